@@ -1,0 +1,116 @@
+//! `stlf demo`: two small fleets, planned and told in plain words.
+
+use std::path::PathBuf;
+
+use stlf::bound::BoundKind;
+use stlf::format::{ProblemFile, Run};
+use stlf::planner::{Method, Outcome, Settings};
+use stlf::{Plan, Problem};
+
+use super::plan::{infeasible, watched};
+use crate::error::Failure;
+use crate::output::{short, write_file};
+use crate::report;
+use crate::ui::Ui;
+
+const CARS: Example =
+    Example { file: "five-cars.json", text: include_str!("../../examples/five-cars.json") };
+
+const TEN: Example =
+    Example { file: "ten-devices.json", text: include_str!("../../examples/ten-devices.json") };
+
+/// A fleet that comes with the program.
+struct Example {
+    file: &'static str,
+    text: &'static str,
+}
+
+/// Plan two small example fleets and explain what happens.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  stlf demo
+  stlf demo --write examples && stlf plan examples/five-cars.json")]
+pub(crate) struct Args {
+    /// Write the example problems to this directory instead, to copy from.
+    #[arg(long, value_name = "DIR")]
+    write: Option<PathBuf>,
+}
+
+/// Plans the examples, or writes them to disk.
+pub(crate) fn run(args: &Args, ui: &Ui) -> Result<(), Failure> {
+    if let Some(folder) = &args.write {
+        std::fs::create_dir_all(folder)
+            .map_err(|e| Failure::io(format!("cannot create {}: {e}", folder.display())))?;
+        for example in [CARS, TEN] {
+            let path = folder.join(example.file);
+            write_file(&path, |out| out.write_all(example.text.as_bytes()))?;
+            ui.print(&format!("wrote {}\n", path.display()))?;
+        }
+        return Ok(());
+    }
+    cars(ui)?;
+    ten_devices(ui)
+}
+
+fn cars(ui: &Ui) -> Result<(), Failure> {
+    ui.print(
+        "FIVE CARS\n\
+         Five cars want to recognise what they see. C and D drive in the same surroundings and have\n\
+         labeled what they saw; so has B, elsewhere. A drives where C and D do but has hardly any\n\
+         labels. E has none, and its surroundings are somewhere between B's and D's.\n\
+         Nobody sends pictures: only models travel, and each transfer costs energy. To decide:\n\
+         who trains (source), who receives (target), and whose models make up each target's own.\n\n",
+    )?;
+    let problem = CARS.problem()?;
+    let (plan, run) = plan(&problem, Method::Exact, ui)?;
+    ui.print(&report::plan(&problem, &plan, run))?;
+    ui.print(
+        "\nA could train on its few labels but would err a lot, so it mixes the models of the two cars\n\
+         whose data resemble its own; a mixture is surer than either alone, and worth a second link.\n\
+         E mixes the two it lies between. B, C and D gain nothing from each other that would pay.\n\n",
+    )
+}
+
+fn ten_devices(ui: &Ui) -> Result<(), Failure> {
+    ui.print(
+        "TEN DEVICES\n\
+         The paper's network: d1 to d5 have labels, and their own models err on 4, 27, 45, 9 and 45 %\n\
+         of their data; d6 to d10 have no labels at all.\n\n",
+    )?;
+    let problem = TEN.problem()?;
+    let (pooled, run) = plan(&problem, Method::Exact, ui)?;
+    ui.print(&report::plan(&problem, &pooled, run))?;
+    ui.print(
+        "\nThe same fleet under the paper's own bound, where one source per target is always best, and\n\
+         by the paper's own method, successive convex approximation:\n\n",
+    )?;
+    let problem = problem.with_bound(BoundKind::Paper);
+    let (exact, exact_run) = plan(&problem, Method::Exact, ui)?;
+    let (successive, run) = plan(&problem, Method::Successive, ui)?;
+    ui.print(&report::plan(&problem, &successive, run))?;
+    ui.print(&format!(
+        "\nThe exact search needed {} for {}, {}; the paper's method needed {}.\n\
+         Next: `stlf demo --write examples`, then `stlf plan examples/ten-devices.json --help`.\n",
+        report::duration(exact_run.seconds),
+        short(exact.objective()),
+        report::certainty(&exact, exact_run),
+        report::duration(run.seconds),
+    ))
+}
+
+impl Example {
+    fn problem(&self) -> Result<Problem, Failure> {
+        ProblemFile::read(self.text.as_bytes())
+            .and_then(|file| file.into_problem(None))
+            .map_err(|e| Failure::in_file(self.file, &e))
+    }
+}
+
+fn plan(problem: &Problem, method: Method, ui: &Ui) -> Result<(Box<Plan>, Run), Failure> {
+    let settings = Settings { method, ..Settings::default() };
+    match watched(problem, &settings, None, ui)? {
+        (Outcome::Planned(plan), run) => Ok((plan, run)),
+        (Outcome::Infeasible(reason), _) => Err(infeasible(&reason)),
+    }
+}

@@ -1,0 +1,250 @@
+//! `stlf explain`: why each device has its role, and what would change it.
+
+mod json;
+mod words;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::ValueEnum;
+use stlf::error::nearest;
+use stlf::explain::{Alternative, Explanation, account, explain};
+use stlf::format::PlanFile;
+use stlf::plan::{Status, evaluate};
+use stlf::planner::{Limits, Outcome, Settings};
+use stlf::{Plan, Problem};
+
+use self::json::Document;
+use self::words::Words;
+use super::plan::{infeasible, watched};
+use super::problem_args::positive;
+use crate::error::Failure;
+use crate::input::{self, PlanOrProblem};
+use crate::output::{counted, short};
+use crate::progress::Watch;
+use crate::report;
+use crate::table::{Align, Cell, Table, clean};
+use crate::ui::Ui;
+
+/// With more devices than this only costs are shown, unless a device is named: each explanation
+/// takes some ten plans.
+const MOST_DEVICES: usize = 60;
+
+/// Say why each device has its role, and what would change it.
+///
+/// For every device: its part of the objective, what the best plan with the other role would cost,
+/// whom it would take if not its main source, and the exact error, divergence and energy at which
+/// the optimal choice changes while everything else stays as measured.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  stlf plan fleet.json -o plan.json && stlf explain plan.json
+  stlf explain plan.json --device car-3
+  stlf explain fleet.json --format json | jq '.devices[] | {name, role_flip}'")]
+pub(crate) struct Args {
+    /// A plan (stlf-plan/1), or a problem (stlf-problem/1) to plan first; - for standard input.
+    plan: PathBuf,
+
+    /// Explain only this device, in full.
+    #[arg(long, value_name = "NAME")]
+    device: Option<String>,
+
+    /// The problem that was planned, where the plan does not repeat it.
+    #[arg(long, value_name = "FILE")]
+    problem: Option<PathBuf>,
+
+    /// After this time, answer with what is not proven.
+    #[arg(long, value_name = "SECONDS", default_value_t = 60.0, value_parser = positive)]
+    time_limit: f64,
+
+    /// What to print.
+    #[arg(long, value_enum, default_value_t = FormatArg::Text)]
+    format: FormatArg,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum FormatArg {
+    /// Words and numbers for people.
+    Text,
+    /// One stlf-explanation/1 document.
+    Json,
+}
+
+/// Explains a plan.
+pub(crate) fn run(args: &Args, ui: &Ui) -> Result<(), Failure> {
+    let (problem, plan) = load(args, ui)?;
+    let words = Words { problem: &problem, plan: &plan };
+    let devices: Vec<usize> = match &args.device {
+        Some(name) => vec![find(&problem, name)?],
+        None => (0..problem.len()).collect(),
+    };
+    if args.format == FormatArg::Text && devices.len() > MOST_DEVICES {
+        return ui.print(&costs(&words));
+    }
+    let limit = Duration::try_from_secs_f64(args.time_limit).ok();
+    let mut watch = Watch::start(limit, ui)?;
+    let limits = Limits::default();
+    let explanations: Vec<Explanation> = devices
+        .into_iter()
+        .map(|device| explain(&problem, &plan, device, &limits, &mut |p| watch.see(p)))
+        .collect();
+    watch.finish();
+    match (args.format, explanations.as_slice()) {
+        (FormatArg::Json, all) => {
+            let document = Document::new(&words, all);
+            ui.write(|out| crate::json::write(out, &document))
+        }
+        (FormatArg::Text, [one]) => ui.print(&in_full(&words, one)),
+        (FormatArg::Text, all) => ui.print(&overview(&words, all)),
+    }
+}
+
+fn load(args: &Args, ui: &Ui) -> Result<(Problem, Plan), Failure> {
+    let name = input::name(&args.plan);
+    let mut file = match input::plan_or_problem(&args.plan)? {
+        PlanOrProblem::Plan(file) => *file,
+        PlanOrProblem::Problem(file) => {
+            let problem = file.into_problem(None).map_err(|e| Failure::in_file(&name, &e))?;
+            let time_limit = Some(args.time_limit);
+            return match watched(&problem, &Settings::default(), time_limit, ui)?.0 {
+                Outcome::Planned(plan) => Ok((problem, *plan)),
+                Outcome::Infeasible(reason) => Err(infeasible(&reason)),
+            };
+        }
+    };
+    match &args.problem {
+        Some(path) => file.problem = Some(input::problem(path)?),
+        None if file.problem.is_none() => {
+            return Err(Failure::input(format!("{name} does not repeat its problem"))
+                .hint("name the problem's file with --problem"));
+        }
+        None => {}
+    }
+    restore(&file, &name)
+}
+
+/// The plan with its problem, which must be the one that was planned.
+fn restore(file: &PlanFile, name: &str) -> Result<(Problem, Plan), Failure> {
+    let (problem, plan) = file.restore().map_err(|e| Failure::in_file(name, &e))?;
+    let problem = problem.with_bound(plan.bound);
+    let cost = evaluate(&problem, plan.bound, &plan.roles, &plan.links).total();
+    // Weights in files may have been rounded.
+    if (cost - plan.objective()).abs() > 1e-6 * cost.abs().max(1.0) {
+        return Err(Failure::input(format!(
+            "{name} is not a plan for this problem: it says {}, the problem makes it {}",
+            short(plan.objective()),
+            short(cost)
+        ))
+        .hint("plan again, or name the file that was planned with --problem"));
+    }
+    Ok((problem, plan))
+}
+
+fn find(problem: &Problem, name: &str) -> Result<usize, Failure> {
+    problem.find(name).ok_or_else(|| {
+        let failure = Failure::input(format!("there is no device {name:?}"));
+        let names = (0..problem.len()).map(|device| problem.name(device));
+        match nearest(name, names) {
+            Some(meant) => failure.hint(format!("did you mean {meant:?}?")),
+            None => failure.hint("`stlf explain` without --device lists all"),
+        }
+    })
+}
+
+/// One device: its cost by term, then everything there is to say.
+fn in_full(words: &Words<'_>, e: &Explanation) -> String {
+    let mut text = format!("{}\n\n", words.role(e));
+    let mut table = Table::new(&[("cost", Align::Right), ("of", Align::Left)]);
+    let mut parts = e.account.parts.clone();
+    parts.sort_by(|a, b| b.cost.total_cmp(&a.cost));
+    for part in &parts {
+        table.row([short(part.cost).into(), words.term(part.term).into()]);
+    }
+    table.row([short(e.account.total()).into(), "together".into()]);
+    text += &table.render();
+    let mut sentences = Vec::new();
+    if !e.sends.is_empty() {
+        sentences.push(format!("It sends to {}.", words.receivers(&e.sends)));
+    }
+    if let Some(main) = &e.main_link {
+        sentences.push(words.main_link(main));
+        sentences.extend(words.link_flips(main));
+    }
+    sentences.extend(words.role_flip(e));
+    sentences.extend(doubt(e.proven));
+    if !sentences.is_empty() {
+        text += &format!("\n{}\n", sentences.join("\n"));
+    }
+    text
+}
+
+fn doubt(proven: bool) -> Option<String> {
+    (!proven).then(|| "Not every plan behind these figures is proven optimal.".to_owned())
+}
+
+/// All devices: a table, then a line for each.
+fn overview(words: &Words<'_>, explanations: &[Explanation]) -> String {
+    let mut table = Table::new(&[
+        ("device", Align::Left),
+        ("role", Align::Left),
+        ("costs", Align::Right),
+        ("other role", Align::Right),
+        ("flips at (now)", Align::Left),
+        ("receives from", Align::Left),
+        ("drops the first at (now)", Align::Left),
+    ]);
+    for e in explanations {
+        let extra = match &e.other_role {
+            Alternative::Possible(rival) => format!("{:+.4}", rival.extra),
+            Alternative::Impossible(_) => "–".to_owned(),
+        };
+        table.row([
+            words.problem.name(e.device).into(),
+            e.role.into(),
+            short(e.account.total()).into(),
+            extra.into(),
+            words.role_threshold(e).into(),
+            report::mixture(words.problem, &e.receives).into(),
+            words.link_thresholds(e).into(),
+        ]);
+    }
+    let mut text = table.render();
+    text.push('\n');
+    for e in explanations {
+        text += &words.role(e);
+        text.push('\n');
+    }
+    if let Some(doubt) = doubt(explanations.iter().all(|e| e.proven)) {
+        text += &format!("\n{doubt}\n");
+    }
+    text
+}
+
+/// A fleet too large to ask about every device: what each costs, dearest first.
+fn costs(words: &Words<'_>) -> String {
+    let (problem, plan) = (words.problem, words.plan);
+    let mut all: Vec<(f64, usize)> =
+        (0..problem.len()).map(|i| (account(problem, plan, i).total(), i)).collect();
+    all.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+    let columns = [("device", Align::Left), ("role", Align::Left), ("costs", Align::Right)];
+    let mut table = Table::new(&[columns.as_slice(), &[("receives from", Align::Left)]].concat());
+    for &(cost, device) in all.iter().take(MOST_DEVICES) {
+        let cells: [Cell; 4] = [
+            problem.name(device).into(),
+            plan.roles[device].into(),
+            short(cost).into(),
+            report::mixture(problem, plan.incoming(device)).into(),
+        ];
+        table.row(cells);
+    }
+    let proof = match plan.status {
+        Status::Optimal => "proven optimal",
+        Status::Feasible(_) => "not proven optimal",
+    };
+    let dearest = clean(problem.name(all[0].1));
+    format!(
+        "The {MOST_DEVICES} dearest of {} ({proof}):\n\n{}\n`--device {dearest}` says why, and what would change it.\n",
+        counted(problem.len(), "device"),
+        table.render(),
+    )
+}

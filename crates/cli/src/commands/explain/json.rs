@@ -1,0 +1,176 @@
+//! An explanation as JSON, `stlf-explanation/1`.
+
+use serde::Serialize;
+use stlf::Role;
+use stlf::explain::{Alternative, Explanation, Flip, MainLink, Part, Quantity, Term};
+use stlf::plan::PlanLink;
+
+use super::words::Words;
+
+/// Explanations of some or all devices of a plan.
+#[derive(Serialize)]
+pub(super) struct Document {
+    format: &'static str,
+    /// What the plan costs.
+    objective: f64,
+    devices: Vec<DeviceEntry>,
+}
+
+#[derive(Serialize)]
+struct DeviceEntry {
+    name: String,
+    role: Role,
+    /// Whether the problem fixes the role.
+    pinned: bool,
+    cost: f64,
+    terms: Vec<TermEntry>,
+    sends: Vec<LinkEntry>,
+    receives: Vec<LinkEntry>,
+    other_role: AlternativeEntry,
+    role_flip: Option<FlipEntry>,
+    main_link: Option<MainLinkEntry>,
+    /// Whether every plan behind these figures is proven optimal.
+    proven: bool,
+}
+
+#[derive(Serialize)]
+struct TermEntry {
+    term: &'static str,
+    /// The source that a target's term comes from.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    from: Option<String>,
+    cost: f64,
+}
+
+#[derive(Serialize)]
+struct LinkEntry {
+    from: String,
+    to: String,
+    weight: f64,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum AlternativeEntry {
+    Possible {
+        /// How much more the whole plan costs.
+        extra: f64,
+        /// What the device itself costs there.
+        own: f64,
+        role: Role,
+        receives: Vec<LinkEntry>,
+        also_change: Vec<String>,
+    },
+    Impossible {
+        impossible: String,
+    },
+}
+
+#[derive(Serialize)]
+struct MainLinkEntry {
+    link: LinkEntry,
+    without: AlternativeEntry,
+    flips: Vec<FlipEntry>,
+}
+
+#[derive(Serialize)]
+struct FlipEntry {
+    quantity: &'static str,
+    now: f64,
+    /// Null where no value changes the choice.
+    at: Option<f64>,
+}
+
+impl Document {
+    pub(super) fn new(words: &Words<'_>, explanations: &[Explanation]) -> Document {
+        Document {
+            format: "stlf-explanation/1",
+            objective: words.plan.objective(),
+            devices: explanations.iter().map(|e| words.device_entry(e)).collect(),
+        }
+    }
+}
+
+impl Words<'_> {
+    fn device_entry(&self, e: &Explanation) -> DeviceEntry {
+        DeviceEntry {
+            name: self.problem.name(e.device).to_owned(),
+            role: e.role,
+            pinned: e.pinned,
+            cost: e.account.total(),
+            terms: e.account.parts.iter().map(|part| self.term_entry(part)).collect(),
+            sends: self.link_entries(&e.sends),
+            receives: self.link_entries(&e.receives),
+            other_role: self.alternative_entry(&e.other_role, e.device),
+            role_flip: e.role_flip.as_ref().map(flip_entry),
+            main_link: e.main_link.as_ref().map(|main| self.main_link_entry(main)),
+            proven: e.proven,
+        }
+    }
+
+    fn term_entry(&self, part: &Part) -> TermEntry {
+        let (term, from) = match part.term {
+            Term::OwnError => ("own-error", None),
+            Term::Complexity => ("complexity", None),
+            Term::OwnSampling => ("own-sampling", None),
+            Term::SourceSampling => ("source-sampling", None),
+            Term::SourceError { from } => ("source-error", Some(from)),
+            Term::Divergence { from } => ("divergence", Some(from)),
+            Term::Energy { from } => ("energy", Some(from)),
+            Term::SourceCost => ("source-cost", None),
+            Term::LinkCost { from } => ("link-cost", Some(from)),
+        };
+        let from = from.map(|device| self.problem.name(device).to_owned());
+        TermEntry { term, from, cost: part.cost }
+    }
+
+    fn link_entries(&self, links: &[PlanLink]) -> Vec<LinkEntry> {
+        links.iter().map(|link| self.link_entry(link)).collect()
+    }
+
+    fn link_entry(&self, link: &PlanLink) -> LinkEntry {
+        LinkEntry {
+            from: self.problem.name(link.from).to_owned(),
+            to: self.problem.name(link.to).to_owned(),
+            weight: link.weight,
+        }
+    }
+
+    fn alternative_entry(&self, alternative: &Alternative, device: usize) -> AlternativeEntry {
+        match alternative {
+            Alternative::Possible(rival) => AlternativeEntry::Possible {
+                extra: rival.extra,
+                own: rival.own,
+                role: rival.role,
+                receives: self.link_entries(&rival.receives),
+                also_change: rival
+                    .also_change
+                    .iter()
+                    .map(|&device| self.problem.name(device).to_owned())
+                    .collect(),
+            },
+            Alternative::Impossible(reason) => {
+                AlternativeEntry::Impossible { impossible: self.impossible(reason, device) }
+            }
+        }
+    }
+
+    fn main_link_entry(&self, main: &MainLink) -> MainLinkEntry {
+        MainLinkEntry {
+            link: self.link_entry(&main.link),
+            without: self.alternative_entry(&main.without, main.link.to),
+            flips: main.flips.iter().map(flip_entry).collect(),
+        }
+    }
+}
+
+fn flip_entry(flip: &Flip) -> FlipEntry {
+    let quantity = match flip.quantity {
+        Quantity::SourceError => "source-error",
+        Quantity::SourceCost => "source-cost",
+        Quantity::Divergence => "divergence",
+        Quantity::Energy => "energy",
+        Quantity::LinkCost => "link-cost",
+    };
+    FlipEntry { quantity, now: flip.now, at: flip.at }
+}

@@ -1,0 +1,253 @@
+//! An explanation as sentences.
+
+use stlf::explain::{Alternative, Explanation, Flip, Impossible, MainLink, Quantity, Rival, Term};
+use stlf::plan::PlanLink;
+use stlf::planner::Infeasible;
+use stlf::{Plan, Problem, Role};
+
+use crate::output::{percent, short};
+use crate::report;
+use crate::table::clean;
+
+/// Two plans whose costs differ by less than this, relative, cost the same.
+const TIE: f64 = 1e-9;
+
+/// Writes about one plan.
+pub(super) struct Words<'a> {
+    pub problem: &'a Problem,
+    pub plan: &'a Plan,
+}
+
+impl Words<'_> {
+    fn name(&self, device: usize) -> String {
+        clean(self.problem.name(device))
+    }
+
+    /// Why the device has its role.
+    pub(super) fn role(&self, e: &Explanation) -> String {
+        let (name, role) = (self.name(e.device), e.role);
+        match &e.other_role {
+            Alternative::Possible(rival) => {
+                let because = if e.pinned { " because the problem says so" } else { "" };
+                format!("{name} is a {role}{because}: {}.", self.in_the_other_role(e, rival))
+            }
+            Alternative::Impossible(reason) => {
+                format!("{name} is a {role}: {}.", self.impossible(reason, e.device))
+            }
+        }
+    }
+
+    fn in_the_other_role(&self, e: &Explanation, rival: &Rival) -> String {
+        let served = match rival.role {
+            Role::Target => format!(", served by {}", self.mixture(&rival.receives)),
+            Role::Source => String::new(),
+        };
+        let changed = match rival.also_change.as_slice() {
+            [] => String::new(),
+            &[one] => {
+                let new = self.plan.roles[one].opposite();
+                format!("; {} would become a {new}", self.name(one))
+            }
+            several => format!("; {} other devices would change roles", several.len()),
+        };
+        format!(
+            "as a {} it would cost {} instead of {}{served}, and the whole plan {}{changed}",
+            rival.role,
+            short(rival.own),
+            short(e.account.total()),
+            self.more(rival.extra),
+        )
+    }
+
+    pub(super) fn impossible(&self, reason: &Impossible, device: usize) -> String {
+        match reason {
+            Impossible::NoLabels => "it has no labels and cannot train".to_owned(),
+            Impossible::Required(from, to) => {
+                format!("the link {} → {} is required", self.name(*from), self.name(*to))
+            }
+            Impossible::Infeasible(Infeasible::NoSource) => "nobody else can train".to_owned(),
+            Impossible::Infeasible(Infeasible::Unreachable { device: alone, .. })
+                if *alone == device =>
+            {
+                "no other device that can train has a link to it".to_owned()
+            }
+            Impossible::Infeasible(Infeasible::Unreachable { name, .. }) => {
+                format!("nobody else that can train has a link to {}", clean(name))
+            }
+            Impossible::Infeasible(reason @ Infeasible::ManyRequired { .. }) => {
+                clean(&reason.to_string())
+            }
+        }
+    }
+
+    /// What would give the device the other role.
+    pub(super) fn role_flip(&self, e: &Explanation) -> Option<String> {
+        let flip = e.role_flip?;
+        let what = match flip.quantity {
+            Quantity::SourceCost => "cost as a source",
+            _ => "error",
+        };
+        let (other, now) = (e.role.opposite(), short(flip.now));
+        let verb = match e.role {
+            Role::Source => "rose above",
+            Role::Target => "fell below",
+        };
+        Some(match flip.at {
+            Some(at) if is_reachable(&flip) => {
+                format!("It would become a {other} if its {what} {verb} {} (now {now}).", short(at))
+            }
+            None if e.role == Role::Target => {
+                format!("Even with {what} 0 it would stay a target (now {now}).")
+            }
+            _ => format!("No {what} would make it a {other} (now {now})."),
+        })
+    }
+
+    /// Whom a target relies on, and what the plan would be without.
+    pub(super) fn main_link(&self, main: &MainLink) -> String {
+        let from = self.name(main.link.from);
+        match &main.without {
+            Alternative::Possible(rival) => {
+                let instead = match rival.role {
+                    Role::Source => "it would train itself".to_owned(),
+                    Role::Target => format!("it would take {}", self.mixture(&rival.receives)),
+                };
+                format!("Without {from} {instead}, and the plan {}.", self.more(rival.extra))
+            }
+            Alternative::Impossible(Impossible::Required(..)) => {
+                format!("It has to take {from}: the link is required.")
+            }
+            Alternative::Impossible(reason) => {
+                format!("It needs {from}: {}.", self.impossible(reason, main.link.to))
+            }
+        }
+    }
+
+    /// What would make a target drop its main source.
+    pub(super) fn link_flips(&self, main: &MainLink) -> Option<String> {
+        let from = self.name(main.link.from);
+        let (reachable, beyond): (Vec<&Flip>, Vec<&Flip>) =
+            main.flips.iter().partition(|flip| is_reachable(flip));
+        let mut sentences = Vec::new();
+        if !reachable.is_empty() {
+            let conditions: Vec<String> = reachable
+                .iter()
+                .filter_map(|flip| {
+                    let (what, unit) = subject(flip.quantity);
+                    let at = short(flip.at?);
+                    Some(format!("{what} rose above {at}{unit} (now {}{unit})", short(flip.now)))
+                })
+                .collect();
+            sentences.push(format!("It would drop {from} if {}.", conditions.join(" or ")));
+        }
+        for flip in beyond {
+            sentences.push(match flip.quantity {
+                Quantity::Divergence if flip.at.is_some() => format!(
+                    "No divergence up to 2 would make it drop {from} (now {}).",
+                    short(flip.now)
+                ),
+                quantity => {
+                    let (what, _) = subject(quantity);
+                    format!("Nothing depends on {what}: its weight is 0.")
+                }
+            });
+        }
+        (!sentences.is_empty()).then(|| sentences.join(" "))
+    }
+
+    fn mixture(&self, links: &[PlanLink]) -> String {
+        clean(&report::mixture(self.problem, links))
+    }
+
+    /// "would cost 0.42 (3.1 %) more", or less, or the same.
+    fn more(&self, extra: f64) -> String {
+        let objective = self.plan.objective();
+        if extra.abs() <= TIE * objective.abs() {
+            return "would cost the same".to_owned();
+        }
+        let share = percent(extra.abs() / objective.abs());
+        let direction = if extra > 0.0 { "more" } else { "less" };
+        format!("would cost {} ({share}) {direction}", short(extra.abs()))
+    }
+
+    /// The role's threshold in a few characters: `error > 0.83 (0.35)`.
+    pub(super) fn role_threshold(&self, e: &Explanation) -> String {
+        let Some(flip) = e.role_flip else { return String::new() };
+        let what = match flip.quantity {
+            Quantity::SourceCost => "cost",
+            _ => "error",
+        };
+        let sign = match e.role {
+            Role::Source => '>',
+            Role::Target => '<',
+        };
+        match flip.at {
+            Some(at) if is_reachable(&flip) => {
+                format!("{what} {sign} {} ({})", short(at), short(flip.now))
+            }
+            _ => format!("no {what} ({})", short(flip.now)),
+        }
+    }
+
+    /// The main link's thresholds in a few characters.
+    pub(super) fn link_thresholds(&self, e: &Explanation) -> String {
+        let Some(main) = &e.main_link else { return String::new() };
+        let each = main.flips.iter().filter(|flip| is_reachable(flip)).filter_map(|flip| {
+            let (at, now) = (short(flip.at?), short(flip.now));
+            Some(match flip.quantity {
+                Quantity::Energy => format!("{at} J ({now})"),
+                Quantity::LinkCost => format!("cost {at} ({now})"),
+                _ => format!("divergence {at} ({now})"),
+            })
+        });
+        each.collect::<Vec<_>>().join(", ")
+    }
+
+    /// The receivers of a source: `a, b and 3 more`.
+    pub(super) fn receivers(&self, links: &[PlanLink]) -> String {
+        const MOST: usize = 6;
+        let mut names: Vec<String> = links.iter().take(MOST).map(|l| self.name(l.to)).collect();
+        if links.len() > MOST {
+            names.push(format!("{} more", links.len() - MOST));
+        }
+        match names.split_last() {
+            Some((last, rest)) if !rest.is_empty() => format!("{} and {last}", rest.join(", ")),
+            _ => names.concat(),
+        }
+    }
+
+    /// A term of a device's cost, for a table.
+    pub(super) fn term(&self, term: Term) -> String {
+        match term {
+            Term::OwnError => "its own error".to_owned(),
+            Term::Complexity => "the complexity of models".to_owned(),
+            Term::OwnSampling => "its own finite sample".to_owned(),
+            Term::SourceSampling => "the sources' finite samples".to_owned(),
+            Term::SourceError { from } => format!("error of {}", self.name(from)),
+            Term::Divergence { from } => format!("divergence from {}", self.name(from)),
+            Term::Energy { from } => format!("energy of the link from {}", self.name(from)),
+            Term::SourceCost => "cost as a source".to_owned(),
+            Term::LinkCost { from } => format!("link from {}", self.name(from)),
+        }
+    }
+}
+
+/// An error is at most 1 and a divergence at most 2, by definition; where a file scales them, the
+/// present value says so.
+fn is_reachable(flip: &Flip) -> bool {
+    let most = match flip.quantity {
+        Quantity::SourceError => 1.0,
+        Quantity::Divergence => 2.0,
+        Quantity::Energy | Quantity::SourceCost | Quantity::LinkCost => f64::INFINITY,
+    };
+    flip.at.is_some_and(|at| at <= most || flip.now > most)
+}
+
+/// What a link's measurement is called in a sentence, and its unit.
+fn subject(quantity: Quantity) -> (&'static str, &'static str) {
+    match quantity {
+        Quantity::Energy => ("the link's energy", " J"),
+        Quantity::LinkCost => ("the link's cost", ""),
+        _ => ("their divergence", ""),
+    }
+}

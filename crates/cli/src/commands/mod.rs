@@ -1,0 +1,50 @@
+//! One file per verb; the help texts are the doc comments.
+
+mod completions;
+mod demo;
+mod diff;
+mod explain;
+mod plan;
+mod problem_args;
+mod schema;
+mod sweep;
+
+use clap::{Parser, Subcommand};
+
+use crate::error::Failure;
+use crate::ui::Ui;
+
+/// Decides which devices train, which receive whose model with what weight, and over which links.
+#[derive(Parser)]
+#[command(name = "stlf", version, arg_required_else_help = true)]
+#[command(after_help = "\
+Start with `stlf demo`. Files are described by `stlf schema problem` and `stlf schema plan`.
+Exit codes: 0 done, 1 a file or the system failed, 2 bad input, 3 no plan exists, 130 interrupted.")]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Subcommand)]
+enum Verb {
+    Plan(plan::Args),
+    Explain(explain::Args),
+    Sweep(sweep::Args),
+    Diff(diff::Args),
+    Demo(demo::Args),
+    Schema(schema::Args),
+    Completions(completions::Args),
+}
+
+/// Runs the verb.
+pub(crate) fn run(cli: &Cli, ui: &Ui) -> Result<(), Failure> {
+    match &cli.verb {
+        Verb::Plan(args) => plan::run(args, ui),
+        Verb::Explain(args) => explain::run(args, ui),
+        Verb::Sweep(args) => sweep::run(args, ui),
+        Verb::Diff(args) => diff::run(args, ui),
+        Verb::Demo(args) => demo::run(args, ui),
+        Verb::Schema(args) => schema::run(args, ui),
+        Verb::Completions(args) => completions::run(args, ui),
+    }
+}

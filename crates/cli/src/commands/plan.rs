@@ -1,0 +1,144 @@
+//! `stlf plan`: from measured devices to a plan.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::ValueEnum;
+use stlf::format::{PlanFile, Run};
+use stlf::planner::{self, Infeasible, Limits, Method, Outcome, Settings};
+use stlf::{Plan, Problem};
+
+use super::problem_args::{ProblemArgs, non_negative, positive};
+use crate::error::Failure;
+use crate::progress::Watch;
+use crate::ui::Ui;
+use crate::{json, output, report};
+
+/// Plan a fleet: roles, link weights, energy, and how sure that is.
+///
+/// Reads what was measured (samples, errors, divergences, link energies) and decides who trains,
+/// who receives whose model with what weight, and over which links. The plan is proven optimal, or
+/// says how far from the optimum it can be at most.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  stlf plan fleet.json
+  stlf plan fleet.json --links links.csv --format json | jq .sources
+  stlf plan fleet.json --bound paper --solver successive
+  stlf plan fleet.json --phi-e 0.5 --time-limit 10 -o plan.json")]
+pub(crate) struct Args {
+    #[command(flatten)]
+    problem: ProblemArgs,
+
+    /// How to plan.
+    #[arg(long, value_enum, default_value_t = SolverArg::Exact)]
+    solver: SolverArg,
+
+    /// End the search after this time with the best plan so far.
+    #[arg(long, value_name = "SECONDS", default_value_t = 60.0, value_parser = positive)]
+    time_limit: f64,
+
+    /// Be content with a plan this close to the optimum, such as 0.01.
+    #[arg(long, value_name = "SHARE", default_value_t = 0.0, value_parser = non_negative)]
+    gap: f64,
+
+    /// What to print.
+    #[arg(long, value_enum, default_value_t = FormatArg::Text)]
+    format: FormatArg,
+
+    /// Write the plan (stlf-plan/1, JSON) to a file.
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum SolverArg {
+    /// The optimum, with proof.
+    Exact,
+    /// The paper's algorithm, polished; shows how far from the optimum it ends.
+    Successive,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum FormatArg {
+    /// Tables for people.
+    Text,
+    /// One stlf-plan/1 document.
+    Json,
+}
+
+/// Plans and shows the plan.
+pub(crate) fn run(args: &Args, ui: &Ui) -> Result<(), Failure> {
+    if let Some(path) = &args.output {
+        output::check_place(path)?;
+    }
+    let method = match args.solver {
+        SolverArg::Exact => Method::Exact,
+        SolverArg::Successive => Method::Successive,
+    };
+    let needs_paper = (method == Method::Successive).then_some("the successive solver");
+    let problem = args.problem.load(needs_paper)?;
+    let settings = Settings {
+        method,
+        limits: Limits { gap: args.gap, ..Limits::default() },
+        ..Settings::default()
+    };
+    let (outcome, run) = watched(&problem, &settings, Some(args.time_limit), ui)?;
+    match outcome {
+        Outcome::Planned(plan) => show(args, ui, &problem, &plan, run),
+        Outcome::Infeasible(reason) => {
+            if args.format == FormatArg::Json {
+                let document = PlanFile::infeasible(&problem, &reason, method, run);
+                ui.write(|out| json::write(out, &document))?;
+            }
+            Err(infeasible(&reason))
+        }
+    }
+}
+
+/// Plans under the user's eyes, and measures nothing but that.
+pub(crate) fn watched(
+    problem: &Problem,
+    settings: &Settings,
+    time_limit: Option<f64>,
+    ui: &Ui,
+) -> Result<(Outcome, Run), Failure> {
+    let limit = time_limit.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    let mut watch = Watch::start(limit, ui)?;
+    let outcome = planner::plan(problem, settings, &mut |progress| watch.see(progress));
+    let seconds = watch.finish().as_secs_f64();
+    Ok((outcome, Run { seconds, interrupted: Watch::is_interrupted() }))
+}
+
+fn show(args: &Args, ui: &Ui, problem: &Problem, plan: &Plan, run: Run) -> Result<(), Failure> {
+    let document = || PlanFile::new(problem, plan, run);
+    match (&args.output, args.format) {
+        (None, FormatArg::Text) => ui.print(&report::plan(problem, plan, run)),
+        (None, FormatArg::Json) => ui.write(|out| json::write(out, &document())),
+        (Some(path), FormatArg::Text) => {
+            output::write_file(path, |out| json::write(out, &document()))?;
+            ui.print(&report::plan(problem, plan, run))
+        }
+        (Some(path), FormatArg::Json) => {
+            let document = document();
+            output::write_file(path, |out| json::write(out, &document))?;
+            ui.write(|out| json::write(out, &document))
+        }
+    }
+}
+
+/// Why there is no plan, with what would help.
+pub(crate) fn infeasible(reason: &Infeasible) -> Failure {
+    let failure = Failure::infeasible(format!("no plan exists: {reason}"));
+    match reason {
+        Infeasible::NoSource => {
+            failure.hint("at least one device needs labeled data and no fixed role as a target")
+        }
+        Infeasible::ManyRequired { .. } => {
+            failure.hint("drop one of them, or use the pooled bound, under which sources can share")
+        }
+        Infeasible::Unreachable { name, .. } => {
+            failure.hint(format!("give {name} a link from a labeled device, or labels of its own"))
+        }
+    }
+}

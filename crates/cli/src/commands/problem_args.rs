@@ -1,0 +1,164 @@
+//! The arguments that say which problem: a file, a link table, and settings that override the file's.
+
+use std::path::{Path, PathBuf};
+
+use clap::ValueEnum;
+use stlf::Problem;
+use stlf::bound::BoundKind;
+use stlf::energy::PAPER_MODEL_BITS;
+use stlf::format::{PresetEntry, ProblemFile};
+
+use crate::error::Failure;
+use crate::input;
+
+/// A problem and what overrides its settings.
+#[derive(clap::Args)]
+pub(crate) struct ProblemArgs {
+    /// A problem (stlf-problem/1, JSON), or - for standard input.
+    pub(crate) file: PathBuf,
+
+    /// The links as a CSV or Parquet table: from, to, divergence, energy.
+    ///
+    /// A pair that is not listed is no link. In place of energy (joules) the table may have
+    /// bits_per_second and watts, or joules_per_bit.
+    #[arg(long, value_name = "TABLE")]
+    links: Option<PathBuf>,
+
+    /// Size of a model, for link tables without energies.
+    #[arg(long, value_name = "BITS", default_value_t = PAPER_MODEL_BITS, value_parser = positive)]
+    model_bits: f64,
+
+    /// The generalisation bound: pooled lets several sources share a target.
+    #[arg(long, value_enum)]
+    pub(crate) bound: Option<BoundArg>,
+
+    /// Replace the file's weights, complexity and energy unit by a preset.
+    #[arg(long, value_enum)]
+    preset: Option<PresetArg>,
+
+    /// Weight of the sources' error bounds.
+    #[arg(long, value_name = "WEIGHT", value_parser = non_negative)]
+    phi_s: Option<f64>,
+
+    /// Weight of the targets' error bounds.
+    #[arg(long, value_name = "WEIGHT", value_parser = non_negative)]
+    phi_t: Option<f64>,
+
+    /// Weight of the links' energy.
+    #[arg(long, value_name = "WEIGHT", value_parser = non_negative)]
+    phi_e: Option<f64>,
+}
+
+/// Which bound.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum BoundArg {
+    /// Sources' sampling errors are independent: mixing pays.
+    Pooled,
+    /// The paper's: one source per target is best.
+    Paper,
+}
+
+/// Which preset.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum PresetArg {
+    /// Weights 1, 1, 0.05; complexity none; energy in mean links.
+    Balanced,
+    /// Weights 1, 5, 1; Massart's complexity; energy in joules.
+    Paper,
+}
+
+impl ProblemArgs {
+    /// Reads the problem. `needs_paper` says what cannot do with another bound than the paper's.
+    pub(crate) fn load(&self, needs_paper: Option<&str>) -> Result<Problem, Failure> {
+        if self.links.as_deref().is_some_and(is_stdin) && is_stdin(&self.file) {
+            return Err(Failure::input("standard input cannot be both the problem and its links")
+                .hint("give one of the two as a file"));
+        }
+        let mut file = input::problem(&self.file)?;
+        self.override_settings(&mut file)?;
+        if let (Some(what), None) = (needs_paper, &file.costs) {
+            if file.bound_kind() == Some(BoundKind::Pooled) {
+                return Err(Failure::input(format!("{what} knows only the paper's bound"))
+                    .hint("add --bound paper"));
+            }
+            file.bound.get_or_insert_default().kind = Some(BoundKind::Paper);
+        }
+        let links = match &self.links {
+            Some(table) => Some(input::links(table, self.model_bits)?),
+            None => None,
+        };
+        file.into_problem(links).map_err(|e| Failure::in_file(&self.names(), &e))
+    }
+
+    fn override_settings(&self, file: &mut ProblemFile) -> Result<(), Failure> {
+        if file.costs.is_some() {
+            return self.refuse_with_costs();
+        }
+        if let Some(preset) = self.preset {
+            file.set_preset(match preset {
+                PresetArg::Balanced => PresetEntry::Balanced,
+                PresetArg::Paper => PresetEntry::Paper,
+            });
+        }
+        let mut weights = file.weights.unwrap_or_default();
+        weights.source = self.phi_s.or(weights.source);
+        weights.target = self.phi_t.or(weights.target);
+        weights.energy = self.phi_e.or(weights.energy);
+        file.weights = Some(weights);
+        if let Some(bound) = self.bound {
+            file.bound.get_or_insert_default().kind = Some(match bound {
+                BoundArg::Pooled => BoundKind::Pooled,
+                BoundArg::Paper => BoundKind::Paper,
+            });
+        }
+        Ok(())
+    }
+
+    /// Raw costs are weighed already; only `--bound paper` says what they are anyway.
+    fn refuse_with_costs(&self) -> Result<(), Failure> {
+        let given = [
+            ("--bound pooled", self.bound == Some(BoundArg::Pooled)),
+            ("--preset", self.preset.is_some()),
+            ("--phi-s", self.phi_s.is_some()),
+            ("--phi-t", self.phi_t.is_some()),
+            ("--phi-e", self.phi_e.is_some()),
+            ("--links", self.links.is_some()),
+        ];
+        match given.iter().find(|(_, is_given)| *is_given) {
+            None => Ok(()),
+            Some((option, _)) => Err(Failure::input(format!(
+                "{}: {option} needs measurements, and this problem holds raw costs",
+                input::name(&self.file)
+            ))
+            .hint(format!("leave {option} out: raw costs are planned as they are"))),
+        }
+    }
+
+    /// How messages call what was read.
+    fn names(&self) -> String {
+        match &self.links {
+            Some(table) => format!("{} with {}", input::name(&self.file), input::name(table)),
+            None => input::name(&self.file),
+        }
+    }
+}
+
+fn is_stdin(path: &Path) -> bool {
+    path.as_os_str() == "-"
+}
+
+/// A number that is at least 0.
+pub(crate) fn non_negative(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(value) if value.is_finite() && value >= 0.0 => Ok(value),
+        _ => Err("expected a number of at least 0".to_owned()),
+    }
+}
+
+/// A number above 0.
+pub(crate) fn positive(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(value) if value.is_finite() && value > 0.0 => Ok(value),
+        _ => Err("expected a number above 0".to_owned()),
+    }
+}

@@ -1,0 +1,122 @@
+//! Files and standard input.
+
+use std::fs::File;
+use std::io::{Read, Seek};
+use std::path::Path;
+
+use stlf::format::{LinkTable, PlanFile, ProblemFile};
+
+use crate::error::Failure;
+
+/// A file of more bytes than this is parsed as it is read, to spare memory; others whole, to spare
+/// time.
+const LARGE: u64 = 64 << 20;
+
+/// Reads a problem from a file, or from standard input if the path is `-`.
+pub(crate) fn problem(path: &Path) -> Result<ProblemFile, Failure> {
+    let result = if is_large(path) {
+        ProblemFile::read_from(|| File::open(path))
+    } else {
+        ProblemFile::read(&bytes(path)?)
+    };
+    result.map_err(|e| Failure::in_file(&name(path), &e))
+}
+
+/// Reads a plan from a file, or from standard input if the path is `-`.
+pub(crate) fn plan(path: &Path) -> Result<PlanFile, Failure> {
+    PlanFile::read(&bytes(path)?).map_err(|e| Failure::in_file(&name(path), &e))
+}
+
+/// A plan, or a problem yet to be planned.
+pub(crate) enum PlanOrProblem {
+    /// `stlf-plan/1`.
+    Plan(Box<PlanFile>),
+    /// `stlf-problem/1`, or nothing known, which the reader of problems says best.
+    Problem(Box<ProblemFile>),
+}
+
+/// Reads a plan or a problem, whichever the file says it is.
+pub(crate) fn plan_or_problem(path: &Path) -> Result<PlanOrProblem, Failure> {
+    #[derive(serde::Deserialize)]
+    struct Head {
+        format: String,
+    }
+    let bytes = bytes(path)?;
+    let is_plan = serde_json::from_slice::<Head>(&bytes)
+        .is_ok_and(|head| head.format.starts_with("stlf-plan/"));
+    let file = if is_plan {
+        PlanFile::read(&bytes).map(|file| PlanOrProblem::Plan(Box::new(file)))
+    } else {
+        ProblemFile::read(&bytes).map(|file| PlanOrProblem::Problem(Box::new(file)))
+    };
+    file.map_err(|e| Failure::in_file(&name(path), &e))
+}
+
+/// Reads a table of links, CSV or Parquet by its content.
+pub(crate) fn links(path: &Path, model_bits: f64) -> Result<LinkTable, Failure> {
+    if is_stdin(path) {
+        let table = LinkTable::read_csv(bytes(path)?.as_slice(), model_bits);
+        return table.map_err(|e| Failure::in_file(&name(path), &e));
+    }
+    let mut file = open(path)?;
+    let mut magic = [0; 4];
+    let is_parquet = file.read_exact(&mut magic).is_ok() && &magic == b"PAR1";
+    let table = if is_parquet {
+        parquet(path, model_bits)?
+    } else {
+        file.rewind().map_err(|e| unreadable(path, &e))?;
+        LinkTable::read_csv(file, model_bits)
+    };
+    table.map_err(|e| Failure::in_file(&name(path), &e))
+}
+
+#[cfg(feature = "parquet")]
+fn parquet(path: &Path, model_bits: f64) -> Result<Result<LinkTable, stlf::Error>, Failure> {
+    Ok(LinkTable::read_parquet(bytes(path)?, model_bits))
+}
+
+#[cfg(not(feature = "parquet"))]
+fn parquet(path: &Path, _: f64) -> Result<Result<LinkTable, stlf::Error>, Failure> {
+    Err(Failure::input(format!("{}: this program was built without Parquet", name(path)))
+        .hint("use CSV, or build with --features parquet"))
+}
+
+/// How messages call the input.
+pub(crate) fn name(path: &Path) -> String {
+    if is_stdin(path) { "standard input".to_owned() } else { path.display().to_string() }
+}
+
+fn is_stdin(path: &Path) -> bool {
+    path.as_os_str() == "-"
+}
+
+fn is_large(path: &Path) -> bool {
+    !is_stdin(path) && path.metadata().is_ok_and(|m| m.is_file() && m.len() > LARGE)
+}
+
+fn bytes(path: &Path) -> Result<Vec<u8>, Failure> {
+    let mut bytes = Vec::new();
+    let read = if is_stdin(path) {
+        std::io::stdin().lock().read_to_end(&mut bytes)
+    } else {
+        open(path)?.read_to_end(&mut bytes)
+    };
+    read.map_err(|e| unreadable(path, &e))?;
+    Ok(bytes)
+}
+
+fn open(path: &Path) -> Result<File, Failure> {
+    if path.is_dir() {
+        return Err(Failure::input(format!("{} is a directory", path.display()))
+            .hint("name a file, or - for standard input"));
+    }
+    File::open(path).map_err(|e| unreadable(path, &e))
+}
+
+fn unreadable(path: &Path, error: &std::io::Error) -> Failure {
+    if error.kind() == std::io::ErrorKind::NotFound {
+        return Failure::input(format!("there is no file {}", path.display()))
+            .hint("`stlf demo --write DIR` writes two examples to start from");
+    }
+    Failure::io(format!("cannot read {}: {error}", name(path)))
+}

@@ -1,0 +1,28 @@
+//! `stlf`: who trains, who receives whose model, over which links.
+
+mod commands;
+mod error;
+mod input;
+mod json;
+mod output;
+mod progress;
+mod report;
+mod svg;
+mod table;
+mod ui;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+fn main() -> ExitCode {
+    let cli = commands::Cli::parse();
+    let ui = ui::Ui;
+    match commands::run(&cli, &ui) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            failure.report(&ui);
+            failure.exit_code()
+        }
+    }
+}

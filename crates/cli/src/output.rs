@@ -1,0 +1,129 @@
+//! Results: files whole or not at all, numbers as people write them.
+
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
+
+use crate::error::Failure;
+
+/// Writes a file by way of a temporary one beside it, so that no reader ever sees half of it.
+pub(crate) fn write_file(
+    path: &Path,
+    write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> Result<(), Failure> {
+    let failed = |e: io::Error| Failure::io(format!("cannot write {}: {e}", path.display()));
+    let file =
+        tempfile::Builder::new().prefix(".stlf-").tempfile_in(folder(path)).map_err(failed)?;
+    let mut buffer = BufWriter::new(file);
+    write(&mut buffer).map_err(failed)?;
+    let file = buffer.into_inner().map_err(|e| failed(e.into_error()))?;
+    set_permissions(file.as_file()).map_err(failed)?;
+    file.persist(path).map_err(|e| failed(e.error))?;
+    Ok(())
+}
+
+/// Complains early about a place where nothing can be written, before hours of planning.
+pub(crate) fn check_place(path: &Path) -> Result<(), Failure> {
+    if path.is_dir() {
+        return Err(Failure::input(format!("{} is a directory", path.display()))
+            .hint("name a file to write"));
+    }
+    if !folder(path).is_dir() {
+        return Err(Failure::input(format!("there is no directory {}", folder(path).display()))
+            .hint("create it, or write somewhere else"));
+    }
+    Ok(())
+}
+
+fn folder(path: &Path) -> &Path {
+    match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    }
+}
+
+/// Temporary files are private; a result is not.
+#[cfg(unix)]
+fn set_permissions(file: &std::fs::File) -> io::Result<()> {
+    use std::os::unix::fs::PermissionsExt;
+    file.set_permissions(std::fs::Permissions::from_mode(0o644))
+}
+
+#[cfg(not(unix))]
+fn set_permissions(_: &std::fs::File) -> io::Result<()> {
+    Ok(())
+}
+
+/// Four significant digits, as people write them.
+pub(crate) fn short(value: f64) -> String {
+    let size = value.abs();
+    if size != 0.0 && !(1e-4..1e7).contains(&size) {
+        return if value.is_finite() { format!("{value:.2e}") } else { value.to_string() };
+    }
+    let digits_before = if size == 0.0 { 0.0 } else { size.log10().floor() };
+    let decimals = (3.0 - digits_before).max(0.0) as usize;
+    let text = format!("{value:.decimals$}");
+    match text.contains('.') {
+        true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
+        false => text,
+    }
+}
+
+/// A share as percent.
+pub(crate) fn percent(share: f64) -> String {
+    let percent = 100.0 * share;
+    if percent != 0.0 && percent.abs() < 0.01 {
+        return "under 0.01 %".to_owned();
+    }
+    let decimals = if percent.abs() < 1.0 { 2 } else { 1 };
+    let text = format!("{percent:.decimals$}");
+    format!("{} %", text.trim_end_matches('0').trim_end_matches('.'))
+}
+
+/// `1,234,567`.
+pub(crate) fn grouped(count: u64) -> String {
+    let digits = count.to_string();
+    let mut text = String::with_capacity(digits.len() * 4 / 3);
+    for (k, digit) in digits.chars().enumerate() {
+        if k > 0 && (digits.len() - k) % 3 == 0 {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// `1 source`, `1,234 sources`.
+pub(crate) fn counted(count: usize, noun: &str) -> String {
+    format!("{} {noun}{}", grouped(count as u64), if count == 1 { "" } else { "s" })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_read_well() {
+        let shorts = [0.0, 1.0, 12.3456, 0.000_123_45, 999.96, 1234.5, 1.5e9, -2.5, 1e-9];
+        let texts = ["0", "1", "12.35", "0.0001234", "1000", "1234", "1.50e9", "-2.5", "1.00e-9"];
+        assert_eq!(shorts.map(short), texts);
+        let percents = [0.0, 1.0, 0.123, 0.0031, 1e-9, 0.005];
+        assert_eq!(
+            percents.map(percent),
+            ["0 %", "100 %", "12.3 %", "0.31 %", "under 0.01 %", "0.5 %"]
+        );
+        assert_eq!([7, 1000, 1_234_567].map(grouped), ["7", "1,000", "1,234,567"]);
+        assert_eq!([counted(1, "node"), counted(2000, "node")], ["1 node", "2,000 nodes"]);
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_finished_leaves_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("plan.json");
+        let result = write_file(&path, |out| {
+            out.write_all(b"half")?;
+            Err(io::Error::other("no more"))
+        });
+        assert!(result.is_err());
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+    }
+}

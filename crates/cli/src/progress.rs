@@ -1,0 +1,111 @@
+//! Watching a search: progress for the user, the time limit, and Ctrl-C.
+
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressStyle};
+use stlf::planner::Progress;
+
+use crate::error::Failure;
+use crate::output::{grouped, percent, short};
+use crate::ui::Ui;
+
+/// A search shorter than this needs no spinner.
+const QUIET: Duration = Duration::from_secs(1);
+
+/// How often the spinner's text is renewed.
+const RENEW: Duration = Duration::from_millis(100);
+
+/// Set by the first Ctrl-C; the second ends the program.
+static INTERRUPTED: AtomicBool = AtomicBool::new(false);
+
+/// Watches one search.
+pub(crate) struct Watch {
+    started: Instant,
+    limit: Option<Duration>,
+    is_watched: bool,
+    spinner: Option<ProgressBar>,
+    renewed: Duration,
+}
+
+impl Watch {
+    /// Starts the clock. From now on the first Ctrl-C ends the search instead of the program.
+    pub(crate) fn start(time_limit: Option<Duration>, ui: &Ui) -> Result<Watch, Failure> {
+        install_handler()?;
+        Ok(Watch {
+            started: Instant::now(),
+            limit: time_limit,
+            is_watched: ui.is_watched(),
+            spinner: None,
+            renewed: Duration::ZERO,
+        })
+    }
+
+    /// Hears of progress and says whether to go on.
+    pub(crate) fn see(&mut self, progress: &Progress) -> ControlFlow<()> {
+        let elapsed = self.started.elapsed();
+        if self.is_watched && elapsed >= QUIET && elapsed - self.renewed >= RENEW {
+            self.renewed = elapsed;
+            self.spinner.get_or_insert_with(spinner).set_message(message(progress, elapsed));
+        }
+        let over = self.limit.is_some_and(|limit| elapsed >= limit);
+        if over || Watch::is_interrupted() {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        }
+    }
+
+    /// Stops the clock and clears the spinner.
+    pub(crate) fn finish(self) -> Duration {
+        let elapsed = self.started.elapsed();
+        if let Some(spinner) = self.spinner {
+            spinner.finish_and_clear();
+        }
+        elapsed
+    }
+
+    /// Whether the user pressed Ctrl-C.
+    pub(crate) fn is_interrupted() -> bool {
+        INTERRUPTED.load(Ordering::Relaxed)
+    }
+}
+
+fn install_handler() -> Result<(), Failure> {
+    static INSTALLED: AtomicBool = AtomicBool::new(false);
+    if INSTALLED.swap(true, Ordering::Relaxed) {
+        return Ok(());
+    }
+    ctrlc::set_handler(|| {
+        if INTERRUPTED.swap(true, Ordering::Relaxed) {
+            std::process::exit(130);
+        }
+    })
+    .map_err(|e| Failure::io(format!("cannot listen for Ctrl-C: {e}")))
+}
+
+fn spinner() -> ProgressBar {
+    let spinner = ProgressBar::new_spinner().with_style(
+        ProgressStyle::with_template("{spinner} {msg}")
+            .unwrap_or_else(|_| ProgressStyle::default_spinner()),
+    );
+    spinner.enable_steady_tick(RENEW);
+    spinner
+}
+
+fn message(progress: &Progress, elapsed: Duration) -> String {
+    format!(
+        "objective {}, lower bound {}, gap {}, {} nodes, {} s (Ctrl-C shows the best plan so far)",
+        short(progress.objective),
+        short(progress.lower_bound),
+        gap(progress),
+        grouped(progress.nodes),
+        elapsed.as_secs(),
+    )
+}
+
+fn gap(progress: &Progress) -> String {
+    let gap = (progress.objective - progress.lower_bound) / progress.objective.abs();
+    if gap.is_finite() { percent(gap.max(0.0)) } else { "unknown".to_owned() }
+}

@@ -1,0 +1,247 @@
+//! A plan as text that a person likes to read.
+
+use std::fmt::Write;
+
+use anstyle::Style;
+use stlf::bound::{BoundKind, Complexity};
+use stlf::format::{Run, StoppedBy};
+use stlf::plan::{PlanLink, Status, SuccessiveReport};
+use stlf::planner::successive;
+use stlf::problem::{EnergyUnit, Model};
+use stlf::{Plan, Problem, Role};
+
+use crate::output::{counted, grouped, percent, short};
+use crate::table::{Align, Cell, Table, role_style};
+
+/// A fleet of more devices than this is shown in part.
+const MOST_DEVICES: usize = 40;
+
+/// A target's sources beyond these are only counted.
+const MOST_SENDERS: usize = 4;
+
+/// The whole summary.
+pub(crate) fn plan(problem: &Problem, plan: &Plan, run: Run) -> String {
+    let mut text = headline(plan, run);
+    text.push('\n');
+    text.push_str(&devices(problem, plan));
+    text.push('\n');
+    text.push_str(&figures(problem, plan, run));
+    text
+}
+
+/// How many do what, and how sure that is.
+pub(crate) fn headline(plan: &Plan, run: Run) -> String {
+    let bold = Style::new().bold();
+    let of = |role: Role| {
+        let (style, count) = (role_style(role), plan.with_role(role).count());
+        format!("{style}{}{style:#}", counted(count, &role.to_string()))
+    };
+    format!(
+        "{bold}{}{bold:#}: {}, {}; {}\n",
+        counted(plan.roles.len(), "device"),
+        of(Role::Source),
+        of(Role::Target),
+        certainty(plan, run),
+    )
+}
+
+/// The status with its gap, in words.
+pub(crate) fn certainty(plan: &Plan, run: Run) -> String {
+    let why = match run.stopped_by(plan) {
+        None => return "proven optimal".to_owned(),
+        Some(StoppedBy::Gap) => "as asked",
+        Some(StoppedBy::NodeLimit) => "node limit",
+        Some(StoppedBy::Interrupt) => "interrupted",
+        Some(StoppedBy::TimeLimit) => "time limit",
+        Some(StoppedBy::NoProof) => "no proof",
+    };
+    match plan.gap() {
+        gap if gap.is_finite() => format!("within {} of optimal ({why})", percent(gap)),
+        _ => format!("how far from optimal is unknown ({why})"),
+    }
+}
+
+/// Every device with its role and whom it listens to.
+pub(crate) fn devices(problem: &Problem, plan: &Plan) -> String {
+    let measured = match problem.model() {
+        Model::Measured(m) => Some(m),
+        Model::Costs(_) => None,
+    };
+    let mut columns = vec![("device", Align::Left), ("role", Align::Left)];
+    if measured.is_some() {
+        columns.extend([
+            ("samples", Align::Right),
+            ("labeled", Align::Right),
+            ("error", Align::Right),
+        ]);
+        columns.push(("joules", Align::Right));
+    }
+    columns.push(("receives from", Align::Left));
+    let mut table = Table::new(&columns);
+    let shown = selection(plan);
+    for &device in &shown {
+        let mut cells: Vec<Cell> = vec![problem.name(device).into(), plan.roles[device].into()];
+        if let Some(m) = measured {
+            let d = &m.devices[device];
+            cells.push(grouped(d.samples()).into());
+            cells.push(grouped(d.labeled).into());
+            cells.push(d.source_error.map_or(String::new(), short).into());
+            let incoming = plan.incoming(device);
+            let energy = |l: &PlanLink| problem.link_energy(l.from, l.to);
+            let joules: Option<f64> = incoming.iter().map(energy).sum();
+            let joules = joules.filter(|_| !incoming.is_empty());
+            cells.push(joules.map_or(String::new(), |j| format!("{j:.2}")).into());
+        }
+        cells.push(mixture(problem, plan.incoming(device)).into());
+        table.row(cells);
+    }
+    let mut text = table.render();
+    if shown.len() < plan.roles.len() {
+        let _ = writeln!(
+            text,
+            "… {} of {} shown; `--format json` or `-o FILE` has all",
+            shown.len(),
+            counted(plan.roles.len(), "device"),
+        );
+    }
+    text
+}
+
+/// Which devices to show: all, or the first of each role.
+fn selection(plan: &Plan) -> Vec<usize> {
+    if plan.roles.len() <= MOST_DEVICES {
+        return (0..plan.roles.len()).collect();
+    }
+    let count = |role| plan.with_role(role).count();
+    let half = MOST_DEVICES / 2;
+    let spare = half.saturating_sub(count(Role::Target));
+    let sources = count(Role::Source).min(half + spare);
+    let mut shown: Vec<usize> = plan.with_role(Role::Source).take(sources).collect();
+    shown.extend(plan.with_role(Role::Target).take(MOST_DEVICES - sources));
+    shown.sort_unstable();
+    shown
+}
+
+/// `60 % d2, 40 % d3`, the largest share first.
+pub(crate) fn mixture(problem: &Problem, links: &[PlanLink]) -> String {
+    let mut links = links.to_vec();
+    links.sort_by(|a, b| b.weight.total_cmp(&a.weight));
+    let share = |l: &PlanLink| {
+        let name = problem.name(l.from);
+        if l.weight == 1.0 { name.to_owned() } else { format!("{} {name}", percent(l.weight)) }
+    };
+    let mut shares: Vec<String> = links.iter().take(MOST_SENDERS).map(share).collect();
+    if links.len() > MOST_SENDERS {
+        shares.push(format!("{} more", links.len() - MOST_SENDERS));
+    }
+    shares.join(", ")
+}
+
+/// Objective, energy, settings and solver, one line each.
+fn figures(problem: &Problem, plan: &Plan, run: Run) -> String {
+    let mut lines = vec![("objective", objective(problem, plan))];
+    if let (Some(joules), Some(all)) = (plan.joules(problem), plan.all_to_all_joules(problem)) {
+        let share = if all > 0.0 {
+            format!(", {} of every source sending to every target", percent(joules / all))
+        } else {
+            String::new()
+        };
+        let links = counted(plan.links.len(), "link");
+        lines.push(("energy", format!("{} J over {links}{share}", short(joules))));
+    }
+    lines.push(("bound", settings(problem, plan.bound)));
+    lines.push(("solver", solver(plan, run)));
+    if let Some(report) = &plan.solver.successive {
+        lines.push(("", steps(plan, report)));
+    }
+    let dim = Style::new().dimmed();
+    lines.iter().map(|(name, line)| format!("{dim}{name:<11}{dim:#}{line}\n")).collect()
+}
+
+fn objective(problem: &Problem, plan: &Plan) -> String {
+    let total = short(plan.objective());
+    let terms = match problem.model() {
+        Model::Measured(_) => format!(
+            "{total} = {} sources + {} targets + {} energy",
+            short(plan.terms.source),
+            short(plan.terms.target),
+            short(plan.terms.energy),
+        ),
+        Model::Costs(_) => format!(
+            "{total} = {} sources + {} links",
+            short(plan.terms.source),
+            short(plan.terms.target),
+        ),
+    };
+    match plan.status {
+        Status::Optimal => terms,
+        Status::Feasible(_) => format!("{terms}; no plan costs under {}", short(plan.lower_bound)),
+    }
+}
+
+fn settings(problem: &Problem, bound: BoundKind) -> String {
+    let Model::Measured(m) = problem.model() else { return "none: raw costs".to_owned() };
+    let complexity = match m.bound.complexity {
+        Complexity::None => "none".to_owned(),
+        Complexity::Massart => format!("massart ({})", short(m.bound.complexity.value())),
+        Complexity::Value(rho) => short(rho),
+    };
+    let unit = match m.energy_unit {
+        EnergyUnit::Joules => "joules",
+        EnergyUnit::MeanLink => "mean links",
+    };
+    let w = m.weights;
+    format!(
+        "{bound}, delta {}, complexity {complexity}; weights {} source, {} target, {} energy in {unit}",
+        short(m.bound.delta),
+        short(w.source),
+        short(w.target),
+        short(w.energy),
+    )
+}
+
+fn solver(plan: &Plan, run: Run) -> String {
+    let unit = if plan.solver.successive.is_some() { "iteration" } else { "node" };
+    let work = counted(plan.solver.iterations as usize, unit);
+    format!("{}, {work}, {}", plan.solver.name, duration(run.seconds))
+}
+
+/// A time in the unit that suits it.
+pub(crate) fn duration(seconds: f64) -> String {
+    match seconds {
+        s if s < 1e-3 => format!("{:.0} µs", s * 1e6),
+        s if s < 1.0 => format!("{:.1} ms", s * 1e3),
+        s => format!("{s:.1} s"),
+    }
+}
+
+/// What the paper's method came to on its own, and against the optimum.
+fn steps(plan: &Plan, report: &SuccessiveReport) -> String {
+    let above = |value: f64| {
+        let gap = (value - report.exact_objective) / report.exact_objective.abs();
+        if gap.abs() < 1e-9 { "the optimum".to_owned() } else { format!("{} above", percent(gap)) }
+    };
+    let ended = match report.stop {
+        successive::Stop::Converged => "converged",
+        successive::Stop::IterationLimit => "iteration limit",
+        successive::Stop::Observer => "stopped",
+        successive::Stop::Stalled(_) | successive::Stop::Unreachable(_) => "stalled",
+    };
+    let exact = if report.exact_is_proven { "optimum, proven" } else { "lower bound" };
+    let [relaxed, rounded, polished, best] = [
+        report.relaxed_objective,
+        report.rounded_objective,
+        plan.objective(),
+        report.exact_objective,
+    ]
+    .map(short);
+    let indent = " ".repeat(11);
+    format!(
+        "relaxed    {relaxed} ({ended})\n\
+         {indent}rounded    {rounded} ({})\n\
+         {indent}polished   {polished} ({})\n\
+         {indent}exact      {best} ({exact})",
+        above(report.rounded_objective),
+        above(plan.objective()),
+    )
+}

@@ -1,0 +1,36 @@
+//! The only place that writes to the terminal.
+
+use std::io::{BufWriter, IsTerminal, Write};
+
+use crate::error::Failure;
+
+/// Standard output for results, standard error for everything else.
+pub(crate) struct Ui;
+
+impl Ui {
+    /// Writes a result; colours are dropped where they are not wanted.
+    pub(crate) fn print(&self, text: &str) -> Result<(), Failure> {
+        let mut out = anstream::stdout().lock();
+        out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(Failure::stdout)
+    }
+
+    /// Writes a result that is no text for people, such as a JSON document.
+    pub(crate) fn write(
+        &self,
+        write: impl FnOnce(&mut dyn Write) -> std::io::Result<()>,
+    ) -> Result<(), Failure> {
+        let mut out = BufWriter::new(std::io::stdout().lock());
+        write(&mut out).and_then(|()| out.flush()).map_err(Failure::stdout)
+    }
+
+    /// Tells the user something. Where nobody listens, nothing is lost.
+    pub(crate) fn note(&self, text: &str) {
+        let mut err = anstream::stderr().lock();
+        let _ = err.write_all(text.as_bytes()).and_then(|()| err.flush());
+    }
+
+    /// Whether someone watches what is noted.
+    pub(crate) fn is_watched(&self) -> bool {
+        std::io::stderr().is_terminal()
+    }
+}

@@ -1,0 +1,60 @@
+//! Running the program as a user does.
+#![allow(dead_code, reason = "each test file uses its own part")]
+
+use std::path::{Path, PathBuf};
+use std::process::Output;
+
+use assert_cmd::Command;
+use serde_json::Value;
+
+/// The five cars as JSON, to change and plan.
+pub(crate) fn cars() -> Value {
+    serde_json::from_str(include_str!("../../examples/five-cars.json")).unwrap()
+}
+
+/// The path of an example.
+pub(crate) fn example(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("examples").join(name)
+}
+
+/// The program, without colours, with a deadline.
+pub(crate) fn stlf() -> Command {
+    let mut command = Command::cargo_bin("stlf").unwrap();
+    command.env("NO_COLOR", "1").timeout(std::time::Duration::from_secs(120));
+    command
+}
+
+/// What one run did.
+pub(crate) struct Ran {
+    /// The exit code.
+    pub(crate) code: i32,
+    /// Standard output.
+    pub(crate) out: String,
+    /// Standard error.
+    pub(crate) err: String,
+}
+
+impl From<Output> for Ran {
+    fn from(output: Output) -> Ran {
+        Ran {
+            code: output.status.code().expect("no signal"),
+            out: String::from_utf8(output.stdout).unwrap(),
+            err: String::from_utf8(output.stderr).unwrap(),
+        }
+    }
+}
+
+/// Runs with these arguments and this on standard input.
+pub(crate) fn run(args: &[&str], stdin: impl Into<Vec<u8>>) -> Ran {
+    stlf().args(args).write_stdin(stdin).output().unwrap().into()
+}
+
+/// Takes times and search effort out of a text, which differ from machine to machine.
+pub(crate) fn settings() -> insta::Settings {
+    let mut settings = insta::Settings::clone_current();
+    settings.add_filter(r"\d+(\.\d+)? (µs|ms|s)\b", "[time]");
+    settings.add_filter(r"[\d,]+ (node|iteration)s?", "[n] ${1}s");
+    settings.add_filter(r#""(seconds|iterations)": [0-9.e-]+"#, "\"$1\": [n]");
+    settings.add_filter(r"(/[^/\s]+)+/(?<file>[\w-]+\.json)", "[dir]/$file");
+    settings
+}

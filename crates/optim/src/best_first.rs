@@ -1,0 +1,159 @@
+//! Branch and bound, lowest bound first; what the exact searches have in common.
+
+use std::cmp::Ordering;
+use std::collections::BinaryHeap;
+
+use crate::status::{Limits, Observer, Progress, Status, Stop, TOLERANCE, relative_gap};
+
+/// What is decided about a facility in some part of the search.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fixing {
+    Free,
+    Open,
+    Closed,
+}
+
+/// The best solution known and what is proven about it.
+#[derive(Debug)]
+pub(crate) struct Incumbent {
+    pub(crate) open: Vec<bool>,
+    pub(crate) objective: f64,
+    pub(crate) lower_bound: f64,
+    pub(crate) nodes: u64,
+    /// The least bound of parts that were left without an answer; infinite if there are none.
+    pub(crate) unresolved: f64,
+}
+
+impl Incumbent {
+    pub(crate) fn new(open: Vec<bool>, objective: f64, lower_bound: f64) -> Incumbent {
+        Incumbent {
+            open,
+            objective,
+            lower_bound,
+            nodes: 0,
+            unresolved: f64::INFINITY,
+        }
+    }
+
+    pub(crate) fn offer(&mut self, open: Vec<bool>, objective: f64) {
+        if objective < self.objective {
+            self.objective = objective;
+            self.open = open;
+        }
+    }
+
+    /// Objectives within the tolerance of the incumbent are no improvement.
+    pub(crate) fn cutoff(&self) -> f64 {
+        self.objective - TOLERANCE * self.objective.abs()
+    }
+
+    pub(crate) fn progress(&self) -> Progress {
+        Progress {
+            objective: self.objective,
+            lower_bound: self.lower_bound.min(self.objective),
+            nodes: self.nodes,
+        }
+    }
+
+    /// How the search ended and what it proved, given what stopped it.
+    pub(crate) fn verdict(&self, stop: Option<Stop>) -> (Status, f64) {
+        match stop {
+            Some(stop) if relative_gap(self.objective, self.lower_bound) > TOLERANCE => {
+                (Status::Feasible(stop), self.lower_bound)
+            }
+            _ => (Status::Optimal, self.objective),
+        }
+    }
+
+    pub(crate) fn within(&self, limits: &Limits) -> bool {
+        limits.gap > 0.0 && relative_gap(self.objective, self.lower_bound) <= limits.gap
+    }
+}
+
+/// A search tree.
+pub(crate) trait Tree {
+    /// A part of the search.
+    type Node;
+
+    /// No solution in the node costs less.
+    fn lower_bound(node: &Self::Node) -> f64;
+
+    /// Tightens the node's bound, offers what solutions it meets, and splits the node. Nothing is
+    /// returned where the node holds nothing better than the incumbent. Cuts its work short, but
+    /// still splits, once `go_on` says no.
+    fn split(
+        &mut self,
+        node: Self::Node,
+        incumbent: &mut Incumbent,
+        go_on: &mut dyn FnMut() -> bool,
+    ) -> Vec<Self::Node>;
+}
+
+struct Queued<N> {
+    lower_bound: f64,
+    node: N,
+}
+
+impl<N> PartialEq for Queued<N> {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+impl<N> Eq for Queued<N> {}
+impl<N> PartialOrd for Queued<N> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+impl<N> Ord for Queued<N> {
+    /// The heap gives its greatest first, which must be the lowest bound.
+    fn cmp(&self, other: &Self) -> Ordering {
+        other.lower_bound.total_cmp(&self.lower_bound)
+    }
+}
+
+/// Searches below `root`. `None` when the tree is done, that is, the incumbent is proven.
+pub(crate) fn search<T: Tree>(
+    tree: &mut T,
+    root: T::Node,
+    incumbent: &mut Incumbent,
+    limits: &Limits,
+    observer: &mut Observer<'_>,
+) -> Option<Stop> {
+    let queued = |node| Queued {
+        lower_bound: T::lower_bound(&node),
+        node,
+    };
+    let mut queue = BinaryHeap::from([queued(root)]);
+    while let Some(Queued { lower_bound, node }) = queue.pop() {
+        incumbent.lower_bound = incumbent
+            .lower_bound
+            .max(lower_bound.min(incumbent.unresolved));
+        if lower_bound >= incumbent.cutoff() {
+            break;
+        }
+        if incumbent.within(limits) {
+            return Some(Stop::GapReached);
+        }
+        if incumbent.nodes >= limits.nodes {
+            return Some(Stop::NodeLimit);
+        }
+        if observer(&incumbent.progress()).is_break() {
+            return Some(Stop::Observer);
+        }
+        incumbent.nodes += 1;
+        let progress = incumbent.progress();
+        let mut go_on = || observer(&progress).is_continue();
+        queue.extend(
+            tree.split(node, incumbent, &mut go_on)
+                .into_iter()
+                .map(queued),
+        );
+    }
+    if incumbent.unresolved < incumbent.cutoff() {
+        incumbent.lower_bound = incumbent.unresolved;
+        return Some(Stop::NodeLimit);
+    }
+    incumbent.lower_bound = incumbent.objective;
+    None
+}

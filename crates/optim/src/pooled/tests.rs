@@ -1,0 +1,180 @@
+use std::ops::ControlFlow;
+
+use proptest::prelude::*;
+
+use super::mixture::Part;
+use super::*;
+use crate::facility::Opening;
+
+#[derive(Debug, Clone)]
+struct Case {
+    opening: Vec<Opening>,
+    spread: Vec<f64>,
+    clients: Vec<Client>,
+}
+
+impl Case {
+    fn instance(&self) -> Instance {
+        Instance::new(
+            self.opening.clone(),
+            self.spread.clone(),
+            self.clients.len(),
+            |j| self.clients[j].clone(),
+        )
+    }
+
+    fn feasible(&self) -> bool {
+        let may = |i: u32| self.opening[i as usize] != Opening::Never;
+        self.clients
+            .iter()
+            .all(|c| c.own.is_some_and(may) || c.candidates.iter().any(|link| may(link.facility)))
+    }
+
+    fn allows(&self, set: u32) -> bool {
+        self.opening
+            .iter()
+            .enumerate()
+            .all(|(i, opening)| match opening {
+                Opening::May(_) => true,
+                Opening::Must(_) => set >> i & 1 == 1,
+                Opening::Never => set >> i & 1 == 0,
+            })
+    }
+
+    /// One client's cost with the facilities in `set` open, by trying every subset of its links.
+    fn serve(&self, client: &Client, set: u32) -> f64 {
+        if client.own.is_some_and(|i| set >> i & 1 == 1) {
+            return 0.0;
+        }
+        let links: Vec<&Candidate> = client
+            .candidates
+            .iter()
+            .filter(|c| set >> c.facility & 1 == 1)
+            .collect();
+        (1..1u32 << links.len())
+            .map(|subset| {
+                let used = (0..links.len())
+                    .filter(|k| subset >> k & 1 == 1)
+                    .map(|k| links[k]);
+                let has = |i: &u32| used.clone().any(|c| c.facility == *i);
+                if !client.required.iter().all(has) {
+                    return f64::INFINITY;
+                }
+                let mut parts: Vec<Part> = used
+                    .clone()
+                    .map(|c| Part {
+                        slope: c.slope,
+                        inverse_spread: self.spread[c.facility as usize].recip(),
+                    })
+                    .collect();
+                client.constant + mixture::value(&mut parts) + used.map(|c| c.charge).sum::<f64>()
+            })
+            .fold(f64::INFINITY, f64::min)
+    }
+
+    fn enumerate(&self) -> f64 {
+        (0..1u32 << self.opening.len())
+            .filter(|&set| self.allows(set))
+            .map(|set| {
+                let open = (0..self.opening.len()).filter(|i| set >> i & 1 == 1);
+                open.map(|i| self.opening[i].cost()).sum::<f64>()
+                    + self.clients.iter().map(|c| self.serve(c, set)).sum::<f64>()
+            })
+            .fold(f64::INFINITY, f64::min)
+    }
+}
+
+/// A fleet: every device is a facility and a client, and serves itself where it is open.
+fn fleet() -> impl Strategy<Value = Case> {
+    (2usize..8).prop_flat_map(|n| {
+        let opening = prop_oneof![
+            5 => (0.0..1.5f64).prop_map(Opening::May),
+            1 => (0.0..1.5f64).prop_map(Opening::Must),
+            3 => Just(Opening::Never),
+        ];
+        let link = prop::option::weighted(0.85, (0.0..1.0f64, 0.0..0.15f64));
+        (
+            prop::collection::vec(opening, n),
+            prop::collection::vec(0.001..0.3f64, n),
+            prop::collection::vec(0.0..0.5f64, n),
+            prop::collection::vec(prop::collection::vec(link, n), n),
+            prop::option::weighted(0.2, (0..n, 0..n)),
+        )
+            .prop_map(move |(mut opening, spread, constant, links, pinned)| {
+                let mut clients: Vec<Client> = (0..n)
+                    .map(|j| Client {
+                        constant: constant[j],
+                        own: Some(j as u32),
+                        required: Vec::new(),
+                        candidates: (0..n)
+                            .filter(|&i| i != j)
+                            .filter_map(|i| {
+                                let (slope, charge) = links[j][i]?;
+                                Some(Candidate {
+                                    facility: i as u32,
+                                    slope,
+                                    charge,
+                                })
+                            })
+                            .collect(),
+                    })
+                    .collect();
+                if let Some((i, j)) = pinned
+                    && clients[j]
+                        .candidates
+                        .iter()
+                        .any(|c| c.facility as usize == i)
+                {
+                    clients[j].required = vec![i as u32];
+                    clients[j].own = None;
+                    opening[i] = Opening::Must(0.3);
+                    opening[j] = Opening::Never;
+                }
+                Case {
+                    opening,
+                    spread,
+                    clients,
+                }
+            })
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(600))]
+    #[test]
+    fn the_optimum_is_that_of_enumeration(case in fleet()) {
+        prop_assume!(case.feasible());
+        let expected = case.enumerate();
+        let solution = solve(&case.instance(), &Limits::default(), &mut |_| ControlFlow::Continue(()));
+        prop_assert!(
+            (solution.objective - expected).abs() <= 1e-8 * expected.max(1e-6),
+            "{} against {expected}", solution.objective
+        );
+        prop_assert_eq!(solution.status, Status::Optimal);
+        let set = (0..solution.open.len()).filter(|&i| solution.open[i]).fold(0, |s, i| s | 1 << i);
+        prop_assert!(case.allows(set));
+        for (j, mixture) in solution.mixtures.iter().enumerate() {
+            let weight: f64 = mixture.iter().map(|(_, w)| w).sum();
+            let own = case.clients[j].own.is_some_and(|i| solution.open[i as usize]);
+            let whole = f64::from(u8::from(!own));
+            prop_assert!((weight - whole).abs() < 1e-9);
+            prop_assert!(mixture.iter().all(|&(i, _)| solution.open[i as usize]));
+            for i in &case.clients[j].required {
+                prop_assert!(mixture.iter().any(|(k, _)| k == i));
+            }
+        }
+    }
+
+    #[test]
+    fn an_early_stop_has_a_true_gap(case in fleet(), patience in 0u32..6) {
+        prop_assume!(case.feasible());
+        let expected = case.enumerate();
+        let mut asked = 0;
+        let solution = solve(&case.instance(), &Limits::default(), &mut |_| {
+            asked += 1;
+            if asked > patience { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        });
+        prop_assert!(solution.objective >= expected - 1e-9);
+        prop_assert!(solution.lower_bound <= expected + 1e-9);
+    }
+}

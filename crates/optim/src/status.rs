@@ -1,0 +1,70 @@
+//! How a search ended: a type, never a string and never silently "optimal".
+
+use std::ops::ControlFlow;
+
+/// How a search ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Status {
+    /// Proven: the lower bound meets the objective (relative 1e-9).
+    Optimal,
+    /// A solution with an honest gap; the search ended early.
+    Feasible(Stop),
+}
+
+/// What ended a search before its proof.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Stop {
+    /// The gap asked for was reached.
+    GapReached,
+    /// The node limit was reached.
+    NodeLimit,
+    /// The observer said stop (a time limit, Ctrl-C).
+    Observer,
+    /// The method makes no proof.
+    NoProof,
+}
+
+/// What a search knows while it runs.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Progress {
+    /// Cost of the best solution so far; infinite before the first.
+    pub objective: f64,
+    /// No solution costs less.
+    pub lower_bound: f64,
+    /// Branch-and-bound nodes done.
+    pub nodes: u64,
+}
+
+/// Sees progress now and then, and says whether to go on.
+pub type Observer<'a> = dyn FnMut(&Progress) -> ControlFlow<()> + 'a;
+
+/// When to be content with less than a proof.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Limits {
+    /// Relative gap at which to stop; 0 asks for a proof.
+    pub gap: f64,
+    /// Branch-and-bound nodes.
+    pub nodes: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Limits {
+            gap: 0.0,
+            nodes: u64::MAX,
+        }
+    }
+}
+
+/// Two objectives closer than this (relative) count as equal: sums of N rounded terms differ so.
+pub const TOLERANCE: f64 = 1e-9;
+
+/// (objective − lower bound) / |objective|, at least 0.
+pub fn relative_gap(objective: f64, lower_bound: f64) -> f64 {
+    let difference = objective - lower_bound;
+    if difference <= 0.0 {
+        0.0
+    } else {
+        difference / objective.abs().max(f64::MIN_POSITIVE)
+    }
+}

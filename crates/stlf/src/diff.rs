@@ -1,0 +1,114 @@
+//! What changed between two plans, device by device.
+
+use std::collections::{BTreeMap, HashMap};
+
+use crate::device::Role;
+use crate::format::Decisions;
+use crate::plan::Terms;
+
+/// The differences from a plan A to a plan B.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Diff {
+    /// Devices that only A has, sorted.
+    pub removed_devices: Vec<String>,
+    /// Devices that only B has, sorted.
+    pub added_devices: Vec<String>,
+    /// Devices of both whose role differs, sorted by name.
+    pub roles: Vec<RoleChange>,
+    /// Links that differ, sorted by receiver, then sender.
+    pub links: Vec<LinkChange>,
+    /// A's terms.
+    pub before: Terms,
+    /// B's terms.
+    pub after: Terms,
+}
+
+/// A device with another role.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RoleChange {
+    /// The device.
+    pub device: String,
+    /// Its role in A.
+    pub before: Role,
+    /// Its role in B.
+    pub after: Role,
+}
+
+/// A link that was added, removed, or weighs something else.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LinkChange {
+    /// Sender.
+    pub from: String,
+    /// Receiver.
+    pub to: String,
+    /// α_ij in A, if the link is there.
+    pub before: Option<f64>,
+    /// α_ij in B, if the link is there.
+    pub after: Option<f64>,
+}
+
+impl Diff {
+    /// Whether both plans have the same devices in the same roles over the same links. What they
+    /// cost does not count: the same plan costs something else under other measurements.
+    pub fn same_plan(&self) -> bool {
+        self.removed_devices.is_empty()
+            && self.added_devices.is_empty()
+            && self.roles.is_empty()
+            && self.links.is_empty()
+    }
+}
+
+/// Compares two plans by device names. Weights that differ by at most `threshold` are the same.
+pub fn diff(a: &Decisions, b: &Decisions, threshold: f64) -> Diff {
+    let (roles_a, roles_b) = (roles_by_name(a), roles_by_name(b));
+    let missing = |from: &HashMap<&str, Role>, names: &[String]| {
+        let mut missing: Vec<String> =
+            names.iter().filter(|n| !from.contains_key(n.as_str())).cloned().collect();
+        missing.sort_unstable();
+        missing
+    };
+    let mut roles: Vec<RoleChange> = roles_a
+        .iter()
+        .filter_map(|(&name, &before)| {
+            let after = *roles_b.get(name)?;
+            let change = RoleChange { device: name.to_owned(), before, after };
+            (before != after).then_some(change)
+        })
+        .collect();
+    roles.sort_unstable_by(|x, y| x.device.cmp(&y.device));
+    Diff {
+        removed_devices: missing(&roles_b, &a.names),
+        added_devices: missing(&roles_a, &b.names),
+        roles,
+        links: link_changes(a, b, threshold),
+        before: a.terms,
+        after: b.terms,
+    }
+}
+
+fn link_changes(a: &Decisions, b: &Decisions, threshold: f64) -> Vec<LinkChange> {
+    let mut weights: BTreeMap<(&str, &str), [Option<f64>; 2]> = BTreeMap::new();
+    for (k, side) in [a, b].into_iter().enumerate() {
+        for l in &side.links {
+            let key = (side.names[l.to].as_str(), side.names[l.from].as_str());
+            weights.entry(key).or_default()[k] = Some(l.weight);
+        }
+    }
+    weights
+        .into_iter()
+        .filter(|(_, [before, after])| match (before, after) {
+            (Some(x), Some(y)) => (x - y).abs() > threshold,
+            _ => true,
+        })
+        .map(|((to, from), [before, after])| LinkChange {
+            from: from.to_owned(),
+            to: to.to_owned(),
+            before,
+            after,
+        })
+        .collect()
+}
+
+fn roles_by_name(plan: &Decisions) -> HashMap<&str, Role> {
+    plan.names.iter().map(String::as_str).zip(plan.roles.iter().copied()).collect()
+}

@@ -1,0 +1,136 @@
+//! One device's part of the objective, term by term.
+
+use crate::bound::BoundKind;
+use crate::device::Role;
+use crate::plan::{Plan, PlanLink};
+use crate::problem::{Measured, Model, Problem};
+
+/// What a device costs in a plan. The accounts of all devices add up to the objective.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Account {
+    /// The terms, each with its φ; those that are zero are left out.
+    pub parts: Vec<Part>,
+}
+
+impl Account {
+    /// The device's cost.
+    pub fn total(&self) -> f64 {
+        self.parts.iter().map(|p| p.cost).sum()
+    }
+}
+
+/// One term of a device's cost.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Part {
+    /// Which term.
+    pub term: Term,
+    /// Its cost, with φ and weight.
+    pub cost: f64,
+}
+
+/// The terms of S_i, of T_j and of the energy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Term {
+    /// φ^S ε̂_i, a source's own error.
+    OwnError,
+    /// φ^S 2ρ or φ^T 10ρ.
+    Complexity,
+    /// The deviation of the device's own sample: φ^S 3√… or φ^T 6√….
+    OwnSampling,
+    /// The deviation of the sources' samples, φ^T 6√….
+    SourceSampling,
+    /// φ^T α_ij ε̂_i.
+    SourceError {
+        /// i.
+        from: usize,
+    },
+    /// φ^T α_ij ½ d̂_ij.
+    Divergence {
+        /// i.
+        from: usize,
+    },
+    /// φ^E times the link's energy.
+    Energy {
+        /// i.
+        from: usize,
+    },
+    /// f_i, where costs are raw.
+    SourceCost,
+    /// α_ij c_ij, where costs are raw.
+    LinkCost {
+        /// i.
+        from: usize,
+    },
+}
+
+/// Splits a device's cost by term.
+pub fn account(problem: &Problem, plan: &Plan, device: usize) -> Account {
+    let column = plan.incoming(device);
+    let mut parts = match (problem.model(), plan.roles[device]) {
+        (Model::Costs(c), Role::Source) => c.source[device]
+            .map(|cost| Part { term: Term::SourceCost, cost })
+            .into_iter()
+            .collect(),
+        (Model::Costs(_), Role::Target) => raw_column(problem, column),
+        (Model::Measured(m), Role::Source) => source(m, device),
+        (Model::Measured(m), Role::Target) => target(m, plan.bound, device, column),
+    };
+    parts.retain(|p| p.cost != 0.0);
+    Account { parts }
+}
+
+fn raw_column(problem: &Problem, column: &[PlanLink]) -> Vec<Part> {
+    let mut parts = Vec::with_capacity(column.len());
+    for l in column {
+        if let Some(c) = problem.incoming_costs(l.to).find(|c| c.from == l.from) {
+            parts.push(Part { term: Term::LinkCost { from: l.from }, cost: l.weight * c.total() });
+        }
+    }
+    parts
+}
+
+fn source(m: &Measured, device: usize) -> Vec<Part> {
+    let d = &m.devices[device];
+    let phi = m.weights.source;
+    let part = |term, value: f64| Part { term, cost: phi * value };
+    vec![
+        part(Term::OwnError, d.source_error.unwrap_or(f64::INFINITY)),
+        part(Term::Complexity, 2.0 * m.bound.complexity.value()),
+        part(Term::OwnSampling, 3.0 * m.bound.deviation(d.samples() as f64)),
+    ]
+}
+
+fn target(m: &Measured, bound: BoundKind, device: usize, column: &[PlanLink]) -> Vec<Part> {
+    let phi = m.weights.target;
+    let samples = |device: usize| m.devices[device].samples() as f64;
+    let mut parts = Vec::with_capacity(3 * column.len() + 3);
+    for l in column {
+        let (from, weight) = (l.from, l.weight);
+        let Some(link) = m.links.get(from, l.to) else { continue };
+        let error = m.mixing_cost(from, 0.0);
+        let energy = match bound {
+            BoundKind::Paper => m.energy_cost_at(link.energy, weight),
+            BoundKind::Pooled => m.energy_cost(link.energy),
+        };
+        parts.push(Part { term: Term::SourceError { from }, cost: weight * error });
+        parts.push(Part {
+            term: Term::Divergence { from },
+            cost: weight * (m.mixing_cost(from, link.divergence) - error),
+        });
+        parts.push(Part { term: Term::Energy { from }, cost: energy });
+    }
+    let spread = match bound {
+        BoundKind::Pooled => {
+            column.iter().map(|l| l.weight * l.weight / samples(l.from)).sum::<f64>().sqrt()
+        }
+        BoundKind::Paper => column.iter().map(|l| l.weight / samples(l.from).sqrt()).sum(),
+    };
+    let complexity = phi * 10.0 * m.bound.complexity.value();
+    parts.push(Part { term: Term::SourceSampling, cost: phi * m.bound.pooling_scale() * spread });
+    parts.push(Part {
+        term: Term::OwnSampling,
+        cost: phi * 6.0 * m.bound.deviation(samples(device)),
+    });
+    parts.push(Part { term: Term::Complexity, cost: complexity });
+    parts
+}

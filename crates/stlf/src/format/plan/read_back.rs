@@ -1,0 +1,194 @@
+//! From a plan's file back to the plan.
+
+use std::collections::HashMap;
+
+use super::super::document::{Kind, parse, shorten};
+use super::super::problem::device;
+use super::{PlanFile, PlanStatus, SolverName, StoppedBy};
+use crate::device::Role;
+use crate::error::Error;
+use crate::plan::{Plan, PlanLink, Solver, Status, Terms};
+use crate::problem::Problem;
+use stlf_optim::status::Stop;
+
+const KIND: Kind = Kind { format: "stlf-plan/1", noun: "plan" };
+
+/// What a plan decides, without the problem that it solves.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Decisions {
+    /// The devices, in the problem's order where the file repeats the problem.
+    pub names: Vec<String>,
+    /// One role per device.
+    pub roles: Vec<Role>,
+    /// By index into the names, sorted by receiver, then sender.
+    pub links: Vec<PlanLink>,
+    /// The objective's terms.
+    pub terms: Terms,
+}
+
+impl PlanFile {
+    /// Reads a plan.
+    ///
+    /// # Errors
+    /// Says what is wrong, where, and what to do about it.
+    pub fn read(bytes: &[u8]) -> Result<PlanFile, Error> {
+        parse(&KIND, || Ok(serde_json::Deserializer::from_slice(bytes)))
+    }
+
+    /// Who does what, checked.
+    ///
+    /// # Errors
+    /// Names the field that contradicts another.
+    pub fn decisions(&self) -> Result<Decisions, Error> {
+        if self.status == PlanStatus::Infeasible {
+            let reason = self.reason.as_deref().unwrap_or("no plan exists");
+            return Err(Error::field("status", format!("infeasible: {}", shorten(reason)))
+                .with_hint("there is nothing in this plan to look at"));
+        }
+        let listed = self.problem.as_ref().and_then(|p| p.devices.as_ref());
+        let names: Vec<String> = match listed {
+            Some(devices) => devices.iter().map(|d| d.name.clone()).collect(),
+            None => self.sources.iter().chain(&self.targets).cloned().collect(),
+        };
+        let index: HashMap<String, usize> =
+            names.iter().enumerate().map(|(i, name)| (name.clone(), i)).collect();
+        let roles = self.roles(&names, &index)?;
+        Ok(Decisions {
+            links: self.checked_links(&roles, &index)?,
+            roles,
+            names,
+            terms: self.terms()?,
+        })
+    }
+
+    fn terms(&self) -> Result<Terms, Error> {
+        match self.terms {
+            Some(terms) => Ok(terms.into()),
+            None => Err(Error::field("terms", "is missing").with_hint("was the file edited?")),
+        }
+    }
+
+    fn roles(&self, names: &[String], index: &HashMap<String, usize>) -> Result<Vec<Role>, Error> {
+        let mut roles: Vec<Option<Role>> = vec![None; names.len()];
+        let sources = self.sources.iter().enumerate().map(|(k, n)| ("sources", k, n, Role::Source));
+        let targets = self.targets.iter().enumerate().map(|(k, n)| ("targets", k, n, Role::Target));
+        for (field, k, name, role) in sources.chain(targets) {
+            let at = format!("{field}[{k}]");
+            if roles[device(name, &at, index)?].replace(role).is_some() {
+                return Err(Error::field(at, format!("{:?} has a role already", shorten(name)))
+                    .with_hint("a device is listed once, as a source or as a target"));
+            }
+        }
+        let nameless = roles.iter().position(Option::is_none);
+        roles.into_iter().collect::<Option<Vec<Role>>>().ok_or_else(|| {
+            let name = nameless.map_or("?", |i| &names[i]);
+            Error::field("sources", format!("{:?} is neither here nor in targets", shorten(name)))
+                .with_hint("every device of the problem has a role")
+        })
+    }
+
+    fn checked_links(
+        &self,
+        roles: &[Role],
+        index: &HashMap<String, usize>,
+    ) -> Result<Vec<PlanLink>, Error> {
+        let mut links = Vec::with_capacity(self.links.len());
+        let mut totals = vec![0.0; roles.len()];
+        for (k, entry) in self.links.iter().enumerate() {
+            let at = |end: &str| format!("links[{k}].{end}");
+            let from = device(&entry.from, &at("from"), index)?;
+            let to = device(&entry.to, &at("to"), index)?;
+            if roles[from] != Role::Source {
+                return Err(Error::field(at("from"), "is not a source"));
+            }
+            if roles[to] != Role::Target {
+                return Err(Error::field(at("to"), "is not a target"));
+            }
+            if !(entry.weight > 0.0 && entry.weight <= 1.0 + 1e-6) {
+                let message = format!("{} is not above 0 and at most 1", entry.weight);
+                return Err(Error::field(at("weight"), message));
+            }
+            totals[to] += entry.weight;
+            links.push(PlanLink { from, to, weight: entry.weight });
+        }
+        links.sort_unstable_by_key(|l| (l.to, l.from));
+        let same = |pair: &[PlanLink]| (pair[0].from, pair[0].to) == (pair[1].from, pair[1].to);
+        if links.windows(2).any(same) {
+            return Err(Error::field("links", "a link is listed twice"));
+        }
+        for (k, name) in self.targets.iter().enumerate() {
+            let total = index.get(name).map_or(0.0, |&to| totals[to]);
+            if (total - 1.0).abs() > 1e-4 {
+                let message = format!("the weights of {:?} add up to {total}", shorten(name));
+                return Err(Error::field(format!("targets[{k}]"), message)
+                    .with_hint("the weights of a target's links must add up to 1"));
+            }
+        }
+        Ok(links)
+    }
+
+    /// The plan and the problem that it solves.
+    ///
+    /// # Errors
+    /// If the file does not repeat its problem, or contradicts it.
+    pub fn restore(&self) -> Result<(Problem, Plan), Error> {
+        let decisions = self.decisions()?;
+        let Some(problem) = &self.problem else {
+            return Err(Error::field("problem", "is not in this plan").with_hint(format!(
+                "plans repeat their problem up to {} links",
+                super::MAX_EMBEDDED_LINKS
+            )));
+        };
+        let problem = problem.clone().into_problem(None).map_err(inside)?;
+        for (k, link) in self.links.iter().enumerate() {
+            let ends = (problem.find(&link.from), problem.find(&link.to));
+            let (Some(from), Some(to)) = ends else { continue };
+            if !problem.incoming_costs(to).any(|cost| cost.from == from) {
+                return Err(Error::field(
+                    format!("links[{k}]"),
+                    format!("the problem has no link {} → {}", link.from, link.to),
+                ));
+            }
+        }
+        let plan = Plan {
+            roles: decisions.roles,
+            links: decisions.links,
+            terms: decisions.terms,
+            lower_bound: self.lower_bound.unwrap_or(f64::NEG_INFINITY),
+            status: self.search_status(),
+            bound: self.bound,
+            solver: Solver {
+                name: match self.solver.name {
+                    SolverName::Exact => "exact",
+                    SolverName::Successive => "successive",
+                },
+                iterations: self.solver.iterations,
+                trace: self.solver.trace.clone(),
+                successive: None,
+            },
+        };
+        Ok((problem, plan))
+    }
+
+    fn search_status(&self) -> Status {
+        match (self.status, self.solver.stopped_by) {
+            (PlanStatus::Optimal, _) => Status::Optimal,
+            (_, Some(StoppedBy::Gap)) => Status::Feasible(Stop::GapReached),
+            (_, Some(StoppedBy::NodeLimit)) => Status::Feasible(Stop::NodeLimit),
+            (_, Some(StoppedBy::TimeLimit | StoppedBy::Interrupt)) => {
+                Status::Feasible(Stop::Observer)
+            }
+            (_, Some(StoppedBy::NoProof) | None) => Status::Feasible(Stop::NoProof),
+        }
+    }
+}
+
+/// Says that a field belongs to the problem inside the plan.
+fn inside(error: Error) -> Error {
+    match error {
+        Error::Field { field, message, hint } => {
+            Error::Field { field: format!("problem.{field}"), message, hint }
+        }
+        other => other,
+    }
+}

@@ -1,0 +1,31 @@
+//! ST-LF: who trains, who receives whose model, with what weight, over which link.
+//!
+//! Given N devices with errors ε̂_i on their own labels, divergences d̂_ij of their data and the
+//! energy K_ij of sending a model, choose roles ψ (source 0, target 1) and link weights α:
+//!
+//! ```text
+//! minimise  φ^S Σ_i (1−ψ_i) S_i  +  φ^T Σ_j ψ_j T_j(α)  +  φ^E Σ_ij [energy of link i→j]
+//! such that Σ_i α_ij = ψ_j,   only labeled devices are sources,   only sources send.
+//! ```
+//!
+//! The way of the data: [`format`](mod@format) (a file) → [`problem`] (S, T, K by [`bound`] and
+//! [`energy`]) → [`planner`] → [`plan`] → [`explain`], [`sweep`], [`diff`] → [`format`](mod@format).
+//!
+//! The crate opens no file, prints nothing, reads no clock and no global random source.
+
+pub mod bound;
+pub mod device;
+pub mod diff;
+pub mod energy;
+pub mod error;
+pub mod explain;
+pub mod format;
+pub mod plan;
+pub mod planner;
+pub mod problem;
+pub mod sweep;
+
+pub use device::{Device, Role};
+pub use error::Error;
+pub use plan::Plan;
+pub use problem::Problem;

@@ -1,0 +1,126 @@
+//! From a problem to a plan.
+
+pub mod exact;
+mod polish;
+pub mod successive;
+
+use std::ops::ControlFlow;
+
+use crate::bound::BoundKind;
+use crate::plan::Plan;
+use crate::problem::Problem;
+
+pub use stlf_optim::status::{Limits, Observer, Progress};
+
+/// Which method plans.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Method {
+    /// Global optimum with proof, by branch and bound.
+    #[default]
+    Exact,
+    /// The paper's Algorithm 2, `alg:optimization_iteration`, rounded and polished.
+    Successive,
+}
+
+/// What planning came to.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Outcome {
+    /// A plan, proven optimal or with a gap.
+    Planned(Box<Plan>),
+    /// No plan exists.
+    Infeasible(Infeasible),
+}
+
+/// Why no plan exists.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Infeasible {
+    /// Nobody may train.
+    #[error("no device can be a source: nobody has labeled data, or every labeled device is fixed as a target")]
+    NoSource,
+    /// A device that must be a target cannot be reached.
+    #[error("{name} must be a target, but no device that can be a source has a link to it")]
+    Unreachable {
+        /// Its index.
+        device: usize,
+        /// Its name.
+        name: String,
+    },
+    /// More than one link into a target is required, where only one can carry weight.
+    #[error("{name} has more than one required link, but the paper's bound gives each target one source")]
+    ManyRequired {
+        /// Its index.
+        device: usize,
+        /// Its name.
+        name: String,
+    },
+}
+
+/// How to plan.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Settings {
+    /// The method.
+    pub method: Method,
+    /// When the exact search may end without a proof.
+    pub limits: Limits,
+    /// Settings of the successive method.
+    pub successive: successive::Settings,
+    /// Whether the successive method's rounded plan is improved by opening, closing and swapping
+    /// sources; without it the plan keeps the paper's own weights.
+    pub polish: bool,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Settings {
+            method: Method::Exact,
+            limits: Limits::default(),
+            successive: successive::Settings::default(),
+            polish: true,
+        }
+    }
+}
+
+/// Plans a fleet under the problem's own bound.
+///
+/// `observer` hears of progress and may end the search, which then returns its best plan with an
+/// honest gap.
+pub fn plan(problem: &Problem, settings: &Settings, observer: &mut Observer<'_>) -> Outcome {
+    if let Some(reason) = infeasibility(problem) {
+        return Outcome::Infeasible(reason);
+    }
+    let plan = match settings.method {
+        Method::Exact => exact::plan(problem, &settings.limits, observer),
+        Method::Successive => polish::plan(problem, settings, observer),
+    };
+    Outcome::Planned(Box::new(plan))
+}
+
+/// [`plan`] to proven optimality, without anyone watching.
+pub fn optimum(problem: &Problem) -> Outcome {
+    plan(problem, &Settings::default(), &mut |_| ControlFlow::Continue(()))
+}
+
+/// Why no plan can exist: every target needs one link from a device that may be a source, and any
+/// set of such devices may be opened together, so looking at each device alone is enough.
+fn infeasibility(problem: &Problem) -> Option<Infeasible> {
+    let devices = 0..problem.len();
+    if devices.clone().all(|i| !problem.eligible(i)) {
+        return Some(Infeasible::NoSource);
+    }
+    devices
+        .into_iter()
+        .find(|&j| !problem.eligible(j) && problem.incoming_costs(j).next().is_none())
+        .map(|device| Infeasible::Unreachable { device, name: problem.name(device).to_owned() })
+        .or_else(|| many_required(problem))
+}
+
+fn many_required(problem: &Problem) -> Option<Infeasible> {
+    if problem.bound_kind() == BoundKind::Pooled {
+        return None;
+    }
+    let mut receivers: Vec<usize> = problem.required().iter().map(|&(_, to)| to).collect();
+    receivers.sort_unstable();
+    let twice = receivers.windows(2).find(|pair| pair[0] == pair[1])?;
+    let (device, name) = (twice[0], problem.name(twice[0]).to_owned());
+    Some(Infeasible::ManyRequired { device, name })
+}

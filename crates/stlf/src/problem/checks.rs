@@ -1,0 +1,283 @@
+//! Every check a problem must pass before a planner sees it.
+
+use std::collections::HashMap;
+
+use super::{Costs, Disagreement, EnergyUnit, Links, Measured, Model, Problem, Weights};
+use crate::bound::{Bound, Complexity};
+use crate::device::{Device, Role};
+use crate::error::Error;
+
+/// What a problem is made of, unchecked.
+#[derive(Debug, Clone)]
+pub struct Parts {
+    /// The devices; with raw costs only their names count.
+    pub devices: Vec<Device>,
+    /// Measurements or raw costs.
+    pub source: Source,
+    /// A role per device that the user fixed.
+    pub pins: Vec<Option<Role>>,
+    /// Links never to be used, as (sender, receiver).
+    pub forbidden: Vec<(usize, usize)>,
+    /// Links that must be used.
+    pub required: Vec<(usize, usize)>,
+}
+
+/// Where the costs come from.
+#[derive(Debug, Clone)]
+pub enum Source {
+    /// The bound turns measurements into costs.
+    Measured {
+        /// d̂ and K.
+        links: Links,
+        /// φ.
+        weights: Weights,
+        /// δ, ρ, kind.
+        bound: Bound,
+        /// ε_E.
+        energy_epsilon: f64,
+        /// Unit of K.
+        energy_unit: EnergyUnit,
+        /// `[receiver][k][i]`.
+        disagreement: Option<Vec<f64>>,
+    },
+    /// f_i, and c_ij with row = sender and NaN for no link.
+    Costs {
+        /// f_i.
+        source: Vec<Option<f64>>,
+        /// c_ij.
+        link: Vec<f64>,
+    },
+}
+
+impl Problem {
+    /// Checks the parts and puts them together.
+    ///
+    /// # Errors
+    /// Names the first field (and device) that cannot be used.
+    pub fn new(parts: Parts) -> Result<Problem, Error> {
+        let Parts { devices, source, mut pins, forbidden, required } = parts;
+        let n = devices.len();
+        if n == 0 {
+            return Err(Error::field("devices", "there are none").with_hint("list at least one"));
+        }
+        let names: Vec<String> = devices.iter().map(|d| d.name.clone()).collect();
+        check_names(&names)?;
+        let model = match source {
+            Source::Measured {
+                mut links,
+                weights,
+                bound,
+                energy_epsilon,
+                energy_unit,
+                disagreement,
+            } => {
+                check_devices(&devices)?;
+                check_settings(&weights, &bound, energy_epsilon)?;
+                check_links(&links, &names)?;
+                for &(from, to) in &forbidden {
+                    links.remove(from, to);
+                }
+                let mean = links.mean_energy();
+                let energy_scale = match energy_unit {
+                    EnergyUnit::MeanLink if mean > 0.0 => 1.0 / mean,
+                    _ => 1.0,
+                };
+                let disagreement = disagreement.map(|v| check_disagreement(v, &names)).transpose()?;
+                Model::Measured(Measured {
+                    devices,
+                    links,
+                    weights,
+                    bound,
+                    energy_epsilon,
+                    energy_unit,
+                    energy_scale,
+                    disagreement,
+                })
+            }
+            Source::Costs { source, mut link } => {
+                check_costs(&source, &link, &names)?;
+                super::links::transpose(n, &mut link);
+                for &(from, to) in &forbidden {
+                    link[to * n + from] = f64::NAN;
+                }
+                Model::Costs(Costs { source, link })
+            }
+        };
+        for (k, &(from, to)) in required.iter().enumerate() {
+            let at = format!("required_links[{k}]");
+            fix(&mut pins, &names, from, Role::Source, &at)?;
+            fix(&mut pins, &names, to, Role::Target, &at)?;
+        }
+        let problem = Problem { names, pins, required, model };
+        problem.check_pins()?;
+        Ok(problem)
+    }
+
+    fn check_pins(&self) -> Result<(), Error> {
+        for device in 0..self.len() {
+            if self.pins[device] == Some(Role::Source) && !self.eligible(device) {
+                return Err(Error::field(
+                    format!("devices[{device}].role"),
+                    format!("{} has no labeled data and cannot be a source", self.name(device)),
+                )
+                .with_hint("leave the role out, or give the device labels"));
+            }
+        }
+        for (k, &(from, to)) in self.required.iter().enumerate() {
+            if !self.incoming_costs(to).any(|link| link.from == from) {
+                return Err(Error::field(
+                    format!("required_links[{k}]"),
+                    format!("there is no link {} → {}", self.name(from), self.name(to)),
+                )
+                .with_hint("a required link must exist and not be forbidden"));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn fix(
+    pins: &mut [Option<Role>],
+    names: &[String],
+    device: usize,
+    role: Role,
+    at: &str,
+) -> Result<(), Error> {
+    match pins[device] {
+        Some(other) if other != role => Err(Error::field(
+            at,
+            format!("needs {} to be a {role}, but it is fixed as a {other}", names[device]),
+        )
+        .with_hint("drop one of the two")),
+        _ => {
+            pins[device] = Some(role);
+            Ok(())
+        }
+    }
+}
+
+fn check_names(names: &[String]) -> Result<(), Error> {
+    let mut seen = HashMap::with_capacity(names.len());
+    for (i, name) in names.iter().enumerate() {
+        if name.trim().is_empty() {
+            return Err(Error::field(format!("devices[{i}].name"), "is empty"));
+        }
+        if let Some(first) = seen.insert(name.as_str(), i) {
+            return Err(Error::field(
+                format!("devices[{i}].name"),
+                format!("{name:?} is also the name of devices[{first}]"),
+            )
+            .with_hint("names must differ"));
+        }
+    }
+    Ok(())
+}
+
+fn check_devices(devices: &[Device]) -> Result<(), Error> {
+    for (i, device) in devices.iter().enumerate() {
+        let at = |field: &str| format!("devices[{i}].{field} ({})", device.name);
+        match device.labeled.checked_add(device.unlabeled) {
+            None => {
+                return Err(Error::field(at("labeled"), "labeled + unlabeled is too large")
+                    .with_hint("they count samples"));
+            }
+            Some(0) => {
+                return Err(Error::field(at("labeled"), "the device has no samples")
+                    .with_hint("labeled + unlabeled must be at least 1"));
+            }
+            Some(_) => {}
+        }
+        match device.source_error {
+            None if device.labeled > 0 => {
+                return Err(Error::field(at("source_error"), "is missing for a labeled device")
+                    .with_hint("measure the device's own model on its own labels"));
+            }
+            Some(error) => non_negative(error, || at("source_error"))?,
+            None => {}
+        }
+    }
+    Ok(())
+}
+
+fn check_settings(weights: &Weights, bound: &Bound, energy_epsilon: f64) -> Result<(), Error> {
+    non_negative(weights.source, || "weights.source".into())?;
+    non_negative(weights.target, || "weights.target".into())?;
+    non_negative(weights.energy, || "weights.energy".into())?;
+    if !(bound.delta > 0.0 && bound.delta < 1.0) {
+        return Err(Error::field("bound.delta", format!("{} is not between 0 and 1", bound.delta))
+            .with_hint("the bound holds with probability 1 − delta; 0.001 is usual"));
+    }
+    if let Complexity::Value(rho) = bound.complexity {
+        non_negative(rho, || "bound.complexity".into())?;
+    }
+    if !(energy_epsilon.is_finite() && energy_epsilon > 0.0) {
+        return Err(Error::field("energy_epsilon", format!("{energy_epsilon} is not above 0"))
+            .with_hint("0.001 is usual"));
+    }
+    Ok(())
+}
+
+fn check_links(links: &Links, names: &[String]) -> Result<(), Error> {
+    for (to, receiver) in names.iter().enumerate() {
+        for link in links.incoming(to) {
+            let at = |field: &str| {
+                let from = link.from;
+                format!("{field}[{from}][{to}] ({} → {receiver})", names[from])
+            };
+            if link.divergence.is_nan() {
+                return Err(Error::field(at("divergence"), "is missing for a link that exists")
+                    .with_hint("give a number, or make the link's energy null"));
+            }
+            non_negative(link.divergence, || at("divergence"))?;
+            non_negative(link.energy, || at("link_energy"))?;
+        }
+    }
+    Ok(())
+}
+
+fn check_disagreement(values: Vec<f64>, names: &[String]) -> Result<Disagreement, Error> {
+    let n = names.len();
+    if let Some(k) = values.iter().position(|v| !(0.0..=1.0).contains(v)) {
+        let (j, rest) = (k / (n * n), k % (n * n));
+        return Err(Error::field(
+            format!("disagreement[{j}][{}][{}] ({})", rest / n, rest % n, names[j]),
+            format!("{} is not between 0 and 1", values[k]),
+        ));
+    }
+    Ok(Disagreement { devices: n, values })
+}
+
+fn check_costs(source: &[Option<f64>], link: &[f64], names: &[String]) -> Result<(), Error> {
+    let n = names.len();
+    for (i, cost) in source.iter().enumerate() {
+        if let Some(cost) = *cost {
+            non_negative(cost, || format!("costs.source[{i}] ({})", names[i]))?;
+        }
+    }
+    for (k, &cost) in link.iter().enumerate() {
+        let (from, to) = (k / n, k % n);
+        if from != to && !cost.is_nan() {
+            non_negative(cost, || {
+                format!("costs.link[{from}][{to}] ({} → {})", names[from], names[to])
+            })?;
+        }
+    }
+    Ok(())
+}
+
+/// Far above any measurement, far below where products of two such numbers overflow.
+const LARGEST: f64 = 1e100;
+
+pub(crate) fn non_negative(value: f64, field: impl Fn() -> String) -> Result<(), Error> {
+    let (message, hint) = if value.is_nan() {
+        ("is not a number", "it must be at least 0")
+    } else if value < 0.0 {
+        ("is negative", "it must be at least 0")
+    } else if value > LARGEST {
+        ("is too large", "it must be at most 1e100")
+    } else {
+        return Ok(());
+    };
+    let shown = if value.abs() < 1e15 { value.to_string() } else { format!("{value:e}") };
+    Err(Error::field(field(), format!("{shown} {message}")).with_hint(hint))
+}

@@ -1,0 +1,208 @@
+//! The links of a fleet, kept by receiver: a matrix, or only those that exist.
+
+/// A usable link into some receiver.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Link {
+    /// Sender.
+    pub from: usize,
+    /// d̂_ij.
+    pub divergence: f64,
+    /// K_ij, joules.
+    pub energy: f64,
+}
+
+/// d̂_ij and K_ij of every link.
+#[derive(Debug, Clone)]
+pub struct Links {
+    devices: usize,
+    store: Store,
+}
+
+#[derive(Debug, Clone)]
+enum Store {
+    /// Receiver-major squares; a missing link has NaN energy.
+    Dense { divergence: Vec<f64>, energy: Vec<f64> },
+    /// Links of receiver j at `first[j]..first[j + 1]`, senders ascending.
+    Sparse { first: Vec<usize>, from: Vec<u32>, divergence: Vec<f64>, energy: Vec<f64> },
+}
+
+/// Links are equal if the same links exist with the same values, however they are kept.
+impl PartialEq for Links {
+    fn eq(&self, other: &Links) -> bool {
+        self.devices == other.devices
+            && (0..self.devices).all(|j| self.incoming(j).eq(other.incoming(j)))
+    }
+}
+
+impl Links {
+    /// From squares with row = sender, NaN energy meaning no link. The diagonal is ignored.
+    pub fn from_rows(devices: usize, mut divergence: Vec<f64>, mut energy: Vec<f64>) -> Links {
+        transpose(devices, &mut divergence);
+        transpose(devices, &mut energy);
+        Links { devices, store: Store::Dense { divergence, energy } }
+    }
+
+    /// From (sender, receiver, divergence, energy) in any order, without duplicates or loops.
+    pub fn from_list(devices: usize, mut list: Vec<(u32, u32, f64, f64)>) -> Links {
+        list.sort_unstable_by_key(|&(from, to, ..)| (to, from));
+        let mut first = vec![0; devices + 1];
+        for &(_, to, ..) in &list {
+            first[to as usize + 1] += 1;
+        }
+        for j in 0..devices {
+            first[j + 1] += first[j];
+        }
+        let store = Store::Sparse {
+            first,
+            from: list.iter().map(|l| l.0).collect(),
+            divergence: list.iter().map(|l| l.2).collect(),
+            energy: list.iter().map(|l| l.3).collect(),
+        };
+        Links { devices, store }
+    }
+
+    /// Number of devices.
+    pub fn devices(&self) -> usize {
+        self.devices
+    }
+
+    /// Links that exist.
+    pub fn count(&self) -> usize {
+        (0..self.devices).map(|j| self.incoming(j).count()).sum()
+    }
+
+    /// Links into `receiver`, senders ascending.
+    pub fn incoming(&self, receiver: usize) -> impl Iterator<Item = Link> + '_ {
+        let n = self.devices;
+        let (from, divergence, energy): (Option<&[u32]>, &[f64], &[f64]) = match &self.store {
+            Store::Dense { divergence, energy } => {
+                let row = receiver * n..(receiver + 1) * n;
+                (None, &divergence[row.clone()], &energy[row])
+            }
+            Store::Sparse { first, from, divergence, energy } => {
+                let row = first[receiver]..first[receiver + 1];
+                (Some(&from[row.clone()]), &divergence[row.clone()], &energy[row])
+            }
+        };
+        divergence.iter().zip(energy).enumerate().filter_map(move |(k, (&divergence, &energy))| {
+            let from = from.map_or(k, |from| from[k] as usize);
+            (from != receiver && !energy.is_nan()).then_some(Link { from, divergence, energy })
+        })
+    }
+
+    /// One link, if it exists.
+    pub fn get(&self, from: usize, to: usize) -> Option<Link> {
+        let (at, store_divergence, store_energy) = match &self.store {
+            Store::Dense { divergence, energy } => {
+                (to * self.devices + from, divergence, energy)
+            }
+            Store::Sparse { first, from: senders, divergence, energy } => {
+                let row = first[to]..first[to + 1];
+                let k = senders[row.clone()].binary_search(&(from as u32)).ok()?;
+                (row.start + k, divergence, energy)
+            }
+        };
+        let link = Link { from, divergence: store_divergence[at], energy: store_energy[at] };
+        (from != to && !link.energy.is_nan()).then_some(link)
+    }
+
+    /// Takes a link away; later it is as if it had never been listed.
+    pub(crate) fn remove(&mut self, from: usize, to: usize) {
+        let n = self.devices;
+        match &mut self.store {
+            Store::Dense { energy, .. } => energy[to * n + from] = f64::NAN,
+            Store::Sparse { first, from: senders, energy, .. } => {
+                let row = first[to]..first[to + 1];
+                if let Ok(k) = senders[row.clone()].binary_search(&(from as u32)) {
+                    energy[row.start + k] = f64::NAN;
+                }
+            }
+        }
+    }
+
+    /// Changes one link's values, for asking "what if".
+    pub(crate) fn set(&mut self, link: Link, to: usize) {
+        let n = self.devices;
+        let (at, store_divergence, store_energy) = match &mut self.store {
+            Store::Dense { divergence, energy } => (to * n + link.from, divergence, energy),
+            Store::Sparse { first, from: senders, divergence, energy } => {
+                let row = first[to]..first[to + 1];
+                match senders[row.clone()].binary_search(&(link.from as u32)) {
+                    Ok(k) => (row.start + k, divergence, energy),
+                    Err(_) => return,
+                }
+            }
+        };
+        store_divergence[at] = link.divergence;
+        store_energy[at] = link.energy;
+    }
+
+    /// The mean of K over all links; 0 where there are none.
+    pub fn mean_energy(&self) -> f64 {
+        let (mut sum, mut count) = (0.0, 0usize);
+        for j in 0..self.devices {
+            for link in self.incoming(j) {
+                sum += link.energy;
+                count += 1;
+            }
+        }
+        if count == 0 { 0.0 } else { sum / count as f64 }
+    }
+}
+
+/// Transposes a square in place, block by block so that both sides stay in the cache.
+pub(crate) fn transpose(n: usize, values: &mut [f64]) {
+    const BLOCK: usize = 32;
+    for row in (0..n).step_by(BLOCK) {
+        for column in (row..n).step_by(BLOCK) {
+            for i in row..(row + BLOCK).min(n) {
+                for j in column.max(i + 1)..(column + BLOCK).min(n) {
+                    values.swap(i * n + j, j * n + i);
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_matrix_and_a_list_hold_the_same_links() {
+        let n = 70;
+        let value = |i: usize, j: usize| (i * n + j) as f64;
+        let present = |i: usize, j: usize| i != j && (i * 7 + j * 3) % 5 != 0;
+        let mut divergence = vec![0.0; n * n];
+        let mut energy = vec![f64::NAN; n * n];
+        let mut list = Vec::new();
+        for i in 0..n {
+            for j in 0..n {
+                divergence[i * n + j] = value(i, j);
+                if present(i, j) {
+                    energy[i * n + j] = value(i, j) + 0.5;
+                    list.push((i as u32, j as u32, value(i, j), value(i, j) + 0.5));
+                }
+            }
+        }
+        list.reverse();
+        let dense = Links::from_rows(n, divergence, energy);
+        let sparse = Links::from_list(n, list);
+        assert_eq!(dense, sparse);
+        assert_eq!(dense.count(), sparse.count());
+        for i in 0..n {
+            for j in 0..n {
+                assert_eq!(dense.get(i, j).is_some(), present(i, j));
+                assert_eq!(dense.get(i, j), sparse.get(i, j));
+            }
+        }
+    }
+
+    #[test]
+    fn a_removed_link_is_gone_from_both() {
+        let mut links = Links::from_list(3, vec![(0, 1, 1.0, 2.0), (2, 1, 1.0, 4.0)]);
+        links.remove(2, 1);
+        assert_eq!(links.get(2, 1), None);
+        assert_eq!(links.mean_energy(), 2.0);
+    }
+}

@@ -1,0 +1,380 @@
+//! The planning problem (P) in its well-posed form: devices, links, weights, pins.
+
+mod checks;
+mod links;
+
+pub use checks::{Parts, Source};
+pub use links::{Link, Links};
+
+pub(crate) use checks::non_negative;
+
+use crate::bound::{Bound, BoundKind, Complexity};
+use crate::device::{Device, Role};
+
+/// φ^S, φ^T, φ^E.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Weights {
+    /// φ^S, before the sources' bounds S_i.
+    pub source: f64,
+    /// φ^T, before the targets' bounds T_j.
+    pub target: f64,
+    /// φ^E, before the link energies K_ij.
+    pub energy: f64,
+}
+
+/// In what unit K_ij enters the objective.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum EnergyUnit {
+    /// As given.
+    #[default]
+    Joules,
+    /// Divided by the mean over all links, so that an average link costs φ^E.
+    MeanLink,
+}
+
+/// A set of settings under one name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Preset {
+    /// φ = (1, 1, 0.05), ρ = 0, energy in mean links: errors, divergences and links of one magnitude.
+    Balanced,
+    /// φ = (1, 5, 1), ρ = √(2 ln 2), energy in joules.
+    Paper,
+}
+
+impl Preset {
+    /// φ^S, φ^T, φ^E.
+    pub fn weights(self) -> Weights {
+        match self {
+            Preset::Balanced => Weights { source: 1.0, target: 1.0, energy: 0.05 },
+            Preset::Paper => Weights { source: 1.0, target: 5.0, energy: 1.0 },
+        }
+    }
+
+    /// ρ.
+    pub fn complexity(self) -> Complexity {
+        match self {
+            Preset::Balanced => Complexity::None,
+            Preset::Paper => Complexity::Massart,
+        }
+    }
+
+    /// The unit of K_ij.
+    pub fn energy_unit(self) -> EnergyUnit {
+        match self {
+            Preset::Balanced => EnergyUnit::MeanLink,
+            Preset::Paper => EnergyUnit::Joules,
+        }
+    }
+}
+
+/// How often two sources' models disagree on a target's data, for the noise term of `T_ij`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Disagreement {
+    pub(crate) devices: usize,
+    /// `[receiver][k][i]`, row-major.
+    pub(crate) values: Vec<f64>,
+}
+
+impl Disagreement {
+    /// mean over `receiver`'s data of |h_k − h_i|.
+    pub fn at(&self, receiver: usize, k: usize, i: usize) -> f64 {
+        self.values[(receiver * self.devices + k) * self.devices + i]
+    }
+}
+
+/// What devices and links cost, from measurements or given outright.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Model {
+    /// Errors, divergences and energies, turned into costs by the bound.
+    Measured(Measured),
+    /// Raw costs: facility location as such.
+    Costs(Costs),
+}
+
+/// Measurements and the settings that weigh them.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Measured {
+    /// The devices, in file order.
+    pub devices: Vec<Device>,
+    /// d̂_ij and K_ij of every usable link.
+    pub links: Links,
+    /// φ.
+    pub weights: Weights,
+    /// δ, ρ, and which bound.
+    pub bound: Bound,
+    /// ε_E of `eq:def_E_i`.
+    pub energy_epsilon: f64,
+    /// The unit of K_ij in the objective.
+    pub energy_unit: EnergyUnit,
+    /// One over the mean link energy where [`EnergyUnit::MeanLink`], else 1.
+    pub(crate) energy_scale: f64,
+    /// For the noise term, which only the successive planner uses.
+    pub disagreement: Option<Disagreement>,
+}
+
+/// Costs given outright.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Costs {
+    /// f_i, or `None` where device i cannot be a source.
+    pub source: Vec<Option<f64>>,
+    /// c_ij, receiver-major, NaN where there is no link.
+    pub(crate) link: Vec<f64>,
+}
+
+/// A checked planning problem.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Problem {
+    names: Vec<String>,
+    pins: Vec<Option<Role>>,
+    required: Vec<(usize, usize)>,
+    model: Model,
+}
+
+/// What serving a target over one link costs under the paper's bound.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct LinkCost {
+    /// Sender.
+    pub from: usize,
+    /// φ^T T_ij.
+    pub error: f64,
+    /// φ^E K_ij / (1 + ε_E).
+    pub energy: f64,
+}
+
+impl LinkCost {
+    /// c_ij.
+    pub fn total(&self) -> f64 {
+        self.error + self.energy
+    }
+}
+
+impl Problem {
+    /// Number of devices.
+    pub fn len(&self) -> usize {
+        self.names.len()
+    }
+
+    /// Never true for a checked problem; for completeness beside [`Problem::len`].
+    pub fn is_empty(&self) -> bool {
+        self.names.is_empty()
+    }
+
+    /// A device's name.
+    pub fn name(&self, device: usize) -> &str {
+        &self.names[device]
+    }
+
+    /// The device of that name.
+    pub fn find(&self, name: &str) -> Option<usize> {
+        self.names.iter().position(|n| n == name)
+    }
+
+    /// The role the user fixed.
+    pub fn pin(&self, device: usize) -> Option<Role> {
+        self.pins[device]
+    }
+
+    /// Links that must be used, as (sender, receiver).
+    pub fn required(&self) -> &[(usize, usize)] {
+        &self.required
+    }
+
+    /// Senders whose link into `receiver` must be used.
+    pub fn required_into(&self, receiver: usize) -> Vec<usize> {
+        self.required.iter().filter(|(_, to)| *to == receiver).map(|(from, _)| *from).collect()
+    }
+
+    /// Measurements or raw costs.
+    pub fn model(&self) -> &Model {
+        &self.model
+    }
+
+    /// Which bound the problem asks for; raw costs are facility location, the paper's form.
+    pub fn bound_kind(&self) -> BoundKind {
+        match &self.model {
+            Model::Measured(m) => m.bound.kind,
+            Model::Costs(_) => BoundKind::Paper,
+        }
+    }
+
+    /// Whether a device may be a source: it has labels (or a source cost) and is not pinned away.
+    pub fn eligible(&self, device: usize) -> bool {
+        self.pins[device] != Some(Role::Target)
+            && match &self.model {
+                Model::Measured(m) => m.devices[device].labeled > 0,
+                Model::Costs(c) => c.source[device].is_some(),
+            }
+    }
+
+    /// f_i = φ^S S_i, or `None` where the device may not be a source.
+    pub fn source_cost(&self, device: usize) -> Option<f64> {
+        if !self.eligible(device) {
+            return None;
+        }
+        match &self.model {
+            Model::Measured(m) => m.source_cost(device),
+            Model::Costs(c) => c.source[device],
+        }
+    }
+
+    /// c_ij of every link into `receiver` whose sender may be a source, required links obeyed.
+    pub fn incoming_costs(&self, receiver: usize) -> impl Iterator<Item = LinkCost> + '_ {
+        let measured = match &self.model {
+            Model::Measured(m) => Some(m.incoming_costs(receiver)),
+            Model::Costs(_) => None,
+        };
+        let raw = match &self.model {
+            Model::Measured(_) => None,
+            Model::Costs(c) => Some(c.incoming_costs(receiver)),
+        };
+        measured
+            .into_iter()
+            .flatten()
+            .chain(raw.into_iter().flatten())
+            .filter(move |link| self.eligible(link.from))
+    }
+
+    /// K_ij in joules, where it is known.
+    pub fn link_energy(&self, from: usize, to: usize) -> Option<f64> {
+        match &self.model {
+            Model::Measured(m) => m.links.get(from, to).map(|l| l.energy),
+            Model::Costs(_) => None,
+        }
+    }
+
+    /// The same problem with one device's role fixed, for asking what the other role would cost.
+    pub fn with_pin(&self, device: usize, role: Role) -> Problem {
+        let mut problem = self.clone();
+        problem.pins[device] = Some(role);
+        problem
+    }
+
+    /// The same problem with another φ^E; raw costs have none and stay as they are.
+    pub fn with_energy_weight(&self, energy: f64) -> Problem {
+        let mut problem = self.clone();
+        if let Model::Measured(m) = &mut problem.model {
+            m.weights.energy = energy;
+        }
+        problem
+    }
+
+    /// The same problem under another bound; raw costs have none and stay as they are.
+    pub fn with_bound(&self, kind: BoundKind) -> Problem {
+        let mut problem = self.clone();
+        if let Model::Measured(m) = &mut problem.model {
+            m.bound.kind = kind;
+        }
+        problem
+    }
+
+    /// The same problem with another ε̂_i; raw costs have none and stay as they are.
+    pub fn with_source_error(&self, device: usize, error: f64) -> Problem {
+        let mut problem = self.clone();
+        if let Model::Measured(m) = &mut problem.model {
+            m.devices[device].source_error = Some(error);
+        }
+        problem
+    }
+
+    /// The same problem with another d̂_ij and K_ij of a link that exists; the unit of energy
+    /// stays what it was. Raw costs have neither and stay as they are.
+    pub fn with_link(&self, link: Link, to: usize) -> Problem {
+        let mut problem = self.clone();
+        if let Model::Measured(m) = &mut problem.model {
+            m.links.set(link, to);
+        }
+        problem
+    }
+
+    /// The same problem with a link forbidden.
+    pub fn without_link(&self, from: usize, to: usize) -> Problem {
+        let mut problem = self.clone();
+        match &mut problem.model {
+            Model::Measured(m) => m.links.remove(from, to),
+            Model::Costs(c) => c.link[to * c.source.len() + from] = f64::NAN,
+        }
+        problem
+    }
+}
+
+impl Measured {
+    fn samples(&self, device: usize) -> f64 {
+        self.devices[device].samples() as f64
+    }
+
+    /// S_i, where the device has labels.
+    pub fn source_bound(&self, device: usize) -> Option<f64> {
+        let error = self.devices[device].source_error?;
+        Some(self.bound.source(error, self.samples(device)))
+    }
+
+    /// φ^S S_i, where the device has labels.
+    pub fn source_cost(&self, device: usize) -> Option<f64> {
+        Some(self.weights.source * self.source_bound(device)?)
+    }
+
+    /// K_ij in the problem's unit.
+    pub fn scaled_energy(&self, energy: f64) -> f64 {
+        self.energy_scale * energy
+    }
+
+    /// φ^E K_ij / (1 + ε_E): a whole link (α = 1) by `eq:def_E_i`.
+    pub fn energy_cost(&self, energy: f64) -> f64 {
+        self.energy_cost_at(energy, 1.0)
+    }
+
+    /// φ^E K_ij α / (α + ε_E), `eq:def_E_i`.
+    pub fn energy_cost_at(&self, energy: f64, weight: f64) -> f64 {
+        let used = weight / (weight + self.energy_epsilon);
+        self.weights.energy * self.scaled_energy(energy) * used
+    }
+
+    /// φ^T (10ρ + 6√(ln(2/δ)/(2 D̂_j))), the part of a target's bound that no choice changes.
+    pub fn target_constant_cost(&self, receiver: usize) -> f64 {
+        self.weights.target * self.bound.target_constant(self.samples(receiver))
+    }
+
+    /// φ^T (ε̂_i + ½ d̂_ij), the part of a target's bound that grows with a link's weight.
+    pub fn mixing_cost(&self, from: usize, divergence: f64) -> f64 {
+        let error = self.devices[from].source_error.unwrap_or(f64::INFINITY);
+        self.weights.target * (error + 0.5 * divergence)
+    }
+
+    /// T_ij.
+    pub fn target_bound(&self, link: Link, receiver: usize) -> f64 {
+        let error = self.devices[link.from].source_error.unwrap_or(f64::INFINITY);
+        self.bound.target(
+            error,
+            link.divergence,
+            self.samples(link.from),
+            self.samples(receiver),
+        )
+    }
+
+    /// φ^T T_ij.
+    pub fn target_cost(&self, link: Link, receiver: usize) -> f64 {
+        self.weights.target * self.target_bound(link, receiver)
+    }
+
+    fn incoming_costs(&self, receiver: usize) -> impl Iterator<Item = LinkCost> + '_ {
+        self.links
+            .incoming(receiver)
+            .filter(|link| self.devices[link.from].labeled > 0)
+            .map(move |link| LinkCost {
+                from: link.from,
+                error: self.target_cost(link, receiver),
+                energy: self.energy_cost(link.energy),
+            })
+    }
+}
+
+impl Costs {
+    fn incoming_costs(&self, receiver: usize) -> impl Iterator<Item = LinkCost> + '_ {
+        let n = self.source.len();
+        self.link[receiver * n..(receiver + 1) * n]
+            .iter()
+            .enumerate()
+            .filter(move |(from, cost)| *from != receiver && !cost.is_nan())
+            .map(|(from, &error)| LinkCost { from, error, energy: 0.0 })
+    }
+}

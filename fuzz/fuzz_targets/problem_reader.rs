@@ -1,0 +1,22 @@
+//! Whatever the bytes, reading a problem ends in a problem or an error that says something.
+//!
+//! `cargo fuzz run problem_reader crates/cli/examples` from the repository's root starts from the
+//! examples.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use stlf::format::{LinkTable, PlanFile, ProblemFile};
+
+fuzz_target!(|bytes: &[u8]| {
+    match ProblemFile::read(bytes).and_then(|file| file.into_problem(None)) {
+        Ok(problem) => {
+            let again = ProblemFile::from_problem(&problem).into_problem(None);
+            assert_eq!(again.as_ref(), Ok(&problem));
+        }
+        Err(error) => assert!(!error.to_string().is_empty()),
+    }
+    if let Ok(plan) = PlanFile::read(bytes) {
+        let _ = plan.restore();
+    }
+    let _ = LinkTable::read_csv(bytes, 1e9);
+});

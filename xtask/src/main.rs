@@ -1,0 +1,164 @@
+//! `cargo xtask check`: everything that must hold before a change is handed in.
+
+// A program for the terminal: printing is what it does.
+#![allow(clippy::print_stdout, clippy::print_stderr)]
+
+mod docs;
+mod layout;
+mod readme;
+mod rust_text;
+mod steps;
+mod tree;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use steps::{Done, Failure, Steps, command};
+use tree::{Finding, Tree};
+
+const USAGE: &str = "\
+usage: cargo xtask check [--fast]   format, layout, docs, lints, tests, README; cheapest first
+                                    --fast leaves out what runs tests
+       cargo xtask layout           only the rules about files and documentation; takes no time
+       cargo xtask bench [ARGS]     the benchmarks (arguments go to cargo bench)
+       cargo xtask peers [--quick]  the same problems with CVXPY and HiGHS, side by side
+";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let result = match arguments[..] {
+        ["check"] => check(false),
+        ["check", "--fast"] => check(true),
+        ["layout"] => layout_and_docs(&mut Steps::new()),
+        ["bench", ref rest @ ..] => {
+            command("cargo", &[&["bench", "--workspace", "--benches"], rest].concat(), &[])
+                .map(drop)
+        }
+        ["peers", ref rest @ ..] => {
+            let script = root().join("benches/peers/run.py");
+            let script = script.to_string_lossy();
+            command("python3", &[&[script.as_ref()], rest].concat(), &[]).map(drop)
+        }
+        ["help" | "--help" | "-h"] => {
+            print!("{USAGE}");
+            return ExitCode::SUCCESS;
+        }
+        _ => {
+            eprint!("{USAGE}");
+            return ExitCode::from(2);
+        }
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("\n{}\nto repeat: {}", failure.message, failure.again);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// The repository, one above this crate.
+fn root() -> PathBuf {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    here.parent().map_or_else(|| here.to_owned(), Path::to_owned)
+}
+
+/// The rules that only read text.
+fn layout_and_docs(steps: &mut Steps) -> Result<(), Failure> {
+    let root = root();
+    let tree = Tree::read(&root)
+        .map_err(|message| Failure { message, again: "git ls-files".into() })?;
+    steps.step("layout", || no_findings(layout::check(&tree)))?;
+    steps.step("docs", || {
+        let paper = shared().map(|s| s.join("paper/st-lf.tex"));
+        let paper = paper.and_then(|p| std::fs::read_to_string(p).ok());
+        no_findings(docs::check(&tree, paper.as_deref()))
+    })
+}
+
+/// The folder with the reference cases.
+fn shared() -> Option<PathBuf> {
+    std::env::var_os("STLF_SHARED").map(PathBuf::from)
+}
+
+fn check(fast: bool) -> Result<(), Failure> {
+    let root = root();
+    std::env::set_current_dir(&root)
+        .map_err(|e| Failure { message: e.to_string(), again: format!("cd {}", root.display()) })?;
+    let mut steps = Steps::new();
+
+    steps.step("format", || command("cargo", &["fmt", "--all", "--check"], &[]))?;
+    layout_and_docs(&mut steps)?;
+    steps.step("lints", || {
+        let lint =
+            ["clippy", "--workspace", "--all-targets", "--all-features", "--", "-D", "warnings"];
+        command("cargo", &lint, &[])
+    })?;
+    steps.step("lints without the optional parts", || {
+        let lint = ["clippy", "--workspace", "--no-default-features", "--", "-D", "warnings"];
+        command("cargo", &lint, &[])
+    })?;
+    steps.step("rustdoc", || {
+        // Libraries only: the binary has the library's name and would overwrite its pages.
+        let doc = ["doc", "--workspace", "--lib", "--no-deps", "--all-features"];
+        command("cargo", &doc, &[("RUSTDOCFLAGS", "-D warnings")])
+    })?;
+    steps.step("fuzz target", || {
+        if !Path::new("fuzz/Cargo.toml").is_file() {
+            return Ok(Done::Skipped("there is no fuzz/Cargo.toml".into()));
+        }
+        let target = target_folder().join("fuzz");
+        let target = target.to_string_lossy();
+        let check = ["check", "--manifest-path", "fuzz/Cargo.toml", "--target-dir", &target];
+        command("cargo", &check, &[])
+    })?;
+    if !fast {
+        match shared() {
+            Some(shared) => println!("reference cases: {}", shared.display()),
+            None => println!("reference cases: skipped, STLF_SHARED is not set"),
+        }
+        steps
+            .step("tests", || command("cargo", &["test", "--workspace", "--all-features"], &[]))?;
+        steps.step("README commands", || readme_commands(&root))?;
+    }
+    println!("\n{}", steps.summary());
+    Ok(())
+}
+
+fn no_findings(findings: Vec<Finding>) -> Result<Done, Failure> {
+    if findings.is_empty() {
+        return Ok(Done::Passed);
+    }
+    let lines: Vec<String> = findings.iter().map(Finding::to_string).collect();
+    Err(Failure { message: lines.join("\n"), again: "cargo xtask layout".into() })
+}
+
+/// Where cargo builds.
+fn target_folder() -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
+}
+
+fn readme_commands(root: &Path) -> Result<Done, Failure> {
+    let failure = |message: String| Failure { message, again: "cargo xtask check".into() };
+    // The tests' own profile, so that nothing is built anew.
+    command(
+        "cargo",
+        &["build", "--package", "stlf-cli", "--all-features", "--profile", "test"],
+        &[],
+    )?;
+    let binary = target_folder().join("debug").join("stlf");
+    let markdown = std::fs::read_to_string(root.join("README.md"))
+        .map_err(|e| failure(format!("README.md: {e}")))?;
+    let folder = std::env::temp_dir().join(format!("stlf-readme-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).map_err(|e| failure(format!("{}: {e}", folder.display())))?;
+    let result = readme::run(&markdown, &binary, &folder);
+    // What is left behind on failure helps to see why.
+    let ran = result.map_err(|message| failure(format!("{message}\nin {}", folder.display())))?;
+    std::fs::remove_dir_all(&folder).map_err(|e| failure(format!("{}: {e}", folder.display())))?;
+    if ran == 0 {
+        return Err(failure("README.md shows no command that can be run".into()));
+    }
+    println!("   {ran} commands");
+    Ok(Done::Passed)
+}

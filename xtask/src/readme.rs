@@ -1,0 +1,212 @@
+//! Runs the commands that README.md shows and compares what they print with what it shows.
+//!
+//! A block of code that follows `<!-- file: NAME -->` is written to NAME in an empty folder. Every
+//! `console` block is then run there, in order: a line `$ command` runs, the lines below it are what
+//! it must print. A line `…` stands for any lines, and times may differ. A command with no lines
+//! below it must only succeed.
+
+use std::path::Path;
+use std::process::Command;
+
+/// What the README shows: files, and commands with their output.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Block {
+    File { name: String, text: String },
+    Commands(Vec<Shown>),
+}
+
+/// One command, the line it stands on, and the lines it is shown to print.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Shown {
+    pub(crate) command: String,
+    pub(crate) output: Vec<String>,
+    pub(crate) line: usize,
+}
+
+/// The fenced blocks that are files or commands.
+pub(crate) fn blocks(markdown: &str) -> Vec<Block> {
+    let mut blocks = Vec::new();
+    let mut file_name: Option<String> = None;
+    let mut lines = markdown.lines().enumerate();
+    while let Some((_, line)) = lines.next() {
+        let line = line.trim();
+        if let Some(name) = line.strip_prefix("<!-- file:").and_then(|l| l.strip_suffix("-->")) {
+            file_name = Some(name.trim().to_owned());
+        } else if let Some(language) = line.strip_prefix("```") {
+            let body: Vec<(usize, &str)> =
+                lines.by_ref().take_while(|(_, l)| l.trim() != "```").collect();
+            if let Some(name) = file_name.take() {
+                let text = body.iter().map(|(_, l)| format!("{l}\n")).collect();
+                blocks.push(Block::File { name, text });
+            } else if language == "console" {
+                blocks.push(Block::Commands(commands(&body)));
+            }
+        } else if !line.is_empty() {
+            file_name = None;
+        }
+    }
+    blocks
+}
+
+fn commands(body: &[(usize, &str)]) -> Vec<Shown> {
+    let mut shown: Vec<Shown> = Vec::new();
+    for (k, line) in body {
+        if let Some(command) = line.strip_prefix("$ ") {
+            shown.push(Shown { command: command.to_owned(), output: Vec::new(), line: k + 1 });
+        } else if let Some(last) = shown.last_mut() {
+            last.output.push((*line).to_owned());
+        }
+    }
+    for command in &mut shown {
+        while command.output.last().is_some_and(|l| l.trim().is_empty()) {
+            command.output.pop();
+        }
+    }
+    shown
+}
+
+/// The command as it is run against the built binary; `None` where running it here makes no sense.
+pub(crate) fn runnable(command: &str) -> Option<String> {
+    if let Some(arguments) = command.strip_prefix("cargo run --release -- ") {
+        return Some(format!("stlf {arguments}"));
+    }
+    (command != "cargo" && !command.starts_with("cargo ")).then(|| command.to_owned())
+}
+
+/// Whether the printed lines are those shown.
+pub(crate) fn agrees(shown: &[String], printed: &[String]) -> bool {
+    match shown.split_first() {
+        None => printed.iter().all(|l| l.trim().is_empty()),
+        Some((first, rest)) if first.trim() == "…" => {
+            rest.is_empty() || (0..=printed.len()).any(|k| agrees(rest, &printed[k..]))
+        }
+        Some((first, rest)) => printed.split_first().is_some_and(|(line, others)| {
+            without_times(first) == without_times(line) && agrees(rest, others)
+        }),
+    }
+}
+
+/// The line with every "number unit" of time replaced, and without trailing space.
+fn without_times(line: &str) -> String {
+    const UNITS: [&str; 5] = ["ns", "µs", "us", "ms", "s"];
+    let is_number = |w: &str| !w.is_empty() && w.chars().all(|c| c.is_ascii_digit() || c == '.');
+    let mut words: Vec<&str> = line.trim_end().split(' ').collect();
+    for k in 0..words.len() {
+        let word = words[k].trim_end_matches([',', '.', ')', ';']);
+        let joined = UNITS.iter().any(|u| word.strip_suffix(u).is_some_and(is_number));
+        if joined {
+            words[k] = "TIME";
+        } else if UNITS.contains(&word) && k > 0 && is_number(words[k - 1]) {
+            words[k - 1] = "TIME";
+            words[k] = "";
+        }
+    }
+    words.join(" ")
+}
+
+/// Runs all of it with `binary`'s folder first on the path. Returns how many commands ran.
+pub(crate) fn run(markdown: &str, binary: &Path, folder: &Path) -> Result<usize, String> {
+    let mut ran = 0;
+    for block in blocks(markdown) {
+        match block {
+            Block::File { name, text } => {
+                let path = folder.join(&name);
+                std::fs::write(&path, text).map_err(|e| format!("{}: {e}", path.display()))?;
+            }
+            Block::Commands(shown) => {
+                for shown in &shown {
+                    ran += usize::from(run_one(shown, binary, folder)?);
+                }
+            }
+        }
+    }
+    Ok(ran)
+}
+
+fn run_one(shown: &Shown, binary: &Path, folder: &Path) -> Result<bool, String> {
+    let Some(command) = runnable(&shown.command) else { return Ok(false) };
+    let at = format!("README.md:{}: $ {}", shown.line, shown.command);
+    let mut path = binary.parent().map(|p| p.as_os_str().to_owned()).unwrap_or_default();
+    path.push(":");
+    path.push(std::env::var_os("PATH").unwrap_or_default());
+    let output = Command::new("sh")
+        .args(["-c", &command])
+        .current_dir(folder)
+        .env("PATH", path)
+        .env("NO_COLOR", "1")
+        .output()
+        .map_err(|e| format!("{at}\n{e}"))?;
+    let (out, err) =
+        (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    // `stlf diff` tells by its exit code whether the plans differ.
+    let differs = command.starts_with("stlf diff ") && output.status.code() == Some(1);
+    if !output.status.success() && !differs {
+        return Err(format!("{at}\nended with {}\n{out}{err}", output.status));
+    }
+    let printed: Vec<String> = out.trim_end().lines().map(str::to_owned).collect();
+    if !shown.output.is_empty() && !agrees(&shown.output, &printed) {
+        return Err(format!(
+            "{at}\nshown:\n{}\n\nprinted:\n{}",
+            shown.output.join("\n"),
+            printed.join("\n")
+        ));
+    }
+    Ok(true)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const README: &str = "# x\n\n<!-- file: a.json -->\n```json\n{}\n```\n\n\
+        ```console\n$ stlf plan a.json\nsource  car\n\nin 3 ms\n$ cargo xtask check\n```\n\
+        ```rust\nfn f() {}\n```\n";
+
+    fn lines(text: &str) -> Vec<String> {
+        text.lines().map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn files_and_commands_are_found() {
+        let blocks = blocks(README);
+        assert_eq!(blocks[0], Block::File { name: "a.json".into(), text: "{}\n".into() });
+        let Block::Commands(shown) = &blocks[1] else { panic!("{blocks:?}") };
+        assert_eq!(blocks.len(), 2);
+        assert_eq!(shown[0].command, "stlf plan a.json");
+        assert_eq!(shown[0].output, ["source  car", "", "in 3 ms"]);
+        assert_eq!(shown[0].line, 9);
+        assert_eq!(shown[1].output, Vec::<String>::new());
+    }
+
+    #[test]
+    fn cargo_runs_the_built_binary_and_does_not_check_itself() {
+        assert_eq!(runnable("cargo run --release -- demo").as_deref(), Some("stlf demo"));
+        assert_eq!(runnable("cargo xtask check"), None);
+        assert_eq!(runnable("stlf plan x | head").as_deref(), Some("stlf plan x | head"));
+    }
+
+    #[test]
+    fn output_agrees_up_to_times_and_ellipses() {
+        let printed = lines("a\nb 1\nc\nsolved in 0.31 ms, gap 0");
+        assert!(agrees(&lines("a\nb 1\nc\nsolved in 12 µs, gap 0"), &printed));
+        assert!(agrees(&lines("a\n…\nsolved in 2s gap 0"), &lines("a\nx\nsolved in 3s gap 0")));
+        assert!(agrees(&lines("…\nc\n…"), &printed));
+        assert!(!agrees(&lines("a\nb 2\n…"), &printed));
+        assert!(!agrees(&lines("a\nb 1"), &printed));
+    }
+
+    #[test]
+    fn commands_run_in_their_folder_and_are_compared() {
+        let folder = std::env::temp_dir().join(format!("xtask-readme-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let binary = folder.join("stlf");
+        let good =
+            "<!-- file: f -->\n```text\nhello\n```\n```console\n$ cat f\nhello\n$ cargo x\n```\n";
+        assert_eq!(run(good, &binary, &folder), Ok(1));
+        let wrong = good.replace("cat f\nhello", "cat f\nother");
+        assert!(run(&wrong, &binary, &folder).is_err_and(|e| e.contains("README.md:6")));
+        let failing = good.replace("cat f\nhello", "cat g");
+        assert!(run(&failing, &binary, &folder).is_err());
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+}

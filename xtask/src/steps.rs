@@ -1,0 +1,130 @@
+//! Steps of a check: announced, timed, stopped at the first that fails.
+
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+/// How a step ended when it did not fail.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Done {
+    Passed,
+    /// Nothing was checked, and why.
+    Skipped(String),
+}
+
+/// What a failed step says, and the command that repeats it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Failure {
+    pub(crate) message: String,
+    pub(crate) again: String,
+}
+
+/// What has been done so far.
+#[derive(Debug)]
+pub(crate) struct Steps {
+    started: Instant,
+    done: Vec<(String, Duration, Done)>,
+}
+
+impl Steps {
+    pub(crate) fn new() -> Steps {
+        Steps { started: Instant::now(), done: Vec::new() }
+    }
+
+    /// Announces and runs one step.
+    pub(crate) fn step(
+        &mut self,
+        name: &str,
+        run: impl FnOnce() -> Result<Done, Failure>,
+    ) -> Result<(), Failure> {
+        println!("── {name}");
+        let start = Instant::now();
+        let done = run()?;
+        let time = start.elapsed();
+        match &done {
+            Done::Passed => println!("   ok, {}", seconds(time)),
+            Done::Skipped(why) => println!("   skipped: {why}"),
+        }
+        self.done.push((name.to_owned(), time, done));
+        Ok(())
+    }
+
+    /// One line per step, and the whole time.
+    pub(crate) fn summary(&self) -> String {
+        let width = self.done.iter().map(|(name, ..)| name.chars().count()).max().unwrap_or(0);
+        let mut text = String::new();
+        for (name, time, done) in &self.done {
+            let end = match done {
+                Done::Passed => "ok".to_owned(),
+                Done::Skipped(why) => format!("skipped: {why}"),
+            };
+            text += &format!("{name:width$}  {:>8}  {end}\n", seconds(*time));
+        }
+        text + &format!("{:width$}  {:>8}\n", "all", seconds(self.started.elapsed()))
+    }
+}
+
+fn seconds(time: Duration) -> String {
+    format!("{:.1} s", time.as_secs_f64())
+}
+
+/// Runs a command with the user's terminal. Its failure names the command to repeat.
+pub(crate) fn command(
+    program: &str,
+    arguments: &[&str],
+    environment: &[(&str, &str)],
+) -> Result<Done, Failure> {
+    let mut again: Vec<String> =
+        environment.iter().map(|(k, v)| format!("{k}={}", quoted(v))).collect();
+    again.push(program.to_owned());
+    again.extend(arguments.iter().map(|a| quoted(a)));
+    let again = again.join(" ");
+    println!("   {again}");
+    let program = if program == "cargo" { cargo() } else { program.into() };
+    let status = Command::new(program).args(arguments).envs(environment.iter().copied()).status();
+    match status {
+        Ok(status) if status.success() => Ok(Done::Passed),
+        Ok(status) => Err(Failure { message: format!("ended with {status}"), again }),
+        Err(e) => Err(Failure { message: format!("could not be started: {e}"), again }),
+    }
+}
+
+/// The cargo that runs this program, so that toolchain overrides hold.
+fn cargo() -> std::ffi::OsString {
+    std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into())
+}
+
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_alphanumeric() || "-_=./:,+".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', "'\\''"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_failure_stops_and_says_how_to_repeat_it() {
+        let failure = command("sh", &["-c", "exit 3"], &[("A", "x y")]).unwrap_err();
+        assert_eq!(failure.again, "A='x y' sh -c 'exit 3'");
+        assert!(failure.message.contains('3'));
+        assert!(command("no-such-program", &[], &[]).is_err());
+        assert_eq!(command("sh", &["-c", "test \"$A\" = 1"], &[("A", "1")]), Ok(Done::Passed));
+    }
+
+    #[test]
+    fn the_summary_lists_every_step() {
+        let mut steps = Steps::new();
+        steps.step("one", || Ok(Done::Passed)).unwrap();
+        steps.step("second", || Ok(Done::Skipped("no fuzz".into()))).unwrap();
+        let failure = Failure { message: "no".into(), again: "x".into() };
+        assert_eq!(steps.step("third", || Err(failure.clone())), Err(failure));
+        let summary = steps.summary();
+        let lines: Vec<&str> = summary.lines().collect();
+        assert_eq!(lines.len(), 3);
+        assert!(lines[0].starts_with("one     ") && lines[1].ends_with("skipped: no fuzz"));
+    }
+}
