@@ -3,10 +3,10 @@
 minimise sum f_i y_i + sum c_ij x_ij  such that  sum_i x_ij + y_j = 1,  x_ij <= y_i,  y binary
 """
 
-import time
-
 import highspy
 import numpy as np
+
+from stopwatch import Stopwatch
 
 
 def solve(opening, cost):
@@ -45,9 +45,9 @@ def solve(opening, cost):
     highs.setOptionValue("mip_rel_gap", 1e-9)
     highs.setOptionValue("mip_abs_gap", 1e-9)
     highs.passModel(model)
-    start = time.perf_counter()
+    stopwatch = Stopwatch()
     highs.run()
-    seconds = time.perf_counter() - start
+    seconds = stopwatch.seconds()
     if highs.getModelStatus() != highspy.HighsModelStatus.kOptimal:
         raise RuntimeError(f"HiGHS: {highs.modelStatusToString(highs.getModelStatus())}")
     return highs.getInfo().objective_function_value, seconds

@@ -12,12 +12,12 @@ best monomial at the last iterate. A posynomial is a list of monomials, a monomi
 """
 
 import math
-import time
 
 import cvxpy as cp
 import numpy as np
 
 from instances import bounds
+from stopwatch import Stopwatch
 
 FLOOR = 1e-6
 EPSILON_C = 1e-2
@@ -219,9 +219,9 @@ class Scheme:
 
     def step(self):
         """One iteration; seconds in all and in Clarabel."""
-        start = time.perf_counter()
+        stopwatch = Stopwatch()
         values, inside = self.solve(*self.relaxation.program(self.at))
         self.at = self.relaxation.point(*self.relaxation.unpack(values))
-        seconds = time.perf_counter() - start
+        seconds = stopwatch.seconds()
         self.trace.append(self.relaxation.objective(self.at))
         return seconds, inside

@@ -20,6 +20,8 @@ const USAGE: &str = "\
 usage: cargo xtask check [--fast]   format, layout, docs, lints, tests, README; cheapest first
                                     --fast leaves out what runs tests
        cargo xtask layout           only the rules about files and documentation; takes no time
+       cargo xtask readme [--write] only the commands that README.md shows;
+                                    --write puts what they print into it
        cargo xtask bench [ARGS]     the benchmarks (arguments go to cargo bench)
        cargo xtask peers [--quick]  the same problems with CVXPY and HiGHS, side by side
 ";
@@ -30,6 +32,10 @@ fn main() -> ExitCode {
     let result = match arguments[..] {
         ["check"] => check(false),
         ["check", "--fast"] => check(true),
+        ["readme"] => Steps::new().step("README commands", || readme_commands(&root(), false)),
+        ["readme", "--write"] => {
+            Steps::new().step("README commands", || readme_commands(&root(), true))
+        }
         ["layout"] => layout_and_docs(&mut Steps::new()),
         ["bench", ref rest @ ..] => {
             command("cargo", &[&["bench", "--workspace", "--benches"], rest].concat(), &[])
@@ -67,8 +73,8 @@ fn root() -> PathBuf {
 /// The rules that only read text.
 fn layout_and_docs(steps: &mut Steps) -> Result<(), Failure> {
     let root = root();
-    let tree = Tree::read(&root)
-        .map_err(|message| Failure { message, again: "git ls-files".into() })?;
+    let tree =
+        Tree::read(&root).map_err(|message| Failure { message, again: "git ls-files".into() })?;
     steps.step("layout", || no_findings(layout::check(&tree)))?;
     steps.step("docs", || {
         let paper = shared().map(|s| s.join("paper/st-lf.tex"));
@@ -120,7 +126,7 @@ fn check(fast: bool) -> Result<(), Failure> {
         }
         steps
             .step("tests", || command("cargo", &["test", "--workspace", "--all-features"], &[]))?;
-        steps.step("README commands", || readme_commands(&root))?;
+        steps.step("README commands", || readme_commands(&root, false))?;
     }
     println!("\n{}", steps.summary());
     Ok(())
@@ -139,26 +145,35 @@ fn target_folder() -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
 }
 
-fn readme_commands(root: &Path) -> Result<Done, Failure> {
-    let failure = |message: String| Failure { message, again: "cargo xtask check".into() };
+/// Runs what README.md shows; with `write`, puts what is printed into it.
+fn readme_commands(root: &Path, write: bool) -> Result<Done, Failure> {
+    let failure = |message: String| Failure { message, again: "cargo xtask readme".into() };
+    let io = |path: &Path, e: std::io::Error| failure(format!("{}: {e}", path.display()));
     // The tests' own profile, so that nothing is built anew.
-    command(
-        "cargo",
-        &["build", "--package", "stlf-cli", "--all-features", "--profile", "test"],
-        &[],
-    )?;
+    let build = ["build", "--package", "stlf-cli", "--all-features", "--profile", "test"];
+    command("cargo", &build, &[])?;
     let binary = target_folder().join("debug").join("stlf");
-    let markdown = std::fs::read_to_string(root.join("README.md"))
-        .map_err(|e| failure(format!("README.md: {e}")))?;
+    let file = root.join("README.md");
+    let markdown = std::fs::read_to_string(&file).map_err(|e| io(&file, e))?;
     let folder = std::env::temp_dir().join(format!("stlf-readme-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).map_err(|e| failure(format!("{}: {e}", folder.display())))?;
+    std::fs::create_dir_all(&folder).map_err(|e| io(&folder, e))?;
     let result = readme::run(&markdown, &binary, &folder);
-    // What is left behind on failure helps to see why.
-    let ran = result.map_err(|message| failure(format!("{message}\nin {}", folder.display())))?;
-    std::fs::remove_dir_all(&folder).map_err(|e| failure(format!("{}: {e}", folder.display())))?;
-    if ran == 0 {
-        return Err(failure("README.md shows no command that can be run".into()));
+    std::fs::remove_dir_all(&folder).map_err(|e| io(&folder, e))?;
+    let ran = result.map_err(failure)?;
+    match ran.difference {
+        _ if ran.commands == 0 => Err(failure("README.md shows no command that can be run".into())),
+        Some(_) if write => {
+            std::fs::write(&file, ran.updated).map_err(|e| io(&file, e))?;
+            println!("   README.md is rewritten");
+            Ok(Done::Passed)
+        }
+        Some(difference) => {
+            let hint = "cargo xtask readme --write puts what is printed into README.md";
+            Err(failure(format!("{difference}\n{hint}")))
+        }
+        None => {
+            println!("   {} commands", ran.commands);
+            Ok(Done::Passed)
+        }
     }
-    println!("   {ran} commands");
-    Ok(Done::Passed)
 }

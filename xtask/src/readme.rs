@@ -104,54 +104,70 @@ fn without_times(line: &str) -> String {
     words.join(" ")
 }
 
-/// Runs all of it with `binary`'s folder first on the path. Returns how many commands ran.
-pub(crate) fn run(markdown: &str, binary: &Path, folder: &Path) -> Result<usize, String> {
-    let mut ran = 0;
+/// What running the README came to.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Ran {
+    pub(crate) commands: usize,
+    /// The README with what the commands printed just now.
+    pub(crate) updated: String,
+    /// The first command that printed something else than is shown.
+    pub(crate) difference: Option<String>,
+}
+
+/// Runs all of it with `binary`'s folder first on the path.
+pub(crate) fn run(markdown: &str, binary: &Path, folder: &Path) -> Result<Ran, String> {
+    let (mut commands, mut difference) = (0, None);
+    let mut lines: Vec<String> = markdown.lines().map(str::to_owned).collect();
+    // How far the lines below have moved by what was put in place of older output.
+    let mut moved = 0;
     for block in blocks(markdown) {
-        match block {
+        let shown = match block {
             Block::File { name, text } => {
                 let path = folder.join(&name);
                 std::fs::write(&path, text).map_err(|e| format!("{}: {e}", path.display()))?;
+                continue;
             }
-            Block::Commands(shown) => {
-                for shown in &shown {
-                    ran += usize::from(run_one(shown, binary, folder)?);
-                }
+            Block::Commands(shown) => shown,
+        };
+        for Shown { command, output, line } in shown {
+            let Some(runnable) = runnable(&command) else { continue };
+            let at = format!("README.md:{line}: $ {command}");
+            let printed = run_one(&runnable, binary, folder).map_err(|e| format!("{at}\n{e}"))?;
+            commands += 1;
+            if output.is_empty() || agrees(&output, &printed) {
+                continue;
             }
+            let text =
+                format!("{at}\nshown:\n{}\n\nprinted:\n{}", output.join("\n"), printed.join("\n"));
+            difference.get_or_insert(text);
+            let start = line.saturating_add_signed(moved);
+            moved += printed.len() as isize - output.len() as isize;
+            lines.splice(start..start + output.len(), printed);
         }
     }
-    Ok(ran)
+    Ok(Ran { commands, updated: lines.join("\n") + "\n", difference })
 }
 
-fn run_one(shown: &Shown, binary: &Path, folder: &Path) -> Result<bool, String> {
-    let Some(command) = runnable(&shown.command) else { return Ok(false) };
-    let at = format!("README.md:{}: $ {}", shown.line, shown.command);
+/// The lines that a command prints.
+fn run_one(command: &str, binary: &Path, folder: &Path) -> Result<Vec<String>, String> {
     let mut path = binary.parent().map(|p| p.as_os_str().to_owned()).unwrap_or_default();
     path.push(":");
     path.push(std::env::var_os("PATH").unwrap_or_default());
     let output = Command::new("sh")
-        .args(["-c", &command])
+        .args(["-c", command])
         .current_dir(folder)
         .env("PATH", path)
         .env("NO_COLOR", "1")
         .output()
-        .map_err(|e| format!("{at}\n{e}"))?;
-    let (out, err) =
-        (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        .map_err(|e| e.to_string())?;
+    let out = String::from_utf8_lossy(&output.stdout);
     // `stlf diff` tells by its exit code whether the plans differ.
     let differs = command.starts_with("stlf diff ") && output.status.code() == Some(1);
     if !output.status.success() && !differs {
-        return Err(format!("{at}\nended with {}\n{out}{err}", output.status));
+        let err = String::from_utf8_lossy(&output.stderr);
+        return Err(format!("ended with {}\n{out}{err}", output.status));
     }
-    let printed: Vec<String> = out.trim_end().lines().map(str::to_owned).collect();
-    if !shown.output.is_empty() && !agrees(&shown.output, &printed) {
-        return Err(format!(
-            "{at}\nshown:\n{}\n\nprinted:\n{}",
-            shown.output.join("\n"),
-            printed.join("\n")
-        ));
-    }
-    Ok(true)
+    Ok(out.trim_end().lines().map(str::to_owned).collect())
 }
 
 #[cfg(test)]
@@ -202,11 +218,15 @@ mod tests {
         let binary = folder.join("stlf");
         let good =
             "<!-- file: f -->\n```text\nhello\n```\n```console\n$ cat f\nhello\n$ cargo x\n```\n";
-        assert_eq!(run(good, &binary, &folder), Ok(1));
-        let wrong = good.replace("cat f\nhello", "cat f\nother");
-        assert!(run(&wrong, &binary, &folder).is_err_and(|e| e.contains("README.md:6")));
+        let ran = run(good, &binary, &folder).unwrap();
+        assert_eq!((ran.commands, ran.difference), (1, None));
+        assert_eq!(ran.updated, good);
         let failing = good.replace("cat f\nhello", "cat g");
-        assert!(run(&failing, &binary, &folder).is_err());
+        assert!(run(&failing, &binary, &folder).is_err_and(|e| e.contains("README.md:6")));
+        let stale = good.replace("cat f\nhello", "cat f\nold\nlines\n$ cat f\nstale");
+        let ran = run(&stale, &binary, &folder).unwrap();
+        assert!(ran.difference.is_some_and(|d| d.starts_with("README.md:6: $ cat f")));
+        assert_eq!(ran.updated, stale.replace("old\nlines", "hello").replace("stale", "hello"));
         std::fs::remove_dir_all(&folder).unwrap();
     }
 }

@@ -86,26 +86,26 @@ fn install_handler() -> Result<(), Failure> {
 }
 
 fn spinner() -> ProgressBar {
-    let spinner = ProgressBar::new_spinner().with_style(
-        ProgressStyle::with_template("{spinner} {msg}")
-            .unwrap_or_else(|_| ProgressStyle::default_spinner()),
-    );
+    // A template that cannot be parsed costs the looks of the spinner, nothing else.
+    let style = ProgressStyle::with_template("{spinner} {wide_msg}");
+    let style = style.unwrap_or_else(|_| ProgressStyle::default_spinner());
+    let spinner = ProgressBar::new_spinner().with_style(style);
     spinner.enable_steady_tick(RENEW);
     spinner
 }
 
 fn message(progress: &Progress, elapsed: Duration) -> String {
+    let Progress { objective, lower_bound, nodes } = *progress;
+    let seconds = elapsed.as_secs();
+    if !objective.is_finite() {
+        return format!("looking for a first plan, {seconds} s");
+    }
+    let gap = (objective - lower_bound) / objective.abs();
+    let gap = if gap.is_finite() { percent(gap.max(0.0)) } else { "unknown".to_owned() };
     format!(
-        "objective {}, lower bound {}, gap {}, {} nodes, {} s (Ctrl-C shows the best plan so far)",
-        short(progress.objective),
-        short(progress.lower_bound),
-        gap(progress),
-        grouped(progress.nodes),
-        elapsed.as_secs(),
+        "objective {}, lower bound {}, gap {gap}, {} nodes, {seconds} s (Ctrl-C to end here)",
+        short(objective),
+        short(lower_bound),
+        grouped(nodes),
     )
-}
-
-fn gap(progress: &Progress) -> String {
-    let gap = (progress.objective - progress.lower_bound) / progress.objective.abs();
-    if gap.is_finite() { percent(gap.max(0.0)) } else { "unknown".to_owned() }
 }

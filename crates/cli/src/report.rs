@@ -56,7 +56,9 @@ pub(crate) fn certainty(plan: &Plan, run: Run) -> String {
         Some(StoppedBy::NoProof) => "no proof",
     };
     match plan.gap() {
-        gap if gap.is_finite() => format!("within {} of optimal ({why})", percent(gap)),
+        gap if gap.is_finite() => {
+            format!("within {} of optimal ({why})", percent(gap.max(1e-4)))
+        }
         _ => format!("how far from optimal is unknown ({why})"),
     }
 }
@@ -142,7 +144,7 @@ fn figures(problem: &Problem, plan: &Plan, run: Run) -> String {
     let mut lines = vec![("objective", objective(problem, plan))];
     if let (Some(joules), Some(all)) = (plan.joules(problem), plan.all_to_all_joules(problem)) {
         let share = if all > 0.0 {
-            format!(", {} of every source sending to every target", percent(joules / all))
+            format!(", {} of every source sending to every target in reach", percent(joules / all))
         } else {
             String::new()
         };

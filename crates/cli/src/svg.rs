@@ -171,7 +171,9 @@ impl StepChart<'_> {
     }
 
     fn draw_marker(&self, svg: &mut String, bottom: f64) {
-        let Some((at, label)) = &self.marker else { return };
+        let Some((at, label)) = &self.marker else {
+            return;
+        };
         let x = self.x(*at);
         if !(LEFT..=WIDTH - RIGHT).contains(&x) {
             return;

@@ -1,4 +1,5 @@
 //! Bad input gets one clear error with a hint, the right exit code, and leaves no file behind.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod common;
 

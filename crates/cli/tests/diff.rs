@@ -1,5 +1,7 @@
 //! What the user sees of two plans side by side.
 
+#![allow(clippy::unwrap_used, reason = "a test may panic, its helpers too")]
+
 mod common;
 
 use common::{cars, example, run};
@@ -25,7 +27,10 @@ fn compared(a: &Value, b: &Value, options: &[&str]) -> common::Ran {
 fn a_plan_is_the_same_as_itself() {
     let a = plan(&cars(), &[]);
     let ran = compared(&a, &a, &[]);
-    assert_eq!((ran.code, ran.out.as_str(), ran.err.as_str()), (0, "The plans are the same.\n", ""));
+    assert_eq!(
+        (ran.code, ran.out.as_str(), ran.err.as_str()),
+        (0, "The plans are the same.\n", "")
+    );
 }
 
 #[test]

@@ -1,4 +1,5 @@
 //! What the user sees of a plan.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod common;
 

@@ -1,5 +1,7 @@
 //! What the user sees of a sweep over energy weights.
 
+#![allow(clippy::unwrap_used, reason = "a test may panic, its helpers too")]
+
 mod common;
 
 use common::{cars, example, run, settings};
@@ -38,8 +40,7 @@ fn a_breakpoint_is_where_the_plan_changes() {
     let joules = |weight: f64| {
         let weight = weight.to_string();
         let file = path("five-cars.json");
-        let args =
-            ["plan", &file, "--bound", "paper", "--phi-e", &weight, "--format", "json"];
+        let args = ["plan", &file, "--bound", "paper", "--phi-e", &weight, "--format", "json"];
         let plan: Value = serde_json::from_str(&run(&args, "").out).unwrap();
         plan["energy"]["joules"].as_f64().unwrap()
     };

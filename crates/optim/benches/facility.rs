@@ -16,12 +16,9 @@ fn main() {
 /// the unit square. With a limit, each client has that many candidates, spread over all devices.
 fn instance(devices: usize, limit: Option<usize>) -> Instance {
     let mut rng = ChaCha8Rng::seed_from_u64(devices as u64);
-    let places: Vec<(f64, f64)> = (0..devices)
-        .map(|_| (rng.random_range(0.0..1.0), rng.random_range(0.0..1.0)))
-        .collect();
-    let opening = (0..devices)
-        .map(|_| Opening::May(rng.random_range(1.0..2.0)))
-        .collect();
+    let places: Vec<(f64, f64)> =
+        (0..devices).map(|_| (rng.random_range(0.0..1.0), rng.random_range(0.0..1.0))).collect();
+    let opening = (0..devices).map(|_| Opening::May(rng.random_range(1.0..2.0))).collect();
     let cost = |i: usize, j: usize| {
         let (dx, dy) = (places[i].0 - places[j].0, places[i].1 - places[j].1);
         if i == j { 0.0 } else { 0.2 + dx.hypot(dy) }
@@ -29,10 +26,7 @@ fn instance(devices: usize, limit: Option<usize>) -> Instance {
     let candidates = |j: usize, list: &mut Vec<Candidate>| {
         let step = limit.map_or(1, |limit| devices / limit);
         let others = (0..devices).step_by(step).map(|k| (j + k) % devices);
-        list.extend(others.map(|i| Candidate {
-            facility: i as u32,
-            cost: cost(i, j),
-        }));
+        list.extend(others.map(|i| Candidate { facility: i as u32, cost: cost(i, j) }));
     };
     Instance::new(opening, devices, candidates).expect("costs are finite and everyone is served")
 }
@@ -41,9 +35,8 @@ fn instance(devices: usize, limit: Option<usize>) -> Instance {
 fn dense_to_the_proof(bencher: Bencher<'_, '_>, devices: usize) {
     let instance = instance(devices, None);
     bencher.bench_local(|| {
-        let solution = solve(black_box(&instance), &Limits::default(), &mut |_| {
-            ControlFlow::Continue(())
-        });
+        let solution =
+            solve(black_box(&instance), &Limits::default(), &mut |_| ControlFlow::Continue(()));
         assert_eq!(solution.status, Status::Optimal);
         solution.objective
     });
@@ -53,14 +46,8 @@ fn dense_to_the_proof(bencher: Bencher<'_, '_>, devices: usize) {
 #[divan::bench(args = [1_000, 10_000], sample_count = 10)]
 fn sparse_root(bencher: Bencher<'_, '_>, devices: usize) {
     let instance = instance(devices, Some(32));
-    let limits = Limits {
-        gap: 0.01,
-        nodes: 1,
-    };
+    let limits = Limits { gap: 0.01, nodes: 1 };
     bencher.bench_local(|| {
-        solve(black_box(&instance), &limits, &mut |_| {
-            ControlFlow::Continue(())
-        })
-        .objective
+        solve(black_box(&instance), &limits, &mut |_| ControlFlow::Continue(())).objective
     });
 }

@@ -26,13 +26,7 @@ pub(crate) struct Incumbent {
 
 impl Incumbent {
     pub(crate) fn new(open: Vec<bool>, objective: f64, lower_bound: f64) -> Incumbent {
-        Incumbent {
-            open,
-            objective,
-            lower_bound,
-            nodes: 0,
-            unresolved: f64::INFINITY,
-        }
+        Incumbent { open, objective, lower_bound, nodes: 0, unresolved: f64::INFINITY }
     }
 
     pub(crate) fn offer(&mut self, open: Vec<bool>, objective: f64) {
@@ -120,15 +114,10 @@ pub(crate) fn search<T: Tree>(
     limits: &Limits,
     observer: &mut Observer<'_>,
 ) -> Option<Stop> {
-    let queued = |node| Queued {
-        lower_bound: T::lower_bound(&node),
-        node,
-    };
+    let queued = |node| Queued { lower_bound: T::lower_bound(&node), node };
     let mut queue = BinaryHeap::from([queued(root)]);
     while let Some(Queued { lower_bound, node }) = queue.pop() {
-        incumbent.lower_bound = incumbent
-            .lower_bound
-            .max(lower_bound.min(incumbent.unresolved));
+        incumbent.lower_bound = incumbent.lower_bound.max(lower_bound.min(incumbent.unresolved));
         if lower_bound >= incumbent.cutoff() {
             break;
         }
@@ -144,11 +133,7 @@ pub(crate) fn search<T: Tree>(
         incumbent.nodes += 1;
         let progress = incumbent.progress();
         let mut go_on = || observer(&progress).is_continue();
-        queue.extend(
-            tree.split(node, incumbent, &mut go_on)
-                .into_iter()
-                .map(queued),
-        );
+        queue.extend(tree.split(node, incumbent, &mut go_on).into_iter().map(queued));
     }
     if incumbent.unresolved < incumbent.cutoff() {
         incumbent.lower_bound = incumbent.unresolved;

@@ -21,10 +21,7 @@ pub(crate) struct Affine {
 
 impl Affine {
     pub(crate) fn constant(constant: f64) -> Self {
-        Self {
-            constant,
-            coefficients: Vec::new(),
-        }
+        Self { constant, coefficients: Vec::new() }
     }
 }
 

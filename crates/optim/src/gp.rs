@@ -84,10 +84,7 @@ pub struct Settings {
 
 impl Default for Settings {
     fn default() -> Self {
-        Self {
-            tolerance: 1e-8,
-            max_iterations: 200,
-        }
+        Self { tolerance: 1e-8, max_iterations: 200 }
     }
 }
 
@@ -139,21 +136,14 @@ impl GeometricProgram {
             equalities: Vec::new(),
             bounds: vec![(0.0, f64::INFINITY); variables],
         };
-        program
-            .objective
-            .terms()
-            .iter()
-            .try_for_each(|term| program.knows(term))?;
+        program.objective.terms().iter().try_for_each(|term| program.knows(term))?;
         Ok(program)
     }
 
     /// Requires `posynomial ≤ 1`; returns the place of its dual.
     pub fn at_most_one(&mut self, posynomial: impl Into<Posynomial>) -> Result<usize, GpError> {
         let posynomial = posynomial.into();
-        posynomial
-            .terms()
-            .iter()
-            .try_for_each(|term| self.knows(term))?;
+        posynomial.terms().iter().try_for_each(|term| self.knows(term))?;
         self.inequalities.push(posynomial);
         Ok(self.inequalities.len() - 1)
     }
@@ -172,11 +162,7 @@ impl GeometricProgram {
         let place = self.bounds.get_mut(variable.0);
         let place = place.ok_or(GpError::UnknownVariable { variable, count })?;
         if !(lower >= 0.0 && lower <= upper && upper > 0.0 && lower < f64::INFINITY) {
-            return Err(GpError::BadBounds {
-                variable,
-                lower,
-                upper,
-            });
+            return Err(GpError::BadBounds { variable, lower, upper });
         }
         *place = (lower, upper);
         Ok(())
@@ -214,9 +200,7 @@ impl GeometricProgram {
 
     fn solve_from(&self, reference: &[f64], settings: &Settings) -> Solution {
         let transform = LogTransform::forward(self, reference);
-        let answer = transform
-            .convex
-            .solve(settings.tolerance, settings.max_iterations);
+        let answer = transform.convex.solve(settings.tolerance, settings.max_iterations);
         transform.inverse(self, &answer)
     }
 
@@ -289,11 +273,7 @@ impl LogTransform {
             transform.at_most_one(terms);
         }
         for inequality in &program.inequalities {
-            let terms = inequality
-                .terms()
-                .iter()
-                .map(|t| transform.affine(t))
-                .collect();
+            let terms = inequality.terms().iter().map(|t| transform.affine(t)).collect();
             let row = transform.at_most_one(terms);
             transform.inequalities.push(row);
         }
@@ -306,18 +286,13 @@ impl LogTransform {
             let log = transform.log_reference[column];
             let mut row = |present: bool, constant: f64, sign: f64| {
                 present.then(|| {
-                    transform.convex.at_least_zero(Affine {
-                        constant,
-                        coefficients: vec![(column, sign)],
-                    })
+                    transform
+                        .convex
+                        .at_least_zero(Affine { constant, coefficients: vec![(column, sign)] })
                 })
             };
-            transform
-                .lower
-                .push(row(lower > 0.0, log - lower.ln(), 1.0));
-            transform
-                .upper
-                .push(row(upper < f64::INFINITY, upper.ln() - log, -1.0));
+            transform.lower.push(row(lower > 0.0, log - lower.ln(), 1.0));
+            transform.upper.push(row(upper < f64::INFINITY, upper.ln() - log, -1.0));
         }
         transform
     }
@@ -325,10 +300,7 @@ impl LogTransform {
     /// The logarithm of a monomial, as a function of the shifted logarithms of the variables.
     fn affine(&self, monomial: &Monomial) -> Affine {
         let powers = monomial.exponents().iter();
-        let shift: f64 = powers
-            .clone()
-            .map(|&(v, a)| a * self.log_reference[v.0])
-            .sum();
+        let shift: f64 = powers.clone().map(|&(v, a)| a * self.log_reference[v.0]).sum();
         Affine {
             constant: monomial.log_coefficient() + shift,
             coefficients: powers.map(|&(v, a)| (v.0, a)).collect(),
@@ -342,10 +314,7 @@ impl LogTransform {
             .expect("a posynomial has at least one term");
         let last = terms.swap_remove(largest);
         if terms.is_empty() {
-            let negated = last
-                .coefficients
-                .into_iter()
-                .map(|(column, a)| (column, -a));
+            let negated = last.coefficients.into_iter().map(|(column, a)| (column, -a));
             return Row::Linear(self.convex.at_least_zero(Affine {
                 constant: -last.constant,
                 coefficients: negated.collect(),
@@ -355,12 +324,8 @@ impl LogTransform {
         for term in terms {
             let value = self.convex.variable(0.0);
             left.coefficients.push((value, -1.0));
-            let value = Affine {
-                constant: 0.0,
-                coefficients: vec![(value, 1.0)],
-            };
-            self.convex
-                .exponential([term, Affine::constant(1.0), value]);
+            let value = Affine { constant: 0.0, coefficients: vec![(value, 1.0)] };
+            self.convex.exponential([term, Affine::constant(1.0), value]);
         }
         Row::Cone(self.convex.exponential([last, Affine::constant(1.0), left]))
     }
@@ -380,11 +345,7 @@ impl LogTransform {
                     Row::Cone(place) => or_nan(answer.exponential[place][2]),
                 })
                 .collect(),
-            equalities: self
-                .equalities
-                .iter()
-                .map(|&p| or_nan(-answer.equal_to_zero[p]))
-                .collect(),
+            equalities: self.equalities.iter().map(|&p| or_nan(-answer.equal_to_zero[p])).collect(),
             lower: self.lower.iter().map(bound).collect(),
             upper: self.upper.iter().map(bound).collect(),
         };

@@ -89,10 +89,7 @@ impl Monomial {
 
 impl From<Variable> for Monomial {
     fn from(variable: Variable) -> Self {
-        Self {
-            log_coefficient: 0.0,
-            exponents: vec![(variable, 1.0)],
-        }
+        Self { log_coefficient: 0.0, exponents: vec![(variable, 1.0)] }
     }
 }
 
@@ -101,10 +98,7 @@ impl TryFrom<f64> for Monomial {
 
     fn try_from(coefficient: f64) -> Result<Self, GpError> {
         if coefficient > 0.0 && coefficient.is_finite() {
-            Ok(Self {
-                log_coefficient: coefficient.ln(),
-                exponents: Vec::new(),
-            })
+            Ok(Self { log_coefficient: coefficient.ln(), exponents: Vec::new() })
         } else {
             Err(GpError::CoefficientNotPositive { coefficient })
         }
@@ -190,10 +184,7 @@ impl Posynomial {
     pub fn condense(&self, point: &[f64]) -> Monomial {
         let logs: Vec<f64> = self.terms.iter().map(|term| term.log_eval(point)).collect();
         let total = log_sum_exp(&logs);
-        let mut condensed = Monomial {
-            log_coefficient: 0.0,
-            exponents: Vec::new(),
-        };
+        let mut condensed = Monomial { log_coefficient: 0.0, exponents: Vec::new() };
         for (term, log) in self.terms.iter().zip(logs) {
             let weight = (log - total).exp();
             if weight > 0.0 {
@@ -205,11 +196,7 @@ impl Posynomial {
     }
 
     fn push(&mut self, term: Monomial) {
-        match self
-            .terms
-            .iter_mut()
-            .find(|t| t.exponents == term.exponents)
-        {
+        match self.terms.iter_mut().find(|t| t.exponents == term.exponents) {
             Some(like) => {
                 like.log_coefficient = log_sum_exp(&[like.log_coefficient, term.log_coefficient]);
             }
@@ -240,9 +227,7 @@ impl Mul<Monomial> for Posynomial {
 
     fn mul(self, factor: Monomial) -> Posynomial {
         let terms = self.terms.into_iter().map(|term| term * factor.clone());
-        Posynomial {
-            terms: terms.collect(),
-        }
+        Posynomial { terms: terms.collect() }
     }
 }
 
@@ -366,10 +351,7 @@ mod tests {
     #[test]
     fn misuse_is_named() {
         for bad in [0.0, -1.0, f64::NAN, f64::INFINITY] {
-            assert!(matches!(
-                Monomial::try_from(bad),
-                Err(GpError::CoefficientNotPositive { .. })
-            ));
+            assert!(matches!(Monomial::try_from(bad), Err(GpError::CoefficientNotPositive { .. })));
         }
         assert!(matches!(
             Monomial::new(1.0, [(Variable(0), f64::NAN)]),

@@ -49,10 +49,7 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Limits {
-            gap: 0.0,
-            nodes: u64::MAX,
-        }
+        Limits { gap: 0.0, nodes: u64::MAX }
     }
 }
 
@@ -62,9 +59,5 @@ pub const TOLERANCE: f64 = 1e-9;
 /// (objective − lower bound) / |objective|, at least 0.
 pub fn relative_gap(objective: f64, lower_bound: f64) -> f64 {
     let difference = objective - lower_bound;
-    if difference <= 0.0 {
-        0.0
-    } else {
-        difference / objective.abs().max(f64::MIN_POSITIVE)
-    }
+    if difference <= 0.0 { 0.0 } else { difference / objective.abs().max(f64::MIN_POSITIVE) }
 }

@@ -27,10 +27,7 @@ fn add_log_gradient(gradient: &mut [f64], factor: f64, g: &Posynomial, point: &[
 /// The conditions of Karush, Kuhn and Tucker for the convex form: feasible, multipliers of the right sign,
 /// zero where there is slack, and a stationary Lagrangian.
 fn assert_optimal(program: &GeometricProgram, bounds: (f64, f64), solution: &Solution) {
-    assert!(matches!(
-        solution.status,
-        Status::Solved | Status::AlmostSolved
-    ));
+    assert!(matches!(solution.status, Status::Solved | Status::AlmostSolved));
     let (values, duals) = (&solution.values, &solution.duals);
     let mut gradient = vec![0.0; values.len()];
     add_log_gradient(&mut gradient, 1.0, program.objective(), values);
@@ -53,10 +50,7 @@ fn assert_optimal(program: &GeometricProgram, bounds: (f64, f64), solution: &Sol
     }
     // Within a gap of 1e-8 the gradient is known to about its square root.
     let largest = gradient.iter().fold(0.0f64, |a, b| a.max(b.abs()));
-    assert!(
-        largest < 1e-3,
-        "the Lagrangian is not stationary: {gradient:?}"
-    );
+    assert!(largest < 1e-3, "the Lagrangian is not stationary: {gradient:?}");
 }
 
 const VARIABLES: usize = 5;
@@ -65,10 +59,7 @@ const BOUNDS: (f64, f64) = (1e-2, 1e2);
 fn posynomials(terms: std::ops::Range<usize>) -> impl Strategy<Value = Posynomial> {
     let exponents = prop::collection::vec(prop_oneof![Just(0.0), -2.0..2.0f64], VARIABLES);
     let term = (0.1..10.0f64, exponents).prop_map(|(coefficient, exponents)| {
-        let powers = exponents
-            .into_iter()
-            .enumerate()
-            .map(|(v, a)| (Variable(v), a));
+        let powers = exponents.into_iter().enumerate().map(|(v, a)| (Variable(v), a));
         Monomial::new(coefficient, powers).unwrap()
     });
     prop::collection::vec(term, terms).prop_map(|terms| Posynomial::sum(terms).unwrap())
@@ -157,9 +148,7 @@ fn duals_are_sensitivities() {
         let objective = x(0) + c(2.0) * x(1) + c(3.0) / (x(0) * x(1));
         let mut program = GeometricProgram::new(2, objective).unwrap();
         program.at_most_one((x(0) + x(1)) / c(u[0])).unwrap();
-        program
-            .equal_to_one(x(0) * x(1).powf(2.0) / c(u[1]))
-            .unwrap();
+        program.equal_to_one(x(0) * x(1).powf(2.0) / c(u[1])).unwrap();
         program.bound(Variable(0), u[2], u[3]).unwrap();
         let solution = program.solve(&Settings::default());
         assert_eq!(solution.status, Status::Solved);
@@ -167,42 +156,23 @@ fn duals_are_sensitivities() {
     };
     let check = |u: [f64; 4]| {
         let duals = optimum(u).duals;
-        let claimed = [
-            -duals.inequalities[0],
-            -duals.equalities[0],
-            duals.lower[0],
-            -duals.upper[0],
-        ];
+        let claimed =
+            [-duals.inequalities[0], -duals.equalities[0], duals.lower[0], -duals.upper[0]];
         for (place, claimed) in claimed.into_iter().enumerate() {
             let step: f64 = 1e-3;
             let (mut more, mut less) = (u, u);
             more[place] *= step.exp();
             less[place] *= (-step).exp();
             let slope = (optimum(more).objective / optimum(less).objective).ln() / (2.0 * step);
-            assert!(
-                (slope - claimed).abs() < 1e-3,
-                "{u:?} {place}: {slope} against {claimed}"
-            );
+            assert!((slope - claimed).abs() < 1e-3, "{u:?} {place}: {slope} against {claimed}");
         }
         claimed
     };
     // Without the sum and the bounds, x = 2 and y = 1/2.
-    assert!(
-        check([3.0, 0.5, 0.01, 10.0])[0].abs() < 1e-5,
-        "the sum is slack here"
-    );
-    assert!(
-        check([2.0, 0.5, 0.01, 10.0])[0] < -1e-2,
-        "the sum binds here"
-    );
-    assert!(
-        check([5.0, 0.5, 2.5, 10.0])[2] > 1e-2,
-        "the lower bound binds here"
-    );
-    assert!(
-        check([5.0, 0.5, 0.01, 1.0])[3] < -1e-2,
-        "the upper bound binds here"
-    );
+    assert!(check([3.0, 0.5, 0.01, 10.0])[0].abs() < 1e-5, "the sum is slack here");
+    assert!(check([2.0, 0.5, 0.01, 10.0])[0] < -1e-2, "the sum binds here");
+    assert!(check([5.0, 0.5, 2.5, 10.0])[2] > 1e-2, "the lower bound binds here");
+    assert!(check([5.0, 0.5, 0.01, 1.0])[3] < -1e-2, "the upper bound binds here");
 }
 
 #[test]
@@ -229,10 +199,7 @@ fn unbounded_is_a_status() {
 
 #[test]
 fn the_iteration_limit_is_a_status() {
-    let few = Settings {
-        max_iterations: 2,
-        ..Settings::default()
-    };
+    let few = Settings { max_iterations: 2, ..Settings::default() };
     let solution = largest_box(6.0).solve(&few);
     assert_eq!(solution.status, Status::IterationLimit);
     assert_eq!(solution.iterations, 2);
@@ -257,69 +224,37 @@ fn monomials_everywhere_make_a_linear_program() {
 fn coefficients_from_a_millionth_to_a_million_are_no_trouble() {
     let spread: Vec<f64> = (-6..=6).map(|power| 10f64.powi(power)).collect();
     for shift in 0..spread.len() {
-        let pairs: Vec<(f64, f64)> = spread
-            .iter()
-            .copied()
-            .zip(spread.iter().copied().cycle().skip(shift))
-            .collect();
-        let terms = pairs
-            .iter()
-            .enumerate()
-            .flat_map(|(v, &(a, b))| [c(a) * x(v), c(b) / x(v)]);
+        let pairs: Vec<(f64, f64)> =
+            spread.iter().copied().zip(spread.iter().copied().cycle().skip(shift)).collect();
+        let terms = pairs.iter().enumerate().flat_map(|(v, &(a, b))| [c(a) * x(v), c(b) / x(v)]);
         let program = GeometricProgram::new(pairs.len(), Posynomial::sum(terms).unwrap()).unwrap();
         let least: f64 = pairs.iter().map(|(a, b)| 2.0 * (a * b).sqrt()).sum();
         let solution = program.solve(&Settings::default());
-        assert!(matches!(
-            solution.status,
-            Status::Solved | Status::AlmostSolved
-        ));
-        assert!(
-            (solution.objective / least - 1.0).abs() < 1e-5,
-            "{shift}: {solution:?}"
-        );
+        assert!(matches!(solution.status, Status::Solved | Status::AlmostSolved));
+        assert!((solution.objective / least - 1.0).abs() < 1e-5, "{shift}: {solution:?}");
         let mut constrained = program.clone();
         for (v, &(a, b)) in pairs.iter().enumerate() {
             // Twice the best value of each variable, so that every bound binds.
-            constrained
-                .bound(Variable(v), 2.0 * (b / a).sqrt(), f64::INFINITY)
-                .unwrap();
+            constrained.bound(Variable(v), 2.0 * (b / a).sqrt(), f64::INFINITY).unwrap();
         }
         let best: Vec<f64> = pairs.iter().map(|(a, b)| (b / a).sqrt()).collect();
         let solution = constrained.solve_near(&best, &Settings::default()).unwrap();
-        assert!(matches!(
-            solution.status,
-            Status::Solved | Status::AlmostSolved
-        ));
+        assert!(matches!(solution.status, Status::Solved | Status::AlmostSolved));
         assert!((solution.objective / (1.25 * least) - 1.0).abs() < 1e-5);
     }
 }
 
 #[test]
 fn misuse_is_named() {
-    let unknown = |variable| GpError::UnknownVariable {
-        variable: Variable(variable),
-        count: 1,
-    };
-    assert_eq!(
-        GeometricProgram::new(1, x(0) + x(3)).unwrap_err(),
-        unknown(3)
-    );
+    let unknown = |variable| GpError::UnknownVariable { variable: Variable(variable), count: 1 };
+    assert_eq!(GeometricProgram::new(1, x(0) + x(3)).unwrap_err(), unknown(3));
     let mut program = GeometricProgram::new(1, x(0)).unwrap();
     assert_eq!(program.at_most_one(x(1)), Err(unknown(1)));
     assert_eq!(program.equal_to_one(x(2)), Err(unknown(2)));
     assert_eq!(program.bound(Variable(1), 1.0, 2.0), Err(unknown(1)));
-    for (lower, upper) in [
-        (2.0, 1.0),
-        (-1.0, 1.0),
-        (f64::NAN, 1.0),
-        (0.0, 0.0),
-        (1.0, f64::NAN),
-    ] {
+    for (lower, upper) in [(2.0, 1.0), (-1.0, 1.0), (f64::NAN, 1.0), (0.0, 0.0), (1.0, f64::NAN)] {
         let refused = program.bound(Variable(0), lower, upper);
-        assert!(
-            matches!(refused, Err(GpError::BadBounds { .. })),
-            "{lower}..{upper}"
-        );
+        assert!(matches!(refused, Err(GpError::BadBounds { .. })), "{lower}..{upper}");
     }
     for point in [vec![], vec![0.0], vec![f64::INFINITY], vec![1.0, 1.0]] {
         let refused = program.solve_near(&point, &Settings::default());

@@ -81,10 +81,14 @@ impl Bound {
         source_samples: f64,
         target_samples: f64,
     ) -> f64 {
-        source_error
+        self.sender(source_error, source_samples)
             + 0.5 * divergence
             + self.target_constant(target_samples)
-            + 6.0 * self.deviation(source_samples)
+    }
+
+    /// The part of T_ij that is the sender's alone: ε̂_i + 6√(ln(2/δ)/(2 D̂_i)).
+    pub fn sender(&self, source_error: f64, source_samples: f64) -> f64 {
+        source_error + 6.0 * self.deviation(source_samples)
     }
 
     /// The part of T_ij that no choice of source changes: 10ρ + 6√(ln(2/δ)/(2 D̂_j)).
@@ -120,13 +124,17 @@ impl Bound {
     }
 
     /// Both sides of Corollary 1, `eq:coro_gen_error_bound_rademacher`.
-    pub fn corollary_1(&self, target_error: f64, target_samples: f64, mixture: &[Measured]) -> Sides {
+    pub fn corollary_1(
+        &self,
+        target_error: f64,
+        target_samples: f64,
+        mixture: &[Measured],
+    ) -> Sides {
         let right = mixture
             .iter()
             .map(|m| {
                 let s = m.share;
-                let bracket =
-                    self.target(s.source_error, s.divergence, s.samples, target_samples);
+                let bracket = self.target(s.source_error, s.divergence, s.samples, target_samples);
                 s.weight * (bracket + m.labeling_error + m.noise)
             })
             .sum();

@@ -91,7 +91,9 @@ pub fn sweep(
     // Breadth first, so that a search ended early has looked everywhere alike.
     let mut open = VecDeque::from([(0, 1)]);
     while let Some((a, b)) = open.pop_front() {
-        let Some(at) = intersection(&lines[a], &lines[b]) else { continue };
+        let Some(at) = intersection(&lines[a], &lines[b]) else {
+            continue;
+        };
         if !(low < at && at < high) {
             continue;
         }
@@ -174,7 +176,9 @@ fn envelope(mut lines: Vec<Segment>, low: f64, high: f64) -> Vec<Segment> {
             if tied { flatter } else { x.total_cmp(&y) }
         })
     };
-    let Some(start) = least(&lines, low) else { return segments };
+    let Some(start) = least(&lines, low) else {
+        return segments;
+    };
     let mut current = lines.swap_remove(start);
     loop {
         lines.retain(|line| line.energy < current.energy);

@@ -1,4 +1,5 @@
 //! The problem reader never panics, names what is wrong, and loses nothing on the way.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -7,13 +8,14 @@ use stlf::format::{LinkTable, PlanFile, ProblemFile};
 const CARS: &str = include_str!("../../cli/examples/five-cars.json");
 const TEN: &str = include_str!("../../cli/examples/ten-devices.json");
 
-/// Reads all the way to a problem; what comes out is of no interest.
+/// Reads all the way to a problem, whole and as a stream, which must agree.
 fn read(bytes: &[u8]) {
-    if let Ok(file) = ProblemFile::read(bytes) {
+    let streamed = ProblemFile::read_from(|| Ok(bytes)).ok();
+    let whole = ProblemFile::read(bytes).ok();
+    assert_eq!(whole, streamed);
+    if let Some(file) = whole {
         let _ = file.into_problem(None);
     }
-    let streamed = ProblemFile::read_from(|| Ok(bytes));
-    assert_eq!(ProblemFile::read(bytes), streamed);
 }
 
 fn error(value: &Value) -> (String, String) {
@@ -197,7 +199,8 @@ fn raw_costs_come_back_from_their_file() {
         ProblemFile::read(value.to_string().as_bytes()).unwrap().into_problem(None).unwrap();
     assert_eq!(problem.name(2), "d3");
     let file = ProblemFile::from_problem(&problem);
-    assert_eq!(file.into_problem(None).unwrap(), problem);
+    let again = file.clone().into_problem(None).unwrap();
+    assert_eq!(ProblemFile::from_problem(&again), file);
 }
 
 #[test]
@@ -232,9 +235,12 @@ fn a_preset_fills_what_is_not_given() {
     );
 }
 
+/// A change to the cars, what the error then says, and what the hint says.
+type Case = (fn(&mut Value), &'static str, &'static str);
+
 #[test]
 fn errors_name_the_field_and_the_device() {
-    let cases: [(fn(&mut Value), &str, &str); 22] = [
+    let cases: [Case; 22] = [
         (
             |v| v["link_energy"][3][1] = json!(-1),
             "link_energy[3][1] (D → B): -1 is negative",
@@ -345,11 +351,11 @@ fn text_that_is_no_problem_is_told_from_one_that_is_wrong() {
     assert_eq!(error(""), "line 1, column 1: the file is empty");
     assert_eq!(error(" \n"), "line 2, column 1: the file is empty");
     assert_eq!(error("garbage"), "line 1, column 1: not JSON: expected value");
-    assert_eq!(error("[]"), "line 1, column 1: a problem is a JSON object");
+    assert_eq!(error("[]"), "line 1, column 2: a problem is a JSON object");
     assert_eq!(error("{}"), "format: is missing");
     assert_eq!(
         error("{\"format\": \"stlf-problem/1\"} x"),
-        "line 1, column 29: not JSON: trailing characters"
+        "line 1, column 30: not JSON: trailing characters"
     );
     assert!(error(&CARS[..CARS.len() / 2]).ends_with("the text ends too early"));
     let version = error(r#"{"new": 1, "format": "stlf-problem/2"}"#);

@@ -1,4 +1,5 @@
 //! The published schemas accept what the program reads and writes, and refuse what it refuses.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use serde_json::{Value, json};
 use stlf::format::{PlanFile, ProblemFile, Run, plan_schema, problem_schema};

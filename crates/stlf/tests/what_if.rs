@@ -1,5 +1,7 @@
 //! What `explain` and `sweep` claim, checked by planning again on either side of every claim.
 
+#![allow(clippy::unwrap_used, reason = "a test may panic, its helpers too")]
+
 use std::ops::ControlFlow;
 
 use proptest::prelude::*;
@@ -26,33 +28,39 @@ fn fleet() -> impl Strategy<Value = Problem> {
             prop_oneof![Just(EnergyUnit::Joules), Just(EnergyUnit::MeanLink)],
             prop_oneof![3 => Just(0.0), 1 => 0.0..0.1f64],
         )
-            .prop_map(move |(devices, divergence, energy, weights, kind, energy_unit, rho)| {
-                let devices = devices
-                    .into_iter()
-                    .enumerate()
-                    .map(|(i, (label, samples, error))| {
-                        // The first device is always labeled, two of three of the others.
-                        let labeled = if i == 0 || label > 0 { samples } else { 0 };
-                        Device {
-                            name: format!("d{i}"),
-                            labeled,
-                            unlabeled: 50,
-                            source_error: (labeled > 0).then_some(error),
-                        }
-                    })
-                    .collect();
-                let source = Source::Measured {
-                    links: Links::from_rows(n, divergence, energy),
-                    weights: Weights { source: weights.0, target: weights.1, energy: weights.2 },
-                    bound: Bound { kind, delta: 1e-3, complexity: Complexity::Value(rho) },
-                    energy_epsilon: 1e-3,
-                    energy_unit,
-                    disagreement: None,
-                };
-                let (forbidden, required) = (Vec::new(), Vec::new());
-                let parts = Parts { devices, source, pins: vec![None; n], forbidden, required };
-                Problem::new(parts).unwrap()
-            })
+            .prop_map(
+                move |(devices, divergence, energy, weights, kind, energy_unit, rho)| {
+                    let devices = devices
+                        .into_iter()
+                        .enumerate()
+                        .map(|(i, (label, samples, error))| {
+                            // The first device is always labeled, two of three of the others.
+                            let labeled = if i == 0 || label > 0 { samples } else { 0 };
+                            Device {
+                                name: format!("d{i}"),
+                                labeled,
+                                unlabeled: 50,
+                                source_error: (labeled > 0).then_some(error),
+                            }
+                        })
+                        .collect();
+                    let source = Source::Measured {
+                        links: Links::from_rows(n, divergence, energy),
+                        weights: Weights {
+                            source: weights.0,
+                            target: weights.1,
+                            energy: weights.2,
+                        },
+                        bound: Bound { kind, delta: 1e-3, complexity: Complexity::Value(rho) },
+                        energy_epsilon: 1e-3,
+                        energy_unit,
+                        disagreement: None,
+                    };
+                    let (forbidden, required) = (Vec::new(), Vec::new());
+                    let parts = Parts { devices, source, pins: vec![None; n], forbidden, required };
+                    Problem::new(parts).unwrap()
+                },
+            )
     })
 }
 
@@ -97,12 +105,8 @@ fn moved(problem: &Problem, e: &Explanation, quantity: Quantity, value: f64) -> 
 /// Two sources and a target at raw costs: opening 3 and 4, serving 5 and 7 (6 from 0 to 1).
 fn raw() -> Problem {
     let none = f64::NAN;
-    let device = |name: &str| Device {
-        name: name.to_owned(),
-        labeled: 0,
-        unlabeled: 0,
-        source_error: None,
-    };
+    let device =
+        |name: &str| Device { name: name.to_owned(), labeled: 0, unlabeled: 0, source_error: None };
     Problem::new(Parts {
         devices: ["a", "b", "c"].map(device).to_vec(),
         source: Source::Costs {

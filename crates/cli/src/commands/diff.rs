@@ -75,7 +75,8 @@ fn text(changes: &Diff) -> String {
         return "The plans are the same.\n".to_owned();
     }
     let mut blocks = Vec::new();
-    for (devices, which) in [(&changes.removed_devices, "first"), (&changes.added_devices, "second")]
+    for (devices, which) in
+        [(&changes.removed_devices, "first"), (&changes.added_devices, "second")]
     {
         if !devices.is_empty() {
             let names = clean(&devices.join(", "));

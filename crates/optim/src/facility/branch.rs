@@ -17,11 +17,7 @@ pub(super) struct Openings<'a> {
 
 impl<'a> Openings<'a> {
     pub(super) fn new(instance: &'a Instance, served: &'a Served) -> Self {
-        Openings {
-            instance,
-            served,
-            lagrangian: Lagrangian::new(instance),
-        }
+        Openings { instance, served, lagrangian: Lagrangian::new(instance) }
     }
 
     /// The free facility about which the climb was least of one mind; the dearer on a tie.
@@ -30,11 +26,7 @@ impl<'a> Openings<'a> {
         let cost = |i: usize| self.instance.opening[i].cost();
         (0..node.fixing.len())
             .filter(|&i| node.fixing[i] == Fixing::Free)
-            .min_by(|&a, &b| {
-                doubt(a)
-                    .total_cmp(&doubt(b))
-                    .then(cost(b).total_cmp(&cost(a)))
-            })
+            .min_by(|&a, &b| doubt(a).total_cmp(&doubt(b)).then(cost(b).total_cmp(&cost(a))))
     }
 
     /// Whether every client of a facility just closed still has a candidate.
@@ -60,10 +52,7 @@ impl Tree for Openings<'_> {
         incumbent: &mut Incumbent,
         go_on: &mut dyn FnMut() -> bool,
     ) -> Vec<Node> {
-        if self
-            .lagrangian
-            .climb(&mut node, incumbent.cutoff(), ROUNDS, |_| go_on())
-        {
+        if self.lagrangian.climb(&mut node, incumbent.cutoff(), ROUNDS, |_| go_on()) {
             return Vec::new();
         }
         let chosen = self.lagrangian.chosen_at(&node);

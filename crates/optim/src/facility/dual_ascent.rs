@@ -27,40 +27,22 @@ pub(super) fn ascend(instance: &Instance) -> Prices {
         })
         .collect();
     let clients = instance.clients();
-    let mut value: Vec<f64> = (0..clients)
-        .map(|j| instance.cost[instance.first[j]])
-        .collect();
+    let mut value: Vec<f64> = (0..clients).map(|j| instance.cost[instance.first[j]]).collect();
     // How many candidates a client's price has reached.
     let mut reached: Vec<u32> = vec![0; clients];
     let mut active: Vec<u32> = (0..clients as u32).collect();
     while !active.is_empty() {
         active.retain(|&client| {
-            raise(
-                instance,
-                client as usize,
-                &mut value,
-                &mut reached,
-                &mut slack,
-            )
+            raise(instance, client as usize, &mut value, &mut reached, &mut slack)
         });
     }
     let fixed: f64 = instance
         .opening
         .iter()
-        .map(|o| {
-            if let Opening::Must(cost) = o {
-                *cost
-            } else {
-                0.0
-            }
-        })
+        .map(|o| if let Opening::Must(cost) = o { *cost } else { 0.0 })
         .sum();
     let lower_bound = fixed + value.iter().sum::<f64>();
-    Prices {
-        value,
-        slack,
-        lower_bound,
-    }
+    Prices { value, slack, lower_bound }
 }
 
 /// Raises one price to the next level; false once a facility or the end of the list blocks it.
@@ -80,11 +62,7 @@ fn raise(
         count += 1;
     }
     reached[client] = count as u32;
-    let level = cost
-        .get(count)
-        .copied()
-        .unwrap_or(f64::INFINITY)
-        .min(instance.tail[client]);
+    let level = cost.get(count).copied().unwrap_or(f64::INFINITY).min(instance.tail[client]);
     let mut step = level - v;
     for &i in &facility[..count] {
         step = step.min(slack[i as usize]);

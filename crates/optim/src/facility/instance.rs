@@ -221,23 +221,17 @@ impl Instance {
 
     /// What opening exactly `open` costs, every client served by its cheapest open candidate.
     pub fn objective(&self, open: &[bool]) -> f64 {
-        let opened: f64 = (0..open.len())
-            .filter(|&i| open[i])
-            .map(|i| self.opening[i].cost())
-            .sum();
+        let opened: f64 =
+            (0..open.len()).filter(|&i| open[i]).map(|i| self.opening[i].cost()).sum();
         let served: f64 = (0..self.clients())
-            .map(|j| {
-                self.cheapest_open(j, open)
-                    .map_or(f64::INFINITY, |at| self.cost[at])
-            })
+            .map(|j| self.cheapest_open(j, open).map_or(f64::INFINITY, |at| self.cost[at]))
             .sum();
         opened + served
     }
 
     /// The position of a client's cheapest open candidate.
     pub(super) fn cheapest_open(&self, client: usize, open: &[bool]) -> Option<usize> {
-        self.list(client)
-            .find(|&at| open[self.facility[at] as usize])
+        self.list(client).find(|&at| open[self.facility[at] as usize])
     }
 }
 
@@ -263,11 +257,7 @@ impl Block {
         for c in list.iter() {
             if !(c.cost.is_finite() && c.cost >= 0.0) {
                 let facility = c.facility as usize;
-                return Err(FacilityError::Cost {
-                    client,
-                    facility,
-                    cost: c.cost,
-                });
+                return Err(FacilityError::Cost { client, facility, cost: c.cost });
             }
             alone = alone.min(match opening[c.facility as usize] {
                 Opening::May(open) => c.cost + open,

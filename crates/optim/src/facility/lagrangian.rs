@@ -169,11 +169,7 @@ impl<'a> Lagrangian<'a> {
             self.direction = gradient;
             return false;
         }
-        let deflection = if along < 0.0 && old_norm > 0.0 {
-            -1.5 * along / old_norm
-        } else {
-            0.0
-        };
+        let deflection = if along < 0.0 && old_norm > 0.0 { -1.5 * along / old_norm } else { 0.0 };
         let mut norm = 0.0;
         for (d, g) in gradient.iter_mut().zip(&fresh) {
             *d = g + deflection * *d;

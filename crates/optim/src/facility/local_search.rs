@@ -56,11 +56,7 @@ impl<'a> Search<'a> {
         };
         for client in 0..instance.clients() {
             let first = search.next_open(client, instance.first[client] as u32);
-            let second = if first == NONE {
-                NONE
-            } else {
-                search.next_open(client, first + 1)
-            };
+            let second = if first == NONE { NONE } else { search.next_open(client, first + 1) };
             search.nearest[client] = (first, second);
             search.credit_saving(client, 1.0);
             search.credit_loss(client, 1.0);
@@ -188,11 +184,7 @@ impl<'a> Search<'a> {
             if at == first {
                 self.credit_saving(client, -1.0);
                 self.credit_loss(client, -1.0);
-                let third = if second == NONE {
-                    NONE
-                } else {
-                    self.next_open(client, second + 1)
-                };
+                let third = if second == NONE { NONE } else { self.next_open(client, second + 1) };
                 self.nearest[client] = (second, third);
                 self.credit_saving(client, 1.0);
                 self.credit_loss(client, 1.0);

@@ -56,11 +56,7 @@ pub fn solve(instance: &Instance, limits: &Limits, observer: &mut Observer<'_>) 
     // Facilities without slack are those that the prices pay for in full.
     let paid = |i: usize| prices.slack[i] <= TOLERANCE * instance.opening[i].cost().max(1e-300);
     let start = (0..instance.facilities()).map(paid).collect();
-    let begun = Progress {
-        objective: f64::INFINITY,
-        lower_bound: prices.lower_bound,
-        nodes: 0,
-    };
+    let begun = Progress { objective: f64::INFINITY, lower_bound: prices.lower_bound, nodes: 0 };
     let open =
         Search::new(instance, &served, start).descend(true, &mut || observer(&begun).is_continue());
     let objective = instance.objective(&open);

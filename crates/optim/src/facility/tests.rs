@@ -18,10 +18,7 @@ impl Case {
         Instance::new(self.opening.clone(), self.service.len(), |client, list| {
             for (facility, cost) in self.service[client].iter().enumerate() {
                 if let Some(cost) = *cost {
-                    list.push(Candidate {
-                        facility: facility as u32,
-                        cost,
-                    });
+                    list.push(Candidate { facility: facility as u32, cost });
                 }
             }
         })
@@ -45,10 +42,7 @@ impl Case {
                     .service
                     .iter()
                     .map(|row| {
-                        (0..m)
-                            .filter(open)
-                            .filter_map(|i| row[i])
-                            .fold(f64::INFINITY, f64::min)
+                        (0..m).filter(open).filter_map(|i| row[i]).fold(f64::INFINITY, f64::min)
                     })
                     .sum();
                 opened + served
@@ -59,9 +53,7 @@ impl Case {
 }
 
 fn prove(instance: &Instance) -> Solution {
-    solve(instance, &Limits::default(), &mut |_| {
-        ControlFlow::Continue(())
-    })
+    solve(instance, &Limits::default(), &mut |_| ControlFlow::Continue(()))
 }
 
 fn opening() -> impl Strategy<Value = Opening> {
@@ -119,24 +111,13 @@ fn plane(n: usize, seed: u64) -> Instance {
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     let place: Vec<(f64, f64)> = (0..n).map(|_| (rng.random(), rng.random())).collect();
     let opening = (0..n)
-        .map(|i| {
-            if i % 2 == 0 {
-                Opening::May(rng.random())
-            } else {
-                Opening::Never
-            }
-        })
+        .map(|i| if i % 2 == 0 { Opening::May(rng.random()) } else { Opening::Never })
         .collect();
     Instance::new(opening, n, |client, list| {
         for facility in 0..n {
-            let (dx, dy) = (
-                place[client].0 - place[facility].0,
-                place[client].1 - place[facility].1,
-            );
-            list.push(Candidate {
-                facility: facility as u32,
-                cost: dx.hypot(dy),
-            });
+            let (dx, dy) =
+                (place[client].0 - place[facility].0, place[client].1 - place[facility].1);
+            list.push(Candidate { facility: facility as u32, cost: dx.hypot(dy) });
         }
     })
     .unwrap()
@@ -147,19 +128,12 @@ fn limits_end_in_feasible_with_a_true_gap() {
     let instance = plane(300, 1);
     let optimum = prove(&instance);
     assert_eq!(optimum.status, Status::Optimal);
-    let stopped = solve(&instance, &Limits::default(), &mut |_| {
-        ControlFlow::Break(())
-    });
+    let stopped = solve(&instance, &Limits::default(), &mut |_| ControlFlow::Break(()));
     assert!(stopped.objective >= optimum.objective * (1.0 - 1e-9));
     assert!(stopped.lower_bound <= optimum.objective * (1.0 + 1e-9));
-    let loose = solve(
-        &instance,
-        &Limits {
-            gap: 0.5,
-            ..Limits::default()
-        },
-        &mut |_| ControlFlow::Continue(()),
-    );
+    let loose = solve(&instance, &Limits { gap: 0.5, ..Limits::default() }, &mut |_| {
+        ControlFlow::Continue(())
+    });
     assert!(relative_gap(loose.objective, loose.lower_bound) <= 0.5);
     assert!(loose.lower_bound <= optimum.objective * (1.0 + 1e-9));
 }
@@ -171,18 +145,9 @@ fn nonsense_is_refused_by_name() {
             list.push(Candidate { facility: 0, cost });
         })
     };
-    assert!(matches!(
-        build(-1.0, 1.0),
-        Err(FacilityError::Cost { client: 0, .. })
-    ));
-    assert!(matches!(
-        build(f64::NAN, 1.0),
-        Err(FacilityError::Cost { .. })
-    ));
-    assert!(matches!(
-        build(1.0, f64::INFINITY),
-        Err(FacilityError::OpenCost { .. })
-    ));
+    assert!(matches!(build(-1.0, 1.0), Err(FacilityError::Cost { client: 0, .. })));
+    assert!(matches!(build(f64::NAN, 1.0), Err(FacilityError::Cost { .. })));
+    assert!(matches!(build(1.0, f64::INFINITY), Err(FacilityError::OpenCost { .. })));
     let none = Instance::new(vec![Opening::Never], 1, |_, _| {});
     assert!(matches!(none, Err(FacilityError::Unservable { client: 0 })));
 }

@@ -47,8 +47,7 @@ impl Cover {
         self.found_cost = f64::INFINITY;
         let paid: f64 = self.taken.iter().map(|i| i.charge).sum();
         self.parts.clear();
-        self.parts
-            .extend(self.open.iter().chain(&self.taken).map(|i| i.part));
+        self.parts.extend(self.open.iter().chain(&self.taken).map(|i| i.part));
         let lowest = mixture::value(&mut self.parts);
         let highest = cutoff - paid;
         if lowest >= highest {
@@ -58,11 +57,7 @@ impl Cover {
         self.add(lowest, highest, paid);
         // The weakest piece is split until none is below the cutoff.
         for _ in 0..PIECES {
-            let weakest = self
-                .intervals
-                .iter()
-                .enumerate()
-                .min_by(|a, b| a.1.0.total_cmp(&b.1.0));
+            let weakest = self.intervals.iter().enumerate().min_by(|a, b| a.1.0.total_cmp(&b.1.0));
             let Some((k, &(bound, low, high))) = weakest else {
                 return cutoff;
             };
@@ -74,17 +69,12 @@ impl Cover {
             self.add(low, middle, paid);
             self.add(middle, high, paid);
         }
-        self.intervals
-            .iter()
-            .fold(cutoff, |bound, piece| bound.min(piece.0))
+        self.intervals.iter().fold(cutoff, |bound, piece| bound.min(piece.0))
     }
 
     fn add(&mut self, low: f64, high: f64, paid: f64) {
         let multiplier = self.multiplier(0.5 * (low + high), paid);
-        let bound = paid
-            + self
-                .least(multiplier, low)
-                .min(self.least(multiplier, high));
+        let bound = paid + self.least(multiplier, low).min(self.least(multiplier, high));
         self.intervals.push((bound, low, high));
     }
 
@@ -102,12 +92,7 @@ impl Cover {
     /// The multiplier of the covering problem at λ with fractions allowed: the charge per cover of
     /// the last link needed. Also tries the links needed as a subset.
     fn multiplier(&mut self, lambda: f64, paid: f64) -> f64 {
-        let mut missing = 1.0
-            - self
-                .taken
-                .iter()
-                .map(|i| cover(i.part, lambda))
-                .sum::<f64>();
+        let mut missing = 1.0 - self.taken.iter().map(|i| cover(i.part, lambda)).sum::<f64>();
         self.order.clear();
         for (k, item) in self.open.iter().enumerate() {
             let covers = cover(item.part, lambda);
@@ -115,8 +100,7 @@ impl Cover {
                 self.order.push((item.charge / covers, k as u32));
             }
         }
-        self.order
-            .sort_unstable_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+        self.order.sort_unstable_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
         self.parts.clear();
         self.parts.extend(self.taken.iter().map(|i| i.part));
         let mut charge = paid;
@@ -139,9 +123,7 @@ impl Cover {
                 self.found_cost = cost;
                 self.found.clear();
                 self.found.extend(self.taken.iter().map(|i| i.at));
-                let chosen = self.order[..needed]
-                    .iter()
-                    .map(|&(_, k)| self.open[k as usize].at);
+                let chosen = self.order[..needed].iter().map(|&(_, k)| self.open[k as usize].at);
                 self.found.extend(chosen);
             }
         }

@@ -47,6 +47,9 @@ pub struct Instance {
 /// Spreads below this act as none; it keeps 1 / s finite.
 const LEAST_SPREAD: f64 = 1e-30;
 
+/// The weight of a required link that the best mixture would not use.
+const LEAST_WEIGHT: f64 = 1e-12;
+
 impl Instance {
     /// `spread[i]` is s_i ≥ 0; `client(j)` for j = 0..clients gives the clients, one for each
     /// entry of `opening` in a fleet.
@@ -77,12 +80,7 @@ impl Instance {
     }
 
     fn push(&mut self, client: Client) {
-        let Client {
-            constant,
-            own,
-            required,
-            mut candidates,
-        } = client;
+        let Client { constant, own, required, mut candidates } = client;
         let opening = |i: u32| self.opening[i as usize];
         candidates.retain(|c| opening(c.facility) != Opening::Never);
         let own = own.filter(|&i| opening(i) != Opening::Never);
@@ -136,19 +134,12 @@ impl Instance {
 
     fn part(&self, at: usize) -> Part {
         let inverse_spread = self.inverse_spread[self.facility[at] as usize];
-        Part {
-            slope: self.slope[at],
-            inverse_spread,
-        }
+        Part { slope: self.slope[at], inverse_spread }
     }
 
     /// A link with `price` added to its charge.
     pub(super) fn item(&self, at: usize, price: f64) -> Item {
-        Item {
-            part: self.part(at),
-            charge: self.charge[at] + price,
-            at,
-        }
+        Item { part: self.part(at), charge: self.charge[at] + price, at }
     }
 
     /// constant + a_ij + h_ij: no mixture that uses the link costs less.
@@ -188,15 +179,19 @@ impl Instance {
         selector.best.lower_bound += self.constant[client];
     }
 
-    /// The weights of a set of links.
+    /// The weights of a set of links. One that the mixture gives no weight is left out, or, where
+    /// it is required, kept at a weight too small to cost anything.
     pub(super) fn weights(&self, used: &[usize]) -> Vec<(u32, f64)> {
-        let mut parts: Vec<Part> = used.iter().map(|&at| self.part(at)).collect();
+        let parts: Vec<Part> = used.iter().map(|&at| self.part(at)).collect();
         let lambda = mixture::value(&mut parts.clone());
-        parts.truncate(used.len());
         let weights = mixture::weights(&parts, lambda);
         used.iter()
             .zip(weights)
-            .map(|(&at, weight)| (self.facility[at], weight))
+            .map(|(&at, weight)| match self.required[at] {
+                true => (self.facility[at], weight.max(LEAST_WEIGHT)),
+                false => (self.facility[at], weight),
+            })
+            .filter(|&(_, weight)| weight > 0.0)
             .collect()
     }
 
@@ -207,14 +202,10 @@ impl Instance {
             .map(|client| {
                 let at = self.list(client).find(|&at| self.required[at])?;
                 let needed = |i: usize| {
-                    self.list(client)
-                        .any(|at| self.required[at] && self.facility[at] as usize == i)
+                    self.list(client).any(|at| self.required[at] && self.facility[at] as usize == i)
                 };
                 self.serve(client, needed, usize::MAX, &mut selector);
-                Some(facility::Candidate {
-                    facility: self.facility[at],
-                    cost: selector.best.cost,
-                })
+                Some(facility::Candidate { facility: self.facility[at], cost: selector.best.cost })
             })
             .collect();
         facility::Instance::new(self.opening.clone(), self.clients(), |client, list| {
@@ -223,10 +214,7 @@ impl Instance {
                 return;
             }
             if let Some(facility) = self.own[client] {
-                list.push(facility::Candidate {
-                    facility,
-                    cost: 0.0,
-                });
+                list.push(facility::Candidate { facility, cost: 0.0 });
             }
             list.extend(self.list(client).map(|at| facility::Candidate {
                 facility: self.facility[at],

@@ -57,17 +57,11 @@ impl<'a> Search<'a> {
         }
         for client in 0..instance.clients() {
             let served = instance.own[client].is_some_and(|i| open[i as usize])
-                || instance
-                    .list(client)
-                    .any(|at| open[instance.facility[at] as usize]);
+                || instance.list(client).any(|at| open[instance.facility[at] as usize]);
             if !served {
                 let vertex = |at: &usize| instance.vertex(client, *at);
-                let nearest = instance
-                    .list(client)
-                    .min_by(|a, b| vertex(a).total_cmp(&vertex(b)));
-                let nearest = nearest
-                    .map(|at| instance.facility[at])
-                    .or(instance.own[client]);
+                let nearest = instance.list(client).min_by(|a, b| vertex(a).total_cmp(&vertex(b)));
+                let nearest = nearest.map(|at| instance.facility[at]).or(instance.own[client]);
                 if let Some(i) = nearest {
                     open[i as usize] = true;
                 }
@@ -96,21 +90,13 @@ impl<'a> Search<'a> {
 
     /// Every client's links with their weights.
     pub(super) fn mixtures(&self) -> Vec<Vec<(u32, f64)>> {
-        self.used
-            .iter()
-            .map(|used| self.instance.weights(used))
-            .collect()
+        self.used.iter().map(|used| self.instance.weights(used)).collect()
     }
 
     fn serve(&mut self, client: usize) -> Change {
         let open = &self.open;
-        self.instance
-            .serve(client, |i| open[i], self.nodes, &mut self.selector);
-        (
-            client,
-            self.selector.best.cost,
-            self.selector.best.used.clone(),
-        )
+        self.instance.serve(client, |i| open[i], self.nodes, &mut self.selector);
+        (client, self.selector.best.cost, self.selector.best.used.clone())
     }
 
     fn apply(&mut self, changes: Vec<Change>) {
@@ -154,10 +140,7 @@ impl<'a> Search<'a> {
     /// More than opening a facility can save: a client that uses it pays at least the link's
     /// constant, slope and charge.
     fn optimistic_saving(&self, i: usize) -> f64 {
-        let own: f64 = self.neighbours.owners[i]
-            .iter()
-            .map(|&j| self.cost[j as usize])
-            .sum();
+        let own: f64 = self.neighbours.owners[i].iter().map(|&j| self.cost[j as usize]).sum();
         let linked = self.neighbours.linked[i].iter().map(|&(client, at)| {
             let client = client as usize;
             (self.cost[client] - self.instance.least(client, at as usize)).max(0.0)
@@ -223,10 +206,8 @@ impl<'a> Search<'a> {
             for i in self.substitutes(out, TRIED) {
                 // Opening first keeps every client served.
                 let (changes, _) = self.try_toggle(i);
-                let kept: Vec<Change> = changes
-                    .iter()
-                    .map(|c| (c.0, self.cost[c.0], self.used[c.0].clone()))
-                    .collect();
+                let kept: Vec<Change> =
+                    changes.iter().map(|c| (c.0, self.cost[c.0], self.used[c.0].clone())).collect();
                 let opened = self.objective
                     + self.instance.opening[i].cost()
                     + changes.iter().map(|c| c.1 - self.cost[c.0]).sum::<f64>();
@@ -251,9 +232,7 @@ impl<'a> Search<'a> {
         let users = neighbours.linked[out]
             .iter()
             .filter(|&&(client, at)| self.used[client as usize].contains(&(at as usize)));
-        let concerned = users
-            .map(|(client, _)| client)
-            .chain(&neighbours.owners[out]);
+        let concerned = users.map(|(client, _)| client).chain(&neighbours.owners[out]);
         for client in concerned.map(|&client| client as usize) {
             for at in self.instance.list(client) {
                 let i = self.instance.facility[at] as usize;

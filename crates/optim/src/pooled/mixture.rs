@@ -59,19 +59,13 @@ mod tests {
 
     fn cost(parts: &[Part], weights: &[f64]) -> f64 {
         let linear: f64 = parts.iter().zip(weights).map(|(p, w)| p.slope * w).sum();
-        let square: f64 = parts
-            .iter()
-            .zip(weights)
-            .map(|(p, w)| w * w / p.inverse_spread)
-            .sum();
+        let square: f64 = parts.iter().zip(weights).map(|(p, w)| w * w / p.inverse_spread).sum();
         linear + square.sqrt()
     }
 
     fn part() -> impl Strategy<Value = Part> {
-        (0.0..2.0f64, 0.1..500.0f64).prop_map(|(slope, inverse_spread)| Part {
-            slope,
-            inverse_spread,
-        })
+        (0.0..2.0f64, 0.1..500.0f64)
+            .prop_map(|(slope, inverse_spread)| Part { slope, inverse_spread })
     }
 
     proptest! {
@@ -93,28 +87,12 @@ mod tests {
 
     #[test]
     fn equal_sources_share_equally_and_a_perfect_one_serves_alone() {
-        let mut equal = vec![
-            Part {
-                slope: 0.5,
-                inverse_spread: 100.0
-            };
-            4
-        ];
+        let mut equal = vec![Part { slope: 0.5, inverse_spread: 100.0 }; 4];
         let lambda = value(&mut equal);
         assert!((lambda - (0.5 + 0.1 / 2.0)).abs() < 1e-12);
-        assert!(
-            weights(&equal, lambda)
-                .iter()
-                .all(|w| (w - 0.25).abs() < 1e-12)
-        );
+        assert!(weights(&equal, lambda).iter().all(|w| (w - 0.25).abs() < 1e-12));
 
-        let mut perfect = vec![
-            Part {
-                slope: 1.0,
-                inverse_spread: 100.0
-            };
-            3
-        ];
+        let mut perfect = vec![Part { slope: 1.0, inverse_spread: 100.0 }; 3];
         perfect[1].slope = 0.0;
         let lambda = value(&mut perfect);
         assert_eq!(weights(&perfect, lambda), [1.0, 0.0, 0.0]);

@@ -59,19 +59,9 @@ const LEAF_NODES: usize = 100_000;
 impl Effort {
     fn of(instance: &Instance) -> Effort {
         if instance.clients() <= 64 {
-            Effort {
-                serve: 100_000,
-                bound: 100_000,
-                root_rounds: 60,
-                node_rounds: 20,
-            }
+            Effort { serve: 100_000, bound: 100_000, root_rounds: 60, node_rounds: 20 }
         } else {
-            Effort {
-                serve: 40,
-                bound: 40,
-                root_rounds: 60,
-                node_rounds: 20,
-            }
+            Effort { serve: 40, bound: 40, root_rounds: 60, node_rounds: 20 }
         }
     }
 }
@@ -83,32 +73,18 @@ pub fn solve(instance: &Instance, limits: &Limits, observer: &mut Observer<'_>) 
     let effort = Effort::of(instance);
     let neighbours = Neighbours::new(instance);
     let single = instance.single_sources();
-    let rough = Limits {
-        gap: limits.gap.max(1e-3),
-        ..*limits
-    };
+    let rough = Limits { gap: limits.gap.max(1e-3), ..*limits };
     let mut stopped = false;
     let start = facility::solve(&single, &rough, &mut |progress| {
         // The single-source problem bounds the mixtures from above only.
-        let seen = Progress {
-            lower_bound: 0.0,
-            ..*progress
-        };
+        let seen = Progress { lower_bound: 0.0, ..*progress };
         stopped = stopped || observer(&seen).is_break();
-        if stopped {
-            ControlFlow::Break(())
-        } else {
-            ControlFlow::Continue(())
-        }
+        if stopped { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     });
     let mut search = Search::new(instance, &neighbours, start.open, effort.serve);
     search.descend(true, &mut || {
         let objective = start.objective;
-        let seen = Progress {
-            objective,
-            lower_bound: 0.0,
-            nodes: 0,
-        };
+        let seen = Progress { objective, lower_bound: 0.0, nodes: 0 };
         stopped = stopped || observer(&seen).is_break();
         !stopped
     });
@@ -122,8 +98,7 @@ pub fn solve(instance: &Instance, limits: &Limits, observer: &mut Observer<'_>) 
     };
     let stop = if stopped {
         // One evaluation, so that even then there is a bound.
-        tree.prices
-            .climb(&mut root, incumbent.cutoff(), 1, |_| true);
+        tree.prices.climb(&mut root, incumbent.cutoff(), 1, |_| true);
         incumbent.lower_bound = root.lower_bound;
         Some(Stop::Observer)
     } else {
@@ -161,13 +136,11 @@ impl Mixtures<'_> {
         let mut stopped = false;
         let objective = incumbent.objective;
         let rounds = self.effort.root_rounds;
-        let proven = self
-            .prices
-            .climb(&mut root, incumbent.cutoff(), rounds, |lower_bound| {
-                progress.lower_bound = lower_bound;
-                stopped = stopped || observer(&progress).is_break();
-                !stopped && relative_gap(objective, lower_bound) > limits.gap
-            });
+        let proven = self.prices.climb(&mut root, incumbent.cutoff(), rounds, |lower_bound| {
+            progress.lower_bound = lower_bound;
+            stopped = stopped || observer(&progress).is_break();
+            !stopped && relative_gap(objective, lower_bound) > limits.gap
+        });
         incumbent.lower_bound = root.lower_bound;
         if proven {
             return None;
@@ -202,10 +175,7 @@ impl Tree for Mixtures<'_> {
         go_on: &mut dyn FnMut() -> bool,
     ) -> Vec<Node> {
         let rounds = self.effort.node_rounds;
-        if self
-            .prices
-            .climb(&mut node, incumbent.cutoff(), rounds, |_| go_on())
-        {
+        if self.prices.climb(&mut node, incumbent.cutoff(), rounds, |_| go_on()) {
             return Vec::new();
         }
         self.improve(incumbent, go_on);
@@ -227,9 +197,7 @@ impl Tree for Mixtures<'_> {
                 // With every facility decided, only the limit on choosing links leaves a gap, and
                 // branching cannot close that.
                 self.prices.nodes = LEAF_NODES;
-                let proven = self
-                    .prices
-                    .climb(&mut node, incumbent.cutoff(), 1, |_| true);
+                let proven = self.prices.climb(&mut node, incumbent.cutoff(), 1, |_| true);
                 self.prices.nodes = self.effort.bound;
                 if !proven {
                     incumbent.unresolved = incumbent.unresolved.min(node.lower_bound);

@@ -40,11 +40,7 @@ impl Node {
             }
         }
         Node {
-            fixing: instance
-                .opening
-                .iter()
-                .map(|&o| facility::fixing(o))
-                .collect(),
+            fixing: instance.opening.iter().map(|&o| facility::fixing(o)).collect(),
             price,
             own_price: value.to_vec(),
             lower_bound: f64::NEG_INFINITY,
@@ -227,20 +223,14 @@ impl<'a> Prices<'a> {
             return Choice::Own(own_price);
         }
         let items =
-            instance
-                .list(client)
-                .filter_map(|at| match fixing[instance.facility[at] as usize] {
-                    Fixing::Free => Some(instance.item(at, self.price[at])),
-                    Fixing::Open => Some(instance.item(at, 0.0)),
-                    Fixing::Closed => None,
-                });
+            instance.list(client).filter_map(|at| match fixing[instance.facility[at] as usize] {
+                Fixing::Free => Some(instance.item(at, self.price[at])),
+                Fixing::Open => Some(instance.item(at, 0.0)),
+                Fixing::Closed => None,
+            });
         selector.select(items, |item| instance.is_required(item.at), self.nodes);
         let served = instance.constant[client] + selector.best.lower_bound;
-        if served < own_price {
-            Choice::Mixture(served)
-        } else {
-            Choice::Own(own_price)
-        }
+        if served < own_price { Choice::Mixture(served) } else { Choice::Own(own_price) }
     }
 
     /// Σ_j w_ij of every free facility.

@@ -87,10 +87,7 @@ impl Selector {
         self.prune(required);
         self.stack.clear();
         let decided = (0..self.required).map(|i| (i as u16, true)).collect();
-        self.stack.push(Branch {
-            decided,
-            lower_bound: f64::NEG_INFINITY,
-        });
+        self.stack.push(Branch { decided, lower_bound: f64::NEG_INFINITY });
         let mut left = nodes;
         while let Some(node) = self.stack.pop() {
             if node.lower_bound >= self.best.cost * (1.0 - TOLERANCE) {
@@ -119,16 +116,12 @@ impl Selector {
         self.required = front;
         if front == 0 {
             let alone = |item: &Item| item.alone();
-            let best = self
-                .items
-                .iter()
-                .min_by(|a, b| alone(a).total_cmp(&alone(b)));
+            let best = self.items.iter().min_by(|a, b| alone(a).total_cmp(&alone(b)));
             if let Some(&best) = best {
                 self.best.used.push(best.at);
                 self.best.cost = best.alone();
                 let cost = self.best.cost;
-                self.items
-                    .retain(|i| i.at == best.at || i.part.slope + i.charge < cost);
+                self.items.retain(|i| i.at == best.at || i.part.slope + i.charge < cost);
             }
         }
         // Decisions are kept as 16 bits; the cheapest that many are more than enough to choose
@@ -192,10 +185,7 @@ impl Selector {
             let mut decided = Vec::with_capacity(node.decided.len() + 1);
             decided.extend_from_slice(&node.decided);
             decided.push((largest as u16, used));
-            self.stack.push(Branch {
-                decided,
-                lower_bound,
-            });
+            self.stack.push(Branch { decided, lower_bound });
         }
     }
 

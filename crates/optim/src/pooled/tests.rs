@@ -15,12 +15,9 @@ struct Case {
 
 impl Case {
     fn instance(&self) -> Instance {
-        Instance::new(
-            self.opening.clone(),
-            self.spread.clone(),
-            self.clients.len(),
-            |j| self.clients[j].clone(),
-        )
+        Instance::new(self.opening.clone(), self.spread.clone(), self.clients.len(), |j| {
+            self.clients[j].clone()
+        })
     }
 
     fn feasible(&self) -> bool {
@@ -31,14 +28,11 @@ impl Case {
     }
 
     fn allows(&self, set: u32) -> bool {
-        self.opening
-            .iter()
-            .enumerate()
-            .all(|(i, opening)| match opening {
-                Opening::May(_) => true,
-                Opening::Must(_) => set >> i & 1 == 1,
-                Opening::Never => set >> i & 1 == 0,
-            })
+        self.opening.iter().enumerate().all(|(i, opening)| match opening {
+            Opening::May(_) => true,
+            Opening::Must(_) => set >> i & 1 == 1,
+            Opening::Never => set >> i & 1 == 0,
+        })
     }
 
     /// One client's cost with the facilities in `set` open, by trying every subset of its links.
@@ -46,16 +40,11 @@ impl Case {
         if client.own.is_some_and(|i| set >> i & 1 == 1) {
             return 0.0;
         }
-        let links: Vec<&Candidate> = client
-            .candidates
-            .iter()
-            .filter(|c| set >> c.facility & 1 == 1)
-            .collect();
+        let links: Vec<&Candidate> =
+            client.candidates.iter().filter(|c| set >> c.facility & 1 == 1).collect();
         (1..1u32 << links.len())
             .map(|subset| {
-                let used = (0..links.len())
-                    .filter(|k| subset >> k & 1 == 1)
-                    .map(|k| links[k]);
+                let used = (0..links.len()).filter(|k| subset >> k & 1 == 1).map(|k| links[k]);
                 let has = |i: &u32| used.clone().any(|c| c.facility == *i);
                 if !client.required.iter().all(has) {
                     return f64::INFINITY;
@@ -110,31 +99,20 @@ fn fleet() -> impl Strategy<Value = Case> {
                             .filter(|&i| i != j)
                             .filter_map(|i| {
                                 let (slope, charge) = links[j][i]?;
-                                Some(Candidate {
-                                    facility: i as u32,
-                                    slope,
-                                    charge,
-                                })
+                                Some(Candidate { facility: i as u32, slope, charge })
                             })
                             .collect(),
                     })
                     .collect();
                 if let Some((i, j)) = pinned
-                    && clients[j]
-                        .candidates
-                        .iter()
-                        .any(|c| c.facility as usize == i)
+                    && clients[j].candidates.iter().any(|c| c.facility as usize == i)
                 {
                     clients[j].required = vec![i as u32];
                     clients[j].own = None;
                     opening[i] = Opening::Must(0.3);
                     opening[j] = Opening::Never;
                 }
-                Case {
-                    opening,
-                    spread,
-                    clients,
-                }
+                Case { opening, spread, clients }
             })
     })
 }

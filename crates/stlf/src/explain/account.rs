@@ -67,10 +67,9 @@ pub enum Term {
 pub fn account(problem: &Problem, plan: &Plan, device: usize) -> Account {
     let column = plan.incoming(device);
     let mut parts = match (problem.model(), plan.roles[device]) {
-        (Model::Costs(c), Role::Source) => c.source[device]
-            .map(|cost| Part { term: Term::SourceCost, cost })
-            .into_iter()
-            .collect(),
+        (Model::Costs(c), Role::Source) => {
+            c.source[device].map(|cost| Part { term: Term::SourceCost, cost }).into_iter().collect()
+        }
         (Model::Costs(_), Role::Target) => raw_column(problem, column),
         (Model::Measured(m), Role::Source) => source(m, device),
         (Model::Measured(m), Role::Target) => target(m, plan.bound, device, column),
@@ -106,7 +105,9 @@ fn target(m: &Measured, bound: BoundKind, device: usize, column: &[PlanLink]) ->
     let mut parts = Vec::with_capacity(3 * column.len() + 3);
     for l in column {
         let (from, weight) = (l.from, l.weight);
-        let Some(link) = m.links.get(from, l.to) else { continue };
+        let Some(link) = m.links.get(from, l.to) else {
+            continue;
+        };
         let error = m.mixing_cost(from, 0.0);
         let energy = match bound {
             BoundKind::Paper => m.energy_cost_at(link.energy, weight),

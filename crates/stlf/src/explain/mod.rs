@@ -2,7 +2,7 @@
 //!
 //! Every comparison is a plan of its own: the best one in which the device has the other role, or
 //! may not use its main link. What would flip a choice is then a crossing of two optimal values,
-//! see [`flip`].
+//! found in `flip`.
 
 mod account;
 mod flip;
@@ -123,13 +123,7 @@ pub fn explain(
     limits: &Limits,
     observer: &mut Observer<'_>,
 ) -> Explanation {
-    let mut ask = Ask {
-        problem,
-        plan,
-        limits,
-        observer,
-        proven: plan.status == Status::Optimal,
-    };
+    let mut ask = Ask { problem, plan, limits, observer, proven: plan.status == Status::Optimal };
     let role = plan.roles[device];
     let pinned = problem.pin(device).is_some();
     let (other_role, rival) = ask.other_role(device);
@@ -241,7 +235,9 @@ impl Ask<'_, '_> {
                 vec![Flip { quantity: Quantity::LinkCost, now, at: Some(now + extra) }]
             }
             Model::Measured(m) => {
-                let Some(measured) = m.links.get(link.from, link.to) else { return Vec::new() };
+                let Some(measured) = m.links.get(link.from, link.to) else {
+                    return Vec::new();
+                };
                 let divergence = match problem.bound_kind() {
                     BoundKind::Paper => {
                         flip::affine(measured.divergence, extra, 0.5 * m.weights.target)

@@ -175,7 +175,9 @@ fn who(steps: &[&serde_path_to_error::Segment], names: &[String]) -> String {
     };
     let place = |step: &&&serde_path_to_error::Segment| matches!(step, Segment::Seq { .. });
     let at = |k: usize| match steps.iter().filter(place).nth(k) {
-        Some(Segment::Seq { index }) => names.get(*index).filter(|n| !n.is_empty()).map(|n| shorten(n)),
+        Some(Segment::Seq { index }) => {
+            names.get(*index).filter(|n| !n.is_empty()).map(|n| shorten(n))
+        }
         _ => None,
     };
     match (key, at(0), at(1)) {

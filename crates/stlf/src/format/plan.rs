@@ -129,7 +129,10 @@ pub struct Energy {
 
 /// What the terms were weighed with.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, expecting = "an object with weights, delta, complexity, energy_epsilon and energy_unit")]
+#[serde(
+    deny_unknown_fields,
+    expecting = "an object with weights, delta, complexity, energy_epsilon and energy_unit"
+)]
 pub struct SettingsEntry {
     /// Before each term.
     pub weights: WeightsEntry,

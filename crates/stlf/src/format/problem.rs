@@ -97,7 +97,10 @@ impl From<PresetEntry> for Preset {
 
 /// One device.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, expecting = "an object with name, labeled, unlabeled and source_error")]
+#[serde(
+    deny_unknown_fields,
+    expecting = "an object with name, labeled, unlabeled and source_error"
+)]
 pub struct DeviceEntry {
     /// Its name, unlike any other's.
     pub name: String,

@@ -140,7 +140,8 @@ struct Found {
 }
 
 impl Found {
-    fn into_plan(self, problem: &Problem, bound: BoundKind) -> Plan {
+    fn into_plan(mut self, problem: &Problem, bound: BoundKind) -> Plan {
+        self.links.sort_unstable_by_key(|link| (link.to, link.from));
         let role = |&open: &bool| if open { Role::Source } else { Role::Target };
         let roles: Vec<Role> = self.open.iter().map(role).collect();
         let terms = evaluate(problem, bound, &roles, &self.links);

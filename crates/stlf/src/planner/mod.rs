@@ -35,7 +35,9 @@ pub enum Outcome {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Infeasible {
     /// Nobody may train.
-    #[error("no device can be a source: nobody has labeled data, or every labeled device is fixed as a target")]
+    #[error(
+        "no device can be a source: nobody has labeled data, or every labeled device is fixed as a target"
+    )]
     NoSource,
     /// A device that must be a target cannot be reached.
     #[error("{name} must be a target, but no device that can be a source has a link to it")]
@@ -46,7 +48,9 @@ pub enum Infeasible {
         name: String,
     },
     /// More than one link into a target is required, where only one can carry weight.
-    #[error("{name} has more than one required link, but the paper's bound gives each target one source")]
+    #[error(
+        "{name} has more than one required link, but the paper's bound gives each target one source"
+    )]
     ManyRequired {
         /// Its index.
         device: usize,

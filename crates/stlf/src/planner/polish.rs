@@ -8,7 +8,7 @@ use stlf_optim::status::{Stop, TOLERANCE, relative_gap};
 use crate::bound::BoundKind;
 use crate::device::Role;
 use crate::plan::{Plan, PlanLink, Solver, Status, SuccessiveReport, evaluate};
-use crate::problem::{Model, Problem, Weights};
+use crate::problem::{Disagreement, Model, Problem, Weights};
 
 use super::successive::{self, Link, Rounded};
 use super::{Limits, Observer, Progress, Settings, exact};
@@ -19,7 +19,15 @@ const THRESHOLD: f64 = 0.01;
 /// Runs the successive method on a feasible problem under the paper's bound.
 pub(super) fn plan(problem: &Problem, settings: &Settings, observer: &mut Observer<'_>) -> Plan {
     let numbers = Numbers::new(problem);
-    let instance = numbers.instance();
+    let noise = numbers.disagreement.map(|d| move |j, k, i| d.at(j, k, i));
+    let instance = successive::Instance {
+        source: &numbers.source,
+        must_be_source: &numbers.must_be_source,
+        links: &numbers.links,
+        weights: numbers.weights,
+        energy_epsilon: numbers.energy_epsilon,
+        disagreement: noise.as_ref().map(|noise| noise as &dyn Fn(usize, usize, usize) -> f64),
+    };
     let mut hear = |iteration: &successive::Iteration| -> ControlFlow<()> {
         let objective = iteration.objective;
         let nodes = iteration.index as u64;
@@ -90,19 +98,20 @@ fn links(rounded: &Rounded, incoming: &[Vec<Link>]) -> Vec<PlanLink> {
 }
 
 /// The problem as the successive core wants it: S_i, T_ij, K_ij and the weights apart.
-struct Numbers {
+struct Numbers<'a> {
     source: Vec<Option<f64>>,
     must_be_source: Vec<bool>,
     links: Vec<Vec<Link>>,
     weights: Weights,
     energy_epsilon: f64,
-    noise: Option<Box<dyn Fn(usize, usize, usize) -> f64>>,
+    disagreement: Option<&'a Disagreement>,
 }
 
-impl Numbers {
-    fn new(problem: &Problem) -> Numbers {
+impl<'a> Numbers<'a> {
+    fn new(problem: &'a Problem) -> Numbers<'a> {
         let devices = 0..problem.len();
-        let must_be_source = devices.clone().map(|i| problem.pin(i) == Some(Role::Source)).collect();
+        let must_be_source =
+            devices.clone().map(|i| problem.pin(i) == Some(Role::Source)).collect();
         let (weights, energy_epsilon) = match problem.model() {
             Model::Measured(m) => (m.weights, m.energy_epsilon),
             // Raw costs are weighted already and have no energy.
@@ -128,23 +137,11 @@ impl Numbers {
                 links
             })
             .collect();
-        let noise = match problem.model() {
-            Model::Measured(m) => m.disagreement.clone(),
+        let disagreement = match problem.model() {
+            Model::Measured(m) => m.disagreement.as_ref(),
             Model::Costs(_) => None,
         };
-        let noise = noise.map(|d| Box::new(move |j, k, i| d.at(j, k, i)) as Box<_>);
-        Numbers { source, must_be_source, links, weights, energy_epsilon, noise }
-    }
-
-    fn instance(&self) -> successive::Instance<'_> {
-        successive::Instance {
-            source: &self.source,
-            must_be_source: &self.must_be_source,
-            links: &self.links,
-            weights: self.weights,
-            energy_epsilon: self.energy_epsilon,
-            disagreement: self.noise.as_deref(),
-        }
+        Numbers { source, must_be_source, links, weights, energy_epsilon, disagreement }
     }
 }
 

@@ -82,8 +82,10 @@ impl Problem {
                     EnergyUnit::MeanLink if mean > 0.0 => 1.0 / mean,
                     _ => 1.0,
                 };
-                let disagreement = disagreement.map(|v| check_disagreement(v, &names)).transpose()?;
-                Model::Measured(Measured {
+                let disagreement =
+                    disagreement.map(|v| check_disagreement(v, &names)).transpose()?;
+                let sender = super::senders(&devices, &bound);
+                Model::Measured(Box::new(Measured {
                     devices,
                     links,
                     weights,
@@ -91,8 +93,9 @@ impl Problem {
                     energy_epsilon,
                     energy_unit,
                     energy_scale,
+                    sender,
                     disagreement,
-                })
+                }))
             }
             Source::Costs { source, mut link } => {
                 check_costs(&source, &link, &names)?;

@@ -93,9 +93,7 @@ impl Links {
     /// One link, if it exists.
     pub fn get(&self, from: usize, to: usize) -> Option<Link> {
         let (at, store_divergence, store_energy) = match &self.store {
-            Store::Dense { divergence, energy } => {
-                (to * self.devices + from, divergence, energy)
-            }
+            Store::Dense { divergence, energy } => (to * self.devices + from, divergence, energy),
             Store::Sparse { first, from: senders, divergence, energy } => {
                 let row = first[to]..first[to + 1];
                 let k = senders[row.clone()].binary_search(&(from as u32)).ok()?;
@@ -172,7 +170,7 @@ mod tests {
     fn a_matrix_and_a_list_hold_the_same_links() {
         let n = 70;
         let value = |i: usize, j: usize| (i * n + j) as f64;
-        let present = |i: usize, j: usize| i != j && (i * 7 + j * 3) % 5 != 0;
+        let present = |i: usize, j: usize| i != j && !(i * 7 + j * 3).is_multiple_of(5);
         let mut divergence = vec![0.0; n * n];
         let mut energy = vec![f64::NAN; n * n];
         let mut list = Vec::new();

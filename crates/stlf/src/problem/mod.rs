@@ -86,7 +86,7 @@ impl Disagreement {
 #[derive(Debug, Clone, PartialEq)]
 pub enum Model {
     /// Errors, divergences and energies, turned into costs by the bound.
-    Measured(Measured),
+    Measured(Box<Measured>),
     /// Raw costs: facility location as such.
     Costs(Costs),
 }
@@ -108,6 +108,8 @@ pub struct Measured {
     pub energy_unit: EnergyUnit,
     /// One over the mean link energy where [`EnergyUnit::MeanLink`], else 1.
     pub(crate) energy_scale: f64,
+    /// [`Bound::sender`] of every device, infinite without labels: each link needs it.
+    pub(crate) sender: Vec<f64>,
     /// For the noise term, which only the successive planner uses.
     pub disagreement: Option<Disagreement>,
 }
@@ -272,6 +274,7 @@ impl Problem {
         let mut problem = self.clone();
         if let Model::Measured(m) = &mut problem.model {
             m.devices[device].source_error = Some(error);
+            m.sender = senders(&m.devices, &m.bound);
         }
         problem
     }
@@ -340,32 +343,34 @@ impl Measured {
         self.weights.target * (error + 0.5 * divergence)
     }
 
-    /// T_ij.
+    /// T_ij, [`Bound::target`] from its parts.
     pub fn target_bound(&self, link: Link, receiver: usize) -> f64 {
-        let error = self.devices[link.from].source_error.unwrap_or(f64::INFINITY);
-        self.bound.target(
-            error,
-            link.divergence,
-            self.samples(link.from),
-            self.samples(receiver),
-        )
-    }
-
-    /// φ^T T_ij.
-    pub fn target_cost(&self, link: Link, receiver: usize) -> f64 {
-        self.weights.target * self.target_bound(link, receiver)
+        self.sender[link.from]
+            + 0.5 * link.divergence
+            + self.bound.target_constant(self.samples(receiver))
     }
 
     fn incoming_costs(&self, receiver: usize) -> impl Iterator<Item = LinkCost> + '_ {
-        self.links
-            .incoming(receiver)
-            .filter(|link| self.devices[link.from].labeled > 0)
-            .map(move |link| LinkCost {
+        let constant = self.bound.target_constant(self.samples(receiver));
+        self.links.incoming(receiver).filter(|link| self.devices[link.from].labeled > 0).map(
+            move |link| LinkCost {
                 from: link.from,
-                error: self.target_cost(link, receiver),
+                error: self.weights.target
+                    * (self.sender[link.from] + 0.5 * link.divergence + constant),
                 energy: self.energy_cost(link.energy),
-            })
+            },
+        )
     }
+}
+
+/// [`Bound::sender`] of every device, infinite without labels.
+fn senders(devices: &[Device], bound: &Bound) -> Vec<f64> {
+    devices
+        .iter()
+        .map(|d| {
+            d.source_error.map_or(f64::INFINITY, |error| bound.sender(error, d.samples() as f64))
+        })
+        .collect()
 }
 
 impl Costs {

@@ -172,7 +172,9 @@ impl Words<'_> {
 
     /// The role's threshold in a few characters: `error > 0.83 (0.35)`.
     pub(super) fn role_threshold(&self, e: &Explanation) -> String {
-        let Some(flip) = e.role_flip else { return String::new() };
+        let Some(flip) = e.role_flip else {
+            return String::new();
+        };
         let what = match flip.quantity {
             Quantity::SourceCost => "cost",
             _ => "error",
@@ -191,7 +193,9 @@ impl Words<'_> {
 
     /// The main link's thresholds in a few characters.
     pub(super) fn link_thresholds(&self, e: &Explanation) -> String {
-        let Some(main) = &e.main_link else { return String::new() };
+        let Some(main) = &e.main_link else {
+            return String::new();
+        };
         let each = main.flips.iter().filter(|flip| is_reachable(flip)).filter_map(|flip| {
             let (at, now) = (short(flip.at?), short(flip.now));
             Some(match flip.quantity {

@@ -190,7 +190,9 @@ impl<'a> Relaxation<'a> {
     pub(super) fn condensed(&self, point: &[f64]) -> Result<Option<GeometricProgram>, GpError> {
         let mut parts = Parts::default();
         for (i, device) in self.devices.iter().enumerate() {
-            let &Device::Free { psi, room, chi } = device else { continue };
+            let &Device::Free { psi, room, chi } = device else {
+                continue;
+            };
             parts.at_most_one.push(Monomial::from(psi) + Monomial::from(room));
             parts.bounds.push((psi, self.settings.floor, f64::INFINITY));
             if let (Some(chi), Some(s)) = (chi, self.instance.source[i]) {

@@ -145,7 +145,9 @@ fn uniform_divergences_share_every_target_equally() {
 #[test]
 fn one_perfect_device_serves_every_target() {
     let perfect = 2;
-    let divergence = |i, j| if i == perfect || j == perfect { 0.0 } else { 2.0 };
+    let divergence = |i, j| {
+        if i == perfect || j == perfect { 0.0 } else { 2.0 }
+    };
     let network = Network::new([0.2; LABELED], divergence, |_, _| 3.5);
     let outcome = run(&network.instance(), &Settings::default());
     let rounded = round(&network.instance(), &outcome, 0.01);
