@@ -52,6 +52,7 @@ impl Tree for Openings<'_> {
         incumbent: &mut Incumbent,
         go_on: &mut dyn FnMut() -> bool,
     ) -> Vec<Node> {
+        node.agility = 1.0;
         if self.lagrangian.climb(&mut node, incumbent.cutoff(), ROUNDS, |_| go_on()) {
             return Vec::new();
         }

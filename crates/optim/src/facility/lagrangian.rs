@@ -20,6 +20,15 @@ pub(super) struct Node {
     pub(super) fixing: Vec<Fixing>,
     pub(super) value: Vec<f64>,
     pub(super) lower_bound: f64,
+    /// How much of Polyak's step is taken; falls as the climb nears the top.
+    pub(super) agility: f64,
+}
+
+impl Node {
+    /// Whether further steps would be too short to matter.
+    pub(super) fn exhausted(&self) -> bool {
+        self.agility < 5e-3
+    }
 }
 
 /// The subgradient method with its working memory.
@@ -71,7 +80,6 @@ impl<'a> Lagrangian<'a> {
         for (frequency, fixing) in self.frequency.iter_mut().zip(&node.fixing) {
             *frequency = if *fixing == Fixing::Open { 1.0 } else { 0.0 };
         }
-        let mut agility = 1.0;
         let mut waited = 0;
         for round in 0..rounds {
             let bound = self.evaluate(&node.fixing);
@@ -88,10 +96,9 @@ impl<'a> Lagrangian<'a> {
             }
             waited += 1;
             if waited > PATIENCE {
-                agility *= 0.6;
+                node.agility *= 0.6;
                 waited = 0;
-                // From here on steps are too short to matter.
-                if agility < 5e-3 {
+                if node.exhausted() {
                     break;
                 }
                 self.value.copy_from_slice(&node.value);
@@ -99,7 +106,7 @@ impl<'a> Lagrangian<'a> {
                 self.evaluate(&node.fixing);
             }
             let bound = if waited == 0 { node.lower_bound } else { bound };
-            if !self.step(1.05 * (cutoff - bound) * agility)
+            if !self.step(1.05 * (cutoff - bound) * node.agility)
                 || (round % 32 == 31 && !go_on(node.lower_bound))
             {
                 break;

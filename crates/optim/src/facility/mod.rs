@@ -27,10 +27,8 @@ use instance::Served;
 use lagrangian::{Lagrangian, Node};
 use local_search::Search;
 
-/// Climbing steps at the root, where they pay most.
-const ROOT_ROUNDS: usize = 400;
-/// Rounds of climbing, repairing and dropping fixed facilities before branching.
-const ROOT_PASSES: usize = 4;
+/// Climbing steps at the root between two attempts at a better solution.
+const ROOT_ROUNDS: usize = 50;
 
 /// Which facilities open, who serves whom, and what is proven.
 #[derive(Debug, Clone, PartialEq)]
@@ -65,6 +63,7 @@ pub fn solve(instance: &Instance, limits: &Limits, observer: &mut Observer<'_>) 
         fixing: instance.opening.iter().map(|&o| fixing(o)).collect(),
         value: prices.value,
         lower_bound: prices.lower_bound,
+        agility: 1.0,
     };
     let stop = close_gap(instance, served, root, &mut incumbent, limits, observer);
     finish(instance, incumbent, stop)
@@ -88,22 +87,22 @@ fn close_gap(
     observer: &mut Observer<'_>,
 ) -> Option<Stop> {
     let mut reduced = Cow::Borrowed(instance);
-    for _ in 0..ROOT_PASSES {
+    let mut free = count_free(&root);
+    while !root.exhausted() {
         if root.lower_bound >= incumbent.cutoff() {
             return None;
         }
         if incumbent.within(limits) {
             return Some(Stop::GapReached);
         }
-        let free = count_free(&root);
-        let before = incumbent.objective;
+        let objective = incumbent.objective;
         let mut progress = incumbent.progress();
         let mut stopped = observer(&progress).is_break();
         let mut lagrangian = Lagrangian::new(&reduced);
         let done = lagrangian.climb(&mut root, incumbent.cutoff(), ROOT_ROUNDS, |lower_bound| {
             progress.lower_bound = progress.lower_bound.max(lower_bound);
             stopped = stopped || observer(&progress).is_break();
-            !stopped && relative_gap(before, lower_bound) > limits.gap
+            !stopped && relative_gap(objective, lower_bound) > limits.gap
         });
         if done {
             return None;
@@ -112,18 +111,20 @@ fn close_gap(
         if stopped {
             return Some(Stop::Observer);
         }
-        let chosen = lagrangian.chosen_at(&root);
-        let mut go_on = || observer(&progress).is_continue();
-        branch::improve(&reduced, &served, chosen, incumbent, &mut go_on);
-        let closed: Vec<bool> = root.fixing.iter().map(|&f| f == Fixing::Closed).collect();
-        reduced = Cow::Owned(reduced.without(&closed));
-        if (0..reduced.clients()).any(|client| reduced.list(client).is_empty()) {
-            return None;
+        let often = lagrangian.frequency.iter().map(|&share| share > 0.5).collect();
+        for open in [lagrangian.chosen_at(&root), often] {
+            let mut go_on = || observer(&progress).is_continue();
+            branch::improve(&reduced, &served, open, incumbent, &mut go_on);
         }
-        served = reduced.served();
-        // Neither fewer questions nor a better answer: time to branch.
-        if count_free(&root) * 10 > free * 9 && incumbent.objective == before {
-            break;
+        let left = count_free(&root);
+        if left * 10 < free * 9 {
+            free = left;
+            let closed: Vec<bool> = root.fixing.iter().map(|&f| f == Fixing::Closed).collect();
+            reduced = Cow::Owned(reduced.without(&closed));
+            if (0..reduced.clients()).any(|client| reduced.list(client).is_empty()) {
+                return None;
+            }
+            served = reduced.served();
         }
     }
     let mut tree = Openings::new(&reduced, &served);
