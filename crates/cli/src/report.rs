@@ -229,8 +229,8 @@ fn steps(plan: &Plan, report: &SuccessiveReport) -> String {
         successive::Stop::Observer => "stopped",
         successive::Stop::Stalled(_) | successive::Stop::Unreachable(_) => "stalled",
     };
-    let exact = if report.exact_is_proven { "optimum, proven" } else { "lower bound" };
-    let [relaxed, rounded, polished, best] = [
+    let exact = if report.exact_is_proven { "optimum, proven" } else { "best known" };
+    let [relaxed, rounded, planned, best] = [
         report.relaxed_objective,
         report.rounded_objective,
         plan.objective(),
@@ -241,7 +241,7 @@ fn steps(plan: &Plan, report: &SuccessiveReport) -> String {
     format!(
         "relaxed    {relaxed} ({ended})\n\
          {indent}rounded    {rounded} ({})\n\
-         {indent}polished   {polished} ({})\n\
+         {indent}plan       {planned} ({})\n\
          {indent}exact      {best} ({exact})",
         above(report.rounded_objective),
         above(plan.objective()),

@@ -120,9 +120,27 @@ fn a_table_of_links_gives_the_same_plan_as_matrices() {
 fn the_successive_solver_takes_the_papers_bound_unless_told_otherwise() {
     let ran = run(&["plan", &path("ten-devices.json"), "--solver", "successive"], "");
     assert_eq!((ran.code, ran.err.as_str()), (0, ""));
-    for word in ["relaxed", "rounded", "polished", "exact", "paper, delta"] {
+    for word in ["relaxed", "rounded", "plan  ", "exact", "paper, delta"] {
         assert!(ran.out.contains(word), "{word} is not in\n{}", ran.out);
     }
+}
+
+#[test]
+fn an_unpolished_successive_plan_costs_what_its_rounding_costs() {
+    let plan = |more: &[&str]| {
+        let file = path("ten-devices.json");
+        let all = ["plan", &file, "--solver", "successive", "--format", "json"];
+        let all: Vec<&str> = all.into_iter().chain(more.iter().copied()).collect();
+        let value: serde_json::Value = serde_json::from_str(&run(&all, "").out).unwrap();
+        (
+            value["objective"].as_f64().unwrap(),
+            value["solver"]["rounded_objective"].as_f64().unwrap(),
+        )
+    };
+    let (objective, rounded) = plan(&["--no-polish"]);
+    assert!((objective - rounded).abs() < 1e-9 * rounded);
+    let (polished, rounded) = plan(&[]);
+    assert!(polished <= rounded * (1.0 + 1e-9));
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
+use crate::facility::Opening;
 use crate::status::{Limits, Observer, Progress, Status, Stop, TOLERANCE, relative_gap};
 
 /// What is decided about a facility in some part of the search.
@@ -11,6 +12,44 @@ pub(crate) enum Fixing {
     Free,
     Open,
     Closed,
+}
+
+/// Decides every facility by its reduced cost f_i − revenue: those fixed open, and free ones that
+/// earn more than they cost, are chosen. Returns what the chosen add to the Lagrangian bound.
+pub(crate) fn choose(
+    opening: &[Opening],
+    revenue: &[f64],
+    fixing: &[Fixing],
+    chosen: &mut [bool],
+) -> f64 {
+    let mut bound = 0.0;
+    for (i, &fixing) in fixing.iter().enumerate() {
+        let reduced = opening[i].cost() - revenue[i];
+        chosen[i] = match fixing {
+            Fixing::Open => true,
+            Fixing::Free => reduced < 0.0,
+            Fixing::Closed => false,
+        };
+        if chosen[i] {
+            bound += reduced;
+        }
+    }
+    bound
+}
+
+/// Fixes each free facility whose other choice would raise the bound by `room` or more, that is,
+/// to where nothing better than the incumbent is.
+pub(crate) fn fix(opening: &[Opening], revenue: &[f64], fixing: &mut [Fixing], room: f64) {
+    for (i, fixing) in fixing.iter_mut().enumerate() {
+        if *fixing == Fixing::Free {
+            let reduced = opening[i].cost() - revenue[i];
+            if reduced >= room {
+                *fixing = Fixing::Closed;
+            } else if -reduced >= room {
+                *fixing = Fixing::Open;
+            }
+        }
+    }
 }
 
 /// The best solution known and what is proven about it.

@@ -55,7 +55,7 @@ pub struct SuccessiveReport {
     pub relaxed_objective: f64,
     /// Objective after rounding ψ and α, before polishing.
     pub rounded_objective: f64,
-    /// The proven optimum, or the best known lower bound of it.
+    /// What the exact planner found: the optimum, where that is proven.
     pub exact_objective: f64,
     /// Whether [`SuccessiveReport::exact_objective`] is proven.
     pub exact_is_proven: bool,
@@ -144,7 +144,7 @@ pub fn column_cost(problem: &Problem, bound: BoundKind, column: &[PlanLink]) -> 
         Model::Measured(m) => m,
         Model::Costs(_) => {
             let cost = |l: &PlanLink| {
-                let known = problem.incoming_costs(l.to).find(|c| c.from == l.from);
+                let known = problem.link_cost(l.from, l.to);
                 l.weight * known.map_or(f64::INFINITY, |c| c.total())
             };
             return (column.iter().map(cost).sum(), 0.0);

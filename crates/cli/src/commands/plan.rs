@@ -34,6 +34,10 @@ pub(crate) struct Args {
     #[arg(long, value_enum, default_value_t = SolverArg::Exact)]
     solver: SolverArg,
 
+    /// Keep the successive solver's own weights, rounded but not improved.
+    #[arg(long)]
+    no_polish: bool,
+
     /// End the search after this time with the best plan so far.
     #[arg(long, value_name = "SECONDS", default_value_t = 60.0, value_parser = positive)]
     time_limit: f64,
@@ -81,6 +85,7 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<(), Failure> {
     let settings = Settings {
         method,
         limits: Limits { gap: args.gap, ..Limits::default() },
+        polish: !args.no_polish,
         ..Settings::default()
     };
     let (outcome, run) = watched(&problem, &settings, Some(args.time_limit), ui)?;

@@ -12,7 +12,7 @@
 //! better solution has that facility the other way, and it is fixed.
 
 use super::instance::Instance;
-use crate::best_first::Fixing;
+use crate::best_first::{self, Fixing};
 
 /// Prices in one part of the search and the bound they give.
 #[derive(Debug, Clone)]
@@ -92,7 +92,8 @@ impl<'a> Lagrangian<'a> {
                 if bound >= cutoff {
                     return true;
                 }
-                self.fix(node, cutoff);
+                let room = cutoff - node.lower_bound;
+                best_first::fix(&self.instance.opening, &self.profit, &mut node.fixing, room);
             }
             waited += 1;
             if waited > PATIENCE {
@@ -134,18 +135,7 @@ impl<'a> Lagrangian<'a> {
                 self.profit[instance.facility[at] as usize] += v - c;
             }
         }
-        for (i, &fixing) in fixing.iter().enumerate() {
-            let reduced = instance.opening[i].cost() - self.profit[i];
-            self.chosen[i] = match fixing {
-                Fixing::Open => true,
-                Fixing::Free => reduced < 0.0,
-                Fixing::Closed => false,
-            };
-            if self.chosen[i] {
-                bound += reduced;
-            }
-        }
-        bound
+        bound + best_first::choose(&instance.opening, &self.profit, fixing, &mut self.chosen)
     }
 
     /// Moves the prices along the deflected subgradient, whose entry is 1 − (times a client is
@@ -189,20 +179,5 @@ impl<'a> Lagrangian<'a> {
         }
         self.direction = gradient;
         true
-    }
-
-    /// Fixes each free facility whose other choice would cost at least `cutoff`.
-    fn fix(&mut self, node: &mut Node, cutoff: f64) {
-        let room = cutoff - node.lower_bound;
-        for (i, fixing) in node.fixing.iter_mut().enumerate() {
-            if *fixing == Fixing::Free {
-                let reduced = self.instance.opening[i].cost() - self.profit[i];
-                if reduced >= room {
-                    *fixing = Fixing::Closed;
-                } else if -reduced >= room {
-                    *fixing = Fixing::Open;
-                }
-            }
-        }
     }
 }

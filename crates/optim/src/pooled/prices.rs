@@ -15,7 +15,7 @@ use rayon::prelude::*;
 
 use super::instance::Instance;
 use super::selection::Selector;
-use crate::best_first::Fixing;
+use crate::best_first::{self, Fixing};
 use crate::facility;
 
 /// Prices in one part of the search and the bound they give.
@@ -125,7 +125,8 @@ impl<'a> Prices<'a> {
                 if bound >= cutoff {
                     return true;
                 }
-                self.fix(node, cutoff);
+                let room = cutoff - node.lower_bound;
+                best_first::fix(&self.instance.opening, &self.revenue, &mut node.fixing, room);
             }
             waited += 1;
             if waited > PATIENCE {
@@ -196,18 +197,7 @@ impl<'a> Prices<'a> {
             }
         }
         self.collect_revenue(fixing);
-        for (i, &fixing) in fixing.iter().enumerate() {
-            let reduced = instance.opening[i].cost() - self.revenue[i];
-            self.chosen[i] = match fixing {
-                Fixing::Open => true,
-                Fixing::Free => reduced < 0.0,
-                Fixing::Closed => false,
-            };
-            if self.chosen[i] {
-                bound += reduced;
-            }
-        }
-        bound
+        bound + best_first::choose(&instance.opening, &self.revenue, fixing, &mut self.chosen)
     }
 
     /// What a client would do at the current prices; a mixture's links are left in the selector.
@@ -296,20 +286,5 @@ impl<'a> Prices<'a> {
             *price = (*price + length * gradient).max(0.0);
         }
         true
-    }
-
-    /// Fixes each free facility whose other choice would cost at least `cutoff`.
-    fn fix(&mut self, node: &mut Node, cutoff: f64) {
-        let room = cutoff - node.lower_bound;
-        for (i, fixing) in node.fixing.iter_mut().enumerate() {
-            if *fixing == Fixing::Free {
-                let reduced = self.instance.opening[i].cost() - self.revenue[i];
-                if reduced >= room {
-                    *fixing = Fixing::Closed;
-                } else if -reduced >= room {
-                    *fixing = Fixing::Open;
-                }
-            }
-        }
     }
 }

@@ -81,7 +81,7 @@ pub fn account(problem: &Problem, plan: &Plan, device: usize) -> Account {
 fn raw_column(problem: &Problem, column: &[PlanLink]) -> Vec<Part> {
     let mut parts = Vec::with_capacity(column.len());
     for l in column {
-        if let Some(c) = problem.incoming_costs(l.to).find(|c| c.from == l.from) {
+        if let Some(c) = problem.link_cost(l.from, l.to) {
             parts.push(Part { term: Term::LinkCost { from: l.from }, cost: l.weight * c.total() });
         }
     }

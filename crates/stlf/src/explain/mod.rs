@@ -230,7 +230,7 @@ impl Ask<'_, '_> {
         let extra = rival - self.plan.objective();
         match problem.model() {
             Model::Costs(_) => {
-                let cost = problem.incoming_costs(link.to).find(|c| c.from == link.from);
+                let cost = problem.link_cost(link.from, link.to);
                 let now = cost.map_or(f64::NAN, |c| c.total());
                 vec![Flip { quantity: Quantity::LinkCost, now, at: Some(now + extra) }]
             }

@@ -50,12 +50,11 @@ pub(super) fn facility_instance(problem: &Problem) -> Instance {
         }
         if problem.pin(to) != Some(Role::Source) {
             let required = problem.required_into(to);
-            list.extend(
-                problem
-                    .incoming_costs(to)
-                    .filter(|link| required.is_empty() || required.contains(&link.from))
-                    .map(|link| Candidate { facility: link.from as u32, cost: link.total() }),
-            );
+            problem.each_incoming_cost(to, |link| {
+                if required.is_empty() || required.contains(&link.from) {
+                    list.push(Candidate { facility: link.from as u32, cost: link.total() });
+                }
+            });
         }
     };
     // Problem::new has checked every cost, and the planner that every target can be reached.

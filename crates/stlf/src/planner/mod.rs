@@ -113,7 +113,7 @@ fn infeasibility(problem: &Problem) -> Option<Infeasible> {
     }
     devices
         .into_iter()
-        .find(|&j| !problem.eligible(j) && problem.incoming_costs(j).next().is_none())
+        .find(|&j| !problem.eligible(j) && !problem.can_be_reached(j))
         .map(|device| Infeasible::Unreachable { device, name: problem.name(device).to_owned() })
         .or_else(|| many_required(problem))
 }

@@ -157,9 +157,12 @@ fn incoming(problem: &Problem, to: usize) -> Vec<Link> {
                 energy: m.scaled_energy(link.energy),
             })
             .collect(),
-        Model::Costs(_) => problem
-            .incoming_costs(to)
-            .map(|link| Link { from: link.from, error: link.error, energy: 0.0 })
-            .collect(),
+        Model::Costs(_) => {
+            let mut links = Vec::new();
+            problem.each_incoming_cost(to, |link| {
+                links.push(Link { from: link.from, error: link.error, energy: 0.0 });
+            });
+            links
+        }
     }
 }

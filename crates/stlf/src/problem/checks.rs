@@ -127,7 +127,7 @@ impl Problem {
             }
         }
         for (k, &(from, to)) in self.required.iter().enumerate() {
-            if !self.incoming_costs(to).any(|link| link.from == from) {
+            if self.link_cost(from, to).is_none() {
                 return Err(Error::field(
                     format!("required_links[{k}]"),
                     format!("there is no link {} → {}", self.name(from), self.name(to)),

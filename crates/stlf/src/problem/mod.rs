@@ -219,21 +219,57 @@ impl Problem {
         }
     }
 
-    /// c_ij of every link into `receiver` whose sender may be a source, required links obeyed.
-    pub fn incoming_costs(&self, receiver: usize) -> impl Iterator<Item = LinkCost> + '_ {
-        let measured = match &self.model {
-            Model::Measured(m) => Some(m.incoming_costs(receiver)),
-            Model::Costs(_) => None,
-        };
-        let raw = match &self.model {
-            Model::Measured(_) => None,
-            Model::Costs(c) => Some(c.incoming_costs(receiver)),
-        };
-        measured
-            .into_iter()
-            .flatten()
-            .chain(raw.into_iter().flatten())
-            .filter(move |link| self.eligible(link.from))
+    /// Whether some device that may be a source has a link to `receiver`.
+    pub fn can_be_reached(&self, receiver: usize) -> bool {
+        match &self.model {
+            Model::Measured(m) => m.links.incoming(receiver).any(|link| self.eligible(link.from)),
+            Model::Costs(c) => c.incoming(receiver).any(|(from, _)| self.eligible(from)),
+        }
+    }
+
+    /// c_ij, where the link exists and its sender may be a source.
+    pub fn link_cost(&self, from: usize, to: usize) -> Option<LinkCost> {
+        if from == to || !self.eligible(from) {
+            return None;
+        }
+        match &self.model {
+            Model::Measured(m) => {
+                let link = m.links.get(from, to)?;
+                let error = m.weights.target * m.target_bound(link, to);
+                Some(LinkCost { from, error, energy: m.energy_cost(link.energy) })
+            }
+            Model::Costs(c) => {
+                let error = c.link[to * c.source.len() + from];
+                (!error.is_nan()).then_some(LinkCost { from, error, energy: 0.0 })
+            }
+        }
+    }
+
+    /// [`Problem::link_cost`] of every link into `receiver`, its common parts worked out once.
+    pub fn each_incoming_cost(&self, receiver: usize, mut see: impl FnMut(LinkCost)) {
+        let may_send = |from: usize| self.pins[from] != Some(Role::Target);
+        match &self.model {
+            Model::Measured(m) => {
+                let constant = m.bound.target_constant(m.samples(receiver));
+                let per_joule = m.energy_cost(1.0);
+                for link in m.links.incoming(receiver) {
+                    let sender = m.sender[link.from];
+                    if sender.is_finite() && may_send(link.from) {
+                        let bound = sender + 0.5 * link.divergence + constant;
+                        let error = m.weights.target * bound;
+                        let energy = per_joule * link.energy;
+                        see(LinkCost { from: link.from, error, energy });
+                    }
+                }
+            }
+            Model::Costs(c) => {
+                for (from, error) in c.incoming(receiver) {
+                    if c.source[from].is_some() && may_send(from) {
+                        see(LinkCost { from, error, energy: 0.0 });
+                    }
+                }
+            }
+        }
     }
 
     /// K_ij in joules, where it is known.
@@ -349,37 +385,26 @@ impl Measured {
             + 0.5 * link.divergence
             + self.bound.target_constant(self.samples(receiver))
     }
-
-    fn incoming_costs(&self, receiver: usize) -> impl Iterator<Item = LinkCost> + '_ {
-        let constant = self.bound.target_constant(self.samples(receiver));
-        self.links.incoming(receiver).filter(|link| self.devices[link.from].labeled > 0).map(
-            move |link| LinkCost {
-                from: link.from,
-                error: self.weights.target
-                    * (self.sender[link.from] + 0.5 * link.divergence + constant),
-                energy: self.energy_cost(link.energy),
-            },
-        )
-    }
 }
 
 /// [`Bound::sender`] of every device, infinite without labels.
 fn senders(devices: &[Device], bound: &Bound) -> Vec<f64> {
     devices
         .iter()
-        .map(|d| {
-            d.source_error.map_or(f64::INFINITY, |error| bound.sender(error, d.samples() as f64))
+        .map(|d| match d.source_error {
+            Some(error) if d.labeled > 0 => bound.sender(error, d.samples() as f64),
+            _ => f64::INFINITY,
         })
         .collect()
 }
 
 impl Costs {
-    fn incoming_costs(&self, receiver: usize) -> impl Iterator<Item = LinkCost> + '_ {
+    fn incoming(&self, receiver: usize) -> impl Iterator<Item = (usize, f64)> + '_ {
         let n = self.source.len();
         self.link[receiver * n..(receiver + 1) * n]
             .iter()
             .enumerate()
             .filter(move |(from, cost)| *from != receiver && !cost.is_nan())
-            .map(|(from, &error)| LinkCost { from, error, energy: 0.0 })
+            .map(|(from, &cost)| (from, cost))
     }
 }

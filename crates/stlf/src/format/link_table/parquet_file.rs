@@ -23,6 +23,12 @@ impl LinkTable {
     /// # Errors
     /// Names the row and the column.
     pub fn read_parquet(bytes: Vec<u8>, model_bits: f64) -> Result<LinkTable, Error> {
+        // On some corrupt files the Parquet crate fails an assertion instead of returning an error.
+        std::panic::catch_unwind(|| LinkTable::from_parquet(bytes, model_bits))
+            .unwrap_or_else(|_| Err(broken(ParquetError::General("it is corrupt".into()))))
+    }
+
+    fn from_parquet(bytes: Vec<u8>, model_bits: f64) -> Result<LinkTable, Error> {
         let file = SerializedFileReader::new(bytes::Bytes::from(bytes)).map_err(broken)?;
         let schema = file.metadata().file_metadata().schema_descr_ptr();
         let header = Header::new(schema.columns().iter().map(|c| c.name()))?;

@@ -143,7 +143,7 @@ impl PlanFile {
         for (k, link) in self.links.iter().enumerate() {
             let ends = (problem.find(&link.from), problem.find(&link.to));
             let (Some(from), Some(to)) = ends else { continue };
-            if !problem.incoming_costs(to).any(|cost| cost.from == from) {
+            if problem.link_cost(from, to).is_none() {
                 return Err(Error::field(
                     format!("links[{k}]"),
                     format!("the problem has no link {} → {}", link.from, link.to),
