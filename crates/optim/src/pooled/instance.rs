@@ -45,7 +45,7 @@ pub struct Instance {
 }
 
 /// Spreads below this act as none; it keeps 1 / s finite.
-const LEAST_SPREAD: f64 = 1e-30;
+const LEAST_SPREAD: f64 = 1e-24;
 
 /// The weight of a required link that the best mixture would not use.
 const LEAST_WEIGHT: f64 = 1e-12;
@@ -54,7 +54,7 @@ impl Instance {
     /// `spread[i]` is s_i ≥ 0; `client(j)` for j = 0..clients gives the clients, one for each
     /// entry of `opening` in a fleet.
     ///
-    /// A link with constant + a_ij + h_ij at or above what opening some facility k for this client
+    /// A link with constant + a_ij + h_ij above what opening some facility k for this client
     /// alone would cost is left out: a mixture that used it would cost more than that.
     pub fn new(
         opening: Vec<Opening>,
@@ -100,7 +100,8 @@ impl Instance {
                 .map(|c| vertex(c) + extra(c.facility))
                 .chain(own.map(extra))
                 .fold(f64::INFINITY, f64::min);
-            candidates.retain(|c| constant + c.slope + c.charge < alone);
+            // The tolerance keeps the link that attains `alone` when opening costs nothing.
+            candidates.retain(|c| constant + c.slope + c.charge <= alone * (1.0 + 1e-12));
         }
         for c in candidates {
             self.required.push(required.contains(&c.facility));

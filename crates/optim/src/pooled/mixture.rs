@@ -21,11 +21,11 @@ pub(super) struct Part {
 /// λ, the value of the best mixture; sorts the parts by slope. Infinite without parts.
 pub(super) fn value(parts: &mut [Part]) -> f64 {
     parts.sort_unstable_by(|a, b| a.slope.total_cmp(&b.slope));
-    let Some(origin) = parts.first().map(|p| p.slope) else {
-        return f64::INFINITY;
-    };
-    // Σ 1/s, Σ a/s, Σ a²/s with slopes counted from the least, so that nothing cancels.
-    let (mut w, mut b, mut c) = (0.0, 0.0, 0.0);
+    // With w = Σ 1/s, the mean m of the slopes under weights 1/s and their spread v = Σ (a − m)²/s,
+    // the quadratic is w (λ − m)² + v = 1. Mean and spread are updated as by Welford (1962), which
+    // holds where sums of squares would cancel.
+    let Some(origin) = parts.first().map(|p| p.slope) else { return f64::INFINITY };
+    let (mut w, mut m, mut v) = (0.0, 0.0, 0.0);
     let mut lambda = f64::INFINITY;
     for part in parts.iter() {
         let a = part.slope - origin;
@@ -33,9 +33,10 @@ pub(super) fn value(parts: &mut [Part]) -> f64 {
             break;
         }
         w += part.inverse_spread;
-        b += a * part.inverse_spread;
-        c += a * a * part.inverse_spread;
-        lambda = (b + (b * b - w * (c - 1.0)).max(0.0).sqrt()) / w;
+        let before = a - m;
+        m += before * part.inverse_spread / w;
+        v += part.inverse_spread * before * (a - m);
+        lambda = m + ((1.0 - v).clamp(0.0, 1.0) / w).sqrt();
     }
     origin + lambda
 }
@@ -49,7 +50,13 @@ pub(super) fn share(part: Part, lambda: f64) -> f64 {
 pub(super) fn weights(parts: &[Part], lambda: f64) -> Vec<f64> {
     let shares: Vec<f64> = parts.iter().map(|&p| share(p, lambda)).collect();
     let total: f64 = shares.iter().sum();
-    shares.into_iter().map(|s| s / total).collect()
+    if total > 0.0 {
+        return shares.into_iter().map(|s| s / total).collect();
+    }
+    // No spread to speak of: λ is the least slope to the last digit, and that source serves alone.
+    let slope = |i: &usize| parts[*i].slope;
+    let least = (0..parts.len()).min_by(|a, b| slope(a).total_cmp(&slope(b)));
+    (0..parts.len()).map(|i| f64::from(u8::from(Some(i) == least))).collect()
 }
 
 #[cfg(test)]

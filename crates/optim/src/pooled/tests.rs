@@ -53,7 +53,7 @@ impl Case {
                     .clone()
                     .map(|c| Part {
                         slope: c.slope,
-                        inverse_spread: self.spread[c.facility as usize].recip(),
+                        inverse_spread: self.spread[c.facility as usize].max(1e-24).recip(),
                     })
                     .collect();
                 client.constant + mixture::value(&mut parts) + used.map(|c| c.charge).sum::<f64>()
@@ -78,14 +78,16 @@ fn fleet() -> impl Strategy<Value = Case> {
     (2usize..8).prop_flat_map(|n| {
         let opening = prop_oneof![
             5 => (0.0..1.5f64).prop_map(Opening::May),
+            1 => Just(Opening::May(0.0)),
             1 => (0.0..1.5f64).prop_map(Opening::Must),
             3 => Just(Opening::Never),
         ];
-        let link = prop::option::weighted(0.85, (0.0..1.0f64, 0.0..0.15f64));
+        let some = |most: f64| prop_oneof![4 => 0.0..most, 1 => Just(0.0)];
+        let link = prop::option::weighted(0.85, (some(1.0), some(0.15)));
         (
             prop::collection::vec(opening, n),
             prop::collection::vec(0.001..0.3f64, n),
-            prop::collection::vec(0.0..0.5f64, n),
+            prop::collection::vec(prop_oneof![4 => 0.0..0.5f64, 1 => Just(0.0)], n),
             prop::collection::vec(prop::collection::vec(link, n), n),
             prop::option::weighted(0.2, (0..n, 0..n)),
         )
@@ -155,4 +157,25 @@ proptest! {
         prop_assert!(solution.objective >= expected - 1e-9);
         prop_assert!(solution.lower_bound <= expected + 1e-9);
     }
+}
+
+#[test]
+fn no_spread_at_all_is_one_source_each() {
+    let client = |own, candidates| Client { own: Some(own), candidates, ..Client::default() };
+    let link = Candidate { facility: 0, slope: 0.16033725293680595, charge: 0.0 };
+    let case = Case {
+        opening: vec![Opening::May(0.0), Opening::May(0.6319533961461157)],
+        spread: vec![0.0, 0.0],
+        clients: vec![client(0, Vec::new()), client(1, vec![link])],
+    };
+    let solution = solve(&case.instance(), &Limits::default(), &mut |_| ControlFlow::Continue(()));
+    assert_eq!((solution.open, solution.status), (vec![true, false], Status::Optimal));
+    assert_eq!(solution.mixtures[1], [(0, 1.0)]);
+    assert!((solution.objective - link.slope).abs() < 1e-9);
+    let stopped = solve(&case.instance(), &Limits::default(), &mut |_| ControlFlow::Break(()));
+    assert!(
+        (stopped.objective - case.enumerate()).abs() < 1e-9,
+        "{stopped:?} {}",
+        case.enumerate()
+    );
 }
