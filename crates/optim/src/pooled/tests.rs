@@ -75,7 +75,7 @@ impl Case {
 
 /// A fleet: every device is a facility and a client, and serves itself where it is open.
 fn fleet() -> impl Strategy<Value = Case> {
-    (2usize..8).prop_flat_map(|n| {
+    (2usize..9).prop_flat_map(|n| {
         let opening = prop_oneof![
             5 => (0.0..1.5f64).prop_map(Opening::May),
             1 => Just(Opening::May(0.0)),
