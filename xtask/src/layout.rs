@@ -13,7 +13,7 @@ const MAY_SEE: [(&str, &[&str]); 8] = [
     ("stlf", &["optim", "data", "learn"]),
     ("lab", &["stlf", "data", "learn"]),
     ("node", &["stlf", "data", "learn"]),
-    ("cli", &["lab", "node", "stlf"]),
+    ("cli", &["lab", "node", "stlf", "data", "learn"]),
     ("python", &["lab", "stlf", "optim", "data", "learn"]),
 ];
 
@@ -27,9 +27,10 @@ const LONGEST_FILE: usize = 600;
 
 /// All rules.
 pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
-    let rules: [fn(&Tree) -> Vec<Finding>; 8] = [
+    let rules: [fn(&Tree) -> Vec<Finding>; 9] = [
         dependency_direction,
         one_file_names_the_conic_solver,
+        one_folder_is_unsafe,
         only_the_command_line_prints,
         pure_crates_stay_pure,
         nothing_left_undone,
@@ -103,6 +104,19 @@ fn one_file_names_the_conic_solver(tree: &Tree) -> Vec<Finding> {
             Finding::new(&path, line, "only crates/optim/src/conic.rs names clarabel")
         })
         .collect()
+}
+
+/// Unsafe code stands where it is tested against safe code, and nowhere else.
+fn one_folder_is_unsafe(tree: &Tree) -> Vec<Finding> {
+    let rust = tree
+        .files
+        .iter()
+        .filter(|f| f.is_rust() && !f.path.starts_with("crates/learn/src/kernels/"));
+    rust.flat_map(|file| {
+        occurrences(file, &code_only(file.text()), &["unsafe {", "unsafe fn", "unsafe impl"])
+    })
+    .map(|(path, line, word)| Finding::new(&path, line, format!("{word} outside the kernels")))
+    .collect()
 }
 
 /// Libraries report through their return values and observers.
@@ -313,6 +327,13 @@ mod tests {
         assert_eq!(one_file_names_the_conic_solver(&inside), []);
         let outside = tree(&[("crates/optim/src/gp.rs", code)]);
         assert_eq!(one_file_names_the_conic_solver(&outside)[0].line, 2);
+    }
+
+    #[test]
+    fn unsafe_code_is_for_the_kernels() {
+        let code = "// unsafe { words }\nfn f() { unsafe { g() } }\n";
+        assert_eq!(one_folder_is_unsafe(&tree(&[("crates/learn/src/kernels/rows.rs", code)])), []);
+        assert_eq!(one_folder_is_unsafe(&tree(&[("crates/learn/src/train.rs", code)]))[0].line, 2);
     }
 
     #[test]

@@ -23,7 +23,8 @@ usage: cargo xtask check [--fast]   format, layout, docs, lints, tests, README; 
        cargo xtask readme [--write] only the commands that README.md shows;
                                     --write puts what they print into it
        cargo xtask bench [ARGS]     the benchmarks (arguments go to cargo bench)
-       cargo xtask peers [--quick]  the same problems with CVXPY and HiGHS, side by side
+       cargo xtask peers plan [--quick]   the same problems with CVXPY and HiGHS, side by side
+       cargo xtask peers learn [--quick]  the same network with PyTorch
 ";
 
 fn main() -> ExitCode {
@@ -41,8 +42,8 @@ fn main() -> ExitCode {
             command("cargo", &[&["bench", "--workspace", "--benches"], rest].concat(), &[])
                 .map(drop)
         }
-        ["peers", ref rest @ ..] => {
-            let script = root().join("benches/peers/run.py");
+        ["peers", which @ ("plan" | "learn"), ref rest @ ..] => {
+            let script = root().join(format!("benches/peers/{which}.py"));
             let script = script.to_string_lossy();
             command("python3", &[&[script.as_ref()], rest].concat(), &[]).map(drop)
         }

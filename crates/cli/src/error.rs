@@ -18,6 +18,9 @@ pub(crate) enum Kind {
     Io,
     /// `stlf diff` found a difference and has shown it: exit code 1.
     Different,
+    /// The user stopped it before there was a result: exit code 130.
+    #[cfg(feature = "fetch")]
+    Interrupted,
     /// Whoever read our output has gone. Nothing to say, nothing failed: exit code 0.
     NobodyReads,
 }
@@ -60,6 +63,27 @@ impl Failure {
         }
     }
 
+    /// Data cannot be read, dealt or downloaded.
+    pub(crate) fn in_data(error: &stlf_data::Error) -> Failure {
+        let failure = match error {
+            stlf_data::Error::File { source, .. } if source.kind() != io::ErrorKind::NotFound => {
+                Failure::io(error.to_string())
+            }
+            stlf_data::Error::Download { .. } => Failure::io(error.to_string()),
+            _ => Failure::input(error.to_string()),
+        };
+        match error.hint() {
+            Some(hint) => failure.hint(hint),
+            None => failure,
+        }
+    }
+
+    /// Ctrl-C came before the work was done.
+    #[cfg(feature = "fetch")]
+    pub(crate) fn interrupted(message: impl Into<String>) -> Failure {
+        Failure::new(Kind::Interrupted, message)
+    }
+
     /// Two plans differ, which is a result and has been shown as one.
     pub(crate) fn different() -> Failure {
         Failure::new(Kind::Different, "")
@@ -92,13 +116,15 @@ impl Failure {
         }
     }
 
-    /// 2 bad input, 3 infeasible, 1 anything else that is not success.
+    /// 2 bad input, 3 infeasible, 130 interrupted, 1 anything else that is not success.
     pub(crate) fn exit_code(&self) -> ExitCode {
         ExitCode::from(match self.kind {
             Kind::NobodyReads => 0,
             Kind::Io | Kind::Different => 1,
             Kind::Input => 2,
             Kind::Infeasible => 3,
+            #[cfg(feature = "fetch")]
+            Kind::Interrupted => 130,
         })
     }
 }

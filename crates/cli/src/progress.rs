@@ -1,4 +1,4 @@
-//! Watching a search: progress for the user, the time limit, and Ctrl-C.
+//! Watching a search or a download: progress for the user, the time limit, and Ctrl-C.
 
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -70,6 +70,85 @@ impl Watch {
     pub(crate) fn is_interrupted() -> bool {
         INTERRUPTED.load(Ordering::Relaxed)
     }
+}
+
+/// Watches files that come from elsewhere.
+#[cfg(feature = "fetch")]
+pub(crate) struct Transfer {
+    is_watched: bool,
+    /// The file on its way, and its bar.
+    current: Option<(String, ProgressBar)>,
+}
+
+#[cfg(feature = "fetch")]
+impl Transfer {
+    /// From now on the first Ctrl-C ends the transfer instead of the program.
+    pub(crate) fn start(ui: &Ui) -> Result<Transfer, Failure> {
+        install_handler()?;
+        Ok(Transfer { is_watched: ui.is_watched(), current: None })
+    }
+
+    /// Hears how far a file is.
+    pub(crate) fn see(&mut self, file: &str, done: u64, total: Option<u64>) {
+        if !self.is_watched {
+            return;
+        }
+        if self.current.as_ref().is_none_or(|(name, _)| name != file) {
+            self.finish();
+            self.current = Some((file.to_owned(), bar(file)));
+        }
+        if let Some((_, bar)) = &self.current {
+            if let Some(total) = total {
+                bar.set_length(total);
+            }
+            bar.set_position(done);
+        }
+    }
+
+    /// Clears the bar.
+    pub(crate) fn finish(&mut self) {
+        if let Some((_, bar)) = self.current.take() {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+/// Watches work that is counted. Ctrl-C ends the program, as always.
+#[cfg(feature = "images")]
+pub(crate) struct Steps {
+    bar: ProgressBar,
+}
+
+#[cfg(feature = "images")]
+impl Steps {
+    /// A bar, where someone watches.
+    pub(crate) fn start(what: &str, ui: &Ui) -> Steps {
+        let style = ProgressStyle::with_template("{msg} {wide_bar} {pos}/{len}");
+        let style = style.unwrap_or_else(|_| ProgressStyle::default_bar());
+        let bar = if ui.is_watched() { ProgressBar::no_length() } else { ProgressBar::hidden() };
+        Steps { bar: bar.with_style(style).with_message(what.to_owned()) }
+    }
+
+    /// Hears how much is done.
+    pub(crate) fn see(&self, done: usize, all: usize) {
+        self.bar.set_length(all as u64);
+        self.bar.set_position(done as u64);
+    }
+
+    /// Clears the bar.
+    pub(crate) fn finish(self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+#[cfg(feature = "fetch")]
+fn bar(file: &str) -> ProgressBar {
+    // As with the spinner, a template that cannot be parsed costs only looks.
+    let style = ProgressStyle::with_template(
+        "{msg} {wide_bar} {bytes}/{total_bytes}, {bytes_per_sec} (Ctrl-C to stop, resumable)",
+    );
+    let style = style.unwrap_or_else(|_| ProgressStyle::default_bar());
+    ProgressBar::no_length().with_style(style).with_message(file.to_owned())
 }
 
 fn install_handler() -> Result<(), Failure> {

@@ -1,6 +1,10 @@
-//! Step charts as SVG: stacked panels over one logarithmic axis.
+//! Charts as SVG: here steps, in stacked panels over one logarithmic axis; devices by classes beside it.
 //!
 //! No script, no external font or style; a reader's dark mode swaps the colours.
+
+mod devices;
+
+pub(crate) use devices::DeviceChart;
 
 use crate::output::short;
 

@@ -1,6 +1,7 @@
 //! One file per verb; the help texts are the doc comments.
 
 mod completions;
+mod data;
 mod demo;
 mod diff;
 mod explain;
@@ -31,6 +32,7 @@ enum Verb {
     Explain(explain::Args),
     Sweep(sweep::Args),
     Diff(diff::Args),
+    Data(data::Args),
     Demo(demo::Args),
     Schema(schema::Args),
     Completions(completions::Args),
@@ -43,6 +45,7 @@ pub(crate) fn run(cli: &Cli, ui: &Ui) -> Result<(), Failure> {
         Verb::Explain(args) => explain::run(args, ui),
         Verb::Sweep(args) => sweep::run(args, ui),
         Verb::Diff(args) => diff::run(args, ui),
+        Verb::Data(args) => data::run(args, ui),
         Verb::Demo(args) => demo::run(args, ui),
         Verb::Schema(args) => schema::run(args, ui),
         Verb::Completions(args) => completions::run(args, ui),

@@ -15,34 +15,10 @@ import sys
 import tempfile
 import warnings
 
-HERE = pathlib.Path(__file__).resolve().parent
-ROOT = HERE.parent.parent
-ENVIRONMENT = HERE / ".venv"
-REQUIREMENTS = HERE / "requirements.txt"
+from environment import build, enter
+
+REQUIREMENTS = pathlib.Path(__file__).with_name("requirements-plan.txt")
 SOURCE_WEIGHT = 3.0
-
-
-def enter_environment():
-    """Starts this script again inside its virtual environment, made first where it is missing."""
-    python = ENVIRONMENT / "bin" / "python"
-    if pathlib.Path(sys.prefix).resolve() == ENVIRONMENT.resolve():
-        return
-    installed = ENVIRONMENT / "installed.txt"
-    if not installed.is_file() or installed.read_text() != REQUIREMENTS.read_text():
-        print("making the virtual environment", file=sys.stderr)
-        subprocess.run([sys.executable, "-m", "venv", ENVIRONMENT], check=True)
-        pip = [python, "-m", "pip", "install", "--quiet", "-r", REQUIREMENTS]
-        subprocess.run(pip, check=True)
-        installed.write_text(REQUIREMENTS.read_text())
-    os.execv(python, [python, *sys.argv])
-
-
-def build():
-    """The release binary's path."""
-    command = ["cargo", "build", "--release", "--package", "stlf-cli", "--message-format", "json"]
-    done = subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True)
-    messages = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
-    return next(m["executable"] for m in reversed(messages) if m.get("executable"))
 
 
 def plan(binary, path, *options):
@@ -155,10 +131,10 @@ def main():
     parser.add_argument("--quick", action="store_true", help="fewer repeats and sizes")
     parser.add_argument("--binary", help="an stlf that is built already")
     options = parser.parse_args()
-    enter_environment()
+    enter(REQUIREMENTS)
     # CVXPY warns of every solve that ends a little short of its tolerance; such an iterate is used.
     warnings.filterwarnings("ignore", message="Solution may be inaccurate")
-    binary = options.binary or build()
+    binary = options.binary or build("--package", "stlf-cli")
     sizes = [10, 50] if options.quick else [10, 50, 100, 200]
     repeats = 2 if options.quick else 5
     with tempfile.TemporaryDirectory() as folder:

@@ -1,0 +1,120 @@
+//! The arguments that say which data.
+
+use std::path::PathBuf;
+
+use clap::ValueEnum;
+use stlf_data::domains::{self, Domain, Half, Options};
+use stlf_data::folder::data_folder;
+use stlf_data::{Dataset, features};
+
+use crate::error::Failure;
+
+/// Domains of digits, or data of one's own.
+#[derive(clap::Args)]
+pub(crate) struct DataArgs {
+    /// Domains of digits: mnist, usps, mnist-m, strokes, strokes-coarse, strokes-textured.
+    #[arg(
+        long,
+        value_name = "NAME,...",
+        value_delimiter = ',',
+        default_value = "strokes",
+        value_parser = domain
+    )]
+    domains: Vec<Domain>,
+
+    /// The folder with the files of mnist, usps and mnist-m [default: STLF_DATA, else the user's
+    /// cache folder]
+    #[arg(long, value_name = "DIR")]
+    folder: Option<PathBuf>,
+
+    /// Which half of the domains.
+    #[arg(long, value_enum, default_value_t = HalfArg::Train)]
+    half: HalfArg,
+
+    /// At most this many samples of each domain [default: all; 40,000 where all are strokes]
+    #[arg(long, value_name = "N")]
+    samples: Option<usize>,
+
+    /// Instead of domains: a folder of pictures, DOMAIN/CLASS/*.png or .jpg.
+    #[cfg(feature = "images")]
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["domains", "features"])]
+    images: Option<PathBuf>,
+
+    /// Bring every picture to this many pixels a side.
+    #[cfg(feature = "images")]
+    #[arg(long, value_name = "PIXELS", requires = "images")]
+    image_size: Option<u32>,
+
+    /// Instead of domains: a table of features, CSV or Parquet, one sample a row.
+    #[arg(long, value_name = "FILE", conflicts_with = "domains")]
+    features: Option<PathBuf>,
+
+    /// The table's column of labels.
+    #[arg(long, value_name = "COLUMN", default_value = "label", requires = "features")]
+    label: String,
+
+    /// The table's column that gives the domain [default: domain or device, where there is one]
+    #[arg(long, value_name = "COLUMN", requires = "features")]
+    domain_column: Option<String>,
+
+    /// Columns of the table to pass over.
+    #[arg(long, value_name = "COLUMN,...", value_delimiter = ',', requires = "features")]
+    ignore: Vec<String>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum HalfArg {
+    /// What one trains on.
+    Train,
+    /// What is kept apart.
+    Test,
+}
+
+/// The paper's network needs up to 3,500 samples of a class when all devices have the same four, and
+/// drawing twice as many digits as the library would costs half a second.
+const STROKES: usize = 40_000;
+
+fn domain(text: &str) -> Result<Domain, String> {
+    text.parse()
+        .map_err(|_| format!("the domains are {}", Domain::ALL.map(Domain::name).join(", ")))
+}
+
+impl DataArgs {
+    /// Reads, or draws from the seed.
+    pub(crate) fn load(&self, seed: u64) -> Result<Dataset, Failure> {
+        #[cfg(feature = "images")]
+        if let Some(folder) = &self.images {
+            use stlf_data::image_folder;
+            let size = self.image_size.map(|side| [side, side]);
+            let options = image_folder::Options { size, ..image_folder::Options::default() };
+            return image_folder::load(folder, &options).map_err(|e| Failure::in_data(&e));
+        }
+        if let Some(table) = &self.features {
+            let options = features::Options {
+                label: self.label.clone(),
+                domain: self.domain_column.clone(),
+                ignore: self.ignore.clone(),
+                ..features::Options::default()
+            };
+            return features::load(table, &options).map_err(|e| Failure::in_data(&e));
+        }
+        let half = match self.half {
+            HalfArg::Train => Half::Train,
+            HalfArg::Test => Half::Test,
+        };
+        let folder = self.folder.clone().or_else(data_folder);
+        let all_drawn = self.domains.iter().all(|d| d.file_names(half).is_none());
+        let samples = self.samples.or(all_drawn.then_some(STROKES));
+        let options = Options { folder, half, samples, seed, ..Options::default() };
+        domains::load(&self.domains, &options).map_err(|e| Failure::in_data(&e))
+    }
+}
+
+/// Where data lies unless the user says otherwise.
+#[cfg(any(feature = "fetch", feature = "images"))]
+pub(crate) fn default_folder() -> Result<PathBuf, Failure> {
+    data_folder().ok_or_else(|| {
+        Failure::input("there is no cache folder for this user")
+            .hint(format!("set {} to a folder for data", stlf_data::folder::VARIABLE))
+    })
+}

@@ -1,0 +1,183 @@
+//! The arguments that say how data is dealt.
+
+use serde::Deserialize;
+use stlf::error::nearest;
+use stlf_data::Dataset;
+use stlf_data::labels::Labeled;
+use stlf_data::partition::{Partition, Scheme, deal};
+use toml::{Table, Value};
+
+use crate::error::Failure;
+
+/// A partitioner, its settings, and the seed.
+#[derive(clap::Args)]
+pub(crate) struct SchemeArgs {
+    /// How samples are dealt: paper, iid, dirichlet, shard, pathological or by-domain.
+    #[arg(long, value_name = "KIND", default_value = "paper", value_parser = Scheme::KINDS)]
+    partition: String,
+
+    /// Settings of the partitioner, such as "alpha=0.1 min-partition-size=20".
+    #[arg(short, long = "config", value_name = "K=V ...")]
+    config: Vec<String>,
+
+    /// How many devices [default: 10]
+    #[arg(long, value_name = "N")]
+    devices: Option<usize>,
+
+    /// The share of its labels that a device keeps, or one share per device, such as 1,0.5,0.
+    ///
+    /// The paper's partition has numbers of labels instead: labeled-devices, labeled-samples.
+    #[arg(long, value_name = "SHARE,...")]
+    labeled: Option<Labeled>,
+
+    /// What everything random is drawn from.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) seed: u64,
+}
+
+impl SchemeArgs {
+    /// Deals the data.
+    pub(crate) fn deal(&self, data: &Dataset) -> Result<(Scheme, Partition), Failure> {
+        let scheme = self.scheme(data.domains().len())?;
+        let partition = deal(data, &scheme, self.seed).map_err(|e| Failure::in_data(&e))?;
+        Ok((scheme, partition))
+    }
+
+    /// The scheme for data of so many domains.
+    fn scheme(&self, domains: usize) -> Result<Scheme, Failure> {
+        let mut table = Table::new();
+        // Several domains cannot be arranged singly, and mixing is what most people mean by listing them.
+        if self.partition == "paper" && domains > 1 {
+            table.insert("arrangement".to_owned(), "mixed".into());
+        }
+        for setting in self.config.iter().flat_map(|text| text.split_whitespace()) {
+            let (key, value) = setting.split_once('=').ok_or_else(|| {
+                Failure::input(format!("{setting:?} is not a setting"))
+                    .hint("write KEY=VALUE, without spaces in it")
+            })?;
+            table.insert(key.to_owned(), value_of(value));
+        }
+        if let Some(devices) = self.devices {
+            let key = if self.partition == "by-domain" { "devices-per-domain" } else { "devices" };
+            let devices = match key {
+                "devices" => devices,
+                _ if devices.is_multiple_of(domains) => devices / domains,
+                _ => {
+                    return Err(Failure::input(format!(
+                        "{devices} devices cannot be dealt evenly to {domains} domains"
+                    )));
+                }
+            };
+            let devices = i64::try_from(devices).unwrap_or(i64::MAX);
+            table.insert(key.to_owned(), devices.into());
+        }
+        match &self.labeled {
+            Some(_) if self.partition == "paper" => {
+                return Err(Failure::input("the paper's partition has no shares of labels")
+                    .hint("use -c \"labeled-devices=5 labeled-samples=1600 hidden-samples=200\""));
+            }
+            Some(Labeled::Alike(share)) => {
+                drop(table.insert("labeled".to_owned(), (*share).into()))
+            }
+            Some(Labeled::Each(shares)) => {
+                drop(table.insert("labeled".to_owned(), shares.clone().into()));
+            }
+            None => {}
+        }
+        table.insert("kind".to_owned(), self.partition.clone().into());
+        self.read(table)
+    }
+
+    fn read(&self, table: Table) -> Result<Scheme, Failure> {
+        let keys: Vec<String> = table.keys().cloned().collect();
+        Scheme::deserialize(Value::Table(table)).map_err(|e| {
+            let known = known_settings(&self.partition);
+            let unknown = keys.iter().find(|key| *key != "kind" && !known.contains(key));
+            match unknown {
+                Some(key) => {
+                    let failure =
+                        Failure::input(format!("{} has no setting {key:?}", self.partition));
+                    match nearest(key, known.iter().map(String::as_str)) {
+                        Some(near) => failure.hint(format!("did you mean {near}?")),
+                        None => failure.hint(format!("its settings: {}", known.join(", "))),
+                    }
+                }
+                None => Failure::input(format!("{}: {}", self.partition, e.message())),
+            }
+        })
+    }
+}
+
+/// A number, a truth value or a list as TOML writes them; any other text is a word.
+fn value_of(text: &str) -> Value {
+    let parsed: Result<Table, _> = format!("value = {text}").parse();
+    match parsed.ok().and_then(|mut table| table.remove("value")) {
+        Some(value) => value,
+        None => Value::String(text.to_owned()),
+    }
+}
+
+/// The settings of a kind, from its defaults.
+fn known_settings(kind: &str) -> Vec<String> {
+    let mut table = Table::new();
+    table.insert("kind".to_owned(), kind.into());
+    let defaults = Scheme::deserialize(Value::Table(table)).ok();
+    let defaults = defaults.and_then(|scheme| Table::try_from(scheme).ok()).unwrap_or_default();
+    // Left out of the defaults, because half of the devices is no number.
+    let hidden = (kind == "paper").then(|| "labeled-devices".to_owned());
+    defaults.keys().filter(|key| *key != "kind").cloned().chain(hidden).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+    use stlf_data::partition::{Arrangement, Dirichlet, Paper};
+
+    #[derive(Parser)]
+    struct Command {
+        #[command(flatten)]
+        scheme: SchemeArgs,
+    }
+
+    fn scheme(arguments: &[&str], domains: usize) -> Result<Scheme, String> {
+        let all = std::iter::once("stlf").chain(arguments.iter().copied());
+        Command::parse_from(all).scheme.scheme(domains).map_err(|e| e.to_string())
+    }
+
+    #[test]
+    fn settings_are_read_as_toml_or_as_words() {
+        assert_eq!(scheme(&[], 1), Ok(Scheme::default()));
+        let mixed = Paper { arrangement: Arrangement::Mixed, ..Paper::default() };
+        assert_eq!(scheme(&[], 2), Ok(Scheme::Paper(mixed)));
+        let split = Paper {
+            arrangement: Arrangement::Split,
+            classes_per_device: "all".parse().unwrap(),
+            disjoint: false,
+            labeled_devices: Some(3),
+            devices: 6,
+            ..Paper::default()
+        };
+        let words = "arrangement=split classes-per-device=all disjoint=false";
+        let arguments = ["-c", words, "-c", "labeled-devices=3", "--devices", "6"];
+        assert_eq!(scheme(&arguments, 2), Ok(Scheme::Paper(split)));
+        let dirichlet = Dirichlet {
+            alpha: 1.0,
+            devices: 3,
+            labeled: Labeled::Each(vec![1.0, 0.5, 0.0]),
+            ..Dirichlet::default()
+        };
+        let arguments = ["--partition", "dirichlet", "-c", "alpha=1", "--labeled", "1,0.5,0"];
+        let arguments = [&arguments[..], &["--devices", "3"]].concat();
+        assert_eq!(scheme(&arguments, 1), Ok(Scheme::Dirichlet(dirichlet)));
+    }
+
+    #[test]
+    fn unknown_settings_are_refused() {
+        let dirichlet = |setting| scheme(&["--partition", "dirichlet", "-c", setting], 1);
+        assert_eq!(dirichlet("alhpa=1").unwrap_err(), "dirichlet has no setting \"alhpa\"");
+        assert_eq!(dirichlet("alpha").unwrap_err(), "\"alpha\" is not a setting");
+        assert!(dirichlet("alpha=high").unwrap_err().starts_with("dirichlet: invalid type"));
+        assert!(scheme(&["-c", "labeled=1"], 1).unwrap_err().contains("no setting \"labeled\""));
+    }
+}

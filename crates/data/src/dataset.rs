@@ -1,0 +1,283 @@
+//! Samples of one or several domains, with their labels where they have one.
+
+use crate::Error;
+
+/// The index of a class in [`Dataset::classes`].
+pub type Class = u16;
+
+/// The shape of one sample. A feature vector of n numbers is 1×1×n.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Shape {
+    /// 1 for grey, 3 for red, green and blue.
+    pub channels: usize,
+    /// Rows of a picture.
+    pub height: usize,
+    /// Columns of a picture.
+    pub width: usize,
+}
+
+impl Shape {
+    /// A grey picture of `side` × `side` pixels.
+    pub const fn grey(side: usize) -> Shape {
+        Shape { channels: 1, height: side, width: side }
+    }
+
+    /// How many numbers one sample has.
+    pub const fn len(self) -> usize {
+        self.channels * self.height * self.width
+    }
+
+    /// Whether a sample has no numbers at all.
+    pub const fn is_empty(self) -> bool {
+        self.len() == 0
+    }
+}
+
+impl std::fmt::Display for Shape {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}×{}×{}", self.channels, self.height, self.width)
+    }
+}
+
+/// The numbers of all samples, one sample after the other, each channel by channel, row by row.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Values {
+    /// Pixels 0..=255, a quarter of the memory of floats.
+    Pixels(Vec<u8>),
+    /// Features as they were read.
+    Features(Vec<f32>),
+}
+
+/// Samples with the domain each comes from and, where it is known, its class.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Dataset {
+    shape: Shape,
+    values: Values,
+    labels: Vec<Option<Class>>,
+    classes: Vec<String>,
+    domains: Vec<String>,
+    domain_of: Vec<u16>,
+}
+
+impl Dataset {
+    /// Samples of one domain. `labels` are indices into `classes`.
+    pub fn new(
+        domain: impl Into<String>,
+        shape: Shape,
+        values: Values,
+        labels: Vec<Option<Class>>,
+        classes: Vec<String>,
+    ) -> Result<Dataset, Error> {
+        let domain = domain.into();
+        let wrong = |message: String| Error::Setting {
+            setting: format!("data set {domain}"),
+            message,
+            hint: None,
+        };
+        let numbers = match &values {
+            Values::Pixels(pixels) => pixels.len(),
+            Values::Features(features) => features.len(),
+        };
+        if shape.is_empty() || numbers != labels.len() * shape.len() {
+            return Err(wrong(format!(
+                "{numbers} numbers are not {} samples of shape {shape}",
+                labels.len()
+            )));
+        }
+        if let Some(i) = labels.iter().position(|l| l.is_some_and(|l| l as usize >= classes.len()))
+        {
+            let label = labels[i].unwrap_or_default();
+            return Err(wrong(format!(
+                "sample {i} has label {label}, but there are {} classes",
+                classes.len()
+            )));
+        }
+        if let Values::Features(features) = &values
+            && let Some(at) = features.iter().position(|v| !v.is_finite())
+        {
+            let (sample, feature) = (at / shape.len(), at % shape.len());
+            return Err(wrong(format!(
+                "sample {sample}, feature {feature} is not a finite number"
+            )));
+        }
+        let domain_of = vec![0; labels.len()];
+        Ok(Dataset { shape, values, labels, classes, domains: vec![domain], domain_of })
+    }
+
+    /// How many samples there are.
+    pub fn len(&self) -> usize {
+        self.labels.len()
+    }
+
+    /// Whether there is no sample.
+    pub fn is_empty(&self) -> bool {
+        self.labels.is_empty()
+    }
+
+    /// The shape of every sample.
+    pub fn shape(&self) -> Shape {
+        self.shape
+    }
+
+    /// The numbers of all samples.
+    pub fn values(&self) -> &Values {
+        &self.values
+    }
+
+    /// The classes' names.
+    pub fn classes(&self) -> &[String] {
+        &self.classes
+    }
+
+    /// The domains' names.
+    pub fn domains(&self) -> &[String] {
+        &self.domains
+    }
+
+    /// The index in [`domains`](Dataset::domains) of the domain a sample comes from.
+    pub fn domain(&self, sample: usize) -> usize {
+        self.domain_of[sample] as usize
+    }
+
+    /// The class of a sample, where it is known.
+    pub fn label(&self, sample: usize) -> Option<Class> {
+        self.labels[sample]
+    }
+
+    /// The inputs of some samples, one after the other. Pixels 0..=255 become −1..=1; features stay.
+    pub fn inputs(&self, samples: &[usize]) -> Vec<f32> {
+        let n = self.shape.len();
+        let mut inputs = Vec::with_capacity(samples.len() * n);
+        for &sample in samples {
+            let range = sample * n..(sample + 1) * n;
+            match &self.values {
+                Values::Pixels(all) => {
+                    inputs.extend(all[range].iter().map(|&p| f32::from(p) / 127.5 - 1.0));
+                }
+                Values::Features(all) => inputs.extend_from_slice(&all[range]),
+            }
+        }
+        inputs
+    }
+
+    /// The classes of some samples; `None` where one of them has none.
+    pub fn labels(&self, samples: &[usize]) -> Option<Vec<Class>> {
+        samples.iter().map(|&sample| self.labels[sample]).collect()
+    }
+
+    /// These samples alone, in this order.
+    pub fn select(&self, samples: &[usize]) -> Dataset {
+        let n = self.shape.len();
+        fn pick<T: Copy>(all: &[T], samples: &[usize], n: usize) -> Vec<T> {
+            samples.iter().flat_map(|&s| &all[s * n..(s + 1) * n]).copied().collect()
+        }
+        Dataset {
+            shape: self.shape,
+            values: match &self.values {
+                Values::Pixels(all) => Values::Pixels(pick(all, samples, n)),
+                Values::Features(all) => Values::Features(pick(all, samples, n)),
+            },
+            labels: pick(&self.labels, samples, 1),
+            classes: self.classes.clone(),
+            domains: self.domains.clone(),
+            domain_of: pick(&self.domain_of, samples, 1),
+        }
+    }
+
+    /// The samples of this set and then those of another one of the same shape, kind and classes.
+    pub fn join(mut self, other: Dataset) -> Result<Dataset, Error> {
+        let wrong = |message: String, hint: Option<&str>| Error::Setting {
+            setting: format!(
+                "data sets {} and {}",
+                self.domains.join("+"),
+                other.domains.join("+")
+            ),
+            message,
+            hint: hint.map(str::to_owned),
+        };
+        if self.shape != other.shape {
+            return Err(wrong(
+                format!(
+                    "samples of shape {} and of shape {} cannot be mixed",
+                    self.shape, other.shape
+                ),
+                Some("read coloured pictures as grey, and all pictures in one size"),
+            ));
+        }
+        if self.classes != other.classes {
+            return Err(wrong("their classes differ".to_owned(), None));
+        }
+        match (&mut self.values, &other.values) {
+            (Values::Pixels(all), Values::Pixels(more)) => all.extend_from_slice(more),
+            (Values::Features(all), Values::Features(more)) => all.extend_from_slice(more),
+            _ => return Err(wrong("pixels and features cannot be mixed".to_owned(), None)),
+        }
+        self.labels.extend_from_slice(&other.labels);
+        let index: Vec<u16> = other
+            .domains
+            .iter()
+            .map(|name| match self.domains.iter().position(|d| d == name) {
+                Some(at) => at as u16,
+                None => {
+                    self.domains.push(name.clone());
+                    (self.domains.len() - 1) as u16
+                }
+            })
+            .collect();
+        self.domain_of.extend(other.domain_of.iter().map(|&d| index[d as usize]));
+        Ok(self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn two_by_one(domain: &str, pixels: &[u8], labels: &[Option<Class>]) -> Result<Dataset, Error> {
+        let shape = Shape { channels: 1, height: 1, width: 2 };
+        let classes = vec!["a".to_owned(), "b".to_owned()];
+        Dataset::new(domain, shape, Values::Pixels(pixels.to_vec()), labels.to_vec(), classes)
+    }
+
+    #[test]
+    fn joined_sets_keep_their_samples_and_domains() -> Result<(), Error> {
+        let first = two_by_one("x", &[0, 255, 51, 102], &[Some(0), None])?;
+        let both = first.clone().join(two_by_one("y", &[7, 9], &[Some(1)])?)?.join(first)?;
+        assert_eq!(both.len(), 5);
+        assert_eq!(both.domains(), ["x", "y"]);
+        let domains: Vec<usize> = (0..5).map(|i| both.domain(i)).collect();
+        assert_eq!(domains, [0, 0, 1, 0, 0]);
+        assert_eq!(both.inputs(&[3, 0]), [-1.0, 1.0, -1.0, 1.0]);
+        assert_eq!(both.labels(&[0, 2]), Some(vec![0, 1]));
+        assert_eq!(both.labels(&[0, 1]), None);
+        let two = both.select(&[2, 0]);
+        assert_eq!(
+            (two.label(0), two.domain(0), two.label(1), two.domain(1)),
+            (Some(1), 1, Some(0), 0)
+        );
+        assert_eq!(two.values(), &Values::Pixels(vec![7, 9, 0, 255]));
+        Ok(())
+    }
+
+    #[test]
+    fn what_does_not_fit_is_refused() {
+        let message = |result: Result<Dataset, Error>| result.err().map(|e| e.to_string());
+        assert_eq!(
+            message(two_by_one("x", &[1, 2, 3], &[Some(0), Some(1)])).as_deref(),
+            Some("data set x: 3 numbers are not 2 samples of shape 1×1×2")
+        );
+        assert_eq!(
+            message(two_by_one("x", &[1, 2], &[Some(2)])).as_deref(),
+            Some("data set x: sample 0 has label 2, but there are 2 classes")
+        );
+        let shape = Shape::grey(1);
+        let classes = vec!["a".to_owned(), "b".to_owned()];
+        let features = |v: f32| {
+            let values = Values::Features(vec![v]);
+            Dataset::new("f", shape, values, vec![Some(0)], classes.clone())
+        };
+        assert!(features(f32::NAN).is_err());
+        let mixed = two_by_one("x", &[1, 2], &[Some(0)]).and_then(|x| x.join(features(1.0)?));
+        assert!(message(mixed).is_some_and(|m| m.contains("1×1×2 and of shape 1×1×1")));
+    }
+}

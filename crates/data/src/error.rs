@@ -1,0 +1,84 @@
+//! What can be wrong with data.
+
+use std::path::{Path, PathBuf};
+
+/// Data that cannot be used: where it is, what is wrong with it, and what to do.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A file could not be read or written.
+    #[error("{}: {source}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// A file is not what it should be: truncated, of another format, or contradicting its sibling.
+    #[error("{}: {message}", path.display())]
+    Content {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        message: String,
+        /// What to do about it.
+        hint: Option<String>,
+    },
+    /// A setting that cannot be used, or that this data cannot satisfy.
+    #[error("{setting}: {message}")]
+    Setting {
+        /// The setting's name as the user writes it.
+        setting: String,
+        /// What is wrong.
+        message: String,
+        /// What to do about it.
+        hint: Option<String>,
+    },
+    /// A file that no mirror had.
+    #[error("{file} could not be downloaded ({})", tries.join("; "))]
+    Download {
+        /// The file's name.
+        file: String,
+        /// What each mirror said.
+        tries: Vec<String>,
+        /// What to do about it.
+        hint: Option<String>,
+    },
+}
+
+impl Error {
+    /// The system refused to read or write a file.
+    pub(crate) fn file(path: &Path, source: std::io::Error) -> Error {
+        Error::File { path: path.to_owned(), source }
+    }
+
+    /// A file is not what it should be.
+    pub(crate) fn content(path: &Path, message: impl Into<String>) -> Error {
+        Error::Content { path: path.to_owned(), message: message.into(), hint: None }
+    }
+
+    /// A setting cannot be used.
+    pub(crate) fn setting(setting: impl Into<String>, message: impl Into<String>) -> Error {
+        Error::Setting { setting: setting.into(), message: message.into(), hint: None }
+    }
+
+    /// The same error with what to do about it. What the system says speaks for itself.
+    pub(crate) fn with_hint(mut self, text: impl Into<String>) -> Error {
+        if let Error::Content { hint, .. }
+        | Error::Setting { hint, .. }
+        | Error::Download { hint, .. } = &mut self
+        {
+            *hint = Some(text.into());
+        }
+        self
+    }
+
+    /// What the user can do about it.
+    pub fn hint(&self) -> Option<&str> {
+        match self {
+            Error::File { .. } => None,
+            Error::Content { hint, .. }
+            | Error::Setting { hint, .. }
+            | Error::Download { hint, .. } => hint.as_deref(),
+        }
+    }
+}

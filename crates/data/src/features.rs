@@ -1,0 +1,264 @@
+//! Sensor data: a table of features in CSV or Parquet, one sample a row.
+//!
+//! One column holds the labels (strings or whole numbers; empty, null or −1 where there is none),
+//! one may hold the domain (the device, say), and every other column is a feature and must be a
+//! number. Rows keep their order: sample 0 is the first row.
+//!
+//! Features are brought to mean 0 and standard deviation 1 unless that is turned off: networks
+//! train badly on numbers of very different sizes. Both are taken over the whole table, so that what
+//! makes domains differ stays; a column that never changes becomes 0.
+
+mod csv_file;
+#[cfg(feature = "parquet")]
+mod parquet_file;
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{BufReader, Read};
+use std::path::Path;
+
+pub use csv_file::read_csv;
+#[cfg(feature = "parquet")]
+pub use parquet_file::read_parquet;
+
+use crate::dataset::Values;
+use crate::{Class, Dataset, Error, Shape};
+
+/// How a table is read.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// The column of labels. Default: `label`.
+    pub label: String,
+    /// The column that gives the domain. Left out: `domain` or `device` where the table has one,
+    /// else every row is of one domain, named after the file.
+    pub domain: Option<String>,
+    /// Columns that are neither.
+    pub ignore: Vec<String>,
+    /// Whether each feature is brought to mean 0 and standard deviation 1. Default: yes.
+    pub standardise: bool,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options { label: "label".to_owned(), domain: None, ignore: Vec::new(), standardise: true }
+    }
+}
+
+/// Reads a table; that it is Parquet is told by its first bytes.
+///
+/// # Errors
+/// Names the row (as a spreadsheet counts, the header being row 1) and the column.
+pub fn load(path: &Path, options: &Options) -> Result<Dataset, Error> {
+    let failed = |e| Error::file(path, e);
+    let mut file = BufReader::new(File::open(path).map_err(failed)?);
+    let mut start = Vec::with_capacity(PARQUET.len());
+    file.by_ref().take(PARQUET.len() as u64).read_to_end(&mut start).map_err(failed)?;
+    if start != PARQUET {
+        return read_csv(start.chain(file), path, options);
+    }
+    #[cfg(not(feature = "parquet"))]
+    return Err(Error::content(path, "this build does not read Parquet")
+        .with_hint("save the table as CSV, or build with the feature `parquet`"));
+    #[cfg(feature = "parquet")]
+    {
+        file.read_to_end(&mut start).map_err(failed)?;
+        read_parquet(start, path, options)
+    }
+}
+
+const PARQUET: &[u8] = b"PAR1";
+
+/// Which column is what.
+struct Columns {
+    label: usize,
+    domain: Option<usize>,
+    features: Vec<usize>,
+}
+
+impl Columns {
+    fn new(names: &[&str], path: &Path, options: &Options) -> Result<Columns, Error> {
+        let column = |name: &str| format!("column {name:?}");
+        for (k, name) in names.iter().enumerate() {
+            if names[..k].contains(name) {
+                let message = format!("{} stands there twice", column(name));
+                return Err(Error::content(path, message));
+            }
+        }
+        let find = |name: &str| names.iter().position(|n| *n == name);
+        let need = |name: &str| {
+            find(name).ok_or_else(|| {
+                let message = format!("{} is missing", column(name));
+                Error::content(path, message)
+                    .with_hint(format!("the columns are: {}", names.join(", ")))
+            })
+        };
+        let label = need(&options.label)?;
+        for name in &options.ignore {
+            need(name)?;
+        }
+        let ignored = |k: usize| options.ignore.iter().any(|name| name == names[k]);
+        let domain = match &options.domain {
+            Some(name) => Some(need(name)?),
+            None => match [find("domain"), find("device")].map(|k| k.filter(|&k| !ignored(k))) {
+                [Some(_), Some(_)] => {
+                    let message = "has both a column \"domain\" and a column \"device\"";
+                    return Err(Error::content(path, message)
+                        .with_hint("say which one gives the domain, and ignore the other"));
+                }
+                [domain, device] => domain.or(device),
+            },
+        };
+        let is_feature = |k: &usize| *k != label && Some(*k) != domain && !ignored(*k);
+        let features: Vec<usize> = (0..names.len()).filter(is_feature).collect();
+        if features.is_empty() {
+            return Err(Error::content(path, "has no column of features")
+                .with_hint("every column besides the label and the domain is a feature"));
+        }
+        Ok(Columns { label, domain, features })
+    }
+}
+
+/// Every distinct name once, numbered in order of appearance.
+#[derive(Default)]
+struct Names(BTreeMap<String, usize>);
+
+impl Names {
+    fn number(&mut self, name: &str) -> usize {
+        if let Some(&known) = self.0.get(name) {
+            return known;
+        }
+        let number = self.0.len();
+        self.0.insert(name.to_owned(), number);
+        number
+    }
+
+    fn sorted(&self, less: impl Fn(&str, &str) -> std::cmp::Ordering) -> Vec<(String, usize)> {
+        let mut names: Vec<(String, usize)> = self.0.clone().into_iter().collect();
+        names.sort_by(|a, b| less(&a.0, &b.0));
+        names
+    }
+}
+
+/// The rows read so far.
+struct Table {
+    columns: Columns,
+    classes: Names,
+    labels: Vec<Option<usize>>,
+    domains: Names,
+    domain_of: Vec<usize>,
+    /// Row by row.
+    values: Vec<f64>,
+}
+
+impl Table {
+    fn new(columns: Columns) -> Table {
+        Table {
+            columns,
+            classes: Names::default(),
+            labels: Vec::new(),
+            domains: Names::default(),
+            domain_of: Vec::new(),
+            values: Vec::new(),
+        }
+    }
+
+    fn push_label(&mut self, text: &str) {
+        let label = class_name(text).map(|name| self.classes.number(&name));
+        self.labels.push(label);
+    }
+
+    fn push_domain(&mut self, text: &str) {
+        let domain = self.domains.number(text);
+        self.domain_of.push(domain);
+    }
+
+    fn into_dataset(mut self, path: &Path, options: &Options) -> Result<Dataset, Error> {
+        let (rows, width) = (self.labels.len(), self.columns.features.len());
+        if rows == 0 {
+            return Err(Error::content(path, "has no rows"));
+        }
+        if self.columns.domain.is_none() {
+            let name = path.file_stem().map(|name| name.to_string_lossy().into_owned());
+            self.domains.number(&name.unwrap_or_else(|| "table".to_owned()));
+            self.domain_of = vec![0; rows];
+        }
+        if self.classes.0.len().max(self.domains.0.len()) > usize::from(Class::MAX) {
+            let message = format!("has more than {} labels or domains", Class::MAX);
+            return Err(Error::content(path, message)
+                .with_hint("is the column of labels the right one? classes are few"));
+        }
+        if options.standardise {
+            standardise(&mut self.values, width);
+        }
+        let classes = self.classes.sorted(as_numbers_first);
+        let mut class_of = vec![0; classes.len()];
+        for (class, &(_, number)) in classes.iter().enumerate() {
+            class_of[number] = class as Class;
+        }
+        let classes: Vec<String> = classes.into_iter().map(|(name, _)| name).collect();
+
+        // A data set is made of one domain at a time; `place` brings the rows back to their order.
+        let shape = Shape { channels: 1, height: 1, width };
+        let mut joined: Option<Dataset> = None;
+        let mut place = vec![0; rows];
+        let mut placed = 0;
+        for (domain, number) in self.domains.sorted(as_numbers_first) {
+            let (mut features, mut labels) = (Vec::new(), Vec::new());
+            for row in (0..rows).filter(|&row| self.domain_of[row] == number) {
+                let values = &self.values[row * width..(row + 1) * width];
+                features.extend(values.iter().map(|&v| v as f32));
+                labels.push(self.labels[row].map(|number| class_of[number]));
+                place[row] = placed;
+                placed += 1;
+            }
+            let values = Values::Features(features);
+            let set = Dataset::new(domain, shape, values, labels, classes.clone())?;
+            joined = Some(match joined {
+                Some(all) => all.join(set)?,
+                None => set,
+            });
+        }
+        let joined = joined.ok_or_else(|| Error::content(path, "has no rows"))?;
+        Ok(if joined.domains().len() > 1 { joined.select(&place) } else { joined })
+    }
+}
+
+/// The class that a label names. A whole number is the same class however it is written: tables with
+/// gaps often turn 3 into 3.0.
+fn class_name(text: &str) -> Option<String> {
+    let text = text.trim();
+    match text.parse::<f64>() {
+        Ok(-1.0) => None,
+        Ok(number) if number.fract() == 0.0 && number.abs() < 1e15 => {
+            Some((number as i64).to_string())
+        }
+        Ok(number) if number.is_nan() => None,
+        _ if text.is_empty() || text == "null" => None,
+        _ => Some(text.to_owned()),
+    }
+}
+
+/// Whole numbers by size, then everything else by the alphabet.
+fn as_numbers_first(a: &str, b: &str) -> std::cmp::Ordering {
+    let key = |text: &str| (text.parse::<i64>().map_or((1, 0), |n| (0, n)), text.to_owned());
+    key(a).cmp(&key(b))
+}
+
+fn standardise(values: &mut [f64], width: usize) {
+    let rows = (values.len() / width) as f64;
+    for column in 0..width {
+        let mean = values.iter().skip(column).step_by(width).map(|v| v / rows).sum::<f64>();
+        let square = |v: &f64| (v - mean) * (v - mean) / rows;
+        let deviation = values.iter().skip(column).step_by(width).map(square).sum::<f64>().sqrt();
+        // Below this the column is constant but for rounding.
+        let constant = deviation <= 1e-12 * mean.abs();
+        for value in values.iter_mut().skip(column).step_by(width) {
+            *value = if constant { 0.0 } else { (*value - mean) / deviation };
+        }
+    }
+}
+
+/// A number that a feature may be; f32 is what training takes.
+fn feature(number: f64) -> Option<f64> {
+    (number as f32).is_finite().then_some(number)
+}

@@ -1,0 +1,160 @@
+//! A table of features in CSV.
+
+use std::io::Read;
+use std::path::Path;
+
+use super::{Columns, Options, Table, feature};
+use crate::{Dataset, Error};
+
+/// Reads CSV with a header; errors name `path`.
+///
+/// # Errors
+/// Names the row (the header is row 1) and the column.
+pub fn read_csv(reader: impl Read, path: &Path, options: &Options) -> Result<Dataset, Error> {
+    let failed = |e: csv::Error| csv_error(e, path);
+    let mut csv =
+        csv::ReaderBuilder::new().trim(csv::Trim::All).buffer_capacity(1 << 18).from_reader(reader);
+    let header = csv.headers().map_err(failed)?.clone();
+    if header.is_empty() {
+        return Err(Error::content(path, "the file is empty")
+            .with_hint("the first row must name the columns"));
+    }
+    let names: Vec<&str> = header.iter().collect();
+    let mut table = Table::new(Columns::new(&names, path, options)?);
+    let mut record = csv::StringRecord::new();
+    while csv.read_record(&mut record).map_err(failed)? {
+        let cell = |at: usize| record.get(at).unwrap_or_default();
+        // The header is row 1, so the first sample is row 2, as a spreadsheet counts.
+        let row = table.labels.len() + 2;
+        table.push_label(cell(table.columns.label));
+        if let Some(at) = table.columns.domain {
+            table.push_domain(cell(at));
+        }
+        for &at in &table.columns.features {
+            let number = cell(at).parse().ok().and_then(feature);
+            table.values.push(number.ok_or_else(|| not_a_number(path, row, names[at], cell(at)))?);
+        }
+    }
+    table.into_dataset(path, options)
+}
+
+fn not_a_number(path: &Path, row: usize, column: &str, cell: &str) -> Error {
+    let message = match cell.parse::<f64>() {
+        Ok(_) => format!("{cell} is not a finite number"),
+        Err(_) if cell.is_empty() => "is empty".to_owned(),
+        Err(_) => {
+            let start: String = cell.chars().take(40).collect();
+            format!("{start:?} is not a number")
+        }
+    };
+    Error::content(path, format!("row {row}, column {column}: {message}"))
+        .with_hint("every column besides the label and the domain is a feature; ignore other ones")
+}
+
+fn csv_error(error: csv::Error, path: &Path) -> Error {
+    let row = error.position().map_or(1, |p| p.record() + 1);
+    match error.into_kind() {
+        csv::ErrorKind::Io(e) => Error::file(path, e),
+        csv::ErrorKind::UnequalLengths { expected_len, len, .. } => {
+            let message = format!("row {row}: has {len} columns, expected {expected_len}");
+            Error::content(path, message).with_hint("every row needs a value in every column")
+        }
+        csv::ErrorKind::Utf8 { .. } => {
+            Error::content(path, format!("row {row}: is not UTF-8 text"))
+                .with_hint("is this a CSV or Parquet file?")
+        }
+        _ => Error::content(path, format!("row {row}: cannot be read")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dataset::Values;
+
+    fn read(text: &str, options: &Options) -> Result<Dataset, Error> {
+        read_csv(text.as_bytes(), Path::new("t.csv"), options)
+    }
+
+    fn plain() -> Options {
+        Options { standardise: false, ..Options::default() }
+    }
+
+    fn features(set: &Dataset) -> &[f32] {
+        match set.values() {
+            Values::Features(features) => features,
+            Values::Pixels(_) => panic!("features"),
+        }
+    }
+
+    fn labels(set: &Dataset) -> Vec<Option<u16>> {
+        (0..set.len()).map(|i| set.label(i)).collect()
+    }
+
+    #[test]
+    fn rows_keep_their_order_and_find_their_domain() {
+        let text = "x,device,label,y\n1,b,run,2\n3,a,,4\n5,b,walk,6\n7,a,-1,8\n9, a ,run,1e1\n";
+        let set = read(text, &plain()).unwrap();
+        assert_eq!(set.domains(), ["a", "b"]);
+        assert_eq!(set.classes(), ["run", "walk"]);
+        assert_eq!(features(&set), [1., 2., 3., 4., 5., 6., 7., 8., 9., 10.]);
+        assert_eq!(labels(&set), [Some(0), None, Some(1), None, Some(0)]);
+        let domains: Vec<usize> = (0..5).map(|i| set.domain(i)).collect();
+        assert_eq!(domains, [1, 0, 1, 0, 0]);
+    }
+
+    #[test]
+    fn whole_numbers_are_classes_in_their_order() {
+        let set = read("label,x\n10,1\n2.0,1\n,1\n2,1\n-1.0,1\nnull,1\n", &plain()).unwrap();
+        assert_eq!(set.classes(), ["2", "10"]);
+        assert_eq!(labels(&set), [Some(1), Some(0), None, Some(0), None, None]);
+        assert_eq!(set.domains(), ["t"]);
+    }
+
+    #[test]
+    fn features_are_standardised_over_the_whole_table() {
+        let text = "label,domain,x,same\n0,a,1,0.1\n0,a,3,0.1\n0,b,5,0.1\n0,b,7,0.1\n";
+        let set = read(text, &Options::default()).unwrap();
+        let x: Vec<f32> = features(&set).iter().step_by(2).copied().collect();
+        let unit = 5f32.sqrt();
+        let expected = [-3.0 / unit, -1.0 / unit, 1.0 / unit, 3.0 / unit];
+        assert!(x.iter().zip(expected).all(|(x, e)| (x - e).abs() < 1e-6), "{x:?}");
+        assert!(features(&set).iter().skip(1).step_by(2).all(|&v| v == 0.0));
+    }
+
+    #[test]
+    fn columns_can_be_named_and_left_out() {
+        let text = "activity,note,device,domain,x\nrun,hot,1,home,2\n";
+        let options = Options {
+            label: "activity".to_owned(),
+            domain: Some("device".to_owned()),
+            ignore: vec!["note".to_owned(), "domain".to_owned()],
+            standardise: false,
+        };
+        let set = read(text, &options).unwrap();
+        assert_eq!((set.domains(), features(&set)), (&["1".to_owned()][..], &[2.0][..]));
+    }
+
+    #[test]
+    fn errors_name_row_and_column() {
+        let error = |text: &str| read(text, &plain()).unwrap_err().to_string();
+        let head = "label,x,y\n1,1,1\n";
+        let row = |row: &str| error(&format!("{head}{row}"));
+        assert_eq!(row("1,a,1\n"), "t.csv: row 3, column x: \"a\" is not a number");
+        assert_eq!(row("1,1,\n"), "t.csv: row 3, column y: is empty");
+        assert_eq!(row("1,1,inf\n"), "t.csv: row 3, column y: inf is not a finite number");
+        assert_eq!(row("1,1e39,1\n"), "t.csv: row 3, column x: 1e39 is not a finite number");
+        assert_eq!(row("1,1\n"), "t.csv: row 3: has 2 columns, expected 3");
+        assert_eq!(error(""), "t.csv: the file is empty");
+        assert_eq!(error("label,x\n"), "t.csv: has no rows");
+        assert_eq!(error("x,y\n1,2\n"), "t.csv: column \"label\" is missing");
+        assert_eq!(error("label,x,x\n1,2,3\n"), "t.csv: column \"x\" stands there twice");
+        assert_eq!(error("label,device\n1,2\n"), "t.csv: has no column of features");
+        assert_eq!(
+            error("label,device,domain,x\n1,2,3,4\n"),
+            "t.csv: has both a column \"domain\" and a column \"device\""
+        );
+        let utf8 = read_csv(&b"label,x\n\xff,1\n"[..], Path::new("t.csv"), &plain()).unwrap_err();
+        assert_eq!(utf8.to_string(), "t.csv: row 2: is not UTF-8 text");
+    }
+}

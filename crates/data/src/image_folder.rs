@@ -1,0 +1,266 @@
+//! One's own pictures: a folder `domain/class/picture.png`.
+//!
+//! Domains and classes are the folders' names, in alphabetical order; so are the files. A domain
+//! need not have every class. Pictures without a class lie in a folder `unlabeled` beside the
+//! classes. Files that are not named `.png`, `.jpg` or `.jpeg`, and hidden ones, are passed over.
+//! Transparency is dropped.
+
+use std::path::{Path, PathBuf};
+
+use image::imageops::{self, FilterType};
+
+use crate::dataset::Values;
+use crate::domains::{Colour, luma};
+use crate::picture::{self, entries, is_picture};
+use crate::{Class, Dataset, Error, Shape};
+
+/// Names of the folder for pictures without a class.
+const UNLABELED: [&str; 2] = ["unlabeled", "_unlabeled"];
+
+/// How pictures are read.
+#[derive(Debug, Clone, Default)]
+pub struct Options {
+    /// Rows and columns that every picture is brought to, whatever its proportions. Left out: all
+    /// pictures must have one size already.
+    pub size: Option<[u32; 2]>,
+    /// Grey (ITU-R BT.601) or coloured. Left out: coloured as soon as one picture is.
+    pub colour: Option<Colour>,
+}
+
+/// A picture and what its place says about it.
+struct Sample {
+    path: PathBuf,
+    domain: usize,
+    /// `None` for one without a class.
+    class: Option<usize>,
+}
+
+/// What a tree of folders holds.
+struct Listing {
+    domains: Vec<String>,
+    classes: Vec<String>,
+    /// By domain, class and name, those without a class first.
+    samples: Vec<Sample>,
+}
+
+/// Reads all pictures of a folder.
+///
+/// # Errors
+/// Names the picture that cannot be read or has another size, or says what the folder lacks.
+pub fn load(folder: &Path, options: &Options) -> Result<Dataset, Error> {
+    let listing = Listing::new(folder)?;
+    let (size, colour) = common(&listing.samples, options)?;
+    let [height, width] = size;
+    let channels = match colour {
+        Colour::Grey => 1,
+        Colour::Rgb => 3,
+    };
+    let shape = Shape { channels, height: height as usize, width: width as usize };
+    let mut joined: Option<Dataset> = None;
+    for (number, domain) in listing.domains.into_iter().enumerate() {
+        let (mut pixels, mut labels) = (Vec::new(), Vec::new());
+        for sample in listing.samples.iter().filter(|s| s.domain == number) {
+            read(&sample.path, size, colour, &mut pixels)?;
+            // `Listing` holds the number of classes in bounds.
+            labels.push(sample.class.map(|class| class as Class));
+        }
+        let values = Values::Pixels(pixels);
+        let set = Dataset::new(domain, shape, values, labels, listing.classes.clone())?;
+        joined = Some(match joined {
+            Some(all) => all.join(set)?,
+            None => set,
+        });
+    }
+    joined.ok_or_else(|| nothing(folder))
+}
+
+impl Listing {
+    fn new(folder: &Path) -> Result<Listing, Error> {
+        let mut domains = Vec::new();
+        let mut classes: Vec<String> = Vec::new();
+        let mut found: Vec<(PathBuf, usize, Option<String>)> = Vec::new();
+        for domain in folders(folder)? {
+            let before = found.len();
+            for class in folders(&domain)? {
+                let name = name(&class)?;
+                let name = (!UNLABELED.contains(&name.as_str())).then_some(name);
+                let pictures = entries(&class)?.into_iter().filter(|path| is_picture(path));
+                let before = found.len();
+                found.extend(pictures.map(|path| (path, domains.len(), name.clone())));
+                if found.len() > before {
+                    classes.extend(name);
+                }
+            }
+            if found.len() == before {
+                return Err(Error::content(&domain, "this domain has no pictures")
+                    .with_hint("pictures lie in domain/class/, as PNG or JPEG"));
+            }
+            domains.push(name(&domain)?);
+        }
+        if found.is_empty() {
+            return Err(nothing(folder));
+        }
+        classes.sort();
+        classes.dedup();
+        if classes.len().max(domains.len()) > usize::from(Class::MAX) {
+            let message = format!("has more than {} classes or domains", Class::MAX);
+            return Err(Error::content(folder, message));
+        }
+        let number = |class: String| classes.binary_search(&class).ok();
+        let mut samples: Vec<Sample> = found
+            .into_iter()
+            .map(|(path, domain, class)| Sample { path, domain, class: class.and_then(number) })
+            .collect();
+        samples.sort_by(|a, b| (a.domain, a.class, &a.path).cmp(&(b.domain, b.class, &b.path)));
+        Ok(Listing { domains, classes, samples })
+    }
+}
+
+fn nothing(folder: &Path) -> Error {
+    Error::content(folder, "there are no pictures here")
+        .with_hint("pictures lie in domain/class/, as in kitchen/cup/1.png, as PNG or JPEG")
+}
+
+fn folders(folder: &Path) -> Result<Vec<PathBuf>, Error> {
+    Ok(entries(folder)?.into_iter().filter(|path| path.is_dir()).collect())
+}
+
+fn name(folder: &Path) -> Result<String, Error> {
+    let name = folder.file_name().and_then(|name| name.to_str());
+    name.map(str::to_owned).ok_or_else(|| Error::content(folder, "the name is not UTF-8 text"))
+}
+
+/// The size and colour that all pictures get. Reads only their headers.
+fn common(samples: &[Sample], options: &Options) -> Result<([u32; 2], Colour), Error> {
+    let mut first: Option<(&Path, [u32; 2])> = None;
+    let mut colour = Colour::Grey;
+    for Sample { path, .. } in samples {
+        let header = picture::header(path)?;
+        if header.coloured {
+            colour = Colour::Rgb;
+        }
+        let size = [header.height, header.width];
+        let (model, wanted) = *first.get_or_insert((path, size));
+        if options.size.is_none() && size != wanted {
+            let [[rows, columns], [first_rows, first_columns]] = [size, wanted];
+            let message = format!(
+                "is {rows}×{columns} pixels, but {} is {first_rows}×{first_columns}",
+                model.display()
+            );
+            return Err(Error::content(path, message)
+                .with_hint("give a size that all pictures are brought to, such as 28×28"));
+        }
+    }
+    let found = first.map_or([0, 0], |(_, size)| size);
+    let size = options.size.unwrap_or(found);
+    if size.contains(&0) {
+        let [rows, columns] = size;
+        return Err(Error::setting("size", format!("{rows}×{columns} pixels are no picture")));
+    }
+    Ok((size, options.colour.unwrap_or(colour)))
+}
+
+/// Appends a picture's pixels, channel by channel.
+fn read(
+    path: &Path,
+    [height, width]: [u32; 2],
+    colour: Colour,
+    pixels: &mut Vec<u8>,
+) -> Result<(), Error> {
+    let mut picture = picture::open(path)?.into_rgb8();
+    if picture.dimensions() != (width, height) {
+        picture = imageops::resize(&picture, width, height, FilterType::Triangle);
+    }
+    match colour {
+        Colour::Grey => pixels.extend(picture.pixels().map(|p| luma(p[0], p[1], p[2]))),
+        Colour::Rgb => {
+            for channel in 0..3 {
+                pixels.extend(picture.pixels().map(|p| p[channel]));
+            }
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use image::{GrayImage, Luma, Rgb, RgbImage};
+
+    use super::*;
+
+    fn grey(folder: &Path, place: &str, [height, width]: [u32; 2], shade: u8) {
+        let path = folder.join(place);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        GrayImage::from_pixel(width, height, Luma([shade])).save(path).unwrap();
+    }
+
+    fn shades(set: &Dataset) -> Vec<u8> {
+        let Values::Pixels(pixels) = set.values() else { panic!("pixels") };
+        pixels.iter().step_by(set.shape().len()).copied().collect()
+    }
+
+    #[test]
+    fn places_give_domains_classes_and_order() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = folder.path();
+        grey(at, "b/cup/1.png", [2, 3], 10);
+        grey(at, "a/spoon/2.PNG", [2, 3], 20);
+        grey(at, "a/spoon/1.jpg", [2, 3], 30);
+        grey(at, "a/cup/9.jpeg", [2, 3], 40);
+        grey(at, "a/unlabeled/0.png", [2, 3], 50);
+        std::fs::write(at.join("a/cup/notes.txt"), "not a picture").unwrap();
+        std::fs::create_dir(at.join(".cache")).unwrap();
+        std::fs::create_dir(at.join("b/empty")).unwrap();
+        let set = load(at, &Options::default()).unwrap();
+        assert_eq!(set.domains(), ["a", "b"]);
+        assert_eq!(set.classes(), ["cup", "spoon"]);
+        assert_eq!(set.shape(), Shape { channels: 1, height: 2, width: 3 });
+        assert_eq!(shades(&set), [50, 40, 30, 20, 10]);
+        let labels: Vec<Option<Class>> = (0..5).map(|i| set.label(i)).collect();
+        assert_eq!(labels, [None, Some(0), Some(1), Some(1), Some(0)]);
+        assert_eq!((set.domain(3), set.domain(4)), (0, 1));
+    }
+
+    #[test]
+    fn colour_and_size_are_common_to_all() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = folder.path();
+        grey(at, "a/x/1.png", [4, 4], 100);
+        RgbImage::from_pixel(4, 4, Rgb([255, 0, 0])).save(at.join("a/x/2.png")).unwrap();
+        let coloured = load(at, &Options::default()).unwrap();
+        let Values::Pixels(pixels) = coloured.values() else { panic!("pixels") };
+        assert_eq!(coloured.shape().channels, 3);
+        assert_eq!((pixels[0], pixels[47], pixels[48], pixels[64]), (100, 100, 255, 0));
+        let small = Options { size: Some([2, 3]), colour: Some(Colour::Grey) };
+        let small = load(at, &small).unwrap();
+        assert_eq!(small.shape(), Shape { channels: 1, height: 2, width: 3 });
+        assert_eq!(shades(&small), [100, 76]);
+    }
+
+    #[test]
+    fn what_is_wrong_is_said() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = folder.path();
+        let error = || {
+            let error = load(at, &Options::default()).unwrap_err();
+            error.to_string().replace(at.to_str().unwrap(), "DIR")
+        };
+        assert_eq!(error(), "DIR: there are no pictures here");
+        std::fs::create_dir_all(at.join("a/x")).unwrap();
+        assert_eq!(error(), "DIR/a: this domain has no pictures");
+        grey(at, "a/x/1.png", [4, 4], 100);
+        grey(at, "a/x/2.png", [4, 5], 100);
+        assert_eq!(error(), "DIR/a/x/2.png: is 4×5 pixels, but DIR/a/x/1.png is 4×4");
+        std::fs::write(at.join("a/x/0.png"), "no picture").unwrap();
+        assert!(error().starts_with("DIR/a/x/0.png: cannot be read as a picture"));
+        std::fs::remove_file(at.join("a/x/2.png")).unwrap();
+        let whole = std::fs::read(at.join("a/x/1.png")).unwrap();
+        std::fs::write(at.join("a/x/0.png"), &whole[..whole.len() - 20]).unwrap();
+        assert!(error().starts_with("DIR/a/x/0.png: cannot be read as a picture"));
+        let none = Options { size: Some([0, 4]), ..Options::default() };
+        std::fs::remove_file(at.join("a/x/0.png")).unwrap();
+        let error = load(at, &none).unwrap_err();
+        assert_eq!(error.to_string(), "size: 0×4 pixels are no picture");
+        assert!(matches!(load(&at.join("none"), &none), Err(Error::File { .. })));
+    }
+}

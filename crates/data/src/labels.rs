@@ -1,0 +1,182 @@
+//! Which samples of a device keep their labels. The others keep theirs in the data set, hidden
+//! from the method by being listed as unlabeled.
+
+use std::collections::BTreeMap;
+use std::str::FromStr;
+
+use rand::seq::SliceRandom;
+use rand_chacha::ChaCha8Rng;
+use serde::{Deserialize, Serialize};
+
+use crate::partition::draw::apportion;
+use crate::{Dataset, Error};
+
+/// The share of each device's labels that it keeps, 0 (an unlabeled device) to 1 (all).
+///
+/// In files and arguments a number, for all devices, or a list with one number per device.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(untagged, expecting = "a number from 0 to 1, or a list of them, one per device")]
+pub enum Labeled {
+    /// The same share on every device.
+    Alike(f64),
+    /// One share per device, in their order.
+    Each(Vec<f64>),
+}
+
+impl Default for Labeled {
+    /// Every label is kept, as FL benchmarks do.
+    fn default() -> Labeled {
+        Labeled::Alike(1.0)
+    }
+}
+
+impl FromStr for Labeled {
+    type Err = String;
+
+    /// `0.5`, or `1,1,0.5,0`.
+    fn from_str(text: &str) -> Result<Labeled, String> {
+        let shares: Result<Vec<f64>, _> = text.split(',').map(|s| s.trim().parse()).collect();
+        match shares.as_deref() {
+            Ok([share]) => Ok(Labeled::Alike(*share)),
+            Ok(shares) => Ok(Labeled::Each(shares.to_vec())),
+            Err(_) => {
+                Err("expected a number from 0 to 1, or one per device, as in 1,1,0.5,0".into())
+            }
+        }
+    }
+}
+
+impl Labeled {
+    /// The share of one of `devices` devices.
+    pub fn share(&self, device: usize) -> f64 {
+        match self {
+            Labeled::Alike(share) => *share,
+            Labeled::Each(shares) => shares[device],
+        }
+    }
+
+    /// Checks the shares for this many devices.
+    pub(crate) fn check(&self, devices: usize) -> Result<(), Error> {
+        let shares = match self {
+            Labeled::Alike(share) => std::slice::from_ref(share),
+            Labeled::Each(shares) if shares.len() != devices => {
+                let message = format!("{} shares for {devices} devices", shares.len());
+                return Err(Error::setting("labeled", message)
+                    .with_hint("give one share for all devices, or one per device"));
+            }
+            Labeled::Each(shares) => shares,
+        };
+        match shares.iter().find(|share| !(0.0..=1.0).contains(*share)) {
+            Some(share) => Err(Error::setting("labeled", format!("{share} is no share of 0 to 1"))),
+            None => Ok(()),
+        }
+    }
+}
+
+/// How many of these samples' labels a share is: at least one if the share is above 0.
+pub(crate) fn count(data: &Dataset, samples: &[usize], share: f64) -> usize {
+    let with_label = samples.iter().filter(|&&s| data.label(s).is_some()).count();
+    let kept = (share * with_label as f64).round() as usize;
+    if share > 0.0 { kept.max(1).min(with_label) } else { 0 }
+}
+
+/// Splits a device's samples into those that keep their label, `kept` of them if so many have
+/// one, and the others. Both ascend.
+///
+/// Every class keeps its proportion, and at least one label as long as there are as many to keep as
+/// classes: a class of which a device has no label at all is one that it cannot learn, which a small
+/// share would otherwise bring about by accident.
+pub(crate) fn split(
+    data: &Dataset,
+    samples: &[usize],
+    kept: usize,
+    rng: &mut ChaCha8Rng,
+) -> (Vec<usize>, Vec<usize>) {
+    let mut by_class: BTreeMap<u16, Vec<usize>> = BTreeMap::new();
+    let mut unlabeled = Vec::new();
+    for &sample in samples {
+        match data.label(sample) {
+            Some(class) => by_class.entry(class).or_default().push(sample),
+            None => unlabeled.push(sample),
+        }
+    }
+    let room: Vec<usize> = by_class.values().map(Vec::len).collect();
+    let weights: Vec<f64> = room.iter().map(|&n| n as f64).collect();
+    let kept = kept.min(room.iter().sum());
+    let mut quotas = apportion(&weights, kept, &room).unwrap_or(room);
+    while let Some(without) = quotas.iter().position(|&quota| quota == 0) {
+        match (0..quotas.len()).max_by_key(|&k| quotas[k]) {
+            Some(most) if quotas[most] > 1 => {
+                quotas[most] -= 1;
+                quotas[without] += 1;
+            }
+            _ => break,
+        }
+    }
+    let mut labeled = Vec::with_capacity(kept);
+    for (mut of_class, quota) in by_class.into_values().zip(quotas) {
+        of_class.shuffle(rng);
+        labeled.extend_from_slice(&of_class[..quota]);
+        unlabeled.extend_from_slice(&of_class[quota..]);
+    }
+    labeled.sort_unstable();
+    unlabeled.sort_unstable();
+    (labeled, unlabeled)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::partition::testing::samples_of;
+    use rand::SeedableRng;
+
+    fn kept_by_class(data: &Dataset, kept: usize) -> Vec<usize> {
+        let all: Vec<usize> = (0..data.len()).collect();
+        let (labeled, unlabeled) = split(data, &all, kept, &mut ChaCha8Rng::seed_from_u64(1));
+        let mut both = [labeled.clone(), unlabeled].concat();
+        both.sort_unstable();
+        assert_eq!(both, all);
+        let mut counts = vec![0; data.classes().len()];
+        for sample in labeled {
+            counts[usize::from(data.label(sample).unwrap())] += 1;
+        }
+        counts
+    }
+
+    #[test]
+    fn classes_keep_their_proportion_and_none_is_lost() {
+        let data = samples_of(&[("x", &[90, 9, 1])]);
+        assert_eq!(kept_by_class(&data, 100), [90, 9, 1]);
+        assert_eq!(kept_by_class(&data, 10), [8, 1, 1]);
+        assert_eq!(kept_by_class(&data, 3), [1, 1, 1]);
+        assert_eq!(kept_by_class(&data, 2).iter().sum::<usize>(), 2);
+        assert_eq!(kept_by_class(&data, 0), [0, 0, 0]);
+        assert_eq!(kept_by_class(&data, 1000), [90, 9, 1]);
+    }
+
+    #[test]
+    fn a_share_is_one_number_or_one_per_device() {
+        assert_eq!("0.5".parse(), Ok(Labeled::Alike(0.5)));
+        assert_eq!("1, 0.25,0".parse(), Ok(Labeled::Each(vec![1.0, 0.25, 0.0])));
+        assert!("half".parse::<Labeled>().is_err());
+        let message = |text: &str, devices| {
+            let labeled: Labeled = text.parse().unwrap();
+            labeled.check(devices).err().map(|e| e.to_string())
+        };
+        assert_eq!(message("0.5", 7), None);
+        assert_eq!(message("1,0", 2), None);
+        assert_eq!(message("1,0", 3).as_deref(), Some("labeled: 2 shares for 3 devices"));
+        assert_eq!(message("1,1.5", 2).as_deref(), Some("labeled: 1.5 is no share of 0 to 1"));
+        assert_eq!(message("NaN", 2).as_deref(), Some("labeled: NaN is no share of 0 to 1"));
+    }
+
+    #[test]
+    fn a_small_share_of_few_labels_is_still_a_label() {
+        let data = samples_of(&[("x", &[3])]);
+        assert_eq!(
+            [0.0, 0.01, 0.5, 1.0].map(|share| count(&data, &[0, 1, 2], share)),
+            [0, 1, 2, 3]
+        );
+        assert_eq!(count(&data, &[], 0.5), 0);
+    }
+}

@@ -1,0 +1,77 @@
+//! Files written whole or not at all.
+
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use tempfile::NamedTempFile;
+
+use crate::Error;
+
+/// A file that is written but not yet visible under its name. Dropped, it leaves nothing behind.
+///
+/// Several files that belong together are all prepared before the first is published.
+#[derive(Debug)]
+pub(crate) struct Prepared {
+    file: NamedTempFile,
+    path: PathBuf,
+}
+
+impl Prepared {
+    /// Writes a temporary file beside `path`.
+    pub(crate) fn new(
+        path: &Path,
+        write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+    ) -> Result<Prepared, Error> {
+        let failed = |e: io::Error| Error::file(path, e);
+        let folder = match path.parent() {
+            Some(folder) if !folder.as_os_str().is_empty() => folder,
+            _ => Path::new("."),
+        };
+        let file = tempfile::Builder::new().prefix(".stlf-").tempfile_in(folder).map_err(failed)?;
+        let mut buffer = BufWriter::new(file);
+        write(&mut buffer).map_err(failed)?;
+        let file = buffer.into_inner().map_err(|e| failed(e.into_error()))?;
+        make_readable(file.as_file()).map_err(failed)?;
+        Ok(Prepared { file, path: path.to_owned() })
+    }
+
+    /// Gives the file its name, replacing what had it.
+    pub(crate) fn publish(self) -> Result<(), Error> {
+        let Prepared { file, path } = self;
+        file.persist(&path).map(drop).map_err(|e| Error::file(&path, e.error))
+    }
+}
+
+/// Temporary files are private; data is not.
+#[cfg(unix)]
+fn make_readable(file: &std::fs::File) -> io::Result<()> {
+    use std::os::unix::fs::PermissionsExt;
+    file.set_permissions(std::fs::Permissions::from_mode(0o644))
+}
+
+#[cfg(not(unix))]
+fn make_readable(_: &std::fs::File) -> io::Result<()> {
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failed_write_leaves_the_old_file_and_nothing_else() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x");
+        Prepared::new(&path, |w| w.write_all(b"old")).unwrap().publish().unwrap();
+        let error = Prepared::new(&path, |w| {
+            w.write_all(b"new")?;
+            Err(io::Error::other("no more paper"))
+        })
+        .unwrap_err();
+        assert!(error.to_string().ends_with("x: no more paper"));
+        assert_eq!(std::fs::read(&path).unwrap(), b"old");
+        drop(Prepared::new(&path, |w| w.write_all(b"never published")).unwrap());
+        assert_eq!(std::fs::read(&path).unwrap(), b"old");
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+}

@@ -1,0 +1,167 @@
+//! What a model is worth on given data: predictions, accuracy, confusion, the error that enters the bound.
+
+use stlf_data::Class;
+
+use crate::layers::Mode;
+use crate::loss::softmax;
+use crate::network::Network;
+use crate::spec::Spec;
+use crate::train::Examples;
+
+/// The probabilities of all classes for many inputs.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Predictions {
+    classes: usize,
+    probabilities: Vec<f32>,
+}
+
+/// How many samples go through the network together: enough to fill it, few enough to stay in the cache.
+const BATCH: usize = 32;
+
+/// The model's predictions for inputs that lie one after the other.
+pub fn predict(spec: &Spec, params: &[f32], inputs: &[f32]) -> Predictions {
+    let mut network = Network::new(spec, BATCH);
+    let classes = spec.output().len();
+    let mut probabilities = Vec::with_capacity(inputs.len() / spec.input().len() * classes);
+    for inputs in inputs.chunks(BATCH * spec.input().len()) {
+        network.inputs(inputs.len() / spec.input().len()).copy_from_slice(inputs);
+        probabilities.extend_from_slice(network.forward(params, Mode::Evaluate));
+    }
+    probabilities.chunks_exact_mut(classes).for_each(softmax);
+    Predictions { classes, probabilities }
+}
+
+impl Predictions {
+    /// How many inputs there are.
+    pub fn len(&self) -> usize {
+        self.probabilities.len() / self.classes
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.probabilities.is_empty()
+    }
+
+    /// The probabilities of all classes, input by input.
+    pub fn probabilities(&self) -> impl ExactSizeIterator<Item = &[f32]> {
+        self.probabilities.chunks_exact(self.classes)
+    }
+
+    /// The likeliest class of each input; the first, if several are.
+    pub fn classes(&self) -> impl ExactSizeIterator<Item = Class> + '_ {
+        self.probabilities().map(|probabilities| {
+            let mut best = 0;
+            for (class, p) in probabilities.iter().enumerate() {
+                if *p > probabilities[best] {
+                    best = class;
+                }
+            }
+            best as Class
+        })
+    }
+
+    /// How many inputs are given another class than their label.
+    pub fn errors(&self, labels: &[Class]) -> usize {
+        assert_eq!(labels.len(), self.len(), "a label for every prediction");
+        self.classes().zip(labels).filter(|(class, label)| class != *label).count()
+    }
+
+    /// The share of inputs that are given their label; of no inputs, not a number.
+    pub fn accuracy(&self, labels: &[Class]) -> f64 {
+        1.0 - self.errors(labels) as f64 / labels.len() as f64
+    }
+
+    /// `confusion[label][class]`: how many inputs with this label were given this class.
+    pub fn confusion(&self, labels: &[Class]) -> Vec<Vec<usize>> {
+        assert_eq!(labels.len(), self.len(), "a label for every prediction");
+        let mut counts = vec![vec![0; self.classes]; self.classes];
+        for (class, &label) in self.classes().zip(labels) {
+            counts[label as usize][class as usize] += 1;
+        }
+        counts
+    }
+
+    /// Σ w·p / Σ w of several models' predictions for the same inputs: h_j = Σ α_ij h_i in the space of
+    /// hypotheses.
+    pub fn mix<'a>(parts: impl IntoIterator<Item = (&'a Predictions, f64)>) -> Option<Predictions> {
+        let mut mixed: Option<(usize, Vec<f64>)> = None;
+        let mut total = 0.0;
+        for (part, weight) in parts {
+            let (classes, sums) =
+                mixed.get_or_insert_with(|| (part.classes, vec![0.0; part.probabilities.len()]));
+            assert_eq!(*classes, part.classes, "predictions of the same classes");
+            assert_eq!(sums.len(), part.probabilities.len(), "predictions for the same inputs");
+            let products = sums.iter_mut().zip(&part.probabilities);
+            products.for_each(|(sum, &p)| *sum += weight * f64::from(p));
+            total += weight;
+        }
+        let (classes, sums) = mixed.filter(|_| total > 0.0)?;
+        let probabilities = sums.iter().map(|sum| (sum / total) as f32).collect();
+        Some(Predictions { classes, probabilities })
+    }
+}
+
+/// ε̂, the error of a device's model on its own data: errors on labels, and every sample without a
+/// label counted as `unlabeled_as` (1 in the paper, ½ for a guess between two).
+///
+/// `measured` are the examples on which the errors were counted, a part or all of the `labeled` ones.
+pub fn source_error(
+    errors: usize,
+    measured: usize,
+    labeled: usize,
+    unlabeled: usize,
+    unlabeled_as: f64,
+) -> f64 {
+    let rate = if measured == 0 { 0.0 } else { errors as f64 / measured as f64 };
+    let samples = (labeled + unlabeled) as f64;
+    if samples == 0.0 {
+        return unlabeled_as;
+    }
+    (rate * labeled as f64 + unlabeled_as * unlabeled as f64) / samples
+}
+
+/// The accuracy of a model on examples.
+pub fn accuracy(spec: &Spec, params: &[f32], examples: Examples<'_>) -> f64 {
+    predict(spec, params, examples.inputs).accuracy(examples.labels)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn predictions(rows: &[[f32; 3]]) -> Predictions {
+        Predictions { classes: 3, probabilities: rows.concat() }
+    }
+
+    #[test]
+    fn counts_agree_with_each_other() {
+        let p = predictions(&[[0.5, 0.5, 0.0], [0.1, 0.2, 0.7], [0.2, 0.6, 0.2], [0.0, 0.0, 1.0]]);
+        let labels = [0, 2, 2, 1];
+        assert_eq!(p.classes().collect::<Vec<_>>(), [0, 2, 1, 2]);
+        assert_eq!((p.errors(&labels), p.accuracy(&labels)), (2, 0.5));
+        let confusion = p.confusion(&labels);
+        assert_eq!(confusion, [[1, 0, 0], [0, 0, 1], [0, 1, 1]]);
+        let wrong =
+            (0..3).map(|i| (0..3).filter(|j| *j != i).map(|j| confusion[i][j]).sum::<usize>());
+        assert_eq!(wrong.sum::<usize>(), p.errors(&labels));
+    }
+
+    #[test]
+    fn mixtures_weigh_probabilities() {
+        let (a, b) = (predictions(&[[1.0, 0.0, 0.0]]), predictions(&[[0.0, 0.5, 0.5]]));
+        let mixed = Predictions::mix([(&a, 1.0), (&b, 3.0)]);
+        assert_eq!(mixed, Some(predictions(&[[0.25, 0.375, 0.375]])));
+        assert_eq!(Predictions::mix([(&a, 0.0)]), None);
+        assert_eq!(Predictions::mix([]), None);
+    }
+
+    #[test]
+    fn samples_without_labels_count_as_agreed() {
+        assert_eq!(source_error(10, 100, 100, 0, 1.0), 0.1);
+        assert_eq!(source_error(10, 100, 100, 100, 1.0), 0.55);
+        assert_eq!(source_error(10, 100, 100, 100, 0.5), 0.3);
+        // A fifth of the labels held out to measure on: their rate stands for all.
+        assert!((source_error(4, 20, 100, 100, 1.0) - 0.6).abs() < 1e-12);
+        assert_eq!(source_error(0, 0, 0, 50, 1.0), 1.0);
+    }
+}

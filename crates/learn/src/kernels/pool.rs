@@ -1,0 +1,54 @@
+//! The largest of every 2×2 pixels, and the way back. Plain loops that the compiler vectorises.
+
+/// Planes of pictures, `height` × `width` each, one after the other. An odd last row or column is left out.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Planes {
+    pub height: usize,
+    pub width: usize,
+}
+
+/// The largest of each 2×2 block of each plane of `x`, and which of the four it was (the first, if equal).
+#[inline(always)]
+pub(super) fn pool(planes: Planes, x: &[f32], y: &mut [f32], which: &mut [u8]) {
+    let (height, width) = (planes.height / 2, planes.width / 2);
+    let plane = planes.height * planes.width;
+    let pooled = y.chunks_exact_mut(height * width).zip(which.chunks_exact_mut(height * width));
+    for (x, (y, which)) in x.chunks_exact(plane).zip(pooled) {
+        let rows = y.chunks_exact_mut(width).zip(which.chunks_exact_mut(width));
+        for (x, (y, which)) in x.chunks_exact(2 * planes.width).zip(rows) {
+            let (upper, lower) = x.split_at(planes.width);
+            let pairs = upper.as_chunks().0.iter().zip(lower.as_chunks().0);
+            for ((&[a, b], &[c, d]), (y, which)) in pairs.zip(y.iter_mut().zip(which)) {
+                let (left, right) = (if b > a { b } else { a }, if d > c { d } else { c });
+                let (upper_which, lower_which) = (u8::from(b > a), 2 + u8::from(d > c));
+                *y = if right > left { right } else { left };
+                *which = if right > left { lower_which } else { upper_which };
+            }
+        }
+    }
+}
+
+/// The gradient of [`pool`]: each gradient goes to the pixel that was the largest; the others get zero.
+#[inline(always)]
+pub(super) fn unpool(planes: Planes, dy: &[f32], which: &[u8], dx: &mut [f32]) {
+    let (height, width) = (planes.height / 2, planes.width / 2);
+    let plane = planes.height * planes.width;
+    let pooled = dy.chunks_exact(height * width).zip(which.chunks_exact(height * width));
+    for (dx, (dy, which)) in dx.chunks_exact_mut(plane).zip(pooled) {
+        let rows = dy.chunks_exact(width).zip(which.chunks_exact(width));
+        for (dx, (dy, which)) in dx.chunks_exact_mut(2 * planes.width).zip(rows) {
+            let (upper, lower) = dx.split_at_mut(planes.width);
+            let ((upper, upper_edge), (lower, lower_edge)) =
+                (upper.as_chunks_mut(), lower.as_chunks_mut());
+            let pairs = upper.iter_mut().zip(lower);
+            for ((upper, lower), (&dy, &which)) in pairs.zip(dy.iter().zip(which)) {
+                let at = |k: u8| if which == k { dy } else { 0.0 };
+                *upper = [at(0), at(1)];
+                *lower = [at(2), at(3)];
+            }
+            upper_edge.fill(0.0);
+            lower_edge.fill(0.0);
+        }
+        dx[2 * height * planes.width..].fill(0.0);
+    }
+}

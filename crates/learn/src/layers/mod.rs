@@ -1,0 +1,31 @@
+//! The layers at work: each holds what its backward pass needs of the forward pass.
+//!
+//! All take whole batches, sample after sample, and allocate nothing after they were made.
+
+pub(crate) mod block;
+pub(crate) mod convolution;
+pub(crate) mod dropout;
+pub(crate) mod filters;
+pub(crate) mod linear;
+pub(crate) mod pool;
+pub(crate) mod relu;
+mod transpose;
+
+use rand_chacha::ChaCha8Rng;
+
+/// Whether the network is learning.
+pub enum Mode<'a> {
+    /// Dropout draws from here.
+    Train(&'a mut ChaCha8Rng),
+    /// Dropout does nothing.
+    Evaluate,
+}
+
+/// What a layer needs besides its input.
+pub(crate) struct Pass<'a> {
+    pub kernels: &'static crate::Kernels,
+    /// All parameters of the network.
+    pub params: &'a [f32],
+    /// How many samples there are.
+    pub batch: usize,
+}

@@ -1,0 +1,232 @@
+//! What a network is made of, as data. Another network is another list of layers.
+
+use std::ops::Range;
+
+use stlf_data::Shape;
+
+use crate::Error;
+
+/// One layer. Names and meanings are those of PyTorch.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Layer {
+    /// `channels` filters of `kernel` × `kernel`, stride 1, no padding.
+    Conv2d {
+        /// Filters.
+        channels: usize,
+        /// Rows and columns of a filter.
+        kernel: usize,
+    },
+    /// The largest of every 2×2 pixels.
+    MaxPool2d,
+    /// max(x, 0).
+    Relu,
+    /// In training, every number is zero with probability `p`, and the others grow by 1 / (1 − p).
+    Dropout {
+        /// 0 ≤ p < 1.
+        p: f32,
+    },
+    /// In training, every channel is zero with probability `p`, and the others grow by 1 / (1 − p).
+    Dropout2d {
+        /// 0 ≤ p < 1.
+        p: f32,
+    },
+    /// All inputs to `outputs` numbers.
+    Linear {
+        /// How many numbers come out.
+        outputs: usize,
+    },
+}
+
+/// One tensor of parameters inside the flat vector of all.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tensor {
+    /// PyTorch's name: `conv1.weight`, `fc2.bias`.
+    pub name: String,
+    /// PyTorch's shape: filters × channels × rows × columns, outputs × inputs, or outputs.
+    pub shape: Vec<usize>,
+    /// Where its numbers lie.
+    pub range: Range<usize>,
+    /// How many inputs each output of the layer sums: the scale of the first values.
+    pub fan_in: usize,
+}
+
+/// A sequence of layers over inputs of one shape, all of which fit.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Spec {
+    input: Shape,
+    layers: Vec<Layer>,
+    /// `shapes[l]` goes into layer l; the last is the output.
+    shapes: Vec<Shape>,
+    tensors: Vec<Tensor>,
+}
+
+impl Spec {
+    /// The paper's convolutional network, for pictures of 28 × 28 pixels.
+    pub fn cnn(channels: usize, classes: usize) -> Result<Spec, Error> {
+        let input = Shape { channels, height: 28, width: 28 };
+        let layers = vec![
+            Layer::Conv2d { channels: 10, kernel: 5 },
+            Layer::MaxPool2d,
+            Layer::Relu,
+            Layer::Conv2d { channels: 20, kernel: 5 },
+            Layer::Dropout2d { p: 0.5 },
+            Layer::MaxPool2d,
+            Layer::Relu,
+            Layer::Linear { outputs: 50 },
+            Layer::Relu,
+            Layer::Dropout { p: 0.5 },
+            Layer::Linear { outputs: classes },
+        ];
+        Spec::new(input, layers)
+    }
+
+    /// The paper's network with one hidden layer of 64.
+    pub fn mlp(input: Shape, classes: usize) -> Result<Spec, Error> {
+        let layers =
+            vec![Layer::Linear { outputs: 64 }, Layer::Relu, Layer::Linear { outputs: classes }];
+        Spec::new(input, layers)
+    }
+
+    /// A sequence of layers, if each fits what comes out of the one before.
+    pub fn new(input: Shape, layers: Vec<Layer>) -> Result<Spec, Error> {
+        let mut spec = Spec { input, layers: Vec::new(), shapes: vec![input], tensors: Vec::new() };
+        if input.is_empty() {
+            return Err(Error::layer(0, "the input has no numbers"));
+        }
+        let (mut convolutions, mut linears) = (0, 0);
+        for (at, &layer) in layers.iter().enumerate() {
+            let before = spec.output();
+            let after = match layer {
+                Layer::Conv2d { channels, kernel } => {
+                    if channels == 0 || kernel == 0 {
+                        return Err(Error::layer(at, "a convolution needs channels and a kernel"));
+                    }
+                    if kernel > before.height || kernel > before.width {
+                        let message = format!("a kernel of {kernel} does not fit into {before}");
+                        return Err(Error::layer(at, message));
+                    }
+                    convolutions += 1;
+                    let shape = vec![channels, before.channels, kernel, kernel];
+                    spec.add_tensors(&format!("conv{convolutions}"), shape);
+                    let side = |length: usize| length + 1 - kernel;
+                    Shape { channels, height: side(before.height), width: side(before.width) }
+                }
+                Layer::MaxPool2d => {
+                    if before.height < 2 || before.width < 2 {
+                        return Err(Error::layer(at, format!("{before} cannot be pooled")));
+                    }
+                    Shape { height: before.height / 2, width: before.width / 2, ..before }
+                }
+                Layer::Relu => before,
+                Layer::Dropout { p } | Layer::Dropout2d { p } => {
+                    if !(0.0..1.0).contains(&p) {
+                        return Err(Error::layer(at, format!("p = {p} is not in 0 ≤ p < 1")));
+                    }
+                    before
+                }
+                Layer::Linear { outputs } => {
+                    if outputs == 0 {
+                        return Err(Error::layer(at, "a linear layer needs outputs"));
+                    }
+                    linears += 1;
+                    spec.add_tensors(&format!("fc{linears}"), vec![outputs, before.len()]);
+                    Shape { channels: 1, height: 1, width: outputs }
+                }
+            };
+            spec.layers.push(layer);
+            spec.shapes.push(after);
+        }
+        Ok(spec)
+    }
+
+    /// The weight and the bias of a layer whose weight has this shape.
+    fn add_tensors(&mut self, layer: &str, weight: Vec<usize>) {
+        let (outputs, fan_in) = (weight[0], weight[1..].iter().product());
+        for (name, shape) in [("weight", weight), ("bias", vec![outputs])] {
+            let start = self.parameters();
+            let range = start..start + shape.iter().product::<usize>();
+            self.tensors.push(Tensor { name: format!("{layer}.{name}"), shape, range, fan_in });
+        }
+    }
+
+    /// The shape of one input.
+    pub fn input(&self) -> Shape {
+        self.input
+    }
+
+    /// The shape of one output.
+    pub fn output(&self) -> Shape {
+        self.shapes[self.layers.len()]
+    }
+
+    /// The layers with the shape that goes into each.
+    pub fn layers(&self) -> impl ExactSizeIterator<Item = (Layer, Shape)> + '_ {
+        self.layers.iter().copied().zip(self.shapes[..self.layers.len()].iter().copied())
+    }
+
+    /// The parameter tensors, in the order of the flat vector.
+    pub fn tensors(&self) -> &[Tensor] {
+        &self.tensors
+    }
+
+    /// How many parameters there are.
+    pub fn parameters(&self) -> usize {
+        self.tensors.last().map_or(0, |t| t.range.end)
+    }
+
+    /// Floating-point operations of one training step on one sample, two per multiply and add: forward,
+    /// gradient of the weights, and gradient of the inputs of all layers but the first.
+    pub fn operations_per_sample(&self) -> usize {
+        let mut first = true;
+        self.layers()
+            .zip(&self.shapes[1..])
+            .map(|((layer, before), after)| {
+                let products = match layer {
+                    Layer::Conv2d { kernel, .. } => after.len() * before.channels * kernel * kernel,
+                    Layer::Linear { outputs } => before.len() * outputs,
+                    _ => return 0,
+                };
+                let passes = if std::mem::take(&mut first) { 2 } else { 3 };
+                2 * passes * products
+            })
+            .sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_papers_network_has_its_parameters_and_operations() -> Result<(), Error> {
+        let cnn = Spec::cnn(1, 10)?;
+        assert_eq!(cnn.parameters(), 250 + 10 + 5000 + 20 + 16000 + 50 + 500 + 10);
+        assert_eq!(cnn.output().len(), 10);
+        let names: Vec<&str> = cnn.tensors().iter().map(|t| t.name.as_str()).collect();
+        let expected = ["conv1", "conv2", "fc1", "fc2"]
+            .map(|layer| [format!("{layer}.weight"), format!("{layer}.bias")])
+            .concat();
+        assert_eq!(names, expected);
+        // conv1 2·2·144,000, conv2 3·2·320,000, fc1 3·2·16,000, fc2 3·2·500.
+        assert_eq!(cnn.operations_per_sample(), 576_000 + 1_920_000 + 96_000 + 3_000);
+        Ok(())
+    }
+
+    #[test]
+    fn layers_that_do_not_fit_are_refused() {
+        let message = |layers: &[Layer]| {
+            Spec::new(Shape::grey(4), layers.to_vec()).err().map(|e| e.to_string())
+        };
+        assert_eq!(
+            message(&[Layer::Relu, Layer::Conv2d { channels: 2, kernel: 5 }]).as_deref(),
+            Some("layer 1: a kernel of 5 does not fit into 1×4×4")
+        );
+        assert_eq!(
+            message(&[Layer::Dropout { p: 1.0 }]).as_deref(),
+            Some("layer 0: p = 1 is not in 0 ≤ p < 1")
+        );
+        let pools = [Layer::MaxPool2d; 3];
+        assert_eq!(message(&pools).as_deref(), Some("layer 2: 1×1×1 cannot be pooled"));
+        assert!(message(&[Layer::Linear { outputs: 0 }]).is_some());
+    }
+}
