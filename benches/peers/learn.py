@@ -87,26 +87,40 @@ def torch_rates(folder, seconds, limited):
 
 def time_torch(folder, seconds):
     import torch
-    from learn_torch import eager, grouped
+    from learn_torch import eager, grouped, peak
 
     torch.set_num_threads(1)
     data = samples(folder)
-    print(json.dumps({"eager": eager(*data, seconds), "grouped": grouped(*data, seconds)}))
+    print(json.dumps({"eager": eager(*data, seconds), "grouped": grouped(*data, seconds), "peak": peak(seconds)}))
 
 
 def speed(binary, folder, seconds, repeats):
     """Rows of the table: both engines on each instruction set, interleaved, medians."""
-    kernels = json.loads(subprocess.run([binary, "kernels"], check=True, stdout=subprocess.PIPE).stdout)
+    kernels = peer(binary, "kernels")
     for name in [k for k in ("avx512", "avx2") if k in kernels]:
-        ours, eager, grouped = [], [], []
+        ours, theirs = [], []
         for _ in range(repeats):
-            ours.append(peer(binary, "steps", folder, name, seconds)["steps_per_second"])
-            theirs = torch_rates(folder, seconds, limited=name == "avx2")
-            eager.append(theirs["eager"])
-            grouped.append(theirs["grouped"])
-            ours.append(peer(binary, "steps", folder, name, seconds)["steps_per_second"])
-        ours, eager, grouped = map(statistics.median, (ours, eager, grouped))
-        yield name, ours, eager, grouped, ours / eager, ours / grouped
+            ours.append(peer(binary, "steps", folder, name, seconds))
+            theirs.append(torch_rates(folder, seconds, limited=name == "avx2"))
+            ours.append(peer(binary, "steps", folder, name, seconds))
+        rate = statistics.median(o["steps_per_second"] for o in ours)
+        eager, grouped, peak = (statistics.median(t[key] for t in theirs) for key in ("eager", "grouped", "peak"))
+        done = rate * ours[0]["operations_per_step"] / 1e9
+        yield [
+            name,
+            f"{rate:,.0f}",
+            f"{eager:,.0f}",
+            f"{grouped:,.0f}",
+            f"{rate / eager:.1f} ×, {rate / grouped:.1f} ×",
+            f"{done:.0f} of {peak:.0f} ({done / peak:.0%})",
+        ]
+
+
+def print_table(head, rows):
+    print("| " + " | ".join(head) + " |")
+    print("|" + "---|" * len(head))
+    for row in rows:
+        print("| " + " | ".join(row) + " |", flush=True)
 
 
 def mnist(folder, half):
@@ -138,11 +152,12 @@ def main():
         peer(binary, "export", folder)
         for name, difference in check_agreement(binary, folder).items():
             print(f"{name}: at most {difference:.1e} of the largest apart", file=sys.stderr)
-        print("| steps per second | stlf | PyTorch eager | ten models grouped, compiled | ratios |")
-        print("|---|---|---|---|---|")
         seconds, repeats = (1.0, 1) if options.quick else (options.seconds, 3)
-        for name, ours, eager, grouped, to_eager, to_grouped in speed(binary, folder, seconds, repeats):
-            print(f"| {name} | {ours:,.0f} | {eager:,.0f} | {grouped:,.0f} | {to_eager:.1f} ×, {to_grouped:.1f} × |")
+        head = ["steps per second", "stlf", "PyTorch eager", "ten models grouped, compiled", "ratios", "GFLOP/s of peak"]
+        print_table(head, speed(binary, folder, seconds, repeats))
+        for threads in range(1, os.cpu_count() + 1):
+            fleet = peer(binary, "fleet", folder, threads, seconds)
+            print(f"ten devices, {threads} threads: {fleet['steps_per_second']:,.0f} steps/s, {fleet['peak_mib']} MiB")
         if options.accuracy:
             import torch
             from learn_torch import accuracy

@@ -97,6 +97,12 @@ def grouped(inputs, labels, seconds, models=10):
     return rate(step, seconds, models)
 
 
+def peak(seconds, side=768):
+    """GFLOP/s of a large matrix product, the most that one can hope for."""
+    a, b = torch.randn(side, side), torch.randn(side, side)
+    return rate(lambda: torch.mm(a, b), seconds, 1) * 2 * side**3 / 1e9
+
+
 def accuracy(train, test, epochs, seed):
     """Test accuracy after so many passes through all training samples."""
     torch.manual_seed(seed)

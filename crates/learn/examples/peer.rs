@@ -3,6 +3,7 @@
 //! ```text
 //! peer export FOLDER               samples and labels of the embedded digits, for both sides
 //! peer steps FOLDER KERNELS SECONDS  training steps per second, as JSON
+//! peer fleet FOLDER THREADS SECONDS  ten devices' models on so many threads: steps per second, peak memory
 //! peer outputs FOLDER              outputs and gradients of a batch for FOLDER/model.safetensors
 //! peer initial FOLDER              writes FOLDER/model.safetensors
 //! peer accuracy DATA EPOCHS SEED   test accuracy on MNIST after training on all of it, as JSON
@@ -16,6 +17,7 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use rayon::prelude::*;
 use stlf_data::domains::{Domain, Half, Options, load};
 use stlf_learn::evaluate::accuracy;
 use stlf_learn::loss::cross_entropy;
@@ -31,6 +33,9 @@ fn main() {
         ["export", folder] => export(Path::new(folder)),
         ["steps", folder, name, seconds] => {
             steps(Path::new(folder), kernels(name), seconds.parse().unwrap());
+        }
+        ["fleet", folder, threads, seconds] => {
+            fleet(Path::new(folder), threads.parse().unwrap(), seconds.parse().unwrap());
         }
         ["outputs", folder] => outputs(Path::new(folder)),
         ["initial", folder] => {
@@ -93,6 +98,37 @@ fn steps(folder: &Path, kernels: &'static Kernels, seconds: f64) {
     let operations = spec.operations_per_sample() * BATCH;
     println!(r#"{{"steps_per_second": {rate}, "operations_per_step": {operations}}}"#);
     black_box(&learner.params);
+}
+
+/// Ten devices, each with its own copy of the samples, as many at a time as there are threads.
+fn fleet(folder: &Path, threads: usize, seconds: f64) {
+    let spec = Spec::cnn(1, 10).unwrap();
+    let mut devices: Vec<_> = (0..10)
+        .map(|seed| {
+            let initial = Params::initial(&spec, 1);
+            (samples(folder), Learner::new(&spec, initial, Descent::default(), seed).unwrap())
+        })
+        .collect();
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+    let (start, mut count) = (Instant::now(), 0);
+    while start.elapsed() < Duration::from_secs_f64(seconds) {
+        pool.install(|| {
+            devices.par_iter_mut().for_each_init(
+                || Network::new(&spec, BATCH),
+                |network, ((inputs, labels), learner)| {
+                    learner.steps(network, Examples { inputs, labels }, 200);
+                },
+            );
+        });
+        count += 200 * devices.len();
+    }
+    let rate = count as f64 / start.elapsed().as_secs_f64();
+    // Linux counts the peak in kB; elsewhere it is not known.
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let peak = peak.and_then(|kb| kb.trim().trim_end_matches(" kB").parse::<u64>().ok());
+    let peak = peak.map_or("null".to_owned(), |kb| (kb / 1024).to_string());
+    println!(r#"{{"steps_per_second": {rate}, "peak_mib": {peak}}}"#);
 }
 
 /// The outputs of the first batch, and the gradients of its loss, without dropout.
