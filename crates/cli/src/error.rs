@@ -19,7 +19,6 @@ pub(crate) enum Kind {
     /// `stlf diff` found a difference and has shown it: exit code 1.
     Different,
     /// The user stopped it before there was a result: exit code 130.
-    #[cfg(feature = "fetch")]
     Interrupted,
     /// Whoever read our output has gone. Nothing to say, nothing failed: exit code 0.
     NobodyReads,
@@ -79,7 +78,6 @@ impl Failure {
     }
 
     /// Ctrl-C came before the work was done.
-    #[cfg(feature = "fetch")]
     pub(crate) fn interrupted(message: impl Into<String>) -> Failure {
         Failure::new(Kind::Interrupted, message)
     }
@@ -123,7 +121,6 @@ impl Failure {
             Kind::Io | Kind::Different => 1,
             Kind::Input => 2,
             Kind::Infeasible => 3,
-            #[cfg(feature = "fetch")]
             Kind::Interrupted => 130,
         })
     }

@@ -1,6 +1,7 @@
 //! `stlf`: who trains, who receives whose model, over which links.
 
 mod commands;
+mod comparison;
 mod error;
 mod input;
 mod json;

@@ -1,11 +1,14 @@
 //! Watching a search or a download: progress for the user, the time limit, and Ctrl-C.
 
+use std::collections::BTreeMap;
 use std::ops::ControlFlow;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use stlf::planner::Progress;
+use stlf_lab::{Event, Stage};
 
 use crate::error::Failure;
 use crate::output::{grouped, percent, short};
@@ -70,6 +73,68 @@ impl Watch {
     pub(crate) fn is_interrupted() -> bool {
         INTERRUPTED.load(Ordering::Relaxed)
     }
+}
+
+/// Watches the stages of a run, one bar each, all seeds together.
+pub(crate) struct Stages {
+    seeds: usize,
+    bars: Mutex<BTreeMap<Stage, Bar>>,
+    all: MultiProgress,
+}
+
+/// One stage's bar, and how far each seed is.
+struct Bar {
+    bar: ProgressBar,
+    seeds: BTreeMap<Option<u64>, (usize, usize)>,
+}
+
+impl Stages {
+    /// From now on the first Ctrl-C stops the run instead of the program.
+    pub(crate) fn start(seeds: usize, ui: &Ui) -> Result<Stages, Failure> {
+        install_handler()?;
+        let target = match ui.is_watched() {
+            true => ProgressDrawTarget::stderr(),
+            false => ProgressDrawTarget::hidden(),
+        };
+        let all = MultiProgress::with_draw_target(target);
+        Ok(Stages { seeds, bars: Mutex::new(BTreeMap::new()), all })
+    }
+
+    /// Hears how far a stage of a seed is.
+    pub(crate) fn see(&self, event: &Event) {
+        let Ok(mut bars) = self.bars.lock() else { return };
+        let Bar { bar, seeds } = bars.entry(event.stage).or_insert_with(|| Bar {
+            bar: self.all.add(stage_bar(event.stage)),
+            seeds: BTreeMap::new(),
+        });
+        // Units count as done once: a seed's threads may report out of order.
+        let seen = seeds.entry(event.seed).or_insert((0, event.total));
+        seen.0 = seen.0.max(event.done);
+        let sum = |of: fn(&(usize, usize)) -> usize| seeds.values().map(of).sum::<usize>() as u64;
+        // Seeds that have not begun will have as much to do as those that have.
+        let missing = if event.seed.is_some() { self.seeds - seeds.len() } else { 0 };
+        bar.set_length(sum(|s| s.1) + (missing * event.total) as u64);
+        bar.set_position(sum(|s| s.0));
+    }
+
+    /// Clears the bars.
+    pub(crate) fn finish(self) {
+        // Nothing is lost with a bar that stays.
+        let _ = self.all.clear();
+    }
+}
+
+fn stage_bar(stage: Stage) -> ProgressBar {
+    let name = match stage {
+        Stage::Deal => "deal data to devices",
+        Stage::Train => "train on their labels",
+        Stage::Measure => "measure divergences",
+        Stage::Plan => "plan roles and links",
+        Stage::Compare => "transfer and compare",
+    };
+    let style = ProgressStyle::with_template("{msg:22} {wide_bar} {pos}/{len} {elapsed:>4}");
+    let style = style.unwrap_or_else(|_| ProgressStyle::default_bar());
+    ProgressBar::no_length().with_style(style).with_message(name)
 }
 
 /// Watches files that come from elsewhere.

@@ -6,7 +6,7 @@ use common::{run, settings};
 
 #[test]
 fn the_demo_tells_the_papers_story() {
-    let ran = run(&["demo"], "");
+    let ran = run(&["demo", "--planner"], "");
     assert_eq!((ran.code, ran.err.as_str()), (0, ""));
     settings().bind(|| insta::assert_snapshot!(ran.out));
 }
@@ -26,7 +26,9 @@ fn the_examples_can_be_copied_and_planned() {
 
 #[test]
 fn every_verb_has_help_with_examples() {
-    for verb in ["plan", "explain", "sweep", "diff", "data", "demo", "schema", "completions"] {
+    for verb in [
+        "run", "new", "plan", "explain", "sweep", "diff", "data", "demo", "schema", "completions",
+    ] {
         let ran = run(&[verb, "--help"], "");
         assert_eq!(ran.code, 0, "{}", ran.err);
         assert!(ran.out.contains("Examples:\n  stlf "), "{verb} shows no examples:\n{}", ran.out);

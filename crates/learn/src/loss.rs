@@ -1,4 +1,4 @@
-//! Softmax and its cross-entropy.
+//! Softmax and its cross-entropy; squared error.
 
 use stlf_data::Class;
 
@@ -30,9 +30,29 @@ pub fn cross_entropy(outputs: &[f32], labels: &[Class], gradients: &mut [f32]) -
     loss * share
 }
 
+/// The mean over all numbers of (output − wanted)², and its gradient by the outputs.
+pub fn squared_error(outputs: &[f32], wanted: &[f32], gradients: &mut [f32]) -> f32 {
+    let share = 1.0 / outputs.len() as f32;
+    let mut loss = 0.0;
+    for ((&output, &wanted), gradient) in outputs.iter().zip(wanted).zip(gradients) {
+        let off = output - wanted;
+        loss += off * off;
+        *gradient = 2.0 * off * share;
+    }
+    loss * share
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn squared_errors_and_their_slopes() {
+        let (outputs, wanted) = ([1.0, -2.0, 0.5, 0.0], [0.0, -2.0, 1.5, 2.0]);
+        let mut gradients = [0.0; 4];
+        assert_eq!(squared_error(&outputs, &wanted, &mut gradients), (1.0 + 1.0 + 4.0) / 4.0);
+        assert_eq!(gradients, [0.5, 0.0, -0.5, -1.0]);
+    }
 
     #[test]
     fn the_gradient_is_the_slope_of_the_loss() {

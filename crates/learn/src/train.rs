@@ -104,7 +104,7 @@ impl Descent {
     }
 
     /// One step of the parameters, as PyTorch's SGD makes it: v ← m·v + g + d·p, p ← p − r·v.
-    fn step(&self, params: &mut [f32], velocity: &mut [f32], gradients: &[f32]) {
+    pub fn step(&self, params: &mut [f32], velocity: &mut [f32], gradients: &[f32]) {
         let Descent { learning_rate, momentum, weight_decay, .. } = *self;
         for ((p, v), &g) in params.iter_mut().zip(velocity).zip(gradients) {
             *v = momentum * *v + g + weight_decay * *p;

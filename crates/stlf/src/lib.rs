@@ -13,9 +13,12 @@
 //!
 //! The crate opens no file, prints nothing, reads no clock and no global random source.
 
+pub mod baselines;
 pub mod bound;
+pub mod combine;
 pub mod device;
 pub mod diff;
+pub mod divergence;
 pub mod energy;
 pub mod error;
 pub mod explain;

@@ -5,8 +5,10 @@ mod data;
 mod demo;
 mod diff;
 mod explain;
+mod new;
 mod plan;
 mod problem_args;
+mod run;
 mod schema;
 mod sweep;
 
@@ -28,6 +30,8 @@ pub(crate) struct Cli {
 
 #[derive(Subcommand)]
 enum Verb {
+    Run(run::Args),
+    New(new::Args),
     Plan(plan::Args),
     Explain(explain::Args),
     Sweep(sweep::Args),
@@ -41,6 +45,8 @@ enum Verb {
 /// Runs the verb.
 pub(crate) fn run(cli: &Cli, ui: &Ui) -> Result<(), Failure> {
     match &cli.verb {
+        Verb::Run(args) => run::run(args, ui),
+        Verb::New(args) => new::run(args, ui),
         Verb::Plan(args) => plan::run(args, ui),
         Verb::Explain(args) => explain::run(args, ui),
         Verb::Sweep(args) => sweep::run(args, ui),

@@ -31,7 +31,7 @@ pub(crate) struct DataArgs {
     #[arg(long, value_enum, default_value_t = HalfArg::Train)]
     half: HalfArg,
 
-    /// At most this many samples of each domain [default: all; 40,000 where all are strokes]
+    /// At most this many samples of each domain [default: all; 40,000 of strokes]
     #[arg(long, value_name = "N")]
     samples: Option<usize>,
 
@@ -70,10 +70,6 @@ enum HalfArg {
     Test,
 }
 
-/// The paper's network needs up to 3,500 samples of a class when all devices have the same four, and
-/// drawing twice as many digits as the library would costs half a second.
-const STROKES: usize = 40_000;
-
 fn domain(text: &str) -> Result<Domain, String> {
     text.parse()
         .map_err(|_| format!("the domains are {}", Domain::ALL.map(Domain::name).join(", ")))
@@ -103,9 +99,7 @@ impl DataArgs {
             HalfArg::Test => Half::Test,
         };
         let folder = self.folder.clone().or_else(data_folder);
-        let all_drawn = self.domains.iter().all(|d| d.file_names(half).is_none());
-        let samples = self.samples.or(all_drawn.then_some(STROKES));
-        let options = Options { folder, half, samples, seed, ..Options::default() };
+        let options = Options { folder, half, samples: self.samples, seed, ..Options::default() };
         domains::load(&self.domains, &options).map_err(|e| Failure::in_data(&e))
     }
 }

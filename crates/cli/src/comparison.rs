@@ -1,0 +1,54 @@
+//! Methods side by side, as text.
+
+use stlf::baselines::Method;
+use stlf_lab::Config;
+use stlf_lab::summary::{Line, Spread};
+
+use crate::output::{counted, grouped};
+use crate::table::{Align, Cell, Table};
+
+/// The table of a run, and a line that says what it shows.
+pub(crate) fn comparison(lines: &[Line], config: &Config) -> String {
+    let mut table = Table::new(&[
+        ("method", Align::Left),
+        ("target accuracy", Align::Right),
+        ("targets", Align::Right),
+        ("links", Align::Right),
+        ("energy", Align::Right),
+        ("of all links", Align::Right),
+        ("sent", Align::Right),
+    ]);
+    for line in lines {
+        let label = line.method.parse::<Method>().map_or(line.method.as_str(), |m| m.label());
+        let accuracy = line.accuracy.map_or("no model".to_owned(), |a| {
+            let (mean, deviation) = (100.0 * a.mean, 100.0 * a.deviation);
+            format!("{mean:.1} ± {deviation:.1} %")
+        });
+        let mean = |spread: &Spread| format!("{:.1}", spread.mean);
+        let cells: [Cell; 7] = [
+            label.into(),
+            accuracy.into(),
+            mean(&line.targets).into(),
+            mean(&line.links).into(),
+            format!("{:.1} J", line.joules.mean).into(),
+            line.energy_share.map_or(String::new(), |s| format!("{:.0} %", 100.0 * s.mean)).into(),
+            size(line.bytes.mean).into(),
+        ];
+        table.row(cells);
+    }
+    let seeds = counted(config.seeds.len(), "seed");
+    format!(
+        "{}\nMeans over {seeds}; ± is the standard deviation between seeds. Accuracy is that of a method's own targets on\n\
+         their own data, by labels that no method but Oracle sees. Of all links: the share of the energy that it would\n\
+         cost if every source sent to every target.\n",
+        table.render()
+    )
+}
+
+fn size(bytes: f64) -> String {
+    match bytes {
+        b if b >= 1e6 => format!("{:.1} MB", b / 1e6),
+        b if b >= 1e3 => format!("{:.0} kB", b / 1e3),
+        b => format!("{} B", grouped(b as u64)),
+    }
+}

@@ -1,0 +1,81 @@
+//! What can go wrong with a run.
+
+use std::path::{Path, PathBuf};
+
+/// Why a run ended before its end. What was finished stays finished.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A file could not be read or written.
+    #[error("{}: {source}", path.display())]
+    File {
+        /// The file or folder.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// A configuration that cannot be used.
+    #[error("{}{}: {message}", path.display(), line.map(|l| format!(", line {l}")).unwrap_or_default())]
+    Config {
+        /// The file.
+        path: PathBuf,
+        /// The line, from 1, where it is known.
+        line: Option<usize>,
+        /// The key and what is wrong with it.
+        message: String,
+        /// What to do about it.
+        hint: Option<String>,
+    },
+    /// A file of the run folder that is not what this program writes, or belongs to another run.
+    #[error("{}: {message}", path.display())]
+    Folder {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        message: String,
+        /// What to do about it.
+        hint: Option<String>,
+    },
+    /// The data cannot be used, or cannot be dealt as asked.
+    #[error(transparent)]
+    Data(#[from] stlf_data::Error),
+    /// A network cannot be made or trained.
+    #[error(transparent)]
+    Learn(#[from] stlf_learn::Error),
+    /// The measurements make no problem, or a method cannot work on it.
+    #[error(transparent)]
+    Method(#[from] stlf::Error),
+    /// There is no plan.
+    #[error("seed {seed}: {reason}")]
+    Infeasible {
+        /// The seed.
+        seed: u64,
+        /// Which device nobody can serve.
+        reason: String,
+    },
+    /// The observer said stop.
+    #[error("stopped; start it again to go on where it was")]
+    Stopped,
+}
+
+impl Error {
+    pub(crate) fn file(path: &Path) -> impl FnOnce(std::io::Error) -> Error + '_ {
+        |source| Error::File { path: path.to_owned(), source }
+    }
+
+    pub(crate) fn folder(path: &Path, message: impl Into<String>, hint: &str) -> Error {
+        let hint = Some(hint.to_owned());
+        Error::Folder { path: path.to_owned(), message: message.into(), hint }
+    }
+
+    /// What the user can do about it.
+    pub fn hint(&self) -> Option<&str> {
+        match self {
+            Error::Config { hint, .. } | Error::Folder { hint, .. } => hint.as_deref(),
+            Error::Data(e) => e.hint(),
+            Error::Method(e) => e.hint(),
+            Error::File { .. } | Error::Learn(_) | Error::Infeasible { .. } | Error::Stopped => {
+                None
+            }
+        }
+    }
+}

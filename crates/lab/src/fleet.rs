@@ -1,0 +1,65 @@
+//! The devices of one seed with their data, as the method may see it and as only evaluation may.
+
+use stlf_data::partition::{Partition, Scheme, Share, deal};
+use stlf_data::{Class, Dataset};
+
+use crate::Error;
+
+/// The devices of one seed.
+#[derive(Debug, Clone)]
+pub struct Fleet {
+    /// One per device.
+    pub devices: Vec<DeviceData>,
+}
+
+/// One device's samples. The method sees all inputs and the known labels.
+#[derive(Debug, Clone)]
+pub struct DeviceData {
+    /// The device's name.
+    pub name: String,
+    /// Inputs of all samples, those with a known label first.
+    pub inputs: Vec<f32>,
+    /// The known labels.
+    pub labels: Vec<Class>,
+    /// How many samples there are without a known label.
+    pub unlabeled: usize,
+    /// The true classes of all samples, hidden ones too, where the data set has them: for evaluation alone.
+    pub truth: Option<Vec<Class>>,
+}
+
+impl Fleet {
+    /// Deals a data set to devices.
+    pub fn deal(data: &Dataset, scheme: &Scheme, seed: u64) -> Result<Fleet, Error> {
+        let Partition { devices } = deal(data, scheme, seed)?;
+        Ok(Fleet { devices: devices.iter().map(|share| DeviceData::gather(data, share)).collect() })
+    }
+
+    /// How many devices there are.
+    pub fn len(&self) -> usize {
+        self.devices.len()
+    }
+
+    /// Whether there is none, which no partition gives.
+    pub fn is_empty(&self) -> bool {
+        self.devices.is_empty()
+    }
+}
+
+impl DeviceData {
+    fn gather(data: &Dataset, share: &Share) -> DeviceData {
+        let samples: Vec<usize> = share.samples().collect();
+        DeviceData {
+            name: share.name.clone(),
+            inputs: data.inputs(&samples),
+            // A partition lists only samples with a label as labeled.
+            labels: data.labels(&share.labeled).unwrap_or_default(),
+            unlabeled: share.unlabeled.len(),
+            truth: data.labels(&samples),
+        }
+    }
+
+    /// How many samples there are.
+    pub fn samples(&self) -> usize {
+        self.labels.len() + self.unlabeled
+    }
+}

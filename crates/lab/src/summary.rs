@@ -1,0 +1,123 @@
+//! Methods side by side: means over targets, then mean and deviation over seeds.
+
+use crate::record::Row;
+
+/// A mean and the standard deviation of what it is the mean of.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Spread {
+    /// The mean.
+    pub mean: f64,
+    /// The sample standard deviation; 0 of a single value.
+    pub deviation: f64,
+}
+
+impl Spread {
+    /// Of these values; none of nothing.
+    pub fn of(values: &[f64]) -> Option<Spread> {
+        let n = values.len() as f64;
+        let mean = values.iter().sum::<f64>() / n;
+        let squares: f64 = values.iter().map(|v| (v - mean).powi(2)).sum();
+        let deviation = if values.len() > 1 { (squares / (n - 1.0)).sqrt() } else { 0.0 };
+        (!values.is_empty()).then_some(Spread { mean, deviation })
+    }
+}
+
+/// One method over all seeds.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Line {
+    /// The method's name.
+    pub method: String,
+    /// Mean accuracy of a seed's targets; none where no target had a model or the truth is not known.
+    pub accuracy: Option<Spread>,
+    /// Targets of a seed.
+    pub targets: Spread,
+    /// Links of a seed.
+    pub links: Spread,
+    /// Joules of a seed.
+    pub joules: Spread,
+    /// The share of joules of what it would cost if every source sent to every target.
+    pub energy_share: Option<Spread>,
+    /// Bytes of a seed.
+    pub bytes: Spread,
+}
+
+/// The methods in the order in which they first appear.
+pub fn summarise(rows: &[Row]) -> Vec<Line> {
+    let mut methods: Vec<&str> = Vec::new();
+    rows.iter().for_each(|row| {
+        if !methods.contains(&row.method.as_str()) {
+            methods.push(&row.method);
+        }
+    });
+    methods.into_iter().filter_map(|method| line(method, rows)).collect()
+}
+
+fn line(method: &str, rows: &[Row]) -> Option<Line> {
+    let of_method: Vec<&Row> = rows.iter().filter(|r| r.method == method).collect();
+    let mut seeds: Vec<u64> = of_method.iter().map(|r| r.seed).collect();
+    seeds.dedup();
+    let per_seed = |value: &dyn Fn(&[&Row]) -> Option<f64>| {
+        let values: Vec<f64> = seeds
+            .iter()
+            .filter_map(|seed| {
+                let of_seed: Vec<&Row> =
+                    of_method.iter().copied().filter(|r| r.seed == *seed).collect();
+                value(&of_seed)
+            })
+            .collect();
+        Spread::of(&values)
+    };
+    Some(Line {
+        method: method.to_owned(),
+        accuracy: per_seed(&|rows| {
+            let known: Vec<f64> = rows.iter().filter_map(|r| r.accuracy).collect();
+            Spread::of(&known).map(|s| s.mean)
+        }),
+        targets: per_seed(&|rows| Some(rows.len() as f64))?,
+        links: per_seed(&|rows| Some(rows.iter().map(|r| r.links as f64).sum()))?,
+        joules: per_seed(&|rows| Some(rows.iter().map(|r| r.joules).sum()))?,
+        energy_share: per_seed(&|rows| {
+            let all: f64 = rows.iter().map(|r| r.all_joules).sum();
+            (all > 0.0).then(|| rows.iter().map(|r| r.joules).sum::<f64>() / all)
+        }),
+        bytes: per_seed(&|rows| Some(rows.iter().map(|r| r.bytes as f64).sum()))?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(seed: u64, method: &str, accuracy: Option<f64>, links: usize) -> Row {
+        let (method, target) = (method.to_owned(), "d".to_owned());
+        Row {
+            seed,
+            method,
+            target,
+            accuracy,
+            samples: 1,
+            links,
+            joules: links as f64,
+            all_joules: 4.0,
+            bytes: 8,
+        }
+    }
+
+    #[test]
+    fn targets_are_averaged_within_a_seed_and_seeds_after() {
+        let rows = [
+            row(0, "a", Some(1.0), 1),
+            row(0, "a", Some(0.5), 2),
+            row(0, "b", None, 0),
+            row(1, "a", Some(0.25), 1),
+            row(1, "b", None, 0),
+        ];
+        let lines = summarise(&rows);
+        assert_eq!(lines.len(), 2);
+        assert_eq!(lines[0].accuracy, Spread::of(&[0.75, 0.25]));
+        assert_eq!(lines[0].links, Spread { mean: 2.0, deviation: 2f64.sqrt() });
+        assert_eq!(lines[0].targets.mean, 1.5);
+        assert_eq!(lines[0].energy_share, Spread::of(&[3.0 / 8.0, 0.25]));
+        assert_eq!(lines[1].accuracy, None);
+    }
+}

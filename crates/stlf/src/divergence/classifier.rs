@@ -1,0 +1,430 @@
+//! The paper's Algorithm `alg:fed_div_est`: a pair of devices trains a classifier that tells their data
+//! apart, and its error is their divergence.
+//!
+//! A [`Party`] is one side, a state machine: [`Party::start`] gives its first message, [`Party::receive`]
+//! takes the other side's and gives the next. [`estimate_pair`] passes the messages in memory; a node passes
+//! them over a network.
+
+use std::ops::Range;
+
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use stlf_data::{Class, Shape};
+use stlf_learn::{Descent, Examples, Learner, Mode, Network, Params, Spec};
+
+pub use super::estimate::Count;
+use super::estimate::from_counts;
+use super::{Estimate, Measurement, Observer, all_pairs, derive, in_parallel};
+use crate::error::Error;
+
+/// The network that tells two devices apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Architecture {
+    /// The paper's convolutional network with two outputs, for pictures of 28 × 28 pixels; for
+    /// other inputs the network with one hidden layer.
+    #[default]
+    Convolutional,
+    /// One hidden layer of 64.
+    Hidden,
+}
+
+impl Architecture {
+    /// The network for inputs of a shape.
+    pub fn spec(self, shape: Shape) -> Result<Spec, Error> {
+        let spec = match self {
+            Architecture::Convolutional if (shape.height, shape.width) == (28, 28) => {
+                Spec::cnn(shape.channels, 2)
+            }
+            _ => Spec::mlp(shape, 2),
+        };
+        spec.map_err(|e| Error::field("divergence.network", e.to_string()))
+    }
+}
+
+/// How a pair trains its classifier.
+///
+/// | name | default | meaning | range |
+/// |---|---|---|---|
+/// | `architecture` | convolutional | the network | |
+/// | `rounds` | 200 | τ, averages taken | ≥ 1 |
+/// | `steps` | 2 | T, local steps before an average | ≥ 1 |
+/// | `descent` | batch 10, learning rate 0.05, momentum 0 | a local step | as in training |
+/// | `held_out` | 0.3 | share of the local data to measure on, not trained on; 0 = train and measure on all | 0 ≤ h < 1 |
+/// | `repeats` | 1 | trainings from different first values, each holding out another part | ≥ 1 |
+/// | `confidence` | 0.95 | of the interval | 0 < c < 1 |
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Settings {
+    /// The network.
+    pub architecture: Architecture,
+    /// τ, how often the two models are averaged.
+    pub rounds: usize,
+    /// T, steps on each side between averages.
+    pub steps: usize,
+    /// A step.
+    pub descent: Descent,
+    /// Share of the local data to measure on.
+    pub held_out: f64,
+    /// Trainings.
+    pub repeats: usize,
+    /// Of the interval.
+    pub confidence: f64,
+}
+
+impl Default for Settings {
+    fn default() -> Settings {
+        Settings {
+            architecture: Architecture::Convolutional,
+            rounds: 200,
+            steps: 2,
+            descent: Descent { learning_rate: 0.05, ..Descent::default() },
+            held_out: 0.3,
+            repeats: 1,
+            confidence: 0.95,
+        }
+    }
+}
+
+impl Settings {
+    /// The settings of the paper's published runs, but measured on all local data: 50 rounds, in each
+    /// about a third of a pass over the data.
+    pub fn published() -> Settings {
+        Settings {
+            rounds: 50,
+            steps: 50,
+            descent: Descent::default(),
+            held_out: 0.0,
+            ..Settings::default()
+        }
+    }
+
+    /// That all settings are within their ranges.
+    pub fn check(&self) -> Result<(), Error> {
+        let wrong = |field: &str, message: String| {
+            Err(Error::field(format!("divergence.{field}"), message))
+        };
+        for (field, value) in
+            [("rounds", self.rounds), ("steps", self.steps), ("repeats", self.repeats)]
+        {
+            if value == 0 {
+                return wrong(field, "0 is not 1 or more".to_owned());
+            }
+        }
+        if !(0.0..1.0).contains(&self.held_out) {
+            return wrong("held-out", format!("{} is not in 0 ≤ h < 1", self.held_out));
+        }
+        if !(self.confidence > 0.0 && self.confidence < 1.0) {
+            return wrong("confidence", format!("{} is not in 0 < c < 1", self.confidence));
+        }
+        self.descent.check().map_err(|e| Error::field("divergence.descent", e.to_string()))
+    }
+
+    /// Which of `samples` shuffled samples a repeat holds out: another part each, around the circle.
+    fn held_out(&self, repeat: usize, samples: usize) -> Range<usize> {
+        let count = (self.held_out * samples as f64).round() as usize;
+        let count = if self.held_out > 0.0 { count.clamp(1, samples.max(2) - 1) } else { 0 };
+        let start = (repeat * count) % samples;
+        start..start + count
+    }
+}
+
+/// What one side of a pair sends to the other.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Message {
+    /// h_i after a round of local training.
+    Params(Params),
+    /// How the last average did on the sender's own data.
+    Error(Count),
+}
+
+impl Message {
+    /// Its payload in bytes.
+    pub fn bytes(&self) -> u64 {
+        match self {
+            Message::Params(params) => 4 * params.len() as u64,
+            Message::Error(_) => 16,
+        }
+    }
+}
+
+/// What a side does upon a message.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Reply {
+    /// Sends this and waits for the next message.
+    Send(Message),
+    /// Is done: both sides' errors, the first device's and the second's.
+    Done([Count; 2]),
+}
+
+/// Which label a side's data have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Side {
+    /// The device that comes first labels its data 0.
+    First,
+    /// The other labels its data 1.
+    Second,
+}
+
+/// One side of a pair: trains on its own data, averages, measures.
+#[derive(Debug)]
+pub struct Party<'a> {
+    spec: &'a Spec,
+    settings: Settings,
+    side: Side,
+    inputs: &'a [f32],
+    labels: Vec<Class>,
+    seed: u64,
+    network: Network,
+    learner: Learner,
+    rng: ChaCha8Rng,
+    /// All samples in a random order; the part held out stays in place within a repeat.
+    order: Vec<u32>,
+    /// The samples trained on, in the order of this pass, and how far it got.
+    training: Vec<u32>,
+    next: usize,
+    repeat: usize,
+    round: usize,
+    awaits: Awaits,
+    counts: [Count; 2],
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Awaits {
+    Start,
+    Params,
+    Error,
+    Nothing,
+}
+
+impl<'a> Party<'a> {
+    /// One side with all its inputs. Both sides are given the same seed.
+    pub fn new(
+        spec: &'a Spec,
+        settings: &Settings,
+        side: Side,
+        inputs: &'a [f32],
+        seed: u64,
+    ) -> Result<Party<'a>, Error> {
+        settings.check()?;
+        let samples = inputs.len() / spec.input().len();
+        if samples == 0 {
+            return Err(Error::field("divergence", "a device has no sample to compare"));
+        }
+        let mut rng = ChaCha8Rng::seed_from_u64(derive(seed, &[1 + side as u64]));
+        let mut order: Vec<u32> = (0..samples as u32).collect();
+        shuffle(&mut order, &mut rng);
+        let mut party = Party {
+            spec,
+            settings: *settings,
+            side,
+            inputs,
+            labels: vec![side as Class; samples],
+            seed,
+            network: Network::new(spec, settings.descent.batch.max(MEASURED_TOGETHER)),
+            learner: learner(spec, settings, seed, side, 0)?,
+            rng,
+            order,
+            training: Vec::new(),
+            next: 0,
+            repeat: 0,
+            round: 0,
+            awaits: Awaits::Start,
+            counts: [Count::default(); 2],
+        };
+        party.choose_training();
+        Ok(party)
+    }
+
+    /// The first message.
+    ///
+    /// # Errors
+    /// It has been started before.
+    pub fn start(&mut self) -> Result<Message, Error> {
+        if self.awaits != Awaits::Start {
+            return Err(self.unexpected("started twice"));
+        }
+        Ok(self.train())
+    }
+
+    /// Takes the other side's message.
+    ///
+    /// # Errors
+    /// The message is not the one that comes next, or holds a network of another size.
+    pub fn receive(&mut self, message: &Message) -> Result<Reply, Error> {
+        match (self.awaits, message) {
+            (Awaits::Params, Message::Params(other)) => {
+                if other.iter().any(|p| !p.is_finite()) {
+                    return Err(self.unexpected("parameters that are no numbers"));
+                }
+                let both = [(&self.learner.params, 1.0), (other, 1.0)];
+                self.learner.params =
+                    Params::average(both).map_err(|e| self.unexpected(&e.to_string()))?;
+                self.round += 1;
+                if self.round < self.settings.rounds {
+                    return Ok(Reply::Send(self.train()));
+                }
+                let own = self.count_errors();
+                self.counts[self.side as usize].add(own);
+                self.awaits = Awaits::Error;
+                Ok(Reply::Send(Message::Error(own)))
+            }
+            (Awaits::Error, Message::Error(other)) => {
+                if other.errors > other.samples {
+                    return Err(self.unexpected("more errors than samples"));
+                }
+                self.counts[1 - self.side as usize].add(*other);
+                self.repeat += 1;
+                if self.repeat == self.settings.repeats {
+                    self.awaits = Awaits::Nothing;
+                    return Ok(Reply::Done(self.counts));
+                }
+                self.round = 0;
+                self.learner =
+                    learner(self.spec, &self.settings, self.seed, self.side, self.repeat)?;
+                self.choose_training();
+                Ok(Reply::Send(self.train()))
+            }
+            (_, Message::Params(_)) => Err(self.unexpected("parameters out of turn")),
+            (_, Message::Error(_)) => Err(self.unexpected("errors out of turn")),
+        }
+    }
+
+    /// T local steps.
+    fn train(&mut self) -> Message {
+        let examples = Examples { inputs: self.inputs, labels: &self.labels };
+        let batch = self.settings.descent.batch;
+        for _ in 0..self.settings.steps {
+            if self.next == self.training.len() {
+                shuffle(&mut self.training, &mut self.rng);
+                self.next = 0;
+            }
+            let end = (self.next + batch).min(self.training.len());
+            self.learner.step(&mut self.network, examples, &self.training[self.next..end]);
+            self.next = end;
+        }
+        self.awaits = Awaits::Params;
+        Message::Params(self.learner.params.clone())
+    }
+
+    /// The samples of this repeat to train on: all but those held out.
+    fn choose_training(&mut self) {
+        let held_out = self.settings.held_out(self.repeat, self.order.len());
+        let count = self.order.len() - held_out.len();
+        let rest = self.order.iter().cycle().skip(held_out.end).take(count);
+        self.training = rest.copied().collect();
+        self.next = self.training.len();
+    }
+
+    /// The average's errors on the samples held out, or on all where none is.
+    fn count_errors(&mut self) -> Count {
+        let held_out = self.settings.held_out(self.repeat, self.order.len());
+        let count = if held_out.is_empty() { self.order.len() } else { held_out.len() };
+        let measured: Vec<u32> =
+            self.order.iter().cycle().skip(held_out.start).take(count).copied().collect();
+        let numbers = self.spec.input().len();
+        let own = self.side as usize;
+        let mut errors = 0;
+        for samples in measured.chunks(MEASURED_TOGETHER) {
+            let inputs = self.network.inputs(samples.len()).chunks_exact_mut(numbers);
+            for (input, &sample) in inputs.zip(samples) {
+                let start = sample as usize * numbers;
+                input.copy_from_slice(&self.inputs[start..start + numbers]);
+            }
+            let outputs = self.network.forward(&self.learner.params, Mode::Evaluate);
+            // Where both outputs are equal, the guess is half right; counted as wrong on one side only.
+            let wrong = |o: &&[f32]| if own == 0 { o[1] > o[0] } else { o[0] >= o[1] };
+            errors += outputs.chunks_exact(2).filter(wrong).count() as u64;
+        }
+        Count { errors, samples: measured.len() as u64 }
+    }
+
+    fn unexpected(&self, what: &str) -> Error {
+        let place = format!("repeat {}, round {}", self.repeat + 1, self.round + 1);
+        Error::field("divergence.classifier", format!("{what} in {place}"))
+    }
+}
+
+/// How many samples are measured together.
+const MEASURED_TOGETHER: usize = 32;
+
+/// Both sides start from the same first values, but take their own random way from there.
+fn learner(
+    spec: &Spec,
+    settings: &Settings,
+    seed: u64,
+    side: Side,
+    repeat: usize,
+) -> Result<Learner, Error> {
+    let params = Params::initial(spec, derive(seed, &[0, repeat as u64]));
+    let own = derive(seed, &[3 + side as u64, repeat as u64]);
+    Learner::new(spec, params, settings.descent, own)
+        .map_err(|e| Error::field("divergence.classifier", e.to_string()))
+}
+
+fn shuffle(order: &mut [u32], rng: &mut ChaCha8Rng) {
+    for i in (1..order.len()).rev() {
+        order.swap(i, rng.random_range(0..=i));
+    }
+}
+
+/// A pair's estimate, and the bytes that each side sent.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct PairEstimate {
+    /// d̂_ij.
+    pub estimate: Estimate,
+    /// How the averages did on either side.
+    pub counts: [Count; 2],
+    /// Bytes from the first device and from the second.
+    pub sent: [u64; 2],
+}
+
+/// Runs both sides of a pair and passes their messages in memory.
+pub fn estimate_pair(
+    spec: &Spec,
+    settings: &Settings,
+    inputs: [&[f32]; 2],
+    seed: u64,
+) -> Result<PairEstimate, Error> {
+    let mut first = Party::new(spec, settings, Side::First, inputs[0], seed)?;
+    let mut second = Party::new(spec, settings, Side::Second, inputs[1], seed)?;
+    let mut messages = [first.start()?, second.start()?];
+    let mut sent = [0, 0];
+    loop {
+        sent[0] += messages[0].bytes();
+        sent[1] += messages[1].bytes();
+        match (first.receive(&messages[1])?, second.receive(&messages[0])?) {
+            (Reply::Send(from_first), Reply::Send(from_second)) => {
+                messages = [from_first, from_second];
+            }
+            (Reply::Done(counts), _) | (_, Reply::Done(counts)) => {
+                let estimate = from_counts(counts, settings.confidence);
+                return Ok(PairEstimate { estimate, counts, sent });
+            }
+        }
+    }
+}
+
+/// All pairs of a fleet, in parallel.
+pub(super) fn measure(
+    devices: &[&[f32]],
+    shape: Shape,
+    settings: &Settings,
+    seed: u64,
+    observer: &mut Observer<'_>,
+) -> Result<Option<Measurement>, Error> {
+    settings.check()?;
+    let spec = settings.architecture.spec(shape)?;
+    let pairs = all_pairs(devices.len());
+    let results = in_parallel(&pairs, observer, |&(i, j)| {
+        let seed = derive(seed, &[i as u64, j as u64]);
+        estimate_pair(&spec, settings, [devices[i], devices[j]], seed)
+    })?;
+    Ok(results.map(|results| {
+        let mut sent = vec![0; devices.len()];
+        for (&(i, j), result) in pairs.iter().zip(&results) {
+            sent[i] += result.sent[0];
+            sent[j] += result.sent[1];
+        }
+        let estimates = results.iter().map(|result| result.estimate).collect();
+        Measurement::new(devices.len(), estimates, sent)
+    }))
+}

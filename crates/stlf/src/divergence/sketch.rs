@@ -1,0 +1,216 @@
+//! One message per device: moments of shared random features of its inputs. How far two devices' means lie
+//! apart, measured by the spread of the features, says how well a classifier could tell them apart.
+//!
+//! 1. Every device publishes the median distance of its inputs; the [median](agree) of these is the bandwidth.
+//! 2. With it and a shared seed every device builds the same [`Features`] and publishes its [`Sketch`].
+//! 3. Whoever has the sketches makes a [`Fleet`] of them, which gives d̂ of any pair and the nearest senders.
+//!
+//! Each step is a function without I/O; [`super::measure`] runs them in memory.
+
+use rand::SeedableRng;
+use rand_chacha::ChaCha8Rng;
+use rayon::prelude::*;
+use stlf_data::Shape;
+
+use super::covariance::{Moments, triangle};
+use super::features::{Embedded, Embedding, Features};
+use super::fleet::Fleet;
+use super::privacy::{Privacy, normal};
+use super::{Measurement, Observer, all_pairs, derive, in_parallel};
+use crate::error::Error;
+
+/// How a distance of means becomes d̂.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Statistic {
+    /// By the devices' mean covariance: with means Δ standard deviations apart, the best linear classifier
+    /// errs Φ(−Δ/2) of the time if the features are normal. Devices publish covariances too.
+    Separation {
+        /// Share of the mean variance that is added to every direction, so that those in which the data hardly
+        /// vary do not decide.
+        ridge: f64,
+    },
+    /// As it is: maximum mean discrepancy (Gretton et al. 2012). Devices publish means alone.
+    Discrepancy {
+        /// d̂ of a distance of 1.
+        gain: f64,
+    },
+}
+
+impl Statistic {
+    /// As its name in files, with the default setting.
+    pub const SEPARATION: Statistic = Statistic::Separation { ridge: 0.01 };
+    /// As its name in files, with the default setting.
+    pub const DISCREPANCY: Statistic = Statistic::Discrepancy { gain: 6.0 };
+}
+
+/// What devices agree on before they sketch.
+///
+/// | name | default | meaning | range |
+/// |---|---|---|---|
+/// | `features` | 128 | random features, F; a device publishes F, or F(F+3)/2 with covariances | even, 2..=4096 |
+/// | `embedding` | inputs | what the features are waves over | |
+/// | `statistic` | separation, ridge 0.01 | how distances become d̂ | ridge > 0, gain > 0 |
+/// | `confidence` | 0.95 | of the interval | 0 < c < 1 |
+/// | `privacy` | none | noise on what is published; with `discrepancy` only | |
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Settings {
+    /// Random features.
+    pub features: usize,
+    /// What the features are waves over.
+    pub embedding: Embedding,
+    /// How distances become d̂.
+    pub statistic: Statistic,
+    /// Of the interval.
+    pub confidence: f64,
+    /// Noise on what is published.
+    pub privacy: Option<Privacy>,
+}
+
+impl Default for Settings {
+    fn default() -> Settings {
+        Settings {
+            features: 128,
+            embedding: Embedding::Inputs,
+            statistic: Statistic::SEPARATION,
+            confidence: 0.95,
+            privacy: None,
+        }
+    }
+}
+
+impl Settings {
+    /// That all settings are within their ranges.
+    pub fn check(&self) -> Result<(), Error> {
+        let wrong = |field: &str, message: String| {
+            Err(Error::field(format!("divergence.{field}"), message))
+        };
+        if !(2..=4096).contains(&self.features) || !self.features.is_multiple_of(2) {
+            let message = format!("{} is not an even number from 2 to 4096", self.features);
+            return wrong("features", message);
+        }
+        let (name, value) = match self.statistic {
+            Statistic::Separation { ridge } => ("ridge", ridge),
+            Statistic::Discrepancy { gain } => ("gain", gain),
+        };
+        if !(value > 0.0 && value.is_finite()) {
+            return wrong(name, format!("{value} is not above 0"));
+        }
+        if !(self.confidence > 0.0 && self.confidence < 1.0) {
+            return wrong("confidence", format!("{} is not in 0 < c < 1", self.confidence));
+        }
+        let Some(privacy) = self.privacy else { return Ok(()) };
+        if self.publishes_covariance() {
+            let message = "noise that hides a sample in a covariance hides the covariance too";
+            return Err(Error::field("divergence.privacy", message)
+                .with_hint("use the statistic discrepancy, which publishes means alone"));
+        }
+        privacy.check()
+    }
+
+    fn publishes_covariance(&self) -> bool {
+        matches!(self.statistic, Statistic::Separation { .. })
+    }
+
+    /// Bytes of a device's sketch, and of the bandwidth before it.
+    pub fn bytes(&self) -> u64 {
+        let covariance = if self.publishes_covariance() { triangle(self.features) } else { 0 };
+        8 + 8 + 4 * (self.features + covariance) as u64
+    }
+}
+
+/// What a device publishes.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Sketch {
+    /// Of how many inputs.
+    pub samples: u64,
+    /// The mean of their features.
+    pub mean: Vec<f32>,
+    /// Their covariance, the lower triangle row by row. In a large fleet it is enough that some devices
+    /// publish it; without it, the others' stands for it.
+    pub covariance: Option<Vec<f32>>,
+}
+
+impl Sketch {
+    /// A device's sketch; the seed is for the noise, and its own.
+    pub fn new(features: &Features, inputs: &[f32], settings: &Settings, seed: u64) -> Sketch {
+        let single = |numbers: Vec<f64>| numbers.iter().map(|&x| x as f32).collect();
+        if settings.publishes_covariance() {
+            let mut moments = Moments::new(features.count());
+            features.each(inputs, |vector| moments.see(vector));
+            let samples = moments.count();
+            let (mean, covariance) = moments.finish();
+            return Sketch { samples, mean: single(mean), covariance: Some(single(covariance)) };
+        }
+        let mut mean = vec![0.0; features.count()];
+        let mut samples = 0;
+        features.each(inputs, |vector| {
+            mean.iter_mut().zip(vector).for_each(|(sum, &x)| *sum += f64::from(x));
+            samples += 1;
+        });
+        let mut rng = ChaCha8Rng::seed_from_u64(seed);
+        let noise = settings.privacy.map_or(0.0, |privacy| mean_noise(&privacy, samples));
+        for m in &mut mean {
+            *m = *m / samples as f64 + if noise > 0.0 { noise * normal(&mut rng) } else { 0.0 };
+        }
+        Sketch { samples, mean: single(mean), covariance: None }
+    }
+}
+
+/// The standard deviation of the noise on each number of a mean over so many inputs. Features have length 1,
+/// so that replacing one input moves the mean by 2/n at most.
+pub(super) fn mean_noise(privacy: &Privacy, samples: u64) -> f64 {
+    privacy.deviation(2.0 / samples as f64)
+}
+
+/// The bandwidth that all use: the median of what the devices published.
+pub fn agree(bandwidths: &[Option<f64>]) -> f64 {
+    let mut known: Vec<f64> = bandwidths.iter().copied().flatten().collect();
+    known.sort_unstable_by(f64::total_cmp);
+    match known.get(known.len() / 2) {
+        Some(&median) if median > 0.0 => median,
+        _ => 1.0,
+    }
+}
+
+/// The sketches of a fleet; `None` if the observer ended it.
+///
+/// # Errors
+/// A setting out of its range.
+pub fn sketch_all(
+    devices: &[&[f32]],
+    shape: Shape,
+    settings: &Settings,
+    seed: u64,
+    observer: &mut Observer<'_>,
+) -> Result<Option<Vec<Sketch>>, Error> {
+    settings.check()?;
+    let shared = derive(seed, &[0]);
+    let embedded = Embedded::new(settings.embedding, shape, derive(shared, &[0]))?;
+    let indices: Vec<usize> = (0..devices.len()).collect();
+    let own = |what: u64, i: usize| derive(seed, &[what, i as u64]);
+    let bandwidths: Vec<Option<f64>> =
+        indices.par_iter().map(|&i| embedded.median_distance(devices[i], own(1, i))).collect();
+    let features =
+        Features::new(&embedded, settings.features, agree(&bandwidths), derive(shared, &[1]))?;
+    in_parallel(&indices, observer, |&i| {
+        Ok(Sketch::new(&features, devices[i], settings, own(2, i)))
+    })
+}
+
+/// All pairs of a fleet.
+pub(super) fn measure(
+    devices: &[&[f32]],
+    shape: Shape,
+    settings: &Settings,
+    seed: u64,
+    observer: &mut Observer<'_>,
+) -> Result<Option<Measurement>, Error> {
+    let Some(sketches) = sketch_all(devices, shape, settings, seed, observer)? else {
+        return Ok(None);
+    };
+    let fleet = Fleet::new(&sketches, settings)?;
+    let pairs = all_pairs(devices.len());
+    let estimates = pairs.par_iter().map(|&(i, j)| fleet.divergence(i, j)).collect();
+    let sent = vec![settings.bytes(); devices.len()];
+    Ok(Some(Measurement::new(devices.len(), estimates, sent)))
+}
