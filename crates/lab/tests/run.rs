@@ -64,12 +64,11 @@ fn stopped_anywhere_it_ends_the_same() {
     for stop in (0..all).step_by(3) {
         let folder = tempfile::tempdir().unwrap();
         let seen = AtomicUsize::new(0);
-        let stopped = run(&config, folder.path(), &|_| {
-            match seen.fetch_add(1, Ordering::Relaxed) >= stop {
+        let stopped =
+            run(&config, folder.path(), &|_| match seen.fetch_add(1, Ordering::Relaxed) >= stop {
                 true => ControlFlow::Break(()),
                 false => ControlFlow::Continue(()),
-            }
-        });
+            });
         assert!(matches!(stopped, Err(Error::Stopped)), "{stop}");
         assert!(!folder.path().join("manifest.json").exists());
         let again = run(&config, folder.path(), &|_| ControlFlow::Continue(())).unwrap();

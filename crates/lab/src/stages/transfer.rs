@@ -100,7 +100,8 @@ impl Transfer<'_> {
             accuracy,
             samples: device.samples(),
             links: links.len(),
-            joules: links.iter().map(|link| joules(link.from)).sum(),
+            // An empty sum of floats is −0.
+            joules: links.iter().map(|link| joules(link.from)).fold(0.0, |sum, j| sum + j),
             all_joules: assignment.with_role(Role::Source).map(joules).sum(),
             bytes: (links.len() * self.spec.parameters() * size_of::<f32>()) as u64,
         })

@@ -112,9 +112,7 @@ impl Settings {
         if !(0.0..1.0).contains(&self.held_out) {
             return wrong("held-out", format!("{} is not in 0 ≤ h < 1", self.held_out));
         }
-        if !(self.confidence > 0.0 && self.confidence < 1.0) {
-            return wrong("confidence", format!("{} is not in 0 < c < 1", self.confidence));
-        }
+        super::check_confidence(self.confidence)?;
         self.descent.check().map_err(|e| Error::field("divergence.descent", e.to_string()))
     }
 

@@ -110,6 +110,17 @@ impl Cholesky {
         }
     }
 
+    /// A⁻¹·x.
+    pub(super) fn solve(&self, x: &mut [f64]) {
+        self.whiten(x);
+        for row in (0..self.side).rev() {
+            let factor = &self.factor[start(row)..start(row + 1)];
+            x[row] /= factor[row];
+            let known = x[row];
+            x[..row].iter_mut().zip(factor).for_each(|(x, l)| *x -= l * known);
+        }
+    }
+
     /// The lower triangle of A⁻¹.
     pub(super) fn inverse(&self) -> Vec<f64> {
         let side = self.side;
@@ -123,7 +134,10 @@ impl Cholesky {
             })
             .collect();
         let entry = |row: usize, column: usize| dot(&columns[row][row..], &columns[column][row..]);
-        (0..side).flat_map(|row| (0..=row).map(move |column| (row, column))).map(|(r, c)| entry(r, c)).collect()
+        (0..side)
+            .flat_map(|row| (0..=row).map(move |column| (row, column)))
+            .map(|(r, c)| entry(r, c))
+            .collect()
     }
 }
 
@@ -175,9 +189,9 @@ mod tests {
         for row in 0..5 {
             assert!((mean[row] - of(row)).abs() < 1e-12);
             for column in 0..=row {
-                let products = vectors.iter().map(|v| {
-                    (f64::from(v[row]) - of(row)) * (f64::from(v[column]) - of(column))
-                });
+                let products = vectors
+                    .iter()
+                    .map(|v| (f64::from(v[row]) - of(row)) * (f64::from(v[column]) - of(column)));
                 let expected = products.sum::<f64>() / 150.0;
                 assert!((covariance[start(row) + column] - expected).abs() < 1e-6);
             }
@@ -193,17 +207,18 @@ mod tests {
         let cholesky = Cholesky::new(a.clone(), side);
         let inverse = cholesky.inverse();
         assert!((trace_of_product(a.iter().copied(), &inverse, side) - side as f64).abs() < 1e-8);
-        let mut white = mean.clone();
+        let (mut white, mut solved) = (mean.clone(), mean.clone());
         cholesky.whiten(&mut white);
+        cholesky.solve(&mut solved);
         let length = dot(&white, &white);
-        let symmetric = |row: usize, column: usize| {
-            inverse[start(row.max(column)) + row.min(column)]
-        };
+        let symmetric =
+            |row: usize, column: usize| inverse[start(row.max(column)) + row.min(column)];
         let by_inverse: f64 = (0..side)
             .flat_map(|r| (0..side).map(move |c| (r, c)))
             .map(|(r, c)| mean[r] * symmetric(r, c) * mean[c])
             .sum();
         assert!((length / by_inverse - 1.0).abs() < 1e-9);
+        assert!((dot(&mean, &solved) / by_inverse - 1.0).abs() < 1e-9);
     }
 
     #[test]

@@ -40,8 +40,9 @@ impl Count {
         self.samples += more.samples;
     }
 
+    /// Of no samples, that of a guess.
     fn rate(self) -> f64 {
-        self.errors as f64 / self.samples.max(1) as f64
+        if self.samples == 0 { 0.5 } else { self.errors as f64 / self.samples as f64 }
     }
 }
 

@@ -23,9 +23,8 @@ pub enum Embedding {
 
 impl Embedding {
     fn layers(self, shape: Shape) -> Vec<Layer> {
-        let layer = |channels| {
-            [Layer::Conv2d { channels, kernel: 5 }, Layer::MaxPool2d, Layer::Relu]
-        };
+        let layer =
+            |channels| [Layer::Conv2d { channels, kernel: 5 }, Layer::MaxPool2d, Layer::Relu];
         match self {
             Embedding::Convolutions if shape.height.min(shape.width) >= 16 => {
                 [layer(10), layer(20)].concat()

@@ -71,7 +71,8 @@ impl Fleet {
 
     /// d̂ of two devices.
     pub fn divergence(&self, i: usize, j: usize) -> Estimate {
-        let squares = self.point(i).iter().zip(self.point(j)).map(|(a, b)| f64::from(a - b).powi(2));
+        let squares =
+            self.point(i).iter().zip(self.point(j)).map(|(a, b)| f64::from(a - b).powi(2));
         self.estimate(i, j, squares.sum())
     }
 
@@ -106,7 +107,8 @@ impl Fleet {
         let tiles: Vec<Tile> = senders.chunks(TILE).map(|tile| self.tile(tile)).collect();
         // Few enough receivers for their points and lists to stay near, many enough to share out.
         let blocks = receivers.par_chunks(64).map(|block| {
-            let mut lists: Vec<Vec<(f32, usize)>> = vec![Vec::with_capacity(count + 1); block.len()];
+            let mut lists: Vec<Vec<(f32, usize)>> =
+                vec![Vec::with_capacity(count + 1); block.len()];
             for tiles in tiles.chunks(32) {
                 for (&receiver, list) in block.iter().zip(&mut lists) {
                     for tile in tiles {
@@ -117,8 +119,10 @@ impl Fleet {
             let lists = block.iter().zip(lists);
             lists
                 .flat_map(|(&to, list)| {
-                    list.into_iter().map(move |(_, from)| {
-                        Candidate { from, to, divergence: self.divergence(from, to) }
+                    list.into_iter().map(move |(_, from)| Candidate {
+                        from,
+                        to,
+                        divergence: self.divergence(from, to),
                     })
                 })
                 .collect::<Vec<_>>()
@@ -237,10 +241,12 @@ fn separate(
         };
         strays / (sketch.samples as f64 - 1.0).max(1.0)
     };
+    // The inverse of a covariance of few samples is too large, on average by 1/(1 − tr(A)/samples).
+    let shrink = (1.0 - kept / total.max(1.0)).max(0.0).sqrt();
     let points = sketches.par_iter().flat_map_iter(|sketch| {
         let mut mean: Vec<f64> = sketch.mean.iter().map(|&m| f64::from(m)).collect();
         cholesky.whiten(&mut mean);
-        mean.into_iter().map(|m| m as f32)
+        mean.into_iter().map(move |m| (shrink * m) as f32)
     });
     Ok((points.collect(), sketches.par_iter().map(excess).collect(), directions))
 }
@@ -258,7 +264,7 @@ fn discrepancy_excess(sketch: &Sketch, settings: &Settings) -> f64 {
 /// d̂ = 2(1 − 2Φ(−Δ/2)) = 2 erf(Δ/√8) of normal features Δ standard deviations apart, from Δ²; 0 where
 /// that is negative.
 fn from_separation(squared: f64) -> f64 {
-    2.0 * error_function((squared.max(0.0) / 8.0).sqrt())
+    if squared <= 0.0 { 0.0 } else { 2.0 * error_function((squared / 8.0).sqrt()) }
 }
 
 /// erf x for x ≥ 0, to 1.5e-7 (Abramowitz and Stegun 7.1.26).

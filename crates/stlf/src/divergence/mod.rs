@@ -1,18 +1,21 @@
 //! d̂_ij, how far apart the data of two devices are, measured without moving data.
 //!
-//! Two estimators give the same quantity, the H-divergence 0..2 of the paper's Definition
+//! Three estimators give the same quantity, the H-divergence 0..2 of the paper's Definition
 //! (2 where a classifier tells all samples of two devices apart, 0 where none can):
 //!
 //! - [`classifier`]: the paper's Algorithm `alg:fed_div_est`. A two-class network per pair, trained by
 //!   both in turns; parameters cross the network in every round.
+//! - [`discriminant`], the default: the same with a linear classifier over shared random features, which
+//!   follows from one message a device instead of rounds of training.
 //! - [`sketch`]: every device publishes moments of shared random features of its inputs, one message a device.
-//!   What a linear classifier would err follows from them.
+//!   What a linear classifier would err is computed from them rather than counted; for large fleets.
 //!
-//! [`measure`] runs either over all pairs of a fleet. Both are made of steps without I/O (a message in,
+//! [`measure`] runs any of them over all pairs of a fleet. All are made of steps without I/O (a message in,
 //! a message out), which a simulator and a node on a real network drive alike.
 
 pub mod classifier;
 mod covariance;
+pub mod discriminant;
 mod estimate;
 mod features;
 mod fleet;
@@ -36,13 +39,15 @@ use crate::error::Error;
 pub enum Settings {
     /// Algorithm 1 for every pair.
     Classifier(classifier::Settings),
-    /// One sketch per device.
+    /// One message per device, and its errors in each pair.
+    Discriminant(discriminant::Settings),
+    /// One message per device.
     Sketch(sketch::Settings),
 }
 
 impl Default for Settings {
     fn default() -> Settings {
-        Settings::Sketch(sketch::Settings::default())
+        Settings::Discriminant(discriminant::Settings::default())
     }
 }
 
@@ -131,6 +136,9 @@ pub fn measure(
         Settings::Classifier(settings) => {
             classifier::measure(devices, shape, settings, seed, observer)
         }
+        Settings::Discriminant(settings) => {
+            discriminant::measure(devices, shape, settings, seed, observer)
+        }
         Settings::Sketch(settings) => sketch::measure(devices, shape, settings, seed, observer),
     }
 }
@@ -148,6 +156,28 @@ fn check(devices: &[&[f32]], shape: Shape) -> Result<(), Error> {
         }
     }
     Ok(())
+}
+
+fn check_features(features: usize) -> Result<(), Error> {
+    if (2..=4096).contains(&features) && features.is_multiple_of(2) {
+        return Ok(());
+    }
+    let message = format!("{features} is not an even number from 2 to 4096");
+    Err(Error::field("divergence.features", message))
+}
+
+fn check_confidence(confidence: f64) -> Result<(), Error> {
+    if confidence > 0.0 && confidence < 1.0 {
+        return Ok(());
+    }
+    Err(Error::field("divergence.confidence", format!("{confidence} is not in 0 < c < 1")))
+}
+
+fn check_above_zero(field: &str, value: f64) -> Result<(), Error> {
+    if value > 0.0 && value.is_finite() {
+        return Ok(());
+    }
+    Err(Error::field(format!("divergence.{field}"), format!("{value} is not above 0")))
 }
 
 /// Does `work` on all items in parallel and tells the observer of each; `None` if it ended the work.

@@ -81,22 +81,11 @@ impl Default for Settings {
 impl Settings {
     /// That all settings are within their ranges.
     pub fn check(&self) -> Result<(), Error> {
-        let wrong = |field: &str, message: String| {
-            Err(Error::field(format!("divergence.{field}"), message))
-        };
-        if !(2..=4096).contains(&self.features) || !self.features.is_multiple_of(2) {
-            let message = format!("{} is not an even number from 2 to 4096", self.features);
-            return wrong("features", message);
-        }
-        let (name, value) = match self.statistic {
-            Statistic::Separation { ridge } => ("ridge", ridge),
-            Statistic::Discrepancy { gain } => ("gain", gain),
-        };
-        if !(value > 0.0 && value.is_finite()) {
-            return wrong(name, format!("{value} is not above 0"));
-        }
-        if !(self.confidence > 0.0 && self.confidence < 1.0) {
-            return wrong("confidence", format!("{} is not in 0 < c < 1", self.confidence));
+        super::check_features(self.features)?;
+        super::check_confidence(self.confidence)?;
+        match self.statistic {
+            Statistic::Separation { ridge } => super::check_above_zero("ridge", ridge)?,
+            Statistic::Discrepancy { gain } => super::check_above_zero("gain", gain)?,
         }
         let Some(privacy) = self.privacy else { return Ok(()) };
         if self.publishes_covariance() {
@@ -131,15 +120,19 @@ pub struct Sketch {
 }
 
 impl Sketch {
+    /// From moments of features, with their covariance.
+    pub(super) fn of(moments: Moments) -> Sketch {
+        let samples = moments.count();
+        let (mean, covariance) = moments.finish();
+        Sketch { samples, mean: single(mean), covariance: Some(single(covariance)) }
+    }
+
     /// A device's sketch; the seed is for the noise, and its own.
     pub fn new(features: &Features, inputs: &[f32], settings: &Settings, seed: u64) -> Sketch {
-        let single = |numbers: Vec<f64>| numbers.iter().map(|&x| x as f32).collect();
         if settings.publishes_covariance() {
             let mut moments = Moments::new(features.count());
             features.each(inputs, |vector| moments.see(vector));
-            let samples = moments.count();
-            let (mean, covariance) = moments.finish();
-            return Sketch { samples, mean: single(mean), covariance: Some(single(covariance)) };
+            return Sketch::of(moments);
         }
         let mut mean = vec![0.0; features.count()];
         let mut samples = 0;
@@ -154,6 +147,10 @@ impl Sketch {
         }
         Sketch { samples, mean: single(mean), covariance: None }
     }
+}
+
+fn single(numbers: Vec<f64>) -> Vec<f32> {
+    numbers.into_iter().map(|x| x as f32).collect()
 }
 
 /// The standard deviation of the noise on each number of a mean over so many inputs. Features have length 1,
@@ -172,6 +169,24 @@ pub fn agree(bandwidths: &[Option<f64>]) -> f64 {
     }
 }
 
+/// The features of a fleet: agrees on a bandwidth, and takes the rest from the seed.
+pub(super) fn shared_features(
+    devices: &[&[f32]],
+    shape: Shape,
+    embedding: Embedding,
+    count: usize,
+    seed: u64,
+) -> Result<Features, Error> {
+    let shared = derive(seed, &[0]);
+    let embedded = Embedded::new(embedding, shape, derive(shared, &[0]))?;
+    let bandwidths: Vec<Option<f64>> = devices
+        .par_iter()
+        .enumerate()
+        .map(|(i, inputs)| embedded.median_distance(inputs, derive(seed, &[1, i as u64])))
+        .collect();
+    Features::new(&embedded, count, agree(&bandwidths), derive(shared, &[1]))
+}
+
 /// The sketches of a fleet; `None` if the observer ended it.
 ///
 /// # Errors
@@ -184,16 +199,10 @@ pub fn sketch_all(
     observer: &mut Observer<'_>,
 ) -> Result<Option<Vec<Sketch>>, Error> {
     settings.check()?;
-    let shared = derive(seed, &[0]);
-    let embedded = Embedded::new(settings.embedding, shape, derive(shared, &[0]))?;
+    let features = shared_features(devices, shape, settings.embedding, settings.features, seed)?;
     let indices: Vec<usize> = (0..devices.len()).collect();
-    let own = |what: u64, i: usize| derive(seed, &[what, i as u64]);
-    let bandwidths: Vec<Option<f64>> =
-        indices.par_iter().map(|&i| embedded.median_distance(devices[i], own(1, i))).collect();
-    let features =
-        Features::new(&embedded, settings.features, agree(&bandwidths), derive(shared, &[1]))?;
     in_parallel(&indices, observer, |&i| {
-        Ok(Sketch::new(&features, devices[i], settings, own(2, i)))
+        Ok(Sketch::new(&features, devices[i], settings, derive(seed, &[2, i as u64])))
     })
 }
 

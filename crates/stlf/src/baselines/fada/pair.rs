@@ -218,3 +218,138 @@ fn add_columns(rows: &mut [f32], width: usize, start: usize, weight: f32, more: 
         add_scaled(&mut row[start..start + columns], weight, more);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use rand::SeedableRng;
+    use stlf_data::Shape;
+
+    use super::*;
+
+    const WIDTH: usize = 6;
+    const HALF: usize = WIDTH / 2;
+    const LABELS: [Class; 4] = [0, 2, 1, 2];
+
+    fn pair() -> Pair<'static> {
+        let rng = ChaCha8Rng::seed_from_u64(1);
+        let spec = Spec::mlp(Shape::grey(2), WIDTH).unwrap();
+        let source = Examples { inputs: &[0.1, 0.2, 0.3, 0.4], labels: &[1] };
+        let settings = Settings {
+            features: WIDTH,
+            align_weight: 0.3,
+            disentangle_weight: 0.7,
+            ..Settings::default()
+        };
+        Pair::new(&spec, 3, source, &[0.5, 0.6, 0.7, 0.8], settings, rng).unwrap()
+    }
+
+    fn some_features(rows: usize) -> Vec<f32> {
+        let mut rng = ChaCha8Rng::seed_from_u64(2);
+        (0..rows * WIDTH).map(|_| rng.random::<f32>() * 2.0 - 1.0).collect()
+    }
+
+    /// A part's loss for these inputs, changing nothing.
+    fn loss(
+        part: &mut Part,
+        inputs: &[f32],
+        rows: usize,
+        loss: impl FnOnce(&[f32], &mut [f32]) -> f32,
+    ) -> f32 {
+        part.inputs(rows).copy_from_slice(inputs);
+        part.forward(&mut ChaCha8Rng::seed_from_u64(0));
+        part.backward(loss).0
+    }
+
+    fn slopes(at: &[f32], mut value: impl FnMut(&[f32]) -> f32) -> Vec<f32> {
+        (0..at.len())
+            .map(|i| {
+                let mut moved = |step: f32| {
+                    let mut there = at.to_vec();
+                    there[i] += step;
+                    value(&there)
+                };
+                (moved(1e-2) - moved(-1e-2)) / 2e-2
+            })
+            .collect()
+    }
+
+    fn assert_close(gradients: &[f32], slopes: &[f32]) {
+        assert!(slopes.iter().any(|s| s.abs() > 1e-3));
+        for (gradient, slope) in gradients.iter().zip(slopes) {
+            assert!((gradient - slope).abs() < 2e-3, "{gradient} {slope}");
+        }
+    }
+
+    #[test]
+    fn alignment_drives_the_identifier_and_the_features_apart() {
+        let mut pair = pair();
+        let features = some_features(8);
+        let domains = [0, 0, 0, 0, 1, 1, 1, 1];
+        let identify = |part: &mut Part, features: &[f32]| {
+            loss(part, features, 8, |y, dy| cross_entropy(y, &domains, dy))
+        };
+        let slopes = slopes(&features, |f| -0.3 * identify(&mut pair.domain_identifier, f));
+        let before = identify(&mut pair.domain_identifier, &features);
+        let mut to_features = vec![0.0; features.len()];
+        pair.align(&features, &mut to_features);
+        assert_close(&to_features, &slopes);
+        let after = identify(&mut pair.domain_identifier, &features);
+        assert!(after < before, "the identifier gets better: {before} to {after}");
+        let alike: Vec<f32> = features.iter().zip(&to_features).map(|(f, g)| f - g).collect();
+        let fooled = identify(&mut pair.domain_identifier, &alike);
+        assert!(fooled > after, "the features' step makes it worse: {after} to {fooled}");
+    }
+
+    #[test]
+    fn disentanglement_descends_what_it_says() {
+        let mut pair = pair();
+        let (halves, features) = (some_features(4), some_features(4));
+        // The same shuffle that the pair is about to draw.
+        let mut apart: Vec<usize> = (0..4).collect();
+        apart.shuffle(&mut pair.rng.clone());
+        let slopes = slopes(&halves, |halves| {
+            let specific: Vec<f32> =
+                columns(halves, WIDTH, HALF, HALF).flatten().copied().collect();
+            let class = loss(&mut pair.class_identifier, &specific, 4, |y, dy| {
+                cross_entropy(y, &LABELS, dy)
+            });
+            let row = |r: usize| &halves[r * WIDTH..(r + 1) * WIDTH];
+            let shuffled = (0..4).flat_map(|r| [&row(r)[..HALF], &row(apart[r])[HALF..]].concat());
+            let pairs: Vec<f32> = halves.iter().copied().chain(shuffled).collect();
+            let information = -loss(&mut pair.information, &pairs, 8, negative_information);
+            let rebuilt =
+                loss(&mut pair.reconstructor, halves, 4, |y, dy| squared_error(y, &features, dy));
+            0.7 * (rebuilt + information - class)
+        });
+        let mut to_halves = vec![0.0; halves.len()];
+        pair.disentangle(&halves, &features, &LABELS, &mut to_halves);
+        assert_close(&to_halves, &slopes);
+    }
+
+    #[test]
+    fn a_source_learns_its_classes() {
+        let mut rng = ChaCha8Rng::seed_from_u64(3);
+        // Two classes on either side of a line, and a target that looks the same.
+        let inputs: Vec<f32> = (0..400).map(|_| rng.random::<f32>() * 2.0 - 1.0).collect();
+        let labels: Vec<Class> =
+            inputs.chunks_exact(4).map(|x| Class::from(x[0] + x[3] > 0.0)).collect();
+        let spec = Spec::mlp(Shape::grey(2), WIDTH).unwrap();
+        let source = Examples { inputs: &inputs, labels: &labels };
+        let settings = Settings { features: WIDTH, steps: 300, ..Settings::default() };
+        let mut pair = Pair::new(&spec, 2, source, &inputs, settings, rng.clone()).unwrap();
+        pair.train(&Params::initial(&spec, 4));
+        let mut errors = 0;
+        for _ in 0..20 {
+            let batch = pair.draw();
+            pair.generator.inputs(20).copy_from_slice(&batch.inputs);
+            let features = pair.generator.forward(&mut rng)[..10 * WIDTH].to_vec();
+            pair.disentangler.inputs(10).copy_from_slice(&features);
+            let halves = pair.disentangler.forward(&mut rng).to_vec();
+            fill(pair.classifier.inputs(10), columns(&halves, WIDTH, 0, HALF));
+            let outputs = pair.classifier.forward(&mut rng).chunks_exact(2);
+            errors +=
+                outputs.zip(&batch.labels).filter(|(y, l)| (y[1] > y[0]) != (**l == 1)).count();
+        }
+        assert!(errors < 20, "{errors} of 200 wrong");
+    }
+}

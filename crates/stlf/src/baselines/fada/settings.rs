@@ -9,8 +9,8 @@ use crate::error::Error;
 /// | name | default | meaning | range |
 /// |---|---|---|---|
 /// | `features` | 64 | numbers that the generator makes of an input; half of them domain-invariant | even, ≥ 2 |
-/// | `rounds` | 4 | how often the target takes the sources' updates | ≥ 1 |
-/// | `steps` | 150 | steps of each source in a round | ≥ 1 |
+/// | `rounds` | 2 | how often the target takes the sources' updates | ≥ 1 |
+/// | `steps` | 600 | steps of each source in a round | ≥ 1 |
 /// | `descent` | batch 10, rate 0.01, momentum 0.9 | of every network | see [`Descent`] |
 /// | `align` | true | adversarial alignment by a domain identifier | |
 /// | `align_weight` | 0.1 | of its reversed gradient | ≥ 0 |
@@ -52,8 +52,8 @@ impl Default for Settings {
     fn default() -> Settings {
         Settings {
             features: 64,
-            rounds: 4,
-            steps: 150,
+            rounds: 2,
+            steps: 600,
             descent: Descent { momentum: 0.9, ..Descent::default() },
             align: true,
             align_weight: 0.1,

@@ -15,9 +15,8 @@ fn sketches(count: usize, side: usize, samples: u64, apart: f64, seed: u64) -> V
         (0..side).flat_map(|r| (0..=r).map(move |c| if r == c { 1.0 } else { 0.0 })).collect();
     (0..count)
         .map(|k| {
-            let mut mean: Vec<f32> = (0..side)
-                .map(|_| (normal(&mut rng) / (samples as f64).sqrt()) as f32)
-                .collect();
+            let mut mean: Vec<f32> =
+                (0..side).map(|_| (normal(&mut rng) / (samples as f64).sqrt()) as f32).collect();
             mean[0] += (k as f64 * apart) as f32;
             Sketch { samples, mean, covariance: Some(identity.clone()) }
         })
@@ -99,7 +98,7 @@ fn what_does_not_fit_is_refused() {
     };
     assert_eq!(with(&|_| ()), None);
     let expected = "sketches[1]: 7 numbers, not 8".to_owned();
-    assert_eq!(with(&|s| drop(s.mean.pop())), Some(expected));
+    assert_eq!(with(&|s| s.mean.truncate(7)), Some(expected));
     assert!(with(&|s| s.mean[3] = f32::NAN).is_some());
     assert!(with(&|s| s.samples = 0).is_some());
     assert!(with(&|s| s.covariance = Some(vec![1.0])).is_some());
@@ -108,8 +107,7 @@ fn what_does_not_fit_is_refused() {
 #[test]
 fn devices_without_any_spread_are_alike() {
     let same = Sketch { samples: 5, mean: vec![0.5; 4], covariance: Some(vec![0.0; 10]) };
-    let fleet =
-        Fleet::new(&[same.clone(), same], &settings(4, Statistic::SEPARATION)).unwrap();
+    let fleet = Fleet::new(&[same.clone(), same], &settings(4, Statistic::SEPARATION)).unwrap();
     let estimate = fleet.divergence(0, 1);
     assert_eq!((estimate.value, estimate.has_signal()), (0.0, false));
 }
@@ -127,9 +125,8 @@ fn noise_is_taken_out_of_the_distance_again() {
             Sketch { samples: 1000, mean, covariance: None }
         };
         let fleet = Fleet::new(&[noisy(), noisy()], &settings).unwrap();
-        let distance: f64 = (0..64)
-            .map(|k| f64::from(fleet.point(0)[k] - fleet.point(1)[k]).powi(2))
-            .sum();
+        let distance: f64 =
+            (0..64).map(|k| f64::from(fleet.point(0)[k] - fleet.point(1)[k]).powi(2)).sum();
         squared += distance - fleet.excess[0] - fleet.excess[1];
     }
     // Unbiased up to the sampling term, which the made-up means lack.
