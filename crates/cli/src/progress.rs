@@ -112,7 +112,7 @@ impl Stages {
         seen.0 = seen.0.max(event.done);
         let sum = |of: fn(&(usize, usize)) -> usize| seeds.values().map(of).sum::<usize>() as u64;
         // Seeds that have not begun will have as much to do as those that have.
-        let missing = if event.seed.is_some() { self.seeds - seeds.len() } else { 0 };
+        let missing = if event.seed.is_some() { self.seeds.saturating_sub(seeds.len()) } else { 0 };
         bar.set_length(sum(|s| s.1) + (missing * event.total) as u64);
         bar.set_position(sum(|s| s.0));
     }

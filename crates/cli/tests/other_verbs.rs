@@ -26,9 +26,19 @@ fn the_examples_can_be_copied_and_planned() {
 
 #[test]
 fn every_verb_has_help_with_examples() {
-    for verb in
-        ["run", "new", "plan", "explain", "sweep", "diff", "data", "demo", "schema", "completions"]
-    {
+    for verb in [
+        "run",
+        "merge",
+        "new",
+        "plan",
+        "explain",
+        "sweep",
+        "diff",
+        "data",
+        "demo",
+        "schema",
+        "completions",
+    ] {
         let ran = run(&[verb, "--help"], "");
         assert_eq!(ran.code, 0, "{}", ran.err);
         assert!(ran.out.contains("Examples:\n  stlf "), "{verb} shows no examples:\n{}", ran.out);

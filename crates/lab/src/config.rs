@@ -115,7 +115,7 @@ impl Default for Training {
     fn default() -> Training {
         Training {
             model: Model::Cnn,
-            steps: 3000,
+            steps: 10_000,
             batch: 10,
             learning_rate: 0.01,
             momentum: 0.0,

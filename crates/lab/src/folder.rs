@@ -92,6 +92,20 @@ impl Folder {
         Error::folder(&self.file(name), message, "delete this file to have it made again")
     }
 
+    /// Copies every file that is not there yet.
+    pub(crate) fn copy_to(&self, to: &Folder) -> Result<(), Error> {
+        for (path, _) in self.hashes(&[])? {
+            let (inside, name) = path.rsplit_once('/').unwrap_or(("", &path));
+            let target = to.folder(inside)?;
+            if target.read(name)?.is_none()
+                && let Some(bytes) = self.read(&path)?
+            {
+                target.write(name, &bytes)?;
+            }
+        }
+        Ok(())
+    }
+
     /// Every file inside with its hash, sorted by name; hidden ones and those named are left out.
     pub(crate) fn hashes(&self, leave_out: &[&str]) -> Result<Vec<(String, String)>, Error> {
         let mut found = Vec::new();

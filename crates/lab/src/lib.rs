@@ -16,4 +16,4 @@ pub mod summary;
 pub use config::Config;
 pub use error::Error;
 pub use folder::Folder;
-pub use run::{Event, Observer, Stage, run};
+pub use run::{Event, Observer, Shard, Stage, merge, run, run_shard};

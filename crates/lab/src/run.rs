@@ -12,7 +12,6 @@ use stlf_data::{Dataset, features, folder::data_folder};
 
 use crate::config::Config;
 use crate::fleet::Fleet;
-use crate::folder::sha256;
 use crate::record::Row;
 use crate::stages::transfer::Transfer;
 use crate::stages::{measure, plan, train};
@@ -125,37 +124,43 @@ struct Finished {
     stage: Stage,
 }
 
+/// A share of a run's seeds, for one of several machines.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Shard {
+    /// Which share, from 1.
+    pub number: usize,
+    /// How many there are.
+    pub of: usize,
+}
+
+impl Shard {
+    /// Every `of`-th seed, from the `number`-th on.
+    fn seeds(self, seeds: &[u64]) -> Vec<u64> {
+        seeds.iter().copied().skip(self.number - 1).step_by(self.of).collect()
+    }
+}
+
+impl std::str::FromStr for Shard {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Shard, String> {
+        let parts =
+            text.split_once('/').and_then(|(k, n)| Some((k.parse().ok()?, n.parse().ok()?)));
+        match parts {
+            Some((number, of)) if 1 <= number && number <= of => Ok(Shard { number, of }),
+            _ => Err("write K/N, such as 3/16".to_owned()),
+        }
+    }
+}
+
 /// Runs everything that is not finished, and returns the rows of all seeds.
 ///
 /// # Errors
 /// [`Error::Stopped`] if the observer said so. Whatever ended it: what is finished stays, and the next call
 /// goes on from there.
 pub fn run(config: &Config, path: &Path, observer: &Observer<'_>) -> Result<Vec<Row>, Error> {
-    let folder = Folder::open(path)?;
-    let text = config.to_toml()?;
-    match folder.read("config.toml")? {
-        None => folder.write("config.toml", text.as_bytes())?,
-        Some(found) if found == text.as_bytes() => {}
-        Some(_) => {
-            let message = "this folder holds a run of another configuration";
-            let hint = "name another folder, or delete this one";
-            return Err(Error::folder(&folder.file("config.toml"), message, hint));
-        }
-    }
-    let stopped = AtomicBool::new(false);
-    let shared = Watch { observer, stopped: &stopped, seed: None };
-    shared.see(Stage::Deal, 0, 1)?;
-    let data = load(config)?;
-    shared.see(Stage::Deal, 1, 1)?;
-    let rows: Vec<Vec<Row>> = config
-        .seeds
-        .par_iter()
-        .map(|&seed| {
-            let watch = Watch { observer, stopped: &stopped, seed: Some(seed) };
-            one_seed(config, &data, &folder.folder(&format!("seed-{seed}"))?, seed, &watch)
-        })
-        .collect::<Result<_, Error>>()?;
-    let rows = rows.concat();
+    let folder = open(config, path)?;
+    let rows = seeds(config, &folder, &config.seeds, observer)?;
     folder.write_csv("results.csv", &rows)?;
     folder.write("results.jsonl", &lines(&rows))?;
     let events: Vec<Finished> = (config.seeds.iter())
@@ -168,12 +173,97 @@ pub fn run(config: &Config, path: &Path, observer: &Observer<'_>) -> Result<Vec<
         &Manifest {
             format: "stlf-run/1",
             version: env!("CARGO_PKG_VERSION"),
-            config_sha256: sha256(text.as_bytes()),
+            config_sha256: config.hash()?,
             seeds: config.seeds.clone(),
             files: files.into_iter().map(|(path, sha256)| File { path, sha256 }).collect(),
         },
     )?;
     Ok(rows)
+}
+
+/// Runs one share of the seeds. Shares may run at the same time, in one folder or in several that [`merge`]
+/// joins; [`run`] then finds everything finished and ends the folder.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_shard(
+    config: &Config,
+    path: &Path,
+    shard: Shard,
+    observer: &Observer<'_>,
+) -> Result<Vec<Row>, Error> {
+    seeds(config, &open(config, path)?, &shard.seeds(&config.seeds), observer)
+}
+
+/// Brings the finished stages of several folders of one configuration into one, and returns that configuration.
+///
+/// # Errors
+/// Names the folder whose configuration is another, or that is none.
+pub fn merge(parts: &[impl AsRef<Path>], to: &Path) -> Result<Config, Error> {
+    let mut config: Option<(Config, String)> = None;
+    for part in parts {
+        let path = part.as_ref().join("config.toml");
+        let text = std::fs::read_to_string(&path).map_err(Error::file(&path))?;
+        match &config {
+            None => config = Some((Config::parse(&text, &path)?, text)),
+            Some((_, first)) if *first == text => {}
+            Some(_) => {
+                let message = "this folder holds a run of another configuration";
+                return Err(Error::folder(&path, message, "merge the shards of one run only"));
+            }
+        }
+    }
+    let none = || Error::folder(to, "there is nothing to merge", "name the folders of the shards");
+    let (config, _) = config.ok_or_else(none)?;
+    let folder = open(&config, to)?;
+    for part in parts {
+        let part = Folder::open(part.as_ref())?;
+        for seed in &config.seeds {
+            let name = format!("seed-{seed}");
+            if part.file(&name).is_dir() {
+                part.folder(&name)?.copy_to(&folder.folder(&name)?)?;
+            }
+        }
+    }
+    Ok(config)
+}
+
+/// The folder of this configuration's run.
+fn open(config: &Config, path: &Path) -> Result<Folder, Error> {
+    let folder = Folder::open(path)?;
+    let text = config.to_toml()?;
+    match folder.read("config.toml")? {
+        None => folder.write("config.toml", text.as_bytes())?,
+        Some(found) if found == text.as_bytes() => {}
+        Some(_) => {
+            let message = "this folder holds a run of another configuration";
+            let hint = "name another folder, or delete this one";
+            return Err(Error::folder(&folder.file("config.toml"), message, hint));
+        }
+    }
+    Ok(folder)
+}
+
+/// The rows of these seeds, in order.
+fn seeds(
+    config: &Config,
+    folder: &Folder,
+    seeds: &[u64],
+    observer: &Observer<'_>,
+) -> Result<Vec<Row>, Error> {
+    let stopped = AtomicBool::new(false);
+    let shared = Watch { observer, stopped: &stopped, seed: None };
+    shared.see(Stage::Deal, 0, 1)?;
+    let data = load(config)?;
+    shared.see(Stage::Deal, 1, 1)?;
+    let rows: Vec<Vec<Row>> = seeds
+        .par_iter()
+        .map(|&seed| {
+            let watch = Watch { observer, stopped: &stopped, seed: Some(seed) };
+            one_seed(config, &data, &folder.folder(&format!("seed-{seed}"))?, seed, &watch)
+        })
+        .collect::<Result<_, Error>>()?;
+    Ok(rows.concat())
 }
 
 fn lines<T: Serialize>(items: &[T]) -> Vec<u8> {

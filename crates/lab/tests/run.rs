@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use stlf_lab::{Config, Error, run};
+use stlf_lab::{Config, Error, Shard, merge, run, run_shard};
 
 /// Small enough to run dozens of times.
 fn small() -> Config {
@@ -89,6 +89,33 @@ fn threads_change_nothing() {
         })
         .into();
     assert_eq!(results[0], results[1]);
+}
+
+#[test]
+fn shards_in_folders_of_their_own_merge_to_the_same() {
+    let config = small();
+    let go_on = |_| ControlFlow::Continue(());
+    let whole = tempfile::tempdir().unwrap();
+    run(&config, whole.path(), &go_on).unwrap();
+    let folders = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+    for (folder, shard) in folders.iter().zip(["1/2", "2/2"]) {
+        let rows = run_shard(&config, folder.path(), shard.parse().unwrap(), &go_on).unwrap();
+        assert!(!rows.is_empty() && !folder.path().join("manifest.json").exists());
+    }
+    let joined = tempfile::tempdir().unwrap();
+    let parts = folders.each_ref().map(|f| f.path());
+    assert_eq!(merge(&parts, joined.path()).unwrap(), config);
+    run(&config, joined.path(), &go_on).unwrap();
+    assert_eq!(contents(joined.path()), contents(whole.path()));
+
+    let other = small().with(["training.steps=31"]).unwrap();
+    let stranger = tempfile::tempdir().unwrap();
+    assert!(run(&other, stranger.path(), &|_| ControlFlow::Break(())).is_err());
+    let error = merge(&[parts[0], stranger.path()], joined.path()).unwrap_err();
+    assert!(error.to_string().contains("another configuration"), "{error}");
+    for wrong in ["0/2", "3/2", "1", "a/b"] {
+        assert!(wrong.parse::<Shard>().is_err(), "{wrong}");
+    }
 }
 
 #[test]

@@ -23,10 +23,9 @@ fn digits(style: Style, classes: &[Class], samples: usize, seed: u64) -> Digits 
 /// The weights of all devices but the last on the last.
 fn weights(devices: &[Digits], settings: Settings, seed: u64) -> Vec<f64> {
     let spec = Spec::cnn(1, 10).unwrap();
-    let held = |d| {
-        let Digits { inputs, labels } = d;
+    fn held(Digits { inputs, labels }: &Digits) -> DeviceData<'_> {
         DeviceData { labeled: Examples { inputs, labels }, inputs }
-    };
+    }
     let held: Vec<DeviceData<'_>> = devices.iter().map(held).collect();
     let target = devices.len() - 1;
     let sources: Vec<usize> = (0..target).collect();

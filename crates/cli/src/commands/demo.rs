@@ -82,7 +82,7 @@ fn whole_method(folder: &Path, ui: &Ui) -> Result<(), Failure> {
     )?;
     let config = Config { seeds: SEEDS.to_vec(), ..Config::default() };
     let started = Instant::now();
-    let rows = super::run::watched(&config, folder, ui)?;
+    let rows = super::run::watched(&config, folder, None, ui)?;
     ui.print(&comparison(&summarise(&rows), &config))?;
     ui.print(&format!(
         "\n{} on this machine. Why each device has its role:\n  stlf explain {}\nEverything is in {}; \

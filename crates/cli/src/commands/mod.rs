@@ -5,6 +5,7 @@ mod data;
 mod demo;
 mod diff;
 mod explain;
+mod merge;
 mod new;
 mod plan;
 mod problem_args;
@@ -31,6 +32,7 @@ pub(crate) struct Cli {
 #[derive(Subcommand)]
 enum Verb {
     Run(run::Args),
+    Merge(merge::Args),
     New(new::Args),
     Plan(plan::Args),
     Explain(explain::Args),
@@ -46,6 +48,7 @@ enum Verb {
 pub(crate) fn run(cli: &Cli, ui: &Ui) -> Result<(), Failure> {
     match &cli.verb {
         Verb::Run(args) => run::run(args, ui),
+        Verb::Merge(args) => merge::run(args, ui),
         Verb::New(args) => new::run(args, ui),
         Verb::Plan(args) => plan::run(args, ui),
         Verb::Explain(args) => explain::run(args, ui),

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use stlf_lab::record::Row;
 use stlf_lab::summary::summarise;
-use stlf_lab::{Config, Error};
+use stlf_lab::{Config, Error, Shard};
 
 use crate::comparison::comparison;
 use crate::error::Failure;
@@ -33,6 +33,10 @@ pub(crate) struct Args {
     /// The run folder [default: runs/NAME-HASH, by the configuration]
     #[arg(long, value_name = "DIR")]
     to: Option<PathBuf>,
+
+    /// Only every N-th seed from the K-th on, as one of several machines; see `stlf merge`.
+    #[arg(long, value_name = "K/N")]
+    shard: Option<Shard>,
 }
 
 /// Runs and shows the comparison.
@@ -50,18 +54,30 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<(), Failure> {
         Some(folder) => folder.clone(),
         None => default_folder(&path, &config)?,
     };
-    let rows = watched(&config, &folder, ui)?;
+    let rows = watched(&config, &folder, args.shard, ui)?;
+    if args.shard.is_some() {
+        return ui.print(&format!("this share is done, in {}\n", folder.display()));
+    }
     ui.print(&comparison(&summarise(&rows), &config))?;
     ui.print(&format!("\nEverything is in {}\n", folder.display()))
 }
 
 /// Runs with progress; Ctrl-C stops it between two steps and loses nothing.
-pub(crate) fn watched(config: &Config, folder: &Path, ui: &Ui) -> Result<Vec<Row>, Failure> {
-    let stages = Stages::start(config.seeds.len(), ui)?;
-    let rows = stlf_lab::run(config, folder, &|event| {
+pub(crate) fn watched(
+    config: &Config,
+    folder: &Path,
+    shard: Option<Shard>,
+    ui: &Ui,
+) -> Result<Vec<Row>, Failure> {
+    let stages = Stages::start(config.seeds.len().div_ceil(shard.map_or(1, |s| s.of)), ui)?;
+    let observer = |event| {
         stages.see(&event);
         if Watch::is_interrupted() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-    });
+    };
+    let rows = match shard {
+        Some(shard) => stlf_lab::run_shard(config, folder, shard, &observer),
+        None => stlf_lab::run(config, folder, &observer),
+    };
     stages.finish();
     rows.map_err(|e| failure(&e))
 }
@@ -74,7 +90,7 @@ fn default_folder(path: &Path, config: &Config) -> Result<PathBuf, Failure> {
 }
 
 /// As the user is told of it.
-fn failure(error: &Error) -> Failure {
+pub(crate) fn failure(error: &Error) -> Failure {
     let failure = match error {
         Error::File { source, .. } if source.kind() != std::io::ErrorKind::NotFound => {
             Failure::io(error.to_string())

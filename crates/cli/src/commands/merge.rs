@@ -1,0 +1,36 @@
+//! `stlf merge`: the shares of several machines become one run.
+
+use std::path::PathBuf;
+
+use stlf_lab::summary::summarise;
+
+use super::run::{failure, watched};
+use crate::comparison::comparison;
+use crate::error::Failure;
+use crate::ui::Ui;
+
+/// Join the folders of shards into one run folder, finish what is missing, and compare.
+///
+/// All must come from one configuration. Shards that wrote into one folder need no merging: run it again
+/// without --shard.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  stlf merge shard-1 shard-2 shard-3 --to runs/whole")]
+pub(crate) struct Args {
+    /// The folders of the shards.
+    #[arg(required = true)]
+    folders: Vec<PathBuf>,
+
+    /// The folder of the whole run.
+    #[arg(long, value_name = "DIR")]
+    to: PathBuf,
+}
+
+/// Joins and shows the comparison.
+pub(crate) fn run(args: &Args, ui: &Ui) -> Result<(), Failure> {
+    let config = stlf_lab::merge(&args.folders, &args.to).map_err(|e| failure(&e))?;
+    let rows = watched(&config, &args.to, None, ui)?;
+    ui.print(&comparison(&summarise(&rows), &config))?;
+    ui.print(&format!("\nEverything is in {}\n", args.to.display()))
+}
