@@ -78,7 +78,7 @@ fn estimators(names: &str) -> Vec<(&'static str, Settings)> {
             Settings::Discriminant(discriminant::Settings { embedding: convolutions, ..linear }),
         ),
         ("sketch", Settings::Sketch(one)),
-        ("sketch-256", Settings::Sketch(sketch::Settings { features: 256, ..one })),
+        ("sketch-128", Settings::Sketch(sketch::Settings { features: 128, ..one })),
         ("sketch-conv", Settings::Sketch(sketch::Settings { embedding: convolutions, ..one })),
         ("means-x3", Settings::Sketch(mean(3.0))),
         ("means-x6", Settings::Sketch(mean(6.0))),

@@ -1,4 +1,4 @@
-//! ψ-FADA (Peng et al., 2020; roles as Wagle et al., 2023): the random roles of Rnd-ψ, and weights as FADA.
+//! ψ-FADA (Peng et al., 2020; roles as Wang et al.): the random roles of Rnd-ψ, and weights as FADA.
 
 use super::{Assignment, Context, fada, rnd_psi};
 use crate::error::Error;

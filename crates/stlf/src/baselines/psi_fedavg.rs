@@ -1,4 +1,4 @@
-//! ψ-FedAvg (McMahan et al., 2017; roles as Wagle et al., 2023): the random roles of Rnd-ψ, and weights as FedAvg.
+//! ψ-FedAvg (McMahan et al., 2017; roles as Wang et al.): the random roles of Rnd-ψ, and weights as FedAvg.
 
 use super::{Assignment, Context, fedavg, rnd_psi};
 use crate::error::Error;

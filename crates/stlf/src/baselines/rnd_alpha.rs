@@ -1,5 +1,5 @@
-//! Rnd-α (Wagle et al., "Multi-source to multi-target decentralized federated domain adaptation", 2023): ours' roles,
-//! and every target weighs all sources at random, by a draw from Dirichlet(1, …, 1).
+//! Rnd-α (Wang, Hosseinalipour, Brinton, "Multi-source to multi-target decentralized federated domain adaptation"): ours'
+//! roles, and every target weighs all sources at random, by a draw from Dirichlet(1, …, 1).
 
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;

@@ -1,4 +1,4 @@
-//! Rnd-ψ (Wagle et al., 2023): roles at random, and weights as Rnd-α.
+//! Rnd-ψ (Wang et al.): roles at random, and weights as Rnd-α.
 //!
 //! Each device that may be a source stays one with probability 0.75, and at least one does. Pinned devices
 //! keep their role. Where missing links would leave a target without any source, the target becomes a source itself if

@@ -1,5 +1,5 @@
-//! SM, "single matching" (Wagle et al., 2023, after Zhao et al., "Learning to match distributions", 2019): one source per
-//! target, drawn at random, none used more than ⌈targets/sources⌉ times.
+//! SM, "single matching" (Wang et al., after Zhao et al., 2019): one source per target, drawn at random, none used
+//! more than ⌈targets/sources⌉ times.
 //!
 //! Every device that may be a source is one: the energy that the paper gives for SM is the same in all its settings and
 //! that of one link per unlabeled device. Where missing links allow no matching within that limit, it is raised by

@@ -24,7 +24,7 @@ use crate::error::Error;
 /// |---|---|---|---|
 /// | `features` | 256 | random features, F; a device publishes F(F+3) numbers | even, 2..=4096 |
 /// | `embedding` | inputs | what the features are waves over | |
-/// | `ridge` | 0.01 | share of the mean variance that is added to every direction | > 0 |
+/// | `ridge` | 0.03 | share of the mean variance that is added to every direction | > 0 |
 /// | `confidence` | 0.95 | of the interval | 0 < c < 1 |
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Settings {
@@ -41,7 +41,7 @@ pub struct Settings {
 impl Default for Settings {
     fn default() -> Settings {
         let embedding = Embedding::Inputs;
-        Settings { features: 256, embedding, ridge: 0.01, confidence: 0.95 }
+        Settings { features: 256, embedding, ridge: 0.03, confidence: 0.95 }
     }
 }
 

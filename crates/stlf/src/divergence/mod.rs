@@ -187,27 +187,34 @@ fn in_parallel<T: Sync, R: Send>(
     work: impl Fn(&T) -> Result<R, Error> + Sync,
 ) -> Result<Option<Vec<R>>, Error> {
     let total = items.len();
-    let watched = Mutex::new((0, false, observer));
-    let ended = |held: std::sync::LockResult<std::sync::MutexGuard<'_, (usize, bool, _)>>| {
-        held.map_or(true, |held| held.1)
-    };
+    let watch = Mutex::new(Watch { done: 0, ended: false, observer });
     let results: Result<Option<Vec<R>>, Error> = items
         .par_iter()
         .map(|item| {
-            if ended(watched.lock()) {
+            // Items under way when the observer ends the work are finished and forgotten.
+            if watch.lock().map_or(true, |watch| watch.ended) {
                 return Ok(None);
             }
             let result = work(item)?;
-            if let Ok(mut held) = watched.lock() {
-                let (done, stop, observer) = &mut *held;
-                *done += 1;
-                *stop |= observer(Progress { done: *done, total }).is_break();
+            if let Ok(mut watch) = watch.lock()
+                && !watch.ended
+            {
+                watch.done += 1;
+                let progress = Progress { done: watch.done, total };
+                watch.ended = (watch.observer)(progress).is_break();
             }
             Ok(Some(result))
         })
         .collect();
-    let finished = watched.into_inner().is_ok_and(|(done, stop, _)| done == total || !stop);
-    Ok(results?.filter(|_| finished))
+    let whole = watch.into_inner().is_ok_and(|watch| watch.done == total);
+    Ok(results?.filter(|_| whole))
+}
+
+/// The observer, shared by threads.
+struct Watch<'a, 'b> {
+    done: usize,
+    ended: bool,
+    observer: &'a mut Observer<'b>,
 }
 
 fn pair_count(devices: usize) -> usize {

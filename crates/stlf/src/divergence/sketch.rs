@@ -47,7 +47,7 @@ impl Statistic {
 ///
 /// | name | default | meaning | range |
 /// |---|---|---|---|
-/// | `features` | 128 | random features, F; a device publishes F, or F(F+3)/2 with covariances | even, 2..=4096 |
+/// | `features` | 256 | random features, F; a device publishes F, or F(F+3)/2 with covariances | even, 2..=4096 |
 /// | `embedding` | inputs | what the features are waves over | |
 /// | `statistic` | separation, ridge 0.01 | how distances become d̂ | ridge > 0, gain > 0 |
 /// | `confidence` | 0.95 | of the interval | 0 < c < 1 |
@@ -69,7 +69,7 @@ pub struct Settings {
 impl Default for Settings {
     fn default() -> Settings {
         Settings {
-            features: 128,
+            features: 256,
             embedding: Embedding::Inputs,
             statistic: Statistic::SEPARATION,
             confidence: 0.95,
