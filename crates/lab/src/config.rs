@@ -142,7 +142,8 @@ pub enum Model {
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct Divergence {
-    /// `sketch`: every device publishes one vector; `classifier`: the paper's, a network per pair.
+    /// `discriminant`: every device publishes moments of its data, and a pair's classifier follows from them; `sketch`:
+    /// half of that, for large fleets; `classifier`: the paper's, a network trained by every pair.
     pub estimator: Estimator,
     /// Classifier: how often a pair averages its models.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -159,8 +160,10 @@ pub struct Divergence {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Estimator {
-    /// Moments of shared random features.
+    /// Fisher's discriminant from shared random features.
     #[default]
+    Discriminant,
+    /// Distance of the moments of shared random features.
     Sketch,
     /// The paper's Algorithm 1.
     Classifier,
@@ -404,7 +407,8 @@ impl Config {
         }
         self.descent().check().map_err(|e| wrong("training", e.to_string()))?;
         let d = &self.divergence;
-        if d.estimator == Estimator::Sketch && (d.rounds, d.steps, d.repeats) != (None, None, None)
+        if d.estimator != Estimator::Classifier
+            && (d.rounds, d.steps, d.repeats) != (None, None, None)
         {
             let message = "rounds, steps and repeats are for estimator = \"classifier\"".to_owned();
             return Err(wrong("divergence", message));
@@ -450,7 +454,7 @@ mod tests {
                 _ => format!("{line}\n"),
             })
             .collect();
-        let all = uncommented.replace("\"sketch\" ", "\"classifier\" ");
+        let all = uncommented.replace("\"discriminant\" ", "\"classifier\" ");
         assert!(Config::parse(&all, Path::new("t")).is_ok());
     }
 

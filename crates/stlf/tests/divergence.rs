@@ -16,7 +16,7 @@ use stlf_learn::Spec;
 const SHAPE: Shape = Shape::grey(28);
 
 fn digits(style: Style, samples: usize) -> Dataset {
-    strokes(style, Half::Train, samples, 1, Colour::Grey).unwrap()
+    strokes(style, Half::Train, samples, 1, Colour::Grey).expect("digits are drawn")
 }
 
 /// The inputs of up to `count` samples with these classes, after skipping some.
@@ -45,7 +45,8 @@ fn fleet() -> Vec<Vec<f32>> {
 fn measured(devices: &[Vec<f32>], settings: &Settings, seed: u64) -> Measurement {
     let devices: Vec<&[f32]> = devices.iter().map(Vec::as_slice).collect();
     let go_on = &mut |_| ControlFlow::Continue(());
-    measure(&devices, SHAPE, settings, seed, go_on).unwrap().unwrap()
+    let found = measure(&devices, SHAPE, settings, seed, go_on).expect("fit settings");
+    found.expect("nobody ended it")
 }
 
 fn short() -> classifier::Settings {

@@ -17,15 +17,7 @@ pub(super) struct Prices {
 }
 
 pub(super) fn ascend(instance: &Instance) -> Prices {
-    let mut slack: Vec<f64> = instance
-        .opening
-        .iter()
-        .map(|opening| match opening {
-            // Paid for in any case, so it is free to use.
-            Opening::Must(_) => 0.0,
-            other => other.cost(),
-        })
-        .collect();
+    let mut slack: Vec<f64> = instance.opening.iter().map(|opening| opening.unpaid()).collect();
     let clients = instance.clients();
     let mut value: Vec<f64> = (0..clients).map(|j| instance.cost[instance.first[j]]).collect();
     // How many candidates a client's price has reached.

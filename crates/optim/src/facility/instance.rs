@@ -1,12 +1,14 @@
 //! The problem's data: sorted candidate lists, one per client, and the same links by facility.
 
+use std::ops::Range;
+
 use rayon::prelude::*;
 
 /// An input that is not a facility location problem.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum FacilityError {
-    /// Costs must be finite and at least 0.
-    #[error("client {client}: the cost {cost} from facility {facility} is not a finite number ≥ 0")]
+    /// Costs must be at least 0.
+    #[error("client {client}: the cost {cost} from facility {facility} is not a number ≥ 0")]
     Cost {
         /// Who is served.
         client: usize,
@@ -50,6 +52,14 @@ impl Opening {
             Opening::Never => f64::INFINITY,
         }
     }
+
+    /// What using the facility adds: nothing where it is open in any case.
+    pub(crate) fn unpaid(self) -> f64 {
+        match self {
+            Opening::Must(_) => 0.0,
+            other => other.cost(),
+        }
+    }
 }
 
 /// A facility that can serve a client, and at what cost.
@@ -57,7 +67,7 @@ impl Opening {
 pub struct Candidate {
     /// Which facility.
     pub facility: u32,
-    /// c_ij ≥ 0.
+    /// c_ij ≥ 0; where it is infinite there is no such link.
     pub cost: f64,
 }
 
@@ -91,6 +101,8 @@ impl Served {
 const LINKS_KEPT: usize = 16_000_000;
 /// But never fewer than this many a client.
 const FEWEST_KEPT: usize = 64;
+/// Clients whose lists one thread builds at a time.
+const BLOCK: usize = 64;
 
 impl Instance {
     /// Builds the sorted lists; `candidates(j, list)` pushes the candidates of client j in any
@@ -100,7 +112,7 @@ impl Instance {
     /// c_kj + f_k, is left out: swapping to k is never worse, so the optimum stays.
     ///
     /// # Errors
-    /// If a cost is negative or not finite, or a client has no candidate.
+    /// If a cost is negative or not a number, or a client has no candidate.
     pub fn new(
         opening: Vec<Opening>,
         clients: usize,
@@ -112,45 +124,29 @@ impl Instance {
                 return Err(FacilityError::OpenCost { facility, cost });
             }
         }
+        let unpaid: Vec<f64> = opening.iter().map(|opening| opening.unpaid()).collect();
         let keep = (LINKS_KEPT / clients.max(1)).max(FEWEST_KEPT);
-        // Few clients: one block, since a thread hand-over would take longer than the work.
-        let block = if clients < 256 { clients.max(1) } else { 64 };
-        let blocks: Vec<usize> = (0..clients).step_by(block).collect();
-        let build = |&start: &usize| {
-            let mut built = Block::default();
+        let build = |range: Range<usize>| {
+            let mut block = Block::new(range.len());
             let mut list = Vec::new();
-            for client in start..(start + block).min(clients) {
+            for client in range {
                 list.clear();
                 candidates(client, &mut list);
-                built.push(client, &mut list, &opening, keep)?;
+                block.push(client, &list, &unpaid, keep)?;
             }
-            Ok(built)
+            Ok(block)
         };
-        let blocks: Vec<Result<Block, FacilityError>> = if blocks.len() <= 1 {
-            blocks.iter().map(build).collect()
+        // Few clients: one block, since a thread hand-over would take longer than the work.
+        let lists = if clients < 256 {
+            build(0..clients)?
         } else {
-            blocks.par_iter().map(build).collect()
+            let starts: Vec<usize> = (0..clients).step_by(BLOCK).collect();
+            let blocks: Vec<Result<Block, FacilityError>> =
+                starts.par_iter().map(|&j| build(j..(j + BLOCK).min(clients))).collect();
+            Block::join(blocks)?
         };
-        let mut instance = Instance {
-            opening: Vec::new(),
-            first: Vec::with_capacity(clients + 1),
-            facility: Vec::new(),
-            cost: Vec::new(),
-            tail: Vec::with_capacity(clients),
-        };
-        instance.first.push(0);
-        for block in blocks {
-            let block = block?;
-            for length in block.length {
-                let last = instance.first[instance.first.len() - 1];
-                instance.first.push(last + length);
-            }
-            instance.facility.extend(block.facility);
-            instance.cost.extend(block.cost);
-            instance.tail.extend(block.tail);
-        }
-        instance.opening = opening;
-        Ok(instance)
+        let Block { first, facility, cost, tail, .. } = lists;
+        Ok(Instance { opening, first, facility, cost, tail })
     }
 
     /// Number of facilities.
@@ -169,7 +165,7 @@ impl Instance {
     }
 
     /// A client's positions in the candidate arrays.
-    pub(super) fn list(&self, client: usize) -> std::ops::Range<usize> {
+    pub(super) fn list(&self, client: usize) -> Range<usize> {
         self.first[client]..self.first[client + 1]
     }
 
@@ -235,54 +231,99 @@ impl Instance {
     }
 }
 
-/// The lists of a run of clients.
-#[derive(Default)]
+/// The lists of a run of clients, as in [`Instance`].
 struct Block {
-    length: Vec<usize>,
+    first: Vec<usize>,
     facility: Vec<u32>,
     cost: Vec<f64>,
     tail: Vec<f64>,
+    /// One client's candidates while they are sorted.
+    keys: Vec<u128>,
+}
+
+/// Sorts as (cost, facility): costs are ≥ 0, where the bits of a float sort as the float does.
+/// Adding 0 takes the sign off −0.
+fn key(candidate: &Candidate) -> u128 {
+    u128::from((candidate.cost + 0.0).to_bits()) << 64 | u128::from(candidate.facility)
+}
+
+fn cost_of(key: u128) -> f64 {
+    f64::from_bits((key >> 64) as u64)
 }
 
 impl Block {
+    fn new(clients: usize) -> Block {
+        let mut first = Vec::with_capacity(clients + 1);
+        first.push(0);
+        let tail = Vec::with_capacity(clients);
+        Block { first, facility: Vec::new(), cost: Vec::new(), tail, keys: Vec::new() }
+    }
+
+    /// Sorts one client's list in. Many candidates are dropped, in no order that a processor could
+    /// foresee, so the loops that see all of them do not branch.
     fn push(
         &mut self,
         client: usize,
-        list: &mut Vec<Candidate>,
-        opening: &[Opening],
+        list: &[Candidate],
+        unpaid: &[f64],
         keep: usize,
     ) -> Result<(), FacilityError> {
-        list.retain(|c| opening[c.facility as usize] != Opening::Never);
-        let mut alone = f64::INFINITY;
-        for c in list.iter() {
-            if !(c.cost.is_finite() && c.cost >= 0.0) {
-                let facility = c.facility as usize;
-                return Err(FacilityError::Cost { client, facility, cost: c.cost });
-            }
-            alone = alone.min(match opening[c.facility as usize] {
-                Opening::May(open) => c.cost + open,
-                Opening::Must(_) => c.cost,
-                Opening::Never => f64::INFINITY,
+        // False for a NaN.
+        let is_cost = |cost: f64| cost >= 0.0;
+        let mut limit = f64::INFINITY;
+        let mut is_valid = true;
+        for c in list {
+            is_valid &= is_cost(c.cost);
+            let alone = c.cost + unpaid[c.facility as usize];
+            limit = if alone < limit { alone } else { limit };
+        }
+        if !is_valid && let Some(c) = list.iter().find(|c| !is_cost(c.cost)) {
+            return Err(FacilityError::Cost {
+                client,
+                facility: c.facility as usize,
+                cost: c.cost,
             });
         }
-        if list.is_empty() {
+        if limit == f64::INFINITY {
             return Err(FacilityError::Unservable { client });
         }
-        // The facility that attains `alone` with nothing to pay for opening must stay.
-        list.retain(|c| c.cost <= alone);
-        // Costs are ≥ 0, where the bits of a float sort as the float does.
-        let key = |c: &Candidate| (c.cost.to_bits(), c.facility);
-        let mut tail = f64::INFINITY;
-        if list.len() > keep {
-            let (_, next, _) = list.select_nth_unstable_by_key(keep, key);
-            tail = next.cost;
-            list.truncate(keep);
+        self.keys.resize(list.len(), 0);
+        let mut keys = self.keys.as_mut_slice();
+        let mut kept = 0;
+        for c in list {
+            keys[kept] = key(c);
+            // The facility that attains the limit with nothing to pay for opening must stay.
+            let is_kept = (c.cost <= limit) & (unpaid[c.facility as usize] < f64::INFINITY);
+            kept += usize::from(is_kept);
         }
-        list.sort_unstable_by_key(key);
-        self.length.push(list.len());
-        self.facility.extend(list.iter().map(|c| c.facility));
-        self.cost.extend(list.iter().map(|c| c.cost));
+        keys = &mut keys[..kept];
+        let mut tail = f64::INFINITY;
+        if kept > keep {
+            let (cheaper, next, _) = keys.select_nth_unstable(keep);
+            tail = cost_of(*next);
+            keys = cheaper;
+        }
+        keys.sort_unstable();
+        self.facility.extend(keys.iter().map(|&key| key as u32));
+        self.cost.extend(keys.iter().map(|&key| cost_of(key)));
+        self.first.push(self.cost.len());
         self.tail.push(tail);
         Ok(())
+    }
+
+    fn join(blocks: Vec<Result<Block, FacilityError>>) -> Result<Block, FacilityError> {
+        let blocks = blocks.into_iter().collect::<Result<Vec<Block>, FacilityError>>()?;
+        let mut all = Block::new(blocks.iter().map(|block| block.tail.len()).sum());
+        let links = blocks.iter().map(|block| block.cost.len()).sum();
+        all.facility.reserve_exact(links);
+        all.cost.reserve_exact(links);
+        for block in blocks {
+            let before = all.cost.len();
+            all.first.extend(block.first[1..].iter().map(|at| before + at));
+            all.facility.extend(block.facility);
+            all.cost.extend(block.cost);
+            all.tail.extend(block.tail);
+        }
+        Ok(all)
     }
 }

@@ -85,10 +85,6 @@ impl Instance {
         candidates.retain(|c| opening(c.facility) != Opening::Never);
         let own = own.filter(|&i| opening(i) != Opening::Never);
         if required.is_empty() {
-            let extra = |i: u32| match opening(i) {
-                Opening::Must(_) => 0.0,
-                other => other.cost(),
-            };
             let vertex = |c: &Candidate| {
                 constant
                     + c.slope
@@ -97,8 +93,8 @@ impl Instance {
             };
             let alone = candidates
                 .iter()
-                .map(|c| vertex(c) + extra(c.facility))
-                .chain(own.map(extra))
+                .map(|c| vertex(c) + opening(c.facility).unpaid())
+                .chain(own.map(|i| opening(i).unpaid()))
                 .fold(f64::INFINITY, f64::min);
             // The tolerance keeps the link that attains `alone` when opening costs nothing.
             candidates.retain(|c| constant + c.slope + c.charge <= alone * (1.0 + 1e-12));

@@ -1,5 +1,8 @@
 //! Opening, closing and exchanging facilities while that lowers the cost of all mixtures.
 
+use rayon::prelude::*;
+
+use super::PARALLEL;
 use super::instance::Instance;
 use super::selection::Selector;
 use crate::facility::Opening;
@@ -77,10 +80,24 @@ impl<'a> Search<'a> {
             objective: 0.0,
             open,
         };
-        let everybody: Vec<Change> = (0..instance.clients()).map(|j| search.serve(j)).collect();
-        search.apply(everybody);
+        search.serve_everybody();
         search.objective = search.total();
         search
+    }
+
+    fn serve_everybody(&mut self) {
+        let Search { instance, ref open, nodes, .. } = *self;
+        let serve = |selector: &mut Selector, client: usize| {
+            instance.serve(client, |i| open[i], nodes, selector);
+            (client, selector.best.cost, selector.best.used.clone())
+        };
+        let clients = 0..instance.clients();
+        let everybody: Vec<Change> = if clients.len() < PARALLEL {
+            clients.map(|client| serve(&mut self.selector, client)).collect()
+        } else {
+            clients.into_par_iter().map_init(Selector::default, serve).collect()
+        };
+        self.apply(everybody);
     }
 
     fn total(&self) -> f64 {

@@ -56,6 +56,9 @@ struct Effort {
 /// Branchings for one client's choice of links once every facility is decided.
 const LEAF_NODES: usize = 100_000;
 
+/// From this many clients on they are asked in parallel.
+const PARALLEL: usize = 256;
+
 impl Effort {
     fn of(instance: &Instance) -> Effort {
         if instance.clients() <= 64 {
@@ -105,7 +108,9 @@ pub fn solve(instance: &Instance, limits: &Limits, observer: &mut Observer<'_>) 
         tree.close_gap(root, &mut incumbent, limits, observer)
     };
     let (status, lower_bound) = incumbent.verdict(stop);
-    let end = Search::new(instance, &neighbours, incumbent.open, LEAF_NODES);
+    // Whoever said stop is not kept waiting for the last digits of every mixture.
+    let nodes = if stop == Some(Stop::Observer) { tree.effort.serve } else { LEAF_NODES };
+    let end = Search::new(instance, &neighbours, incumbent.open, nodes);
     Solution {
         mixtures: end.mixtures(),
         objective: end.objective,

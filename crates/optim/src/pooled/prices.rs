@@ -13,6 +13,7 @@
 
 use rayon::prelude::*;
 
+use super::PARALLEL;
 use super::instance::Instance;
 use super::selection::Selector;
 use crate::best_first::{self, Fixing};
@@ -54,9 +55,6 @@ enum Choice {
     Own(f64),
     Mixture(f64),
 }
-
-/// From this many clients on they are asked in parallel.
-const PARALLEL: usize = 256;
 
 /// The subgradient method with its working memory.
 #[derive(Debug)]

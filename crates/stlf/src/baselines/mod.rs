@@ -120,10 +120,8 @@ impl<'a> Context<'a> {
 
     /// The devices with a link to `target` that may be sources, ascending.
     fn eligible_senders(&self, target: usize) -> Vec<usize> {
-        let mut senders = Vec::new();
-        self.problem.each_incoming_cost(target, |link| senders.push(link.from));
-        senders.sort_unstable();
-        senders
+        let senders = self.problem.senders().into_iter().map(|from| from as usize);
+        senders.filter(|&from| self.problem.link_cost(from, target).is_some()).collect()
     }
 
     /// The sources with a link to `target`, ascending; there is one, or it is an error.

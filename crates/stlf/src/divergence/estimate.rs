@@ -66,3 +66,27 @@ pub(super) fn from_counts(sides: [Count; 2], confidence: f64) -> Estimate {
     let unclipped = 2.0 * (1.0 - 2.0 * error);
     Estimate::new(from_error(error), unclipped - half, unclipped + half)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn chance_is_no_divergence_and_certainty_is_two() {
+        assert_eq!([0.0, 0.25, 0.5, 0.9].map(from_error), [2.0, 1.0, 0.0, 0.0]);
+    }
+
+    #[test]
+    fn the_interval_narrows_with_samples_and_chance_gives_no_signal() {
+        let of = |errors, samples| from_counts([Count { errors, samples }; 2], 0.95);
+        let (few, many) = (of(10, 100), of(100, 1000));
+        assert_eq!((few.value, many.value), (1.6, 1.6));
+        // The square root of ten times as many samples.
+        let width = |estimate: Estimate| estimate.high - estimate.low;
+        assert!((width(few) / width(many) - 10f64.sqrt()).abs() < 1e-9);
+        assert!(!of(48, 100).has_signal() && of(480, 1000).value > 0.0);
+        assert!(!of(480, 1000).has_signal() && of(48_000, 100_000).has_signal());
+        // Nobody counted anything: a guess, and no interval worth the name.
+        assert_eq!(of(0, 0), Estimate { value: 0.0, low: 0.0, high: 2.0 });
+    }
+}

@@ -46,3 +46,29 @@ pub(super) fn normal(rng: &mut ChaCha8Rng) -> f64 {
     let radius = (-2.0 * (1.0 - rng.random::<f64>()).ln()).sqrt();
     radius * (std::f64::consts::TAU * rng.random::<f64>()).cos()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rand::SeedableRng;
+
+    #[test]
+    fn stronger_promises_need_more_noise() {
+        let noise = |epsilon, delta| Privacy { epsilon, delta }.deviation(1.0);
+        assert!((noise(1.0, 1e-5) - 4.844_8).abs() < 1e-3);
+        assert_eq!(noise(0.5, 1e-5), 2.0 * noise(1.0, 1e-5));
+        assert!(noise(1.0, 1e-6) > noise(1.0, 1e-5));
+        for (epsilon, delta) in [(0.0, 0.1), (1.5, 0.1), (0.5, 0.0), (0.5, 1.0), (f64::NAN, 0.1)] {
+            assert!(Privacy { epsilon, delta }.check().is_err());
+        }
+    }
+
+    #[test]
+    fn noise_has_mean_zero_and_deviation_one() {
+        let mut rng = ChaCha8Rng::seed_from_u64(1);
+        let drawn: Vec<f64> = (0..20_000).map(|_| normal(&mut rng)).collect();
+        let mean = drawn.iter().sum::<f64>() / 20_000.0;
+        let square = drawn.iter().map(|x| x * x).sum::<f64>() / 20_000.0;
+        assert!(mean.abs() < 0.03 && (square - 1.0).abs() < 0.04, "{mean} {square}");
+    }
+}

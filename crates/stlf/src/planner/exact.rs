@@ -44,17 +44,21 @@ fn single_sources(problem: &Problem, limits: &Limits, observer: &mut Observer<'_
 
 /// f_i = φ^S S_i, c_ij = φ^T T_ij + φ^E K_ij/(1 + ε_E), c_ii = 0.
 pub(super) fn facility_instance(problem: &Problem) -> Instance {
+    let senders = problem.senders();
     let candidates = |to: usize, list: &mut Vec<Candidate>| {
         if problem.eligible(to) {
             list.push(Candidate { facility: to as u32, cost: 0.0 });
         }
-        if problem.pin(to) != Some(Role::Source) {
-            let required = problem.required_into(to);
-            problem.each_incoming_cost(to, |link| {
-                if required.is_empty() || required.contains(&link.from) {
-                    list.push(Candidate { facility: link.from as u32, cost: link.total() });
-                }
-            });
+        if problem.pin(to) == Some(Role::Source) {
+            return;
+        }
+        let candidate = |facility, cost| Candidate { facility, cost };
+        let required = problem.required_into(to);
+        if required.is_empty() {
+            problem.extend_with_costs(&senders, to, list, candidate);
+        } else {
+            let links = required.iter().filter_map(|&from| problem.link_cost(from, to));
+            list.extend(links.map(|link| candidate(link.from as u32, link.total())));
         }
     };
     // Problem::new has checked every cost, and the planner that every target can be reached.

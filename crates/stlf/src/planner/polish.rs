@@ -157,12 +157,9 @@ fn incoming(problem: &Problem, to: usize) -> Vec<Link> {
                 energy: m.scaled_energy(link.energy),
             })
             .collect(),
-        Model::Costs(_) => {
-            let mut links = Vec::new();
-            problem.each_incoming_cost(to, |link| {
-                links.push(Link { from: link.from, error: link.error, energy: 0.0 });
-            });
-            links
-        }
+        Model::Costs(_) => (0..problem.len())
+            .filter_map(|from| problem.link_cost(from, to))
+            .map(|link| Link { from: link.from, error: link.error, energy: 0.0 })
+            .collect(),
     }
 }

@@ -20,10 +20,19 @@ pub struct Links {
 
 #[derive(Debug, Clone)]
 enum Store {
-    /// Receiver-major squares; a missing link has NaN energy.
+    /// Receiver-major squares; a missing link, and a device's own, has NaN energy.
     Dense { divergence: Vec<f64>, energy: Vec<f64> },
     /// Links of receiver j at `first[j]..first[j + 1]`, senders ascending.
     Sparse { first: Vec<usize>, from: Vec<u32>, divergence: Vec<f64>, energy: Vec<f64> },
+}
+
+/// The links into one receiver as they are kept; a missing one has NaN energy.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Row<'a> {
+    /// Ascending; `None` where every device has its place.
+    pub(crate) senders: Option<&'a [u32]>,
+    pub(crate) divergence: &'a [f64],
+    pub(crate) energy: &'a [f64],
 }
 
 /// Links are equal if the same links exist with the same values, however they are kept.
@@ -37,6 +46,7 @@ impl PartialEq for Links {
 impl Links {
     /// From squares with row = sender, NaN energy meaning no link. The diagonal is ignored.
     pub fn from_rows(devices: usize, mut divergence: Vec<f64>, mut energy: Vec<f64>) -> Links {
+        energy.iter_mut().step_by(devices + 1).for_each(|own| *own = f64::NAN);
         transpose(devices, &mut divergence);
         transpose(devices, &mut energy);
         Links { devices, store: Store::Dense { divergence, energy } }
@@ -73,21 +83,30 @@ impl Links {
 
     /// Links into `receiver`, senders ascending.
     pub fn incoming(&self, receiver: usize) -> impl Iterator<Item = Link> + '_ {
-        let n = self.devices;
-        let (from, divergence, energy): (Option<&[u32]>, &[f64], &[f64]) = match &self.store {
+        let row = self.row(receiver);
+        let values = row.divergence.iter().zip(row.energy).enumerate();
+        values.filter_map(move |(k, (&divergence, &energy))| {
+            let from = row.senders.map_or(k, |senders| senders[k] as usize);
+            (!energy.is_nan()).then_some(Link { from, divergence, energy })
+        })
+    }
+
+    /// The links into `receiver` as they are kept.
+    pub(crate) fn row(&self, receiver: usize) -> Row<'_> {
+        match &self.store {
             Store::Dense { divergence, energy } => {
-                let row = receiver * n..(receiver + 1) * n;
-                (None, &divergence[row.clone()], &energy[row])
+                let row = receiver * self.devices..(receiver + 1) * self.devices;
+                Row { senders: None, divergence: &divergence[row.clone()], energy: &energy[row] }
             }
             Store::Sparse { first, from, divergence, energy } => {
                 let row = first[receiver]..first[receiver + 1];
-                (Some(&from[row.clone()]), &divergence[row.clone()], &energy[row])
+                Row {
+                    senders: Some(&from[row.clone()]),
+                    divergence: &divergence[row.clone()],
+                    energy: &energy[row],
+                }
             }
-        };
-        divergence.iter().zip(energy).enumerate().filter_map(move |(k, (&divergence, &energy))| {
-            let from = from.map_or(k, |from| from[k] as usize);
-            (from != receiver && !energy.is_nan()).then_some(Link { from, divergence, energy })
-        })
+        }
     }
 
     /// One link, if it exists.

@@ -1,9 +1,11 @@
 //! The planning problem (P) in its well-posed form: devices, links, weights, pins.
 
 mod checks;
+mod costs;
 mod links;
 
 pub use checks::{Parts, Source};
+pub use costs::{Costs, LinkCost};
 pub use links::{Link, Links};
 
 pub(crate) use checks::non_negative;
@@ -114,15 +116,6 @@ pub struct Measured {
     pub disagreement: Option<Disagreement>,
 }
 
-/// Costs given outright.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Costs {
-    /// f_i, or `None` where device i cannot be a source.
-    pub source: Vec<Option<f64>>,
-    /// c_ij, receiver-major, NaN where there is no link.
-    pub(crate) link: Vec<f64>,
-}
-
 /// A checked planning problem.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Problem {
@@ -130,24 +123,6 @@ pub struct Problem {
     pins: Vec<Option<Role>>,
     required: Vec<(usize, usize)>,
     model: Model,
-}
-
-/// What serving a target over one link costs under the paper's bound.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct LinkCost {
-    /// Sender.
-    pub from: usize,
-    /// φ^T T_ij.
-    pub error: f64,
-    /// φ^E K_ij / (1 + ε_E).
-    pub energy: f64,
-}
-
-impl LinkCost {
-    /// c_ij.
-    pub fn total(&self) -> f64 {
-        self.error + self.energy
-    }
 }
 
 impl Problem {
@@ -223,52 +198,7 @@ impl Problem {
     pub fn can_be_reached(&self, receiver: usize) -> bool {
         match &self.model {
             Model::Measured(m) => m.links.incoming(receiver).any(|link| self.eligible(link.from)),
-            Model::Costs(c) => c.incoming(receiver).any(|(from, _)| self.eligible(from)),
-        }
-    }
-
-    /// c_ij, where the link exists and its sender may be a source.
-    pub fn link_cost(&self, from: usize, to: usize) -> Option<LinkCost> {
-        if from == to || !self.eligible(from) {
-            return None;
-        }
-        match &self.model {
-            Model::Measured(m) => {
-                let link = m.links.get(from, to)?;
-                let error = m.weights.target * m.target_bound(link, to);
-                Some(LinkCost { from, error, energy: m.energy_cost(link.energy) })
-            }
-            Model::Costs(c) => {
-                let error = c.link[to * c.source.len() + from];
-                (!error.is_nan()).then_some(LinkCost { from, error, energy: 0.0 })
-            }
-        }
-    }
-
-    /// [`Problem::link_cost`] of every link into `receiver`, its common parts worked out once.
-    pub fn each_incoming_cost(&self, receiver: usize, mut see: impl FnMut(LinkCost)) {
-        let may_send = |from: usize| self.pins[from] != Some(Role::Target);
-        match &self.model {
-            Model::Measured(m) => {
-                let constant = m.bound.target_constant(m.samples(receiver));
-                let per_joule = m.energy_cost(1.0);
-                for link in m.links.incoming(receiver) {
-                    let sender = m.sender[link.from];
-                    if sender.is_finite() && may_send(link.from) {
-                        let bound = sender + 0.5 * link.divergence + constant;
-                        let error = m.weights.target * bound;
-                        let energy = per_joule * link.energy;
-                        see(LinkCost { from: link.from, error, energy });
-                    }
-                }
-            }
-            Model::Costs(c) => {
-                for (from, error) in c.incoming(receiver) {
-                    if c.source[from].is_some() && may_send(from) {
-                        see(LinkCost { from, error, energy: 0.0 });
-                    }
-                }
-            }
+            Model::Costs(c) => c.incoming(receiver).any(|from| self.eligible(from)),
         }
     }
 
@@ -330,7 +260,7 @@ impl Problem {
         let mut problem = self.clone();
         match &mut problem.model {
             Model::Measured(m) => m.links.remove(from, to),
-            Model::Costs(c) => c.link[to * c.source.len() + from] = f64::NAN,
+            Model::Costs(c) => c.remove(from, to),
         }
         problem
     }
@@ -396,15 +326,4 @@ fn senders(devices: &[Device], bound: &Bound) -> Vec<f64> {
             _ => f64::INFINITY,
         })
         .collect()
-}
-
-impl Costs {
-    fn incoming(&self, receiver: usize) -> impl Iterator<Item = (usize, f64)> + '_ {
-        let n = self.source.len();
-        self.link[receiver * n..(receiver + 1) * n]
-            .iter()
-            .enumerate()
-            .filter(move |(from, cost)| *from != receiver && !cost.is_nan())
-            .map(|(from, &cost)| (from, cost))
-    }
 }
