@@ -173,6 +173,9 @@ impl Divergence {
     /// What the estimator takes.
     pub fn settings(&self) -> divergence::Settings {
         match self.estimator {
+            Estimator::Discriminant => {
+                divergence::Settings::Discriminant(divergence::discriminant::Settings::default())
+            }
             Estimator::Sketch => {
                 divergence::Settings::Sketch(divergence::sketch::Settings::default())
             }
