@@ -365,7 +365,13 @@ impl Config {
             }
         }
         let text = toml::to_string(&table).map_err(|e| wrong(e.to_string()))?;
-        Config::parse(&text, path)
+        Config::parse(&text, path).map_err(|error| match error {
+            // The line would be one of a text that nobody has written.
+            Error::Config { path, message, hint, .. } => {
+                Error::Config { path, line: None, message, hint }
+            }
+            other => other,
+        })
     }
 
     /// A hash of the whole configuration.
@@ -481,7 +487,8 @@ mod tests {
         assert_eq!(config.data.domains, ["usps"]);
         assert_eq!(config.divergence.estimator, Estimator::Classifier);
         assert!(Config::default().with(["training.steps"]).is_err());
-        assert!(Config::default().with(["training.stepps=3"]).is_err());
+        let error = Config::default().with(["training.stepps=3"]).unwrap_err();
+        assert!(error.to_string().starts_with("-c: unknown field `stepps`"), "{error}");
     }
 
     #[test]
