@@ -1,24 +1,20 @@
 //! Results: files whole or not at all, numbers as people write them.
 
-use std::io::{self, BufWriter, Write};
+use std::io::{self, Write};
 use std::path::Path;
+
+use stlf_data::whole_file::Prepared;
 
 use crate::error::Failure;
 
-/// Writes a file by way of a temporary one beside it, so that no reader ever sees half of it.
+/// Writes a file whole or not at all, so that no reader ever sees half of it.
 pub(crate) fn write_file(
     path: &Path,
     write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
 ) -> Result<(), Failure> {
-    let failed = |e: io::Error| Failure::io(format!("cannot write {}: {e}", path.display()));
-    let file =
-        tempfile::Builder::new().prefix(".stlf-").tempfile_in(folder(path)).map_err(failed)?;
-    let mut buffer = BufWriter::new(file);
-    write(&mut buffer).map_err(failed)?;
-    let file = buffer.into_inner().map_err(|e| failed(e.into_error()))?;
-    set_permissions(file.as_file()).map_err(failed)?;
-    file.persist(path).map_err(|e| failed(e.error))?;
-    Ok(())
+    Prepared::new(path, write)
+        .and_then(Prepared::publish)
+        .map_err(|e| Failure::io(format!("cannot write {e}")))
 }
 
 /// Complains early about a place where nothing can be written, before hours of planning.
@@ -39,18 +35,6 @@ fn folder(path: &Path) -> &Path {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),
     }
-}
-
-/// Temporary files are private; a result is not.
-#[cfg(unix)]
-fn set_permissions(file: &std::fs::File) -> io::Result<()> {
-    use std::os::unix::fs::PermissionsExt;
-    file.set_permissions(std::fs::Permissions::from_mode(0o644))
-}
-
-#[cfg(not(unix))]
-fn set_permissions(_: &std::fs::File) -> io::Result<()> {
-    Ok(())
 }
 
 /// Four significant digits, as people write them.

@@ -20,7 +20,7 @@ pub mod labels;
 pub mod partition;
 #[cfg(feature = "images")]
 mod picture;
-mod whole_file;
+pub mod whole_file;
 
 pub use dataset::{Class, Dataset, Shape};
 pub use error::Error;

@@ -11,14 +11,14 @@ use crate::Error;
 ///
 /// Several files that belong together are all prepared before the first is published.
 #[derive(Debug)]
-pub(crate) struct Prepared {
+pub struct Prepared {
     file: NamedTempFile,
     path: PathBuf,
 }
 
 impl Prepared {
     /// Writes a temporary file beside `path`.
-    pub(crate) fn new(
+    pub fn new(
         path: &Path,
         write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
     ) -> Result<Prepared, Error> {
@@ -36,7 +36,7 @@ impl Prepared {
     }
 
     /// Gives the file its name, replacing what had it.
-    pub(crate) fn publish(self) -> Result<(), Error> {
+    pub fn publish(self) -> Result<(), Error> {
         let Prepared { file, path } = self;
         file.persist(&path).map(drop).map_err(|e| Error::file(&path, e.error))
     }

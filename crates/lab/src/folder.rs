@@ -1,11 +1,11 @@
 //! The run folder: every file appears whole or not at all, and says whether its stage is done.
 
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use sha2::{Digest, Sha256};
+use stlf_data::whole_file::Prepared;
 
 use crate::Error;
 
@@ -37,17 +37,9 @@ impl Folder {
         self.path.join(name)
     }
 
-    /// Writes a file whole, by way of a temporary one.
+    /// Writes a file whole or not at all.
     pub fn write(&self, name: &str, bytes: &[u8]) -> Result<(), Error> {
-        let path = self.file(name);
-        let failed = Error::file(&path);
-        let write = || -> std::io::Result<()> {
-            let mut file = tempfile::Builder::new().prefix(".stlf-").tempfile_in(&self.path)?;
-            file.write_all(bytes)?;
-            make_readable(file.as_file())?;
-            file.persist(&path).map(drop).map_err(|e| e.error)
-        };
-        write().map_err(failed)
+        Ok(Prepared::new(&self.file(name), |out| out.write_all(bytes))?.publish()?)
     }
 
     /// The file's bytes, or `None` where there is no such file.
@@ -143,16 +135,4 @@ impl Folder {
 /// In hexadecimal.
 pub(crate) fn sha256(bytes: &[u8]) -> String {
     Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-/// Temporary files are private; results are not.
-#[cfg(unix)]
-fn make_readable(file: &std::fs::File) -> std::io::Result<()> {
-    use std::os::unix::fs::PermissionsExt;
-    file.set_permissions(std::fs::Permissions::from_mode(0o644))
-}
-
-#[cfg(not(unix))]
-fn make_readable(_: &std::fs::File) -> std::io::Result<()> {
-    Ok(())
 }
