@@ -9,6 +9,10 @@ use crate::table::{Align, Cell, Table};
 
 /// The table of a run, and a line that says what it shows.
 pub(crate) fn comparison(lines: &[Line], config: &Config) -> String {
+    if lines.is_empty() {
+        return "No method has a target: every device trains for itself, and nothing is sent.\n"
+            .to_owned();
+    }
     let mut table = Table::new(&[
         ("method", Align::Left),
         ("target accuracy", Align::Right),

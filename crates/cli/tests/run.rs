@@ -26,6 +26,16 @@ fn a_run_ends_in_a_table_and_goes_on_where_it_was() {
 }
 
 #[test]
+fn a_fleet_without_targets_is_told_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let to = folder.path().join("run");
+    let alone = SMALL.replace("partition.devices=4", "partition.devices=1");
+    let ran = run(&["run", "-c", &alone, "--to", to.to_str().unwrap()], "");
+    assert_eq!((ran.code, ran.err.as_str()), (0, ""));
+    assert!(ran.out.starts_with("No method has a target"), "{}", ran.out);
+}
+
+#[test]
 fn a_new_configuration_runs_and_is_never_overwritten() {
     let folder = tempfile::tempdir().unwrap();
     let name = folder.path().join("mine");
