@@ -1,14 +1,15 @@
 //! Methods side by side, as text.
 
 use stlf::baselines::Method;
-use stlf_lab::Config;
-use stlf_lab::summary::{Line, Spread};
+use stlf_lab::summary::{Line, Spread, summarise};
+use stlf_lab::{Config, Outcome};
 
 use crate::output::{counted, grouped};
 use crate::table::{Align, Cell, Table};
 
 /// The table of a run, and a line that says what it shows.
-pub(crate) fn comparison(lines: &[Line], config: &Config) -> String {
+pub(crate) fn comparison(outcome: &Outcome, config: &Config) -> String {
+    let lines: Vec<Line> = summarise(&outcome.rows);
     if lines.is_empty() {
         return "No method has a target: every device trains for itself, and nothing is sent.\n"
             .to_owned();
@@ -22,7 +23,7 @@ pub(crate) fn comparison(lines: &[Line], config: &Config) -> String {
         ("of all links", Align::Right),
         ("sent", Align::Right),
     ]);
-    for line in lines {
+    for line in &lines {
         let label = line.method.parse::<Method>().map_or(line.method.as_str(), |m| m.label());
         let accuracy = line.accuracy.map_or("no model".to_owned(), |a| {
             let (mean, deviation) = (100.0 * a.mean, 100.0 * a.deviation);
@@ -44,8 +45,27 @@ pub(crate) fn comparison(lines: &[Line], config: &Config) -> String {
     format!(
         "{}\nMeans over {seeds}; ± is the standard deviation between seeds. Accuracy is that of a method's own targets on\n\
          their own data, by labels that no method but Oracle sees. Of all links: the share of the energy that it would\n\
-         cost if every source sent to every target.\n",
-        table.render()
+         cost if every source sent to every target. {}",
+        table.render(),
+        measuring(outcome, config)
+    )
+}
+
+/// What measuring divergences cost, and what privacy it kept.
+pub(crate) fn measuring(outcome: &Outcome, config: &Config) -> String {
+    let seeds = config.seeds.len() as f64;
+    let bytes = outcome.measuring.iter().map(|row| row.bytes as f64).sum::<f64>() / seeds;
+    let joules = outcome.measuring.iter().map(|row| row.joules).sum::<f64>() / seeds;
+    let privacy = config.divergence.privacy.map_or(String::new(), |p| {
+        format!(
+            " Every device's message is (ε = {}, δ = {})-differentially private.",
+            p.epsilon, p.delta
+        )
+    });
+    format!(
+        "Measuring divergences ({}) sent {} and\ncost {joules:.2} J a seed.{privacy}\n",
+        config.divergence.estimator.name(),
+        size(bytes),
     )
 }
 

@@ -1,19 +1,25 @@
 //! Files and standard input.
 
+use std::borrow::Cow;
 use std::fs::File;
 use std::io::{Read, Seek};
 use std::path::Path;
 
 use stlf::format::{LinkTable, PlanFile, ProblemFile};
+use stlf_lab::Config;
+use stlf_lab::run::seed_folder;
+use stlf_lab::stages::plan::{FILE as PLAN, PROBLEM};
 
+use crate::commands::run_args::failure;
 use crate::error::Failure;
 
 /// A file of more bytes than this is parsed as it is read, to spare memory; others whole, to spare
 /// time.
 const LARGE: u64 = 64 << 20;
 
-/// Reads a problem from a file, or from standard input if the path is `-`.
+/// Reads a problem from a file, from standard input if the path is `-`, or from a run folder.
 pub(crate) fn problem(path: &Path) -> Result<ProblemFile, Failure> {
+    let path = &*in_run(path, PROBLEM)?;
     let result = if is_large(path) {
         ProblemFile::read_from(|| File::open(path))
     } else {
@@ -22,8 +28,9 @@ pub(crate) fn problem(path: &Path) -> Result<ProblemFile, Failure> {
     result.map_err(|e| Failure::in_file(&name(path), &e))
 }
 
-/// Reads a plan from a file, or from standard input if the path is `-`.
+/// Reads a plan from a file, from standard input if the path is `-`, or from a run folder.
 pub(crate) fn plan(path: &Path) -> Result<PlanFile, Failure> {
+    let path = &*in_run(path, PLAN)?;
     PlanFile::read(&bytes(path)?).map_err(|e| Failure::in_file(&name(path), &e))
 }
 
@@ -41,6 +48,7 @@ pub(crate) fn plan_or_problem(path: &Path) -> Result<PlanOrProblem, Failure> {
     struct Head {
         format: String,
     }
+    let path = &*in_run(path, PLAN)?;
     let bytes = bytes(path)?;
     let is_plan = serde_json::from_slice::<Head>(&bytes)
         .is_ok_and(|head| head.format.starts_with("stlf-plan/"));
@@ -81,6 +89,25 @@ fn parquet(path: &Path, _: f64) -> Result<Result<LinkTable, stlf::Error>, Failur
         .hint("use CSV, or build with --features parquet"))
 }
 
+/// The file of a run folder, or of the folder of one of its seeds; other paths are files themselves.
+pub(crate) fn in_run<'p>(path: &'p Path, file: &str) -> Result<Cow<'p, Path>, Failure> {
+    let config = path.join("config.toml");
+    if !path.is_dir() {
+        return Ok(Cow::Borrowed(path));
+    }
+    if !config.is_file() {
+        let inside = path.join(file);
+        return match inside.is_file() {
+            true => Ok(Cow::Owned(inside)),
+            false => Err(Failure::input(format!("{} is a directory", path.display()))
+                .hint("name a file, a run folder, or - for standard input")),
+        };
+    }
+    let config = Config::read(&config).map_err(|e| failure(&e))?;
+    let first = config.seeds.first().copied().unwrap_or_default();
+    Ok(Cow::Owned(path.join(seed_folder(first)).join(file)))
+}
+
 /// How messages call the input.
 pub(crate) fn name(path: &Path) -> String {
     if is_stdin(path) { "standard input".to_owned() } else { path.display().to_string() }
@@ -106,15 +133,15 @@ fn bytes(path: &Path) -> Result<Vec<u8>, Failure> {
 }
 
 fn open(path: &Path) -> Result<File, Failure> {
-    if path.is_dir() {
-        return Err(Failure::input(format!("{} is a directory", path.display()))
-            .hint("name a file, or - for standard input"));
-    }
     File::open(path).map_err(|e| unreadable(path, &e))
 }
 
 fn unreadable(path: &Path, error: &std::io::Error) -> Failure {
     if error.kind() == std::io::ErrorKind::NotFound {
+        if path.ends_with(PLAN) || path.ends_with(PROBLEM) {
+            return Failure::input(format!("there is no file {}", path.display()))
+                .hint("`stlf run` makes run folders, and `stlf plan FOLDER` goes on with one");
+        }
         return Failure::input(format!("there is no file {}", path.display()))
             .hint("`stlf demo --write DIR` writes two examples to start from");
     }

@@ -130,9 +130,11 @@ fn stage_bar(stage: Stage) -> ProgressBar {
         Stage::Train => "train on their labels",
         Stage::Measure => "measure divergences",
         Stage::Plan => "plan roles and links",
-        Stage::Compare => "transfer and compare",
+        Stage::Transfer => "send and combine models",
+        Stage::Adapt => "adapt networks (FADA)",
+        Stage::Compare => "compare with others",
     };
-    let style = ProgressStyle::with_template("{msg:22} {wide_bar} {pos}/{len} {elapsed:>4}");
+    let style = ProgressStyle::with_template("{msg:23} {wide_bar} {pos}/{len} {elapsed:>4}");
     let style = style.unwrap_or_else(|_| ProgressStyle::default_bar());
     ProgressBar::no_length().with_style(style).with_message(name)
 }

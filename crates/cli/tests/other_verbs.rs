@@ -28,9 +28,12 @@ fn the_examples_can_be_copied_and_planned() {
 fn every_verb_has_help_with_examples() {
     for verb in [
         "run",
-        "merge",
         "new",
+        "measure",
         "plan",
+        "transfer",
+        "compare",
+        "merge",
         "explain",
         "sweep",
         "diff",

@@ -26,6 +26,73 @@ fn a_run_ends_in_a_table_and_goes_on_where_it_was() {
 }
 
 #[test]
+fn stages_stand_alone_and_the_run_goes_on_from_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let to = folder.path().join("run");
+    let to = to.to_str().unwrap();
+    let measured = run(&["measure", "-c", SMALL, "--to", to], "");
+    assert_eq!((measured.code, measured.err.as_str()), (0, ""));
+    assert!(measured.out.contains("without signal"), "{}", measured.out);
+    assert!(measured.out.contains("Measuring divergences (discriminant) sent"), "{}", measured.out);
+    let too_early = run(&["explain", to], "");
+    assert_eq!(too_early.code, 2);
+    assert!(too_early.err.contains("stlf plan FOLDER"), "{}", too_early.err);
+    let planned = run(&["plan", to], "");
+    assert_eq!((planned.code, planned.err.as_str()), (0, ""));
+    assert!(planned.out.contains("proven optimal"), "{}", planned.out);
+    let explained = run(&["explain", to], "");
+    assert_eq!((explained.code, explained.err.as_str()), (0, ""));
+    let of_seed = run(&["plan", &format!("{to}/seed-2"), "--phi-e", "1"], "");
+    assert_eq!((of_seed.code, of_seed.err.as_str()), (0, ""));
+    let sent = run(&["transfer", to], "");
+    assert_eq!((sent.code, sent.err.as_str()), (0, ""));
+    assert!(sent.out.contains("seed-*/targets"), "{}", sent.out);
+    let compared = run(&["compare", to, "--methods", "oracle,sm"], "");
+    assert_eq!((compared.code, compared.err.as_str()), (0, ""));
+    assert!(compared.out.contains("Oracle") && !compared.out.contains("ST-LF"), "{}", compared.out);
+    assert_eq!(run(&["compare", to, "--methods", "fedvag"], "").code, 2);
+    assert_eq!(run(&["run", to], "").code, 0);
+    assert_eq!(run(&["run", to, "-c", "training.steps=21"], "").code, 2, "another configuration");
+}
+
+#[cfg(unix)]
+#[test]
+fn killed_at_any_moment_it_ends_with_the_same_bytes() {
+    let folder = tempfile::tempdir().unwrap();
+    let settings = format!("{SMALL} divergence.estimator=classifier divergence.rounds=2");
+    let start = |to: &std::path::Path| {
+        std::process::Command::new(env!("CARGO_BIN_EXE_stlf"))
+            .args(["run", "-c", &settings, "--to"])
+            .arg(to)
+            .stdout(std::process::Stdio::null())
+            .spawn()
+            .unwrap()
+    };
+    let whole = folder.path().join("whole");
+    let started = std::time::Instant::now();
+    assert!(start(&whole).wait().unwrap().success());
+    let all = started.elapsed();
+    let killed = folder.path().join("killed");
+    // Later and later, so that every stage is hit in some attempt; what is done stays, so that it ends.
+    let mut kills = 0;
+    for attempt in 1..=60 {
+        let mut child = start(&killed);
+        std::thread::sleep(all * attempt / 40);
+        if child.try_wait().unwrap().is_some_and(|status| status.success()) {
+            break;
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+        kills += 1;
+    }
+    assert!(kills > 0, "it was never killed");
+    assert!(start(&killed).wait().unwrap().success());
+    let difference =
+        std::process::Command::new("diff").arg("-r").args([&whole, &killed]).output().unwrap();
+    assert!(difference.status.success(), "{}", String::from_utf8_lossy(&difference.stdout));
+}
+
+#[test]
 fn a_fleet_without_targets_is_told_so() {
     let folder = tempfile::tempdir().unwrap();
     let to = folder.path().join("run");

@@ -1,5 +1,7 @@
 //! The devices of one seed with their data, as the method may see it and as only evaluation may.
 
+use std::collections::HashMap;
+
 use stlf_data::partition::{Partition, Scheme, Share, deal};
 use stlf_data::{Class, Dataset};
 
@@ -17,7 +19,9 @@ pub struct Fleet {
 pub struct DeviceData {
     /// The device's name.
     pub name: String,
-    /// Inputs of all samples, those with a known label first.
+    /// Places of all samples in the data set, those with a known label first.
+    pub places: Vec<usize>,
+    /// Their inputs, in the same order.
     pub inputs: Vec<f32>,
     /// The known labels.
     pub labels: Vec<Class>,
@@ -32,6 +36,16 @@ impl Fleet {
     pub fn deal(data: &Dataset, scheme: &Scheme, seed: u64) -> Result<Fleet, Error> {
         let Partition { devices } = deal(data, scheme, seed)?;
         Ok(Fleet { devices: devices.iter().map(|share| DeviceData::gather(data, share)).collect() })
+    }
+
+    /// All devices' inputs.
+    pub fn inputs(&self) -> Vec<&[f32]> {
+        self.devices.iter().map(|device| &device.inputs[..]).collect()
+    }
+
+    /// Every device's number by its name.
+    pub fn places(&self) -> HashMap<&str, usize> {
+        self.devices.iter().enumerate().map(|(i, device)| (device.name.as_str(), i)).collect()
     }
 
     /// How many devices there are.
@@ -50,6 +64,7 @@ impl DeviceData {
         let samples: Vec<usize> = share.samples().collect();
         DeviceData {
             name: share.name.clone(),
+            places: samples.clone(),
             inputs: data.inputs(&samples),
             // A partition lists only samples with a label as labeled.
             labels: data.labels(&share.labeled).unwrap_or_default(),

@@ -52,6 +52,15 @@ impl Folder {
         }
     }
 
+    /// Removes a folder inside, where there is one.
+    pub fn remove_folder(&self, name: &str) -> Result<(), Error> {
+        let path = self.file(name);
+        match std::fs::remove_dir_all(&path) {
+            Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(Error::file(&path)(e)),
+            _ => Ok(()),
+        }
+    }
+
     /// Writes rows as CSV with a head line.
     pub fn write_csv<R: Serialize>(&self, name: &str, rows: &[R]) -> Result<(), Error> {
         let mut writer = csv::Writer::from_writer(Vec::new());

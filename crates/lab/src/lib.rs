@@ -10,10 +10,14 @@ pub mod fleet;
 pub mod folder;
 pub mod record;
 pub mod run;
+mod shard;
 pub mod stages;
 pub mod summary;
+mod watch;
 
 pub use config::Config;
 pub use error::Error;
 pub use folder::Folder;
-pub use run::{Event, Observer, Shard, Stage, merge, run, run_shard};
+pub use run::{Outcome, compare, reach, run, run_shard};
+pub use shard::{Shard, merge};
+pub use watch::{Event, Observer, Stage};

@@ -63,6 +63,46 @@ pub struct DivergenceRow {
     pub signal: bool,
 }
 
+/// What one device sent for its data to be measured.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct MeasuringRow {
+    /// The seed.
+    pub seed: u64,
+    /// The device.
+    pub device: String,
+    /// What it sent.
+    pub bytes: u64,
+    /// What that costs over its mean link.
+    pub joules: f64,
+}
+
+/// What a target makes of one of its samples.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct PredictionRow {
+    /// The sample's place in the data set, from 0.
+    pub sample: usize,
+    /// The likeliest class.
+    pub class: String,
+    /// Its probability.
+    pub probability: f32,
+}
+
+/// How often samples of one class were given another, or the same, at one target.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct ConfusionRow {
+    /// The target.
+    pub target: String,
+    /// The class that it is.
+    pub class: String,
+    /// The class that it was given.
+    pub given: String,
+    /// How many samples.
+    pub samples: usize,
+}
+
 /// One link of the plan.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]

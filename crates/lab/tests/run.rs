@@ -6,7 +6,8 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use stlf_lab::{Config, Error, Shard, merge, run, run_shard};
+use stlf::baselines::Method;
+use stlf_lab::{Config, Error, Event, Shard, Stage, compare, merge, reach, run, run_shard};
 
 /// Small enough to run dozens of times.
 fn small() -> Config {
@@ -58,7 +59,15 @@ fn stopped_anywhere_it_ends_the_same() {
     for file in ["training.csv", "divergence.csv", "problem.json", "plan.json", "links.csv"] {
         assert!(expected.contains_key(&format!("seed-3/{file}")), "{file}");
     }
-    assert!(rows.iter().any(|row| row.method == "st-lf" && row.accuracy.is_some()));
+    assert!(rows.rows.iter().any(|row| row.method == "st-lf" && row.accuracy.is_some()));
+    assert_eq!(rows.measuring.len(), 2 * 4);
+    // What the targets made of their samples is there for every one of them.
+    let targets = rows.rows.iter().filter(|row| row.seed == 3 && row.method == "st-lf");
+    for row in targets {
+        let predicted = &expected[&format!("seed-3/targets/{}.csv", row.target)];
+        let lines = predicted.iter().filter(|&&byte| byte == b'\n').count();
+        assert_eq!(lines, row.samples + 1);
+    }
 
     let all = events.load(Ordering::Relaxed);
     for stop in (0..all).step_by(3) {
@@ -99,8 +108,8 @@ fn shards_in_folders_of_their_own_merge_to_the_same() {
     run(&config, whole.path(), &go_on).unwrap();
     let folders = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
     for (folder, shard) in folders.iter().zip(["1/2", "2/2"]) {
-        let rows = run_shard(&config, folder.path(), shard.parse().unwrap(), &go_on).unwrap();
-        assert!(!rows.is_empty() && !folder.path().join("manifest.json").exists());
+        run_shard(&config, folder.path(), shard.parse().unwrap(), &go_on).unwrap();
+        assert!(!folder.path().join("manifest.json").exists());
     }
     let joined = tempfile::tempdir().unwrap();
     let parts = folders.each_ref().map(|f| f.path());
@@ -116,6 +125,94 @@ fn shards_in_folders_of_their_own_merge_to_the_same() {
     for wrong in ["0/2", "3/2", "1", "a/b"] {
         assert!(wrong.parse::<Shard>().is_err(), "{wrong}");
     }
+}
+
+#[test]
+fn more_shards_than_seeds_divide_devices_and_pairs() {
+    let classifier = ["divergence.estimator=classifier", "divergence.rounds=2"];
+    let nearest = ["divergence.estimator=sketch", "divergence.nearest=1"];
+    let discriminant = ["divergence.features=32", "training.warm-up-rounds=0"];
+    for changes in [classifier, nearest, discriminant] {
+        let config = small().with(changes).unwrap();
+        let go_on = |_| ControlFlow::Continue(());
+        let whole = tempfile::tempdir().unwrap();
+        run(&config, whole.path(), &go_on).unwrap();
+        let folders: Vec<_> = (1..=5).map(|_| tempfile::tempdir().unwrap()).collect();
+        for (folder, number) in folders.iter().zip(1..) {
+            // Twice, as an impatient scheduler does.
+            for _ in 0..2 {
+                run_shard(&config, folder.path(), Shard { number, of: 5 }, &go_on).unwrap();
+            }
+        }
+        let joined = tempfile::tempdir().unwrap();
+        let parts: Vec<&Path> = folders.iter().map(|f| f.path()).collect();
+        merge(&parts, joined.path()).unwrap();
+        let measured = AtomicUsize::new(0);
+        let count = |event: Event| {
+            if matches!(event.stage, Stage::Measure) {
+                measured.fetch_add(1, Ordering::Relaxed);
+            }
+            ControlFlow::Continue(())
+        };
+        run(&config, joined.path(), &count).unwrap();
+        assert_eq!(measured.load(Ordering::Relaxed), 0, "all pairs were there");
+        assert_eq!(contents(joined.path()), contents(whole.path()));
+    }
+}
+
+#[test]
+fn stages_alone_leave_what_the_whole_run_goes_on_from() {
+    let config = small();
+    let go_on = |_| ControlFlow::Continue(());
+    let whole = tempfile::tempdir().unwrap();
+    let expected = run(&config, whole.path(), &go_on).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let has = |file: &str| folder.path().join("seed-3").join(file).exists();
+    let measured = reach(&config, folder.path(), Stage::Measure, &go_on).unwrap();
+    assert_eq!(measured.measuring, expected.measuring);
+    assert!(has("divergence.csv") && !has("training.csv") && measured.rows.is_empty());
+    reach(&config, folder.path(), Stage::Plan, &go_on).unwrap();
+    assert!(has("plan.json") && !has("results"));
+    let transferred = reach(&config, folder.path(), Stage::Transfer, &go_on).unwrap();
+    assert!(has("results/st-lf.csv") && !has("results/sm.csv"));
+    assert!(transferred.rows.iter().all(|row| expected.rows.contains(row)));
+    let two = compare(&config, folder.path(), &[Method::Sm, Method::Oracle], &go_on).unwrap();
+    assert!(two.rows.iter().all(|row| expected.rows.contains(row)));
+    assert!(!has("results/fedavg.csv"));
+    run(&config, folder.path(), &go_on).unwrap();
+    assert_eq!(contents(folder.path()), contents(whole.path()));
+}
+
+#[test]
+fn fada_tells_how_far_it_is_and_can_be_stopped() {
+    let changes =
+        ["compare.methods=[\"fada\"]", "compare.fada.steps=3", "seeds=[3]", "partition.devices=6"];
+    let config = small().with(changes).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let stop = |event: Event| match event.stage {
+        Stage::Adapt => ControlFlow::Break(()),
+        _ => ControlFlow::Continue(()),
+    };
+    assert!(matches!(run(&config, folder.path(), &stop), Err(Error::Stopped)));
+    let last = AtomicUsize::new(0);
+    let outcome = run(&config, folder.path(), &|event: Event| {
+        if event.stage == Stage::Adapt && event.done == event.total {
+            last.fetch_add(1, Ordering::Relaxed);
+        }
+        ControlFlow::Continue(())
+    });
+    assert_eq!(last.load(Ordering::Relaxed), 1);
+    assert!(outcome.unwrap().rows.iter().all(|row| row.accuracy.is_some()));
+}
+
+#[test]
+fn averaged_parameters_are_kept_as_a_model() {
+    let config = small().with(["planner.combine=parameters", "seeds=[3]"]).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let outcome = run(&config, folder.path(), &|_| ControlFlow::Continue(())).unwrap();
+    let ours = outcome.rows.iter().find(|row| row.method == "st-lf").unwrap();
+    let model = folder.path().join(format!("seed-3/targets/{}.safetensors", ours.target));
+    assert!(model.exists());
 }
 
 #[test]

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic, its helpers too")]
 
 use std::collections::BTreeSet;
+use std::ops::ControlFlow;
 
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -99,7 +100,7 @@ impl Data {
 
     fn fleet<'a>(&'a self, devices: &'a [DeviceData<'a>]) -> Fleet<'a> {
         let settings = Settings { features: 4, rounds: 2, steps: 3, ..Settings::default() };
-        Fleet { spec: &self.spec, devices, settings }
+        Fleet { spec: &self.spec, devices, settings, watch: &|_, _| ControlFlow::Continue(()) }
     }
 }
 

@@ -2,10 +2,16 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic, its helpers too")]
 
+use std::ops::ControlFlow;
+
 use stlf::baselines::fada::{DeviceData, Fleet, Settings};
 use stlf_data::Class;
 use stlf_data::domains::{Colour, Half, Style, strokes};
 use stlf_learn::{Examples, Spec};
+
+fn go_on(_: usize, _: usize) -> ControlFlow<()> {
+    ControlFlow::Continue(())
+}
 
 struct Digits {
     inputs: Vec<f32>,
@@ -29,7 +35,7 @@ fn weights(devices: &[Digits], settings: Settings, seed: u64) -> Vec<f64> {
     let held: Vec<DeviceData<'_>> = devices.iter().map(held).collect();
     let target = devices.len() - 1;
     let sources: Vec<usize> = (0..target).collect();
-    let fleet = Fleet { spec: &spec, devices: &held, settings };
+    let fleet = Fleet { spec: &spec, devices: &held, settings, watch: &go_on };
     let weights = fleet.weights(target, &sources, seed).unwrap();
     assert!((weights.iter().sum::<f64>() - 1.0).abs() < 1e-9);
     weights
@@ -116,7 +122,7 @@ fn data_of_another_network_are_refused() {
     };
     let refused = |source: DeviceData<'_>, target: DeviceData<'_>, settings: Settings| {
         let devices = [source, target];
-        let fleet = Fleet { spec: &spec, devices: &devices, settings };
+        let fleet = Fleet { spec: &spec, devices: &devices, settings, watch: &go_on };
         fleet.weights(1, &[0], 1).unwrap_err().to_string()
     };
     let (whole, now) = (held(10, 7840), brief());

@@ -7,7 +7,7 @@ use stlf::divergence::classifier::{self, Message, Party, Reply, Side, estimate_p
 use stlf::divergence::discriminant;
 use stlf::divergence::privacy::Privacy;
 use stlf::divergence::sketch::{self, Statistic};
-use stlf::divergence::{Measurement, Settings, measure};
+use stlf::divergence::{Measurement, Settings, measure, measure_pairs};
 use stlf_data::domains::{Colour, Half, Style, strokes};
 use stlf_data::partition::{Paper, Scheme, deal};
 use stlf_data::{Class, Dataset, Shape};
@@ -105,6 +105,19 @@ fn a_measurement_is_whole_and_within_its_range() {
 }
 
 #[test]
+fn some_pairs_are_measured_as_among_all() {
+    let devices = fleet();
+    let inputs: Vec<&[f32]> = devices.iter().map(Vec::as_slice).collect();
+    for settings in every_method() {
+        let all = measured(&devices, &settings, 7);
+        let some = [(0, 3), (1, 2)];
+        let mut go_on = |_| ControlFlow::Continue(());
+        let found = measure_pairs(&inputs, SHAPE, &settings, &some, 7, &mut go_on).unwrap();
+        assert_eq!(found.unwrap(), some.map(|(i, j)| all.get(i, j)));
+    }
+}
+
+#[test]
 fn the_observer_sees_everything_and_may_end_it() {
     let devices = fleet();
     let inputs: Vec<&[f32]> = devices.iter().map(Vec::as_slice).collect();
@@ -166,6 +179,7 @@ fn the_sides_of_a_pair_agree_and_refuse_what_is_out_of_turn() {
     assert_eq!(done.0.map(|count| count.samples), [90, 90]);
     let whole = estimate_pair(&spec, &settings, [&devices[0], &devices[2]], 5).unwrap();
     assert_eq!((whole.counts, whole.sent), (done.0, sent));
+    assert_eq!([settings.bytes(2, SHAPE).unwrap(); 2], sent);
 
     let mut party = Party::new(&spec, &settings, Side::First, &devices[0], 5).unwrap();
     let own = party.start().unwrap();

@@ -8,7 +8,6 @@ use stlf::format::{ProblemFile, Run};
 use stlf::planner::{Method, Outcome, Settings};
 use stlf::{Plan, Problem};
 use stlf_lab::Config;
-use stlf_lab::summary::summarise;
 
 use super::plan::{infeasible, watched};
 use crate::comparison::comparison;
@@ -82,8 +81,10 @@ fn whole_method(folder: &Path, ui: &Ui) -> Result<(), Failure> {
     )?;
     let config = Config { seeds: SEEDS.to_vec(), ..Config::default() };
     let started = Instant::now();
-    let rows = super::run::watched(&config, folder, None, ui)?;
-    ui.print(&comparison(&summarise(&rows), &config))?;
+    let seeds = config.seeds.len();
+    let outcome =
+        super::run_args::watched(seeds, ui, |observer| stlf_lab::run(&config, folder, observer))?;
+    ui.print(&comparison(&outcome, &config))?;
     ui.print(&format!(
         "\n{} on this machine. Why each device has its role:\n  stlf explain {}\nEverything is in {}; \
          `stlf new mine` writes a configuration for data of your own.\n",

@@ -2,9 +2,7 @@
 
 use std::path::PathBuf;
 
-use stlf_lab::summary::summarise;
-
-use super::run::{failure, watched};
+use super::run_args::{failure, watched};
 use crate::comparison::comparison;
 use crate::error::Failure;
 use crate::ui::Ui;
@@ -30,7 +28,8 @@ pub(crate) struct Args {
 /// Joins and shows the comparison.
 pub(crate) fn run(args: &Args, ui: &Ui) -> Result<(), Failure> {
     let config = stlf_lab::merge(&args.folders, &args.to).map_err(|e| failure(&e))?;
-    let rows = watched(&config, &args.to, None, ui)?;
-    ui.print(&comparison(&summarise(&rows), &config))?;
+    let outcome =
+        watched(config.seeds.len(), ui, |observer| stlf_lab::run(&config, &args.to, observer))?;
+    ui.print(&comparison(&outcome, &config))?;
     ui.print(&format!("\nEverything is in {}\n", args.to.display()))
 }

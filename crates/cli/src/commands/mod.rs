@@ -1,17 +1,21 @@
 //! One file per verb; the help texts are the doc comments.
 
+mod compare;
 mod completions;
 mod data;
 mod demo;
 mod diff;
 mod explain;
+mod measure;
 mod merge;
 mod new;
 mod plan;
 mod problem_args;
 mod run;
+pub(crate) mod run_args;
 mod schema;
 mod sweep;
+mod transfer;
 
 use clap::{Parser, Subcommand};
 
@@ -32,9 +36,12 @@ pub(crate) struct Cli {
 #[derive(Subcommand)]
 enum Verb {
     Run(run::Args),
-    Merge(merge::Args),
     New(new::Args),
+    Measure(measure::Args),
     Plan(plan::Args),
+    Transfer(transfer::Args),
+    Compare(compare::Args),
+    Merge(merge::Args),
     Explain(explain::Args),
     Sweep(sweep::Args),
     Diff(diff::Args),
@@ -48,9 +55,12 @@ enum Verb {
 pub(crate) fn run(cli: &Cli, ui: &Ui) -> Result<(), Failure> {
     match &cli.verb {
         Verb::Run(args) => run::run(args, ui),
-        Verb::Merge(args) => merge::run(args, ui),
         Verb::New(args) => new::run(args, ui),
+        Verb::Measure(args) => measure::run(args, ui),
         Verb::Plan(args) => plan::run(args, ui),
+        Verb::Transfer(args) => transfer::run(args, ui),
+        Verb::Compare(args) => compare::run(args, ui),
+        Verb::Merge(args) => merge::run(args, ui),
         Verb::Explain(args) => explain::run(args, ui),
         Verb::Sweep(args) => sweep::run(args, ui),
         Verb::Diff(args) => diff::run(args, ui),

@@ -25,7 +25,9 @@ Examples:
   stlf plan fleet.json
   stlf plan fleet.json --links links.csv --format json | jq .sources
   stlf plan fleet.json --bound paper --solver successive
-  stlf plan fleet.json --phi-e 0.5 --time-limit 10 -o plan.json")]
+  stlf plan fleet.json --phi-e 0.5 --time-limit 10 -o plan.json
+  stlf plan runs/mine-1a2b3c4d         a run's first seed; what is missing until then is done
+  stlf plan runs/mine-1a2b3c4d/seed-3 --phi-e 0.5")]
 pub(crate) struct Args {
     #[command(flatten)]
     problem: ProblemArgs,
@@ -80,6 +82,7 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<(), Failure> {
         SolverArg::Exact => Method::Exact,
         SolverArg::Successive => Method::Successive,
     };
+    args.problem.prepare(ui)?;
     let needs_paper = (method == Method::Successive).then_some("the successive solver");
     let problem = args.problem.load(needs_paper)?;
     let settings = Settings {

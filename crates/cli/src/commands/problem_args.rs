@@ -7,14 +7,18 @@ use stlf::Problem;
 use stlf::bound::BoundKind;
 use stlf::energy::PAPER_MODEL_BITS;
 use stlf::format::{PresetEntry, ProblemFile};
+use stlf_lab::stages::plan::PROBLEM;
+use stlf_lab::{Config, Stage};
 
+use super::run_args::{failure, watched};
 use crate::error::Failure;
 use crate::input;
+use crate::ui::Ui;
 
 /// A problem and what overrides its settings.
 #[derive(clap::Args)]
 pub(crate) struct ProblemArgs {
-    /// A problem (stlf-problem/1, JSON), or - for standard input.
+    /// A problem (stlf-problem/1, JSON), - for standard input, or a run folder.
     pub(crate) file: PathBuf,
 
     /// The links as a CSV or Parquet table: from, to, divergence, energy.
@@ -68,6 +72,19 @@ enum PresetArg {
 }
 
 impl ProblemArgs {
+    /// Has a run go on until it has a problem, where a run folder is named that has none yet.
+    pub(crate) fn prepare(&self, ui: &Ui) -> Result<(), Failure> {
+        let config = self.file.join("config.toml");
+        if !config.is_file() || input::in_run(&self.file, PROBLEM)?.is_file() {
+            return Ok(());
+        }
+        let config = Config::read(&config).map_err(|e| failure(&e))?;
+        watched(config.seeds.len(), ui, |observer| {
+            stlf_lab::reach(&config, &self.file, Stage::Plan, observer)
+        })?;
+        Ok(())
+    }
+
     /// Reads the problem. `needs_paper` says what cannot do with another bound than the paper's.
     pub(crate) fn load(&self, needs_paper: Option<&str>) -> Result<Problem, Failure> {
         if self.links.as_deref().is_some_and(is_stdin) && is_stdin(&self.file) {

@@ -2,75 +2,216 @@
 
 use std::ops::ControlFlow;
 
-use stlf::divergence::{self, Measurement};
-use stlf_data::Shape;
+use rayon::prelude::*;
+use stlf::divergence::{self, Estimate, all_pairs, sketch};
 
-use super::Draw;
-use crate::config::Config;
-use crate::fleet::Fleet;
-use crate::record::DivergenceRow;
-use crate::run::Watch;
+use super::{Draw, SeedRun, plan};
+use crate::config::Estimator;
+use crate::record::{DivergenceRow, MeasuringRow};
+use crate::shard::Block;
 use crate::{Error, Folder, Stage};
 
 /// The table that the stage ends with.
 pub const TABLE: &str = "divergence.csv";
 
-/// d̂ as a square, row by row, from the table or measured anew.
-pub fn measure(
-    config: &Config,
-    shape: Shape,
-    fleet: &Fleet,
-    folder: &Folder,
-    seed: u64,
-    watch: &Watch<'_>,
-) -> Result<Vec<f64>, Error> {
-    if let Some(rows) = folder.read_csv::<DivergenceRow>(TABLE)? {
-        return square(fleet, folder, &rows);
-    }
-    let inputs: Vec<&[f32]> = fleet.devices.iter().map(|d| &d.inputs[..]).collect();
-    let mut see = |progress: divergence::Progress| match watch.see(
-        Stage::Measure,
-        progress.done,
-        progress.total,
-    ) {
-        Ok(()) => ControlFlow::Continue(()),
-        Err(_) => ControlFlow::Break(()),
-    };
-    let settings = config.divergence.settings();
-    let seed = Draw::Divergence.seed(seed, 0);
-    let measured = divergence::measure(&inputs, shape, &settings, seed, &mut see)?;
-    let measured = measured.ok_or(Error::Stopped)?;
-    folder.write_csv(TABLE, &rows(fleet, &measured))?;
-    Ok(measured.matrix())
+/// What it cost.
+pub const COST: &str = "measuring.csv";
+
+/// Until all pairs are there, those of each device with the devices after it.
+const PARTS: &str = "pairs";
+
+/// The stage's outcome.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Measured {
+    /// Two devices and their d̂: every pair once, or some links from a device to another.
+    pub pairs: Vec<(usize, usize, f64)>,
+    /// Whether these are all links that there are, each in one direction.
+    pub are_links: bool,
+    /// What every device sent.
+    pub cost: Vec<MeasuringRow>,
 }
 
-fn rows(fleet: &Fleet, measured: &Measurement) -> Vec<DivergenceRow> {
-    let row = |(i, j, estimate): (usize, usize, divergence::Estimate)| DivergenceRow {
-        from: fleet.devices[i].name.clone(),
-        to: fleet.devices[j].name.clone(),
+/// d̂ from the table or measured anew.
+pub fn measure(run: &SeedRun<'_>) -> Result<Measured, Error> {
+    let rows = match run.folder.read_csv::<DivergenceRow>(TABLE)? {
+        Some(rows) => rows,
+        None => {
+            let rows = match run.config.divergence.nearest {
+                Some(count) => candidates(run, count)?,
+                None => all(run)?,
+            };
+            run.folder.write_csv(COST, &cost(run)?)?;
+            run.folder.write_csv(TABLE, &rows)?;
+            rows
+        }
+    };
+    run.folder.remove_folder(PARTS)?;
+    let cost = match run.folder.read_csv(COST)? {
+        Some(cost) => cost,
+        None => cost(run)?,
+    };
+    Ok(Measured {
+        pairs: pairs(run, &rows)?,
+        are_links: run.config.divergence.nearest.is_some(),
+        cost,
+    })
+}
+
+/// Measures the pairs of some devices with those after them, for others to go on with.
+pub fn some(run: &SeedRun<'_>, block: Block) -> Result<(), Error> {
+    if run.folder.read_csv::<DivergenceRow>(TABLE)?.is_some() {
+        return Ok(());
+    }
+    if run.config.divergence.nearest.is_some() {
+        // One message a device gives all candidates at once.
+        return if block.number == 0 { measure(run).map(|_| ()) } else { Ok(()) };
+    }
+    let parts = run.folder.folder(PARTS)?;
+    let missing = missing(run, &parts, |first| block.has(first))?;
+    match run.config.divergence.estimator {
+        Estimator::Classifier => by_row(run, &parts, &missing),
+        Estimator::Discriminant | Estimator::Sketch => together(run, &parts, &missing),
+    }
+}
+
+/// All pairs, those in parts read back.
+fn all(run: &SeedRun<'_>) -> Result<Vec<DivergenceRow>, Error> {
+    let parts = run.folder.folder(PARTS)?;
+    let missing = missing(run, &parts, |_| true)?;
+    match run.config.divergence.estimator {
+        // Pairs that take seconds each are kept as they come.
+        Estimator::Classifier => by_row(run, &parts, &missing)?,
+        Estimator::Discriminant | Estimator::Sketch => together(run, &parts, &missing)?,
+    }
+    let mut rows = Vec::new();
+    for first in 0..run.fleet.len() {
+        rows.extend(parts.read_csv::<DivergenceRow>(&part(run, first))?.unwrap_or_default());
+    }
+    Ok(rows)
+}
+
+fn part(run: &SeedRun<'_>, first: usize) -> String {
+    format!("{}.csv", run.fleet.devices[first].name)
+}
+
+/// Devices, of those asked for, whose pairs are not there yet.
+fn missing(
+    run: &SeedRun<'_>,
+    parts: &Folder,
+    asked: impl Fn(usize) -> bool,
+) -> Result<Vec<usize>, Error> {
+    let mut missing = Vec::new();
+    for first in (0..run.fleet.len()).filter(|&first| asked(first)) {
+        if parts.read(&part(run, first))?.is_none() {
+            missing.push(first);
+        }
+    }
+    Ok(missing)
+}
+
+/// Each device's pairs on their own.
+fn by_row(run: &SeedRun<'_>, parts: &Folder, missing: &[usize]) -> Result<(), Error> {
+    let total = missing.iter().map(|first| run.fleet.len() - first - 1).sum();
+    let count = run.watch.counter(Stage::Measure, total);
+    missing.par_iter().try_for_each(|&first| {
+        let mut one = |_| match count.one() {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(_) => ControlFlow::Break(()),
+        };
+        estimates(run, parts, &[first], &mut one)
+    })
+}
+
+/// All in one go, for estimators whose messages serve all pairs.
+fn together(run: &SeedRun<'_>, parts: &Folder, missing: &[usize]) -> Result<(), Error> {
+    let watch = &run.watch;
+    estimates(run, parts, missing, &mut |p| watch.goes_on(Stage::Measure, p.done, p.total))
+}
+
+/// Measures these devices with those after them, and keeps the results.
+fn estimates(
+    run: &SeedRun<'_>,
+    parts: &Folder,
+    devices: &[usize],
+    observer: &mut divergence::Observer<'_>,
+) -> Result<(), Error> {
+    let pairs: Vec<(usize, usize)> = (all_pairs(run.fleet.len()).into_iter())
+        .filter(|(first, _)| devices.contains(first))
+        .collect();
+    let settings = run.config.divergence.settings();
+    let seed = Draw::Divergence.seed(run.seed, 0);
+    let inputs = run.fleet.inputs();
+    let estimates =
+        divergence::measure_pairs(&inputs, run.shape, &settings, &pairs, seed, observer)?;
+    let estimates = estimates.ok_or(Error::Stopped)?;
+    for &device in devices {
+        let own = pairs.iter().zip(&estimates).filter(|((first, _), _)| *first == device);
+        let rows: Vec<DivergenceRow> = own.map(|(&(i, j), e)| row(run, i, j, *e)).collect();
+        parts.write_csv(&part(run, device), &rows)?;
+    }
+    Ok(())
+}
+
+/// Links from the so many nearest devices with labels to every device.
+fn candidates(run: &SeedRun<'_>, count: usize) -> Result<Vec<DivergenceRow>, Error> {
+    let settings = run.config.divergence.sketch();
+    let seed = Draw::Divergence.seed(run.seed, 0);
+    let mut see = |p: divergence::Progress| run.watch.goes_on(Stage::Measure, p.done, p.total);
+    let sketches = sketch::sketch_all(&run.fleet.inputs(), run.shape, &settings, seed, &mut see)?;
+    let fleet = divergence::Fleet::new(&sketches.ok_or(Error::Stopped)?, &settings)?;
+    let devices = &run.fleet.devices;
+    let senders: Vec<usize> =
+        (0..devices.len()).filter(|&i| !devices[i].labels.is_empty()).collect();
+    let receivers: Vec<usize> = (0..devices.len()).collect();
+    let nearest = fleet.nearest(&senders, &receivers, count);
+    Ok(nearest.into_iter().map(|c| row(run, c.from, c.to, c.divergence)).collect())
+}
+
+fn row(run: &SeedRun<'_>, from: usize, to: usize, estimate: Estimate) -> DivergenceRow {
+    DivergenceRow {
+        from: run.fleet.devices[from].name.clone(),
+        to: run.fleet.devices[to].name.clone(),
         divergence: estimate.value,
         low: estimate.low,
         high: estimate.high,
         signal: estimate.has_signal(),
-    };
-    measured.pairs().map(row).collect()
+    }
 }
 
-fn square(fleet: &Fleet, folder: &Folder, rows: &[DivergenceRow]) -> Result<Vec<f64>, Error> {
-    let n = fleet.len();
-    let mut square = vec![f64::NAN; n * n];
-    (0..n).for_each(|i| square[i * n + i] = 0.0);
-    let place = |name: &str| {
-        let found = fleet.devices.iter().position(|d| d.name == name);
-        found.ok_or_else(|| folder.broken(TABLE, &format!("there is no device {name}")))
+/// What every device sends, and the joules of that over its mean link.
+fn cost(run: &SeedRun<'_>) -> Result<Vec<MeasuringRow>, Error> {
+    let n = run.fleet.len();
+    let bytes = run.config.divergence.settings().bytes(n, run.shape)?;
+    let energy = plan::energies(run);
+    let row = |from: usize| {
+        let links = (0..n).filter(|&to| to != from).map(|to| energy[from * n + to]);
+        let mean = links.sum::<f64>() / (n as f64 - 1.0).max(1.0);
+        MeasuringRow {
+            seed: run.seed,
+            device: run.fleet.devices[from].name.clone(),
+            bytes,
+            joules: mean * 8.0 * bytes as f64 / run.config.energy.model_bits,
+        }
     };
-    for row in rows {
-        let (i, j) = (place(&row.from)?, place(&row.to)?);
-        square[i * n + j] = row.divergence;
-        square[j * n + i] = row.divergence;
+    Ok((0..n).map(row).collect())
+}
+
+/// The rows by number; every pair must be there, unless they are links of their own.
+fn pairs(run: &SeedRun<'_>, rows: &[DivergenceRow]) -> Result<Vec<(usize, usize, f64)>, Error> {
+    let places = run.fleet.places();
+    let place = |name: &str| {
+        let found = places.get(name).copied();
+        found.ok_or_else(|| run.folder.broken(TABLE, &format!("there is no device {name}")))
+    };
+    let pair = |row: &DivergenceRow| Ok((place(&row.from)?, place(&row.to)?, row.divergence));
+    let pairs: Vec<(usize, usize, f64)> = rows.iter().map(pair).collect::<Result<_, Error>>()?;
+    if run.config.divergence.nearest.is_none() {
+        let mut found: Vec<(usize, usize)> =
+            pairs.iter().map(|&(i, j, _)| (i.min(j), i.max(j))).collect();
+        found.sort_unstable();
+        if found != all_pairs(run.fleet.len()) {
+            return Err(run.folder.broken(TABLE, "a pair of devices is missing"));
+        }
     }
-    match square.iter().any(|d| d.is_nan()) {
-        true => Err(folder.broken(TABLE, "a pair of devices is missing")),
-        false => Ok(square),
-    }
+    Ok(pairs)
 }

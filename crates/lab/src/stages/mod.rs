@@ -1,9 +1,36 @@
 //! The stages of one seed, each from files to files.
 
+pub mod compare;
 pub mod measure;
 pub mod plan;
 pub mod train;
 pub mod transfer;
+
+use stlf_data::Shape;
+use stlf_learn::Spec;
+
+use crate::Folder;
+use crate::config::Config;
+use crate::fleet::Fleet;
+use crate::watch::Watch;
+
+/// One seed's run: what all its stages share.
+pub struct SeedRun<'a> {
+    /// What to run.
+    pub config: &'a Config,
+    /// Of an input.
+    pub shape: Shape,
+    /// The network of every device.
+    pub spec: Spec,
+    /// The devices.
+    pub fleet: Fleet,
+    /// Where the stages leave their files.
+    pub folder: Folder,
+    /// The seed.
+    pub seed: u64,
+    /// Who hears of progress.
+    pub watch: Watch<'a>,
+}
 
 /// A seed of its own for each thing that is drawn in one seed's run.
 #[derive(Debug, Clone, Copy)]

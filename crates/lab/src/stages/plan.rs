@@ -10,32 +10,58 @@ use stlf::planner::{self, Method, Outcome};
 use stlf::problem::{Links, Model, Parts, Source};
 use stlf::{Device, Problem};
 
-use super::Draw;
-use crate::config::{self, Config, EnergyModel};
+use super::measure::Measured;
+use super::{Draw, SeedRun};
+use crate::config::{self, EnergyModel};
 use crate::record::{LinkRow, TrainingRow};
-use crate::run::Watch;
-use crate::{Error, Folder};
+use crate::{Error, Stage};
 
 /// The file that the stage ends with.
 pub const FILE: &str = "plan.json";
 
+/// The problem that was planned.
+pub const PROBLEM: &str = "problem.json";
+
+/// The plan's links.
+pub const LINKS: &str = "links.csv";
+
 /// ε_E of the energy term.
 const ENERGY_EPSILON: f64 = 1e-3;
 
+/// K of every link, sender by sender.
+pub(super) fn energies(run: &SeedRun<'_>) -> Vec<f64> {
+    let (n, seed) = (run.fleet.len(), Draw::Energy.seed(run.seed, 0));
+    let bits = run.config.energy.model_bits;
+    match run.config.energy.model {
+        EnergyModel::Ranges => Ranges { bits, ..Ranges::default() }.draw(n, seed),
+        EnergyModel::Radio => Radio { bits, ..Radio::default() }.draw(n, seed),
+    }
+}
+
+/// d̂ and K of every link.
+fn links(run: &SeedRun<'_>, measured: &Measured) -> Links {
+    let (n, energy) = (run.fleet.len(), energies(run));
+    if measured.are_links {
+        let list = measured.pairs.iter();
+        let list = list.map(|&(i, j, d)| (i as u32, j as u32, d, energy[i * n + j]));
+        return Links::from_list(n, list.collect());
+    }
+    let mut divergence = vec![0.0; n * n];
+    for &(i, j, d) in &measured.pairs {
+        divergence[i * n + j] = d;
+        divergence[j * n + i] = d;
+    }
+    Links::from_rows(n, divergence, energy)
+}
+
 /// The problem of these measurements.
 pub fn problem(
-    config: &Config,
+    run: &SeedRun<'_>,
     table: &[TrainingRow],
-    divergence: Vec<f64>,
-    seed: u64,
+    measured: &Measured,
 ) -> Result<Problem, Error> {
     let n = table.len();
-    let seed = Draw::Energy.seed(seed, 0);
-    let energy = match config.energy.model {
-        EnergyModel::Ranges => Ranges::default().draw(n, seed),
-        EnergyModel::Radio => Radio::default().draw(n, seed),
-    };
-    let planner = &config.planner;
+    let planner = &run.config.planner;
     let preset = match planner.preset {
         config::Preset::Balanced => stlf::problem::Preset::Balanced,
         config::Preset::Paper => stlf::problem::Preset::Paper,
@@ -62,7 +88,7 @@ pub fn problem(
     let problem = Problem::new(Parts {
         devices: table.iter().map(device).collect(),
         source: Source::Measured {
-            links: Links::from_rows(n, divergence, energy),
+            links: links(run, measured),
             weights,
             bound,
             energy_epsilon: ENERGY_EPSILON,
@@ -78,13 +104,8 @@ pub fn problem(
 
 /// Plans, and keeps the problem, the plan and its links. Planning takes less time than reading a plan back, so
 /// it is never skipped; that the result is the same every time is the planner's promise.
-pub fn plan(
-    config: &Config,
-    problem: &Problem,
-    folder: &Folder,
-    seed: u64,
-    watch: &Watch<'_>,
-) -> Result<Box<Plan>, Error> {
+pub fn plan(run: &SeedRun<'_>, problem: &Problem) -> Result<Box<Plan>, Error> {
+    let SeedRun { config, folder, seed, watch, .. } = run;
     let method = match config.planner.solver {
         config::Solver::Exact => Method::Exact,
         config::Solver::Successive => Method::Successive,
@@ -99,12 +120,12 @@ pub fn plan(
     let plan = match outcome {
         Outcome::Planned(plan) => plan,
         Outcome::Infeasible(reason) => {
-            return Err(Error::Infeasible { seed, reason: reason.to_string() });
+            return Err(Error::Infeasible { seed: *seed, reason: reason.to_string() });
         }
     };
     // A run folder tells no time, so that two runs of one configuration can be compared byte by byte.
-    let run = Run { seconds: 0.0, interrupted: false };
-    folder.write_json("problem.json", &ProblemFile::from_problem(problem))?;
+    let timeless = Run { seconds: 0.0, interrupted: false };
+    folder.write_json(PROBLEM, &ProblemFile::from_problem(problem))?;
     let links: Vec<LinkRow> = plan
         .links
         .iter()
@@ -116,8 +137,9 @@ pub fn plan(
             divergence: divergence(problem, link.from, link.to),
         })
         .collect();
-    folder.write_csv("links.csv", &links)?;
-    folder.write_json(FILE, &PlanFile::new(problem, &plan, run))?;
+    folder.write_csv(LINKS, &links)?;
+    folder.write_json(FILE, &PlanFile::new(problem, &plan, timeless))?;
+    watch.see(Stage::Plan, 1, 1)?;
     Ok(plan)
 }
 

@@ -7,11 +7,11 @@ use stlf_data::{Class, Shape};
 use stlf_learn::evaluate::{predict, source_error};
 use stlf_learn::{Examples, Learner, Network, Params, Spec};
 
-use super::Draw;
+use super::{Draw, SeedRun};
 use crate::config::{Config, Model};
-use crate::fleet::{DeviceData, Fleet};
+use crate::fleet::DeviceData;
 use crate::record::TrainingRow;
-use crate::run::Watch;
+use crate::shard::Block;
 use crate::{Error, Folder, Stage};
 
 /// The table that the stage ends with.
@@ -86,123 +86,118 @@ impl Split {
 }
 
 /// Trains what is not trained yet; every model is kept as soon as it is there.
-pub fn train(
-    config: &Config,
-    spec: &Spec,
-    fleet: &Fleet,
-    folder: &Folder,
-    seed: u64,
-    watch: &Watch<'_>,
-) -> Result<Trained, Error> {
-    let models = folder.folder("models")?;
-    let labeled = fleet.devices.iter().filter(|d| !d.labels.is_empty()).count();
-    let numbers = spec.input().len();
-    let splits: Vec<Split> = (fleet.devices.iter().enumerate())
-        .map(|(i, device)| {
-            Split::new(device, numbers, config.training.held_out, Draw::HeldOut.seed(seed, i))
-        })
+pub fn train(run: &SeedRun<'_>) -> Result<Trained, Error> {
+    let splits = splits(run)?;
+    let models = models(run, &splits, Block::WHOLE)?;
+    let table: Vec<TrainingRow> = (run.fleet.devices.par_iter().zip(&splits).zip(&models))
+        .map(|((device, split), params)| row(run, device, split, params.as_ref()))
         .collect();
-    splits.iter().filter(|s| !s.labels.is_empty()).try_for_each(|s| s.examples().check(spec))?;
-    let start = warm_up(config, spec, &splits, &models, seed, watch)?;
-    let count = watch.counter(Stage::Train, labeled);
-    let trained: Vec<Option<Params>> = splits
-        .par_iter()
-        .zip(&fleet.devices)
-        .enumerate()
-        .map(|(i, (split, device))| {
-            if split.labels.is_empty() {
-                return Ok(None);
-            }
-            let name = format!("{}.safetensors", device.name);
-            let params = match models.read(&name)? {
-                Some(file) => Params::from_safetensors(spec, &file)
-                    .map_err(|e| models.broken(&name, &e.to_string()))?,
-                None => {
-                    let seed = Draw::Training.seed(seed, i);
-                    let mut learner = Learner::new(spec, start.clone(), config.descent(), seed)?;
-                    descend(&mut learner, spec, config, split, config.training.steps, watch)?;
-                    models.write(&name, &learner.params.to_safetensors(spec)?)?;
-                    learner.params
-                }
-            };
-            count.one()?;
-            Ok(Some(params))
-        })
-        .collect::<Result<_, Error>>()?;
-    let table: Vec<TrainingRow> = (fleet.devices.par_iter().zip(&splits).zip(&trained))
-        .map(|((device, split), params)| row(config, spec, device, split, params.as_ref()))
-        .collect();
-    folder.write_csv(TABLE, &table)?;
-    Ok(Trained { models: trained, table })
+    run.folder.write_csv(TABLE, &table)?;
+    Ok(Trained { models, table })
 }
 
+/// Trains some devices, for others to go on with.
+pub fn some(run: &SeedRun<'_>, block: Block) -> Result<(), Error> {
+    models(run, &splits(run)?, block).map(|_| ())
+}
+
+fn splits(run: &SeedRun<'_>) -> Result<Vec<Split>, Error> {
+    let (numbers, held_out) = (run.spec.input().len(), run.config.training.held_out);
+    let splits: Vec<Split> = (run.fleet.devices.iter().enumerate())
+        .map(|(i, device)| Split::new(device, numbers, held_out, Draw::HeldOut.seed(run.seed, i)))
+        .collect();
+    let mut labeled = splits.iter().filter(|s| !s.labels.is_empty());
+    labeled.try_for_each(|s| s.examples().check(&run.spec))?;
+    Ok(splits)
+}
+
+/// The models of a block's devices, trained or read back.
+fn models(run: &SeedRun<'_>, splits: &[Split], block: Block) -> Result<Vec<Option<Params>>, Error> {
+    let folder = run.folder.folder("models")?;
+    let start = warm_up(run, splits, &folder)?;
+    let asked = |i: usize| block.has(i) && !splits[i].labels.is_empty();
+    let count = run.watch.counter(Stage::Train, (0..splits.len()).filter(|&i| asked(i)).count());
+    let model = |i: usize| {
+        if !asked(i) {
+            return Ok(None);
+        }
+        let name = format!("{}.safetensors", run.fleet.devices[i].name);
+        let params = match folder.read(&name)? {
+            Some(file) => Params::from_safetensors(&run.spec, &file)
+                .map_err(|e| folder.broken(&name, &e.to_string()))?,
+            None => {
+                let seed = Draw::Training.seed(run.seed, i);
+                let steps = run.config.training.steps;
+                let params = descend(run, &splits[i], start.clone(), steps, seed)?;
+                folder.write(&name, &params.to_safetensors(&run.spec)?)?;
+                params
+            }
+        };
+        count.one()?;
+        Ok(Some(params))
+    };
+    (0..splits.len()).into_par_iter().map(model).collect()
+}
+
+/// So many steps on a device's labels.
 fn descend(
-    learner: &mut Learner,
-    spec: &Spec,
-    config: &Config,
+    run: &SeedRun<'_>,
     split: &Split,
+    start: Params,
     steps: usize,
-    watch: &Watch<'_>,
-) -> Result<(), Error> {
-    let mut network = Network::new(spec, config.training.batch);
+    seed: u64,
+) -> Result<Params, Error> {
+    let mut learner = Learner::new(&run.spec, start, run.config.descent(), seed)?;
+    let mut network = Network::new(&run.spec, run.config.training.batch);
     let mut left = steps;
     while left > 0 {
         let some = left.min(STRIDE);
         learner.steps(&mut network, split.examples(), some);
         left -= some;
-        watch.check()?;
+        run.watch.check()?;
     }
-    Ok(())
+    Ok(learner.params)
 }
 
 /// What all models start from: first values that all share, moved by rounds of FedAvg where they are asked for.
-fn warm_up(
-    config: &Config,
-    spec: &Spec,
-    splits: &[Split],
-    models: &Folder,
-    seed: u64,
-    watch: &Watch<'_>,
-) -> Result<Params, Error> {
+fn warm_up(run: &SeedRun<'_>, splits: &[Split], models: &Folder) -> Result<Params, Error> {
     const FILE: &str = "warm-up.safetensors";
-    let mut shared = Params::initial(spec, Draw::Initial.seed(seed, 0));
-    if config.training.warm_up_rounds == 0 {
+    let training = &run.config.training;
+    let mut shared = Params::initial(&run.spec, Draw::Initial.seed(run.seed, 0));
+    if training.warm_up_rounds == 0 {
         return Ok(shared);
     }
     if let Some(file) = models.read(FILE)? {
-        return Params::from_safetensors(spec, &file)
+        return Params::from_safetensors(&run.spec, &file)
             .map_err(|e| models.broken(FILE, &e.to_string()));
     }
-    for round in 0..config.training.warm_up_rounds {
+    for round in 0..training.warm_up_rounds {
         let locals: Vec<(Params, f64)> = splits
             .par_iter()
             .enumerate()
             .filter(|(_, split)| !split.labels.is_empty())
             .map(|(i, split)| {
-                let number = splits.len() * (round + 1) + i;
-                let seed = Draw::Training.seed(seed, number);
-                let mut learner = Learner::new(spec, shared.clone(), config.descent(), seed)?;
-                descend(&mut learner, spec, config, split, config.training.warm_up_steps, watch)?;
-                Ok((learner.params, split.labels.len() as f64))
+                let seed = Draw::Training.seed(run.seed, splits.len() * (round + 1) + i);
+                let params = descend(run, split, shared.clone(), training.warm_up_steps, seed)?;
+                Ok((params, split.labels.len() as f64))
             })
             .collect::<Result<_, Error>>()?;
         shared = Params::average(locals.iter().map(|(params, weight)| (params, *weight)))?;
     }
-    models.write(FILE, &shared.to_safetensors(spec)?)?;
+    models.write(FILE, &shared.to_safetensors(&run.spec)?)?;
     Ok(shared)
 }
 
 fn row(
-    config: &Config,
-    spec: &Spec,
+    run: &SeedRun<'_>,
     device: &DeviceData,
     split: &Split,
     params: Option<&Params>,
 ) -> TrainingRow {
     let measured = split.measured();
-    let errors = params.map(|p| predict(spec, p, measured.inputs).errors(measured.labels));
+    let errors = params.map(|p| predict(&run.spec, p, measured.inputs).errors(measured.labels));
     let (labeled, unlabeled) = (device.labels.len(), device.unlabeled);
-    let u = config.training.unlabeled_as;
+    let u = run.config.training.unlabeled_as;
     TrainingRow {
         device: device.name.clone(),
         labeled,

@@ -1,100 +1,129 @@
-//! Every method's models at its targets, and how good they are there.
+//! Models at their targets: sent, combined, and put to work.
+
+use std::sync::OnceLock;
 
 use rayon::prelude::*;
 use stlf::Problem;
-use stlf::baselines::{Assignment, Context, Method, fada};
+use stlf::baselines::{Assignment, Method};
 use stlf::combine::{Combine, combine};
 use stlf::device::Role;
-use stlf::plan::PlanLink;
+use stlf::plan::{Plan, PlanLink};
+use stlf_learn::Params;
 use stlf_learn::evaluate::{Predictions, predict};
-use stlf_learn::{Examples, Params, Spec};
 
-use super::Draw;
-use crate::config::{self, Config};
-use crate::fleet::{DeviceData, Fleet};
-use crate::record::Row;
-use crate::run::Watch;
+use super::SeedRun;
+use crate::config;
+use crate::record::{ConfusionRow, PredictionRow, Row};
 use crate::{Error, Folder, Stage};
+
+/// What each target ended with.
+pub const FOLDER: &str = "targets";
+
+/// How often targets took one class for another.
+pub const CONFUSION: &str = "confusion.csv";
 
 /// What all methods share in one seed.
 pub struct Transfer<'a> {
-    /// The configuration.
-    pub config: &'a Config,
-    /// The network.
-    pub spec: &'a Spec,
-    /// The devices.
-    pub fleet: &'a Fleet,
+    pub(super) run: &'a SeedRun<'a>,
     /// One per device, where it has labels.
-    pub models: &'a [Option<Params>],
-    /// The problem that was planned.
-    pub problem: &'a Problem,
+    pub(super) models: &'a [Option<Params>],
+    pub(super) problem: &'a Problem,
     /// Ours' answer.
-    pub plan: Assignment,
-    /// The seed.
-    pub seed: u64,
+    pub(super) plan: Assignment,
+    /// `[sender][receiver]`: what each device's model says of each device's data, once somebody asked.
+    predictions: Vec<Vec<OnceLock<Predictions>>>,
 }
 
-/// `[sender][receiver]`: what each device's model says of each device's data.
-type AllPredictions = Vec<Vec<Option<Predictions>>>;
+impl<'a> Transfer<'a> {
+    /// After the plan.
+    pub fn new(
+        run: &'a SeedRun<'a>,
+        models: &'a [Option<Params>],
+        problem: &'a Problem,
+        plan: &Plan,
+    ) -> Transfer<'a> {
+        let n = run.fleet.len();
+        let predictions = (0..n).map(|_| (0..n).map(|_| OnceLock::new()).collect()).collect();
+        Transfer { run, models, problem, plan: Assignment::from(plan), predictions }
+    }
 
-impl Transfer<'_> {
-    /// The rows of all methods of the configuration, in its order; finished ones are read back.
-    pub fn compare(&self, folder: &Folder, watch: &Watch<'_>) -> Result<Vec<Row>, Error> {
-        let methods = self.config.compare.methods()?;
-        let results = folder.folder("results")?;
-        let count = watch.counter(Stage::Compare, methods.len());
-        let mut predictions = None;
-        let mut rows = Vec::new();
-        for method in methods {
-            let name = format!("{}.csv", method.name());
-            let of_method = match results.read_csv(&name)? {
-                Some(rows) => rows,
-                None => {
-                    let predictions = predictions.get_or_insert_with(|| self.predictions());
-                    let rows = self.rows(method, predictions)?;
-                    results.write_csv(&name, &rows)?;
-                    rows
-                }
-            };
-            rows.extend(of_method);
-            count.one()?;
+    /// Sends models by the plan. Every target keeps what it makes of its samples and, where parameters are averaged,
+    /// its model.
+    pub fn transfer(&self, classes: &[String]) -> Result<Vec<Row>, Error> {
+        let results = self.run.folder.folder("results")?;
+        let name = table(Method::StLf);
+        if let Some(rows) = results.read_csv(&name)? {
+            return Ok(rows);
         }
+        let folder = self.run.folder.folder(FOLDER)?;
+        let targets: Vec<usize> = self.plan.with_role(Role::Target).collect();
+        let count = self.run.watch.counter(Stage::Transfer, targets.len());
+        let confusion: Vec<Vec<ConfusionRow>> = targets
+            .par_iter()
+            .map(|&target| {
+                let rows = self.keep(&folder, target, classes)?;
+                count.one()?;
+                Ok(rows)
+            })
+            .collect::<Result<_, Error>>()?;
+        self.run.folder.write_csv(CONFUSION, &confusion.concat())?;
+        let rows = self.rows(Method::StLf, &self.plan)?;
+        results.write_csv(&name, &rows)?;
         Ok(rows)
     }
 
-    /// How one method serves its targets.
-    fn rows(&self, method: Method, predictions: &AllPredictions) -> Result<Vec<Row>, Error> {
-        let mut context = Context::new(self.problem, self.plan.clone())?;
-        let accuracies = self.accuracies(predictions);
-        context.accuracies = Some(&accuracies);
-        let devices: Vec<fada::DeviceData<'_>> =
-            self.fleet.devices.iter().map(|d| self.fada_data(d)).collect();
-        if method.needs_data() {
-            let settings = fada::Settings::default();
-            context.data = Some(fada::Fleet { spec: self.spec, devices: &devices, settings });
+    /// Keeps what one target ends with, and says what it took for what.
+    fn keep(
+        &self,
+        folder: &Folder,
+        target: usize,
+        classes: &[String],
+    ) -> Result<Vec<ConfusionRow>, Error> {
+        let device = &self.run.fleet.devices[target];
+        let links = self.plan.incoming(target);
+        let Some(combined) = self.combined(links, target)? else { return Ok(Vec::new()) };
+        let predicted = combined.classes().zip(combined.probabilities()).zip(&device.places);
+        let rows: Vec<PredictionRow> = predicted
+            .map(|((class, probabilities), &sample)| PredictionRow {
+                sample,
+                class: classes[usize::from(class)].clone(),
+                probability: probabilities[usize::from(class)],
+            })
+            .collect();
+        folder.write_csv(&format!("{}.csv", device.name), &rows)?;
+        if self.run.config.planner.combine == config::Combine::Parameters {
+            let average = Params::average(self.senders(links))?;
+            let file = average.to_safetensors(&self.run.spec)?;
+            folder.write(&format!("{}.safetensors", device.name), &file)?;
         }
-        let assignment = method.assign(&context, Draw::Baseline.seed(self.seed, 0))?;
-        let targets: Vec<usize> = assignment.with_role(Role::Target).collect();
-        targets
-            .par_iter()
-            .map(|&target| self.row(method, &assignment, target, predictions))
-            .collect()
+        let counts = device.truth.as_ref().map(|truth| combined.confusion(truth));
+        let rows = counts.into_iter().flatten().zip(classes).flat_map(|(given, class)| {
+            let seen = given.into_iter().zip(classes).filter(|(samples, _)| *samples > 0);
+            seen.map(|(samples, given)| ConfusionRow {
+                target: device.name.clone(),
+                class: class.clone(),
+                given: given.clone(),
+                samples,
+            })
+            .collect::<Vec<_>>()
+        });
+        Ok(rows.collect())
     }
 
-    fn row(
-        &self,
-        method: Method,
-        assignment: &Assignment,
-        target: usize,
-        predictions: &AllPredictions,
-    ) -> Result<Row, Error> {
-        let device = &self.fleet.devices[target];
-        let links = assignment.incoming(target);
-        let combined = self.combined(links, target, predictions)?;
+    /// How one method serves its targets.
+    pub(super) fn rows(&self, method: Method, assigned: &Assignment) -> Result<Vec<Row>, Error> {
+        let targets: Vec<usize> = assigned.with_role(Role::Target).collect();
+        targets.par_iter().map(|&target| self.row(method, assigned, target)).collect()
+    }
+
+    fn row(&self, method: Method, assigned: &Assignment, target: usize) -> Result<Row, Error> {
+        let device = &self.run.fleet.devices[target];
+        let links = assigned.incoming(target);
+        let combined = self.combined(links, target)?;
         let accuracy = combined.zip(device.truth.as_ref()).map(|(p, truth)| p.accuracy(truth));
         let joules = |from: usize| self.problem.link_energy(from, target).unwrap_or(0.0);
         Ok(Row {
-            seed: self.seed,
+            seed: self.run.seed,
             method: method.name().to_owned(),
             target: device.name.clone(),
             accuracy,
@@ -102,68 +131,50 @@ impl Transfer<'_> {
             links: links.len(),
             // An empty sum of floats is −0.
             joules: links.iter().map(|link| joules(link.from)).fold(0.0, |sum, j| sum + j),
-            all_joules: assignment.with_role(Role::Source).map(joules).sum(),
-            bytes: (links.len() * self.spec.parameters() * size_of::<f32>()) as u64,
+            all_joules: assigned.with_role(Role::Source).map(joules).sum(),
+            bytes: (links.len() * self.run.spec.parameters() * size_of::<f32>()) as u64,
         })
     }
 
+    /// The models that come in over these links.
+    fn senders<'l>(&'l self, links: &'l [PlanLink]) -> impl Iterator<Item = (&'l Params, f64)> {
+        links.iter().filter_map(|link| Some((self.models[link.from].as_ref()?, link.weight)))
+    }
+
     /// What a target makes of the models it receives; nothing of none.
-    fn combined(
+    pub(super) fn combined(
         &self,
         links: &[PlanLink],
         target: usize,
-        predictions: &AllPredictions,
     ) -> Result<Option<Predictions>, Error> {
-        match self.config.planner.combine {
+        match self.run.config.planner.combine {
             config::Combine::Predictions => {
-                Ok(Predictions::mix(links.iter().filter_map(|link| {
-                    Some((predictions[link.from][target].as_ref()?, link.weight))
-                })))
+                let parts = links
+                    .iter()
+                    .filter_map(|link| Some((self.prediction(link.from, target)?, link.weight)));
+                Ok(Predictions::mix(parts))
             }
             config::Combine::Parameters => {
-                let models = links.iter();
-                let models: Vec<(&Params, f64)> = models
-                    .filter_map(|link| Some((self.models[link.from].as_ref()?, link.weight)))
-                    .collect();
+                let models: Vec<(&Params, f64)> = self.senders(links).collect();
                 if models.is_empty() {
                     return Ok(None);
                 }
-                let inputs = &self.fleet.devices[target].inputs;
-                Ok(Some(combine(Combine::Parameters, self.spec, &models, inputs)?))
+                let inputs = &self.run.fleet.devices[target].inputs;
+                Ok(Some(combine(Combine::Parameters, &self.run.spec, &models, inputs)?))
             }
         }
     }
 
-    fn predictions(&self) -> AllPredictions {
-        let at = |model: &Params, device: &DeviceData| predict(self.spec, model, &device.inputs);
-        self.models
-            .par_iter()
-            .map(|model| {
-                let devices = self.fleet.devices.par_iter();
-                devices.map(|device| model.as_ref().map(|m| at(m, device))).collect()
-            })
-            .collect()
+    /// What one device's model says of another's data; nothing without a model.
+    pub(super) fn prediction(&self, sender: usize, receiver: usize) -> Option<&Predictions> {
+        let model = self.models[sender].as_ref()?;
+        let inputs = &self.run.fleet.devices[receiver].inputs;
+        let place = &self.predictions[sender][receiver];
+        Some(place.get_or_init(|| predict(&self.run.spec, model, inputs)))
     }
+}
 
-    /// `[sender][receiver]`: how good each device's model is at each device, by the hidden labels.
-    fn accuracies(&self, predictions: &AllPredictions) -> Vec<Vec<f64>> {
-        let accuracy = |(prediction, device): (&Option<Predictions>, &DeviceData)| {
-            let (prediction, truth) = (prediction.as_ref()?, device.truth.as_ref()?);
-            Some(prediction.accuracy(truth))
-        };
-        predictions
-            .iter()
-            .map(|of_model| {
-                let devices = of_model.iter().zip(&self.fleet.devices);
-                devices.map(|pair| accuracy(pair).unwrap_or(f64::NAN)).collect()
-            })
-            .collect()
-    }
-
-    /// A device as FADA takes it: the inputs with known labels come first.
-    fn fada_data<'a>(&self, device: &'a DeviceData) -> fada::DeviceData<'a> {
-        let known = device.labels.len() * self.spec.input().len();
-        let labeled = Examples { inputs: &device.inputs[..known], labels: &device.labels };
-        fada::DeviceData { labeled, inputs: &device.inputs }
-    }
+/// The file of a method's rows.
+pub(super) fn table(method: Method) -> String {
+    format!("{}.csv", method.name())
 }

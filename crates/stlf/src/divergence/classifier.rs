@@ -14,7 +14,7 @@ use stlf_learn::{Descent, Examples, Learner, Mode, Network, Params, Spec};
 
 pub use super::estimate::Count;
 use super::estimate::from_counts;
-use super::{Estimate, Measurement, Observer, all_pairs, derive, in_parallel};
+use super::{Estimate, Observer, derive, in_parallel};
 use crate::error::Error;
 
 /// The network that tells two devices apart.
@@ -115,6 +115,13 @@ impl Settings {
         }
         super::check_confidence(self.confidence)?;
         self.descent.check().map_err(|e| Error::field("divergence.descent", e.to_string()))
+    }
+
+    /// Bytes that a device of a fleet sends: a network per round and its errors at the end, in each pair.
+    pub fn bytes(&self, devices: usize, shape: Shape) -> Result<u64, Error> {
+        let parameters = self.architecture.spec(shape)?.parameters() as u64;
+        let training = self.rounds as u64 * 4 * parameters + 16;
+        Ok(devices.saturating_sub(1) as u64 * self.repeats as u64 * training)
     }
 
     /// Which of `samples` shuffled samples a repeat holds out: another part each, around the circle.
@@ -402,28 +409,19 @@ pub fn estimate_pair(
     }
 }
 
-/// All pairs of a fleet, in parallel.
+/// These pairs of a fleet, in parallel.
 pub(super) fn measure(
     devices: &[&[f32]],
     shape: Shape,
     settings: &Settings,
+    pairs: &[(usize, usize)],
     seed: u64,
     observer: &mut Observer<'_>,
-) -> Result<Option<Measurement>, Error> {
+) -> Result<Option<Vec<Estimate>>, Error> {
     settings.check()?;
     let spec = settings.architecture.spec(shape)?;
-    let pairs = all_pairs(devices.len());
-    let results = in_parallel(&pairs, observer, |&(i, j)| {
+    in_parallel(pairs, observer, |&(i, j)| {
         let seed = derive(seed, &[i as u64, j as u64]);
-        estimate_pair(&spec, settings, [devices[i], devices[j]], seed)
-    })?;
-    Ok(results.map(|results| {
-        let mut sent = vec![0; devices.len()];
-        for (&(i, j), result) in pairs.iter().zip(&results) {
-            sent[i] += result.sent[0];
-            sent[j] += result.sent[1];
-        }
-        let estimates = results.iter().map(|result| result.estimate).collect();
-        Measurement::new(devices.len(), estimates, sent)
-    }))
+        Ok(estimate_pair(&spec, settings, [devices[i], devices[j]], seed)?.estimate)
+    })
 }

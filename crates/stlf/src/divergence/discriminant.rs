@@ -15,7 +15,7 @@ use super::covariance::{Cholesky, Moments, add_to_diagonal, trace, triangle};
 use super::estimate::{Count, from_counts};
 use super::features::{Embedding, Features};
 use super::sketch::{Sketch, shared_features};
-use super::{Measurement, Observer, all_pairs, derive, in_parallel};
+use super::{Estimate, Observer, derive, in_parallel};
 use crate::error::Error;
 
 /// What devices agree on.
@@ -155,14 +155,15 @@ pub fn discriminants(
     })
 }
 
-/// All pairs of a fleet, in parallel.
+/// These pairs of a fleet, in parallel.
 pub(super) fn measure(
     devices: &[&[f32]],
     shape: Shape,
     settings: &Settings,
+    pairs: &[(usize, usize)],
     seed: u64,
     observer: &mut Observer<'_>,
-) -> Result<Option<Measurement>, Error> {
+) -> Result<Option<Vec<Estimate>>, Error> {
     settings.check()?;
     let features = shared_features(devices, shape, settings.embedding, settings.features, seed)?;
     let indices: Vec<usize> = (0..devices.len()).collect();
@@ -170,12 +171,9 @@ pub(super) fn measure(
         Ok(Halves::new(&features, devices[i], shape, derive(seed, &[2, i as u64])))
     })?;
     let Some(halves) = halves else { return Ok(None) };
-    let pairs = all_pairs(devices.len());
-    let estimates = in_parallel(&pairs, observer, |&(i, j)| {
+    in_parallel(pairs, observer, |&(i, j)| {
         let both = discriminants(&halves[i].sketches, &halves[j].sketches, settings);
         let counts = [halves[i].count(&both, Side::First), halves[j].count(&both, Side::Second)];
         Ok(from_counts(counts, settings.confidence))
-    })?;
-    let sent = vec![settings.bytes(devices.len()); devices.len()];
-    Ok(estimates.map(|estimates| Measurement::new(devices.len(), estimates, sent)))
+    })
 }

@@ -51,6 +51,20 @@ impl Default for Settings {
     }
 }
 
+impl Settings {
+    /// Bytes that each device of a fleet sends, of which joules follow by its rate and power.
+    ///
+    /// # Errors
+    /// Inputs of this shape that the classifier's network does not take.
+    pub fn bytes(&self, devices: usize, shape: Shape) -> Result<u64, Error> {
+        match self {
+            Settings::Classifier(settings) => settings.bytes(devices, shape),
+            Settings::Discriminant(settings) => Ok(settings.bytes(devices)),
+            Settings::Sketch(settings) => Ok(settings.bytes()),
+        }
+    }
+}
+
 /// How far a measurement is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Progress {
@@ -131,15 +145,32 @@ pub fn measure(
     seed: u64,
     observer: &mut Observer<'_>,
 ) -> Result<Option<Measurement>, Error> {
+    let pairs = all_pairs(devices.len());
+    let estimates = measure_pairs(devices, shape, settings, &pairs, seed, observer)?;
+    let sent = vec![settings.bytes(devices.len(), shape)?; devices.len()];
+    Ok(estimates.map(|estimates| Measurement::new(devices.len(), estimates, sent)))
+}
+
+/// Measures some pairs of a fleet, each a smaller index and a larger one; the numbers are those that [`measure`]
+/// gives, whatever the other pairs are.
+///
+/// # Errors
+/// As [`measure`].
+pub fn measure_pairs(
+    devices: &[&[f32]],
+    shape: Shape,
+    settings: &Settings,
+    pairs: &[(usize, usize)],
+    seed: u64,
+    observer: &mut Observer<'_>,
+) -> Result<Option<Vec<Estimate>>, Error> {
     check(devices, shape)?;
     match settings {
-        Settings::Classifier(settings) => {
-            classifier::measure(devices, shape, settings, seed, observer)
+        Settings::Classifier(s) => classifier::measure(devices, shape, s, pairs, seed, observer),
+        Settings::Discriminant(s) => {
+            discriminant::measure(devices, shape, s, pairs, seed, observer)
         }
-        Settings::Discriminant(settings) => {
-            discriminant::measure(devices, shape, settings, seed, observer)
-        }
-        Settings::Sketch(settings) => sketch::measure(devices, shape, settings, seed, observer),
+        Settings::Sketch(s) => sketch::measure(devices, shape, s, pairs, seed, observer),
     }
 }
 
@@ -226,7 +257,8 @@ fn pair_index(devices: usize, i: usize, j: usize) -> usize {
     i * (2 * devices - i - 1) / 2 + j - i - 1
 }
 
-fn all_pairs(devices: usize) -> Vec<(usize, usize)> {
+/// All pairs i < j, row by row.
+pub fn all_pairs(devices: usize) -> Vec<(usize, usize)> {
     (0..devices).flat_map(|i| (i + 1..devices).map(move |j| (i, j))).collect()
 }
 

@@ -16,7 +16,7 @@ use super::covariance::{Moments, triangle};
 use super::features::{Embedded, Embedding, Features};
 use super::fleet::Fleet;
 use super::privacy::{Privacy, normal};
-use super::{Measurement, Observer, all_pairs, derive, in_parallel};
+use super::{Estimate, Observer, derive, in_parallel};
 use crate::error::Error;
 
 /// How a distance of means becomes d̂.
@@ -206,20 +206,18 @@ pub fn sketch_all(
     })
 }
 
-/// All pairs of a fleet.
+/// These pairs of a fleet.
 pub(super) fn measure(
     devices: &[&[f32]],
     shape: Shape,
     settings: &Settings,
+    pairs: &[(usize, usize)],
     seed: u64,
     observer: &mut Observer<'_>,
-) -> Result<Option<Measurement>, Error> {
+) -> Result<Option<Vec<Estimate>>, Error> {
     let Some(sketches) = sketch_all(devices, shape, settings, seed, observer)? else {
         return Ok(None);
     };
     let fleet = Fleet::new(&sketches, settings)?;
-    let pairs = all_pairs(devices.len());
-    let estimates = pairs.par_iter().map(|&(i, j)| fleet.divergence(i, j)).collect();
-    let sent = vec![settings.bytes(); devices.len()];
-    Ok(Some(Measurement::new(devices.len(), estimates, sent)))
+    Ok(Some(pairs.par_iter().map(|&(i, j)| fleet.divergence(i, j)).collect()))
 }

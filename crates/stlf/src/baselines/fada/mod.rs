@@ -18,6 +18,9 @@ mod settings;
 
 pub use settings::Settings;
 
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use rand::seq::index;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -38,8 +41,11 @@ pub struct DeviceData<'a> {
     pub inputs: &'a [f32],
 }
 
+/// Hears how many of all trainings of a source for a target are done, from any thread, and may end the work.
+pub type Watch<'a> = dyn Fn(usize, usize) -> ControlFlow<()> + Sync + 'a;
+
 /// The data of all devices, and how to adapt them.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 pub struct Fleet<'a> {
     /// The network that the devices' models have; it ends in a linear layer to the classes.
     pub spec: &'a Spec,
@@ -47,6 +53,16 @@ pub struct Fleet<'a> {
     pub devices: &'a [DeviceData<'a>],
     /// How to train.
     pub settings: Settings,
+    /// Who hears of progress.
+    pub watch: &'a Watch<'a>,
+}
+
+impl std::fmt::Debug for Fleet<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (devices, settings) = (self.devices.len(), self.settings);
+        let mut debug = f.debug_struct("Fleet");
+        debug.field("devices", &devices).field("settings", &settings).finish_non_exhaustive()
+    }
 }
 
 /// Ours' roles with FADA's weights.
@@ -70,9 +86,16 @@ pub(super) fn adapted_weights(
         return Err(Error::field("data", format!("of {has} devices, where there are {needs}")));
     }
     let targets: Vec<usize> = with_role(&roles, Role::Target).collect();
-    let weights: Vec<Vec<f64>> = targets
-        .par_iter()
-        .map(|&target| fleet.weights(target, &context.senders(&roles, target)?, seed))
+    let senders: Vec<Vec<usize>> = (targets.iter())
+        .map(|&target| context.senders(&roles, target))
+        .collect::<Result<_, _>>()?;
+    let rounds = fleet.settings.rounds;
+    let total = senders.iter().map(|s| if s.len() > 1 { s.len() * rounds } else { 0 }).sum();
+    let done = AtomicUsize::new(0);
+    let one = |_, _| (fleet.watch)(done.fetch_add(1, Ordering::Relaxed) + 1, total);
+    let fleet = Fleet { watch: &one, ..fleet };
+    let weights: Vec<Vec<f64>> = (targets.par_iter().zip(&senders))
+        .map(|(&target, senders)| fleet.weights(target, senders, seed))
         .collect::<Result<_, _>>()?;
     let mut weights = weights.into_iter();
     context.every_link(roles, |_, _| Ok(weights.next().unwrap_or_default()))
@@ -82,7 +105,7 @@ impl Fleet<'_> {
     /// How one target weighs its sources; the weights sum to one.
     ///
     /// # Errors
-    /// Without sources, with data that are not of this network, or if all training went astray.
+    /// Without sources, with data that are not of this network, if all training went astray, or if it was ended.
     pub fn weights(&self, target: usize, sources: &[usize], seed: u64) -> Result<Vec<f64>, Error> {
         self.settings.check()?;
         let generator = self.generator()?;
@@ -112,10 +135,20 @@ impl Fleet<'_> {
         let clusters = Clusters::new(self, &generator, inputs, rng(seed, target, None));
         let mut shared = clusters.first_generator();
         let mut sums = vec![0.0; sources.len()];
+        let (done, total) = (AtomicUsize::new(0), self.settings.rounds * sources.len());
         for _ in 0..self.settings.rounds {
             let before = clusters.spread(&shared);
-            let after: Vec<f64> =
-                pairs.par_iter_mut().map(|pair| clusters.spread(pair.train(&shared))).collect();
+            let after: Vec<f64> = pairs
+                .par_iter_mut()
+                .map(|pair| {
+                    let spread = clusters.spread(pair.train(&shared));
+                    let trained = done.fetch_add(1, Ordering::Relaxed) + 1;
+                    match (self.watch)(trained, total) {
+                        ControlFlow::Continue(()) => Ok(spread),
+                        ControlFlow::Break(()) => Err(Error::field("fada", "it was stopped")),
+                    }
+                })
+                .collect::<Result<_, _>>()?;
             let weights = attention::weights(before, &after, self.settings.temperature);
             let weights = weights.ok_or_else(|| {
                 Error::field(

@@ -1,0 +1,97 @@
+//! The arguments that say which run: a configuration or a run folder, and settings that differ.
+
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+
+use stlf_lab::{Config, Error, Observer};
+
+use crate::error::Failure;
+use crate::progress::{Stages, Watch};
+use crate::ui::Ui;
+
+/// A run, by its configuration or its folder.
+#[derive(clap::Args)]
+pub(crate) struct RunArgs {
+    /// A configuration (TOML; `stlf new` writes one with all keys) or a run folder [default: all defaults]
+    config: Option<PathBuf>,
+
+    /// Settings that differ from the file's: KEY=VALUE, separated by spaces.
+    #[arg(short = 'c', long = "set", value_name = "KEY=VALUE ...")]
+    set: Vec<String>,
+
+    /// The run folder [default: runs/NAME-HASH, by the configuration]
+    #[arg(long, value_name = "DIR")]
+    to: Option<PathBuf>,
+}
+
+impl RunArgs {
+    /// What to run, and where.
+    pub(crate) fn resolve(&self) -> Result<(Config, PathBuf), Failure> {
+        let given = self.config.as_deref().unwrap_or(Path::new("defaults"));
+        let is_folder = self.config.is_some() && given.is_dir();
+        let file = if is_folder { given.join("config.toml") } else { given.to_owned() };
+        let text = match &self.config {
+            Some(_) => std::fs::read_to_string(&file).map_err(|e| unreadable(&file, &e))?,
+            None => String::new(),
+        };
+        let changes = self.set.iter().flat_map(|set| set.split_whitespace());
+        let config = Config::parse(&text, &file)
+            .and_then(|config| config.with(changes))
+            .map_err(|e| failure(&e))?;
+        let folder = match &self.to {
+            Some(folder) => folder.clone(),
+            None if is_folder => given.to_owned(),
+            None => default_folder(given, &config)?,
+        };
+        Ok((config, folder))
+    }
+}
+
+/// Works on so many seeds under the user's eyes; Ctrl-C stops it between two steps and loses nothing.
+pub(crate) fn watched<T>(
+    seeds: usize,
+    ui: &Ui,
+    work: impl FnOnce(&Observer<'_>) -> Result<T, Error>,
+) -> Result<T, Failure> {
+    let stages = Stages::start(seeds, ui)?;
+    let result = work(&|event| {
+        stages.see(&event);
+        if Watch::is_interrupted() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    });
+    stages.finish();
+    result.map_err(|e| failure(&e))
+}
+
+fn unreadable(path: &Path, error: &std::io::Error) -> Failure {
+    let failure = Failure::input(format!("cannot read {}: {error}", path.display()));
+    match path.file_name().is_some_and(|name| name == "config.toml") {
+        true => failure.hint("this is no run folder; name one, or a configuration"),
+        false => failure.hint("`stlf new NAME` writes a configuration"),
+    }
+}
+
+/// A folder that the same configuration finds again.
+fn default_folder(path: &Path, config: &Config) -> Result<PathBuf, Failure> {
+    let name = path.file_stem().map_or("run".into(), |name| name.to_string_lossy());
+    let hash = config.hash().map_err(|e| failure(&e))?;
+    Ok(Path::new("runs").join(format!("{name}-{}", &hash[..8])))
+}
+
+/// As the user is told of it.
+pub(crate) fn failure(error: &Error) -> Failure {
+    let failure = match error {
+        Error::File { source, .. } if source.kind() != std::io::ErrorKind::NotFound => {
+            Failure::io(error.to_string())
+        }
+        Error::Data(e) => return Failure::in_data(e),
+        Error::Infeasible { .. } => Failure::infeasible(error.to_string()),
+        Error::Stopped => {
+            return Failure::interrupted("stopped").hint("the same command goes on from here");
+        }
+        _ => Failure::input(error.to_string()),
+    };
+    match error.hint() {
+        Some(hint) => failure.hint(hint),
+        None => failure,
+    }
+}

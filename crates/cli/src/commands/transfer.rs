@@ -1,0 +1,78 @@
+//! `stlf transfer`: models go to their targets.
+
+use stlf_lab::folder::Folder;
+use stlf_lab::record::LinkRow;
+use stlf_lab::run::seed_folder;
+use stlf_lab::stages::plan::LINKS;
+use stlf_lab::stages::transfer::FOLDER;
+use stlf_lab::{Config, Outcome, Stage};
+
+use super::run_args::{RunArgs, failure, watched};
+use crate::error::Failure;
+use crate::output::percent;
+use crate::table::{Align, Cell, Table};
+use crate::ui::Ui;
+
+/// Send models to their targets by the plan and put them to work; what that needs is done first.
+///
+/// Every target keeps what it makes of each of its samples as a table and, where parameters are averaged
+/// (planner.combine), its model as safetensors.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  stlf transfer runs/mine-1a2b3c4d
+  stlf transfer mine.toml -c planner.combine=parameters")]
+pub(crate) struct Args {
+    #[command(flatten)]
+    run: RunArgs,
+}
+
+/// Transfers and shows who received what.
+pub(crate) fn run(args: &Args, ui: &Ui) -> Result<(), Failure> {
+    let (config, folder) = args.run.resolve()?;
+    let outcome = watched(config.seeds.len(), ui, |observer| {
+        stlf_lab::reach(&config, &folder, Stage::Transfer, observer)
+    })?;
+    if outcome.rows.is_empty() {
+        return ui.print("There is no target: every device trains for itself.\n");
+    }
+    let folder = Folder::open(&folder).map_err(|e| failure(&e))?;
+    ui.print(&received(&outcome, &config, &folder)?)?;
+    ui.print(&format!(
+        "\nWhat every target makes of its samples is in {}/seed-*/{FOLDER}\n",
+        folder.path().display()
+    ))
+}
+
+fn received(outcome: &Outcome, config: &Config, folder: &Folder) -> Result<String, Failure> {
+    let mut table = Table::new(&[
+        ("seed", Align::Right),
+        ("target", Align::Left),
+        ("models", Align::Left),
+        ("energy", Align::Right),
+        ("samples", Align::Right),
+        ("accuracy", Align::Right),
+    ]);
+    for &seed in &config.seeds {
+        let inside = folder.folder(&seed_folder(seed)).map_err(|e| failure(&e))?;
+        let links: Vec<LinkRow> =
+            inside.read_csv(LINKS).map_err(|e| failure(&e))?.unwrap_or_default();
+        for row in outcome.rows.iter().filter(|row| row.seed == seed) {
+            let models: Vec<String> = links
+                .iter()
+                .filter(|link| link.to == row.target)
+                .map(|link| format!("{} {}", link.from, percent(link.weight)))
+                .collect();
+            let cells: [Cell; 6] = [
+                seed.to_string().into(),
+                row.target.as_str().into(),
+                models.join(", ").into(),
+                format!("{:.1} J", row.joules).into(),
+                row.samples.to_string().into(),
+                row.accuracy.map_or("not known".to_owned(), percent).into(),
+            ];
+            table.row(cells);
+        }
+    }
+    Ok(table.render())
+}

@@ -1,0 +1,284 @@
+//! What to run, as a TOML file. Every key has a default; unknown ones are refused.
+
+mod sections;
+
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use stlf_data::partition::Scheme;
+
+pub use sections::{
+    Bound, Combine, Compare, Data, Divergence, Energy, EnergyModel, Estimator, Fada, Model,
+    Planner, Preset, Privacy, Solver, Training,
+};
+
+use crate::Error;
+
+/// A file with every key, its default and its meaning.
+pub const TEMPLATE: &str = include_str!("template.toml");
+
+/// The whole configuration.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+pub struct Config {
+    /// One run of everything per seed.
+    pub seeds: Vec<u64>,
+    /// Where samples come from.
+    pub data: Data,
+    /// How they are dealt to devices.
+    pub partition: Scheme,
+    /// How devices train.
+    pub training: Training,
+    /// How the difference of two devices' data is measured.
+    pub divergence: Divergence,
+    /// What a transfer costs.
+    pub energy: Energy,
+    /// How roles and links are chosen.
+    pub planner: Planner,
+    /// What is compared.
+    pub compare: Compare,
+}
+
+impl Default for Config {
+    fn default() -> Config {
+        Config {
+            seeds: (0..5).collect(),
+            data: Data::default(),
+            partition: Scheme::default(),
+            training: Training::default(),
+            divergence: Divergence::default(),
+            energy: Energy::default(),
+            planner: Planner::default(),
+            compare: Compare::default(),
+        }
+    }
+}
+
+impl Config {
+    /// Reads a configuration. Errors name the file, the line and the key, and what was likely meant.
+    pub fn read(path: &Path) -> Result<Config, Error> {
+        let text = std::fs::read_to_string(path).map_err(Error::file(path))?;
+        Config::parse(&text, path)
+    }
+
+    /// The same from text; `path` is only named in errors.
+    pub fn parse(text: &str, path: &Path) -> Result<Config, Error> {
+        let config: Config = toml::from_str(text).map_err(|e| {
+            let line = e.span().map(|span| text[..span.start].matches('\n').count() + 1);
+            let message = e.message().to_owned();
+            let hint = suggestion(&message);
+            Error::Config { path: path.to_owned(), line, message, hint }
+        })?;
+        config.check(path)?;
+        Ok(config)
+    }
+
+    /// This configuration with some keys changed: `training.steps=500`, `data.domains=["mnist"]`. A value that is
+    /// no TOML is taken as a string.
+    pub fn with<'a>(&self, changes: impl IntoIterator<Item = &'a str>) -> Result<Config, Error> {
+        let mut table: toml::Table =
+            toml::Table::try_from(self).map_err(|e| change_error(e.to_string(), None))?;
+        let mut last = None;
+        for change in changes {
+            set(&mut table, change)?;
+            // Types are looked at one change at a time, so that an error is about this one; whether all fit
+            // together is seen at the end.
+            if let Err(e) = table.clone().try_into::<Config>() {
+                let hint = suggestion(e.message());
+                return Err(change_error(format!("{change}: {}", e.message().trim()), hint));
+            }
+            last = Some(change);
+        }
+        let config: Config =
+            table.try_into().map_err(|e: toml::de::Error| change_error(e.to_string(), None))?;
+        if last.is_some() {
+            config.check(Path::new("-c"))?;
+        }
+        Ok(config)
+    }
+
+    /// A hash of the whole configuration.
+    pub fn hash(&self) -> Result<String, Error> {
+        Ok(crate::folder::sha256(self.to_toml()?.as_bytes()))
+    }
+
+    /// The text of the whole configuration, defaults included.
+    pub fn to_toml(&self) -> Result<String, Error> {
+        toml::to_string_pretty(self).map_err(|e| Error::Config {
+            path: PathBuf::from("config.toml"),
+            line: None,
+            message: e.to_string(),
+            hint: None,
+        })
+    }
+
+    fn check(&self, path: &Path) -> Result<(), Error> {
+        let wrong = |key: &str, message: String| Error::Config {
+            path: path.to_owned(),
+            line: None,
+            message: format!("{key}: {message}"),
+            hint: None,
+        };
+        // These name the key themselves.
+        let in_method = |e: &stlf::Error| Error::Config {
+            path: path.to_owned(),
+            line: None,
+            message: e.to_string(),
+            hint: e.hint().map(str::to_owned),
+        };
+        if self.seeds.is_empty() {
+            return Err(wrong("seeds", "there is none".to_owned()));
+        }
+        let mut seen = std::collections::BTreeSet::new();
+        if let Some(twice) = self.seeds.iter().find(|s| !seen.insert(**s)) {
+            return Err(wrong("seeds", format!("{twice} is listed twice")));
+        }
+        let t = &self.training;
+        if !(0.0..1.0).contains(&t.held_out) {
+            return Err(wrong("training.held-out", format!("{} is not in 0 ≤ h < 1", t.held_out)));
+        }
+        if !(0.0..=1.0).contains(&t.unlabeled_as) {
+            let message = format!("{} is not in 0 ≤ u ≤ 1", t.unlabeled_as);
+            return Err(wrong("training.unlabeled-as", message));
+        }
+        if t.steps == 0 {
+            return Err(wrong("training.steps", "a model must be trained".to_owned()));
+        }
+        self.descent().check().map_err(|e| wrong("training", e.to_string()))?;
+        if let Some(message) = self.divergence.misplaced() {
+            return Err(wrong("divergence", message));
+        }
+        self.divergence.check().map_err(|e| in_method(&e))?;
+        self.compare.fada.settings().check().map_err(|e| in_method(&e))?;
+        let bits = self.energy.model_bits;
+        if !(bits > 0.0 && bits.is_finite()) {
+            return Err(wrong("energy.model-bits", format!("{bits} is not above 0")));
+        }
+        self.compare.methods().map_err(|e| Error::Config {
+            path: path.to_owned(),
+            line: None,
+            message: format!("compare.methods: {e}"),
+            hint: e.hint().map(str::to_owned),
+        })?;
+        Ok(())
+    }
+
+    /// How models are trained.
+    pub fn descent(&self) -> stlf_learn::Descent {
+        let Training { batch, learning_rate, momentum, weight_decay, .. } = self.training;
+        stlf_learn::Descent { batch, learning_rate, momentum, weight_decay }
+    }
+}
+
+/// Sets one key of a table: `training.steps=500`.
+fn set(table: &mut toml::Table, change: &str) -> Result<(), Error> {
+    let form = || Some("write KEY=VALUE, such as training.steps=500".to_owned());
+    let (key, text) = change
+        .split_once('=')
+        .ok_or_else(|| change_error(format!("{change:?} sets nothing"), form()))?;
+    let parsed = format!("v = {text}").parse::<toml::Table>().ok().and_then(|mut t| t.remove("v"));
+    let value = parsed.unwrap_or_else(|| toml::Value::String(text.to_owned()));
+    let (inside, name) = key.rsplit_once('.').map_or((None, key), |(a, b)| (Some(a), b));
+    let mut place = table;
+    for part in inside.into_iter().flat_map(|inside| inside.split('.')) {
+        let entry = place.entry(part).or_insert_with(|| toml::Value::Table(toml::Table::new()));
+        place = entry
+            .as_table_mut()
+            .ok_or_else(|| change_error(format!("{key}: {part} is no table"), form()))?;
+    }
+    place.insert(name.to_owned(), value);
+    Ok(())
+}
+
+fn change_error(message: String, hint: Option<String>) -> Error {
+    Error::Config { path: PathBuf::from("-c"), line: None, message, hint }
+}
+
+/// What an unknown key was likely meant to be, from the parser's list of the known ones.
+fn suggestion(message: &str) -> Option<String> {
+    if message == "missing field `kind`" {
+        return Some("[partition] needs its kind, such as kind = \"paper\"".to_owned());
+    }
+    let mut quoted = message.split('`').skip(1).step_by(2);
+    let unknown = quoted.next().filter(|_| message.starts_with("unknown"))?;
+    stlf::error::nearest(unknown, quoted).map(|known| format!("did you mean {known}?"))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_template_is_the_default() {
+        let config = Config::parse(TEMPLATE, Path::new("t")).unwrap();
+        assert_eq!(config, Config::default());
+        // Every key that is commented out is one that exists.
+        let uncommented: String = TEMPLATE
+            .lines()
+            .map(|line| match line.strip_prefix("# ") {
+                Some(key) if key.contains(" = ") => format!("{key}\n"),
+                _ => format!("{line}\n"),
+            })
+            .collect();
+        assert_eq!(uncommented.matches("\n#").count(), 0);
+        toml::from_str::<Config>(&uncommented).unwrap();
+    }
+
+    #[test]
+    fn written_and_read_again_it_is_the_same() {
+        let config = Config::default();
+        assert_eq!(Config::parse(&config.to_toml().unwrap(), Path::new("t")).unwrap(), config);
+    }
+
+    #[test]
+    fn changes_on_the_command_line_win() {
+        let config = Config::default()
+            .with([
+                "training.steps=7",
+                "seeds=[3]",
+                "data.domains=[\"usps\"]",
+                "divergence.estimator=classifier",
+            ])
+            .unwrap();
+        assert_eq!((config.training.steps, &config.seeds[..]), (7, &[3][..]));
+        assert_eq!(config.data.domains, ["usps"]);
+        assert_eq!(config.divergence.estimator, Estimator::Classifier);
+        assert!(Config::default().with(["training.steps"]).is_err());
+        let error =
+            Config::default().with(["training.batch=5", "training.steps=many"]).unwrap_err();
+        assert!(error.to_string().starts_with("-c: training.steps=many: invalid type"), "{error}");
+        let private = ["divergence.estimator=sketch", "divergence.privacy={epsilon=1,delta=1e-5}"];
+        assert!(Config::default().with(private).unwrap().divergence.sketch().privacy.is_some());
+        let error = Config::default().with(["training.stepps=3"]).unwrap_err();
+        assert!(
+            error.to_string().starts_with("-c: training.stepps=3: unknown field `stepps`"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn errors_name_the_line_and_what_was_meant() {
+        let error = Config::parse("\n[training]\nstep = 3\n", Path::new("a.toml")).unwrap_err();
+        assert!(error.to_string().starts_with("a.toml, line 3: unknown field `step`"), "{error}");
+        assert_eq!(error.hint(), Some("did you mean steps?"));
+        let error = Config::parse("[partition]\ndevices = 3", Path::new("a.toml")).unwrap_err();
+        assert!(error.hint().is_some_and(|hint| hint.contains("kind = \"paper\"")), "{error}");
+        for (text, part) in [
+            ("seeds = []", "seeds: there is none"),
+            ("seeds = [1, 1]", "listed twice"),
+            ("[training]\nheld-out = 1.0", "held-out"),
+            ("[training]\nbatch = 0", "batch"),
+            ("[compare]\nmethods = [\"fedvag\"]", "compare.methods"),
+            ("[divergence]\nrounds = 3", "rounds is for estimator = \"classifier\""),
+            ("[divergence]\nnearest = 3", "nearest is for estimator = \"sketch\""),
+            ("[divergence]\nfeatures = 3", "divergence.features: 3"),
+            ("[compare.fada]\nsteps = 0", "fada.steps: must be at least 1"),
+            ("[energy]\nmodel-bits = -1.0", "energy.model-bits: -1"),
+            ("[planner]\nbound = \"poled\"", "line 2"),
+        ] {
+            let error = Config::parse(text, Path::new("a.toml")).unwrap_err().to_string();
+            assert!(error.contains(part), "{error}");
+        }
+    }
+}

@@ -1,0 +1,416 @@
+//! The sections of the file, with their defaults.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+use stlf::baselines::{Method, fada};
+use stlf::divergence;
+use stlf::energy::PAPER_MODEL_BITS;
+
+/// `[data]`: domains of digits, or one's own pictures or features.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+pub struct Data {
+    /// `mnist`, `usps`, `mnist-m`, `strokes`, `strokes-coarse`, `strokes-textured`.
+    pub domains: Vec<String>,
+    /// The folder with the files of mnist, usps and mnist-m.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub folder: Option<PathBuf>,
+    /// At most this many samples of each domain.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub samples: Option<usize>,
+    /// Instead of domains: a folder of pictures, `domain/class/*.png`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub images: Option<PathBuf>,
+    /// Instead of domains: a table of features.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub features: Option<PathBuf>,
+    /// The table's column of labels.
+    pub label: String,
+}
+
+impl Default for Data {
+    fn default() -> Data {
+        Data {
+            domains: vec!["strokes".to_owned()],
+            folder: None,
+            samples: None,
+            images: None,
+            features: None,
+            label: "label".to_owned(),
+        }
+    }
+}
+
+/// `[training]`: every device with labels trains a model of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+pub struct Training {
+    /// `cnn`, for pictures of 28 × 28, or `mlp`, for anything.
+    pub model: Model,
+    /// SGD steps of every device.
+    pub steps: usize,
+    /// Samples per step.
+    pub batch: usize,
+    /// Step length.
+    pub learning_rate: f32,
+    /// Share of the last step that is kept.
+    pub momentum: f32,
+    /// Pull of every parameter to zero.
+    pub weight_decay: f32,
+    /// Share of a device's labels that its model is not trained on, but its error measured on. With 0, the
+    /// error is measured on the labels it was trained on, as the paper does.
+    pub held_out: f64,
+    /// What a sample without a label counts in a device's error: 1 in the paper.
+    pub unlabeled_as: f64,
+    /// Rounds of FedAvg among the devices with labels before each goes its own way.
+    pub warm_up_rounds: usize,
+    /// SGD steps of every device in each of these rounds.
+    pub warm_up_steps: usize,
+}
+
+impl Default for Training {
+    fn default() -> Training {
+        Training {
+            model: Model::Cnn,
+            steps: 10_000,
+            batch: 10,
+            learning_rate: 0.01,
+            momentum: 0.0,
+            weight_decay: 0.0,
+            held_out: 0.2,
+            unlabeled_as: 1.0,
+            warm_up_rounds: 0,
+            warm_up_steps: 200,
+        }
+    }
+}
+
+/// The paper's two networks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Model {
+    /// Two convolutions and two linear layers.
+    Cnn,
+    /// One hidden layer of 64.
+    Mlp,
+}
+
+/// `[divergence]`.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+pub struct Divergence {
+    /// `discriminant`: every device publishes moments of its data, and a pair's classifier follows from them; `sketch`:
+    /// half of that, for large fleets; `classifier`: the paper's, a network trained by every pair.
+    pub estimator: Estimator,
+    /// Discriminant and sketch: random features.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub features: Option<usize>,
+    /// Sketch: only links from so many of the nearest devices with labels to every device.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub nearest: Option<usize>,
+    /// Classifier: how often a pair averages its models.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rounds: Option<usize>,
+    /// Classifier: steps on each side between averages.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub steps: Option<usize>,
+    /// Classifier: how often it is all done, from different first values.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub repeats: Option<usize>,
+    /// Sketch: noise on what leaves a device, for differential privacy.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub privacy: Option<Privacy>,
+}
+
+/// `[divergence.privacy]`: one sample more or less changes the probability of what a device publishes by at most
+/// a factor e^ε, up to δ.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Privacy {
+    /// ε.
+    pub epsilon: f64,
+    /// δ.
+    pub delta: f64,
+}
+
+/// How the difference of data is measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Estimator {
+    /// Fisher's discriminant from shared random features.
+    #[default]
+    Discriminant,
+    /// Distance of the moments of shared random features.
+    Sketch,
+    /// The paper's Algorithm 1.
+    Classifier,
+}
+
+impl Estimator {
+    /// As users type it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Estimator::Discriminant => "discriminant",
+            Estimator::Sketch => "sketch",
+            Estimator::Classifier => "classifier",
+        }
+    }
+}
+
+/// Features of a sketch with noise: the noise grows with their number, and what they tell hardly does.
+const PRIVATE_FEATURES: usize = 128;
+
+impl Divergence {
+    /// What the estimator takes.
+    pub fn settings(&self) -> divergence::Settings {
+        match self.estimator {
+            Estimator::Discriminant => {
+                let default = divergence::discriminant::Settings::default();
+                divergence::Settings::Discriminant(divergence::discriminant::Settings {
+                    features: self.features.unwrap_or(default.features),
+                    ..default
+                })
+            }
+            Estimator::Sketch => divergence::Settings::Sketch(self.sketch()),
+            Estimator::Classifier => divergence::Settings::Classifier(self.classifier()),
+        }
+    }
+
+    /// What the sketch takes.
+    pub fn sketch(&self) -> divergence::sketch::Settings {
+        let default = divergence::sketch::Settings::default();
+        let Some(Privacy { epsilon, delta }) = self.privacy else {
+            let features = self.features.unwrap_or(default.features);
+            return divergence::sketch::Settings { features, ..default };
+        };
+        divergence::sketch::Settings {
+            features: self.features.unwrap_or(PRIVATE_FEATURES),
+            statistic: divergence::sketch::Statistic::DISCREPANCY,
+            privacy: Some(divergence::privacy::Privacy { epsilon, delta }),
+            ..default
+        }
+    }
+
+    /// What the classifier takes.
+    pub fn classifier(&self) -> divergence::classifier::Settings {
+        let default = divergence::classifier::Settings::default();
+        divergence::classifier::Settings {
+            rounds: self.rounds.unwrap_or(default.rounds),
+            steps: self.steps.unwrap_or(default.steps),
+            repeats: self.repeats.unwrap_or(default.repeats),
+            ..default
+        }
+    }
+
+    /// Settings that are there, but not for this estimator.
+    pub(super) fn misplaced(&self) -> Option<String> {
+        let (classifier, sketch) = (Estimator::Classifier, Estimator::Sketch);
+        let given = [
+            ("rounds", self.rounds.is_some(), self.estimator == classifier, "classifier"),
+            ("steps", self.steps.is_some(), self.estimator == classifier, "classifier"),
+            ("repeats", self.repeats.is_some(), self.estimator == classifier, "classifier"),
+            ("nearest", self.nearest.is_some(), self.estimator == sketch, "sketch"),
+            ("privacy", self.privacy.is_some(), self.estimator == sketch, "sketch"),
+            ("features", self.features.is_some(), self.estimator != classifier, "sketch"),
+        ];
+        let wrong = given.into_iter().find(|(_, is_given, fits, _)| *is_given && !fits);
+        wrong.map(|(key, _, _, estimator)| format!("{key} is for estimator = \"{estimator}\""))
+    }
+
+    /// That all settings are in their ranges.
+    pub(super) fn check(&self) -> Result<(), stlf::Error> {
+        match self.settings() {
+            divergence::Settings::Classifier(settings) => settings.check(),
+            divergence::Settings::Discriminant(settings) => settings.check(),
+            divergence::Settings::Sketch(settings) => settings.check(),
+        }
+    }
+}
+
+/// `[energy]`: joules of sending a model over each link.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+pub struct Energy {
+    /// `ranges`: powers and rates drawn uniformly, as in the paper; `radio`: from distances by a channel model.
+    pub model: EnergyModel,
+    /// M, the bits that a model is taken to have. The paper's, a gigabit, is that of networks far larger than its own.
+    pub model_bits: f64,
+}
+
+impl Default for Energy {
+    fn default() -> Energy {
+        Energy { model: EnergyModel::default(), model_bits: PAPER_MODEL_BITS }
+    }
+}
+
+/// Where link energies come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum EnergyModel {
+    /// Powers and rates drawn uniformly.
+    #[default]
+    Ranges,
+    /// Distances drawn uniformly, rates by a radio channel.
+    Radio,
+}
+
+/// `[planner]`.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+pub struct Planner {
+    /// `balanced` or `paper`: what the other keys are where they are left out.
+    pub preset: Preset,
+    /// φ^S, before the sources' bounds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub phi_s: Option<f64>,
+    /// φ^T, before the targets' bounds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub phi_t: Option<f64>,
+    /// φ^E, before the link energies.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub phi_e: Option<f64>,
+    /// `pooled` or `paper`.
+    pub bound: Bound,
+    /// `exact` or `successive`.
+    pub solver: Solver,
+    /// `predictions` or `parameters`: what a target makes of the models it receives.
+    pub combine: Combine,
+}
+
+impl Default for Planner {
+    fn default() -> Planner {
+        Planner {
+            preset: Preset::Balanced,
+            phi_s: None,
+            phi_t: None,
+            phi_e: None,
+            bound: Bound::Pooled,
+            solver: Solver::Exact,
+            combine: Combine::Predictions,
+        }
+    }
+}
+
+/// A set of weights under one name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Preset {
+    /// φ = (1, 1, 0.05), no complexity term, energy in mean links.
+    Balanced,
+    /// φ = (1, 5, 1), Massart's complexity, energy in joules.
+    Paper,
+}
+
+/// Which bound a target's error has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Bound {
+    /// Sources sample independently, so mixing pays.
+    Pooled,
+    /// The paper's.
+    Paper,
+}
+
+/// Which planner.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Solver {
+    /// The optimum with proof.
+    Exact,
+    /// The paper's successive approximation.
+    Successive,
+}
+
+/// How several models become one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Combine {
+    /// Their probabilities are mixed.
+    Predictions,
+    /// Their parameters are averaged.
+    Parameters,
+}
+
+/// `[compare]`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+pub struct Compare {
+    /// `st-lf`, `rnd-alpha`, `fedavg`, `fada`, `avgd`, `rnd-psi`, `psi-fedavg`, `psi-fada`, `sm`, `local`, `oracle`.
+    pub methods: Vec<String>,
+    /// How FADA adapts.
+    pub fada: Fada,
+}
+
+/// `[compare.fada]`: the parts of FADA, and how long they train.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+pub struct Fada {
+    /// How often a target takes its sources' updates.
+    pub rounds: usize,
+    /// Steps of each source in a round.
+    pub steps: usize,
+    /// Of all its networks.
+    pub learning_rate: f32,
+    /// Adversarial alignment by a domain identifier.
+    pub align: bool,
+    /// Class identifier, mutual information and reconstruction.
+    pub disentangle: bool,
+    /// Weights by the gain in clustering; else all sources weigh the same.
+    pub attention: bool,
+    /// Gains are divided by it before the softmax; lower is sharper.
+    pub temperature: f64,
+}
+
+impl Default for Fada {
+    fn default() -> Fada {
+        let fada::Settings {
+            rounds,
+            steps,
+            descent,
+            align,
+            disentangle,
+            attention,
+            temperature,
+            ..
+        } = fada::Settings::default();
+        let learning_rate = descent.learning_rate;
+        Fada { rounds, steps, learning_rate, align, disentangle, attention, temperature }
+    }
+}
+
+impl Fada {
+    /// What FADA takes.
+    pub fn settings(&self) -> fada::Settings {
+        let Fada { rounds, steps, learning_rate, align, disentangle, attention, temperature } =
+            *self;
+        let default = fada::Settings::default();
+        let descent = stlf_learn::Descent { learning_rate, ..default.descent };
+        fada::Settings {
+            rounds,
+            steps,
+            descent,
+            align,
+            disentangle,
+            attention,
+            temperature,
+            ..default
+        }
+    }
+}
+
+impl Default for Compare {
+    /// All but FADA, which trains for minutes.
+    fn default() -> Compare {
+        let quick = Method::ALL.into_iter().filter(|m| !m.needs_data());
+        let methods = quick.map(|m| m.name().to_owned()).collect();
+        Compare { methods, fada: Fada::default() }
+    }
+}
+
+impl Compare {
+    /// The methods, in the order of the list.
+    pub fn methods(&self) -> Result<Vec<Method>, stlf::Error> {
+        self.methods.iter().map(|name| name.parse()).collect()
+    }
+}

@@ -1,0 +1,85 @@
+//! Other ways to choose roles and links, and how good they are at their targets.
+
+use std::ops::ControlFlow;
+
+use rayon::prelude::*;
+use stlf::baselines::{Assignment, Context, Method, fada};
+use stlf_learn::Examples;
+
+use super::Draw;
+use super::transfer::{Transfer, table};
+use crate::fleet::DeviceData;
+use crate::record::Row;
+use crate::{Error, Stage};
+
+impl Transfer<'_> {
+    /// The rows of these methods, in their order; finished ones are read back.
+    pub fn compare(&self, methods: &[Method]) -> Result<Vec<Row>, Error> {
+        let results = self.run.folder.folder("results")?;
+        let count = self.run.watch.counter(Stage::Compare, methods.len());
+        let mut rows = Vec::new();
+        for &method in methods {
+            let name = table(method);
+            let of_method = match results.read_csv(&name)? {
+                Some(rows) => rows,
+                None => {
+                    let rows = self.rows(method, &self.assign(method)?)?;
+                    results.write_csv(&name, &rows)?;
+                    rows
+                }
+            };
+            rows.extend(of_method);
+            count.one()?;
+        }
+        Ok(rows)
+    }
+
+    /// A method's roles and links.
+    fn assign(&self, method: Method) -> Result<Assignment, Error> {
+        let run = self.run;
+        let mut context = Context::new(self.problem, self.plan.clone())?;
+        let accuracies = if method.needs_accuracies() { self.accuracies() } else { Vec::new() };
+        if method.needs_accuracies() {
+            context.accuracies = Some(&accuracies);
+        }
+        let devices: Vec<fada::DeviceData<'_>> =
+            run.fleet.devices.iter().map(|d| self.fada_data(d)).collect();
+        let watch =
+            |done, total| -> ControlFlow<()> { run.watch.goes_on(Stage::Adapt, done, total) };
+        if method.needs_data() {
+            context.data = Some(fada::Fleet {
+                spec: &run.spec,
+                devices: &devices,
+                settings: run.config.compare.fada.settings(),
+                watch: &watch,
+            });
+        }
+        let assigned = method.assign(&context, Draw::Baseline.seed(run.seed, 0));
+        // What was ended from outside has no other reason.
+        run.watch.check()?;
+        Ok(assigned?)
+    }
+
+    /// `[sender][receiver]`: how good each device's model is at each device, by the hidden labels.
+    fn accuracies(&self) -> Vec<Vec<f64>> {
+        let devices = &self.run.fleet.devices;
+        let accuracy = |sender: usize, receiver: usize| {
+            let truth = devices[receiver].truth.as_ref()?;
+            Some(self.prediction(sender, receiver)?.accuracy(truth))
+        };
+        (0..devices.len())
+            .into_par_iter()
+            .map(|sender| {
+                let receivers = (0..devices.len()).into_par_iter();
+                receivers.map(|r| accuracy(sender, r).unwrap_or(f64::NAN)).collect()
+            })
+            .collect()
+    }
+
+    /// A device as FADA takes it: the inputs with known labels come first.
+    fn fada_data<'d>(&self, device: &'d DeviceData) -> fada::DeviceData<'d> {
+        let known = device.labels.len() * self.run.spec.input().len();
+        let labeled = Examples { inputs: &device.inputs[..known], labels: &device.labels };
+        fada::DeviceData { labeled, inputs: &device.inputs }
+    }
+}

@@ -1,0 +1,114 @@
+//! How far a run is, told to whoever watches, and whether to go on.
+
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use serde::Serialize;
+
+use crate::Error;
+
+/// The stages, in their order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Stage {
+    /// Samples are read or drawn, and dealt to devices.
+    Deal,
+    /// Devices train on their labels.
+    Train,
+    /// Divergences are measured.
+    Measure,
+    /// Roles and links are chosen.
+    Plan,
+    /// Sources' models are sent to their targets and combined there.
+    Transfer,
+    /// FADA, where it is asked for, adapts networks to weigh sources.
+    Adapt,
+    /// The outcome is compared with other ways.
+    Compare,
+}
+
+impl Stage {
+    /// Those that every run has.
+    pub const ALL: [Stage; 6] =
+        [Stage::Deal, Stage::Train, Stage::Measure, Stage::Plan, Stage::Transfer, Stage::Compare];
+}
+
+/// What an observer hears: how far a stage of a seed is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Event {
+    /// The seed; none while data is read, which all seeds share.
+    pub seed: Option<u64>,
+    /// The stage.
+    pub stage: Stage,
+    /// Units of work that are done.
+    pub done: usize,
+    /// All of them.
+    pub total: usize,
+}
+
+/// Hears of progress from any thread, and may stop the run.
+pub type Observer<'a> = dyn Fn(Event) -> ControlFlow<()> + Sync + 'a;
+
+/// One seed's line to the observer. Once it said stop, everything stops.
+pub struct Watch<'a> {
+    observer: &'a Observer<'a>,
+    stopped: &'a AtomicBool,
+    seed: Option<u64>,
+}
+
+impl<'a> Watch<'a> {
+    /// For what all seeds share.
+    pub fn new(observer: &'a Observer<'a>, stopped: &'a AtomicBool) -> Watch<'a> {
+        Watch { observer, stopped, seed: None }
+    }
+
+    /// For one seed.
+    pub fn of(&self, seed: u64) -> Watch<'a> {
+        Watch { seed: Some(seed), ..*self }
+    }
+
+    /// Tells how far a stage is.
+    pub fn see(&self, stage: Stage, done: usize, total: usize) -> Result<(), Error> {
+        if (self.observer)(Event { seed: self.seed, stage, done, total }).is_break() {
+            self.stopped.store(true, Ordering::Relaxed);
+        }
+        self.check()
+    }
+
+    /// As [`Watch::see`], for those that want to know only whether to go on.
+    pub fn goes_on(&self, stage: Stage, done: usize, total: usize) -> ControlFlow<()> {
+        match self.see(stage, done, total) {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(_) => ControlFlow::Break(()),
+        }
+    }
+
+    /// Whether to go on.
+    pub fn check(&self) -> Result<(), Error> {
+        match self.stopped.load(Ordering::Relaxed) {
+            true => Err(Error::Stopped),
+            false => Ok(()),
+        }
+    }
+
+    /// Counts the units of a stage, from any thread.
+    pub fn counter(&self, stage: Stage, total: usize) -> Counter<'_> {
+        Counter { watch: self, stage, total, done: AtomicUsize::new(0) }
+    }
+}
+
+/// Counts the units of a stage.
+pub struct Counter<'a> {
+    watch: &'a Watch<'a>,
+    stage: Stage,
+    total: usize,
+    done: AtomicUsize,
+}
+
+impl Counter<'_> {
+    /// One more is done.
+    pub fn one(&self) -> Result<(), Error> {
+        let done = self.done.fetch_add(1, Ordering::Relaxed) + 1;
+        self.watch.see(self.stage, done, self.total)
+    }
+}
