@@ -4,8 +4,8 @@ use stlf::baselines::Method;
 use stlf_lab::summary::{Line, Spread, summarise};
 use stlf_lab::{Config, Outcome};
 
-use crate::output::{counted, grouped};
 use crate::table::{Align, Cell, Table};
+use stlf::words::{counted, grouped};
 
 /// The table of a run, and a line that says what it shows.
 pub(crate) fn comparison(outcome: &Outcome, config: &Config) -> String {

@@ -101,6 +101,11 @@ impl Failure {
         self
     }
 
+    /// The hint, if there is one.
+    pub(crate) fn advice(&self) -> Option<&str> {
+        self.hint.as_deref()
+    }
+
     /// Tells the user.
     pub(crate) fn report(&self, ui: &Ui) {
         if matches!(self.kind, Kind::NobodyReads | Kind::Different) {

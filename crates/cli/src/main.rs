@@ -5,6 +5,7 @@ mod comparison;
 mod error;
 mod input;
 mod json;
+mod opener;
 mod output;
 mod progress;
 mod report;

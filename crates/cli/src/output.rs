@@ -1,4 +1,4 @@
-//! Results: files whole or not at all, numbers as people write them.
+//! Results: files whole or not at all.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -37,67 +37,9 @@ fn folder(path: &Path) -> &Path {
     }
 }
 
-/// Four significant digits, as people write them.
-pub(crate) fn short(value: f64) -> String {
-    let size = value.abs();
-    if size != 0.0 && !(1e-4..1e7).contains(&size) {
-        return if value.is_finite() { format!("{value:.2e}") } else { value.to_string() };
-    }
-    let digits_before = if size == 0.0 { 0.0 } else { size.log10().floor() };
-    let decimals = (3.0 - digits_before).max(0.0) as usize;
-    let text = format!("{value:.decimals$}");
-    match text.contains('.') {
-        true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
-        false => text,
-    }
-}
-
-/// A share as percent.
-pub(crate) fn percent(share: f64) -> String {
-    let percent = 100.0 * share;
-    if percent != 0.0 && percent.abs() < 0.01 {
-        return "under 0.01 %".to_owned();
-    }
-    let decimals = if percent.abs() < 1.0 { 2 } else { 1 };
-    let text = format!("{percent:.decimals$}");
-    format!("{} %", text.trim_end_matches('0').trim_end_matches('.'))
-}
-
-/// `1,234,567`.
-pub(crate) fn grouped(count: u64) -> String {
-    let digits = count.to_string();
-    let mut text = String::with_capacity(digits.len() * 4 / 3);
-    for (k, digit) in digits.chars().enumerate() {
-        if k > 0 && (digits.len() - k).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
-/// `1 source`, `1,234 sources`.
-pub(crate) fn counted(count: usize, noun: &str) -> String {
-    format!("{} {noun}{}", grouped(count as u64), if count == 1 { "" } else { "s" })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn numbers_read_well() {
-        let shorts = [0.0, 1.0, 12.3456, 0.000_123_45, 999.96, 1234.5, 1.5e9, -2.5, 1e-9];
-        let texts = ["0", "1", "12.35", "0.0001234", "1000", "1234", "1.50e9", "-2.5", "1.00e-9"];
-        assert_eq!(shorts.map(short), texts);
-        let percents = [0.0, 1.0, 0.123, 0.0031, 1e-9, 0.005];
-        assert_eq!(
-            percents.map(percent),
-            ["0 %", "100 %", "12.3 %", "0.31 %", "under 0.01 %", "0.5 %"]
-        );
-        assert_eq!([7, 1000, 1_234_567].map(grouped), ["7", "1,000", "1,234,567"]);
-        assert_eq!([counted(1, "node"), counted(2000, "node")], ["1 node", "2,000 nodes"]);
-    }
 
     #[test]
     fn a_file_that_cannot_be_finished_leaves_nothing() {

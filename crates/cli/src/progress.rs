@@ -11,8 +11,8 @@ use stlf::planner::Progress;
 use stlf_lab::{Event, Stage};
 
 use crate::error::Failure;
-use crate::output::{grouped, percent, short};
 use crate::ui::Ui;
+use stlf::words::{grouped, percent, short};
 
 /// A search shorter than this needs no spinner.
 const QUIET: Duration = Duration::from_secs(1);
@@ -43,6 +43,11 @@ impl Watch {
             spinner: None,
             renewed: Duration::ZERO,
         })
+    }
+
+    /// From now on the first Ctrl-C is to be looked for, with [`Watch::is_interrupted`].
+    pub(crate) fn listen() -> Result<(), Failure> {
+        install_handler()
     }
 
     /// Hears of progress and says whether to go on.

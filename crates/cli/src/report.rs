@@ -8,16 +8,13 @@ use stlf::format::{Run, StoppedBy};
 use stlf::plan::{PlanLink, Status, SuccessiveReport};
 use stlf::planner::successive;
 use stlf::problem::{EnergyUnit, Model};
+use stlf::words::{counted, grouped, mixture, percent, short};
 use stlf::{Plan, Problem, Role};
 
-use crate::output::{counted, grouped, percent, short};
 use crate::table::{Align, Cell, Table, role_style};
 
 /// A fleet of more devices than this is shown in part.
 const MOST_DEVICES: usize = 40;
-
-/// A target's sources beyond these are only counted.
-const MOST_SENDERS: usize = 4;
 
 /// The whole summary.
 pub(crate) fn plan(problem: &Problem, plan: &Plan, run: Run) -> String {
@@ -122,21 +119,6 @@ fn selection(plan: &Plan) -> Vec<usize> {
     shown.extend(plan.with_role(Role::Target).take(MOST_DEVICES - sources));
     shown.sort_unstable();
     shown
-}
-
-/// `60 % d2, 40 % d3`, the largest share first.
-pub(crate) fn mixture(problem: &Problem, links: &[PlanLink]) -> String {
-    let mut links = links.to_vec();
-    links.sort_by(|a, b| b.weight.total_cmp(&a.weight));
-    let share = |l: &PlanLink| {
-        let name = problem.name(l.from);
-        if l.weight == 1.0 { name.to_owned() } else { format!("{} {name}", percent(l.weight)) }
-    };
-    let mut shares: Vec<String> = links.iter().take(MOST_SENDERS).map(share).collect();
-    if links.len() > MOST_SENDERS {
-        shares.push(format!("{} more", links.len() - MOST_SENDERS));
-    }
-    shares.join(", ")
 }
 
 /// Objective, energy, settings and solver, one line each.

@@ -6,7 +6,7 @@ mod devices;
 
 pub(crate) use devices::DeviceChart;
 
-use crate::output::short;
+use stlf::words::short;
 
 /// A chart of quantities that are constant between breakpoints.
 pub(crate) struct StepChart<'a> {

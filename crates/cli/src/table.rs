@@ -2,6 +2,7 @@
 
 use anstyle::{AnsiColor, Style};
 use stlf::Role;
+use stlf::words::clean;
 
 /// Where a column's cells stand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,11 +36,6 @@ impl From<Role> for Cell {
     fn from(role: Role) -> Cell {
         Cell { style: role_style(role), ..role.to_string().into() }
     }
-}
-
-/// The text without anything that steers a terminal.
-pub(crate) fn clean(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
 }
 
 /// Sources are green, targets blue, wherever they are shown.

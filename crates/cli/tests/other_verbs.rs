@@ -33,6 +33,8 @@ fn every_verb_has_help_with_examples() {
         "plan",
         "transfer",
         "compare",
+        "report",
+        "serve",
         "merge",
         "explain",
         "sweep",

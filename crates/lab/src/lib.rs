@@ -9,6 +9,7 @@ pub mod error;
 pub mod fleet;
 pub mod folder;
 pub mod record;
+pub mod report;
 pub mod run;
 mod shard;
 pub mod stages;

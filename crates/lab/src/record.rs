@@ -103,6 +103,28 @@ pub struct ConfusionRow {
     pub samples: usize,
 }
 
+/// The optimal plan at one weight of energy.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct FrontierRow {
+    /// φ^E.
+    pub energy_weight: f64,
+    /// Whether it is proven to be the best.
+    pub proven: bool,
+    /// The source and target terms of its objective.
+    pub error_bound: f64,
+    /// Devices that train.
+    pub sources: usize,
+    /// Links in use.
+    pub links: usize,
+    /// Their energy.
+    pub joules: Option<f64>,
+    /// As a share of every source sending to every target.
+    pub energy_share: Option<f64>,
+    /// Mean accuracy of its targets.
+    pub accuracy: Option<f64>,
+}
+
 /// One link of the plan.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]

@@ -73,7 +73,7 @@ pub fn run(config: &Config, path: &Path, observer: &Observer<'_>) -> Result<Outc
         .flat_map(|&seed| Stage::ALL.map(|stage| Finished { seed, stage }))
         .collect();
     folder.write("events.jsonl", &lines(&events))?;
-    let files = folder.hashes(&["manifest.json"])?;
+    let files = folder.hashes(&["manifest.json", "report.html"])?;
     folder.write_json(
         "manifest.json",
         &Manifest {
@@ -219,6 +219,7 @@ impl Job<'_> {
         }
         let transfer = Transfer::new(run, &trained.models, &problem, &plan);
         outcome.rows = transfer.transfer(data.classes())?;
+        transfer.frontier(&plan)?;
         if self.until == Stage::Compare {
             outcome.rows = transfer.compare(self.methods)?;
         }

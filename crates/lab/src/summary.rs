@@ -9,7 +9,16 @@ pub struct Spread {
     pub mean: f64,
     /// The sample standard deviation; 0 of a single value.
     pub deviation: f64,
+    /// Of how many values.
+    pub count: usize,
 }
+
+/// 97.5 % of Student's t distribution with 1, 2, 3 … degrees of freedom lies below these.
+const STUDENT: [f64; 30] = [
+    12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160,
+    2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056,
+    2.052, 2.048, 2.045, 2.042,
+];
 
 impl Spread {
     /// Of these values; none of nothing.
@@ -18,7 +27,17 @@ impl Spread {
         let mean = values.iter().sum::<f64>() / n;
         let squares: f64 = values.iter().map(|v| (v - mean).powi(2)).sum();
         let deviation = if values.len() > 1 { (squares / (n - 1.0)).sqrt() } else { 0.0 };
-        (!values.is_empty()).then_some(Spread { mean, deviation })
+        (!values.is_empty()).then_some(Spread { mean, deviation, count: values.len() })
+    }
+
+    /// The 95 % interval of the mean, by Student's t; the mean itself of a single value.
+    pub fn interval(&self) -> (f64, f64) {
+        if self.count < 2 {
+            return (self.mean, self.mean);
+        }
+        let quantile = STUDENT.get(self.count - 2).copied().unwrap_or(1.96);
+        let half = quantile * self.deviation / (self.count as f64).sqrt();
+        (self.mean - half, self.mean + half)
     }
 }
 
@@ -85,6 +104,7 @@ fn line(method: &str, rows: &[Row]) -> Option<Line> {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "tests")]
 mod tests {
     use super::*;
 
@@ -115,9 +135,17 @@ mod tests {
         let lines = summarise(&rows);
         assert_eq!(lines.len(), 2);
         assert_eq!(lines[0].accuracy, Spread::of(&[0.75, 0.25]));
-        assert_eq!(lines[0].links, Spread { mean: 2.0, deviation: 2f64.sqrt() });
+        assert_eq!(lines[0].links, Spread { mean: 2.0, deviation: 2f64.sqrt(), count: 2 });
         assert_eq!(lines[0].targets.mean, 1.5);
         assert_eq!(lines[0].energy_share, Spread::of(&[3.0 / 8.0, 0.25]));
         assert_eq!(lines[1].accuracy, None);
+    }
+
+    #[test]
+    fn an_interval_of_the_mean_is_students() {
+        // 1, 2, 3, 4, 5: deviation √2.5, so ± 2.776·√2.5/√5.
+        let (low, high) = Spread::of(&[1.0, 2.0, 3.0, 4.0, 5.0]).unwrap().interval();
+        assert!((low - (3.0 - 1.9629)).abs() < 1e-3 && (high - (3.0 + 1.9629)).abs() < 1e-3);
+        assert_eq!(Spread::of(&[7.0]).unwrap().interval(), (7.0, 7.0));
     }
 }

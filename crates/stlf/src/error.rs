@@ -28,7 +28,8 @@ pub enum Error {
 }
 
 impl Error {
-    pub(crate) fn field(field: impl Into<String>, message: impl Into<String>) -> Error {
+    /// What is wrong, and where.
+    pub fn field(field: impl Into<String>, message: impl Into<String>) -> Error {
         Error::Field { field: field.into(), message: message.into(), hint: None }
     }
 

@@ -27,6 +27,7 @@ pub mod plan;
 pub mod planner;
 pub mod problem;
 pub mod sweep;
+pub mod words;
 
 pub use device::{Device, Role};
 pub use error::Error;

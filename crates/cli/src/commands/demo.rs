@@ -12,9 +12,10 @@ use stlf_lab::Config;
 use super::plan::{infeasible, watched};
 use crate::comparison::comparison;
 use crate::error::Failure;
-use crate::output::{short, write_file};
+use crate::output::write_file;
 use crate::report;
 use crate::ui::Ui;
+use stlf::words::short;
 
 const CARS: Example =
     Example { file: "five-cars.json", text: include_str!("../../examples/five-cars.json") };

@@ -11,10 +11,11 @@ use stlf::{Role, plan::Terms};
 
 use super::problem_args::non_negative;
 use crate::error::Failure;
-use crate::output::{counted, percent, short};
-use crate::table::{Align, Cell, Table, clean};
+use crate::table::{Align, Cell, Table};
 use crate::ui::Ui;
 use crate::{input, json};
+use stlf::words::clean;
+use stlf::words::{counted, percent, short};
 
 /// Compare two plans: roles, links, weights, costs.
 ///

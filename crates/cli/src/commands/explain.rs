@@ -1,29 +1,26 @@
 //! `stlf explain`: why each device has its role, and what would change it.
 
 mod json;
-mod words;
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::ValueEnum;
 use stlf::error::nearest;
-use stlf::explain::{Alternative, Explanation, account, explain};
+use stlf::explain::{Alternative, Explanation, Words, account, doubt, explain};
 use stlf::format::PlanFile;
 use stlf::plan::{Status, evaluate};
 use stlf::planner::{Limits, Outcome, Settings};
+use stlf::words::{clean, counted, mixture, short};
 use stlf::{Plan, Problem};
 
 use self::json::Document;
-use self::words::Words;
 use super::plan::{infeasible, watched};
 use super::problem_args::positive;
 use crate::error::Failure;
 use crate::input::{self, PlanOrProblem};
-use crate::output::{counted, short};
 use crate::progress::Watch;
-use crate::report;
-use crate::table::{Align, Cell, Table, clean};
+use crate::table::{Align, Cell, Table};
 use crate::ui::Ui;
 
 /// With more devices than this only costs are shown, unless a device is named: each explanation
@@ -162,24 +159,11 @@ fn in_full(words: &Words<'_>, e: &Explanation) -> String {
     }
     table.row([short(e.account.total()).into(), "together".into()]);
     text += &table.render();
-    let mut sentences = Vec::new();
-    if !e.sends.is_empty() {
-        sentences.push(format!("It sends to {}.", words.receivers(&e.sends)));
-    }
-    if let Some(main) = &e.main_link {
-        sentences.push(words.main_link(main));
-        sentences.extend(words.link_flips(main));
-    }
-    sentences.extend(words.role_flip(e));
-    sentences.extend(doubt(e.proven));
+    let sentences = words.further(e);
     if !sentences.is_empty() {
         text += &format!("\n{}\n", sentences.join("\n"));
     }
     text
-}
-
-fn doubt(proven: bool) -> Option<String> {
-    (!proven).then(|| "Not every plan behind these figures is proven optimal.".to_owned())
 }
 
 /// All devices: a table, then a line for each.
@@ -204,7 +188,7 @@ fn overview(words: &Words<'_>, explanations: &[Explanation]) -> String {
             short(e.account.total()).into(),
             extra.into(),
             words.role_threshold(e).into(),
-            report::mixture(words.problem, &e.receives).into(),
+            mixture(words.problem, &e.receives).into(),
             words.link_thresholds(e).into(),
         ]);
     }
@@ -233,7 +217,7 @@ fn costs(words: &Words<'_>) -> String {
             problem.name(device).into(),
             plan.roles[device].into(),
             short(cost).into(),
-            report::mixture(problem, plan.incoming(device)).into(),
+            mixture(problem, plan.incoming(device)).into(),
         ];
         table.row(cells);
     }

@@ -9,9 +9,9 @@ use stlf_lab::{Config, Stage};
 use super::run_args::{RunArgs, failure, watched};
 use crate::comparison::measuring;
 use crate::error::Failure;
-use crate::output::{counted, grouped};
 use crate::table::{Align, Cell, Table};
 use crate::ui::Ui;
+use stlf::words::{counted, grouped};
 
 /// With more devices than this the table shows some numbers instead of all pairs.
 const MOST_DEVICES: usize = 12;

@@ -11,9 +11,11 @@ mod merge;
 mod new;
 mod plan;
 mod problem_args;
+mod report;
 mod run;
 pub(crate) mod run_args;
 mod schema;
+mod serve;
 mod sweep;
 mod transfer;
 
@@ -41,6 +43,8 @@ enum Verb {
     Plan(plan::Args),
     Transfer(transfer::Args),
     Compare(compare::Args),
+    Report(report::Args),
+    Serve(serve::Args),
     Merge(merge::Args),
     Explain(explain::Args),
     Sweep(sweep::Args),
@@ -60,6 +64,8 @@ pub(crate) fn run(cli: &Cli, ui: &Ui) -> Result<(), Failure> {
         Verb::Plan(args) => plan::run(args, ui),
         Verb::Transfer(args) => transfer::run(args, ui),
         Verb::Compare(args) => compare::run(args, ui),
+        Verb::Serve(args) => serve::run(args, ui),
+        Verb::Report(args) => report::run(args, ui),
         Verb::Merge(args) => merge::run(args, ui),
         Verb::Explain(args) => explain::run(args, ui),
         Verb::Sweep(args) => sweep::run(args, ui),

@@ -17,12 +17,13 @@ use stlf::{Problem, Role};
 use super::plan::infeasible;
 use super::problem_args::{ProblemArgs, non_negative, positive};
 use crate::error::Failure;
-use crate::output::{self, counted, percent, short};
+use crate::output;
 use crate::progress::Watch;
 use crate::report::duration;
 use crate::svg::{Panel, StepChart};
 use crate::table::{Align, Table};
 use crate::ui::Ui;
+use stlf::words::{counted, percent, short};
 
 /// Find the energy weights at which the plan changes.
 ///

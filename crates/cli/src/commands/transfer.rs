@@ -9,9 +9,9 @@ use stlf_lab::{Config, Outcome, Stage};
 
 use super::run_args::{RunArgs, failure, watched};
 use crate::error::Failure;
-use crate::output::percent;
 use crate::table::{Align, Cell, Table};
 use crate::ui::Ui;
+use stlf::words::percent;
 
 /// Send models to their targets by the plan and put them to work; what that needs is done first.
 ///

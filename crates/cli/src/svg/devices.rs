@@ -1,7 +1,7 @@
 //! Devices by classes as circles: the area is the number of samples, filled where labels are known.
 
 use super::{STYLE, escape, line, text};
-use crate::output::grouped;
+use stlf::words::grouped;
 
 /// A chart of what each device holds.
 pub(crate) struct DeviceChart<'a> {

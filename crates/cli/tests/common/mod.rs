@@ -2,6 +2,10 @@
 #![allow(dead_code, reason = "each test file uses its own part")]
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
+pub(crate) mod browser;
+pub(crate) mod http;
+pub(crate) mod served;
+
 use std::path::{Path, PathBuf};
 use std::process::Output;
 

@@ -1,6 +1,7 @@
 //! The stages of one seed, each from files to files.
 
 pub mod compare;
+pub mod frontier;
 pub mod measure;
 pub mod plan;
 pub mod train;

@@ -175,6 +175,6 @@ impl<'a> Transfer<'a> {
 }
 
 /// The file of a method's rows.
-pub(super) fn table(method: Method) -> String {
+pub(crate) fn table(method: Method) -> String {
     format!("{}.csv", method.name())
 }

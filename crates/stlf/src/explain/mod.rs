@@ -6,8 +6,10 @@
 
 mod account;
 mod flip;
+mod words;
 
 pub use account::{Account, Part, Term, account};
+pub use words::{Words, doubt};
 
 use crate::bound::BoundKind;
 use crate::device::Role;

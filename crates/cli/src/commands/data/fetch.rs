@@ -9,9 +9,9 @@ use stlf_data::fetch::{Fetched, Progress, fetch};
 
 use super::data_args::default_folder;
 use crate::error::Failure;
-use crate::output::counted;
 use crate::progress::{Transfer, Watch};
 use crate::ui::Ui;
+use stlf::words::counted;
 
 /// Download a data set, checked and resumable.
 ///

@@ -8,11 +8,11 @@ use super::data_args::DataArgs;
 use super::deal::Deal;
 use super::scheme_args::SchemeArgs;
 use crate::error::Failure;
-use crate::output::{counted, grouped};
 use crate::svg::DeviceChart;
 use crate::table::{Align, Table};
 use crate::ui::Ui;
 use crate::{json, output};
+use stlf::words::{counted, grouped};
 
 /// With more classes than this a table by class is too wide to read.
 const MOST_CLASSES: usize = 20;

@@ -2,10 +2,8 @@
 
 use serde::Serialize;
 use stlf::Role;
-use stlf::explain::{Alternative, Explanation, Flip, MainLink, Part, Quantity, Term};
+use stlf::explain::{Alternative, Explanation, Flip, MainLink, Part, Quantity, Term, Words};
 use stlf::plan::PlanLink;
-
-use super::words::Words;
 
 /// Explanations of some or all devices of a plan.
 #[derive(Serialize)]
@@ -83,18 +81,24 @@ struct FlipEntry {
 
 impl Document {
     pub(super) fn new(words: &Words<'_>, explanations: &[Explanation]) -> Document {
+        let entries = Entries { words };
         Document {
             format: "stlf-explanation/1",
             objective: words.plan.objective(),
-            devices: explanations.iter().map(|e| words.device_entry(e)).collect(),
+            devices: explanations.iter().map(|e| entries.device_entry(e)).collect(),
         }
     }
 }
 
-impl Words<'_> {
+/// Turns explanations into entries.
+struct Entries<'a> {
+    words: &'a Words<'a>,
+}
+
+impl Entries<'_> {
     fn device_entry(&self, e: &Explanation) -> DeviceEntry {
         DeviceEntry {
-            name: self.problem.name(e.device).to_owned(),
+            name: self.words.problem.name(e.device).to_owned(),
             role: e.role,
             pinned: e.pinned,
             cost: e.account.total(),
@@ -120,7 +124,7 @@ impl Words<'_> {
             Term::SourceCost => ("source-cost", None),
             Term::LinkCost { from } => ("link-cost", Some(from)),
         };
-        let from = from.map(|device| self.problem.name(device).to_owned());
+        let from = from.map(|device| self.words.problem.name(device).to_owned());
         TermEntry { term, from, cost: part.cost }
     }
 
@@ -130,8 +134,8 @@ impl Words<'_> {
 
     fn link_entry(&self, link: &PlanLink) -> LinkEntry {
         LinkEntry {
-            from: self.problem.name(link.from).to_owned(),
-            to: self.problem.name(link.to).to_owned(),
+            from: self.words.problem.name(link.from).to_owned(),
+            to: self.words.problem.name(link.to).to_owned(),
             weight: link.weight,
         }
     }
@@ -146,11 +150,11 @@ impl Words<'_> {
                 also_change: rival
                     .also_change
                     .iter()
-                    .map(|&device| self.problem.name(device).to_owned())
+                    .map(|&device| self.words.problem.name(device).to_owned())
                     .collect(),
             },
             Alternative::Impossible(reason) => {
-                AlternativeEntry::Impossible { impossible: self.impossible(reason, device) }
+                AlternativeEntry::Impossible { impossible: self.words.impossible(reason, device) }
             }
         }
     }

@@ -1,20 +1,21 @@
 //! An explanation as sentences.
 
-use stlf::explain::{Alternative, Explanation, Flip, Impossible, MainLink, Quantity, Rival, Term};
-use stlf::plan::PlanLink;
-use stlf::planner::Infeasible;
-use stlf::{Plan, Problem, Role};
-
-use crate::output::{percent, short};
-use crate::report;
-use crate::table::clean;
+use super::{Alternative, Explanation, Flip, Impossible, MainLink, Quantity, Rival, Term};
+use crate::device::Role;
+use crate::plan::{Plan, PlanLink};
+use crate::planner::Infeasible;
+use crate::problem::Problem;
+use crate::words::{clean, mixture, percent, short};
 
 /// Two plans whose costs differ by less than this, relative, cost the same.
 const TIE: f64 = 1e-9;
 
 /// Writes about one plan.
-pub(super) struct Words<'a> {
+#[derive(Debug, Clone, Copy)]
+pub struct Words<'a> {
+    /// The problem that was planned.
     pub problem: &'a Problem,
+    /// Its plan.
     pub plan: &'a Plan,
 }
 
@@ -24,7 +25,7 @@ impl Words<'_> {
     }
 
     /// Why the device has its role.
-    pub(super) fn role(&self, e: &Explanation) -> String {
+    pub fn role(&self, e: &Explanation) -> String {
         let (name, role) = (self.name(e.device), e.role);
         match &e.other_role {
             Alternative::Possible(rival) => {
@@ -59,7 +60,8 @@ impl Words<'_> {
         )
     }
 
-    pub(super) fn impossible(&self, reason: &Impossible, device: usize) -> String {
+    /// Why an alternative does not exist.
+    pub fn impossible(&self, reason: &Impossible, device: usize) -> String {
         match reason {
             Impossible::NoLabels => "it has no labels and cannot train".to_owned(),
             Impossible::Required(from, to) => {
@@ -81,7 +83,7 @@ impl Words<'_> {
     }
 
     /// What would give the device the other role.
-    pub(super) fn role_flip(&self, e: &Explanation) -> Option<String> {
+    pub fn role_flip(&self, e: &Explanation) -> Option<String> {
         let flip = e.role_flip?;
         let what = match flip.quantity {
             Quantity::SourceCost => "cost as a source",
@@ -104,7 +106,7 @@ impl Words<'_> {
     }
 
     /// Whom a target relies on, and what the plan would be without.
-    pub(super) fn main_link(&self, main: &MainLink) -> String {
+    pub fn main_link(&self, main: &MainLink) -> String {
         let from = self.name(main.link.from);
         match &main.without {
             Alternative::Possible(rival) => {
@@ -124,7 +126,7 @@ impl Words<'_> {
     }
 
     /// What would make a target drop its main source.
-    pub(super) fn link_flips(&self, main: &MainLink) -> Option<String> {
+    pub fn link_flips(&self, main: &MainLink) -> Option<String> {
         let from = self.name(main.link.from);
         let (reachable, beyond): (Vec<&Flip>, Vec<&Flip>) =
             main.flips.iter().partition(|flip| is_reachable(flip));
@@ -156,7 +158,7 @@ impl Words<'_> {
     }
 
     fn mixture(&self, links: &[PlanLink]) -> String {
-        clean(&report::mixture(self.problem, links))
+        clean(&mixture(self.problem, links))
     }
 
     /// "would cost 0.42 (3.1 %) more", or less, or the same.
@@ -171,7 +173,7 @@ impl Words<'_> {
     }
 
     /// The role's threshold in a few characters: `error > 0.83 (0.35)`.
-    pub(super) fn role_threshold(&self, e: &Explanation) -> String {
+    pub fn role_threshold(&self, e: &Explanation) -> String {
         let Some(flip) = e.role_flip else {
             return String::new();
         };
@@ -192,7 +194,7 @@ impl Words<'_> {
     }
 
     /// The main link's thresholds in a few characters.
-    pub(super) fn link_thresholds(&self, e: &Explanation) -> String {
+    pub fn link_thresholds(&self, e: &Explanation) -> String {
         let Some(main) = &e.main_link else {
             return String::new();
         };
@@ -208,7 +210,7 @@ impl Words<'_> {
     }
 
     /// The receivers of a source: `a, b and 3 more`.
-    pub(super) fn receivers(&self, links: &[PlanLink]) -> String {
+    pub fn receivers(&self, links: &[PlanLink]) -> String {
         const MOST: usize = 6;
         let mut names: Vec<String> = links.iter().take(MOST).map(|l| self.name(l.to)).collect();
         if links.len() > MOST {
@@ -220,8 +222,23 @@ impl Words<'_> {
         }
     }
 
+    /// Everything there is to say beyond the role and the costs, a sentence or two each.
+    pub fn further(&self, e: &Explanation) -> Vec<String> {
+        let mut sentences = Vec::new();
+        if !e.sends.is_empty() {
+            sentences.push(format!("It sends to {}.", self.receivers(&e.sends)));
+        }
+        if let Some(main) = &e.main_link {
+            sentences.push(self.main_link(main));
+            sentences.extend(self.link_flips(main));
+        }
+        sentences.extend(self.role_flip(e));
+        sentences.extend(doubt(e.proven));
+        sentences
+    }
+
     /// A term of a device's cost, for a table.
-    pub(super) fn term(&self, term: Term) -> String {
+    pub fn term(&self, term: Term) -> String {
         match term {
             Term::OwnError => "its own error".to_owned(),
             Term::Complexity => "the complexity of models".to_owned(),
@@ -254,4 +271,9 @@ fn subject(quantity: Quantity) -> (&'static str, &'static str) {
         Quantity::LinkCost => ("the link's cost", ""),
         _ => ("their divergence", ""),
     }
+}
+
+/// What is to be said of figures that are not proven.
+pub fn doubt(proven: bool) -> Option<String> {
+    (!proven).then(|| "Not every plan behind these figures is proven optimal.".to_owned())
 }

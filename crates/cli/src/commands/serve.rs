@@ -1,0 +1,63 @@
+//! `stlf serve`: the report page, live.
+
+mod answers;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use tiny_http::Server;
+
+use self::answers::Desk;
+use crate::error::Failure;
+use crate::opener;
+use crate::progress::Watch;
+use crate::ui::Ui;
+
+/// Show a run or a problem in the browser, where devices, links and weights can be changed.
+///
+/// Every change is planned at once by the exact planner; nothing is written. A run that is still going on is followed.
+/// Listens on this machine alone (127.0.0.1), until Ctrl-C.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  stlf serve runs/demo --open
+  stlf serve fleet.json --port 8080")]
+pub(crate) struct Args {
+    /// A run folder or a problem (stlf-problem/1).
+    run: PathBuf,
+
+    /// The port to listen on; 0 takes a free one.
+    #[arg(long, default_value_t = 0)]
+    port: u16,
+
+    /// Show the page in a browser.
+    #[arg(long)]
+    open: bool,
+}
+
+/// How often Ctrl-C is looked for.
+const PATIENCE: Duration = Duration::from_millis(200);
+
+/// Serves until it is told to stop.
+pub(crate) fn run(args: &Args, ui: &Ui) -> Result<(), Failure> {
+    // Before anything is served: what is not there is told at once.
+    super::report::read(&args.run)?;
+    Watch::listen()?;
+    let server = Server::http(("127.0.0.1", args.port))
+        .map_err(|e| Failure::io(format!("cannot listen on port {}: {e}", args.port)))?;
+    let port = server.server_addr().to_ip().map_or(args.port, |address| address.port());
+    let address = format!("http://127.0.0.1:{port}/");
+    ui.print(&format!("{address}  (Ctrl-C to stop)\n"))?;
+    if args.open {
+        opener::open(&address)?;
+    }
+    let desk = Desk { run: args.run.clone(), port };
+    while !Watch::is_interrupted() {
+        match server.recv_timeout(PATIENCE) {
+            Ok(Some(request)) => desk.serve(request),
+            Ok(None) => {}
+            Err(e) => return Err(Failure::io(format!("cannot serve: {e}"))),
+        }
+    }
+    Ok(())
+}

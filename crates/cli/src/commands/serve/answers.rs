@@ -1,0 +1,195 @@
+//! What a request is answered with.
+
+use std::io::Read;
+use std::path::PathBuf;
+
+use serde::Serialize;
+use stlf_lab::Error;
+use stlf_lab::report::document::{Document, Live, Seed};
+use stlf_lab::report::edits::{self, Edits};
+use stlf_lab::report::progress::{Progress, progress};
+use stlf_lab::report::{document, html};
+use stlf_lab::run::seed_folder;
+use tiny_http::{Header, Method, Request, Response};
+
+use super::super::report;
+use crate::error::Failure;
+use crate::input;
+
+/// Edits of a thousand devices fit into a tenth of this.
+const MOST_BYTES: u64 = 1 << 20;
+
+/// Answers requests about one run or problem.
+pub(super) struct Desk {
+    /// The run folder or problem.
+    pub(super) run: PathBuf,
+    /// Where this server listens.
+    pub(super) port: u16,
+}
+
+/// What is sent back.
+struct Answer {
+    status: u16,
+    kind: &'static str,
+    body: String,
+}
+
+/// A request that is refused.
+#[derive(Debug)]
+struct Refusal {
+    status: u16,
+    message: String,
+    hint: Option<String>,
+}
+
+#[derive(Serialize)]
+struct ErrorBody {
+    error: ErrorEntry,
+}
+
+#[derive(Serialize)]
+struct ErrorEntry {
+    message: String,
+    hint: Option<String>,
+}
+
+#[derive(Serialize)]
+struct SeedBody {
+    seed: Seed,
+}
+
+impl Refusal {
+    fn new(status: u16, message: impl Into<String>) -> Refusal {
+        Refusal { status, message: message.into(), hint: None }
+    }
+
+    /// A failure of the command line, told over the network.
+    fn of(failure: &Failure) -> Refusal {
+        let hint = failure.advice().map(str::to_owned);
+        Refusal { status: 422, message: failure.to_string(), hint }
+    }
+
+    fn of_error(error: &Error) -> Refusal {
+        let hint = error.hint().map(str::to_owned);
+        // Without a run there are no seeds to tell apart.
+        let message = match error {
+            Error::Infeasible { reason, .. } => format!("no plan exists: {reason}"),
+            other => other.to_string(),
+        };
+        Refusal { status: 422, message, hint }
+    }
+}
+
+impl Desk {
+    /// Answers one request. Whoever went away before the answer does not miss it.
+    pub(super) fn serve(&self, mut request: Request) {
+        let answer = self.answer(&mut request).unwrap_or_else(|refusal| {
+            let Refusal { status, message, hint } = refusal;
+            let body = ErrorBody { error: ErrorEntry { message, hint } };
+            Answer { status, ..json(&body) }
+        });
+        let mut response = Response::from_string(answer.body).with_status_code(answer.status);
+        let headers = [
+            ("Content-Type", answer.kind),
+            ("Cache-Control", "no-store"),
+            ("X-Content-Type-Options", "nosniff"),
+            ("X-Frame-Options", "DENY"),
+            ("Referrer-Policy", "no-referrer"),
+        ];
+        for (name, value) in headers {
+            if let Ok(header) = Header::from_bytes(name, value) {
+                response.add_header(header);
+            }
+        }
+        let _ = request.respond(response);
+    }
+
+    fn answer(&self, request: &mut Request) -> Result<Answer, Refusal> {
+        self.check_sender(request)?;
+        let path = request.url().split('?').next().unwrap_or_default().to_owned();
+        match (request.method(), path.as_str()) {
+            (Method::Get, "/") => {
+                let kind = "text/html; charset=utf-8";
+                Ok(Answer { status: 200, kind, body: html(&self.document()?) })
+            }
+            (Method::Get, "/api/state") => Ok(json(&self.document()?)),
+            (Method::Get, "/api/progress") => Ok(json(&self.progress()?)),
+            (Method::Post, "/api/plan") => {
+                let edits = read_edits(request)?;
+                Ok(json(&SeedBody { seed: self.plan(&edits)? }))
+            }
+            (_, "/" | "/api/state" | "/api/progress" | "/api/plan") => {
+                Err(Refusal::new(405, format!("{} is not for this", request.method())))
+            }
+            _ => Err(Refusal::new(404, format!("there is nothing at {path}"))),
+        }
+    }
+
+    /// A page of another site, under whatever name it reaches this machine, is refused.
+    fn check_sender(&self, request: &Request) -> Result<(), Refusal> {
+        let names = ["127.0.0.1", "localhost"].map(|name| format!("{name}:{}", self.port));
+        let host = header(request, "Host");
+        if !host.is_some_and(|host| names.iter().any(|name| name == host)) {
+            return Err(Refusal::new(403, "this server answers to its own address alone"));
+        }
+        let origin = header(request, "Origin");
+        let own = |origin: &str| names.iter().any(|name| origin == format!("http://{name}"));
+        if origin.is_some_and(|origin| !own(origin)) {
+            return Err(Refusal::new(403, "this server answers to its own pages alone"));
+        }
+        Ok(())
+    }
+
+    fn document(&self) -> Result<Document, Refusal> {
+        let run = report::read(&self.run).map_err(|e| Refusal::of(&e))?;
+        let title = run.name.clone();
+        Ok(Document { live: Some(Live {}), ..document(&title, vec![run]) })
+    }
+
+    fn progress(&self) -> Result<Progress, Refusal> {
+        if !self.run.join("config.toml").is_file() {
+            return Ok(Progress { finished: true, stages: Vec::new() });
+        }
+        progress(&self.run).map_err(|e| Refusal::of_error(&e))
+    }
+
+    fn plan(&self, edits: &Edits) -> Result<Seed, Refusal> {
+        let is_run = self.run.join("config.toml").is_file();
+        let place = match edits.seed.filter(|_| is_run) {
+            Some(seed) => self.run.join(seed_folder(seed)),
+            None => self.run.clone(),
+        };
+        let file = input::problem(&place).map_err(|e| Refusal::of(&e))?;
+        edits::answer(&file, edits).map_err(|e| Refusal::of_error(&e))
+    }
+}
+
+fn header<'r>(request: &'r Request, name: &'static str) -> Option<&'r str> {
+    let found = request.headers().iter().find(|header| header.field.equiv(name));
+    found.map(|header| header.value.as_str())
+}
+
+fn read_edits(request: &mut Request) -> Result<Edits, Refusal> {
+    let kind = header(request, "Content-Type").unwrap_or_default();
+    if kind.split(';').next().map(str::trim) != Some("application/json") {
+        return Err(Refusal::new(415, "edits are application/json"));
+    }
+    if request.body_length().is_some_and(|length| length as u64 > MOST_BYTES) {
+        return Err(Refusal::new(413, format!("edits have at most {MOST_BYTES} bytes")));
+    }
+    let mut body = Vec::new();
+    request
+        .as_reader()
+        .take(MOST_BYTES + 1)
+        .read_to_end(&mut body)
+        .map_err(|e| Refusal::new(400, format!("the request ended early: {e}")))?;
+    if body.len() as u64 > MOST_BYTES {
+        return Err(Refusal::new(413, format!("edits have at most {MOST_BYTES} bytes")));
+    }
+    serde_json::from_slice(&body).map_err(|e| Refusal::new(400, format!("these are no edits: {e}")))
+}
+
+fn json(value: &impl Serialize) -> Answer {
+    let body = serde_json::to_string(value).unwrap_or_default();
+    Answer { status: 200, kind: "application/json", body }
+}

@@ -1,0 +1,161 @@
+//! A real browser, driven over the WebDriver protocol; ended with the test.
+
+use std::net::TcpStream;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use super::http;
+
+/// A window of headless Chromium.
+pub(crate) struct Browser {
+    driver: Child,
+    port: u16,
+    session: String,
+}
+
+impl Browser {
+    /// Opens a window of this width; `None`, with a line that says so, where there is no chromedriver.
+    pub(crate) fn open(width: u32) -> Option<Browser> {
+        // A free port, taken by the driver a moment later.
+        let port =
+            std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port();
+        let driver = Command::new("chromedriver")
+            .arg(format!("--port={port}"))
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn();
+        let Ok(driver) = driver else {
+            println!(
+                "skipped: no chromedriver here (Debian: apt-get install chromium chromium-driver)"
+            );
+            return None;
+        };
+        let mut browser = Browser { driver, port, session: String::new() };
+        let deadline = Instant::now() + Duration::from_secs(20);
+        while TcpStream::connect(("127.0.0.1", port)).is_err() {
+            assert!(Instant::now() < deadline, "chromedriver does not answer");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        let window = format!("--window-size={width},900");
+        let options =
+            ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", &window];
+        let wanted = json!({"capabilities": {"alwaysMatch": {
+            "goog:chromeOptions": {"args": options},
+            "goog:loggingPrefs": {"browser": "ALL"},
+        }}});
+        let reply = browser.command("POST", "", &wanted);
+        browser.session = reply["sessionId"].as_str().unwrap().to_owned();
+        // A headless window has a least width; the page must see this one.
+        browser.command(
+            "POST",
+            "/goog/cdp/execute",
+            &json!({"cmd": "Emulation.setDeviceMetricsOverride", "params": {
+                "width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 600}}),
+        );
+        Some(browser)
+    }
+
+    fn command(&self, method: &str, path: &str, body: &Value) -> Value {
+        let session =
+            if self.session.is_empty() { String::new() } else { format!("/{}", self.session) };
+        let request = format!("{method} /session{session}{path}");
+        let body = if method == "POST" { body.to_string() } else { String::new() };
+        let reply = http::ask(self.port, &request, &body);
+        let value = reply.json()["value"].clone();
+        assert_eq!(reply.status, 200, "{request}: {value}");
+        value
+    }
+
+    /// Goes to an address and waits until it is loaded.
+    pub(crate) fn visit(&self, address: &str) {
+        self.command("POST", "/url", &json!({"url": address}));
+    }
+
+    /// Runs a script in the page and returns its value.
+    pub(crate) fn script(&self, script: &str) -> Value {
+        self.command("POST", "/execute/sync", &json!({"script": script, "args": []}))
+    }
+
+    /// Runs a script until it returns true; panics after ten seconds.
+    pub(crate) fn wait_for(&self, what: &str, script: &str) {
+        let deadline = Instant::now() + Duration::from_secs(10);
+        while self.script(script) != Value::Bool(true) {
+            assert!(Instant::now() < deadline, "waited in vain for {what}");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+
+    fn element(&self, selector: &str) -> String {
+        let found =
+            self.command("POST", "/element", &json!({"using": "css selector", "value": selector}));
+        let id = found.as_object().and_then(|o| o.values().next()).and_then(Value::as_str);
+        id.unwrap().to_owned()
+    }
+
+    /// Clicks where the element is, as a user does.
+    pub(crate) fn click(&self, selector: &str) {
+        let id = self.element(selector);
+        self.command("POST", &format!("/element/{id}/click"), &json!({}));
+    }
+
+    /// Types into an element; `\u{e012}` and the like are keys without a letter.
+    pub(crate) fn type_into(&self, selector: &str, text: &str) {
+        let id = self.element(selector);
+        self.command("POST", &format!("/element/{id}/value"), &json!({"text": text}));
+    }
+
+    /// Presses a key wherever the focus is.
+    pub(crate) fn press(&self, key: &str) {
+        let down = json!({"type": "keyDown", "value": key});
+        let up = json!({"type": "keyUp", "value": key});
+        let keyboard = json!({"type": "key", "id": "keyboard", "actions": [down, up]});
+        self.command("POST", "/actions", &json!({"actions": [keyboard]}));
+    }
+
+    /// Chooses the option with this text or value.
+    pub(crate) fn choose(&self, selector: &str, text: &str) {
+        let found = self.script(&format!(
+            "const s = document.querySelector({selector:?}); \
+             const o = Array.from(s.options).find((o) => o.textContent.trim() === {text:?} || o.value === {text:?}); \
+             if (!o) return false; s.value = o.value; \
+             s.dispatchEvent(new Event('change', {{bubbles: true}})); return true"
+        ));
+        assert_eq!(found, true, "{selector} has no option {text}");
+    }
+
+    /// What the page complained about.
+    pub(crate) fn complaints(&self) -> Vec<String> {
+        let log = self.command("POST", "/se/log", &json!({"type": "browser"}));
+        let entries = log.as_array().cloned().unwrap_or_default();
+        entries
+            .iter()
+            .filter(|entry| entry["level"] == "SEVERE" || entry["level"] == "WARNING")
+            .map(|entry| entry["message"].as_str().unwrap_or_default().to_owned())
+            .collect()
+    }
+
+    /// Keeps what the window shows, where `STLF_SCREENSHOTS` names a folder.
+    pub(crate) fn screenshot(&self, name: &str) {
+        let Ok(folder) = std::env::var("STLF_SCREENSHOTS") else { return };
+        let shot = self.command(
+            "POST",
+            "/goog/cdp/execute",
+            &json!({"cmd": "Page.captureScreenshot", "params": {"captureBeyondViewport": true}}),
+        );
+        let path = std::path::Path::new(&folder).join(format!("{name}.png.base64"));
+        std::fs::write(path, shot["data"].as_str().unwrap()).unwrap();
+    }
+}
+
+impl Drop for Browser {
+    fn drop(&mut self) {
+        if !self.session.is_empty() {
+            let path = format!("DELETE /session/{}", self.session);
+            http::ask(self.port, &path, "");
+        }
+        let _ = self.driver.kill();
+        let _ = self.driver.wait();
+    }
+}

@@ -1,0 +1,130 @@
+// How numbers and findings read: one place, so that a joule looks the same everywhere on the page.
+(function (page) {
+  'use strict';
+
+  const NONE = '–';
+  const known = (value) => typeof value === 'number' && Number.isFinite(value);
+  const grouped = new Intl.NumberFormat('en', { maximumFractionDigits: 0 });
+
+  function count(value) {
+    if (!known(value)) return NONE;
+    return Number.isInteger(value) ? grouped.format(value) : fixed(value, 1);
+  }
+
+  function fixed(value, digits) {
+    // A true minus sign lines up with the digits of tabular figures.
+    return value.toFixed(digits).replace('-', '−');
+  }
+
+  // Significant digits without exponents in the range people read, and without a tail of zeros.
+  function number(value, digits) {
+    if (!known(value)) return NONE;
+    if (value === 0) return '0';
+    const wanted = digits || 4;
+    const size = Math.abs(value);
+    if (size >= 1e7 || size < 1e-4)
+      return value
+        .toExponential(wanted - 2)
+        .replace(/-/g, '−')
+        .replace('e+', 'e');
+    if (size >= 10 ** wanted) return grouped.format(value).replace('-', '−');
+    return String(Number(value.toPrecision(wanted))).replace('-', '−');
+  }
+
+  function percent(share, digits) {
+    return known(share) ? fixed(share * 100, digits === undefined ? 1 : digits) + ' %' : NONE;
+  }
+
+  function joules(value) {
+    if (!known(value)) return NONE;
+    const size = Math.abs(value);
+    if (size >= 1e6) return number(value / 1e6, 3) + ' MJ';
+    if (size >= 1e4) return number(value / 1e3, 3) + ' kJ';
+    if (size >= 100) return grouped.format(value).replace('-', '−') + ' J';
+    if (size >= 10) return fixed(value, 1) + ' J';
+    if (size >= 0.1) return fixed(value, 2) + ' J';
+    return (size === 0 ? '0' : number(value, 2)) + ' J';
+  }
+
+  function bytes(value) {
+    if (!known(value)) return NONE;
+    const units = ['B', 'kB', 'MB', 'GB', 'TB'];
+    let size = value;
+    let unit = 0;
+    while (Math.abs(size) >= 1000 && unit < units.length - 1) {
+      size /= 1000;
+      unit += 1;
+    }
+    return (unit === 0 ? count(Math.round(size)) : number(size, 3)) + ' ' + units[unit];
+  }
+
+  function signed(value, write) {
+    if (!known(value)) return NONE;
+    const text = write(Math.abs(value));
+    // What rounds to nothing has no sign.
+    if (!/[1-9]/.test(text)) return text;
+    return (value > 0 ? '+' : '−') + text;
+  }
+
+  const plural = (n, one, many) => `${count(n)} ${n === 1 ? one : many || one + 's'}`;
+
+  function status(plan) {
+    if (plan.status === 'optimal') return 'proven optimal';
+    const name = plan.status ? String(plan.status) : 'status unknown';
+    return known(plan.gap) ? `${name}, gap ${number(plan.gap * 100, 3)} %` : name;
+  }
+
+  function roleCounts(plan) {
+    const sources = plan.roles.filter((role) => role === 'source').length;
+    return { sources, targets: plan.roles.length - sources, links: plan.links.length };
+  }
+
+  function planLine(plan) {
+    const counts = roleCounts(plan);
+    const parts = [
+      `φᴱ ${number(plan.phi_e, 3)}`,
+      plural(counts.sources, 'source'),
+      plural(counts.targets, 'target'),
+      plural(counts.links, 'link'),
+      joules(plan.joules),
+    ];
+    if (known(plan.energy_share)) parts.push(`${percent(plan.energy_share, 0)} of all links’ energy`);
+    if (known(plan.accuracy)) parts.push(`${percent(plan.accuracy)} accuracy`);
+    return parts.join(' · ');
+  }
+
+  // Half the interval beside the mean, as in the command line's tables; one seed has no spread to show.
+  function meanWithin(spread, scale, digits) {
+    if (!spread || !known(spread.mean)) return NONE;
+    const half = known(spread.high) && known(spread.low) ? (spread.high - spread.low) / 2 : 0;
+    const mean = fixed(spread.mean * scale, digits);
+    return half > 0 ? `${mean} ± ${fixed(half * scale, digits)}` : mean;
+  }
+
+  // Middle ellipsis: device names of one site often differ only in their ends.
+  function shorten(text, most) {
+    const whole = Array.from(String(text));
+    if (whole.length === 0) return '(no name)';
+    if (whole.length <= most) return whole.join('');
+    const tail = Math.floor((most - 1) / 2);
+    return whole.slice(0, most - 1 - tail).join('') + '…' + whole.slice(whole.length - tail).join('');
+  }
+
+  page.words = {
+    NONE,
+    known,
+    count,
+    fixed,
+    number,
+    percent,
+    joules,
+    bytes,
+    signed,
+    plural,
+    status,
+    roleCounts,
+    planLine,
+    meanWithin,
+    shorten,
+  };
+})((window.stlfReport = window.stlfReport || {}));

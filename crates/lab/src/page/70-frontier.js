@@ -1,0 +1,189 @@
+// Energy against accuracy over the plans of the sweep.
+(function (page) {
+  'use strict';
+
+  const { html, svg, words } = page;
+
+  function draw() {
+    const seed = page.seed();
+    if (!seed || seed.plans.length < 2) return;
+    const body = page.bodyOf('frontier');
+    const plan = page.plan();
+    const measured = seed.plans.every((one) => words.known(one.accuracy));
+    const wide = body.clientWidth >= 760;
+    const width = Math.max(320, Math.min(wide ? body.clientWidth - 360 : body.clientWidth - 34, 760));
+    body.replaceChildren(
+      html(
+        'div',
+        { class: 'desk' },
+        html(
+          'figure',
+          { class: 'board' },
+          html(
+            'div',
+            { class: 'legend' },
+            mark('now', 'shown now'),
+            mark('used', 'used by the run'),
+            mark('', 'other plans of the sweep'),
+          ),
+          html('div', { class: 'scroll' }, scatter(seed, width, measured)),
+          html(
+            'figcaption',
+            { class: 'quiet' },
+            measured
+              ? 'Up and left is better.'
+              : 'Not every plan’s accuracy was measured; the targets’ weighted error bound stands in. Down and left is better.',
+          ),
+        ),
+        html(
+          'div',
+          { class: 'side' },
+          html(
+            'div',
+            { class: 'card' },
+            html('h3', {}, `Plan ${page.state.plan + 1} of ${seed.plans.length}`),
+            numbers(plan),
+            against(seed, plan),
+          ),
+        ),
+      ),
+    );
+  }
+
+  const mark = (kind, text) =>
+    html(
+      'span',
+      { class: 'key' },
+      svg('svg', { width: 18, height: 18, 'aria-hidden': 'true' }, ...point(9, 9, kind)),
+      text,
+    );
+
+  function point(x, y, kind) {
+    const parts = [];
+    if (kind.includes('used')) parts.push(svg('circle', { class: 'ring', cx: x, cy: y, r: 8 }));
+    parts.push(
+      svg('circle', {
+        class: kind.includes('now') ? 'spot now' : 'spot',
+        cx: x,
+        cy: y,
+        r: kind.includes('now') ? 5.5 : 4,
+      }),
+    );
+    return parts;
+  }
+
+  function scatter(seed, width, measured) {
+    const height = Math.round(Math.max(260, Math.min(360, width * 0.55)));
+    const yOf = (plan) => (measured ? plan.accuracy : plan.terms.target);
+    const shown = seed.plans
+      .map((plan, index) => ({ plan, index }))
+      .filter(({ plan }) => words.known(plan.joules) && words.known(yOf(plan)));
+    if (shown.length === 0) return page.empty('These plans have no energy and accuracy to draw.');
+    const xs = shown.map(({ plan }) => plan.joules);
+    const ys = shown.map(({ plan }) => yOf(plan));
+    const xTicks = page.niceTicks(Math.min(0, ...xs), Math.max(...xs), Math.max(3, Math.floor(width / 110)));
+    let yTicks = page.niceTicks(Math.min(...ys), Math.max(...ys), 5);
+    // Noise of a tenth of a percent shall not look like a cliff.
+    if (measured && yTicks[yTicks.length - 1] - yTicks[0] < 0.04) {
+      const middle = Math.min(0.98, (Math.min(...ys) + Math.max(...ys)) / 2);
+      yTicks = page.niceTicks(middle - 0.02, middle + 0.02, 4);
+    }
+    if (measured) yTicks = yTicks.filter((tick) => tick <= 1.0000001 && tick >= 0);
+    const writeY = measured
+      ? (value) => words.percent(value, yTicks[1] - yTicks[0] < 0.0099 ? 1 : 0)
+      : (value) => words.number(value, 3);
+    const left = Math.ceil(Math.max(...yTicks.map((tick) => page.textWidth(writeY(tick), 12)))) + 14;
+    const box = { left, right: width - 14, top: 34, bottom: height - 48 };
+    const x = page.linear([xTicks[0], xTicks[xTicks.length - 1]], [box.left + 6, box.right]);
+    const y = page.linear([yTicks[0], yTicks[yTicks.length - 1]], [box.bottom, box.top]);
+    const root = svg(
+      'svg',
+      {
+        width,
+        height,
+        viewBox: `0 0 ${width} ${height}`,
+        role: 'group',
+        'aria-label': 'Energy against accuracy of the plans',
+      },
+      page.axes(
+        box,
+        { ticks: xTicks, scale: x },
+        { ticks: yTicks, scale: y },
+        {
+          x: (tick) => words.number(tick, 3),
+          y: writeY,
+          xName: 'energy, J',
+          yName: measured ? 'target accuracy' : 'targets’ error bound',
+        },
+      ),
+      svg('path', {
+        class: 'thread',
+        d: shown
+          .map(({ plan }, at) => `${at ? 'L' : 'M'}${x(plan.joules).toFixed(1)} ${y(yOf(plan)).toFixed(1)}`)
+          .join(''),
+      }),
+    );
+    // The one shown is drawn last, over plans that share its place.
+    const drawn = shown
+      .slice()
+      .sort((a, b) => Number(a.index === page.state.plan) - Number(b.index === page.state.plan));
+    for (const { plan, index } of drawn) {
+      const kind = (index === page.state.plan ? 'now ' : '') + (index === seed.chosen ? 'used' : '');
+      root.append(
+        svg(
+          'g',
+          { class: 'plan', on: { click: () => page.show('plan', index) } },
+          svg('title', {}, words.planLine(plan)),
+          svg('circle', { class: 'reach', cx: x(plan.joules), cy: y(yOf(plan)), r: 12 }),
+          ...point(x(plan.joules), y(yOf(plan)), kind),
+        ),
+      );
+    }
+    return root;
+  }
+
+  function numbers(plan) {
+    const counts = words.roleCounts(plan);
+    const rows = [
+      ['energy weight φᴱ', words.number(plan.phi_e, 4)],
+      ['sources', words.count(counts.sources)],
+      ['targets', words.count(counts.targets)],
+      ['links', words.count(counts.links)],
+      ['energy', words.joules(plan.joules)],
+      ['share of all links', words.percent(plan.energy_share)],
+      ['target accuracy', words.known(plan.accuracy) ? words.percent(plan.accuracy) : 'not measured'],
+      ['objective', words.number(plan.objective)],
+      ['· sources', words.number(plan.terms.source)],
+      ['· targets', words.number(plan.terms.target)],
+      ['· energy', words.number(plan.terms.energy)],
+      ['lower bound', words.number(plan.lower_bound)],
+      ['status', words.status(plan)],
+    ];
+    return html(
+      'dl',
+      { class: 'pairs' },
+      ...rows.flatMap(([name, value]) => [html('dt', {}, name), html('dd', {}, value)]),
+    );
+  }
+
+  // What moved, in words: the change is easier to trust than two pictures to compare.
+  function against(seed, plan) {
+    if (page.state.plan === seed.chosen) return html('p', { class: 'quiet' }, 'This is the plan that the run used.');
+    const used = seed.plans[seed.chosen];
+    const key = (link) => `${link.from} ${link.to}`;
+    const before = new Set(used.links.map(key));
+    const now = new Set(plan.links.map(key));
+    const added = plan.links.filter((link) => !before.has(key(link))).length;
+    const removed = used.links.filter((link) => !now.has(key(link))).length;
+    const turned = plan.roles.reduce((sum, role, index) => sum + (role === used.roles[index] ? 0 : 1), 0);
+    const changes = [
+      `${words.plural(added, 'link')} added`,
+      `${words.count(removed)} removed`,
+      `${words.plural(turned, 'device')} in another role`,
+      words.signed(plan.joules - used.joules, words.joules),
+    ];
+    return html('p', { class: 'quiet' }, `Against the plan that the run used: ${changes.join(', ')}.`);
+  }
+
+  page.section('frontier', ['plan', 'width'], draw);
+})((window.stlfReport = window.stlfReport || {}));

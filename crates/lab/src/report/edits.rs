@@ -1,0 +1,160 @@
+//! "What if": a problem with some of its measurements and settings changed, planned at once.
+
+use serde::{Deserialize, Deserializer};
+use stlf::bound::BoundKind;
+use stlf::format::{ProblemFile, WeightsEntry};
+use stlf::problem::Link;
+use stlf::{Problem, Role};
+
+use super::build::{devices, divergence, planned};
+use super::document::Seed;
+use super::explained;
+use crate::Error;
+
+/// Everything that differs from the problem as it was.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Edits {
+    /// Of which seed; the first where not given.
+    pub seed: Option<u64>,
+    /// φ.
+    pub weights: Option<WeightsEntry>,
+    /// Which bound.
+    pub bound: Option<BoundKind>,
+    /// Devices.
+    pub devices: Vec<DeviceEdit>,
+    /// Links.
+    pub links: Vec<LinkEdit>,
+}
+
+/// What differs about a device; what is left out stays.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DeviceEdit {
+    /// Which.
+    pub name: String,
+    /// Samples with a label.
+    pub labeled: Option<u64>,
+    /// Samples without.
+    pub unlabeled: Option<u64>,
+    /// ε̂.
+    pub source_error: Option<f64>,
+    /// A fixed role; null frees it.
+    #[serde(default, deserialize_with = "given")]
+    pub pin: Option<Option<Role>>,
+}
+
+/// What differs about a link; what is left out stays.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LinkEdit {
+    /// Sender.
+    pub from: String,
+    /// Receiver.
+    pub to: String,
+    /// d̂.
+    pub divergence: Option<f64>,
+    /// K, joules.
+    pub energy: Option<f64>,
+    /// Never to be used.
+    #[serde(default)]
+    pub forbidden: bool,
+}
+
+/// Tells null from nothing.
+fn given<'de, D: Deserializer<'de>>(input: D) -> Result<Option<Option<Role>>, D::Error> {
+    Option::deserialize(input).map(Some)
+}
+
+/// The problem with these edits.
+///
+/// # Errors
+/// Names the device or link that is not there, or the value out of its range.
+pub fn apply(file: &ProblemFile, edits: &Edits) -> Result<Problem, Error> {
+    let mut file = file.clone();
+    if let Some(weights) = edits.weights {
+        let mut all = file.weights.unwrap_or_default();
+        all.source = weights.source.or(all.source);
+        all.target = weights.target.or(all.target);
+        all.energy = weights.energy.or(all.energy);
+        file.weights = Some(all);
+    }
+    if let Some(kind) = edits.bound {
+        file.bound.get_or_insert_default().kind = Some(kind);
+    }
+    for edit in &edits.devices {
+        let devices = file.devices.as_deref_mut().unwrap_or_default();
+        let device = devices.iter_mut().find(|device| device.name == edit.name);
+        let device = device.ok_or_else(|| unknown("devices", &edit.name))?;
+        device.labeled = edit.labeled.or(device.labeled);
+        device.unlabeled = edit.unlabeled.or(device.unlabeled);
+        device.source_error = edit.source_error.or(device.source_error);
+        if device.labeled == Some(0) {
+            device.source_error = None;
+        }
+        if let Some(pin) = edit.pin {
+            device.role = pin;
+        }
+    }
+    let mut problem = file.into_problem(None)?;
+    for edit in &edits.links {
+        let place = |name: &str| problem.find(name).ok_or_else(|| unknown("links", name));
+        let (from, to) = (place(&edit.from)?, place(&edit.to)?);
+        problem = change_link(&problem, edit, from, to)?;
+    }
+    Ok(problem)
+}
+
+fn change_link(
+    problem: &Problem,
+    edit: &LinkEdit,
+    from: usize,
+    to: usize,
+) -> Result<Problem, Error> {
+    let name = format!("links ({} → {})", edit.from, edit.to);
+    let wrong = |message: String| Error::from(stlf::Error::field(name.clone(), message));
+    let stlf::problem::Model::Measured(measured) = problem.model() else {
+        return Err(wrong("raw costs have no measured links".to_owned()));
+    };
+    if edit.forbidden {
+        return Ok(problem.without_link(from, to));
+    }
+    let Some(known) = measured.links.get(from, to) else {
+        return Err(wrong("there is no such link".to_owned()));
+    };
+    for (what, value) in [("divergence", edit.divergence), ("energy", edit.energy)] {
+        if let Some(value) = value.filter(|v| !(v.is_finite() && *v >= 0.0)) {
+            return Err(wrong(format!("{what} {value} is not at least 0")));
+        }
+    }
+    let link = Link {
+        from,
+        divergence: edit.divergence.unwrap_or(known.divergence),
+        energy: edit.energy.unwrap_or(known.energy),
+    };
+    Ok(problem.with_link(link, to))
+}
+
+fn unknown(field: &str, name: &str) -> Error {
+    stlf::Error::field(field, format!("there is no device {name:?}")).into()
+}
+
+/// The edited problem, planned exactly, as the page shows it.
+///
+/// # Errors
+/// As [`apply`], and where no plan exists.
+pub fn answer(file: &ProblemFile, edits: &Edits) -> Result<Seed, Error> {
+    let seed = edits.seed.unwrap_or_default();
+    let problem = apply(file, edits)?;
+    let plan = planned(&problem, seed)?;
+    Ok(Seed {
+        seed,
+        devices: devices(&problem),
+        divergence: divergence(&problem, None),
+        plans: vec![explained::plan(&problem, &plan, true)],
+        chosen: 0,
+        traces: Vec::new(),
+        targets: Vec::new(),
+        confusion: Vec::new(),
+    })
+}

@@ -1,0 +1,91 @@
+//! A plan as the page shows it, with words about every device.
+
+use std::ops::ControlFlow;
+
+use stlf::explain::{Words, account, explain};
+use stlf::plan::Status;
+use stlf::planner::Limits;
+use stlf::problem::Model;
+use stlf::words::{clean, mixture, short};
+use stlf::{Problem, Role};
+
+use super::document::{Link, Plan, Terms, Weights};
+
+/// With more devices than this nobody reads an explanation of each.
+const MOST_DEVICES: usize = 200;
+
+/// With more devices than this the runners-up take too long to plan.
+const MOST_IN_FULL: usize = 30;
+
+/// A plan for the page. In full, each device's explanation also says what came second and what would change it.
+pub(super) fn plan(problem: &Problem, plan: &stlf::Plan, in_full: bool) -> Plan {
+    let weights = match problem.model() {
+        Model::Measured(m) => {
+            let w = m.weights;
+            Weights { source: w.source, target: w.target, energy: w.energy }
+        }
+        Model::Costs(_) => Weights { source: 1.0, target: 1.0, energy: 1.0 },
+    };
+    let divergence = |from, to| match problem.model() {
+        Model::Measured(m) => m.links.get(from, to).map(|link| link.divergence),
+        Model::Costs(_) => None,
+    };
+    let joules = plan.joules(problem);
+    let all = plan.all_to_all_joules(problem).filter(|all| *all > 0.0);
+    let (source, target, energy) = (plan.terms.source, plan.terms.target, plan.terms.energy);
+    Plan {
+        phi_e: weights.energy,
+        weights,
+        bound: plan.bound,
+        status: if plan.status == Status::Optimal { "optimal" } else { "feasible" },
+        objective: plan.objective(),
+        lower_bound: plan.lower_bound,
+        gap: plan.gap(),
+        terms: Terms { source, target, energy },
+        roles: plan.roles.clone(),
+        links: plan
+            .links
+            .iter()
+            .map(|link| Link {
+                from: link.from,
+                to: link.to,
+                weight: link.weight,
+                joules: problem.link_energy(link.from, link.to),
+                divergence: divergence(link.from, link.to),
+            })
+            .collect(),
+        joules: joules.unwrap_or(0.0),
+        energy_share: joules.zip(all).map(|(joules, all)| joules / all),
+        accuracy: None,
+        explanations: (problem.len() <= MOST_DEVICES).then(|| {
+            let in_full = in_full && problem.len() <= MOST_IN_FULL;
+            (0..problem.len()).map(|device| words(problem, plan, device, in_full)).collect()
+        }),
+    }
+}
+
+/// Why a device has its role, one sentence or term a line.
+fn words(problem: &Problem, plan: &stlf::Plan, device: usize, in_full: bool) -> String {
+    let words = Words { problem, plan };
+    let mut lines = Vec::new();
+    let mut account = account(problem, plan, device);
+    if in_full {
+        let mut go_on = |_: &_| ControlFlow::Continue(());
+        let e = explain(problem, plan, device, &Limits::default(), &mut go_on);
+        lines.push(words.role(&e));
+        lines.extend(words.further(&e));
+    } else {
+        let name = clean(problem.name(device));
+        lines.push(match plan.roles[device] {
+            Role::Source => format!("{name} is a source: it trains on its own labels."),
+            Role::Target => {
+                let from = clean(&mixture(problem, plan.incoming(device)));
+                format!("{name} is a target: it receives {from}.")
+            }
+        });
+    }
+    account.parts.sort_by(|a, b| b.cost.total_cmp(&a.cost));
+    lines.push(format!("It costs {}:", short(account.total())));
+    lines.extend(account.parts.iter().map(|p| format!("{} {}", short(p.cost), words.term(p.term))));
+    lines.join("\n")
+}

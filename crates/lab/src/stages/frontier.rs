@@ -1,0 +1,126 @@
+//! Plans along the weight of energy: what a joule buys.
+
+use std::ops::ControlFlow;
+
+use stlf::Problem;
+use stlf::baselines::Assignment;
+use stlf::device::Role;
+use stlf::plan::{Plan, Status};
+use stlf::planner::{self, Limits, Outcome};
+use stlf::problem::Model;
+use stlf::sweep::{Segment, sweep};
+
+use super::transfer::Transfer;
+use crate::Error;
+use crate::record::FrontierRow;
+
+/// The table of the frontier.
+pub const TABLE: &str = "frontier.csv";
+
+/// In a larger fleet so many plans may take minutes, and nobody asked for these.
+const MOST_DEVICES: usize = 30;
+
+/// The frontier reaches from the weight that was asked for by this factor to either side.
+const REACH: f64 = 1e3;
+
+/// An energy weight for every plan of the frontier, ascending: the problem's own, and the middle of the range of
+/// weights for which each other plan is optimal. `None` if `observer` ended the search.
+pub fn weights(
+    problem: &Problem,
+    observer: &mut dyn FnMut() -> ControlFlow<()>,
+) -> Option<Vec<f64>> {
+    let own = own_weight(problem);
+    if problem.len() > MOST_DEVICES || own <= 0.0 {
+        return Some(vec![own]);
+    }
+    let mut ended = false;
+    let found = sweep(problem, own / REACH..=own * REACH, &Limits::default(), &mut |_| {
+        let flow = observer();
+        ended |= flow.is_break();
+        flow
+    });
+    let segments = found.ok().filter(|_| !ended)?.segments;
+    let weight =
+        |s: &Segment| if s.from <= own && own <= s.to { own } else { (s.from * s.to).sqrt() };
+    let mut weights: Vec<f64> = segments.iter().map(weight).collect();
+    // At a breakpoint two plans have the own weight.
+    weights.dedup();
+    Some(weights)
+}
+
+/// φ^E of a problem; 0 with raw costs, which have none.
+pub fn own_weight(problem: &Problem) -> f64 {
+    match problem.model() {
+        Model::Measured(measured) => measured.weights.energy,
+        Model::Costs(_) => 0.0,
+    }
+}
+
+/// The optimal plan at one energy weight; `None` if `observer` ended the search.
+pub fn plan_at(
+    problem: &Problem,
+    weight: f64,
+    observer: &mut dyn FnMut() -> ControlFlow<()>,
+) -> Option<(Problem, Box<Plan>)> {
+    let problem = problem.with_energy_weight(weight);
+    let mut ended = false;
+    let outcome = planner::plan(&problem, &planner::Settings::default(), &mut |_| {
+        let flow = observer();
+        ended |= flow.is_break();
+        flow
+    });
+    match outcome {
+        Outcome::Planned(plan) if !ended => Some((problem, plan)),
+        _ => None,
+    }
+}
+
+impl Transfer<'_> {
+    /// How accurate and how costly the plans at other energy weights would be. The run's own plan stands among them.
+    pub fn frontier(&self, own: &Plan) -> Result<(), Error> {
+        let folder = &self.run.folder;
+        if folder.read(TABLE)?.is_some() {
+            return Ok(());
+        }
+        let watch = &self.run.watch;
+        let mut observer = || match watch.check() {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(_) => ControlFlow::Break(()),
+        };
+        let weights = weights(self.problem, &mut observer).ok_or(Error::Stopped)?;
+        let mut rows = Vec::new();
+        for weight in weights {
+            rows.push(if weight == own_weight(self.problem) {
+                self.frontier_row(own, weight)?
+            } else {
+                let planned = plan_at(self.problem, weight, &mut observer);
+                let (_, plan) = planned.ok_or(Error::Stopped)?;
+                self.frontier_row(&plan, weight)?
+            });
+        }
+        folder.write_csv(TABLE, &rows)
+    }
+
+    fn frontier_row(&self, plan: &Plan, weight: f64) -> Result<FrontierRow, Error> {
+        let assigned = Assignment::from(plan);
+        let mut accuracies = Vec::new();
+        for target in plan.with_role(Role::Target) {
+            let combined = self.combined(assigned.incoming(target), target)?;
+            let truth = self.run.fleet.devices[target].truth.as_ref();
+            accuracies.extend(combined.zip(truth).map(|(p, truth)| p.accuracy(truth)));
+        }
+        let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
+        let joules = plan.joules(self.problem);
+        let all = plan.all_to_all_joules(self.problem);
+        Ok(FrontierRow {
+            energy_weight: weight,
+            proven: plan.status == Status::Optimal,
+            error_bound: plan.terms.source + plan.terms.target,
+            sources: plan.with_role(Role::Source).count(),
+            links: plan.links.len(),
+            joules,
+            energy_share: joules.zip(all).filter(|(_, all)| *all > 0.0).map(|(j, all)| j / all),
+            accuracy: (!accuracies.is_empty()).then(|| mean(&accuracies)),
+        })
+    }
+}
