@@ -6,19 +6,20 @@ use crate::rust_text::{code_only, shipped_code};
 use crate::tree::{File, Finding, LARGEST_FILE, Tree};
 
 /// Which sibling crates a crate may depend on. Dependencies point one way.
-const MAY_SEE: [(&str, &[&str]); 8] = [
+const MAY_SEE: [(&str, &[&str]); 9] = [
     ("optim", &[]),
     ("data", &[]),
+    ("figure", &[]),
     ("learn", &["data"]),
     ("stlf", &["optim", "data", "learn"]),
-    ("lab", &["stlf", "data", "learn"]),
+    ("lab", &["stlf", "data", "learn", "figure"]),
     ("node", &["stlf", "data", "learn"]),
     ("cli", &["lab", "node", "stlf", "data", "learn"]),
     ("python", &["lab", "stlf", "optim", "data", "learn"]),
 ];
 
 /// Crates that do no I/O, print nothing, and read no clock and no global random source.
-const PURE: [&str; 3] = ["optim", "learn", "stlf"];
+const PURE: [&str; 4] = ["optim", "learn", "stlf", "figure"];
 
 /// Crates that may print.
 const MAY_PRINT: [&str; 1] = ["cli"];

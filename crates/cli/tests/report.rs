@@ -97,3 +97,18 @@ fn two_runs_share_a_page_and_nonsense_is_refused() {
     assert_eq!(run(&["report", "nothing"], "").code, 2);
     assert_eq!(run(&["report"], "").code, 2);
 }
+
+#[test]
+fn figures_are_made_again_and_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let to = folder.path().join("out");
+    let ran = run(&["reproduce", "fig3", "fig4", "--quick", "--to", to.to_str().unwrap()], "");
+    assert_eq!((ran.code, ran.err.as_str()), (0, ""));
+    assert!(ran.out.contains("device 3 errs on everything"), "{}", ran.out);
+    let summary = std::fs::read_to_string(to.join("README.md")).unwrap();
+    assert!(summary.contains("## fig3") && summary.contains("## fig4"));
+    assert!(std::fs::read(to.join("fig4.png")).unwrap().starts_with(b"\x89PNG"));
+    let wrong = run(&["reproduce", "fig9"], "");
+    assert_eq!(wrong.code, 2);
+    assert!(wrong.err.contains("there is no \"fig9\""), "{}", wrong.err);
+}

@@ -8,6 +8,7 @@ pub mod config;
 pub mod error;
 pub mod fleet;
 pub mod folder;
+pub mod paper;
 pub mod record;
 pub mod report;
 pub mod run;

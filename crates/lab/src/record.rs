@@ -125,6 +125,26 @@ pub struct FrontierRow {
     pub accuracy: Option<f64>,
 }
 
+/// Both sides of the paper's inequalities at one target.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct BoundRow {
+    /// The target.
+    pub target: String,
+    /// What is bounded: the error of its mixture, by the hidden labels.
+    pub error: f64,
+    /// Σ α ε̂ of its sources.
+    pub source_error: f64,
+    /// Σ α ½ d̂.
+    pub half_divergence: f64,
+    /// Σ α times how often the mixture and a source disagree here.
+    pub noise: f64,
+    /// The right side of Theorem 2: the three terms before.
+    pub theorem_2: f64,
+    /// The right side of Corollary 1, with the complexity of the published numbers.
+    pub corollary_1: f64,
+}
+
 /// One link of the plan.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]

@@ -219,6 +219,7 @@ impl Job<'_> {
         }
         let transfer = Transfer::new(run, &trained.models, &problem, &plan);
         outcome.rows = transfer.transfer(data.classes())?;
+        transfer.bounds()?;
         transfer.frontier(&plan)?;
         if self.until == Stage::Compare {
             outcome.rows = transfer.compare(self.methods)?;

@@ -12,6 +12,7 @@ mod new;
 mod plan;
 mod problem_args;
 mod report;
+mod reproduce;
 mod run;
 pub(crate) mod run_args;
 mod schema;
@@ -45,6 +46,7 @@ enum Verb {
     Compare(compare::Args),
     Report(report::Args),
     Serve(serve::Args),
+    Reproduce(reproduce::Args),
     Merge(merge::Args),
     Explain(explain::Args),
     Sweep(sweep::Args),
@@ -64,6 +66,7 @@ pub(crate) fn run(cli: &Cli, ui: &Ui) -> Result<(), Failure> {
         Verb::Plan(args) => plan::run(args, ui),
         Verb::Transfer(args) => transfer::run(args, ui),
         Verb::Compare(args) => compare::run(args, ui),
+        Verb::Reproduce(args) => reproduce::run(args, ui),
         Verb::Serve(args) => serve::run(args, ui),
         Verb::Report(args) => report::run(args, ui),
         Verb::Merge(args) => merge::run(args, ui),

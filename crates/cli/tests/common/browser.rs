@@ -1,4 +1,5 @@
 //! A real browser, driven over the WebDriver protocol; ended with the test.
+#![allow(clippy::print_stdout, reason = "a test that is skipped says so")]
 
 use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};

@@ -101,7 +101,8 @@ pub enum Model {
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct Divergence {
     /// `discriminant`: every device publishes moments of its data, and a pair's classifier follows from them; `sketch`:
-    /// half of that, for large fleets; `classifier`: the paper's, a network trained by every pair.
+    /// half of that, for large fleets; `classifier`: the paper's, a network trained by every pair; `published`: the same with
+    /// the settings of the paper's published runs.
     pub estimator: Estimator,
     /// Discriminant and sketch: random features.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -145,6 +146,8 @@ pub enum Estimator {
     Sketch,
     /// The paper's Algorithm 1.
     Classifier,
+    /// The same as in the paper's published runs.
+    Published,
 }
 
 impl Estimator {
@@ -154,6 +157,7 @@ impl Estimator {
             Estimator::Discriminant => "discriminant",
             Estimator::Sketch => "sketch",
             Estimator::Classifier => "classifier",
+            Estimator::Published => "published",
         }
     }
 }
@@ -173,7 +177,9 @@ impl Divergence {
                 })
             }
             Estimator::Sketch => divergence::Settings::Sketch(self.sketch()),
-            Estimator::Classifier => divergence::Settings::Classifier(self.classifier()),
+            Estimator::Classifier | Estimator::Published => {
+                divergence::Settings::Classifier(self.classifier())
+            }
         }
     }
 
@@ -194,7 +200,10 @@ impl Divergence {
 
     /// What the classifier takes.
     pub fn classifier(&self) -> divergence::classifier::Settings {
-        let default = divergence::classifier::Settings::default();
+        let default = match self.estimator {
+            Estimator::Published => divergence::classifier::Settings::published(),
+            _ => divergence::classifier::Settings::default(),
+        };
         divergence::classifier::Settings {
             rounds: self.rounds.unwrap_or(default.rounds),
             steps: self.steps.unwrap_or(default.steps),
@@ -205,14 +214,15 @@ impl Divergence {
 
     /// Settings that are there, but not for this estimator.
     pub(super) fn misplaced(&self) -> Option<String> {
-        let (classifier, sketch) = (Estimator::Classifier, Estimator::Sketch);
+        let trained = matches!(self.estimator, Estimator::Classifier | Estimator::Published);
+        let sketched = self.estimator == Estimator::Sketch;
         let given = [
-            ("rounds", self.rounds.is_some(), self.estimator == classifier, "classifier"),
-            ("steps", self.steps.is_some(), self.estimator == classifier, "classifier"),
-            ("repeats", self.repeats.is_some(), self.estimator == classifier, "classifier"),
-            ("nearest", self.nearest.is_some(), self.estimator == sketch, "sketch"),
-            ("privacy", self.privacy.is_some(), self.estimator == sketch, "sketch"),
-            ("features", self.features.is_some(), self.estimator != classifier, "sketch"),
+            ("rounds", self.rounds.is_some(), trained, "classifier"),
+            ("steps", self.steps.is_some(), trained, "classifier"),
+            ("repeats", self.repeats.is_some(), trained, "classifier"),
+            ("nearest", self.nearest.is_some(), sketched, "sketch"),
+            ("privacy", self.privacy.is_some(), sketched, "sketch"),
+            ("features", self.features.is_some(), !trained, "sketch"),
         ];
         let wrong = given.into_iter().find(|(_, is_given, fits, _)| *is_given && !fits);
         wrong.map(|(key, _, _, estimator)| format!("{key} is for estimator = \"{estimator}\""))
@@ -274,6 +284,8 @@ pub struct Planner {
     pub bound: Bound,
     /// `exact` or `successive`.
     pub solver: Solver,
+    /// Successive: whether its rounded plan is improved by opening, closing and swapping sources.
+    pub polish: bool,
     /// `predictions` or `parameters`: what a target makes of the models it receives.
     pub combine: Combine,
 }
@@ -287,6 +299,7 @@ impl Default for Planner {
             phi_e: None,
             bound: Bound::Pooled,
             solver: Solver::Exact,
+            polish: true,
             combine: Combine::Predictions,
         }
     }

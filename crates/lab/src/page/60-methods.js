@@ -213,7 +213,7 @@
     return html(
       'p',
       { class: 'quiet' },
-      `${whose}easuring divergences (${cost.estimator}) sent ${words.bytes(cost.bytes)}, ${words.joules(cost.joules)}, per seed.`,
+      `${whose}easuring divergences (${cost.estimator}) sent ${words.bytes(cost.bytes)} at ${words.joules(cost.joules)} per seed.`,
     );
   }
 

@@ -210,6 +210,7 @@
     const links = filled(edits.links, 2);
     if (devices.length > 0) given.devices = devices;
     if (links.length > 0) given.links = links;
+    if (page.seed()) given.seed = page.seed().seed;
     return given;
   }
 

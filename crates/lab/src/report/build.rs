@@ -12,7 +12,8 @@ use stlf::problem::Model;
 use stlf::{Plan, Problem};
 
 use super::document::{
-    Confusion, Device, Divergence, Document, Line, Measuring, Run, Section, Seed, Target, Trace,
+    self, Confusion, Device, Divergence, Document, Line, Measuring, Run, Section, Seed, Target,
+    Trace,
 };
 use super::explained;
 use crate::record::{ConfusionRow, DivergenceRow, FrontierRow, MeasuringRow, Row};
@@ -306,11 +307,11 @@ fn summary(rows: &[Row]) -> Vec<Line> {
         Line {
             label,
             method: line.method,
-            accuracy: line.accuracy.map(Into::into),
+            accuracy: line.accuracy.map(|a| document::Spread::from(a).within_one()),
             targets: line.targets.into(),
             links: line.links.into(),
             joules: line.joules.into(),
-            energy_share: line.energy_share.map(Into::into),
+            energy_share: line.energy_share.map(|e| document::Spread::from(e).within_one()),
             bytes: line.bytes.into(),
         }
     };

@@ -89,6 +89,13 @@ pub struct Spread {
     pub high: f64,
 }
 
+impl Spread {
+    /// Of a share, whose interval cannot reach beyond 0 to 1.
+    pub fn within_one(self) -> Spread {
+        Spread { low: self.low.max(0.0), high: self.high.min(1.0), ..self }
+    }
+}
+
 impl From<summary::Spread> for Spread {
     fn from(spread: summary::Spread) -> Spread {
         let (low, high) = spread.interval();

@@ -69,7 +69,7 @@ pub fn some(run: &SeedRun<'_>, block: Block) -> Result<(), Error> {
     let parts = run.folder.folder(PARTS)?;
     let missing = missing(run, &parts, |first| block.has(first))?;
     match run.config.divergence.estimator {
-        Estimator::Classifier => by_row(run, &parts, &missing),
+        Estimator::Classifier | Estimator::Published => by_row(run, &parts, &missing),
         Estimator::Discriminant | Estimator::Sketch => together(run, &parts, &missing),
     }
 }
@@ -80,7 +80,7 @@ fn all(run: &SeedRun<'_>) -> Result<Vec<DivergenceRow>, Error> {
     let missing = missing(run, &parts, |_| true)?;
     match run.config.divergence.estimator {
         // Pairs that take seconds each are kept as they come.
-        Estimator::Classifier => by_row(run, &parts, &missing)?,
+        Estimator::Classifier | Estimator::Published => by_row(run, &parts, &missing)?,
         Estimator::Discriminant | Estimator::Sketch => together(run, &parts, &missing)?,
     }
     let mut rows = Vec::new();

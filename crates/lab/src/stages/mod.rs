@@ -1,5 +1,6 @@
 //! The stages of one seed, each from files to files.
 
+pub mod bounds;
 pub mod compare;
 pub mod frontier;
 pub mod measure;

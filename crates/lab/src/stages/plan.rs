@@ -110,7 +110,8 @@ pub fn plan(run: &SeedRun<'_>, problem: &Problem) -> Result<Box<Plan>, Error> {
         config::Solver::Exact => Method::Exact,
         config::Solver::Successive => Method::Successive,
     };
-    let settings = planner::Settings { method, ..planner::Settings::default() };
+    let polish = config.planner.polish;
+    let settings = planner::Settings { method, polish, ..planner::Settings::default() };
     let mut observer = |_: &planner::Progress| match watch.check() {
         Ok(()) => ControlFlow::Continue(()),
         Err(_) => ControlFlow::Break(()),

@@ -1,0 +1,162 @@
+//! `stlf reproduce`: the paper's figures and tables, made again.
+
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+
+use stlf_lab::paper::{Artifact, Made, Options, reproduce};
+
+use super::run_args::failure;
+use crate::error::Failure;
+use crate::output::write_file;
+use crate::progress::{Stages, Watch};
+use crate::ui::Ui;
+
+/// Make the paper's figures and tables again, beside the published numbers.
+///
+/// Without --data on drawn digits, which stand in for MNIST, USPS and MNIST-M; with it on the real sets. Every figure
+/// is written as CSV, SVG and PNG, every table as CSV, Markdown and LaTeX. What was run is kept and not run again.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  stlf reproduce fig3
+  stlf reproduce all --quick                       everything, in small
+  stlf reproduce table1 --data data --seeds 5      the real data sets
+  stlf reproduce all --data data --paper-faithful  and the paper's method as it was, beside ours
+
+The specs are under experiments/, each with what the paper shows and what to expect.")]
+pub(crate) struct Args {
+    /// fig3, fig4, fig5, fig6, fig7, fig8, table1, table2, or all.
+    #[arg(required = true, value_name = "WHAT", value_parser = what)]
+    what: Vec<What>,
+
+    /// The folder with the files of MNIST, USPS and MNIST-M [default: drawn digits instead]
+    #[arg(long, value_name = "DIR")]
+    data: Option<PathBuf>,
+
+    /// How many seeds [default: 5, or 2 with --quick]
+    #[arg(long, value_name = "K", value_parser = clap::value_parser!(u16).range(1..))]
+    seeds: Option<u16>,
+
+    /// Small fleets and short training: numbers mean little, but everything is seen to work.
+    #[arg(long)]
+    quick: bool,
+
+    /// Also run the paper's method as it was: its bound, its successive planner, divergences as published, parameters averaged.
+    #[arg(long)]
+    paper_faithful: bool,
+
+    /// Where figures, tables and runs go.
+    #[arg(long, value_name = "DIR", default_value = "reproduced")]
+    to: PathBuf,
+}
+
+/// One artifact, or all.
+#[derive(Clone, Copy)]
+enum What {
+    One(Artifact),
+    All,
+}
+
+fn what(text: &str) -> Result<What, String> {
+    match text {
+        "all" => Ok(What::All),
+        one => one.parse().map(What::One).map_err(|e: stlf::Error| e.to_string()),
+    }
+}
+
+/// Makes them and shows the tables.
+pub(crate) fn run(args: &Args, ui: &Ui) -> Result<(), Failure> {
+    let mut artifacts: Vec<Artifact> = Vec::new();
+    for what in &args.what {
+        match what {
+            What::One(artifact) => artifacts.push(*artifact),
+            What::All => artifacts.extend(Artifact::ALL),
+        }
+    }
+    artifacts.sort_unstable();
+    artifacts.dedup();
+    let seeds = args.seeds.map_or(if args.quick { 2 } else { 5 }, usize::from);
+    let options = Options {
+        data: args.data.clone(),
+        seeds,
+        quick: args.quick,
+        paper_faithful: args.paper_faithful,
+    };
+    let mut all = Vec::new();
+    for artifact in artifacts {
+        let made = watched(artifact, &options, &args.to, ui)?;
+        ui.print(&section(&made))?;
+        all.push(made);
+    }
+    let summary = args.to.join("README.md");
+    let text = format!("{}{}", head(&options), all.iter().map(section).collect::<String>());
+    write_file(&summary, |out| out.write_all(text.as_bytes()))?;
+    ui.print(&format!(
+        "Everything is in {}, the tables together in {}\n",
+        args.to.display(),
+        summary.display()
+    ))
+}
+
+/// Makes one, with a bar for every stage of every setting.
+fn watched(artifact: Artifact, options: &Options, to: &Path, ui: &Ui) -> Result<Made, Failure> {
+    Watch::listen()?;
+    let stages = Mutex::new(None::<Stages>);
+    let heard = |setting: &str, number: usize, of: usize| {
+        if !ui.is_watched() {
+            return;
+        }
+        let Ok(mut stages) = stages.lock() else { return };
+        if let Some(last) = stages.take() {
+            last.finish();
+        }
+        ui.note(&format!("{}: {setting}, {number} of {of}\n", artifact.name()));
+        *stages = Stages::start(options.seeds, ui).ok();
+    };
+    let observer = |event| {
+        if let Ok(stages) = stages.lock()
+            && let Some(stages) = &*stages
+        {
+            stages.see(&event);
+        }
+        if Watch::is_interrupted() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    };
+    let made = reproduce(artifact, options, to, &heard, &observer);
+    if let Ok(mut stages) = stages.lock()
+        && let Some(last) = stages.take()
+    {
+        last.finish();
+    }
+    made.map_err(|e| failure(&e))
+}
+
+fn head(options: &Options) -> String {
+    let data = match &options.data {
+        Some(folder) => format!("the data sets in `{}`", folder.display()),
+        None => "drawn digits, which stand in for the paper's data sets".to_owned(),
+    };
+    let small = if options.quick {
+        " Small fleets and short training (`--quick`): the numbers mean little."
+    } else {
+        ""
+    };
+    format!("# The paper, reproduced\n\nOn {data}, {} seeds.{small}\n\n", options.seeds)
+}
+
+fn section(made: &Made) -> String {
+    let names: Vec<String> = made
+        .files
+        .iter()
+        .filter_map(|file| file.file_name())
+        .map(|name| format!("`{}`", name.to_string_lossy()))
+        .collect();
+    format!(
+        "## {}: {}\n\n{}\n{}\n\nFiles: {}\n\n",
+        made.artifact.name(),
+        made.title,
+        made.table,
+        made.note,
+        names.join(", ")
+    )
+}

@@ -1,0 +1,249 @@
+//! A figure: marks on white paper, in the order in which they are drawn.
+
+use crate::colour::Colour;
+use crate::{Error, raster, svg};
+
+/// A place on a figure: to the right, and down.
+pub type Point = (f64, f64);
+
+/// Marks on white paper.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Figure {
+    /// What it is called, for readers that cannot see it.
+    pub title: String,
+    /// What it shows, for readers that cannot see it; may be empty.
+    pub description: String,
+    /// In units; one unit is one pixel at scale 1.
+    pub width: f64,
+    /// In units.
+    pub height: f64,
+    /// From the lowest to the uppermost.
+    pub marks: Vec<Mark>,
+}
+
+/// Something drawn. A mark with a coordinate that is not finite is left out.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Mark {
+    /// A rectangle along the axes.
+    Rect {
+        /// Its upper left corner.
+        at: Point,
+        /// Its width and height.
+        size: (f64, f64),
+        /// What it is filled with.
+        fill: Option<Fill>,
+        /// How its outline is drawn.
+        stroke: Option<Stroke>,
+    },
+    /// Points joined by lines.
+    Polyline {
+        /// In the order of drawing.
+        points: Vec<Point>,
+        /// How the lines are drawn.
+        stroke: Stroke,
+    },
+    /// Points joined to a closed area.
+    Polygon {
+        /// In the order of drawing; the last is joined with the first.
+        points: Vec<Point>,
+        /// What it is filled with.
+        fill: Option<Fill>,
+        /// How its outline is drawn.
+        stroke: Option<Stroke>,
+    },
+    /// A circle.
+    Circle {
+        /// Its centre.
+        centre: Point,
+        /// Its radius.
+        radius: f64,
+        /// What it is filled with.
+        fill: Option<Fill>,
+        /// How its outline is drawn.
+        stroke: Option<Stroke>,
+    },
+    /// A line of text.
+    Text(Text),
+    /// What a pointer over a rectangle shows, in SVG; nothing in PNG.
+    Note {
+        /// Its upper left corner.
+        at: Point,
+        /// Its width and height.
+        size: (f64, f64),
+        /// What is shown.
+        content: String,
+    },
+}
+
+/// What an area is filled with.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Fill {
+    /// The colour.
+    pub colour: Colour,
+    /// From 0, invisible, to 1.
+    pub opacity: f64,
+}
+
+impl From<Colour> for Fill {
+    fn from(colour: Colour) -> Fill {
+        Fill { colour, opacity: 1.0 }
+    }
+}
+
+/// How a line is drawn; its ends and joins are round.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Stroke {
+    /// The colour.
+    pub colour: Colour,
+    /// In units.
+    pub width: f64,
+    /// The lengths of dashes and of the gaps between them.
+    pub dash: Option<(f64, f64)>,
+}
+
+impl Stroke {
+    /// A line without gaps.
+    pub fn solid(colour: Colour, width: f64) -> Stroke {
+        Stroke { colour, width, dash: None }
+    }
+
+    /// The same line in dashes.
+    pub fn dashed(self, dash: f64, gap: f64) -> Stroke {
+        Stroke { dash: Some((dash, gap)), ..self }
+    }
+}
+
+/// A line of text.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Text {
+    /// A point on its baseline.
+    pub at: Point,
+    /// What it says.
+    pub content: String,
+    /// The size of the font.
+    pub size: f64,
+    /// Which part of the text lies at the point.
+    pub anchor: Anchor,
+    /// Clockwise, in degrees, about the point.
+    pub turn: f64,
+    /// How heavy the letters are.
+    pub weight: Weight,
+    /// The colour of the letters.
+    pub colour: Colour,
+}
+
+impl Text {
+    /// Regular, level text that starts at a point.
+    pub fn new(at: Point, size: f64, colour: Colour, content: impl Into<String>) -> Text {
+        Text {
+            at,
+            content: content.into(),
+            size,
+            anchor: Anchor::Start,
+            turn: 0.0,
+            weight: Weight::Regular,
+            colour,
+        }
+    }
+
+    /// The same text, placed by another part of it.
+    pub fn anchored(self, anchor: Anchor) -> Text {
+        Text { anchor, ..self }
+    }
+
+    /// The same text, turned clockwise by degrees.
+    pub fn turned(self, turn: f64) -> Text {
+        Text { turn, ..self }
+    }
+
+    /// The same text in another weight.
+    pub fn weighing(self, weight: Weight) -> Text {
+        Text { weight, ..self }
+    }
+}
+
+/// Which part of a text lies at its point.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Anchor {
+    /// Where it starts.
+    Start,
+    /// Its middle.
+    Middle,
+    /// Where it ends.
+    End,
+}
+
+/// How heavy letters are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Weight {
+    /// Running text.
+    Regular,
+    /// Titles.
+    Bold,
+}
+
+impl Figure {
+    /// Empty paper.
+    pub fn new(title: impl Into<String>, width: f64, height: f64) -> Figure {
+        Figure { title: title.into(), description: String::new(), width, height, marks: Vec::new() }
+    }
+
+    /// The figure as an SVG document that needs nothing else: no script, no style sheet, no font.
+    pub fn to_svg(&self) -> String {
+        svg::document(self)
+    }
+
+    /// The figure as a PNG file, with `scale` pixels per unit.
+    pub fn to_png(&self, scale: f64) -> Result<Vec<u8>, Error> {
+        raster::png(self, scale)
+    }
+
+    /// Draws a filled rectangle.
+    pub fn fill_rect(&mut self, at: Point, size: (f64, f64), fill: impl Into<Fill>) {
+        self.marks.push(Mark::Rect { at, size, fill: Some(fill.into()), stroke: None });
+    }
+
+    /// Draws a line between two points.
+    pub fn line(&mut self, from: Point, to: Point, stroke: Stroke) {
+        self.marks.push(Mark::Polyline { points: vec![from, to], stroke });
+    }
+
+    /// Draws a line of text.
+    pub fn text(&mut self, text: Text) {
+        self.marks.push(Mark::Text(text));
+    }
+
+    /// Adds what a pointer over a rectangle shows.
+    pub fn note(&mut self, at: Point, size: (f64, f64), content: impl Into<String>) {
+        self.marks.push(Mark::Note { at, size, content: content.into() });
+    }
+}
+
+impl Mark {
+    /// The same mark elsewhere.
+    pub fn moved(mut self, right: f64, down: f64) -> Mark {
+        let shift = |point: &mut Point| *point = (point.0 + right, point.1 + down);
+        match &mut self {
+            Mark::Rect { at, .. } | Mark::Note { at, .. } => shift(at),
+            Mark::Polyline { points, .. } | Mark::Polygon { points, .. } => {
+                points.iter_mut().for_each(shift);
+            }
+            Mark::Circle { centre, .. } => shift(centre),
+            Mark::Text(text) => shift(&mut text.at),
+        }
+        self
+    }
+
+    /// Whether all its numbers are finite.
+    pub(crate) fn is_finite(&self) -> bool {
+        let place = |point: &Point| point.0.is_finite() && point.1.is_finite();
+        match self {
+            Mark::Rect { at, size, .. } | Mark::Note { at, size, .. } => place(at) && place(size),
+            Mark::Polyline { points, .. } | Mark::Polygon { points, .. } => {
+                points.iter().all(place)
+            }
+            Mark::Circle { centre, radius, .. } => place(centre) && radius.is_finite(),
+            Mark::Text(text) => place(&text.at) && text.size.is_finite() && text.turn.is_finite(),
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! The paper's figures and tables, made again: each is a spec under `experiments/`, and what it gives is written as
+//! tables, pictures and rows that every number can be traced to.
+
+mod bounds;
+mod convergence;
+mod energy;
+mod methods;
+mod network;
+mod output;
+mod regimes;
+mod settings;
+mod spec;
+
+use std::path::{Path, PathBuf};
+
+use stlf::error::nearest;
+
+use self::settings::Lab;
+pub use self::settings::{Options, Variant};
+use crate::watch::Observer;
+use crate::{Error, Folder};
+
+/// A figure or table of the paper.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Artifact {
+    /// Convergence and roles.
+    Fig3,
+    /// Uniform, extreme and random divergences.
+    Fig4,
+    /// Energy against its weight.
+    Fig5,
+    /// Link weights at three energy weights.
+    Fig6,
+    /// Other weights with ours' roles.
+    Fig7,
+    /// Other roles.
+    Fig8,
+    /// Accuracy and energy of every method.
+    Table1,
+    /// Both sides of the bounds.
+    Table2,
+}
+
+impl Artifact {
+    /// All of them, in the paper's order.
+    pub const ALL: [Artifact; 8] = [
+        Artifact::Fig3,
+        Artifact::Fig4,
+        Artifact::Fig5,
+        Artifact::Fig6,
+        Artifact::Fig7,
+        Artifact::Fig8,
+        Artifact::Table1,
+        Artifact::Table2,
+    ];
+
+    /// As users type it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Artifact::Fig3 => "fig3",
+            Artifact::Fig4 => "fig4",
+            Artifact::Fig5 => "fig5",
+            Artifact::Fig6 => "fig6",
+            Artifact::Fig7 => "fig7",
+            Artifact::Fig8 => "fig8",
+            Artifact::Table1 => "table1",
+            Artifact::Table2 => "table2",
+        }
+    }
+}
+
+impl std::str::FromStr for Artifact {
+    type Err = stlf::Error;
+
+    fn from_str(text: &str) -> Result<Artifact, stlf::Error> {
+        let names = Artifact::ALL.map(Artifact::name);
+        let found = Artifact::ALL.into_iter().find(|artifact| artifact.name() == text);
+        found.ok_or_else(|| {
+            let meant = nearest(text, names).map_or(String::new(), |n| format!(" (meant {n}?)"));
+            stlf::Error::field("figure", format!("there is no {text:?}{meant}"))
+        })
+    }
+}
+
+/// What was made of one artifact.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Made {
+    /// Which.
+    pub artifact: Artifact,
+    /// Its title.
+    pub title: String,
+    /// The files, as they were written.
+    pub files: Vec<PathBuf>,
+    /// The main result as a Markdown table.
+    pub table: String,
+    /// A sentence or two on what is seen, and where it differs from the paper.
+    pub note: String,
+}
+
+/// Hears which setting is run, as its name and place among so many, before its stages are heard of.
+pub type Heard<'a> = dyn Fn(&str, usize, usize) + Sync + 'a;
+
+/// Makes one artifact again, in a folder that keeps the runs that it takes; what is there already is not run again.
+///
+/// # Errors
+/// As [`crate::run()`].
+pub fn reproduce(
+    artifact: Artifact,
+    options: &Options,
+    to: &Path,
+    heard: &Heard<'_>,
+    observer: &Observer<'_>,
+) -> Result<Made, Error> {
+    let folder = Folder::open(to)?;
+    let lab = Lab { options, folder: &folder, heard, observer };
+    let spec = spec::of(artifact);
+    match artifact {
+        Artifact::Fig3 => convergence::make(artifact, &spec, &lab),
+        Artifact::Fig4 => regimes::make(artifact, &spec, &lab),
+        Artifact::Fig5 => energy::sweep(artifact, &spec, &lab),
+        Artifact::Fig6 => energy::weights(artifact, &spec, &lab),
+        Artifact::Fig7 | Artifact::Fig8 => methods::figure(artifact, &spec, &lab),
+        Artifact::Table1 => methods::table(artifact, &spec, &lab),
+        Artifact::Table2 => bounds::make(artifact, &spec, &lab),
+    }
+}

@@ -1,0 +1,182 @@
+//! The nine settings as runs: ours, and the paper's method as it was.
+
+use std::path::PathBuf;
+
+use stlf::baselines::Method;
+use stlf_data::partition::{Paper, Scheme};
+
+use super::Heard;
+use super::spec::{self, Setting, Spec};
+use crate::config::{Bound, Combine, Estimator, Planner, Preset, Solver};
+use crate::run::seed_folder;
+use crate::watch::{Observer, Stage};
+use crate::{Config, Error, Folder, Outcome, compare, reach};
+
+/// What the user may choose.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Options {
+    /// Where the real data sets lie; without it, drawn digits stand in for them.
+    pub data: Option<PathBuf>,
+    /// How many seeds.
+    pub seeds: usize,
+    /// Small fleets and short training, to see it work.
+    pub quick: bool,
+    /// Also the paper's method as it was.
+    pub paper_faithful: bool,
+}
+
+/// Which method of planning and combining.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Variant {
+    /// The product's defaults.
+    Ours,
+    /// The paper's bound and successive planner, its divergences as published, parameters averaged.
+    Faithful,
+}
+
+impl Variant {
+    /// In tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            Variant::Ours => "ours",
+            Variant::Faithful => "paper-faithful",
+        }
+    }
+}
+
+/// Where runs are made, and who hears of them.
+pub(super) struct Lab<'a> {
+    pub(super) options: &'a Options,
+    pub(super) folder: &'a Folder,
+    pub(super) heard: &'a Heard<'a>,
+    pub(super) observer: &'a Observer<'a>,
+}
+
+impl Lab<'_> {
+    /// The variants that the user wants to see.
+    pub(super) fn variants(&self) -> &'static [Variant] {
+        match self.options.paper_faithful {
+            true => &[Variant::Ours, Variant::Faithful],
+            false => &[Variant::Ours],
+        }
+    }
+
+    /// The settings of a spec, each in every variant.
+    pub(super) fn runs(&self, spec: &Spec) -> Vec<(Setting, Variant)> {
+        let settings = spec::settings();
+        let of = |name: &String| settings.iter().find(|s| s.name == *name).cloned();
+        let named: Vec<Setting> = spec.settings.iter().filter_map(of).collect();
+        let variants = self.variants();
+        named.iter().flat_map(|s| variants.iter().map(|v| (s.clone(), *v))).collect()
+    }
+
+    /// Compares methods in one setting, or finds them compared.
+    pub(super) fn compare(
+        &self,
+        run: (&Setting, Variant),
+        methods: &[Method],
+        place: (usize, usize),
+    ) -> Result<Outcome, Error> {
+        let (setting, variant) = run;
+        (self.heard)(&title(setting, variant), place.0 + 1, place.1);
+        compare(
+            &self.config(setting, variant),
+            &self.path(setting, variant),
+            methods,
+            self.observer,
+        )
+    }
+
+    /// Runs one setting until it is transferred, or finds it so.
+    pub(super) fn transfer(
+        &self,
+        run: (&Setting, Variant),
+        place: (usize, usize),
+    ) -> Result<(), Error> {
+        let (setting, variant) = run;
+        (self.heard)(&title(setting, variant), place.0 + 1, place.1);
+        let (config, path) = (self.config(setting, variant), self.path(setting, variant));
+        reach(&config, &path, Stage::Transfer, self.observer).map(|_| ())
+    }
+
+    /// The folder of a seed of a run.
+    pub(super) fn seed(
+        &self,
+        setting: &Setting,
+        variant: Variant,
+        seed: u64,
+    ) -> Result<Folder, Error> {
+        Folder::open(&self.path(setting, variant).join(seed_folder(seed)))
+    }
+
+    /// The seeds.
+    pub(super) fn seeds(&self) -> Vec<u64> {
+        (0..self.options.seeds as u64).collect()
+    }
+
+    /// The folder of a run; another choice of options is another one.
+    fn path(&self, setting: &Setting, variant: Variant) -> PathBuf {
+        let name = setting.name.replace("//", "-beside-").replace('+', "-and-");
+        let data = if self.options.data.is_some() { "real" } else { "drawn" };
+        let quick = if self.options.quick { "-quick" } else { "" };
+        let seeds = self.options.seeds;
+        let folder = format!("{name}-{data}{quick}-{seeds}-{}", variant.name());
+        self.folder.path().join("runs").join(folder)
+    }
+
+    /// What is run.
+    fn config(&self, setting: &Setting, variant: Variant) -> Config {
+        let mut config = Config { seeds: self.seeds(), ..Config::default() };
+        let real = self.options.data.is_some();
+        config.data.domains = if real { setting.real.clone() } else { setting.drawn.clone() };
+        config.data.folder.clone_from(&self.options.data);
+        let mut paper = Paper {
+            arrangement: setting.arrangement,
+            classes_per_device: setting.classes,
+            disjoint: setting.disjoint || !real,
+            ..Paper::default()
+        };
+        if self.options.quick {
+            paper.scale = 0.15;
+            config.data.samples = Some(6_000);
+            config.training.steps = 1_000;
+            config.compare.fada.steps = 40;
+            config.compare.fada.rounds = 1;
+        }
+        config.partition = Scheme::Paper(paper);
+        if variant == Variant::Faithful {
+            faithful(&mut config, self.options.quick);
+        }
+        config
+    }
+}
+
+/// The paper's method as it was: trained after a short FedAvg among devices with labels, errors measured on the labels
+/// that were trained on, one classifier per pair, the paper's weights and bound, its own successive method rounded,
+/// parameters averaged.
+fn faithful(config: &mut Config, quick: bool) {
+    config.training.held_out = 0.0;
+    config.training.warm_up_rounds = 4;
+    config.training.warm_up_steps = if quick { 50 } else { 500 };
+    config.divergence.estimator = Estimator::Published;
+    if quick {
+        config.divergence.rounds = Some(5);
+        config.divergence.steps = Some(10);
+    }
+    config.planner = Planner {
+        preset: Preset::Paper,
+        bound: Bound::Paper,
+        solver: Solver::Successive,
+        polish: false,
+        combine: Combine::Parameters,
+        ..Planner::default()
+    };
+}
+
+/// As progress calls a run.
+fn title(setting: &Setting, variant: Variant) -> String {
+    match variant {
+        Variant::Ours => setting.name.clone(),
+        Variant::Faithful => format!("{}, as in the paper", setting.name),
+    }
+}

@@ -1,0 +1,157 @@
+//! What each figure and table is made of, from the files under `experiments/`.
+
+use serde::Deserialize;
+use stlf_data::partition::{Arrangement, ClassesPerDevice};
+
+use super::Artifact;
+
+/// A spec file.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub(super) struct Spec {
+    /// Of the figure or table.
+    pub(super) title: String,
+    /// Its label in the paper.
+    pub(super) paper: String,
+    /// For the reader of the file.
+    #[serde(rename = "kind")]
+    pub(super) _kind: String,
+    /// Settings by name.
+    #[serde(default)]
+    pub(super) settings: Vec<String>,
+    /// Methods by name.
+    #[serde(default)]
+    pub(super) methods: Vec<String>,
+    /// Sets of source errors.
+    #[serde(default)]
+    pub(super) case: Vec<Case>,
+    /// The least φ^E of a sweep.
+    pub(super) least: Option<f64>,
+    /// The greatest.
+    pub(super) most: Option<f64>,
+    /// How many of them.
+    pub(super) points: Option<usize>,
+    /// Single weights.
+    #[serde(default)]
+    pub(super) energy_weights: Vec<f64>,
+}
+
+/// Source errors of the devices with labels.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Case {
+    /// What is the matter with them.
+    pub(super) name: String,
+    /// ε̂.
+    pub(super) errors: Vec<f64>,
+}
+
+/// One of the nine settings.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Setting {
+    /// As the paper calls it.
+    pub(super) name: String,
+    /// The paper's data sets.
+    pub(super) real: Vec<String>,
+    /// What stands in for them.
+    pub(super) drawn: Vec<String>,
+    /// How domains lie on devices.
+    pub(super) arrangement: Arrangement,
+    /// Classes of a device.
+    pub(super) classes: ClassesPerDevice,
+    /// Whether a sample is dealt once at most, where the real data allow it.
+    #[serde(default = "yes")]
+    pub(super) disjoint: bool,
+}
+
+fn yes() -> bool {
+    true
+}
+
+#[derive(Deserialize)]
+struct SettingsFile {
+    setting: Vec<Setting>,
+}
+
+/// A published accuracy and energy, in percent.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+pub(super) struct PublishedAccuracy {
+    pub(super) setting: String,
+    pub(super) method: String,
+    pub(super) accuracy: f64,
+    pub(super) energy: Option<f64>,
+}
+
+/// Published sides of the bounds.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) struct PublishedBounds {
+    pub(super) setting: String,
+    pub(super) left: f64,
+    pub(super) theorem_2: f64,
+    pub(super) corollary_1: f64,
+}
+
+/// The spec of an artifact.
+pub(super) fn of(artifact: Artifact) -> Spec {
+    let text = match artifact {
+        Artifact::Fig3 => include_str!("../../../../experiments/fig3/spec.toml"),
+        Artifact::Fig4 => include_str!("../../../../experiments/fig4/spec.toml"),
+        Artifact::Fig5 => include_str!("../../../../experiments/fig5/spec.toml"),
+        Artifact::Fig6 => include_str!("../../../../experiments/fig6/spec.toml"),
+        Artifact::Fig7 => include_str!("../../../../experiments/fig7/spec.toml"),
+        Artifact::Fig8 => include_str!("../../../../experiments/fig8/spec.toml"),
+        Artifact::Table1 => include_str!("../../../../experiments/table1/spec.toml"),
+        Artifact::Table2 => include_str!("../../../../experiments/table2/spec.toml"),
+    };
+    embedded(toml::from_str(text))
+}
+
+/// All nine settings.
+pub(super) fn settings() -> Vec<Setting> {
+    let text = include_str!("../../../../experiments/settings.toml");
+    embedded(toml::from_str::<SettingsFile>(text)).setting
+}
+
+/// The paper's Table of accuracies and energies.
+pub(super) fn published_accuracies() -> Vec<PublishedAccuracy> {
+    rows(include_str!("../../../../experiments/published-accuracy.csv"))
+}
+
+/// The paper's Table of bounds.
+pub(super) fn published_bounds() -> Vec<PublishedBounds> {
+    rows(include_str!("../../../../experiments/published-bounds.csv"))
+}
+
+fn rows<R: serde::de::DeserializeOwned>(text: &str) -> Vec<R> {
+    let rows: Result<Vec<R>, _> = csv::Reader::from_reader(text.as_bytes()).deserialize().collect();
+    embedded(rows)
+}
+
+/// What came with the program and was read by its tests.
+#[allow(clippy::panic, reason = "a file inside of the program that a test reads")]
+fn embedded<T, E: std::fmt::Display>(read: Result<T, E>) -> T {
+    read.unwrap_or_else(|e| panic!("a file under experiments/ is broken: {e}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_specs_are_read_and_name_what_there_is() {
+        let settings = settings();
+        assert_eq!(settings.len(), 9);
+        for artifact in Artifact::ALL {
+            let spec = of(artifact);
+            assert!(spec.settings.iter().all(|name| settings.iter().any(|s| s.name == *name)));
+            assert!(spec.methods.iter().all(|m| m.parse::<stlf::baselines::Method>().is_ok()));
+            assert!(!spec.title.is_empty() && !spec.paper.is_empty());
+        }
+        let published = published_accuracies();
+        assert_eq!(published.len(), 9 * 9);
+        assert!(published.iter().all(|row| settings.iter().any(|s| s.name == row.setting)));
+        assert_eq!(published_bounds().len(), 9);
+    }
+}

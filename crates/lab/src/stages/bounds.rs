@@ -1,0 +1,74 @@
+//! Both sides of the paper's inequalities at every target, which only an experiment with hidden labels can look at.
+
+use stlf::baselines::Assignment;
+use stlf::bound::{Bound, Complexity, Measured, Share};
+use stlf::device::Role;
+use stlf::plan::PlanLink;
+use stlf::problem::Model;
+
+use super::transfer::Transfer;
+use crate::Error;
+use crate::record::BoundRow;
+
+/// The table of both sides.
+pub const TABLE: &str = "bounds.csv";
+
+/// ρ of the paper's published numbers, √(2 log₁₀ 2) where its text has the natural logarithm.
+pub fn published_complexity() -> Complexity {
+    Complexity::Value((2.0 * 2f64.log10()).sqrt())
+}
+
+impl Transfer<'_> {
+    /// Theorem 2 and Corollary 1 at the targets of the plan.
+    pub fn bounds(&self) -> Result<(), Error> {
+        let folder = &self.run.folder;
+        if folder.read(TABLE)?.is_some() {
+            return Ok(());
+        }
+        let plan: &Assignment = &self.plan;
+        let mut rows = Vec::new();
+        for target in plan.with_role(Role::Target) {
+            rows.extend(self.bound_row(target, plan.incoming(target))?);
+        }
+        folder.write_csv(TABLE, &rows)
+    }
+
+    fn bound_row(&self, target: usize, links: &[PlanLink]) -> Result<Option<BoundRow>, Error> {
+        let Model::Measured(measured) = self.problem.model() else { return Ok(None) };
+        let device = &self.run.fleet.devices[target];
+        let Some(combined) = self.combined(links, target)? else { return Ok(None) };
+        let Some(truth) = device.truth.as_ref() else { return Ok(None) };
+        let mixed: Vec<_> = combined.classes().collect();
+        let part = |link: &PlanLink| {
+            let source = &measured.devices[link.from];
+            let own = self.prediction(link.from, target)?;
+            Some(Measured {
+                share: Share {
+                    weight: link.weight,
+                    source_error: source.source_error?,
+                    divergence: measured.links.get(link.from, target)?.divergence,
+                    samples: source.samples() as f64,
+                },
+                // One labeling of digits holds on every device.
+                labeling_error: 0.0,
+                noise: own.errors(&mixed) as f64 / mixed.len().max(1) as f64,
+            })
+        };
+        let mixture: Vec<Measured> = links.iter().filter_map(part).collect();
+        let bound = Bound { complexity: published_complexity(), ..measured.bound };
+        let error = 1.0 - combined.accuracy(truth);
+        let samples = device.samples() as f64;
+        let sum = |term: &dyn Fn(&Measured) -> f64| {
+            mixture.iter().map(|m| m.share.weight * term(m)).sum::<f64>()
+        };
+        Ok(Some(BoundRow {
+            target: device.name.clone(),
+            error,
+            source_error: sum(&|m| m.share.source_error),
+            half_divergence: sum(&|m| 0.5 * m.share.divergence),
+            noise: sum(&|m| m.noise),
+            theorem_2: bound.theorem_2(error, &mixture).right,
+            corollary_1: bound.corollary_1(error, samples, &mixture).right,
+        }))
+    }
+}
