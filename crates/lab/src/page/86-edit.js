@@ -8,6 +8,7 @@
   // Always the complete set against the original, as the server wants it.
   let edits = { weights: null, bound: null, devices: new Map(), links: new Map() };
   let original = null; // objective before any edit
+  let follows = null; // the seed that the edits are about
   let built = false;
 
   const NUMBERS = [
@@ -258,7 +259,7 @@
     if (!plan) return;
     const change = words.known(original) && words.known(plan.objective) ? plan.objective - original : null;
     const than =
-      change === null || Object.keys(body()).length === 0
+      change === null || Object.keys(body()).every((key) => key === 'seed')
         ? ''
         : `, ${words.signed(change, (size) => words.number(size, 3))} against no edits`;
     byId('edit-status').textContent = `Objective ${words.number(plan.objective)}${than}; ${words.status(plan)}.`;
@@ -293,8 +294,18 @@
     }
   }
 
+  // Another seed is another fleet: edits of the one say nothing about the other.
+  function follow() {
+    const seed = page.seed() ? page.seed().seed : null;
+    if (seed === follows) return;
+    follows = seed;
+    original = null;
+    edits = { weights: null, bound: null, devices: new Map(), links: new Map() };
+  }
+
   page.editing = {
     build: () => built || build(),
+    follow,
     body,
     edits: () => edits,
     post,

@@ -13,6 +13,7 @@
     byId('fleet').classList.toggle('live', !form.hidden);
     if (form.hidden) return;
     editing.build();
+    editing.follow();
     if (editing.original() === null) editing.setOriginal(plan.objective);
     listDevices();
     fill(false);
