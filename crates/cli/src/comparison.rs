@@ -8,7 +8,7 @@ use crate::table::{Align, Cell, Table};
 use stlf::words::{counted, grouped};
 
 /// The table of a run, and a line that says what it shows.
-pub(crate) fn comparison(outcome: &Outcome, config: &Config) -> String {
+pub(crate) fn comparison(outcome: &Outcome, config: &Config, methods: &[Method]) -> String {
     let lines: Vec<Line> = summarise(&outcome.rows);
     if lines.is_empty() {
         return "No method has a target: every device trains for itself, and nothing is sent.\n"
@@ -25,10 +25,15 @@ pub(crate) fn comparison(outcome: &Outcome, config: &Config) -> String {
     ]);
     for line in &lines {
         let label = line.method.parse::<Method>().map_or(line.method.as_str(), |m| m.label());
-        let accuracy = line.accuracy.map_or("no model".to_owned(), |a| {
-            let (mean, deviation) = (100.0 * a.mean, 100.0 * a.deviation);
-            format!("{mean:.1} ± {deviation:.1} %")
-        });
+        let accuracy = match line.accuracy {
+            Some(a) if a.count > 1 => {
+                format!("{:.1} ± {:.1} %", 100.0 * a.mean, 100.0 * a.deviation)
+            }
+            // One seed has no deviation, which is not a deviation of 0.
+            Some(a) => format!("{:.1} %", 100.0 * a.mean),
+            None if line.links.mean > 0.0 => "not known".to_owned(),
+            None => "no model".to_owned(),
+        };
         let mean = |spread: &Spread| format!("{:.1}", spread.mean);
         let cells: [Cell; 7] = [
             label.into(),
@@ -43,12 +48,31 @@ pub(crate) fn comparison(outcome: &Outcome, config: &Config) -> String {
     }
     let seeds = counted(config.seeds.len(), "seed");
     format!(
-        "{}\nMeans over {seeds}; ± is the standard deviation between seeds. Accuracy is that of a method's own targets on\n\
+        "{}{}\nMeans over {seeds}; ± is the standard deviation between seeds. Accuracy is that of a method's own targets on\n\
          their own data, by labels that no method but Oracle sees. Of all links: the share of the energy that it would\n\
          cost if every source sent to every target. {}",
         table.render(),
+        missing(methods, &lines),
         measuring(outcome, config)
     )
+}
+
+/// Methods that are asked for and have no line, and why.
+fn missing(methods: &[Method], lines: &[Line]) -> String {
+    let absent = methods.iter().filter(|m| lines.iter().all(|line| line.method != m.name()));
+    let (blind, idle): (Vec<&Method>, Vec<&Method>) = absent.partition(|m| m.needs_accuracies());
+    let names =
+        |methods: &[&Method]| methods.iter().map(|m| m.label()).collect::<Vec<_>>().join(", ");
+    let mut text = String::new();
+    if !blind.is_empty() {
+        let who = names(&blind);
+        text +=
+            &format!("\n{who}: left out, as the data do not have the true classes at targets.\n");
+    }
+    if !idle.is_empty() {
+        text += &format!("\n{}: no target, every device trains for itself.\n", names(&idle));
+    }
+    text
 }
 
 /// What measuring divergences cost, and what privacy it kept.

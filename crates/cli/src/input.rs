@@ -143,7 +143,7 @@ fn unreadable(path: &Path, error: &std::io::Error) -> Failure {
                 .hint("`stlf run` makes run folders, and `stlf plan FOLDER` goes on with one");
         }
         return Failure::input(format!("there is no file {}", path.display()))
-            .hint("`stlf demo --write DIR` writes two examples to start from");
+            .hint("`stlf demo --write DIR` writes two examples, and `stlf run` makes run folders");
     }
     Failure::io(format!("cannot read {}: {error}", name(path)))
 }

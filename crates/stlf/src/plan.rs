@@ -107,7 +107,10 @@ impl Plan {
 
     /// Joules of all links; `None` with raw costs, which have no energies.
     pub fn joules(&self, problem: &Problem) -> Option<f64> {
-        self.links.iter().map(|l| problem.link_energy(l.from, l.to)).sum()
+        let joules: Option<f64> =
+            self.links.iter().map(|l| problem.link_energy(l.from, l.to)).sum();
+        // An empty sum of floats is −0.
+        joules.map(|j| j + 0.0)
     }
 
     /// Joules if every source sent to every target it can reach.

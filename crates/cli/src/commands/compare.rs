@@ -40,6 +40,6 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<(), Failure> {
     let outcome = watched(config.seeds.len(), ui, |observer| {
         stlf_lab::compare(&config, &folder, &methods, observer)
     })?;
-    ui.print(&comparison(&outcome, &config))?;
+    ui.print(&comparison(&outcome, &config, &methods))?;
     ui.print(&format!("\nEvery method's rows are in {}/seed-*/results\n", folder.display()))
 }

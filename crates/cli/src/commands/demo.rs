@@ -85,7 +85,8 @@ fn whole_method(folder: &Path, ui: &Ui) -> Result<(), Failure> {
     let seeds = config.seeds.len();
     let outcome =
         super::run_args::watched(seeds, ui, |observer| stlf_lab::run(&config, folder, observer))?;
-    ui.print(&comparison(&outcome, &config))?;
+    let methods = config.compare.methods().map_err(|e| Failure::input(e.to_string()))?;
+    ui.print(&comparison(&outcome, &config, &methods))?;
     ui.print(&format!(
         "\n{} on this machine. Why each device has its role:\n  stlf explain {}\nEverything is in {}; \
          `stlf new mine` writes a configuration for data of your own.\n",

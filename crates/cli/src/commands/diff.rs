@@ -30,7 +30,7 @@ Examples:
 
 Exit codes: 0 the plans are the same, 1 they differ, 2 bad input.")]
 pub(crate) struct Args {
-    /// A plan (stlf-plan/1), or - for standard input.
+    /// A plan (stlf-plan/1), a run folder, or - for standard input.
     a: PathBuf,
 
     /// The plan to compare it with.

@@ -30,6 +30,7 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<(), Failure> {
     let config = stlf_lab::merge(&args.folders, &args.to).map_err(|e| failure(&e))?;
     let outcome =
         watched(config.seeds.len(), ui, |observer| stlf_lab::run(&config, &args.to, observer))?;
-    ui.print(&comparison(&outcome, &config))?;
+    let methods = config.compare.methods().map_err(|e| Failure::input(e.to_string()))?;
+    ui.print(&comparison(&outcome, &config, &methods))?;
     ui.print(&format!("\nEverything is in {}\n", args.to.display()))
 }

@@ -40,6 +40,7 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<(), Failure> {
     }
     let outcome =
         watched(config.seeds.len(), ui, |observer| stlf_lab::run(&config, &folder, observer))?;
-    ui.print(&comparison(&outcome, &config))?;
+    let methods = config.compare.methods().map_err(|e| Failure::input(e.to_string()))?;
+    ui.print(&comparison(&outcome, &config, &methods))?;
     ui.print(&format!("\nEverything is in {}\n", folder.display()))
 }

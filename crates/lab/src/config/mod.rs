@@ -186,6 +186,10 @@ fn set(table: &mut toml::Table, change: &str) -> Result<(), Error> {
             .as_table_mut()
             .ok_or_else(|| change_error(format!("{key}: {part} is no table"), form()))?;
     }
+    // Another kind of partition has other keys.
+    if key == "partition.kind" && place.get(name) != Some(&value) {
+        place.clear();
+    }
     place.insert(name.to_owned(), value);
     Ok(())
 }
@@ -248,6 +252,8 @@ mod tests {
         let error =
             Config::default().with(["training.batch=5", "training.steps=many"]).unwrap_err();
         assert!(error.to_string().starts_with("-c: training.steps=many: invalid type"), "{error}");
+        let dealt = ["partition.kind=dirichlet", "partition.alpha=0.1"];
+        assert!(Config::default().with(dealt).is_ok());
         let private = ["divergence.estimator=sketch", "divergence.privacy={epsilon=1,delta=1e-5}"];
         assert!(Config::default().with(private).unwrap().divergence.sketch().privacy.is_some());
         let error = Config::default().with(["training.stepps=3"]).unwrap_err();

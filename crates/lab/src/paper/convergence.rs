@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 use stlf::bound::BoundKind;
+use stlf::plan::Status;
 use stlf::planner::Method;
 use stlf::problem::Preset;
 use stlf::words::short;
@@ -31,6 +32,17 @@ struct RoleRow {
     source_error: Option<f64>,
     successive: Role,
     exact: Role,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "kebab-case")]
+struct EndRow {
+    case: String,
+    iterations: usize,
+    relaxed: Option<f64>,
+    rounded: Option<f64>,
+    exact: f64,
+    exact_is_proven: bool,
 }
 
 struct Solved {
@@ -79,6 +91,15 @@ pub(super) fn make(artifact: Artifact, spec: &Spec, lab: &Lab<'_>) -> Result<Mad
         })
     });
     output.rows("roles", &roles.collect::<Vec<_>>())?;
+    let ends = solved.iter().map(|case| EndRow {
+        case: case.name.clone(),
+        iterations: case.successive.solver.trace.len(),
+        relaxed: case.successive.solver.trace.last().copied(),
+        rounded: case.successive.solver.successive.map(|r| r.rounded_objective),
+        exact: case.exact.objective(),
+        exact_is_proven: case.exact.status == Status::Optimal,
+    });
+    output.rows("ends", &ends.collect::<Vec<_>>())?;
     output.figure(&picture(spec, &solved))?;
     let table = table(&solved);
     output.table(&table)?;

@@ -35,6 +35,23 @@ struct RoleRow {
     role: Role,
 }
 
+#[derive(Serialize)]
+#[serde(rename_all = "kebab-case")]
+struct DivergenceRow {
+    regime: &'static str,
+    from: String,
+    to: String,
+    divergence: f64,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "kebab-case")]
+struct PlanRow {
+    regime: &'static str,
+    solver: &'static str,
+    objective: f64,
+}
+
 struct Regime {
     name: &'static str,
     divergence: Vec<f64>,
@@ -104,6 +121,24 @@ pub(super) fn make(artifact: Artifact, spec: &Spec, lab: &Lab<'_>) -> Result<Mad
         })
     });
     output.rows("roles", &roles.collect::<Vec<_>>())?;
+    let plans = all.iter().flat_map(|regime| {
+        regime.plans.iter().map(|(solver, plan)| PlanRow {
+            regime: regime.name,
+            solver,
+            objective: plan.objective(),
+        })
+    });
+    output.rows("plans", &plans.collect::<Vec<_>>())?;
+    let divergences = all.iter().flat_map(|regime| {
+        let pairs = (0..DEVICES).flat_map(|i| (i + 1..DEVICES).map(move |j| (i, j)));
+        pairs.map(|(i, j)| DivergenceRow {
+            regime: regime.name,
+            from: regime.problem.name(i).to_owned(),
+            to: regime.problem.name(j).to_owned(),
+            divergence: regime.divergence[i * DEVICES + j],
+        })
+    });
+    output.rows("divergences", &divergences.collect::<Vec<_>>())?;
     output.figure(&picture(spec, &all))?;
     let table = table(&all);
     output.table(&table)?;

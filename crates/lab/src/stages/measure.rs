@@ -4,8 +4,9 @@ use std::ops::ControlFlow;
 
 use rayon::prelude::*;
 use stlf::divergence::{self, Estimate, all_pairs, sketch};
+use stlf::draw::Draw;
 
-use super::{Draw, SeedRun, plan};
+use super::{SeedRun, plan};
 use crate::config::Estimator;
 use crate::record::{DivergenceRow, MeasuringRow};
 use crate::shard::Block;

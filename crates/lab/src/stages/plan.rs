@@ -3,6 +3,7 @@
 use std::ops::ControlFlow;
 
 use stlf::bound::BoundKind;
+use stlf::draw::Draw;
 use stlf::energy::{Radio, Ranges};
 use stlf::format::{PlanFile, ProblemFile, Run};
 use stlf::plan::Plan;
@@ -10,8 +11,8 @@ use stlf::planner::{self, Method, Outcome};
 use stlf::problem::{Links, Model, Parts, Source};
 use stlf::{Device, Problem};
 
+use super::SeedRun;
 use super::measure::Measured;
-use super::{Draw, SeedRun};
 use crate::config::{self, EnergyModel};
 use crate::record::{LinkRow, TrainingRow};
 use crate::{Error, Stage};

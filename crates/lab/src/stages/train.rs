@@ -1,13 +1,14 @@
 //! Every device with labels trains a model of its own, and measures its error.
 
-use rand::{RngExt, SeedableRng};
-use rand_chacha::ChaCha8Rng;
-use rayon::prelude::*;
-use stlf_data::{Class, Shape};
-use stlf_learn::evaluate::{predict, source_error};
-use stlf_learn::{Examples, Learner, Network, Params, Spec};
+use std::ops::ControlFlow;
 
-use super::{Draw, SeedRun};
+use rayon::prelude::*;
+use stlf::draw::Draw;
+use stlf::local::{Split, Training};
+use stlf_data::Shape;
+use stlf_learn::{Params, Spec};
+
+use super::SeedRun;
 use crate::config::{Config, Model};
 use crate::fleet::DeviceData;
 use crate::record::TrainingRow;
@@ -16,9 +17,6 @@ use crate::{Error, Folder, Stage};
 
 /// The table that the stage ends with.
 pub const TABLE: &str = "training.csv";
-
-/// Steps between two looks at whether to stop.
-const STRIDE: usize = 500;
 
 /// What the stage gives: a model for every device with labels, and the table.
 #[derive(Debug, Clone)]
@@ -43,48 +41,6 @@ pub fn network(config: &Config, shape: Shape, classes: usize) -> Result<Spec, Er
     Ok(spec?)
 }
 
-/// One device's labels, apart: to train on, and to measure on.
-struct Split {
-    inputs: Vec<f32>,
-    labels: Vec<Class>,
-    /// Empty where nothing is held out; then the error is measured on the others.
-    held_inputs: Vec<f32>,
-    held_labels: Vec<Class>,
-}
-
-impl Split {
-    /// Holds out this share of each device's labels, but leaves at least one to train on.
-    fn new(device: &DeviceData, numbers: usize, share: f64, seed: u64) -> Split {
-        let mut order: Vec<usize> = (0..device.labels.len()).collect();
-        let mut rng = ChaCha8Rng::seed_from_u64(seed);
-        for i in (1..order.len()).rev() {
-            order.swap(i, rng.random_range(0..=i));
-        }
-        let held = (order.len() as f64 * share).floor() as usize;
-        let held = held.min(order.len().saturating_sub(1));
-        let gather = |samples: &[usize]| {
-            let inputs =
-                samples.iter().flat_map(|&s| &device.inputs[s * numbers..(s + 1) * numbers]);
-            (inputs.copied().collect(), samples.iter().map(|&s| device.labels[s]).collect())
-        };
-        let (held_inputs, held_labels) = gather(&order[..held]);
-        let (inputs, labels) = gather(&order[held..]);
-        Split { inputs, labels, held_inputs, held_labels }
-    }
-
-    fn examples(&self) -> Examples<'_> {
-        Examples { inputs: &self.inputs, labels: &self.labels }
-    }
-
-    /// What the error is measured on.
-    fn measured(&self) -> Examples<'_> {
-        match self.held_labels.is_empty() {
-            true => self.examples(),
-            false => Examples { inputs: &self.held_inputs, labels: &self.held_labels },
-        }
-    }
-}
-
 /// Trains what is not trained yet; every model is kept as soon as it is there.
 pub fn train(run: &SeedRun<'_>) -> Result<Trained, Error> {
     let splits = splits(run)?;
@@ -104,9 +60,12 @@ pub fn some(run: &SeedRun<'_>, block: Block) -> Result<(), Error> {
 fn splits(run: &SeedRun<'_>) -> Result<Vec<Split>, Error> {
     let (numbers, held_out) = (run.spec.input().len(), run.config.training.held_out);
     let splits: Vec<Split> = (run.fleet.devices.iter().enumerate())
-        .map(|(i, device)| Split::new(device, numbers, held_out, Draw::HeldOut.seed(run.seed, i)))
+        .map(|(i, device)| {
+            let seed = Draw::HeldOut.seed(run.seed, i);
+            Split::new(&device.inputs, &device.labels, numbers, held_out, seed)
+        })
         .collect();
-    let mut labeled = splits.iter().filter(|s| !s.labels.is_empty());
+    let mut labeled = splits.iter().filter(|s| !s.is_empty());
     labeled.try_for_each(|s| s.examples().check(&run.spec))?;
     Ok(splits)
 }
@@ -115,7 +74,7 @@ fn splits(run: &SeedRun<'_>) -> Result<Vec<Split>, Error> {
 fn models(run: &SeedRun<'_>, splits: &[Split], block: Block) -> Result<Vec<Option<Params>>, Error> {
     let folder = run.folder.folder("models")?;
     let start = warm_up(run, splits, &folder)?;
-    let asked = |i: usize| block.has(i) && !splits[i].labels.is_empty();
+    let asked = |i: usize| block.has(i) && !splits[i].is_empty();
     let count = run.watch.counter(Stage::Train, (0..splits.len()).filter(|&i| asked(i)).count());
     let model = |i: usize| {
         if !asked(i) {
@@ -147,16 +106,13 @@ fn descend(
     steps: usize,
     seed: u64,
 ) -> Result<Params, Error> {
-    let mut learner = Learner::new(&run.spec, start, run.config.descent(), seed)?;
-    let mut network = Network::new(&run.spec, run.config.training.batch);
-    let mut left = steps;
-    while left > 0 {
-        let some = left.min(STRIDE);
-        learner.steps(&mut network, split.examples(), some);
-        left -= some;
-        run.watch.check()?;
-    }
-    Ok(learner.params)
+    let training = Training { descent: run.config.descent(), steps };
+    let mut observer = || match run.watch.check() {
+        Ok(()) => ControlFlow::Continue(()),
+        Err(_) => ControlFlow::Break(()),
+    };
+    let trained = split.train(&run.spec, start, training, seed, &mut observer)?;
+    trained.ok_or(Error::Stopped)
 }
 
 /// What all models start from: first values that all share, moved by rounds of FedAvg where they are asked for.
@@ -175,11 +131,11 @@ fn warm_up(run: &SeedRun<'_>, splits: &[Split], models: &Folder) -> Result<Param
         let locals: Vec<(Params, f64)> = splits
             .par_iter()
             .enumerate()
-            .filter(|(_, split)| !split.labels.is_empty())
+            .filter(|(_, split)| !split.is_empty())
             .map(|(i, split)| {
                 let seed = Draw::Training.seed(run.seed, splits.len() * (round + 1) + i);
                 let params = descend(run, split, shared.clone(), training.warm_up_steps, seed)?;
-                Ok((params, split.labels.len() as f64))
+                Ok((params, split.len() as f64))
             })
             .collect::<Result<_, Error>>()?;
         shared = Params::average(locals.iter().map(|(params, weight)| (params, *weight)))?;
@@ -194,16 +150,15 @@ fn row(
     split: &Split,
     params: Option<&Params>,
 ) -> TrainingRow {
-    let measured = split.measured();
-    let errors = params.map(|p| predict(&run.spec, p, measured.inputs).errors(measured.labels));
     let (labeled, unlabeled) = (device.labels.len(), device.unlabeled);
     let u = run.config.training.unlabeled_as;
+    let own = params.map(|p| split.own_error(&run.spec, p, unlabeled, u));
     TrainingRow {
         device: device.name.clone(),
         labeled,
         unlabeled,
-        measured: errors.map_or(0, |_| measured.len()),
-        errors: errors.unwrap_or(0),
-        source_error: errors.map(|e| source_error(e, measured.len(), labeled, unlabeled, u)),
+        measured: own.map_or(0, |own| own.measured),
+        errors: own.map_or(0, |own| own.errors),
+        source_error: own.map(|own| own.source_error),
     }
 }

@@ -9,12 +9,14 @@
 
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
+use rayon::prelude::*;
 use stlf_data::Shape;
 
 use super::covariance::{Cholesky, Moments, add_to_diagonal, trace, triangle};
-use super::estimate::{Count, from_counts};
+pub use super::estimate::Count;
+use super::estimate::from_counts;
 use super::features::{Embedding, Features};
-use super::sketch::{Sketch, shared_features};
+use super::sketch::{Sketch, agreed_features, own_median};
 use super::{Estimate, Observer, derive, in_parallel};
 use crate::error::Error;
 
@@ -155,6 +157,49 @@ pub fn discriminants(
     })
 }
 
+/// Step 1, at device `place` of a fleet: the bandwidth that it publishes.
+///
+/// # Errors
+/// An embedding that inputs of this shape do not allow.
+pub fn own_bandwidth(
+    inputs: &[f32],
+    shape: Shape,
+    settings: &Settings,
+    seed: u64,
+    place: usize,
+) -> Result<Option<f64>, Error> {
+    own_median(inputs, shape, settings.embedding, seed, place)
+}
+
+/// Step 2, everywhere: the features that follow from what all published.
+///
+/// # Errors
+/// As [`own_bandwidth`].
+pub fn features(
+    bandwidths: &[Option<f64>],
+    shape: Shape,
+    settings: &Settings,
+    seed: u64,
+) -> Result<Features, Error> {
+    agreed_features(bandwidths, shape, settings.embedding, settings.features, seed)
+}
+
+/// Step 2, at device `place`: its halves, whose sketches it publishes.
+pub fn own_halves(
+    features: &Features,
+    inputs: &[f32],
+    shape: Shape,
+    seed: u64,
+    place: usize,
+) -> Halves {
+    Halves::new(features, inputs, shape, derive(seed, &[2, place as u64]))
+}
+
+/// Step 3, with the errors that both devices of a pair counted.
+pub fn estimate(counts: [Count; 2], settings: &Settings) -> Estimate {
+    from_counts(counts, settings.confidence)
+}
+
 /// These pairs of a fleet, in parallel.
 pub(super) fn measure(
     devices: &[&[f32]],
@@ -165,15 +210,17 @@ pub(super) fn measure(
     observer: &mut Observer<'_>,
 ) -> Result<Option<Vec<Estimate>>, Error> {
     settings.check()?;
-    let features = shared_features(devices, shape, settings.embedding, settings.features, seed)?;
-    let indices: Vec<usize> = (0..devices.len()).collect();
-    let halves = in_parallel(&indices, &mut |_| std::ops::ControlFlow::Continue(()), |&i| {
-        Ok(Halves::new(&features, devices[i], shape, derive(seed, &[2, i as u64])))
-    })?;
-    let Some(halves) = halves else { return Ok(None) };
+    let places: Vec<usize> = (0..devices.len()).collect();
+    let bandwidths: Vec<Option<f64>> = (places.par_iter())
+        .map(|&place| own_bandwidth(devices[place], shape, settings, seed, place))
+        .collect::<Result<_, _>>()?;
+    let features = features(&bandwidths, shape, settings, seed)?;
+    let halves: Vec<Halves> = (places.par_iter())
+        .map(|&place| own_halves(&features, devices[place], shape, seed, place))
+        .collect();
     in_parallel(pairs, observer, |&(i, j)| {
         let both = discriminants(&halves[i].sketches, &halves[j].sketches, settings);
         let counts = [halves[i].count(&both, Side::First), halves[j].count(&both, Side::Second)];
-        Ok(from_counts(counts, settings.confidence))
+        Ok(estimate(counts, settings))
     })
 }

@@ -169,9 +169,21 @@ pub fn agree(bandwidths: &[Option<f64>]) -> f64 {
     }
 }
 
-/// The features of a fleet: agrees on a bandwidth, and takes the rest from the seed.
-pub(super) fn shared_features(
-    devices: &[&[f32]],
+/// What device `place` of a fleet publishes for the bandwidth: the median distance of its inputs.
+pub(super) fn own_median(
+    inputs: &[f32],
+    shape: Shape,
+    embedding: Embedding,
+    seed: u64,
+    place: usize,
+) -> Result<Option<f64>, Error> {
+    let embedded = Embedded::new(embedding, shape, derive(derive(seed, &[0]), &[0]))?;
+    Ok(embedded.median_distance(inputs, derive(seed, &[1, place as u64])))
+}
+
+/// The features that all compute from what was published; the rest comes from the seed.
+pub(super) fn agreed_features(
+    bandwidths: &[Option<f64>],
     shape: Shape,
     embedding: Embedding,
     count: usize,
@@ -179,12 +191,7 @@ pub(super) fn shared_features(
 ) -> Result<Features, Error> {
     let shared = derive(seed, &[0]);
     let embedded = Embedded::new(embedding, shape, derive(shared, &[0]))?;
-    let bandwidths: Vec<Option<f64>> = devices
-        .par_iter()
-        .enumerate()
-        .map(|(i, inputs)| embedded.median_distance(inputs, derive(seed, &[1, i as u64])))
-        .collect();
-    Features::new(&embedded, count, agree(&bandwidths), derive(shared, &[1]))
+    Features::new(&embedded, count, agree(bandwidths), derive(shared, &[1]))
 }
 
 /// The sketches of a fleet; `None` if the observer ended it.
@@ -199,7 +206,11 @@ pub fn sketch_all(
     observer: &mut Observer<'_>,
 ) -> Result<Option<Vec<Sketch>>, Error> {
     settings.check()?;
-    let features = shared_features(devices, shape, settings.embedding, settings.features, seed)?;
+    let bandwidths: Vec<Option<f64>> = (devices.par_iter().enumerate())
+        .map(|(place, inputs)| own_median(inputs, shape, settings.embedding, seed, place))
+        .collect::<Result<_, _>>()?;
+    let (embedding, count) = (settings.embedding, settings.features);
+    let features = agreed_features(&bandwidths, shape, embedding, count, seed)?;
     let indices: Vec<usize> = (0..devices.len()).collect();
     in_parallel(&indices, observer, |&i| {
         Ok(Sketch::new(&features, devices[i], settings, derive(seed, &[2, i as u64])))

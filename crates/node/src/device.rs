@@ -1,0 +1,514 @@
+//! A device of the fleet as a machine without I/O: a message in, actions out.
+
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+
+use stlf::combine::{Combine, combine};
+use stlf::divergence::discriminant::{self, Halves, Side, discriminants, features, own_halves};
+use stlf::divergence::sketch::Sketch;
+use stlf::draw::Draw;
+use stlf::local::{OwnError, Split, Training};
+use stlf::problem::Preset;
+use stlf::{Role, bound::BoundKind};
+use stlf_data::{Class, Shape};
+use stlf_learn::evaluate::Predictions;
+use stlf_learn::{Params, Spec};
+
+use crate::identity::Identity;
+use crate::planning::{PLAN, Planner};
+use crate::roster::Roster;
+use crate::wire::{Envelope, Message, Moments, PairReport, Plan, Report, SignedPlan};
+
+/// What all devices of a fleet agree on.
+#[derive(Debug, Clone)]
+pub struct Setup {
+    /// The network.
+    pub spec: Spec,
+    /// Of an input.
+    pub shape: Shape,
+    /// How devices train.
+    pub training: Training,
+    /// Share of its labels that a device holds out to measure its error on.
+    pub held_out: f64,
+    /// What a sample without a label counts in ε̂.
+    pub unlabeled_as: f64,
+    /// How divergences are measured.
+    pub divergence: discriminant::Settings,
+    /// Weights, complexity, unit of energy.
+    pub preset: Preset,
+    /// The bound of the plan.
+    pub bound: BoundKind,
+    /// What a target makes of the models it receives.
+    pub combine: Combine,
+    /// Everything that is drawn comes from this.
+    pub seed: u64,
+}
+
+/// What a device holds; none of it leaves.
+#[derive(Debug, Clone)]
+pub struct Holdings {
+    /// All inputs, those with a label first.
+    pub inputs: Vec<f32>,
+    /// The labels.
+    pub labels: Vec<Class>,
+    /// Samples without a label.
+    pub unlabeled: usize,
+}
+
+/// What a device asks its surroundings to do.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Action {
+    /// Send this to the device at a place.
+    Send(usize, Envelope),
+    /// Let the device at a place, and nobody else, have this device's model.
+    Offer(usize),
+    /// Get the model of the device at a place.
+    Fetch(usize),
+    /// The epoch is over for this device.
+    Finish,
+}
+
+/// Why a message is not heeded; counted, and otherwise without effect.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// Of an epoch that is not this one.
+    #[error("epoch {offered}, where it is {known}")]
+    Epoch {
+        /// The message's.
+        offered: u64,
+        /// The device's.
+        known: u64,
+    },
+    /// From a device that does not take part.
+    #[error("place {0} does not take part")]
+    Stranger(usize),
+    /// From a device that has no say in this.
+    #[error("place {0} is not the planner")]
+    NotPlanner(usize),
+    /// Said before, differently.
+    #[error("place {0} says two things")]
+    Twice(usize),
+    /// Of another size than all agreed on, or without what it must have.
+    #[error("{0}")]
+    Unfit(&'static str),
+    /// A signature that is not the planner's.
+    #[error("the plan is not signed by its planner")]
+    Unsigned,
+}
+
+/// A device.
+#[derive(Debug)]
+pub struct Device {
+    setup: Setup,
+    roster: Roster,
+    identity: Identity,
+    place: usize,
+    holdings: Holdings,
+    /// Joules of sending a model to each place, where that is possible.
+    joules: BTreeMap<usize, f64>,
+    trained: Option<(Params, OwnError)>,
+    epoch: Option<Epoch>,
+    /// What others said of an epoch that this device has not heard the beginning of yet.
+    early: BTreeMap<usize, Vec<Envelope>>,
+}
+
+/// A device says so much before it needs an answer.
+const MOST_EARLY: usize = 4;
+
+/// What is known in an epoch.
+#[derive(Debug)]
+struct Epoch {
+    number: u64,
+    /// Ascending.
+    members: Vec<usize>,
+    bandwidths: BTreeMap<usize, Option<f64>>,
+    moments: BTreeMap<usize, [Option<Sketch>; 2]>,
+    halves: Option<Halves>,
+    has_reported: bool,
+    planner: Option<Planner>,
+    plan: Option<Plan>,
+    has_followed: bool,
+    models: BTreeMap<usize, Params>,
+    outcome: Option<Predictions>,
+}
+
+impl Device {
+    /// A device that has not trained yet; `None` if its key has no place in the roster.
+    pub fn new(
+        setup: Setup,
+        roster: Roster,
+        identity: Identity,
+        holdings: Holdings,
+        joules: BTreeMap<usize, f64>,
+    ) -> Option<Device> {
+        let place = roster.place(identity.id())?;
+        let (trained, epoch, early) = (None, None, BTreeMap::new());
+        Some(Device { setup, roster, identity, place, holdings, joules, trained, epoch, early })
+    }
+
+    /// Its place in the roster.
+    pub fn place(&self) -> usize {
+        self.place
+    }
+
+    /// Trains on its own labels, from first values that all share; `false` if `observer` ended it.
+    ///
+    /// # Errors
+    /// Labels or inputs that are not of the network.
+    pub fn train(
+        &mut self,
+        observer: &mut dyn FnMut() -> ControlFlow<()>,
+    ) -> Result<bool, stlf::Error> {
+        let Setup { spec, training, seed, .. } = &self.setup;
+        let Holdings { inputs, labels, unlabeled } = &self.holdings;
+        let numbers = spec.input().len();
+        let held_out = Draw::HeldOut.seed(*seed, self.place);
+        let split = Split::new(inputs, labels, numbers, self.setup.held_out, held_out);
+        if split.is_empty() {
+            return Ok(true);
+        }
+        let start = Params::initial(spec, Draw::Initial.seed(*seed, 0));
+        let own = Draw::Training.seed(*seed, self.place);
+        let Some(params) = split.train(spec, start, *training, own, observer)? else {
+            return Ok(false);
+        };
+        let error = split.own_error(spec, &params, *unlabeled, self.setup.unlabeled_as);
+        self.trained = Some((params, error));
+        Ok(true)
+    }
+
+    /// Its own model, where it has labels and has trained.
+    pub fn model(&self) -> Option<&Params> {
+        self.trained.as_ref().map(|(params, _)| params)
+    }
+
+    /// Who plans among these devices: the first of the roster.
+    pub fn planner_of(members: &[usize]) -> Option<usize> {
+        members.iter().copied().min()
+    }
+
+    /// As the planner: begins an epoch among these devices.
+    pub fn begin(&mut self, number: u64, members: &[usize]) -> Vec<Action> {
+        let places: Vec<u32> = members.iter().map(|&m| m as u32).collect();
+        let mut actions = self.to_others(members, number, &Message::Begin(places));
+        actions.extend(self.enter(number, members.to_vec()));
+        actions
+    }
+
+    /// What its samples came to under the epoch's plan; `None` as long as there is nothing, and for a source.
+    pub fn outcome(&self) -> Option<&Predictions> {
+        self.epoch.as_ref()?.outcome.as_ref()
+    }
+
+    /// The epoch's plan.
+    pub fn plan(&self) -> Option<&Plan> {
+        self.epoch.as_ref()?.plan.as_ref()
+    }
+
+    /// Takes a message from the device at a place, whose key the connection has proven.
+    ///
+    /// # Errors
+    /// Says why it is not heeded. Nothing has changed then.
+    pub fn receive(&mut self, from: usize, envelope: &Envelope) -> Result<Vec<Action>, Refusal> {
+        if let Message::Begin(places) = &envelope.message {
+            return self.hear_begin(from, envelope.epoch, places);
+        }
+        let (offered, known) = (envelope.epoch, self.epoch.as_ref().map_or(0, |e| e.number));
+        if offered > known {
+            return self.keep_for_later(from, envelope);
+        }
+        let Some(epoch) = self.epoch.as_mut().filter(|e| e.number == offered) else {
+            return Err(Refusal::Epoch { offered, known });
+        };
+        if !epoch.members.contains(&from) {
+            return Err(Refusal::Stranger(from));
+        }
+        match &envelope.message {
+            Message::Begin(_) => {}
+            Message::Bandwidth(bandwidth) => note(&mut epoch.bandwidths, from, *bandwidth)?,
+            Message::Moments(halves) => {
+                let features = self.setup.divergence.features;
+                if halves.iter().flatten().any(|half| half.mean.len() != features) {
+                    return Err(Refusal::Unfit("moments of another number of features"));
+                }
+                let sketches = halves.each_ref().map(|half| half.as_ref().map(Moments::to_sketch));
+                note(&mut epoch.moments, from, sketches)?;
+            }
+            Message::Report(report) => {
+                let planner = epoch.planner.as_mut();
+                let planner = planner.ok_or(Refusal::Unfit("a report for somebody else"))?;
+                planner.hear(from, report)?;
+            }
+            Message::Plan(signed) => self.hear_plan(from, signed)?,
+        }
+        Ok(self.go_on())
+    }
+
+    /// Takes a model that was asked for.
+    ///
+    /// # Errors
+    /// It was not asked for, or is not a model of this network.
+    pub fn receive_model(&mut self, from: usize, params: Params) -> Result<Vec<Action>, Refusal> {
+        let Some(epoch) = self.epoch.as_mut() else {
+            return Err(Refusal::Unfit("a model outside of any epoch"));
+        };
+        let links = epoch.plan.as_ref().map(|plan| plan.incoming(self.place));
+        if !links.is_some_and(|mut links| links.any(|link| link.from as usize == from)) {
+            return Err(Refusal::Unfit("a model that nobody asked for"));
+        }
+        if params.len() != self.setup.spec.parameters() {
+            return Err(Refusal::Unfit("a model of another network"));
+        }
+        // The weights of a network that learned anything are far below this.
+        if params.iter().any(|p| !p.is_finite() || p.abs() > 1e6) {
+            return Err(Refusal::Unfit("a model whose numbers cannot be"));
+        }
+        note(&mut epoch.models, from, params)?;
+        Ok(self.go_on())
+    }
+
+    /// Others may have heard of an epoch before this device has.
+    fn keep_for_later(&mut self, from: usize, envelope: &Envelope) -> Result<Vec<Action>, Refusal> {
+        if !self.is_present(from) {
+            return Err(Refusal::Stranger(from));
+        }
+        let kept = self.early.entry(from).or_default();
+        kept.retain(|other| other.epoch == envelope.epoch);
+        if kept.len() == MOST_EARLY {
+            return Err(Refusal::Unfit("too much before the epoch began"));
+        }
+        kept.push(envelope.clone());
+        Ok(Vec::new())
+    }
+
+    fn is_present(&self, place: usize) -> bool {
+        self.roster.devices.get(place).is_some_and(|member| member.present)
+    }
+
+    fn hear_begin(
+        &mut self,
+        from: usize,
+        number: u64,
+        places: &[u32],
+    ) -> Result<Vec<Action>, Refusal> {
+        let members: Vec<usize> = places.iter().map(|&p| p as usize).collect();
+        let known = self.epoch.as_ref().map_or(0, |e| e.number);
+        if number <= known {
+            return Err(Refusal::Epoch { offered: number, known });
+        }
+        if Device::planner_of(&members) != Some(from) {
+            return Err(Refusal::NotPlanner(from));
+        }
+        let all_present = members.iter().all(|&m| self.is_present(m));
+        if !members.contains(&self.place) || !all_present {
+            return Err(Refusal::Unfit("an epoch with strangers, or without this device"));
+        }
+        Ok(self.enter(number, members))
+    }
+
+    /// Step 1: the bandwidth.
+    fn enter(&mut self, number: u64, members: Vec<usize>) -> Vec<Action> {
+        let Setup { shape, divergence, seed, .. } = &self.setup;
+        let seed = Draw::Divergence.seed(*seed, 0);
+        let inputs = &self.holdings.inputs;
+        let own = discriminant::own_bandwidth(inputs, *shape, divergence, seed, self.place);
+        let own = own.ok().flatten();
+        let is_planner = Device::planner_of(&members) == Some(self.place);
+        let actions = self.to_others(&members, number, &Message::Bandwidth(own));
+        self.epoch = Some(Epoch {
+            number,
+            bandwidths: BTreeMap::from([(self.place, own)]),
+            moments: BTreeMap::new(),
+            halves: None,
+            has_reported: false,
+            planner: is_planner.then(|| Planner::new(&members)),
+            plan: None,
+            models: BTreeMap::new(),
+            outcome: None,
+            has_followed: false,
+            members,
+        });
+        let mut actions: Vec<Action> = actions.into_iter().chain(self.go_on()).collect();
+        for (from, kept) in std::mem::take(&mut self.early) {
+            for envelope in kept.iter().filter(|envelope| envelope.epoch == number) {
+                // What is wrong with it is no fault of the epoch's.
+                actions.extend(self.receive(from, envelope).unwrap_or_default());
+            }
+        }
+        actions
+    }
+
+    /// Everything that can be done with what is known.
+    fn go_on(&mut self) -> Vec<Action> {
+        let mut actions = self.publish_moments();
+        actions.extend(self.report());
+        actions.extend(self.make_plan());
+        actions.extend(self.follow_plan());
+        actions.extend(self.combine());
+        actions
+    }
+
+    /// Step 2, once all bandwidths are known: moments of shared features.
+    fn publish_moments(&mut self) -> Vec<Action> {
+        let Setup { shape, divergence, seed, .. } = &self.setup;
+        let seed = Draw::Divergence.seed(*seed, 0);
+        let Some(epoch) = self.epoch.as_mut() else { return Vec::new() };
+        if epoch.halves.is_some() || epoch.bandwidths.len() < epoch.members.len() {
+            return Vec::new();
+        }
+        let bandwidths: Vec<Option<f64>> = epoch.bandwidths.values().copied().collect();
+        let Ok(features) = features(&bandwidths, *shape, divergence, seed) else {
+            return Vec::new();
+        };
+        let halves = own_halves(&features, &self.holdings.inputs, *shape, seed, self.place);
+        let sent = halves.sketches.each_ref().map(|half| half.as_ref().map(Moments::of));
+        epoch.moments.insert(self.place, halves.sketches.clone());
+        epoch.halves = Some(halves);
+        let (members, number) = (epoch.members.clone(), epoch.number);
+        self.to_others(&members, number, &Message::Moments(sent))
+    }
+
+    /// Step 3, once all moments are known: errors against every peer, and what else the planner needs.
+    fn report(&mut self) -> Vec<Action> {
+        let place = self.place;
+        let settings = &self.setup.divergence;
+        let Some(epoch) = self.epoch.as_mut() else { return Vec::new() };
+        let Some(halves) = &epoch.halves else { return Vec::new() };
+        if epoch.has_reported || epoch.moments.len() < epoch.members.len() {
+            return Vec::new();
+        }
+        let own = &halves.sketches;
+        let pairs =
+            epoch.moments.iter().filter(|(peer, _)| **peer != place).map(|(&peer, theirs)| {
+                let (both, side) = match place < peer {
+                    true => (discriminants(own, theirs, settings), Side::First),
+                    false => (discriminants(theirs, own, settings), Side::Second),
+                };
+                let count = halves.count(&both, side);
+                PairReport {
+                    peer: peer as u32,
+                    errors: count.errors,
+                    samples: count.samples,
+                    joules: self.joules.get(&peer).copied(),
+                }
+            });
+        let report = Report {
+            labeled: self.holdings.labels.len() as u64,
+            unlabeled: self.holdings.unlabeled as u64,
+            source_error: self.trained.as_ref().map(|(_, error)| error.source_error),
+            pairs: pairs.collect(),
+        };
+        epoch.has_reported = true;
+        match &mut epoch.planner {
+            Some(planner) => {
+                // One's own report is heard like any other.
+                let _ = planner.hear(place, &report);
+                Vec::new()
+            }
+            None => {
+                let to = Device::planner_of(&epoch.members).unwrap_or(place);
+                vec![Action::Send(to, Envelope::new(epoch.number, Message::Report(report)))]
+            }
+        }
+    }
+
+    /// Step 4, at the planner, once all have reported.
+    fn make_plan(&mut self) -> Vec<Action> {
+        let Some(epoch) = self.epoch.as_mut() else { return Vec::new() };
+        let Some(planner) = epoch.planner.as_ref().filter(|_| epoch.plan.is_none()) else {
+            return Vec::new();
+        };
+        let Some(plan) = planner.plan(epoch.number, &self.roster, &self.setup) else {
+            return Vec::new();
+        };
+        let signature = self.identity.sign(PLAN, &plan.bytes());
+        let message = Message::Plan(SignedPlan { plan: plan.clone(), signature });
+        epoch.plan = Some(plan);
+        let (members, number) = (epoch.members.clone(), epoch.number);
+        self.to_others(&members, number, &message)
+    }
+
+    fn hear_plan(&mut self, from: usize, signed: &SignedPlan) -> Result<(), Refusal> {
+        let Some(epoch) = self.epoch.as_mut() else {
+            return Err(Refusal::Unfit("a plan outside of any epoch"));
+        };
+        if Device::planner_of(&epoch.members) != Some(from) {
+            return Err(Refusal::NotPlanner(from));
+        }
+        let plan = &signed.plan;
+        let key = self.roster.devices.get(from).map(|member| member.key);
+        if !key.is_some_and(|key| key.has_signed(PLAN, &plan.bytes(), &signed.signature)) {
+            return Err(Refusal::Unsigned);
+        }
+        if plan.epoch != epoch.number {
+            let (offered, known) = (plan.epoch, epoch.number);
+            return Err(Refusal::Epoch { offered, known });
+        }
+        let mut listed: Vec<usize> =
+            plan.sources.iter().chain(&plan.targets).map(|&p| p as usize).collect();
+        listed.sort_unstable();
+        if listed != epoch.members {
+            return Err(Refusal::Unfit("a plan that is not of this epoch's devices"));
+        }
+        match &epoch.plan {
+            Some(known) if known != plan => Err(Refusal::Twice(from)),
+            Some(_) => Ok(()),
+            None => {
+                epoch.plan = Some(plan.clone());
+                Ok(())
+            }
+        }
+    }
+
+    /// Step 5, once there is a plan: sources offer, targets fetch.
+    fn follow_plan(&mut self) -> Vec<Action> {
+        let Some(epoch) = self.epoch.as_mut() else { return Vec::new() };
+        let Some(plan) = epoch.plan.as_ref().filter(|_| !epoch.has_followed) else {
+            return Vec::new();
+        };
+        epoch.has_followed = true;
+        match plan.role(self.place) {
+            Some(Role::Source) => {
+                let own = plan.links.iter().filter(|link| link.from as usize == self.place);
+                let offers = own.map(|link| Action::Offer(link.to as usize));
+                offers.chain([Action::Finish]).collect()
+            }
+            _ => plan.incoming(self.place).map(|link| Action::Fetch(link.from as usize)).collect(),
+        }
+    }
+
+    /// Step 6, at a target, once all models are there.
+    fn combine(&mut self) -> Vec<Action> {
+        let Some(epoch) = self.epoch.as_mut() else { return Vec::new() };
+        let Some(plan) = epoch.plan.as_ref().filter(|_| epoch.outcome.is_none()) else {
+            return Vec::new();
+        };
+        let links: Vec<_> = plan.incoming(self.place).collect();
+        let models: Vec<(&Params, f64)> = (links.iter())
+            .filter_map(|link| Some((epoch.models.get(&(link.from as usize))?, link.weight)))
+            .collect();
+        if links.is_empty() || models.len() < links.len() {
+            return Vec::new();
+        }
+        let (spec, inputs) = (&self.setup.spec, &self.holdings.inputs);
+        epoch.outcome = combine(self.setup.combine, spec, &models, inputs).ok();
+        epoch.outcome.as_ref().map(|_| Action::Finish).into_iter().collect()
+    }
+
+    fn to_others(&self, members: &[usize], epoch: u64, message: &Message) -> Vec<Action> {
+        let others = members.iter().filter(|&&m| m != self.place);
+        others.map(|&m| Action::Send(m, Envelope::new(epoch, message.clone()))).collect()
+    }
+}
+
+/// Notes what a device said; twice the same is fine, two things are not.
+fn note<T: PartialEq>(known: &mut BTreeMap<usize, T>, from: usize, said: T) -> Result<(), Refusal> {
+    match known.get(&from) {
+        Some(before) if *before != said => Err(Refusal::Twice(from)),
+        Some(_) => Ok(()),
+        None => {
+            known.insert(from, said);
+            Ok(())
+        }
+    }
+}

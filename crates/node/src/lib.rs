@@ -1,0 +1,21 @@
+//! One device of a fleet as a peer: who belongs to the fleet, what devices say to each other, and what each does upon it.
+//!
+//! No server sees data or models. Every device trains on its own labels ([`stlf::local`]), publishes moments of its inputs,
+//! counts errors against its peers' ([`stlf::divergence::discriminant`]), and reports numbers to one of them, the planner of
+//! the epoch. Its plan, signed, says who sends whose model to whom.
+//!
+//! - [`identity`], [`roster`]: keys, and the signed list of who belongs to the fleet.
+//! - [`wire`]: the messages, versioned, of limited size, checked.
+//! - [`device`]: a device as a machine without I/O: a message in, messages out. [`memory`] passes them within one
+//!   program.
+
+pub mod device;
+pub mod identity;
+pub mod memory;
+mod planning;
+pub mod roster;
+pub mod wire;
+
+pub use device::{Action, Device, Refusal, Setup};
+pub use identity::{Identity, PeerId};
+pub use roster::{Member, Roster, SignedRoster};

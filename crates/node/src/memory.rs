@@ -1,0 +1,119 @@
+//! A network within one program: messages are delivered in an order that a seed chooses, as bytes.
+
+use std::collections::VecDeque;
+
+use crate::device::{Action, Device, Refusal};
+use crate::wire::{Envelope, Malformed};
+
+/// Sees the bytes of every message that is delivered.
+type Spy = Box<dyn FnMut(&[u8])>;
+
+/// Devices, and what is on its way between them.
+pub struct Network {
+    /// By their places.
+    pub devices: Vec<Device>,
+    waiting: VecDeque<Parcel>,
+    /// Bytes that each place has sent.
+    pub sent: Vec<u64>,
+    /// What was refused, and by whom.
+    pub refused: Vec<(usize, Refusal)>,
+    /// Devices for which the epoch is over.
+    pub finished: Vec<bool>,
+    random: u64,
+    spy: Option<Spy>,
+}
+
+#[derive(Debug)]
+enum Parcel {
+    Message { from: usize, to: usize, bytes: Vec<u8> },
+    Model { from: usize, to: usize },
+}
+
+impl Network {
+    /// A network of these devices, which stand at their places.
+    pub fn new(devices: Vec<Device>, seed: u64) -> Network {
+        let n = devices.len();
+        let (waiting, refused) = (VecDeque::new(), Vec::new());
+        let (sent, finished, random, spy) = (vec![0; n], vec![false; n], seed, None);
+        Network { devices, waiting, sent, refused, finished, random, spy }
+    }
+
+    /// Has a device begin an epoch.
+    pub fn begin(&mut self, planner: usize, number: u64, members: &[usize]) {
+        self.finished.fill(false);
+        let actions = self.devices[planner].begin(number, members);
+        self.act(planner, actions);
+    }
+
+    /// Puts bytes on the way, whoever made them.
+    pub fn inject(&mut self, from: usize, to: usize, bytes: Vec<u8>) {
+        self.waiting.push_back(Parcel::Message { from, to, bytes });
+    }
+
+    /// Shows the bytes of every message from now on, models included.
+    pub fn watch(&mut self, spy: impl FnMut(&[u8]) + 'static) {
+        self.spy = Some(Box::new(spy));
+    }
+
+    /// Delivers everything, until nothing is on its way. Between two devices the order is kept, as on a connection;
+    /// else any is possible.
+    ///
+    /// # Errors
+    /// A device got bytes that are no message.
+    pub fn run(&mut self) -> Result<(), Malformed> {
+        while !self.waiting.is_empty() {
+            let parcel = self.next();
+            let (to, result) = match parcel {
+                Parcel::Message { from, to, bytes } => {
+                    if let Some(spy) = &mut self.spy {
+                        spy(&bytes);
+                    }
+                    (to, self.devices[to].receive(from, &Envelope::read(&bytes)?))
+                }
+                Parcel::Model { from, to } => {
+                    let Some(model) = self.devices[from].model().cloned() else { continue };
+                    if let Some(spy) = &mut self.spy {
+                        spy(&model.iter().flat_map(|p| p.to_le_bytes()).collect::<Vec<_>>());
+                    }
+                    self.sent[from] += 4 * model.len() as u64;
+                    (to, self.devices[to].receive_model(from, model))
+                }
+            };
+            match result {
+                Ok(actions) => self.act(to, actions),
+                Err(refusal) => self.refused.push((to, refusal)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Any parcel that no older one between the same two stands before.
+    fn next(&mut self) -> Parcel {
+        self.random = self.random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        let chosen = (self.random >> 33) as usize % self.waiting.len();
+        let ends = |parcel: &Parcel| match parcel {
+            Parcel::Message { from, to, .. } | Parcel::Model { from, to } => (*from, *to),
+        };
+        let pair = ends(&self.waiting[chosen]);
+        let first = self.waiting.iter().position(|parcel| ends(parcel) == pair).unwrap_or(chosen);
+        self.waiting.remove(first).unwrap_or(Parcel::Model { from: 0, to: 0 })
+    }
+
+    fn act(&mut self, place: usize, actions: Vec<Action>) {
+        for action in actions {
+            match action {
+                Action::Send(to, envelope) => {
+                    let bytes = envelope.to_bytes();
+                    self.sent[place] += bytes.len() as u64;
+                    self.waiting.push_back(Parcel::Message { from: place, to, bytes });
+                }
+                Action::Fetch(from) => {
+                    self.waiting.push_back(Parcel::Model { from, to: place });
+                }
+                // Within one program nobody else can take it.
+                Action::Offer(_) => {}
+                Action::Finish => self.finished[place] = true,
+            }
+        }
+    }
+}

@@ -1,0 +1,30 @@
+//! A seed of its own for each thing that is drawn in one run, so that a simulator and real devices draw alike.
+
+/// What is drawn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Draw {
+    /// First values of a network, which all devices share.
+    Initial = 1,
+    /// Which labels a device holds out.
+    HeldOut = 2,
+    /// A device's training.
+    Training = 3,
+    /// Measuring divergences.
+    Divergence = 4,
+    /// Link energies that are not measured.
+    Energy = 5,
+    /// What methods of comparison draw.
+    Baseline = 6,
+}
+
+impl Draw {
+    /// For the run's seed and the number of the thing drawn.
+    pub fn seed(self, seed: u64, number: usize) -> u64 {
+        let parts = [self as u64, number as u64];
+        parts.iter().fold(seed.wrapping_add(0x9e37_79b9_7f4a_7c15), |mixed, part| {
+            let z = (mixed ^ part.wrapping_mul(0xff51_afd7_ed55_8ccd))
+                .wrapping_mul(0xc4ce_b9fe_1a85_ec53);
+            z ^ (z >> 29)
+        })
+    }
+}

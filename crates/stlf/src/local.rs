@@ -1,0 +1,177 @@
+//! What a device does alone: it trains on its own labels, and measures its error ε̂ on labels that it held out.
+
+use std::ops::ControlFlow;
+
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use stlf_data::Class;
+use stlf_learn::evaluate::{predict, source_error};
+use stlf_learn::{Descent, Examples, Learner, Network, Params, Spec};
+
+use crate::error::Error;
+
+/// Steps between two looks at whether to stop.
+const STRIDE: usize = 500;
+
+/// How a device trains.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Training {
+    /// A step.
+    pub descent: Descent,
+    /// How many.
+    pub steps: usize,
+}
+
+/// One device's labels, apart: to train on, and to measure on.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Split {
+    inputs: Vec<f32>,
+    labels: Vec<Class>,
+    /// Empty where nothing is held out; then the error is measured on the others.
+    held_inputs: Vec<f32>,
+    held_labels: Vec<Class>,
+}
+
+/// How often a device's model errs on its own labels.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct OwnError {
+    /// Labels that were looked at.
+    pub measured: usize,
+    /// Errors among these.
+    pub errors: usize,
+    /// ε̂.
+    pub source_error: f64,
+}
+
+impl Split {
+    /// Holds out this share of a device's labels, but leaves at least one to train on. `inputs` are at least those of
+    /// the labels, in their order.
+    pub fn new(inputs: &[f32], labels: &[Class], numbers: usize, share: f64, seed: u64) -> Split {
+        let mut order: Vec<usize> = (0..labels.len()).collect();
+        let mut rng = ChaCha8Rng::seed_from_u64(seed);
+        for i in (1..order.len()).rev() {
+            order.swap(i, rng.random_range(0..=i));
+        }
+        let held = (order.len() as f64 * share).floor() as usize;
+        let held = held.min(order.len().saturating_sub(1));
+        let gather = |samples: &[usize]| {
+            let chosen = samples.iter().flat_map(|&s| &inputs[s * numbers..(s + 1) * numbers]);
+            (chosen.copied().collect(), samples.iter().map(|&s| labels[s]).collect())
+        };
+        let (held_inputs, held_labels) = gather(&order[..held]);
+        let (inputs, labels) = gather(&order[held..]);
+        Split { inputs, labels, held_inputs, held_labels }
+    }
+
+    /// Whether there is nothing to train on.
+    pub fn is_empty(&self) -> bool {
+        self.labels.is_empty()
+    }
+
+    /// How many labels are trained on.
+    pub fn len(&self) -> usize {
+        self.labels.len()
+    }
+
+    /// What is trained on.
+    pub fn examples(&self) -> Examples<'_> {
+        Examples { inputs: &self.inputs, labels: &self.labels }
+    }
+
+    /// What the error is measured on.
+    fn measured(&self) -> Examples<'_> {
+        match self.held_labels.is_empty() {
+            true => self.examples(),
+            false => Examples { inputs: &self.held_inputs, labels: &self.held_labels },
+        }
+    }
+
+    /// Trains from these parameters on; `None` if `observer` ended it.
+    ///
+    /// # Errors
+    /// Labels or inputs that are not of this network.
+    pub fn train(
+        &self,
+        spec: &Spec,
+        start: Params,
+        training: Training,
+        seed: u64,
+        observer: &mut dyn FnMut() -> ControlFlow<()>,
+    ) -> Result<Option<Params>, Error> {
+        let wrong = |e: stlf_learn::Error| Error::field("training", e.to_string());
+        self.examples().check(spec).map_err(wrong)?;
+        let mut learner = Learner::new(spec, start, training.descent, seed).map_err(wrong)?;
+        let mut network = Network::new(spec, training.descent.batch);
+        let mut left = training.steps;
+        while left > 0 {
+            let some = left.min(STRIDE);
+            learner.steps(&mut network, self.examples(), some);
+            left -= some;
+            if observer().is_break() {
+                return Ok(None);
+            }
+        }
+        Ok(Some(learner.params))
+    }
+
+    /// ε̂ of a model, on the labels held out; each of so many samples without a label counts `unlabeled_as`.
+    pub fn own_error(
+        &self,
+        spec: &Spec,
+        params: &Params,
+        unlabeled: usize,
+        unlabeled_as: f64,
+    ) -> OwnError {
+        let measured = self.measured();
+        let errors = predict(spec, params, measured.inputs).errors(measured.labels);
+        let labeled = self.labels.len() + self.held_labels.len();
+        let (counted, u) = (measured.len(), unlabeled_as);
+        let source_error = source_error(errors, counted, labeled, unlabeled, u);
+        OwnError { measured: counted, errors, source_error }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use super::*;
+    use stlf_data::Shape;
+
+    #[test]
+    fn a_split_holds_out_a_share_and_loses_nothing() {
+        let labels: Vec<Class> = (0..10).collect();
+        let inputs: Vec<f32> = (0..20).map(|x| x as f32).collect();
+        let split = Split::new(&inputs, &labels, 2, 0.25, 3);
+        assert_eq!((split.len(), split.held_labels.len()), (8, 2));
+        let mut all: Vec<Class> = split.labels.iter().chain(&split.held_labels).copied().collect();
+        all.sort_unstable();
+        assert_eq!(all, labels);
+        // Every label kept its input.
+        let pairs = split.labels.iter().zip(split.inputs.chunks(2));
+        for (label, input) in pairs.chain(split.held_labels.iter().zip(split.held_inputs.chunks(2)))
+        {
+            assert_eq!(input, [2.0 * f32::from(*label), 2.0 * f32::from(*label) + 1.0]);
+        }
+        assert_eq!(Split::new(&inputs, &labels[..1], 2, 0.9, 3).len(), 1);
+        assert!(Split::new(&[], &[], 2, 0.5, 0).is_empty());
+    }
+
+    #[test]
+    fn training_can_be_ended_and_errors_are_counted_on_what_was_held_out() {
+        let spec = Spec::mlp(Shape { channels: 1, height: 1, width: 2 }, 2).unwrap();
+        let labels: Vec<Class> = (0..40).map(|k| k % 2).collect();
+        let inputs: Vec<f32> =
+            labels.iter().flat_map(|&l| [f32::from(l), 1.0 - f32::from(l)]).collect();
+        let split = Split::new(&inputs, &labels, 2, 0.5, 1);
+        let training = Training { descent: Descent::default(), steps: 2_000 };
+        let start = Params::initial(&spec, 0);
+        let mut end = || ControlFlow::Break(());
+        assert!(split.train(&spec, start.clone(), training, 1, &mut end).unwrap().is_none());
+        let mut go_on = || ControlFlow::Continue(());
+        let trained = split.train(&spec, start, training, 1, &mut go_on).unwrap().unwrap();
+        let error = split.own_error(&spec, &trained, 40, 1.0);
+        assert_eq!((error.measured, error.errors), (20, 0));
+        // Without an error on labels, the samples without one are half of all.
+        assert!((error.source_error - 0.5).abs() < 1e-12);
+    }
+}
