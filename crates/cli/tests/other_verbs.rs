@@ -41,6 +41,8 @@ fn every_verb_has_help_with_examples() {
         "sweep",
         "diff",
         "data",
+        "fleet",
+        "node",
         "demo",
         "schema",
         "completions",

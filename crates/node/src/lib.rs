@@ -4,13 +4,14 @@
 //! counts errors against its peers' ([`stlf::divergence::discriminant`]), and reports numbers to one of them, the planner of
 //! the epoch. Its plan, signed, says who sends whose model to whom.
 //!
-//! - [`identity`], [`roster`]: keys, and the signed list of who belongs to the fleet.
+//! - [`identity`], [`key_file`], [`roster`]: keys, where they are kept, and the signed list of who belongs to the fleet.
 //! - [`wire`]: the messages, versioned, of limited size, checked.
 //! - [`device`]: a device as a machine without I/O: a message in, messages out. [`memory`] passes them within one
 //!   program.
 
 pub mod device;
 pub mod identity;
+pub mod key_file;
 pub mod memory;
 mod planning;
 pub mod roster;

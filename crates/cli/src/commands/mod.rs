@@ -6,9 +6,11 @@ mod data;
 mod demo;
 mod diff;
 mod explain;
+mod fleet;
 mod measure;
 mod merge;
 mod new;
+mod node;
 mod plan;
 mod problem_args;
 mod report;
@@ -52,6 +54,8 @@ enum Verb {
     Sweep(sweep::Args),
     Diff(diff::Args),
     Data(data::Args),
+    Fleet(fleet::Args),
+    Node(node::Args),
     Demo(demo::Args),
     Schema(schema::Args),
     Completions(completions::Args),
@@ -73,6 +77,8 @@ pub(crate) fn run(cli: &Cli, ui: &Ui) -> Result<(), Failure> {
         Verb::Explain(args) => explain::run(args, ui),
         Verb::Sweep(args) => sweep::run(args, ui),
         Verb::Diff(args) => diff::run(args, ui),
+        Verb::Fleet(args) => fleet::run(args, ui),
+        Verb::Node(args) => node::run(args, ui),
         Verb::Data(args) => data::run(args, ui),
         Verb::Demo(args) => demo::run(args, ui),
         Verb::Schema(args) => schema::run(args, ui),

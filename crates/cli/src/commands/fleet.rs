@@ -1,0 +1,159 @@
+//! `stlf fleet`: who belongs to a fleet.
+
+use std::path::{Path, PathBuf};
+
+use stlf::words::counted;
+use stlf_node::roster::Invalid;
+use stlf_node::{Identity, PeerId, Roster, SignedRoster, key_file};
+
+use super::node::key_failure;
+use crate::error::Failure;
+use crate::output::write_file;
+use crate::table::{Align, Table};
+use crate::ui::Ui;
+
+/// Who belongs to a fleet: a list of devices' keys, signed by its owner.
+///
+/// Devices refuse everyone who is not in it, and rosters that are not signed or are older than the one they know.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  stlf fleet init harbour                     makes harbour/owner.key and harbour/roster.json
+  stlf fleet add gate KEY --fleet harbour     KEY is what `stlf node init` printed on the device
+  stlf fleet show --fleet harbour")]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(clap::Subcommand)]
+enum What {
+    /// Make a fleet: a folder with the owner's key and a roster without devices.
+    Init {
+        /// The fleet's name, and its folder's.
+        name: String,
+    },
+    /// Admit a device.
+    Add {
+        /// What the device is called.
+        name: String,
+        /// What it is known by, from `stlf node init`.
+        key: PeerId,
+        #[command(flatten)]
+        fleet: FleetArg,
+    },
+    /// Dismiss a device. Its place stays empty, so that nobody else's changes.
+    Remove {
+        /// What the device is called.
+        name: String,
+        #[command(flatten)]
+        fleet: FleetArg,
+    },
+    /// Show the devices, and check the signature.
+    Show {
+        #[command(flatten)]
+        fleet: FleetArg,
+    },
+}
+
+#[derive(clap::Args)]
+struct FleetArg {
+    /// The fleet's folder.
+    #[arg(long = "fleet", value_name = "DIR", default_value = ".")]
+    folder: PathBuf,
+}
+
+impl FleetArg {
+    fn roster(&self) -> PathBuf {
+        self.folder.join("roster.json")
+    }
+
+    fn read(&self) -> Result<SignedRoster, Failure> {
+        let path = self.roster();
+        let bytes = std::fs::read(&path).map_err(|e| {
+            Failure::input(format!("cannot read {}: {e}", path.display()))
+                .hint("name the fleet's folder with --fleet; `stlf fleet init` makes one")
+        })?;
+        SignedRoster::read(&bytes).map_err(|e| invalid(&path, &e))
+    }
+
+    fn owner(&self) -> Result<Identity, Failure> {
+        key_file::read(&self.folder.join("owner.key")).map_err(|e| key_failure(&e))
+    }
+
+    /// Signs and keeps a changed roster.
+    fn keep(&self, changed: Result<Roster, Invalid>) -> Result<SignedRoster, Failure> {
+        let (path, owner) = (self.roster(), self.owner()?);
+        let signed = changed.and_then(|roster| roster.sign(&owner));
+        let signed = signed.map_err(|e| invalid(&path, &e))?;
+        write_file(&path, |out| out.write_all(signed.to_json().as_bytes()))?;
+        Ok(signed)
+    }
+}
+
+fn invalid(path: &Path, error: &Invalid) -> Failure {
+    Failure::input(format!("{}: {error}", path.display()))
+}
+
+/// Changes or shows a fleet.
+pub(crate) fn run(args: &Args, ui: &Ui) -> Result<(), Failure> {
+    match &args.what {
+        What::Init { name } => init(name, ui),
+        What::Add { name, key, fleet } => {
+            let signed = fleet.keep(fleet.read()?.roster().clone().with(name, *key))?;
+            ui.print(&show(&signed))
+        }
+        What::Remove { name, fleet } => {
+            let signed = fleet.keep(fleet.read()?.roster().clone().without(name))?;
+            ui.print(&show(&signed))
+        }
+        What::Show { fleet } => ui.print(&show(&fleet.read()?)),
+    }
+}
+
+fn init(name: &str, ui: &Ui) -> Result<(), Failure> {
+    let folder = PathBuf::from(name);
+    std::fs::create_dir_all(&folder)
+        .map_err(|e| Failure::io(format!("cannot create {}: {e}", folder.display())))?;
+    let owner = key_file::create(&folder.join("owner.key")).map_err(|e| key_failure(&e))?;
+    let fleet = FleetArg { folder };
+    let called = Path::new(name).file_name().map_or(name.into(), |n| n.to_string_lossy());
+    let signed = fleet.keep(Ok(Roster::new(&called, owner.id())))?;
+    ui.print(&show(&signed))?;
+    ui.print(&format!(
+        "\nKeep {} where nobody else reads it: it signs every change.\n",
+        fleet.folder.join("owner.key").display()
+    ))
+}
+
+fn show(signed: &SignedRoster) -> String {
+    let roster = signed.roster();
+    let present = roster.devices.iter().filter(|member| member.present).count();
+    let mut text = format!(
+        "{}, version {}: {}; signed by its owner {}\n",
+        roster.fleet,
+        roster.version,
+        counted(present, "device"),
+        roster.owner
+    );
+    if roster.devices.is_empty() {
+        return text;
+    }
+    let mut table = Table::new(&[
+        ("place", Align::Right),
+        ("device", Align::Left),
+        ("key", Align::Left),
+        ("", Align::Left),
+    ]);
+    for (place, member) in roster.devices.iter().enumerate() {
+        let left = if member.present { "" } else { "has left" };
+        table.row([
+            place.to_string().into(),
+            member.name.as_str().into(),
+            member.key.to_string().into(),
+            left.into(),
+        ]);
+    }
+    text += &format!("\n{}", table.render());
+    text
+}

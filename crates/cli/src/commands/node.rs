@@ -1,0 +1,65 @@
+//! `stlf node`: this device as a member of a fleet.
+
+use std::path::PathBuf;
+
+use stlf_node::key_file;
+
+use crate::error::Failure;
+use crate::ui::Ui;
+
+/// This device as a member of a fleet.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  stlf node init                  makes device.key and shows what others know it by
+  stlf node id device.key")]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(clap::Subcommand)]
+enum What {
+    /// Make a key for this device.
+    ///
+    /// The file stays on the device. What is printed is given to the owner of a fleet: `stlf fleet add`.
+    Init {
+        /// The file; never overwritten.
+        #[arg(default_value = "device.key")]
+        key: PathBuf,
+    },
+    /// Show what others know a key by.
+    Id {
+        /// The file.
+        #[arg(default_value = "device.key")]
+        key: PathBuf,
+    },
+}
+
+/// Makes or shows a key.
+pub(crate) fn run(args: &Args, ui: &Ui) -> Result<(), Failure> {
+    let identity = match &args.what {
+        What::Init { key } => key_file::create(key),
+        What::Id { key } => key_file::read(key),
+    };
+    ui.print(&format!("{}\n", identity.map_err(|e| key_failure(&e))?.id()))
+}
+
+/// As the user is told of it.
+pub(crate) fn key_failure(error: &key_file::Error) -> Failure {
+    match error {
+        key_file::Error::Exists(_) => {
+            Failure::input(error.to_string()).hint("a key is never overwritten; name another file")
+        }
+        key_file::Error::Open(path) => {
+            Failure::input(error.to_string()).hint(format!("chmod 600 {}", path.display()))
+        }
+        key_file::Error::Unreadable(_) => Failure::input(error.to_string()),
+        key_file::Error::File { source, .. } if source.kind() == std::io::ErrorKind::NotFound => {
+            Failure::input(error.to_string()).hint("`stlf node init` makes a key")
+        }
+        key_file::Error::File { .. } | key_file::Error::NoRandom(_) => {
+            Failure::io(error.to_string())
+        }
+    }
+}
