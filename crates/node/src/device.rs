@@ -151,6 +151,11 @@ impl Device {
         self.place
     }
 
+    /// The network of its model.
+    pub fn spec(&self) -> &Spec {
+        &self.setup.spec
+    }
+
     /// Trains on its own labels, from first values that all share; `false` if `observer` ended it.
     ///
     /// # Errors

@@ -13,6 +13,8 @@ pub mod device;
 pub mod identity;
 pub mod key_file;
 pub mod memory;
+#[cfg(feature = "network")]
+pub mod network;
 mod planning;
 pub mod roster;
 pub mod wire;
