@@ -2,92 +2,29 @@
 //! messages arrive, and no wrong message changes that.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
-use std::collections::BTreeMap;
+mod common;
+
 use std::ops::ControlFlow;
 
-use stlf::bound::{Bound, BoundKind};
+use common::{
+    ALL, DEVICES, SEED, SHAPE, data, devices, energies, holdings, identity, roster, setup,
+};
+use stlf::bound::Bound;
 use stlf::combine::{Combine, combine};
-use stlf::divergence::{self, discriminant};
+use stlf::divergence;
 use stlf::draw::Draw;
-use stlf::energy::Ranges;
-use stlf::local::Training;
 use stlf::planner::{Outcome, optimum};
 use stlf::problem::{Links, Parts, Preset, Source};
 use stlf::{Problem, Role};
-use stlf_data::domains::{Colour, Half, Style, strokes};
-use stlf_data::partition::{Paper, Scheme, deal};
-use stlf_data::{Dataset, Shape};
-use stlf_learn::{Descent, Params, Spec};
-use stlf_node::device::{Holdings, Setup};
+use stlf_learn::Params;
+use stlf_node::device::Holdings;
 use stlf_node::memory::Network;
 use stlf_node::wire::{Envelope, Message};
-use stlf_node::{Device, Identity, Refusal, Roster};
-
-const DEVICES: usize = 6;
-const SEED: u64 = 5;
-const SHAPE: Shape = Shape::grey(28);
-
-fn setup() -> Setup {
-    let divergence = discriminant::Settings { features: 64, ..discriminant::Settings::default() };
-    Setup {
-        spec: Spec::mlp(SHAPE, 10).unwrap(),
-        shape: SHAPE,
-        training: Training { descent: Descent::default(), steps: 300 },
-        held_out: 0.2,
-        unlabeled_as: 1.0,
-        divergence,
-        preset: Preset::Balanced,
-        bound: BoundKind::Pooled,
-        combine: Combine::Predictions,
-        seed: SEED,
-    }
-}
-
-fn identity(place: usize) -> Identity {
-    Identity::from_bytes(&[place as u8 + 1; 32])
-}
-
-fn roster() -> Roster {
-    let owner = Identity::from_bytes(&[200; 32]);
-    (0..DEVICES).fold(Roster::new("six", owner.id()), |roster, place| {
-        roster.with(&format!("d{}", place + 1), identity(place).id()).unwrap()
-    })
-}
-
-fn data() -> Dataset {
-    strokes(Style::Clean, Half::Train, 3_000, 1, Colour::Grey).unwrap()
-}
-
-fn holdings(data: &Dataset) -> Vec<Holdings> {
-    let scheme = Scheme::Paper(Paper { devices: DEVICES, scale: 0.08, ..Paper::default() });
-    let dealt = deal(data, &scheme, SEED).unwrap();
-    let hold = |share: &stlf_data::partition::Share| Holdings {
-        inputs: data.inputs(&share.samples().collect::<Vec<_>>()),
-        labels: data.labels(&share.labeled).unwrap(),
-        unlabeled: share.unlabeled.len(),
-    };
-    dealt.devices.iter().map(hold).collect()
-}
-
-fn energies() -> Vec<f64> {
-    Ranges::default().draw(DEVICES, Draw::Energy.seed(SEED, 0))
-}
+use stlf_node::{Device, Refusal};
 
 fn network(order: u64) -> Network {
-    let energy = energies();
-    let devices = holdings(&data()).into_iter().enumerate().map(|(place, holdings)| {
-        let others = (0..DEVICES).filter(|&to| to != place);
-        let joules: BTreeMap<usize, f64> =
-            others.map(|to| (to, energy[place * DEVICES + to])).collect();
-        let identity = identity(place);
-        let mut device = Device::new(setup(), roster(), identity, holdings, joules).unwrap();
-        assert!(device.train(&mut || ControlFlow::Continue(())).unwrap());
-        device
-    });
-    Network::new(devices.collect(), order)
+    Network::new(devices(), order)
 }
-
-const ALL: [usize; DEVICES] = [0, 1, 2, 3, 4, 5];
 
 /// What the devices came to: the plan as the first has it, and everybody's predictions.
 fn outcome(network: &Network) -> (stlf_node::wire::Plan, Vec<Option<Vec<u16>>>) {

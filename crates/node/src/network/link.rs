@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use iroh::Endpoint;
 use iroh::endpoint::{Connection, SendStream};
 use tokio::sync::mpsc::Sender;
+use tokio::task::JoinSet;
 use tokio::time::sleep;
 
 use super::{CALL_AGAIN_AFTER, PROTOCOL, address_of, peer_of};
@@ -31,20 +32,27 @@ pub(super) enum News {
     Model(PeerId, Option<Vec<u8>>),
 }
 
-/// Answers calls, as long as the endpoint is there.
+/// Answers calls, as long as the endpoint is there. All that it started ends with it.
 pub(super) async fn accept(endpoint: Endpoint, queue: Sender<News>) {
+    let mut connections = JoinSet::new();
     while let Some(incoming) = endpoint.accept().await {
         let queue = queue.clone();
-        tokio::spawn(async move {
+        connections.spawn(async move {
             if let Ok(connection) = incoming.await {
                 listen(connection, queue).await;
             }
         });
+        while connections.try_join_next().is_some() {}
     }
 }
 
 /// Calls until somebody answers, and again when the connection is lost.
-pub(super) async fn call(endpoint: Endpoint, key: PeerId, address: SocketAddr, queue: Sender<News>) {
+pub(super) async fn call(
+    endpoint: Endpoint,
+    key: PeerId,
+    address: SocketAddr,
+    queue: Sender<News>,
+) {
     let Some(address) = address_of(key, address) else { return };
     while !endpoint.is_closed() {
         if let Ok(connection) = endpoint.connect(address.clone(), PROTOCOL).await {
@@ -63,9 +71,9 @@ async fn listen(connection: Connection, queue: Sender<News>) {
     let messages = async {
         while let Ok(mut stream) = connection.accept_uni().await {
             // One message after the other: a peer cannot make this device hold more than one of its own.
-            match stream.read_to_end(MOST_BYTES).await {
-                Ok(bytes) if queue.send(News::Message(peer, bytes)).await.is_ok() => {}
-                _ => break,
+            let Ok(bytes) = stream.read_to_end(MOST_BYTES).await else { break };
+            if queue.send(News::Message(peer, bytes)).await.is_err() {
+                break;
             }
         }
     };

@@ -21,6 +21,8 @@ pub(super) struct Member {
     connections: BTreeMap<usize, Connection>,
     epoch: u64,
     members: Places,
+    /// What is for those that are in the roster but not connected yet.
+    waiting: BTreeMap<usize, Vec<Action>>,
     /// Who may have the model, and who had it.
     offered: Places,
     served: Places,
@@ -29,6 +31,7 @@ pub(super) struct Member {
     finished: bool,
     told_of_plan: bool,
     sending: JoinSet<()>,
+    fetching: JoinSet<()>,
 }
 
 impl Member {
@@ -40,12 +43,14 @@ impl Member {
             connections: BTreeMap::new(),
             epoch: 0,
             members: Places::new(),
+            waiting: BTreeMap::new(),
             offered: Places::new(),
             served: Places::new(),
             asking: BTreeMap::new(),
             finished: false,
             told_of_plan: false,
             sending: JoinSet::new(),
+            fetching: JoinSet::new(),
         }
     }
 
@@ -98,6 +103,7 @@ impl Member {
         self.offered.clear();
         self.served.clear();
         self.asking.clear();
+        self.waiting.clear();
         self.finished = false;
         self.told_of_plan = false;
     }
@@ -119,6 +125,8 @@ impl Member {
             News::Came(_, connection) => {
                 self.connections.insert(place, connection);
                 observer(Event::Came(place));
+                let waiting = self.waiting.remove(&place).unwrap_or_default();
+                self.act(waiting, observer);
             }
             News::Lost(_) => self.lose(place, observer),
             News::Message(_, bytes) => self.hear_message(place, &bytes, observer),
@@ -152,7 +160,9 @@ impl Member {
             Err(malformed) => return observer(refused(malformed.to_string())),
         };
         let begins = match &envelope.message {
-            crate::wire::Message::Begin(places) => Some(places.iter().map(|&p| p as usize).collect()),
+            crate::wire::Message::Begin(places) => {
+                Some(places.iter().map(|&p| p as usize).collect())
+            }
             _ => None,
         };
         match self.device.receive(place, &envelope) {
@@ -189,20 +199,22 @@ impl Member {
     fn act(&mut self, actions: Vec<Action>, observer: &mut dyn FnMut(Event)) {
         for action in actions {
             match action {
-                Action::Send(to, envelope) => {
-                    if let Some(connection) = self.connections.get(&to) {
+                Action::Send(to, envelope) => match self.connections.get(&to) {
+                    Some(connection) => {
                         self.sending.spawn(link::send(connection.clone(), envelope.to_bytes()));
                     }
-                }
+                    None => self.waiting.entry(to).or_default().push(Action::Send(to, envelope)),
+                },
                 Action::Offer(to) => {
                     self.offered.insert(to);
                 }
-                Action::Fetch(from) => {
-                    if let Some(connection) = self.connections.get(&from) {
+                Action::Fetch(from) => match self.connections.get(&from) {
+                    Some(connection) => {
                         let queue = self.queue.clone();
-                        tokio::spawn(link::fetch(connection.clone(), queue));
+                        self.fetching.spawn(link::fetch(connection.clone(), queue));
                     }
-                }
+                    None => self.waiting.entry(from).or_default().push(Action::Fetch(from)),
+                },
                 Action::Finish => self.finished = true,
             }
         }

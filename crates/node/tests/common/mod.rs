@@ -1,0 +1,87 @@
+//! A small fleet for tests: six devices with drawn digits.
+#![allow(dead_code, reason = "each test file uses its own part")]
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+
+use stlf::bound::BoundKind;
+use stlf::combine::Combine;
+use stlf::divergence::discriminant;
+use stlf::draw::Draw;
+use stlf::energy::Ranges;
+use stlf::local::Training;
+use stlf::problem::Preset;
+use stlf_data::domains::{Colour, Half, Style, strokes};
+use stlf_data::partition::{Paper, Scheme, deal};
+use stlf_data::{Dataset, Shape};
+use stlf_learn::{Descent, Spec};
+use stlf_node::device::{Holdings, Setup};
+use stlf_node::{Device, Identity, Roster};
+
+pub(crate) const DEVICES: usize = 6;
+pub(crate) const SEED: u64 = 5;
+pub(crate) const SHAPE: Shape = Shape::grey(28);
+
+pub(crate) fn setup() -> Setup {
+    let divergence = discriminant::Settings { features: 64, ..discriminant::Settings::default() };
+    Setup {
+        spec: Spec::mlp(SHAPE, 10).unwrap(),
+        shape: SHAPE,
+        training: Training { descent: Descent::default(), steps: 300 },
+        held_out: 0.2,
+        unlabeled_as: 1.0,
+        divergence,
+        preset: Preset::Balanced,
+        bound: BoundKind::Pooled,
+        combine: Combine::Predictions,
+        seed: SEED,
+    }
+}
+
+pub(crate) fn identity(place: usize) -> Identity {
+    Identity::from_bytes(&[place as u8 + 1; 32])
+}
+
+pub(crate) fn roster() -> Roster {
+    let owner = Identity::from_bytes(&[200; 32]);
+    (0..DEVICES).fold(Roster::new("six", owner.id()), |roster, place| {
+        roster.with(&format!("d{}", place + 1), identity(place).id()).unwrap()
+    })
+}
+
+pub(crate) fn data() -> Dataset {
+    strokes(Style::Clean, Half::Train, 3_000, 1, Colour::Grey).unwrap()
+}
+
+pub(crate) fn holdings(data: &Dataset) -> Vec<Holdings> {
+    let scheme = Scheme::Paper(Paper { devices: DEVICES, scale: 0.08, ..Paper::default() });
+    let dealt = deal(data, &scheme, SEED).unwrap();
+    let hold = |share: &stlf_data::partition::Share| Holdings {
+        inputs: data.inputs(&share.samples().collect::<Vec<_>>()),
+        labels: data.labels(&share.labeled).unwrap(),
+        unlabeled: share.unlabeled.len(),
+    };
+    dealt.devices.iter().map(hold).collect()
+}
+
+pub(crate) fn energies() -> Vec<f64> {
+    Ranges::default().draw(DEVICES, Draw::Energy.seed(SEED, 0))
+}
+
+/// All devices, trained.
+pub(crate) fn devices() -> Vec<Device> {
+    let energy = energies();
+    let devices = holdings(&data()).into_iter().enumerate().map(|(place, holdings)| {
+        let others = (0..DEVICES).filter(|&to| to != place);
+        let joules: BTreeMap<usize, f64> =
+            others.map(|to| (to, energy[place * DEVICES + to])).collect();
+        let identity = identity(place);
+        let mut device = Device::new(setup(), roster(), identity, holdings, joules).unwrap();
+        assert!(device.train(&mut || ControlFlow::Continue(())).unwrap());
+        device
+    });
+    devices.collect()
+}
+
+pub(crate) const ALL: [usize; DEVICES] = [0, 1, 2, 3, 4, 5];
