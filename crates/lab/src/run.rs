@@ -1,16 +1,16 @@
 //! A whole run: all stages for every seed, what is finished skipped.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
 use rayon::prelude::*;
 use serde::Serialize;
 use stlf::baselines::Method;
 use stlf_data::domains::{self, Domain};
-use stlf_data::{Dataset, features, folder::data_folder};
+use stlf_data::{Dataset, Shape, features, folder::data_folder};
 
 use crate::config::Config;
-use crate::fleet::Fleet;
+use crate::fleet::{DeviceData, Fleet};
 use crate::record::{MeasuringRow, Row};
 use crate::shard::{Block, Shard};
 use crate::stages::transfer::Transfer;
@@ -226,6 +226,27 @@ impl Job<'_> {
         }
         Ok(outcome)
     }
+}
+
+/// One device's data as a run deals it, its shape and the names of all classes. Where the partition has one device
+/// only, every place has that: real devices each have data of their own.
+///
+/// # Errors
+/// Data that cannot be read, or a place that the partition does not have.
+pub fn device(
+    config: &Config,
+    seed: u64,
+    place: usize,
+) -> Result<(DeviceData, Shape, Vec<String>), Error> {
+    let data = load(config)?;
+    let mut fleet = Fleet::deal(&data, &config.partition, seed)?;
+    let place = if fleet.len() == 1 { 0 } else { place };
+    if place >= fleet.len() {
+        let message = format!("partition: {} devices, none at place {place}", fleet.len());
+        let path = PathBuf::from("configuration");
+        return Err(Error::Config { path, line: None, message, hint: None });
+    }
+    Ok((fleet.devices.swap_remove(place), data.shape(), data.classes().to_vec()))
 }
 
 fn lines<T: Serialize>(items: &[T]) -> Vec<u8> {

@@ -1,5 +1,8 @@
 //! `stlf node`: this device as a member of a fleet.
 
+#[cfg(feature = "node")]
+mod start;
+
 use std::path::PathBuf;
 
 use stlf_node::key_file;
@@ -12,7 +15,8 @@ use crate::ui::Ui;
 #[command(after_help = "\
 Examples:
   stlf node init                  makes device.key and shows what others know it by
-  stlf node id device.key")]
+  stlf node id device.key
+  stlf node start mine.toml --roster roster.json --peers gate=10.0.0.5:7000   with --features node")]
 pub(crate) struct Args {
     #[command(subcommand)]
     what: What,
@@ -28,6 +32,12 @@ enum What {
         #[arg(default_value = "device.key")]
         key: PathBuf,
     },
+    /// Take part in an epoch of the fleet.
+    ///
+    /// Trains on this device's own labels, measures with the others, plans or follows the plan, sends or receives models.
+    /// Needs a build with --features node.
+    #[cfg(feature = "node")]
+    Start(start::Args),
     /// Show what others know a key by.
     Id {
         /// The file.
@@ -41,6 +51,8 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<(), Failure> {
     let identity = match &args.what {
         What::Init { key } => key_file::create(key),
         What::Id { key } => key_file::read(key),
+        #[cfg(feature = "node")]
+        What::Start(args) => return start::run(args, ui),
     };
     ui.print(&format!("{}\n", identity.map_err(|e| key_failure(&e))?.id()))
 }

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 use stlf::baselines::{Method, fada};
+use stlf::bound::BoundKind;
 use stlf::divergence;
 use stlf::energy::PAPER_MODEL_BITS;
 
@@ -315,6 +316,15 @@ pub enum Preset {
     Paper,
 }
 
+impl From<Preset> for stlf::problem::Preset {
+    fn from(preset: Preset) -> stlf::problem::Preset {
+        match preset {
+            Preset::Balanced => stlf::problem::Preset::Balanced,
+            Preset::Paper => stlf::problem::Preset::Paper,
+        }
+    }
+}
+
 /// Which bound a target's error has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -323,6 +333,15 @@ pub enum Bound {
     Pooled,
     /// The paper's.
     Paper,
+}
+
+impl From<Bound> for BoundKind {
+    fn from(bound: Bound) -> BoundKind {
+        match bound {
+            Bound::Pooled => BoundKind::Pooled,
+            Bound::Paper => BoundKind::Paper,
+        }
+    }
 }
 
 /// Which planner.
@@ -343,6 +362,15 @@ pub enum Combine {
     Predictions,
     /// Their parameters are averaged.
     Parameters,
+}
+
+impl From<Combine> for stlf::combine::Combine {
+    fn from(combine: Combine) -> stlf::combine::Combine {
+        match combine {
+            Combine::Predictions => stlf::combine::Combine::Predictions,
+            Combine::Parameters => stlf::combine::Combine::Parameters,
+        }
+    }
 }
 
 /// `[compare]`.

@@ -183,7 +183,7 @@ fn row(run: &SeedRun<'_>, from: usize, to: usize, estimate: Estimate) -> Diverge
 fn cost(run: &SeedRun<'_>) -> Result<Vec<MeasuringRow>, Error> {
     let n = run.fleet.len();
     let bytes = run.config.divergence.settings().bytes(n, run.shape)?;
-    let energy = plan::energies(run);
+    let energy = plan::energies(run.config, n, run.seed);
     let row = |from: usize| {
         let links = (0..n).filter(|&to| to != from).map(|to| energy[from * n + to]);
         let mean = links.sum::<f64>() / (n as f64 - 1.0).max(1.0);

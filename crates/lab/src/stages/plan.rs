@@ -2,7 +2,6 @@
 
 use std::ops::ControlFlow;
 
-use stlf::bound::BoundKind;
 use stlf::draw::Draw;
 use stlf::energy::{Radio, Ranges};
 use stlf::format::{PlanFile, ProblemFile, Run};
@@ -13,7 +12,7 @@ use stlf::{Device, Problem};
 
 use super::SeedRun;
 use super::measure::Measured;
-use crate::config::{self, EnergyModel};
+use crate::config::{self, Config, EnergyModel};
 use crate::record::{LinkRow, TrainingRow};
 use crate::{Error, Stage};
 
@@ -29,11 +28,11 @@ pub const LINKS: &str = "links.csv";
 /// ε_E of the energy term.
 const ENERGY_EPSILON: f64 = 1e-3;
 
-/// K of every link, sender by sender.
-pub(super) fn energies(run: &SeedRun<'_>) -> Vec<f64> {
-    let (n, seed) = (run.fleet.len(), Draw::Energy.seed(run.seed, 0));
-    let bits = run.config.energy.model_bits;
-    match run.config.energy.model {
+/// K of every link between so many devices, sender by sender.
+pub fn energies(config: &Config, n: usize, seed: u64) -> Vec<f64> {
+    let seed = Draw::Energy.seed(seed, 0);
+    let bits = config.energy.model_bits;
+    match config.energy.model {
         EnergyModel::Ranges => Ranges { bits, ..Ranges::default() }.draw(n, seed),
         EnergyModel::Radio => Radio { bits, ..Radio::default() }.draw(n, seed),
     }
@@ -41,7 +40,8 @@ pub(super) fn energies(run: &SeedRun<'_>) -> Vec<f64> {
 
 /// d̂ and K of every link.
 fn links(run: &SeedRun<'_>, measured: &Measured) -> Links {
-    let (n, energy) = (run.fleet.len(), energies(run));
+    let n = run.fleet.len();
+    let energy = energies(run.config, n, run.seed);
     if measured.are_links {
         let list = measured.pairs.iter();
         let list = list.map(|&(i, j, d)| (i as u32, j as u32, d, energy[i * n + j]));
@@ -63,18 +63,12 @@ pub fn problem(
 ) -> Result<Problem, Error> {
     let n = table.len();
     let planner = &run.config.planner;
-    let preset = match planner.preset {
-        config::Preset::Balanced => stlf::problem::Preset::Balanced,
-        config::Preset::Paper => stlf::problem::Preset::Paper,
-    };
+    let preset = stlf::problem::Preset::from(planner.preset);
     let mut weights = preset.weights();
     weights.source = planner.phi_s.unwrap_or(weights.source);
     weights.target = planner.phi_t.unwrap_or(weights.target);
     weights.energy = planner.phi_e.unwrap_or(weights.energy);
-    let kind = match planner.bound {
-        config::Bound::Pooled => BoundKind::Pooled,
-        config::Bound::Paper => BoundKind::Paper,
-    };
+    let kind = planner.bound.into();
     let bound = stlf::bound::Bound {
         kind,
         complexity: preset.complexity(),

@@ -1,0 +1,108 @@
+//! Devices as processes of their own end with the plan and the accuracies of the simulator.
+#![cfg(feature = "node")]
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+mod common;
+
+use std::net::{SocketAddr, UdpSocket};
+use std::process::{Command, Stdio};
+
+use common::run;
+use serde_json::Value;
+
+const DEVICES: usize = 10;
+
+const SETTINGS: &str = "seeds=[3] data.samples=6000 partition.scale=0.08 training.model=mlp training.steps=300 \
+                        divergence.features=64";
+
+#[test]
+fn ten_processes_end_as_the_simulator_does() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let simulated = run(&["run", "-c", SETTINGS, "--to", &path("simulated")], "");
+    assert_eq!((simulated.code, simulated.err.as_str()), (0, ""));
+
+    let fleet = path("ten");
+    assert_eq!(run(&["fleet", "init", &fleet], "").code, 0);
+    for k in 1..=DEVICES {
+        let key = run(&["node", "init", &path(&format!("d{k}.key"))], "");
+        let added = run(&["fleet", "add", &format!("d{k}"), key.out.trim(), "--fleet", &fleet], "");
+        assert_eq!(added.code, 0, "{}", added.err);
+    }
+    let sockets: Vec<UdpSocket> =
+        (0..DEVICES).map(|_| UdpSocket::bind("127.0.8.1:0").unwrap()).collect();
+    let addresses: Vec<SocketAddr> = sockets.iter().map(|s| s.local_addr().unwrap()).collect();
+    drop(sockets);
+    let peers: Vec<String> =
+        addresses.iter().enumerate().map(|(k, a)| format!("d{}={a}", k + 1)).collect();
+    let children: Vec<_> = (1..=DEVICES)
+        .map(|k| {
+            Command::new(env!("CARGO_BIN_EXE_stlf"))
+                .args(["node", "start", "-c", SETTINGS])
+                .args(["--roster", &format!("{fleet}/roster.json")])
+                .args(["--key", &path(&format!("d{k}.key"))])
+                .args(["--listen", &addresses[k - 1].to_string(), "--peers", &peers.join(",")])
+                .args(["--wait", "60", "--deadline", "100", "--to", &path(&format!("node-{k}"))])
+                .stdout(Stdio::piped())
+                .stderr(Stdio::piped())
+                .spawn()
+                .unwrap()
+        })
+        .collect();
+    let outputs: Vec<_> = children.into_iter().map(|c| c.wait_with_output().unwrap()).collect();
+    for (k, output) in outputs.iter().enumerate() {
+        let told = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "d{}: {told}", k + 1);
+    }
+
+    let json =
+        |file: &str| -> Value { serde_json::from_slice(&std::fs::read(file).unwrap()).unwrap() };
+    let expected = json(&path("simulated/seed-3/plan.json"));
+    let links: Vec<(String, String, f64)> = expected["links"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|l| {
+            let text = |end: &str| l[end].as_str().unwrap().to_owned();
+            (text("from"), text("to"), l["weight"].as_f64().unwrap())
+        })
+        .collect();
+    assert!(!links.is_empty());
+    for k in 1..=DEVICES {
+        let plan = json(&path(&format!("node-{k}/plan.json")));
+        assert_eq!(plan["objective"], expected["objective"], "d{k}");
+        let own: Vec<(String, String, f64)> = plan["links"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|l| {
+                let name = |end: &str| format!("d{}", l[end].as_u64().unwrap() + 1);
+                (name("from"), name("to"), l["weight"].as_f64().unwrap())
+            })
+            .collect();
+        assert_eq!(own, links, "d{k}");
+    }
+    // The same samples are given the same classes with the same probabilities.
+    let mut targets = 0;
+    for k in 1..=DEVICES {
+        let simulated = path(&format!("simulated/seed-3/targets/d{k}.csv"));
+        let Ok(expected) = std::fs::read(&simulated) else { continue };
+        let got = std::fs::read(path(&format!("node-{k}/predictions.csv"))).unwrap();
+        assert_eq!(got, expected, "d{k}");
+        targets += 1;
+    }
+    assert!(targets > 0);
+}
+
+#[test]
+fn who_is_not_in_the_roster_is_told_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let fleet = path("one");
+    assert_eq!(run(&["fleet", "init", &fleet], "").code, 0);
+    run(&["node", "init", &path("a.key")], "");
+    let roster = format!("{fleet}/roster.json");
+    let ran = run(&["node", "start", "--roster", &roster, "--key", &path("a.key")], "");
+    assert_eq!(ran.code, 2);
+    assert!(ran.err.contains("is not in the roster of one"), "{}", ran.err);
+}
