@@ -36,11 +36,19 @@ pub struct Options {
     pub ignore: Vec<String>,
     /// Whether each feature is brought to mean 0 and standard deviation 1. Default: yes.
     pub standardise: bool,
+    /// All classes in their order, where the table need not have a label of each. Left out: those that it has.
+    pub classes: Option<Vec<String>>,
 }
 
 impl Default for Options {
     fn default() -> Options {
-        Options { label: "label".to_owned(), domain: None, ignore: Vec::new(), standardise: true }
+        Options {
+            label: "label".to_owned(),
+            domain: None,
+            ignore: Vec::new(),
+            standardise: true,
+            classes: None,
+        }
     }
 }
 
@@ -172,6 +180,26 @@ impl Table {
         self.domain_of.push(domain);
     }
 
+    /// These classes with the numbers that the table gave them; it may have no other.
+    fn given_classes(
+        &mut self,
+        given: &[String],
+        path: &Path,
+    ) -> Result<Vec<(String, usize)>, Error> {
+        let numbered: Vec<(String, usize)> =
+            given.iter().map(|name| (name.clone(), self.classes.number(name))).collect();
+        if self.classes.0.len() > given.len() {
+            let other = self.classes.sorted(as_numbers_first).into_iter().map(|(name, _)| name);
+            let other = other.into_iter().find(|name| !given.contains(name)).unwrap_or_default();
+            return Err(Error::content(
+                path,
+                format!("has the label {other:?}, which is no class"),
+            )
+            .with_hint(format!("the classes are: {}", given.join(", "))));
+        }
+        Ok(numbered)
+    }
+
     fn into_dataset(mut self, path: &Path, options: &Options) -> Result<Dataset, Error> {
         let (rows, width) = (self.labels.len(), self.columns.features.len());
         if rows == 0 {
@@ -190,7 +218,10 @@ impl Table {
         if options.standardise {
             standardise(&mut self.values, width);
         }
-        let classes = self.classes.sorted(as_numbers_first);
+        let classes = match &options.classes {
+            Some(given) => self.given_classes(given, path)?,
+            None => self.classes.sorted(as_numbers_first),
+        };
         let mut class_of = vec![0; classes.len()];
         for (class, &(_, number)) in classes.iter().enumerate() {
             class_of[number] = class as Class;

@@ -263,8 +263,12 @@ fn load(config: &Config) -> Result<Dataset, Error> {
         return Ok(stlf_data::image_folder::load(folder, &options)?);
     }
     if let Some(table) = &data.features {
-        let options =
-            features::Options { label: data.label.clone(), ..features::Options::default() };
+        let options = features::Options {
+            label: data.label.clone(),
+            classes: data.classes.clone(),
+            standardise: data.standardise,
+            ..features::Options::default()
+        };
         return Ok(features::load(table, &options)?);
     }
     let names: Vec<Domain> = data.domains.iter().map(|d| d.parse()).collect::<Result<_, _>>()?;

@@ -112,6 +112,19 @@ mod tests {
     }
 
     #[test]
+    fn classes_can_be_given_where_labels_are_missing() {
+        let classes = Some(vec!["walk".to_owned(), "run".to_owned()]);
+        let options = Options { classes, ..plain() };
+        let set = read("label,x\nrun,1\n,2\n", &options).unwrap();
+        assert_eq!(set.classes(), ["walk", "run"]);
+        assert_eq!(labels(&set), [Some(1), None]);
+        let none = read("label,x\n,1\n", &options).unwrap();
+        assert_eq!(none.classes(), ["walk", "run"]);
+        let error = read("label,x\nswim,1\n", &options).unwrap_err();
+        assert_eq!(error.to_string(), "t.csv: has the label \"swim\", which is no class");
+    }
+
+    #[test]
     fn features_are_standardised_over_the_whole_table() {
         let text = "label,domain,x,same\n0,a,1,0.1\n0,a,3,0.1\n0,b,5,0.1\n0,b,7,0.1\n";
         let set = read(text, &Options::default()).unwrap();
@@ -129,7 +142,7 @@ mod tests {
             label: "activity".to_owned(),
             domain: Some("device".to_owned()),
             ignore: vec!["note".to_owned(), "domain".to_owned()],
-            standardise: false,
+            ..plain()
         };
         let set = read(text, &options).unwrap();
         assert_eq!((set.domains(), features(&set)), (&["1".to_owned()][..], &[2.0][..]));

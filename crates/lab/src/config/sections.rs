@@ -28,6 +28,12 @@ pub struct Data {
     pub features: Option<PathBuf>,
     /// The table's column of labels.
     pub label: String,
+    /// All classes of the table, where it need not have a label of each: a device of a fleet has its own table.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub classes: Option<Vec<String>>,
+    /// Whether each feature of the table is brought to mean 0 and deviation 1. Devices with tables of their own must not: each would
+    /// have another scale.
+    pub standardise: bool,
 }
 
 impl Default for Data {
@@ -39,6 +45,8 @@ impl Default for Data {
             images: None,
             features: None,
             label: "label".to_owned(),
+            classes: None,
+            standardise: true,
         }
     }
 }
