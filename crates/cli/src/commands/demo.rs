@@ -88,10 +88,11 @@ fn whole_method(folder: &Path, ui: &Ui) -> Result<(), Failure> {
     let methods = config.compare.methods().map_err(|e| Failure::input(e.to_string()))?;
     ui.print(&comparison(&outcome, &config, &methods))?;
     ui.print(&format!(
-        "\n{} on this machine. Why each device has its role:\n  stlf explain {}\nEverything is in {}; \
-         `stlf new mine` writes a configuration for data of your own.\n",
+        "\n{} on this machine. Look at it, and ask why each device has its role:\n  stlf report {} --open\n  \
+         stlf explain {}\nEverything is in {}; `stlf new mine` writes a configuration for data of your own.\n",
         report::duration(started.elapsed().as_secs_f64()),
-        folder.join("seed-0").join("plan.json").display(),
+        folder.display(),
+        folder.display(),
         folder.display(),
     ))
 }

@@ -1,6 +1,6 @@
 //! A run, looked at: everything that the report page shows, from the files of a run folder alone.
 //!
-//! [`document`] says what the page is given (`stlf-report/1`), [`build`] takes it out of run folders and problems,
+//! [`mod@document`] says what the page is given (`stlf-report/1`), [`build`] takes it out of run folders and problems,
 //! [`page`] puts it into one HTML file, and [`edits`] answers "what if" for the live page.
 
 pub mod build;
