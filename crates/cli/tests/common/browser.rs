@@ -79,9 +79,9 @@ impl Browser {
         self.command("POST", "/execute/sync", &json!({"script": script, "args": []}))
     }
 
-    /// Runs a script until it returns true; panics after ten seconds.
+    /// Runs a script until it returns true; panics after thirty seconds.
     pub(crate) fn wait_for(&self, what: &str, script: &str) {
-        let deadline = Instant::now() + Duration::from_secs(10);
+        let deadline = Instant::now() + Duration::from_secs(30);
         while self.script(script) != Value::Bool(true) {
             assert!(Instant::now() < deadline, "waited in vain for {what}");
             std::thread::sleep(Duration::from_millis(50));
