@@ -1,6 +1,8 @@
 //! What is written down: one row per seed, method and target, and the tables between stages.
 
 use serde::{Deserialize, Serialize};
+use stlf_data::Class;
+use stlf_learn::evaluate::Predictions;
 
 /// How a method served one target.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -87,6 +89,23 @@ pub struct PredictionRow {
     pub class: String,
     /// Its probability.
     pub probability: f32,
+}
+
+impl PredictionRow {
+    /// What is made of the samples at these places.
+    pub fn all(
+        predictions: &Predictions,
+        places: &[usize],
+        classes: &[String],
+    ) -> Vec<PredictionRow> {
+        let predicted = predictions.classes().zip(predictions.probabilities()).zip(places);
+        let row = |((class, probabilities), &sample): ((Class, &[f32]), &usize)| PredictionRow {
+            sample,
+            class: classes[usize::from(class)].clone(),
+            probability: probabilities[usize::from(class)],
+        };
+        predicted.map(row).collect()
+    }
 }
 
 /// How often samples of one class were given another, or the same, at one target.

@@ -77,10 +77,12 @@ impl<'a> Watch<'a> {
 
     /// As [`Watch::see`], for those that want to know only whether to go on.
     pub fn goes_on(&self, stage: Stage, done: usize, total: usize) -> ControlFlow<()> {
-        match self.see(stage, done, total) {
-            Ok(()) => ControlFlow::Continue(()),
-            Err(_) => ControlFlow::Break(()),
-        }
+        flow(&self.see(stage, done, total))
+    }
+
+    /// As [`Watch::check`], for those that want to know only whether to go on.
+    pub fn flow(&self) -> ControlFlow<()> {
+        flow(&self.check())
     }
 
     /// Whether to go on.
@@ -97,6 +99,13 @@ impl<'a> Watch<'a> {
     }
 }
 
+fn flow(result: &Result<(), Error>) -> ControlFlow<()> {
+    match result {
+        Ok(()) => ControlFlow::Continue(()),
+        Err(_) => ControlFlow::Break(()),
+    }
+}
+
 /// Counts the units of a stage.
 pub struct Counter<'a> {
     watch: &'a Watch<'a>,
@@ -106,6 +115,11 @@ pub struct Counter<'a> {
 }
 
 impl Counter<'_> {
+    /// As [`Counter::one`], for those that want to know only whether to go on.
+    pub fn flow(&self) -> ControlFlow<()> {
+        flow(&self.one())
+    }
+
     /// One more is done.
     pub fn one(&self) -> Result<(), Error> {
         let done = self.done.fetch_add(1, Ordering::Relaxed) + 1;

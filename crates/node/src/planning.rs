@@ -6,7 +6,7 @@ use stlf::bound::Bound;
 use stlf::divergence::discriminant::{Count, estimate};
 use stlf::plan::Status;
 use stlf::planner::{Outcome, optimum};
-use stlf::problem::{Links, Parts, Source};
+use stlf::problem::{ENERGY_EPSILON, Links, Parts, Source};
 use stlf::{Problem, Role};
 
 use crate::device::{Refusal, Setup};
@@ -15,9 +15,6 @@ use crate::wire::{Link, PairReport, Plan, Report};
 
 /// What a signature of a plan is for.
 pub(crate) const PLAN: &str = "stlf-plan-message/1";
-
-/// ε_E of the energy term.
-const ENERGY_EPSILON: f64 = 1e-3;
 
 /// The planner's desk.
 #[derive(Debug)]

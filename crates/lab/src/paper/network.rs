@@ -6,7 +6,7 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use stlf::bound::{Bound, BoundKind};
 use stlf::planner::{self, Method, Outcome};
-use stlf::problem::{Links, Parts, Preset, Source};
+use stlf::problem::{ENERGY_EPSILON, Links, Parts, Preset, Source};
 use stlf::{Device, Plan, Problem};
 
 use crate::Error;
@@ -53,7 +53,7 @@ impl Network<'_> {
                 links: Links::from_rows(DEVICES, self.divergence.to_vec(), energy),
                 weights,
                 bound: Bound { kind, complexity, ..Bound::default() },
-                energy_epsilon: 1e-3,
+                energy_epsilon: ENERGY_EPSILON,
                 energy_unit: self.preset.energy_unit(),
                 disagreement: None,
             },

@@ -83,10 +83,7 @@ impl Transfer<'_> {
             return Ok(());
         }
         let watch = &self.run.watch;
-        let mut observer = || match watch.check() {
-            Ok(()) => ControlFlow::Continue(()),
-            Err(_) => ControlFlow::Break(()),
-        };
+        let mut observer = || watch.flow();
         let weights = weights(self.problem, &mut observer).ok_or(Error::Stopped)?;
         let mut rows = Vec::new();
         for weight in weights {

@@ -1,7 +1,5 @@
 //! How different the devices' data are.
 
-use std::ops::ControlFlow;
-
 use rayon::prelude::*;
 use stlf::divergence::{self, Estimate, all_pairs, sketch};
 use stlf::draw::Draw;
@@ -114,13 +112,7 @@ fn missing(
 fn by_row(run: &SeedRun<'_>, parts: &Folder, missing: &[usize]) -> Result<(), Error> {
     let total = missing.iter().map(|first| run.fleet.len() - first - 1).sum();
     let count = run.watch.counter(Stage::Measure, total);
-    missing.par_iter().try_for_each(|&first| {
-        let mut one = |_| match count.one() {
-            Ok(()) => ControlFlow::Continue(()),
-            Err(_) => ControlFlow::Break(()),
-        };
-        estimates(run, parts, &[first], &mut one)
-    })
+    missing.par_iter().try_for_each(|&first| estimates(run, parts, &[first], &mut |_| count.flow()))
 }
 
 /// All in one go, for estimators whose messages serve all pairs.

@@ -1,13 +1,11 @@
 //! From measurements to roles and links.
 
-use std::ops::ControlFlow;
-
 use stlf::draw::Draw;
 use stlf::energy::{Radio, Ranges};
 use stlf::format::{PlanFile, ProblemFile, Run};
 use stlf::plan::Plan;
 use stlf::planner::{self, Method, Outcome};
-use stlf::problem::{Links, Model, Parts, Source};
+use stlf::problem::{ENERGY_EPSILON, Links, Model, Parts, Source};
 use stlf::{Device, Problem};
 
 use super::SeedRun;
@@ -24,9 +22,6 @@ pub const PROBLEM: &str = "problem.json";
 
 /// The plan's links.
 pub const LINKS: &str = "links.csv";
-
-/// ε_E of the energy term.
-const ENERGY_EPSILON: f64 = 1e-3;
 
 /// K of every link between so many devices, sender by sender.
 pub fn energies(config: &Config, n: usize, seed: u64) -> Vec<f64> {
@@ -107,11 +102,7 @@ pub fn plan(run: &SeedRun<'_>, problem: &Problem) -> Result<Box<Plan>, Error> {
     };
     let polish = config.planner.polish;
     let settings = planner::Settings { method, polish, ..planner::Settings::default() };
-    let mut observer = |_: &planner::Progress| match watch.check() {
-        Ok(()) => ControlFlow::Continue(()),
-        Err(_) => ControlFlow::Break(()),
-    };
-    let outcome = planner::plan(problem, &settings, &mut observer);
+    let outcome = planner::plan(problem, &settings, &mut |_| watch.flow());
     watch.check()?;
     let plan = match outcome {
         Outcome::Planned(plan) => plan,

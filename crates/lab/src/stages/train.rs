@@ -1,7 +1,5 @@
 //! Every device with labels trains a model of its own, and measures its error.
 
-use std::ops::ControlFlow;
-
 use rayon::prelude::*;
 use stlf::draw::Draw;
 use stlf::local::{Split, Training};
@@ -107,11 +105,7 @@ fn descend(
     seed: u64,
 ) -> Result<Params, Error> {
     let training = Training { descent: run.config.descent(), steps };
-    let mut observer = || match run.watch.check() {
-        Ok(()) => ControlFlow::Continue(()),
-        Err(_) => ControlFlow::Break(()),
-    };
-    let trained = split.train(&run.spec, start, training, seed, &mut observer)?;
+    let trained = split.train(&run.spec, start, training, seed, &mut || run.watch.flow())?;
     trained.ok_or(Error::Stopped)
 }
 

@@ -82,14 +82,7 @@ impl<'a> Transfer<'a> {
         let device = &self.run.fleet.devices[target];
         let links = self.plan.incoming(target);
         let Some(combined) = self.combined(links, target)? else { return Ok(Vec::new()) };
-        let predicted = combined.classes().zip(combined.probabilities()).zip(&device.places);
-        let rows: Vec<PredictionRow> = predicted
-            .map(|((class, probabilities), &sample)| PredictionRow {
-                sample,
-                class: classes[usize::from(class)].clone(),
-                probability: probabilities[usize::from(class)],
-            })
-            .collect();
+        let rows = PredictionRow::all(&combined, &device.places, classes);
         folder.write_csv(&format!("{}.csv", device.name), &rows)?;
         if self.run.config.planner.combine == config::Combine::Parameters {
             let average = Params::average(self.senders(links))?;

@@ -34,6 +34,9 @@ pub enum EnergyUnit {
     MeanLink,
 }
 
+/// ε_E of `eq:def_E_i`, where nobody asks for another: so small that any weight uses a whole link.
+pub const ENERGY_EPSILON: f64 = 1e-3;
+
 /// A set of settings under one name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Preset {

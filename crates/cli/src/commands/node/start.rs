@@ -245,16 +245,7 @@ fn keep(
             counted(sent, "target")
         ));
     };
-    let rows: Vec<PredictionRow> = outcome
-        .classes()
-        .zip(outcome.probabilities())
-        .zip(&own.places)
-        .map(|((class, probabilities), &sample)| PredictionRow {
-            sample,
-            class: classes[usize::from(class)].clone(),
-            probability: probabilities[usize::from(class)],
-        })
-        .collect();
+    let rows = PredictionRow::all(outcome, &own.places, classes);
     folder.write_csv("predictions.csv", &rows).map_err(wrong)?;
     let from: Vec<String> = plan
         .incoming(place)

@@ -7,7 +7,7 @@ use super::{CostsEntry, DeviceEntry, LinkEnds, LinkTable, Matrix, ProblemFile};
 use crate::bound::{Bound, Complexity};
 use crate::device::Device;
 use crate::error::Error;
-use crate::problem::{EnergyUnit, Links, Parts, Preset, Problem, Source, Weights};
+use crate::problem::{ENERGY_EPSILON, EnergyUnit, Links, Parts, Preset, Problem, Source, Weights};
 
 impl ProblemFile {
     /// Checks the file and turns it into a problem, with its links from `links` if given.
@@ -103,7 +103,7 @@ impl ProblemFile {
                 delta: bound.delta.unwrap_or(Bound::default().delta),
                 complexity: bound.complexity.map_or(default_complexity, Complexity::from),
             },
-            energy_epsilon: self.energy_epsilon.unwrap_or(1e-3),
+            energy_epsilon: self.energy_epsilon.unwrap_or(ENERGY_EPSILON),
             energy_unit: unit.or(preset.map(Preset::energy_unit)).unwrap_or_default(),
             disagreement: self.disagreement.map(|d| flatten(d, n)).transpose()?,
         };
