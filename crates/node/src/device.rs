@@ -1,6 +1,6 @@
 //! A device of the fleet as a machine without I/O: a message in, actions out.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 
 use stlf::combine::{Combine, combine};
@@ -15,9 +15,9 @@ use stlf_learn::evaluate::Predictions;
 use stlf_learn::{Params, Spec};
 
 use crate::identity::Identity;
-use crate::planning::{PLAN, Planner};
+use crate::planning::{NoPlan, PLAN, Planner};
 use crate::roster::Roster;
-use crate::wire::{Envelope, Message, Moments, PairReport, Plan, Report, SignedPlan};
+use crate::wire::{Envelope, Message, Moments, Offer, PairReport, Plan, Report, SignedPlan};
 
 /// What all devices of a fleet agree on.
 #[derive(Debug, Clone)]
@@ -40,6 +40,8 @@ pub struct Setup {
     pub bound: BoundKind,
     /// What a target makes of the models it receives.
     pub combine: Combine,
+    /// Whether the joules of links are asked for in every epoch ([`Action::MeasureLinks`]).
+    pub measures_links: bool,
     /// Everything that is drawn comes from this.
     pub seed: u64,
 }
@@ -60,10 +62,16 @@ pub struct Holdings {
 pub enum Action {
     /// Send this to the device at a place.
     Send(usize, Envelope),
-    /// Let the device at a place, and nobody else, have this device's model.
+    /// Let the device at a place have this device's model, and send it the [`Offer`].
     Offer(usize),
-    /// Get the model of the device at a place.
-    Fetch(usize),
+    /// Get a model from the device at a place.
+    Fetch(usize, Offer),
+    /// Say what a model costs to each place ([`Device::links_measured`]).
+    MeasureLinks,
+    /// As the planner: no usable model came over this link, from and to.
+    Forbid(usize, usize),
+    /// As the planner: no plan can have this device in it.
+    LeaveOut(usize),
     /// The epoch is over for this device.
     Finish,
 }
@@ -110,6 +118,8 @@ pub struct Device {
     epoch: Option<Epoch>,
     /// What others said of an epoch that this device has not heard the beginning of yet.
     early: BTreeMap<usize, Vec<Envelope>>,
+    /// The plan before this epoch's, which the next one changes as little as it can.
+    last_plan: Option<Plan>,
 }
 
 /// A device says so much before it needs an answer.
@@ -124,9 +134,13 @@ struct Epoch {
     bandwidths: BTreeMap<usize, Option<f64>>,
     moments: BTreeMap<usize, [Option<Sketch>; 2]>,
     halves: Option<Halves>,
+    has_asked_for_links: bool,
     has_reported: bool,
     planner: Option<Planner>,
     plan: Option<Plan>,
+    no_plan: Option<String>,
+    offers: BTreeMap<usize, Offer>,
+    fetched: BTreeSet<usize>,
     has_followed: bool,
     models: BTreeMap<usize, Params>,
     outcome: Option<Predictions>,
@@ -142,8 +156,19 @@ impl Device {
         joules: BTreeMap<usize, f64>,
     ) -> Option<Device> {
         let place = roster.place(identity.id())?;
-        let (trained, epoch, early) = (None, None, BTreeMap::new());
-        Some(Device { setup, roster, identity, place, holdings, joules, trained, epoch, early })
+        let (trained, epoch, early, last_plan) = (None, None, BTreeMap::new(), None);
+        Some(Device {
+            setup,
+            roster,
+            identity,
+            place,
+            holdings,
+            joules,
+            trained,
+            epoch,
+            early,
+            last_plan,
+        })
     }
 
     /// Its place in the roster.
@@ -187,17 +212,84 @@ impl Device {
         self.trained.as_ref().map(|(params, _)| params)
     }
 
+    /// Takes up a training that this device finished before it was started anew.
+    pub fn resume(&mut self, trained: Option<(Params, OwnError)>, last_plan: Option<Plan>) {
+        (self.trained, self.last_plan) = (trained, last_plan);
+    }
+
+    /// Its error on its own labels, once it has trained.
+    pub fn own_error(&self) -> Option<OwnError> {
+        self.trained.as_ref().map(|(_, error)| *error)
+    }
+
+    /// A newer roster. Places stay what they were.
+    pub fn set_roster(&mut self, roster: Roster) {
+        self.roster = roster;
+    }
+
     /// Who plans among these devices: the first of the roster.
     pub fn planner_of(members: &[usize]) -> Option<usize> {
         members.iter().copied().min()
     }
 
-    /// As the planner: begins an epoch among these devices.
-    pub fn begin(&mut self, number: u64, members: &[usize]) -> Vec<Action> {
+    /// As the planner: begins an epoch among these devices. Links over which no model came are not used.
+    pub fn begin(
+        &mut self,
+        number: u64,
+        members: &[usize],
+        forbidden: &BTreeSet<(usize, usize)>,
+    ) -> Vec<Action> {
         let places: Vec<u32> = members.iter().map(|&m| m as u32).collect();
         let mut actions = self.to_others(members, number, &Message::Begin(places));
-        actions.extend(self.enter(number, members.to_vec()));
+        actions.extend(self.enter(number, members.to_vec(), forbidden));
         actions
+    }
+
+    /// Those that this device waits for.
+    pub fn missing(&self) -> Vec<usize> {
+        let Some(epoch) = &self.epoch else { return Vec::new() };
+        let planner = Device::planner_of(&epoch.members).unwrap_or(self.place);
+        let lacks = |known: &dyn Fn(usize) -> bool| {
+            epoch.members.iter().copied().filter(|&m| m != self.place && !known(m)).collect()
+        };
+        let Some(plan) = &epoch.plan else {
+            return match &epoch.planner {
+                _ if epoch.no_plan.is_some() => Vec::new(),
+                _ if !epoch.has_reported => lacks(&|m| {
+                    epoch.bandwidths.contains_key(&m)
+                        && (epoch.halves.is_none() || epoch.moments.contains_key(&m))
+                }),
+                Some(desk) => lacks(&|m| desk.has_heard(m)),
+                None => vec![planner],
+            };
+        };
+        let incoming = plan.incoming(self.place).map(|link| link.from as usize);
+        incoming.filter(|from| !epoch.models.contains_key(from)).collect()
+    }
+
+    /// What it costs to send a model to each place, as measured.
+    pub fn links_measured(&mut self, joules: BTreeMap<usize, f64>) -> Vec<Action> {
+        self.joules = joules;
+        self.go_on()
+    }
+
+    /// A model that was asked for did not come, or is none.
+    pub fn model_failed(&mut self, from: usize) -> Vec<Action> {
+        let Some(epoch) = &self.epoch else { return Vec::new() };
+        let place = self.place;
+        match &epoch.planner {
+            Some(_) => vec![Action::Forbid(from, place)],
+            None => {
+                let to = Device::planner_of(&epoch.members).unwrap_or(place);
+                let message = Message::Failed(from as u32);
+                vec![Action::Send(to, Envelope::new(epoch.number, message))]
+            }
+        }
+    }
+
+    /// Why there is no plan in this epoch.
+    pub fn no_plan(&self) -> Option<&str> {
+        self.epoch.as_ref()?.no_plan.as_deref()
     }
 
     /// What its samples came to under the epoch's plan; `None` as long as there is nothing, and for a source.
@@ -245,6 +337,37 @@ impl Device {
                 planner.hear(from, report)?;
             }
             Message::Plan(signed) => self.hear_plan(from, signed)?,
+            Message::NoPlan(reason) => {
+                if Device::planner_of(&epoch.members) != Some(from) {
+                    return Err(Refusal::NotPlanner(from));
+                }
+                epoch.no_plan = Some(reason.clone());
+                return Ok(vec![Action::Finish]);
+            }
+            Message::Offer(offer) => {
+                // A model with its names; a header of names is short.
+                let most = 4 * self.setup.spec.parameters() as u64 + (64 << 10);
+                if offer.bytes > most {
+                    return Err(Refusal::Unfit("a model larger than the network"));
+                }
+                note(&mut epoch.offers, from, *offer)?;
+            }
+            Message::Failed(source) => {
+                let source = *source as usize;
+                let plan = epoch.plan.as_ref().filter(|_| epoch.planner.is_some());
+                let links = plan.map(|plan| plan.incoming(from));
+                if !links.is_some_and(|mut links| links.any(|link| link.from as usize == source)) {
+                    return Err(Refusal::Unfit("a failure of a link that is not used"));
+                }
+                return Ok(vec![Action::Forbid(source, from)]);
+            }
+            Message::Done
+            | Message::Complete
+            | Message::Missing(_)
+            | Message::Hello(_)
+            | Message::Roster(_) => {
+                return Err(Refusal::Unfit("not a message of an epoch's work"));
+            }
         }
         Ok(self.go_on())
     }
@@ -308,11 +431,19 @@ impl Device {
         if !members.contains(&self.place) || !all_present {
             return Err(Refusal::Unfit("an epoch with strangers, or without this device"));
         }
-        Ok(self.enter(number, members))
+        Ok(self.enter(number, members, &BTreeSet::new()))
     }
 
     /// Step 1: the bandwidth.
-    fn enter(&mut self, number: u64, members: Vec<usize>) -> Vec<Action> {
+    fn enter(
+        &mut self,
+        number: u64,
+        members: Vec<usize>,
+        forbidden: &BTreeSet<(usize, usize)>,
+    ) -> Vec<Action> {
+        if let Some(plan) = self.epoch.take().and_then(|epoch| epoch.plan) {
+            self.last_plan = Some(plan);
+        }
         let Setup { shape, divergence, seed, .. } = &self.setup;
         let seed = Draw::Divergence.seed(*seed, 0);
         let inputs = &self.holdings.inputs;
@@ -326,8 +457,12 @@ impl Device {
             moments: BTreeMap::new(),
             halves: None,
             has_reported: false,
-            planner: is_planner.then(|| Planner::new(&members)),
+            has_asked_for_links: false,
+            planner: is_planner.then(|| Planner::new(&members, forbidden)),
             plan: None,
+            no_plan: None,
+            offers: BTreeMap::new(),
+            fetched: BTreeSet::new(),
             models: BTreeMap::new(),
             outcome: None,
             has_followed: false,
@@ -382,6 +517,14 @@ impl Device {
         if epoch.has_reported || epoch.moments.len() < epoch.members.len() {
             return Vec::new();
         }
+        if self.setup.measures_links && !epoch.has_asked_for_links {
+            epoch.has_asked_for_links = true;
+            self.joules.clear();
+            return vec![Action::MeasureLinks];
+        }
+        if self.setup.measures_links && self.joules.is_empty() {
+            return Vec::new();
+        }
         let own = &halves.sketches;
         let pairs =
             epoch.moments.iter().filter(|(peer, _)| **peer != place).map(|(&peer, theirs)| {
@@ -420,16 +563,29 @@ impl Device {
     /// Step 4, at the planner, once all have reported.
     fn make_plan(&mut self) -> Vec<Action> {
         let Some(epoch) = self.epoch.as_mut() else { return Vec::new() };
-        let Some(planner) = epoch.planner.as_ref().filter(|_| epoch.plan.is_none()) else {
+        let unplanned = epoch.plan.is_none() && epoch.no_plan.is_none();
+        let Some(planner) = epoch.planner.as_ref().filter(|p| unplanned && p.is_complete()) else {
             return Vec::new();
         };
-        let Some(plan) = planner.plan(epoch.number, &self.roster, &self.setup) else {
-            return Vec::new();
+        let planned =
+            planner.plan(epoch.number, &self.roster, &self.setup, self.last_plan.as_ref());
+        let (members, number) = (epoch.members.clone(), epoch.number);
+        let plan = match planned {
+            Ok(plan) => plan,
+            Err(NoPlan::Without(place)) if place != self.place => {
+                return vec![Action::LeaveOut(place)];
+            }
+            Err(why) => {
+                let reason = why.to_string();
+                epoch.no_plan = Some(reason.clone());
+                let mut actions = self.to_others(&members, number, &Message::NoPlan(reason));
+                actions.push(Action::Finish);
+                return actions;
+            }
         };
         let signature = self.identity.sign(PLAN, &plan.bytes());
         let message = Message::Plan(SignedPlan { plan: plan.clone(), signature });
         epoch.plan = Some(plan);
-        let (members, number) = (epoch.members.clone(), epoch.number);
         self.to_others(&members, number, &message)
     }
 
@@ -465,21 +621,24 @@ impl Device {
         }
     }
 
-    /// Step 5, once there is a plan: sources offer, targets fetch.
+    /// Step 5, once there is a plan: sources offer, targets fetch what is offered.
     fn follow_plan(&mut self) -> Vec<Action> {
         let Some(epoch) = self.epoch.as_mut() else { return Vec::new() };
-        let Some(plan) = epoch.plan.as_ref().filter(|_| !epoch.has_followed) else {
-            return Vec::new();
-        };
-        epoch.has_followed = true;
-        match plan.role(self.place) {
-            Some(Role::Source) => {
-                let own = plan.links.iter().filter(|link| link.from as usize == self.place);
-                let offers = own.map(|link| Action::Offer(link.to as usize));
-                offers.chain([Action::Finish]).collect()
+        let Some(plan) = &epoch.plan else { return Vec::new() };
+        if plan.role(self.place) == Some(Role::Source) {
+            if std::mem::replace(&mut epoch.has_followed, true) {
+                return Vec::new();
             }
-            _ => plan.incoming(self.place).map(|link| Action::Fetch(link.from as usize)).collect(),
+            let own = plan.links.iter().filter(|link| link.from as usize == self.place);
+            let offers = own.map(|link| Action::Offer(link.to as usize));
+            return offers.chain([Action::Finish]).collect();
         }
+        let senders = plan.incoming(self.place).map(|link| link.from as usize);
+        let offered = senders.filter_map(|from| Some((from, *epoch.offers.get(&from)?)));
+        offered
+            .filter(|(from, _)| epoch.fetched.insert(*from))
+            .map(|(from, offer)| Action::Fetch(from, offer))
+            .collect()
     }
 
     /// Step 6, at a target, once all models are there.

@@ -6,12 +6,14 @@
 //!
 //! - [`identity`], [`key_file`], [`roster`]: keys, where they are kept, and the signed list of who belongs to the fleet.
 //! - [`wire`]: the messages, versioned, of limited size, checked.
+//! - [`membership`]: who takes part, and when an epoch begins anew.
 //! - [`device`]: a device as a machine without I/O: a message in, messages out. [`memory`] passes them within one
 //!   program.
 
 pub mod device;
 pub mod identity;
 pub mod key_file;
+pub mod membership;
 pub mod memory;
 #[cfg(feature = "network")]
 pub mod network;

@@ -11,6 +11,12 @@ pub const VERSION: u16 = 1;
 /// The longest message: moments of 4,096 features take a little less than this.
 pub const MOST_BYTES: usize = 72 << 20;
 
+/// The longest reason, in bytes.
+pub const LONGEST_REASON: usize = 500;
+
+/// The longest roster, in bytes.
+pub const LONGEST_ROSTER: usize = 4 << 20;
+
 /// A message on its way.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Envelope {
@@ -35,6 +41,31 @@ pub enum Message {
     Report(Report),
     /// From the planner to all, signed.
     Plan(SignedPlan),
+    /// From the planner to all: there is none, and why.
+    NoPlan(String),
+    /// From a source to its target: the model may be fetched.
+    Offer(Offer),
+    /// From a target to the planner: no usable model came from this source.
+    Failed(u32),
+    /// To the planner: the epoch is over for the sender.
+    Done,
+    /// From the planner to all: it is over for all.
+    Complete,
+    /// To the planner: the sender has long waited for these.
+    Missing(Vec<u32>),
+    /// To whoever is met: the version of the sender's roster. The envelope has the last epoch that it knows of.
+    Hello(u64),
+    /// To whoever has an older one: a signed roster, as JSON.
+    Roster(Vec<u8>),
+}
+
+/// A model that may be fetched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Offer {
+    /// Its BLAKE3 hash.
+    pub hash: [u8; 32],
+    /// Its size.
+    pub bytes: u64,
 }
 
 /// Moments of features.
@@ -210,6 +241,13 @@ impl Message {
             Message::Moments(halves) => halves.iter().flatten().try_for_each(Moments::check),
             Message::Report(report) => report.check(),
             Message::Plan(signed) => signed.plan.check(),
+            Message::NoPlan(reason) => holds(reason.len() <= LONGEST_REASON, "a long reason"),
+            Message::Missing(places) => {
+                holds(places.is_sorted_by(|a, b| a < b), "places are not ascending")
+            }
+            Message::Roster(bytes) => holds(bytes.len() <= LONGEST_ROSTER, "a long roster"),
+            Message::Offer(_) | Message::Failed(_) | Message::Hello(_) => Ok(()),
+            Message::Done | Message::Complete => Ok(()),
         }
     }
 }
@@ -328,6 +366,14 @@ mod tests {
             Message::Moments([Some(half), None]),
             Message::Report(report()),
             Message::Plan(SignedPlan { plan: plan(), signature: vec![7; 64] }),
+            Message::NoPlan("nobody has labels".to_owned()),
+            Message::Offer(Offer { hash: [3; 32], bytes: 90_000 }),
+            Message::Failed(2),
+            Message::Done,
+            Message::Complete,
+            Message::Missing(vec![1, 4]),
+            Message::Hello(7),
+            Message::Roster(b"{}".to_vec()),
         ]
     }
 

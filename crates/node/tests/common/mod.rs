@@ -17,7 +17,7 @@ use stlf_data::partition::{Paper, Scheme, deal};
 use stlf_data::{Dataset, Shape};
 use stlf_learn::{Descent, Spec};
 use stlf_node::device::{Holdings, Setup};
-use stlf_node::{Device, Identity, Roster};
+use stlf_node::{Device, Identity, Roster, SignedRoster};
 
 pub(crate) const DEVICES: usize = 6;
 pub(crate) const SEED: u64 = 5;
@@ -35,6 +35,7 @@ pub(crate) fn setup() -> Setup {
         preset: Preset::Balanced,
         bound: BoundKind::Pooled,
         combine: Combine::Predictions,
+        measures_links: false,
         seed: SEED,
     }
 }
@@ -43,11 +44,18 @@ pub(crate) fn identity(place: usize) -> Identity {
     Identity::from_bytes(&[place as u8 + 1; 32])
 }
 
+pub(crate) fn owner() -> Identity {
+    Identity::from_bytes(&[200; 32])
+}
+
 pub(crate) fn roster() -> Roster {
-    let owner = Identity::from_bytes(&[200; 32]);
-    (0..DEVICES).fold(Roster::new("six", owner.id()), |roster, place| {
+    (0..DEVICES).fold(Roster::new("six", owner().id()), |roster, place| {
         roster.with(&format!("d{}", place + 1), identity(place).id()).unwrap()
     })
+}
+
+pub(crate) fn signed() -> SignedRoster {
+    roster().sign(&owner()).unwrap()
 }
 
 pub(crate) fn data() -> Dataset {
