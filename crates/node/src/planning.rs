@@ -3,15 +3,16 @@
 use std::collections::BTreeMap;
 
 use stlf::bound::Bound;
-use stlf::divergence::discriminant::{Count, estimate};
+use stlf::divergence::Settings;
 use stlf::plan::Status;
 use stlf::planner::{Outcome, optimum};
 use stlf::problem::{ENERGY_EPSILON, Links, Parts, Source};
 use stlf::{Problem, Role};
 
 use crate::device::{Refusal, Setup};
+use crate::exchange::divergence;
 use crate::roster::Roster;
-use crate::wire::{Link, PairReport, Plan, Report};
+use crate::wire::{Link, Measured, PairReport, Plan, Report};
 
 /// What a signature of a plan is for.
 pub(crate) const PLAN: &str = "stlf-plan-message/1";
@@ -21,12 +22,14 @@ pub(crate) const PLAN: &str = "stlf-plan-message/1";
 pub(crate) struct Planner {
     /// Ascending.
     members: Vec<usize>,
+    settings: Settings,
     reports: BTreeMap<usize, Report>,
 }
 
 impl Planner {
-    pub(crate) fn new(members: &[usize]) -> Planner {
-        Planner { members: members.to_vec(), reports: BTreeMap::new() }
+    pub(crate) fn new(members: &[usize], settings: &Settings) -> Planner {
+        let settings = settings.clone();
+        Planner { members: members.to_vec(), settings, reports: BTreeMap::new() }
     }
 
     /// Takes a report; what it says about others counts only together with what they say.
@@ -35,6 +38,9 @@ impl Planner {
         if !peers.eq(self.members.iter().copied().filter(|&m| m != from)) {
             return Err(Refusal::Unfit("a report that is not about this epoch's devices"));
         }
+        if !report.pairs.iter().all(|pair| self.can_measure(report, pair.measured)) {
+            return Err(Refusal::Unfit("a report that is not of this estimator"));
+        }
         match self.reports.get(&from) {
             Some(known) if known != report => Err(Refusal::Twice(from)),
             Some(_) => Ok(()),
@@ -42,6 +48,19 @@ impl Planner {
                 self.reports.insert(from, report.clone());
                 Ok(())
             }
+        }
+    }
+
+    /// Whether a device with so many samples can come to this by the estimator.
+    fn can_measure(&self, report: &Report, measured: Measured) -> bool {
+        let samples = report.labeled.saturating_add(report.unlabeled);
+        match (&self.settings, measured) {
+            (Settings::Discriminant(_), Measured::Errors(count)) => count.samples <= samples,
+            (Settings::Classifier(settings), Measured::Errors(count)) => {
+                count.samples <= samples.saturating_mul(settings.repeats as u64)
+            }
+            (Settings::Sketch(_), Measured::Divergence(_)) => true,
+            _ => false,
         }
     }
 
@@ -82,24 +101,21 @@ impl Planner {
                 source_error: report.source_error,
             })
         };
-        let mut divergence = vec![0.0; n * n];
+        let mut divergences = vec![0.0; n * n];
         let mut energy = vec![f64::NAN; n * n];
         for i in 0..n {
             for j in (0..n).filter(|&j| j != i) {
-                let pair = self.pair(i, j)?;
-                energy[i * n + j] = pair.joules.unwrap_or(f64::NAN);
-                let counts: [Count; 2] = match i < j {
-                    true => [pair.count(), self.pair(j, i)?.count()],
-                    false => [self.pair(j, i)?.count(), pair.count()],
-                };
-                divergence[i * n + j] = estimate(counts, &setup.divergence).value;
+                energy[i * n + j] = self.pair(i, j)?.joules.unwrap_or(f64::NAN);
+                let sides = [self.pair(i.min(j), i.max(j))?, self.pair(i.max(j), i.min(j))?];
+                let said = sides.map(|pair| pair.measured);
+                divergences[i * n + j] = divergence(&self.settings, said)?;
             }
         }
         let (kind, complexity) = (setup.bound, setup.preset.complexity());
         Problem::new(Parts {
             devices: self.members.iter().map(device).collect::<Option<_>>()?,
             source: Source::Measured {
-                links: Links::from_rows(n, divergence, energy),
+                links: Links::from_rows(n, divergences, energy),
                 weights: setup.preset.weights(),
                 bound: Bound { kind, complexity, ..Bound::default() },
                 energy_epsilon: ENERGY_EPSILON,

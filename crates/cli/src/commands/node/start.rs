@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use stlf::local::Training;
 use stlf::words::{clean, counted, percent};
-use stlf_lab::config::Estimator;
 use stlf_lab::fleet::DeviceData;
 use stlf_lab::folder::Folder;
 use stlf_lab::record::PredictionRow;
@@ -92,7 +91,7 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<(), Failure> {
     let joules: BTreeMap<usize, f64> =
         (0..n).filter(|&to| to != place).map(|to| (to, energy[place * n + to])).collect();
     let holdings = Holdings {
-        inputs: own.inputs.clone(),
+        inputs: own.inputs.as_slice().into(),
         labels: own.labels.clone(),
         unlabeled: own.unlabeled,
     };
@@ -146,15 +145,13 @@ fn setup(
     classes: usize,
     seed: u64,
 ) -> Result<Setup, Failure> {
-    let divergence = match config.divergence.settings() {
-        stlf::divergence::Settings::Discriminant(settings) => settings,
-        _ => {
-            let name = config.divergence.estimator.name();
-            return Err(Failure::input(format!("real devices cannot measure by {name} yet")).hint(
-                format!("set divergence.estimator = \"{}\"", Estimator::Discriminant.name()),
-            ));
-        }
-    };
+    let divergence = config.divergence.settings();
+    stlf_node::exchange::check(&divergence, shape).map_err(|e| failure(&e.into()))?;
+    if config.divergence.nearest.is_some() {
+        return Err(
+            Failure::input("real devices measure all pairs").hint("leave out divergence.nearest")
+        );
+    }
     if own.inputs.is_empty() {
         return Err(Failure::input("this device has no samples"));
     }
