@@ -2,22 +2,23 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 use stlf::combine::{Combine, combine};
-use stlf::divergence::discriminant::{self, Halves, Side, discriminants, features, own_halves};
-use stlf::divergence::sketch::Sketch;
+use stlf::divergence;
 use stlf::draw::Draw;
 use stlf::local::{OwnError, Split, Training};
-use stlf::problem::Preset;
+use stlf::problem::{Preset, Weights};
 use stlf::{Role, bound::BoundKind};
 use stlf_data::{Class, Shape};
 use stlf_learn::evaluate::Predictions;
 use stlf_learn::{Params, Spec};
 
+use crate::exchange::Exchange;
 use crate::identity::Identity;
 use crate::planning::{NoPlan, PLAN, Planner};
 use crate::roster::Roster;
-use crate::wire::{Envelope, Message, Moments, Offer, PairReport, Plan, Report, SignedPlan};
+use crate::wire::{Envelope, Message, Offer, PairReport, Plan, Report, SignedPlan};
 
 /// What all devices of a fleet agree on.
 #[derive(Debug, Clone)]
@@ -33,9 +34,11 @@ pub struct Setup {
     /// What a sample without a label counts in ε̂.
     pub unlabeled_as: f64,
     /// How divergences are measured.
-    pub divergence: discriminant::Settings,
-    /// Weights, complexity, unit of energy.
+    pub divergence: divergence::Settings,
+    /// Complexity, unit of energy.
     pub preset: Preset,
+    /// φ.
+    pub weights: Weights,
     /// The bound of the plan.
     pub bound: BoundKind,
     /// What a target makes of the models it receives.
@@ -50,7 +53,7 @@ pub struct Setup {
 #[derive(Debug, Clone)]
 pub struct Holdings {
     /// All inputs, those with a label first.
-    pub inputs: Vec<f32>,
+    pub inputs: Arc<[f32]>,
     /// The labels.
     pub labels: Vec<Class>,
     /// Samples without a label.
@@ -131,9 +134,7 @@ struct Epoch {
     number: u64,
     /// Ascending.
     members: Vec<usize>,
-    bandwidths: BTreeMap<usize, Option<f64>>,
-    moments: BTreeMap<usize, [Option<Sketch>; 2]>,
-    halves: Option<Halves>,
+    exchange: Exchange,
     has_asked_for_links: bool,
     has_reported: bool,
     planner: Option<Planner>,
@@ -249,17 +250,14 @@ impl Device {
     pub fn missing(&self) -> Vec<usize> {
         let Some(epoch) = &self.epoch else { return Vec::new() };
         let planner = Device::planner_of(&epoch.members).unwrap_or(self.place);
-        let lacks = |known: &dyn Fn(usize) -> bool| {
-            epoch.members.iter().copied().filter(|&m| m != self.place && !known(m)).collect()
-        };
         let Some(plan) = &epoch.plan else {
             return match &epoch.planner {
                 _ if epoch.no_plan.is_some() => Vec::new(),
-                _ if !epoch.has_reported => lacks(&|m| {
-                    epoch.bandwidths.contains_key(&m)
-                        && (epoch.halves.is_none() || epoch.moments.contains_key(&m))
-                }),
-                Some(desk) => lacks(&|m| desk.has_heard(m)),
+                _ if !epoch.has_reported => epoch.exchange.missing(),
+                Some(desk) => {
+                    let others = epoch.members.iter().copied().filter(|&m| m != self.place);
+                    others.filter(|&m| !desk.has_heard(m)).collect()
+                }
                 None => vec![planner],
             };
         };
@@ -285,6 +283,19 @@ impl Device {
                 vec![Action::Send(to, Envelope::new(epoch.number, message))]
             }
         }
+    }
+
+    /// Whether everything is measured and told to the planner.
+    pub fn has_reported(&self) -> bool {
+        self.epoch.as_ref().is_some_and(|epoch| epoch.has_reported)
+    }
+
+    /// Whether its part of the epoch is over.
+    pub fn is_done(&self) -> bool {
+        self.epoch.as_ref().is_some_and(|epoch| {
+            let source = epoch.plan.as_ref().and_then(|plan| plan.role(self.place));
+            epoch.no_plan.is_some() || epoch.outcome.is_some() || source == Some(Role::Source)
+        })
     }
 
     /// Why there is no plan in this epoch.
@@ -320,16 +331,12 @@ impl Device {
         if !epoch.members.contains(&from) {
             return Err(Refusal::Stranger(from));
         }
+        let mut actions = Vec::new();
         match &envelope.message {
             Message::Begin(_) => {}
-            Message::Bandwidth(bandwidth) => note(&mut epoch.bandwidths, from, *bandwidth)?,
-            Message::Moments(halves) => {
-                let features = self.setup.divergence.features;
-                if halves.iter().flatten().any(|half| half.mean.len() != features) {
-                    return Err(Refusal::Unfit("moments of another number of features"));
-                }
-                let sketches = halves.each_ref().map(|half| half.as_ref().map(Moments::to_sketch));
-                note(&mut epoch.moments, from, sketches)?;
+            Message::Bandwidth(_) | Message::Moments(_) | Message::Sketch(_) | Message::Turn(_) => {
+                let replies = epoch.exchange.receive(from, &envelope.message)?;
+                actions.extend(in_epoch(offered, replies));
             }
             Message::Report(report) => {
                 let planner = epoch.planner.as_mut();
@@ -369,7 +376,8 @@ impl Device {
                 return Err(Refusal::Unfit("not a message of an epoch's work"));
             }
         }
-        Ok(self.go_on())
+        actions.extend(self.go_on());
+        Ok(actions)
     }
 
     /// Takes a model that was asked for.
@@ -434,7 +442,7 @@ impl Device {
         Ok(self.enter(number, members, &BTreeSet::new()))
     }
 
-    /// Step 1: the bandwidth.
+    /// Step 1: what measuring begins with.
     fn enter(
         &mut self,
         number: u64,
@@ -446,19 +454,17 @@ impl Device {
         }
         let Setup { shape, divergence, seed, .. } = &self.setup;
         let seed = Draw::Divergence.seed(*seed, 0);
-        let inputs = &self.holdings.inputs;
-        let own = discriminant::own_bandwidth(inputs, *shape, divergence, seed, self.place);
-        let own = own.ok().flatten();
+        let inputs = self.holdings.inputs.clone();
+        let seeds = [seed, self.identity.secret_seed("stlf-noise/1", seed)];
+        let mut exchange = Exchange::new(divergence, *shape, seeds, self.place, &members, inputs);
         let is_planner = Device::planner_of(&members) == Some(self.place);
-        let actions = self.to_others(&members, number, &Message::Bandwidth(own));
+        let actions = in_epoch(number, exchange.start());
         self.epoch = Some(Epoch {
             number,
-            bandwidths: BTreeMap::from([(self.place, own)]),
-            moments: BTreeMap::new(),
-            halves: None,
+            exchange,
             has_reported: false,
             has_asked_for_links: false,
-            planner: is_planner.then(|| Planner::new(&members, forbidden)),
+            planner: is_planner.then(|| Planner::new(&members, &self.setup.divergence, forbidden)),
             plan: None,
             no_plan: None,
             offers: BTreeMap::new(),
@@ -468,7 +474,7 @@ impl Device {
             has_followed: false,
             members,
         });
-        let mut actions: Vec<Action> = actions.into_iter().chain(self.go_on()).collect();
+        let mut actions: Vec<Action> = actions.chain(self.go_on()).collect();
         for (from, kept) in std::mem::take(&mut self.early) {
             for envelope in kept.iter().filter(|envelope| envelope.epoch == number) {
                 // What is wrong with it is no fault of the epoch's.
@@ -480,43 +486,20 @@ impl Device {
 
     /// Everything that can be done with what is known.
     fn go_on(&mut self) -> Vec<Action> {
-        let mut actions = self.publish_moments();
-        actions.extend(self.report());
+        let mut actions = self.report();
         actions.extend(self.make_plan());
         actions.extend(self.follow_plan());
         actions.extend(self.combine());
         actions
     }
 
-    /// Step 2, once all bandwidths are known: moments of shared features.
-    fn publish_moments(&mut self) -> Vec<Action> {
-        let Setup { shape, divergence, seed, .. } = &self.setup;
-        let seed = Draw::Divergence.seed(*seed, 0);
-        let Some(epoch) = self.epoch.as_mut() else { return Vec::new() };
-        if epoch.halves.is_some() || epoch.bandwidths.len() < epoch.members.len() {
-            return Vec::new();
-        }
-        let bandwidths: Vec<Option<f64>> = epoch.bandwidths.values().copied().collect();
-        let Ok(features) = features(&bandwidths, *shape, divergence, seed) else {
-            return Vec::new();
-        };
-        let halves = own_halves(&features, &self.holdings.inputs, *shape, seed, self.place);
-        let sent = halves.sketches.each_ref().map(|half| half.as_ref().map(Moments::of));
-        epoch.moments.insert(self.place, halves.sketches.clone());
-        epoch.halves = Some(halves);
-        let (members, number) = (epoch.members.clone(), epoch.number);
-        self.to_others(&members, number, &Message::Moments(sent))
-    }
-
-    /// Step 3, once all moments are known: errors against every peer, and what else the planner needs.
+    /// Step 3, once everything is measured (step 2): that, and what else the planner needs.
     fn report(&mut self) -> Vec<Action> {
         let place = self.place;
-        let settings = &self.setup.divergence;
-        let Some(epoch) = self.epoch.as_mut() else { return Vec::new() };
-        let Some(halves) = &epoch.halves else { return Vec::new() };
-        if epoch.has_reported || epoch.moments.len() < epoch.members.len() {
+        let Some(epoch) = self.epoch.as_mut().filter(|epoch| !epoch.has_reported) else {
             return Vec::new();
-        }
+        };
+        let Some(pairs) = epoch.exchange.pairs() else { return Vec::new() };
         if self.setup.measures_links && !epoch.has_asked_for_links {
             epoch.has_asked_for_links = true;
             self.joules.clear();
@@ -525,21 +508,11 @@ impl Device {
         if self.setup.measures_links && self.joules.is_empty() {
             return Vec::new();
         }
-        let own = &halves.sketches;
-        let pairs =
-            epoch.moments.iter().filter(|(peer, _)| **peer != place).map(|(&peer, theirs)| {
-                let (both, side) = match place < peer {
-                    true => (discriminants(own, theirs, settings), Side::First),
-                    false => (discriminants(theirs, own, settings), Side::Second),
-                };
-                let count = halves.count(&both, side);
-                PairReport {
-                    peer: peer as u32,
-                    errors: count.errors,
-                    samples: count.samples,
-                    joules: self.joules.get(&peer).copied(),
-                }
-            });
+        let pairs = pairs.into_iter().map(|(peer, measured)| PairReport {
+            peer: peer as u32,
+            measured,
+            joules: self.joules.get(&peer).copied(),
+        });
         let report = Report {
             labeled: self.holdings.labels.len() as u64,
             unlabeled: self.holdings.unlabeled as u64,
@@ -665,8 +638,17 @@ impl Device {
     }
 }
 
+/// What devices say of their divergences, as actions.
+fn in_epoch(number: u64, messages: Vec<(usize, Message)>) -> impl Iterator<Item = Action> {
+    messages.into_iter().map(move |(to, message)| Action::Send(to, Envelope::new(number, message)))
+}
+
 /// Notes what a device said; twice the same is fine, two things are not.
-fn note<T: PartialEq>(known: &mut BTreeMap<usize, T>, from: usize, said: T) -> Result<(), Refusal> {
+pub(crate) fn note<T: PartialEq>(
+    known: &mut BTreeMap<usize, T>,
+    from: usize,
+    said: T,
+) -> Result<(), Refusal> {
     match known.get(&from) {
         Some(before) if *before != said => Err(Refusal::Twice(from)),
         Some(_) => Ok(()),

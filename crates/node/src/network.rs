@@ -14,12 +14,13 @@ use std::time::Duration;
 
 use iroh::endpoint::{Connection, IdleTimeout, QuicTransportConfig, VarInt, presets};
 use iroh::{Endpoint, EndpointAddr, PublicKey, SecretKey};
+use serde::Serialize;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
 
 use self::member::Member;
-pub use self::member::{Tally, View};
+pub use self::member::View;
 pub use self::models::StoreError;
 use crate::device::Device;
 use crate::identity::{Identity, PeerId};
@@ -61,7 +62,8 @@ pub struct Options {
 }
 
 /// What an observer hears.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Event {
     /// It listens here.
     Listens(SocketAddr),
@@ -111,6 +113,8 @@ pub enum Event {
     Ended,
     /// The epoch is over for all.
     Complete,
+    /// Nothing new, every second.
+    Alive,
     /// A message was refused, and why.
     Refused {
         /// Whose.
@@ -171,6 +175,7 @@ pub async fn run(
     let never = started + Duration::from_secs(60 * 60 * 24 * 365);
     let mut called = std::collections::BTreeSet::new();
     let mut has_met = false;
+    let mut alive = ALIVE_EVERY;
     let ended = loop {
         // Whoever the roster has, and came before this device, is called.
         for (place, key) in member.to_call(&options.peers) {
@@ -191,6 +196,10 @@ pub async fn run(
             _ = clock.tick() => {
                 let now = started.elapsed();
                 member.tick(now, observer);
+                if now >= alive {
+                    alive = now + ALIVE_EVERY;
+                    member.tell(Event::Alive, observer);
+                }
                 if options.once.is_some() && !has_met && now >= options.timing.wait {
                     break Err(Error::Alone(options.timing.wait));
                 }

@@ -3,15 +3,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use stlf::bound::Bound;
-use stlf::divergence::discriminant::{Count, estimate};
+use stlf::divergence::Settings;
 use stlf::plan::{PlanLink, Status};
 use stlf::planner::{Infeasible, Outcome, optimum};
 use stlf::problem::{ENERGY_EPSILON, Links, Parts, Source};
 use stlf::{Problem, Role};
 
 use crate::device::{Refusal, Setup};
+use crate::exchange::divergence;
 use crate::roster::Roster;
-use crate::wire::{Link, PairReport, Plan, Report};
+use crate::wire::{Link, Measured, PairReport, Plan, Report};
 
 /// What a signature of a plan is for.
 pub(crate) const PLAN: &str = "stlf-plan-message/1";
@@ -21,6 +22,7 @@ pub(crate) const PLAN: &str = "stlf-plan-message/1";
 pub(crate) struct Planner {
     /// Ascending.
     members: Vec<usize>,
+    settings: Settings,
     reports: BTreeMap<usize, Report>,
     /// Links that are not used, from and to.
     forbidden: BTreeSet<(usize, usize)>,
@@ -41,9 +43,13 @@ pub(crate) enum NoPlan {
 }
 
 impl Planner {
-    pub(crate) fn new(members: &[usize], forbidden: &BTreeSet<(usize, usize)>) -> Planner {
-        let (members, forbidden) = (members.to_vec(), forbidden.clone());
-        Planner { members, reports: BTreeMap::new(), forbidden }
+    pub(crate) fn new(
+        members: &[usize],
+        settings: &Settings,
+        forbidden: &BTreeSet<(usize, usize)>,
+    ) -> Planner {
+        let (members, settings) = (members.to_vec(), settings.clone());
+        Planner { members, settings, reports: BTreeMap::new(), forbidden: forbidden.clone() }
     }
 
     /// Whether this device has reported.
@@ -62,6 +68,9 @@ impl Planner {
         if !peers.eq(self.members.iter().copied().filter(|&m| m != from)) {
             return Err(Refusal::Unfit("a report that is not about this epoch's devices"));
         }
+        if !report.pairs.iter().all(|pair| self.can_measure(report, pair.measured)) {
+            return Err(Refusal::Unfit("a report that is not of this estimator"));
+        }
         match self.reports.get(&from) {
             Some(known) if known != report => Err(Refusal::Twice(from)),
             Some(_) => Ok(()),
@@ -69,6 +78,19 @@ impl Planner {
                 self.reports.insert(from, report.clone());
                 Ok(())
             }
+        }
+    }
+
+    /// Whether a device with so many samples can come to this by the estimator.
+    fn can_measure(&self, report: &Report, measured: Measured) -> bool {
+        let samples = report.labeled.saturating_add(report.unlabeled);
+        match (&self.settings, measured) {
+            (Settings::Discriminant(_), Measured::Errors(count)) => count.samples <= samples,
+            (Settings::Classifier(settings), Measured::Errors(count)) => {
+                count.samples <= samples.saturating_mul(settings.repeats as u64)
+            }
+            (Settings::Sketch(_), Measured::Divergence(_)) => true,
+            _ => false,
         }
     }
 
@@ -149,18 +171,16 @@ impl Planner {
                 source_error: report.source_error,
             })
         };
-        let mut divergence = vec![0.0; n * n];
+        let mut divergences = vec![0.0; n * n];
         let mut energy = vec![f64::NAN; n * n];
         for i in 0..n {
             for j in (0..n).filter(|&j| j != i) {
-                let pair = self.pair(i, j).ok_or_else(incomplete)?;
-                let back = self.pair(j, i).ok_or_else(incomplete)?;
-                energy[i * n + j] = pair.joules.unwrap_or(f64::NAN);
-                let counts: [Count; 2] = match i < j {
-                    true => [pair.count(), back.count()],
-                    false => [back.count(), pair.count()],
-                };
-                divergence[i * n + j] = estimate(counts, &setup.divergence).value;
+                let sides = [self.pair(i.min(j), i.max(j)), self.pair(i.max(j), i.min(j))];
+                let [Some(first), Some(second)] = sides else { return Err(incomplete()) };
+                let own = if i < j { first } else { second };
+                energy[i * n + j] = own.joules.unwrap_or(f64::NAN);
+                let said = [first.measured, second.measured];
+                divergences[i * n + j] = divergence(&self.settings, said).ok_or_else(incomplete)?;
             }
         }
         let index = |place: usize| self.members.binary_search(&place).ok();
@@ -175,8 +195,8 @@ impl Planner {
                 .collect::<Option<_>>()
                 .ok_or_else(incomplete)?,
             source: Source::Measured {
-                links: Links::from_rows(n, divergence, energy),
-                weights: setup.preset.weights(),
+                links: Links::from_rows(n, divergences, energy),
+                weights: setup.weights,
                 bound: Bound { kind, complexity, ..Bound::default() },
                 energy_epsilon: ENERGY_EPSILON,
                 energy_unit: setup.preset.energy_unit(),

@@ -16,6 +16,7 @@ use crate::device::{Action, Device, Refusal};
 use crate::identity::PeerId;
 use crate::membership::{Decision, Membership};
 use crate::roster::{Roster, SignedRoster};
+use crate::status::{Status, Tally};
 use crate::wire::{Envelope, Message};
 
 /// A new epoch is not further than this from those that are known, so that nobody can use numbers up.
@@ -23,19 +24,6 @@ const FURTHEST_EPOCH: u64 = 1 << 32;
 
 /// A member whose messages were refused so often is not heard until it comes anew.
 const MOST_REFUSED: u64 = 1_000;
-
-/// What went over the network.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Tally {
-    /// Bytes of messages and models that were sent.
-    pub sent: u64,
-    /// Bytes of messages and models that came.
-    pub received: u64,
-    /// Messages that were refused.
-    pub refused: u64,
-    /// Strangers that were turned away.
-    pub turned_away: u64,
-}
 
 /// What an observer may look at.
 #[derive(Debug, Clone, Copy)]
@@ -48,6 +36,13 @@ pub struct View<'a> {
     pub roster: &'a Roster,
     /// What went over the network.
     pub tally: Tally,
+}
+
+impl View<'_> {
+    /// How the device stands.
+    pub fn status(&self) -> Status {
+        Status::new(self.device, self.membership, self.roster, self.tally)
+    }
 }
 
 type Observer<'o> = dyn FnMut(&View<'_>, Event) + Send + 'o;

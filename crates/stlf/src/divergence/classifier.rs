@@ -170,13 +170,14 @@ pub enum Side {
     Second,
 }
 
-/// One side of a pair: trains on its own data, averages, measures.
+/// One side of a pair: trains on its own data, averages, measures. `I` are its inputs, borrowed, or shared with its
+/// sides of other pairs.
 #[derive(Debug)]
-pub struct Party<'a> {
-    spec: &'a Spec,
+pub struct Party<I> {
+    spec: Spec,
     settings: Settings,
     side: Side,
-    inputs: &'a [f32],
+    inputs: I,
     labels: Vec<Class>,
     seed: u64,
     network: Network,
@@ -201,17 +202,17 @@ enum Awaits {
     Nothing,
 }
 
-impl<'a> Party<'a> {
+impl<I: AsRef<[f32]>> Party<I> {
     /// One side with all its inputs. Both sides are given the same seed.
     pub fn new(
-        spec: &'a Spec,
+        spec: &Spec,
         settings: &Settings,
         side: Side,
-        inputs: &'a [f32],
+        inputs: I,
         seed: u64,
-    ) -> Result<Party<'a>, Error> {
+    ) -> Result<Party<I>, Error> {
         settings.check()?;
-        let samples = inputs.len() / spec.input().len();
+        let samples = inputs.as_ref().len() / spec.input().len();
         if samples == 0 {
             return Err(Error::field("divergence", "a device has no sample to compare"));
         }
@@ -219,7 +220,7 @@ impl<'a> Party<'a> {
         let mut order: Vec<u32> = (0..samples as u32).collect();
         shuffle(&mut order, &mut rng);
         let mut party = Party {
-            spec,
+            spec: spec.clone(),
             settings: *settings,
             side,
             inputs,
@@ -285,7 +286,7 @@ impl<'a> Party<'a> {
                 }
                 self.round = 0;
                 self.learner =
-                    learner(self.spec, &self.settings, self.seed, self.side, self.repeat)?;
+                    learner(&self.spec, &self.settings, self.seed, self.side, self.repeat)?;
                 self.choose_training();
                 Ok(Reply::Send(self.train()))
             }
@@ -296,7 +297,7 @@ impl<'a> Party<'a> {
 
     /// T local steps.
     fn train(&mut self) -> Message {
-        let examples = Examples { inputs: self.inputs, labels: &self.labels };
+        let examples = Examples { inputs: self.inputs.as_ref(), labels: &self.labels };
         let batch = self.settings.descent.batch;
         for _ in 0..self.settings.steps {
             if self.next == self.training.len() {
@@ -333,7 +334,7 @@ impl<'a> Party<'a> {
             let inputs = self.network.inputs(samples.len()).chunks_exact_mut(numbers);
             for (input, &sample) in inputs.zip(samples) {
                 let start = sample as usize * numbers;
-                input.copy_from_slice(&self.inputs[start..start + numbers]);
+                input.copy_from_slice(&self.inputs.as_ref()[start..start + numbers]);
             }
             let outputs = self.network.forward(&self.learner.params, Mode::Evaluate);
             // Where both outputs are equal, the guess is half right; counted as wrong on one side only.
@@ -383,6 +384,16 @@ pub struct PairEstimate {
     pub sent: [u64; 2],
 }
 
+/// The seed that both sides of a pair are given; `first` comes before `second` in the fleet.
+pub fn pair_seed(seed: u64, first: usize, second: usize) -> u64 {
+    derive(seed, &[first as u64, second as u64])
+}
+
+/// d̂ from the errors that both devices of a pair counted.
+pub fn estimate(counts: [Count; 2], settings: &Settings) -> Estimate {
+    from_counts(counts, settings.confidence)
+}
+
 /// Runs both sides of a pair and passes their messages in memory.
 pub fn estimate_pair(
     spec: &Spec,
@@ -402,8 +413,7 @@ pub fn estimate_pair(
                 messages = [from_first, from_second];
             }
             (Reply::Done(counts), _) | (_, Reply::Done(counts)) => {
-                let estimate = from_counts(counts, settings.confidence);
-                return Ok(PairEstimate { estimate, counts, sent });
+                return Ok(PairEstimate { estimate: estimate(counts, settings), counts, sent });
             }
         }
     }
@@ -421,7 +431,7 @@ pub(super) fn measure(
     settings.check()?;
     let spec = settings.architecture.spec(shape)?;
     in_parallel(pairs, observer, |&(i, j)| {
-        let seed = derive(seed, &[i as u64, j as u64]);
-        Ok(estimate_pair(&spec, settings, [devices[i], devices[j]], seed)?.estimate)
+        let inputs = [devices[i], devices[j]];
+        Ok(estimate_pair(&spec, settings, inputs, pair_seed(seed, i, j))?.estimate)
     })
 }

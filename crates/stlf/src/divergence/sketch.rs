@@ -96,7 +96,8 @@ impl Settings {
         privacy.check()
     }
 
-    fn publishes_covariance(&self) -> bool {
+    /// Whether devices publish covariances, or means alone.
+    pub fn publishes_covariance(&self) -> bool {
         matches!(self.statistic, Statistic::Separation { .. })
     }
 
@@ -169,8 +170,11 @@ pub fn agree(bandwidths: &[Option<f64>]) -> f64 {
     }
 }
 
-/// What device `place` of a fleet publishes for the bandwidth: the median distance of its inputs.
-pub(super) fn own_median(
+/// Step 1, at device `place` of a fleet: what it publishes for the bandwidth, the median distance of its inputs.
+///
+/// # Errors
+/// An embedding that inputs of this shape do not allow.
+pub fn own_bandwidth(
     inputs: &[f32],
     shape: Shape,
     embedding: Embedding,
@@ -181,8 +185,11 @@ pub(super) fn own_median(
     Ok(embedded.median_distance(inputs, derive(seed, &[1, place as u64])))
 }
 
-/// The features that all compute from what was published; the rest comes from the seed.
-pub(super) fn agreed_features(
+/// Step 2, everywhere: the features that follow from what all published; the rest comes from the seed.
+///
+/// # Errors
+/// As [`own_bandwidth`].
+pub fn agreed_features(
     bandwidths: &[Option<f64>],
     shape: Shape,
     embedding: Embedding,
@@ -192,6 +199,17 @@ pub(super) fn agreed_features(
     let shared = derive(seed, &[0]);
     let embedded = Embedded::new(embedding, shape, derive(shared, &[0]))?;
     Features::new(&embedded, count, agree(bandwidths), derive(shared, &[1]))
+}
+
+/// Step 2, at device `place`: the sketch that it publishes.
+pub fn own_sketch(
+    features: &Features,
+    inputs: &[f32],
+    settings: &Settings,
+    seed: u64,
+    place: usize,
+) -> Sketch {
+    Sketch::new(features, inputs, settings, derive(seed, &[2, place as u64]))
 }
 
 /// The sketches of a fleet; `None` if the observer ended it.
@@ -207,14 +225,12 @@ pub fn sketch_all(
 ) -> Result<Option<Vec<Sketch>>, Error> {
     settings.check()?;
     let bandwidths: Vec<Option<f64>> = (devices.par_iter().enumerate())
-        .map(|(place, inputs)| own_median(inputs, shape, settings.embedding, seed, place))
+        .map(|(place, inputs)| own_bandwidth(inputs, shape, settings.embedding, seed, place))
         .collect::<Result<_, _>>()?;
     let (embedding, count) = (settings.embedding, settings.features);
     let features = agreed_features(&bandwidths, shape, embedding, count, seed)?;
     let indices: Vec<usize> = (0..devices.len()).collect();
-    in_parallel(&indices, observer, |&i| {
-        Ok(Sketch::new(&features, devices[i], settings, derive(seed, &[2, i as u64])))
-    })
+    in_parallel(&indices, observer, |&i| Ok(own_sketch(&features, devices[i], settings, seed, i)))
 }
 
 /// These pairs of a fleet.
