@@ -115,7 +115,7 @@ pub struct Device {
     identity: Identity,
     place: usize,
     holdings: Holdings,
-    /// Joules of sending a model to each place, where that is possible.
+    /// Joules of sending a model to each place that something is known of.
     joules: BTreeMap<usize, f64>,
     trained: Option<(Params, OwnError)>,
     epoch: Option<Epoch>,
@@ -508,10 +508,13 @@ impl Device {
         if self.setup.measures_links && self.joules.is_empty() {
             return Vec::new();
         }
+        let known = self.joules.len();
+        let mean = (known > 0).then(|| self.joules.values().sum::<f64>() / known as f64);
         let pairs = pairs.into_iter().map(|(peer, measured)| PairReport {
             peer: peer as u32,
             measured,
-            joules: self.joules.get(&peer).copied(),
+            // A device that joined later is taken to be as far as the others are on average.
+            joules: self.joules.get(&peer).copied().or(mean),
         });
         let report = Report {
             labeled: self.holdings.labels.len() as u64,

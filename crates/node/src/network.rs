@@ -10,12 +10,13 @@ mod models;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use iroh::endpoint::{Connection, IdleTimeout, QuicTransportConfig, VarInt, presets};
 use iroh::{Endpoint, EndpointAddr, PublicKey, SecretKey};
 use serde::Serialize;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
 
@@ -25,16 +26,26 @@ pub use self::models::StoreError;
 use crate::device::Device;
 use crate::identity::{Identity, PeerId};
 use crate::membership::Timing;
-use crate::roster::SignedRoster;
+use crate::roster::{Roster, SignedRoster};
 
 /// What both ends of a connection speak.
 const PROTOCOL: &[u8] = b"stlf/node/2";
 
-/// A connection on which nothing was heard for so long is lost.
+/// A connection on which nothing was heard for so long is lost, in a small fleet. In a large one every device has many, and to
+/// keep them all alive so often would be most of what it does.
 const LOST_AFTER: Duration = Duration::from_secs(4);
 
-/// How often something is said on a connection.
+/// So many devices make a fleet large; the time grows with them.
+const LARGE: u32 = 20;
+
+/// So many times within that, something is said on a connection.
+const SIGNS_OF_LIFE: u32 = 4;
+
+/// How often an observer hears that all is well.
 const ALIVE_EVERY: Duration = Duration::from_secs(1);
+
+/// So many devices are called at once.
+const CALLS_AT_ONCE: usize = 8;
 
 /// Between two calls to a device that did not answer.
 const CALL_AGAIN_AFTER: Duration = Duration::from_millis(300);
@@ -124,6 +135,15 @@ pub enum Event {
     },
 }
 
+/// What a running device is told from outside.
+#[derive(Debug)]
+pub enum Order {
+    /// Leave.
+    Stop,
+    /// Use this roster, if it is newer.
+    Roster(Box<SignedRoster>),
+}
+
 /// Why it ended without an outcome.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -146,7 +166,7 @@ pub enum Error {
     Store(#[from] StoreError),
 }
 
-/// Takes part: joins, measures, plans or follows the plan, sends or receives models, epoch after epoch, until `stop` is set or, where
+/// Takes part: joins, measures, plans or follows the plan, sends or receives models, epoch after epoch, until it is told to stop or, where
 /// [`Options::once`] says so, an epoch is over. The device keeps what came of it.
 ///
 /// # Errors
@@ -156,11 +176,13 @@ pub async fn run(
     roster: SignedRoster,
     identity: &Identity,
     options: Options,
-    mut stop: watch::Receiver<bool>,
+    mut orders: mpsc::Receiver<Order>,
     observer: &mut (dyn FnMut(&View<'_>, Event) + Send),
 ) -> Result<Device, Error> {
     let models = models::Models::open(options.store.as_deref()).await?;
-    let endpoint = listen(identity, options.listen).await?;
+    let lost_after = lost_after(roster.roster());
+    let endpoint = listen(identity, options.listen, lost_after).await?;
+    let calls = Arc::new(Semaphore::new(CALLS_AT_ONCE));
     let address = endpoint.bound_sockets().first().copied().unwrap_or(options.listen);
     let (queue, mut news) = mpsc::channel(1024);
     let started = Instant::now();
@@ -180,8 +202,9 @@ pub async fn run(
         // Whoever the roster has, and came before this device, is called.
         for (place, key) in member.to_call(&options.peers) {
             if place < own && called.insert(place) {
-                let (address, models) = (options.peers[&place], models.clone());
-                tasks.spawn(link::call(endpoint.clone(), key, address, models, queue.clone()));
+                let callee = link::Callee { key, address: options.peers[&place] };
+                let (calls, models) = (calls.clone(), models.clone());
+                tasks.spawn(link::call(endpoint.clone(), callee, calls, models, queue.clone()));
             }
         }
         has_met |= member.connected() > 0;
@@ -207,7 +230,10 @@ pub async fn run(
             () = sleep_until(end.unwrap_or(never)), if end.is_some() => {
                 break Err(Error::Deadline(options.once.unwrap_or_default(), member.places()));
             }
-            _ = stop.changed() => break Ok(()),
+            order = orders.recv() => match order {
+                Some(Order::Roster(roster)) => member.offer_roster(*roster, observer),
+                Some(Order::Stop) | None => break Ok(()),
+            },
         }
     };
     // Others may still be reading.
@@ -219,12 +245,16 @@ pub async fn run(
 }
 
 /// No relays, no lookups: addresses are given, and nobody else is told of them.
-async fn listen(identity: &Identity, address: SocketAddr) -> Result<Endpoint, Error> {
+async fn listen(
+    identity: &Identity,
+    address: SocketAddr,
+    lost_after: Duration,
+) -> Result<Endpoint, Error> {
     let wrong = |message: String| Error::Listen { address, message };
-    let idle = IdleTimeout::try_from(LOST_AFTER).map_err(|e| wrong(e.to_string()))?;
+    let idle = IdleTimeout::try_from(lost_after).map_err(|e| wrong(e.to_string()))?;
     let transport = QuicTransportConfig::builder()
         .max_idle_timeout(Some(idle))
-        .keep_alive_interval(ALIVE_EVERY)
+        .keep_alive_interval(lost_after / SIGNS_OF_LIFE)
         .max_concurrent_uni_streams(VarInt::from_u32(64))
         .max_concurrent_bidi_streams(VarInt::from_u32(4))
         .build();
@@ -238,6 +268,12 @@ async fn listen(identity: &Identity, address: SocketAddr) -> Result<Endpoint, Er
         .bind()
         .await
         .map_err(|e| wrong(e.to_string()))
+}
+
+/// How long nothing may be heard on a connection.
+fn lost_after(roster: &Roster) -> Duration {
+    let devices = u32::try_from(roster.devices.len()).unwrap_or(u32::MAX);
+    LOST_AFTER * devices.max(LARGE) / LARGE
 }
 
 /// Where a key is called.

@@ -10,9 +10,9 @@ use crate::roster::Roster;
 /// What went over the network.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tally {
-    /// Bytes of messages and models that were sent.
+    /// Bytes that were sent, in packets.
     pub sent: u64,
-    /// Bytes of messages and models that came.
+    /// Bytes that came, in packets.
     pub received: u64,
     /// Messages that were refused.
     pub refused: u64,
@@ -161,7 +161,7 @@ impl Status {
         metric("devices", "gauge", "Devices in the roster.", self.devices.len() as u64);
         metric("devices_here", "gauge", "Devices connected, this one included.", count(|p| p.here));
         metric("members", "gauge", "Devices in the epoch.", count(|p| p.takes_part));
-        metric("sent_bytes_total", "counter", "Bytes of messages and models sent.", t.sent);
+        metric("sent_bytes_total", "counter", "Bytes sent.", t.sent);
         metric("received_bytes_total", "counter", "Bytes that came.", t.received);
         metric("refused_messages_total", "counter", "Messages refused.", t.refused);
         metric("turned_away_total", "counter", "Strangers turned away.", t.turned_away);

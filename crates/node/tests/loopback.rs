@@ -53,9 +53,9 @@ async fn strangers_are_turned_away_and_who_never_comes_is_done_without() {
     options.once = Some(Duration::from_secs(2));
     let claimed = claimed.sign(&owner()).unwrap();
     let turned = tokio::spawn(async move {
-        let (_stop, stopped) = tokio::sync::watch::channel(false);
+        let (_orders, given) = tokio::sync::mpsc::channel(1);
         let device = device.unwrap();
-        run(device, claimed, &stranger, options, stopped, &mut |_, _| ()).await.map(|_| ())
+        run(device, claimed, &stranger, options, given, &mut |_, _| ()).await.map(|_| ())
     });
     let mut strangers = 0;
     for (place, ended) in fleet.ends().await {

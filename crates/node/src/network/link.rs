@@ -1,10 +1,12 @@
 //! Connections: calling, answering, and what comes in over them.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use iroh::Endpoint;
 use iroh::endpoint::Connection;
+use tokio::sync::Semaphore;
 use tokio::sync::mpsc::Sender;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
@@ -39,7 +41,7 @@ pub(super) enum News {
 /// Answers calls, as long as the endpoint is there. All that it started ends with it.
 pub(super) async fn accept(endpoint: Endpoint, models: Models, queue: Sender<News>) {
     let mut connections = JoinSet::new();
-    let handshakes = std::sync::Arc::new(tokio::sync::Semaphore::new(MOST_HANDSHAKES));
+    let handshakes = Arc::new(Semaphore::new(MOST_HANDSHAKES));
     while let Some(incoming) = endpoint.accept().await {
         let (queue, models) = (queue.clone(), models.clone());
         let Ok(permit) = handshakes.clone().acquire_owned().await else { break };
@@ -54,17 +56,26 @@ pub(super) async fn accept(endpoint: Endpoint, models: Models, queue: Sender<New
     }
 }
 
-/// Calls until somebody answers, and again when the connection is lost.
+/// Whom to call, and where.
+pub(super) struct Callee {
+    pub(super) key: PeerId,
+    pub(super) address: SocketAddr,
+}
+
+/// Calls until somebody answers, and again when the connection is lost. Calls wait for each other.
 pub(super) async fn call(
     endpoint: Endpoint,
-    key: PeerId,
-    address: SocketAddr,
+    callee: Callee,
+    calls: Arc<Semaphore>,
     models: Models,
     queue: Sender<News>,
 ) {
-    let Some(address) = address_of(key, address) else { return };
+    let Some(address) = address_of(callee.key, callee.address) else { return };
     while !endpoint.is_closed() {
-        if let Ok(connection) = endpoint.connect(address.clone(), PROTOCOL).await {
+        let Ok(permit) = calls.acquire().await else { return };
+        let answered = endpoint.connect(address.clone(), PROTOCOL).await;
+        drop(permit);
+        if let Ok(connection) = answered {
             listen(connection, models.clone(), queue.clone()).await;
         }
         sleep(CALL_AGAIN_AFTER).await;

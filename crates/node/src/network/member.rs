@@ -144,8 +144,10 @@ impl Member {
     }
 
     pub(super) fn tell(&mut self, event: Event, observer: &mut Observer<'_>) {
+        let mut tally = self.tally;
+        self.connections.values().for_each(|connection| add_traffic(&mut tally, connection));
         let (device, membership) = (&self.device, &self.membership);
-        let view = View { device, membership, roster: self.roster.roster(), tally: self.tally };
+        let view = View { device, membership, roster: self.roster.roster(), tally };
         observer(&view, event);
     }
 
@@ -205,7 +207,6 @@ impl Member {
             News::Lost(_, id) => self.lose(place, id, observer),
             News::Message(_, bytes) => self.hear_message(place, &bytes, observer),
             News::Sent(_, bytes, elapsed) => {
-                self.tally.sent += bytes as u64;
                 let rate = 8.0 * bytes as f64 / elapsed.as_secs_f64().max(1e-6);
                 let known = self.rates.entry(place).or_insert((bytes, rate));
                 if bytes >= known.0 {
@@ -219,6 +220,7 @@ impl Member {
 
     fn come(&mut self, place: usize, connection: Connection, observer: &mut Observer<'_>) {
         if let Some(old) = self.connections.insert(place, connection) {
+            add_traffic(&mut self.tally, &old);
             old.close(200_u32.into(), b"there is a newer connection");
         }
         self.refused.remove(&place);
@@ -234,7 +236,9 @@ impl Member {
         if self.connections.get(&place).is_none_or(|known| known.stable_id() != id) {
             return;
         }
-        self.connections.remove(&place);
+        if let Some(connection) = self.connections.remove(&place) {
+            add_traffic(&mut self.tally, &connection);
+        }
         self.membership.lost(place, self.now);
         self.tell(Event::Lost(place), observer);
     }
@@ -252,7 +256,6 @@ impl Member {
     }
 
     fn hear_message(&mut self, place: usize, bytes: &[u8], observer: &mut Observer<'_>) {
-        self.tally.received += bytes.len() as u64;
         if self.refused.get(&place).is_some_and(|&count| count >= MOST_REFUSED) {
             return;
         }
@@ -289,6 +292,13 @@ impl Member {
         roster.replaces(&self.roster).map_err(|e| e.to_string())?;
         self.use_roster(roster, observer);
         Ok(())
+    }
+
+    /// A roster that the user named; only a newer one of the same fleet is used.
+    pub(super) fn offer_roster(&mut self, roster: SignedRoster, observer: &mut Observer<'_>) {
+        if roster.replaces(&self.roster).is_ok() {
+            self.use_roster(roster, observer);
+        }
     }
 
     /// A newer roster: who left is turned away, and all are told.
@@ -383,7 +393,6 @@ impl Member {
             return;
         }
         let taken = model.and_then(|bytes| {
-            self.tally.received += bytes.len() as u64;
             let params = Params::from_safetensors(self.device.spec(), &bytes)
                 .map_err(|_| Refusal::Unfit("bytes that are no model").to_string())?;
             let actions = self.device.receive_model(place, params).map_err(|e| e.to_string())?;
@@ -486,7 +495,6 @@ impl Member {
     ) {
         match offered {
             Ok(offer) => {
-                self.tally.sent += offer.bytes * places.len() as u64;
                 let envelope = Envelope::new(epoch, Message::Offer(*offer));
                 let send = |&to: &usize| Action::Send(to, envelope.clone());
                 self.act(places.iter().map(send).collect(), observer);
@@ -523,6 +531,13 @@ impl Member {
             self.sending.spawn(link::send(connection, envelope.to_bytes(), queue));
         }
     }
+}
+
+/// What went over a connection, packets and all.
+fn add_traffic(tally: &mut Tally, connection: &Connection) {
+    let stats = connection.stats();
+    tally.sent += stats.udp_tx.bytes;
+    tally.received += stats.udp_rx.bytes;
 }
 
 /// How many devices a roster has.

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use stlf_node::Device;
 use stlf_node::membership::Timing;
-use stlf_node::network::{Error, Event, Options, run};
-use tokio::sync::watch;
+use stlf_node::network::{Error, Event, Options, Order, run};
+use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
@@ -52,7 +52,7 @@ pub(crate) struct Ended {
 pub(crate) struct Running {
     pub(crate) events: Arc<Mutex<Vec<Event>>>,
     news: watch::Receiver<usize>,
-    stop: watch::Sender<bool>,
+    orders: mpsc::Sender<Order>,
     task: JoinHandle<Result<Device, Error>>,
 }
 
@@ -73,7 +73,7 @@ impl Running {
 
     /// Has it leave in order.
     pub(crate) async fn stop(self) -> Ended {
-        let _ = self.stop.send(true);
+        let _ = self.orders.try_send(Order::Stop);
         self.end().await
     }
 
@@ -103,16 +103,16 @@ impl Fleet {
         let options = change(options(&self.addresses, place));
         let events: Arc<Mutex<Vec<Event>>> = Arc::default();
         let (tell, news) = watch::channel(0);
-        let (stop, stopped) = watch::channel(false);
+        let (orders, given) = mpsc::channel(4);
         let kept = events.clone();
         let task = tokio::spawn(async move {
             let mut hear = |_: &stlf_node::network::View<'_>, event| {
                 kept.lock().unwrap().push(event);
                 tell.send_modify(|count| *count += 1);
             };
-            run(device, signed(), &identity(place), options, stopped, &mut hear).await
+            run(device, signed(), &identity(place), options, given, &mut hear).await
         });
-        self.running.insert(place, Running { events, news, stop, task });
+        self.running.insert(place, Running { events, news, orders, task });
     }
 
     pub(crate) fn take(&mut self, place: usize) -> Running {
@@ -126,7 +126,9 @@ impl Fleet {
 
     /// Has all leave at once, so that none of them begins anew without the others.
     pub(crate) async fn stop(self) -> Vec<(usize, Ended)> {
-        self.running.values().for_each(|running| drop(running.stop.send(true)));
+        for running in self.running.values() {
+            let _ = running.orders.try_send(Order::Stop);
+        }
         self.ends().await
     }
 

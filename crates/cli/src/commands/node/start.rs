@@ -16,9 +16,10 @@ use stlf_lab::stages::train::network;
 use stlf_lab::{Config, run::device as dealt};
 use stlf_node::device::{Holdings, Setup};
 use stlf_node::membership::Timing;
-use stlf_node::network::{Error, Event, Options, View};
+use stlf_node::network::{Error, Event, Options, Order, View};
 use stlf_node::roster::Invalid;
 use stlf_node::{Device, Identity, Roster, SignedRoster, key_file};
+use tokio::sync::mpsc::Sender;
 
 use super::super::problem_args::positive;
 use super::super::run_args::failure;
@@ -179,13 +180,8 @@ fn take_part(
         let bound = runtime.block_on(metrics::serve(address, metrics.clone()))?;
         ui.note(&format!("numbers for Prometheus at http://{bound}/metrics\n"));
     }
-    let (stop, stopped) = tokio::sync::watch::channel(false);
-    runtime.spawn(async move {
-        while !Watch::is_interrupted() {
-            tokio::time::sleep(Duration::from_millis(100)).await;
-        }
-        let _ = stop.send(true);
-    });
+    let (orders, given) = tokio::sync::mpsc::channel(4);
+    runtime.spawn(pass_on_orders(args.roster.clone(), orders));
     let mut failing = None;
     let mut observer = |view: &View<'_>, event: Event| {
         // What cannot be kept now is tried again with the next event; the epoch goes on in memory.
@@ -210,13 +206,31 @@ fn take_part(
         roster,
         identity,
         options,
-        stopped,
+        given,
         &mut observer,
     ));
     if args.once && Watch::is_interrupted() {
         return Err(Failure::interrupted("stopped; started again, it goes on where it was"));
     }
     ended.map_err(|e| ended_badly(&e))
+}
+
+/// Ctrl-C, and newer rosters as they are put where the first one was.
+async fn pass_on_orders(roster: PathBuf, orders: Sender<Order>) {
+    let changed = || std::fs::metadata(&roster).and_then(|m| m.modified()).ok();
+    let mut known = changed();
+    while !Watch::is_interrupted() {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        let now = changed();
+        if now != known {
+            known = now;
+            let read = std::fs::read(&roster).ok().and_then(|b| SignedRoster::read(&b).ok());
+            if let Some(roster) = read {
+                let _ = orders.send(Order::Roster(Box::new(roster))).await;
+            }
+        }
+    }
+    let _ = orders.send(Order::Stop).await;
 }
 
 /// The settings, with this device's own data where --data names it.
