@@ -1,0 +1,3 @@
+"""The compiled part: conversion, nothing else."""
+
+__version__: str
