@@ -194,6 +194,45 @@ pub(super) fn agreed_features(
     Features::new(&embedded, count, agree(bandwidths), derive(shared, &[1]))
 }
 
+/// Step 1, at device `place` of a fleet: the bandwidth that it publishes.
+///
+/// # Errors
+/// An embedding that inputs of this shape do not allow.
+pub fn own_bandwidth(
+    inputs: &[f32],
+    shape: Shape,
+    settings: &Settings,
+    seed: u64,
+    place: usize,
+) -> Result<Option<f64>, Error> {
+    own_median(inputs, shape, settings.embedding, seed, place)
+}
+
+/// Step 2, everywhere: the features that follow from what all published.
+///
+/// # Errors
+/// A setting out of its range.
+pub fn features(
+    bandwidths: &[Option<f64>],
+    shape: Shape,
+    settings: &Settings,
+    seed: u64,
+) -> Result<Features, Error> {
+    settings.check()?;
+    agreed_features(bandwidths, shape, settings.embedding, settings.features, seed)
+}
+
+/// Step 2, at device `place`: the sketch that it publishes.
+pub fn own_sketch(
+    features: &Features,
+    inputs: &[f32],
+    settings: &Settings,
+    seed: u64,
+    place: usize,
+) -> Sketch {
+    Sketch::new(features, inputs, settings, derive(seed, &[2, place as u64]))
+}
+
 /// The sketches of a fleet; `None` if the observer ended it.
 ///
 /// # Errors
@@ -207,13 +246,12 @@ pub fn sketch_all(
 ) -> Result<Option<Vec<Sketch>>, Error> {
     settings.check()?;
     let bandwidths: Vec<Option<f64>> = (devices.par_iter().enumerate())
-        .map(|(place, inputs)| own_median(inputs, shape, settings.embedding, seed, place))
+        .map(|(place, inputs)| own_bandwidth(inputs, shape, settings, seed, place))
         .collect::<Result<_, _>>()?;
-    let (embedding, count) = (settings.embedding, settings.features);
-    let features = agreed_features(&bandwidths, shape, embedding, count, seed)?;
-    let indices: Vec<usize> = (0..devices.len()).collect();
-    in_parallel(&indices, observer, |&i| {
-        Ok(Sketch::new(&features, devices[i], settings, derive(seed, &[2, i as u64])))
+    let features = features(&bandwidths, shape, settings, seed)?;
+    let places: Vec<usize> = (0..devices.len()).collect();
+    in_parallel(&places, observer, |&place| {
+        Ok(own_sketch(&features, devices[place], settings, seed, place))
     })
 }
 
