@@ -114,7 +114,8 @@ def run(
     the same call goes on.
 
     >>> import tempfile
-    >>> small = {"seeds": [0], "partition": {"kind": "paper", "scale": 0.05}, "training": {"steps": 20},
+    >>> small = {"seeds": [0], "data": {"samples": 2000}, "partition": {"kind": "paper", "scale": 0.03},
+    ...          "training": {"steps": 10}, "divergence": {"features": 32},
     ...          "compare": {"methods": ["st-lf", "local"]}}
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     done = run(small, to=folder, progress=False)

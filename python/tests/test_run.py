@@ -14,6 +14,8 @@ import stlf
 
 SMALL: dict[str, Any] = {
     "seeds": [0, 1],
+    "data": {"samples": 2000},
+    "divergence": {"features": 32},
     "partition": {"kind": "paper", "scale": 0.03},
     "training": {"steps": 10},
     "compare": {"methods": ["st-lf", "fedavg", "local"]},
@@ -110,7 +112,7 @@ def test_progress_is_told_and_may_stop(tmp_path: Path) -> None:
             raise LookupError("enough")
 
     with pytest.raises(LookupError, match="enough"):
-        stlf.run({**SMALL, "training": {"steps": 5_000}}, to=tmp_path / "stopped", progress=stop)
+        stlf.run({**SMALL, "training": {"steps": 2_000}}, to=tmp_path / "stopped", progress=stop)
     assert not (tmp_path / "stopped" / "manifest.json").exists()
 
 
@@ -128,7 +130,7 @@ except KeyboardInterrupt:
 
 
 def test_ctrl_c_stops_and_loses_nothing(tmp_path: Path) -> None:
-    config = {**SMALL, "training": {"steps": 2_000}}
+    config = {**SMALL, "training": {"steps": 1_200}}
     arguments = [sys.executable, "-c", CHILD, json.dumps(config), str(tmp_path / "stopped")]
     with subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True) as child:
         assert child.stdout is not None

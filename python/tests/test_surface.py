@@ -49,9 +49,9 @@ def test_every_public_function_has_an_example() -> None:
     missing = []
     for module in MODULES:
         for node in ast.parse(module.read_text()).body:
-            if isinstance(node, ast.FunctionDef) and not node.name.startswith("_"):
-                if ">>>" not in (ast.get_docstring(node) or ""):
-                    missing.append(f"{module.name}: {node.name}")
+            public = isinstance(node, ast.FunctionDef) and not node.name.startswith("_")
+            if public and ">>>" not in (ast.get_docstring(node) or ""):
+                missing.append(f"{module.name}: {node.name}")
     assert missing == []
     assert all(name in stlf.__all__ for name in ("Fleet", "measure", "plan", "run", "combine", "Error"))
     assert all((getattr(stlf, name).__doc__ or "").strip() for name in stlf.__all__ if name != "__version__")
