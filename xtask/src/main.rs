@@ -87,6 +87,12 @@ fn layout_and_docs(steps: &mut Steps) -> Result<(), Failure> {
     })
 }
 
+/// Makes the repository the place where commands run.
+fn enter(root: &Path) -> Result<(), Failure> {
+    let again = || format!("cd {}", root.display());
+    std::env::set_current_dir(root).map_err(|e| Failure { message: e.to_string(), again: again() })
+}
+
 /// The folder with the reference cases.
 fn shared() -> Option<PathBuf> {
     std::env::var_os("STLF_SHARED").map(PathBuf::from)
@@ -94,8 +100,7 @@ fn shared() -> Option<PathBuf> {
 
 fn check(fast: bool) -> Result<(), Failure> {
     let root = root();
-    std::env::set_current_dir(&root)
-        .map_err(|e| Failure { message: e.to_string(), again: format!("cd {}", root.display()) })?;
+    enter(&root)?;
     let mut steps = Steps::new();
 
     steps.step("format", || command("cargo", &["fmt", "--all", "--check"], &[]))?;
@@ -159,6 +164,7 @@ fn build_cli() -> Result<PathBuf, Failure> {
 
 /// Builds the wheel and tests it, also against the command line.
 fn python_package(root: &Path) -> Result<Done, Failure> {
+    enter(root)?;
     python::check(root, &target_folder(), &build_cli()?)
 }
 

@@ -31,9 +31,9 @@ pub(crate) fn check(root: &Path, target: &Path, cli: &Path) -> Result<Done, Fail
     }
     // The tests' own profile, so that what they built is of use.
     let (target, wheels) = (target.to_string_lossy(), wheels.to_string_lossy());
-    let path = path_with(&environment);
-    let build = ["build", "--quiet", "--profile", "dev", "--out", &wheels];
-    command(&program("maturin"), &build, &[("CARGO_TARGET_DIR", &target), ("PATH", &path)])?;
+    let own = program("python");
+    let build = ["build", "--quiet", "--profile", "dev", "--interpreter", &own, "--out", &wheels];
+    command(&program("maturin"), &build, &[("CARGO_TARGET_DIR", &target)])?;
     let wheel = wheel(Path::new(&*wheels))?;
     let replace = ["install", "--quiet", "--disable-pip-version-check", "--no-deps"];
     let wheel = wheel.to_string_lossy();
@@ -41,10 +41,11 @@ pub(crate) fn check(root: &Path, target: &Path, cli: &Path) -> Result<Done, Fail
     command(&program("ruff"), &["check", "python", "notebooks"], &[])?;
     command(&program("ruff"), &["format", "--check", "python", "notebooks"], &[])?;
     command(&program("mypy"), &[], &[])?;
-    let tests = ["-m", "pytest", "--quiet", "--doctest-modules", "--doctest-ignore-import-errors"];
-    let tests = [&tests[..], &["--pyargs", "stlf", "python/tests"]].concat();
-    let variables = [("STLF_BIN", &*cli.to_string_lossy()), ("PATH", &path), ("MPLBACKEND", "Agg")];
-    command(&program("python"), &tests, &variables)
+    let variables = [("STLF_BIN", &*cli.to_string_lossy()), ("MPLBACKEND", "Agg")];
+    // Modules for Ray or Flower cannot be imported where these are not installed.
+    let examples = ["--doctest-modules", "--doctest-ignore-import-errors", "--pyargs", "stlf"];
+    command(&own, &[&["-m", "pytest", "--quiet"], &examples[..]].concat(), &variables)?;
+    command(&own, &["-m", "pytest", "--quiet", "python/tests"], &variables)
 }
 
 /// Skips, unless this machine must not.
@@ -93,12 +94,6 @@ fn listed(text: &str) -> Result<Vec<String>, String> {
         }
     }
     Ok(all)
-}
-
-/// The search path with the environment's programs first.
-fn path_with(environment: &Path) -> String {
-    let own = environment.join("bin").to_string_lossy().into_owned();
-    std::env::var("PATH").map_or(own.clone(), |path| format!("{own}:{path}"))
 }
 
 /// The newest wheel of the folder.
