@@ -9,8 +9,9 @@ from pathlib import Path
 
 from stlf.cluster.conduct import conduct
 from stlf.cluster.engine import ENGINES, Engine, Workers
-from stlf.cluster.failure import ClusterError
+from stlf.cluster.failure import code_of
 from stlf.cluster.share import Division, find_stlf, shares_begun
+from stlf.errors import Error, InputError
 
 _EPILOG = """\
 Every share is a `stlf run --shard K/N` in a folder of its own, RUN.shares/K-of-N. A lost share is started again and
@@ -33,11 +34,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     args = _parser().parse_args(arguments)
     try:
         return _run(args)
-    except ClusterError as error:
+    except Error as error:
         print(f"error: {error}", file=sys.stderr)
-        if error.hint:
-            print(f"hint: {error.hint}", file=sys.stderr)
-        return error.code
+        return code_of(error)
     except KeyboardInterrupt:
         print("stopped\nhint: the same command goes on from here", file=sys.stderr)
         return 130
@@ -46,7 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _run(args: argparse.Namespace) -> int:
     config: Path = args.config
     if not config.exists():
-        raise ClusterError(f"cannot read {config}", "`stlf new NAME` writes a configuration", 2)
+        raise InputError(f"cannot read {config}", "`stlf new NAME` writes a configuration")
     to: Path = args.to or (config if config.is_dir() else Path("runs") / config.stem)
     # A cluster's machines are not this one: only where the workers are here can its cores be divided among them.
     here = args.engine != "slurm" and args.address is None

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from stlf.cluster.engine import ENGINES, Engine, Workers
-from stlf.cluster.failure import ClusterError
+from stlf.cluster.failure import ClusterError, of_code
 from stlf.cluster.share import Division
 from stlf.cluster.watch import watch
 
@@ -45,7 +45,7 @@ def conduct(
             running.close()
         code = subprocess.call(division.merge_command())
     if code != 0:
-        raise ClusterError(f"stlf merge failed with exit code {code}", "the shares are kept; see what it said", code)
+        raise of_code(code, f"stlf merge failed with exit code {code}", "it said why; the shares are kept")
     return division.to
 
 
@@ -55,7 +55,7 @@ def _alone(work: Path) -> Iterator[None]:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
-            raise ClusterError(f"another command is at work on {work}", "wait for it, or stop it", 2) from error
+            raise ClusterError(f"another command is at work on {work}", "wait for it, or stop it") from error
         yield
 
 

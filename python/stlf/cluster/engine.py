@@ -1,12 +1,10 @@
 """What an engine is: something that starts shares somewhere and says how they ended."""
 
-import importlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
-from stlf.cluster.failure import ClusterError
 from stlf.cluster.share import Share
 
 
@@ -59,22 +57,6 @@ class Engine(Protocol):
 
     def close(self) -> None:
         """Stops what is still at work, and leaves nothing running that it started."""
-
-
-def installed(module: str) -> Any:
-    """An engine's Python package, imported only when it is asked for.
-
-    >>> installed("json").__name__
-    'json'
-    >>> installed("no_such_engine")
-    Traceback (most recent call last):
-    stlf.cluster.failure.ClusterError: the Python package no_such_engine is not installed
-    """
-    try:
-        return importlib.import_module(module)
-    except ImportError as error:
-        hint = f"pip install 'stlf[{module}]'" if error.name == module else str(error)
-        raise ClusterError(f"the Python package {module} is not installed", hint, code=2) from error
 
 
 def _local(workers: Workers) -> Engine:

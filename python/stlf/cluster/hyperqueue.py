@@ -11,9 +11,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from stlf.cluster.engine import Ended, Workers, installed
+from stlf.cluster.engine import Ended, Workers
 from stlf.cluster.failure import ClusterError
 from stlf.cluster.share import Share
+from stlf.errors import optional
 
 _LOOK_EVERY = 0.1
 _STOP_WITHIN = 20.0
@@ -28,7 +29,7 @@ class HyperQueue:
         self._leash = workers.leash
         self._jobs: dict[int, Any] = {}
         self._threads = workers.threads
-        self._hq = installed("hyperqueue")
+        self._hq: Any = optional("hyperqueue", "the engine hyperqueue", "hyperqueue")
         self._cluster: Any = None
         try:
             if workers.address is None:

@@ -9,9 +9,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from stlf.cluster.engine import Ended, Workers, installed
+from stlf.cluster.engine import Ended, Workers
 from stlf.cluster.failure import ClusterError
 from stlf.cluster.share import Share
+from stlf.errors import optional
 
 _STOP_WITHIN = 20.0
 
@@ -32,7 +33,7 @@ class Ray:
         if workers.address is None and "RAY_AUTH_MODE" not in os.environ:
             os.environ["RAY_AUTH_MODE"] = "token"
             os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
-        self._ray = installed("ray")
+        self._ray: Any = optional("ray", "the engine ray", "ray")
         quiet = {"log_to_driver": False, "logging_level": "ERROR"}
         try:
             if workers.address is None:

@@ -6,7 +6,7 @@ import shutil
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from stlf.cluster.failure import ClusterError
+from stlf.errors import InputError
 
 # Starts a share that ends when its leash, a file, is taken away or when the process that started it dies. So a share
 # can be stopped wherever it runs, with nothing but the shared folder, and none outlives its worker. An interrupt ends
@@ -144,11 +144,12 @@ def find_stlf(given: str | None = None) -> Path:
 
     >>> find_stlf("no-such-command")
     Traceback (most recent call last):
-    stlf.cluster.failure.ClusterError: cannot run no-such-command
+    stlf.errors.InputError: cannot run no-such-command
+    hint: name the command with --stlf PATH or STLF_BIN, or put it on the path; workers need it at the same place
     """
     name = given or os.environ.get("STLF_BIN") or "stlf"
     found = shutil.which(name)
     if found is None:
         hint = "name the command with --stlf PATH or STLF_BIN, or put it on the path; workers need it at the same place"
-        raise ClusterError(f"cannot run {name}", hint, code=2)
+        raise InputError(f"cannot run {name}", hint)
     return Path(found).absolute()

@@ -11,6 +11,7 @@ from pathlib import Path
 from stlf.cluster.engine import Ended, Workers
 from stlf.cluster.failure import ClusterError
 from stlf.cluster.share import Share
+from stlf.errors import InputError
 
 _LOOK_EVERY = 0.5
 _STOP_WITHIN = 60.0
@@ -130,7 +131,7 @@ def array_script(share: Share, workers: Workers) -> str:
     ]
     for option in options:
         if "\n" in option:
-            raise ClusterError(f"an option of sbatch has several lines: {option!r}", "give --sbatch once per option", 2)
+            raise InputError(f"an option of sbatch has several lines: {option!r}", "give --sbatch once per option")
     task = '"$SLURM_ARRAY_TASK_ID"'
     task_folder = f"{shlex.quote(str(folder))}/{task}-of-{share.of}"
     own = {str(share.folder): task_folder, f"{share.number}/{share.of}": f"{task}/{share.of}"}
@@ -184,7 +185,7 @@ def _slurm(*command: str) -> str:
     try:
         return subprocess.run(command, check=True, capture_output=True, text=True, timeout=120).stdout
     except FileNotFoundError as error:
-        raise ClusterError(f"cannot run {command[0]}", "is this a machine from which Slurm takes jobs?", 2) from error
+        raise ClusterError(f"cannot run {command[0]}", "is this a machine from which Slurm takes jobs?") from error
     except subprocess.TimeoutExpired as error:
         raise ClusterError(f"{command[0]} does not answer", "`sinfo` says how the cluster is") from error
     except subprocess.CalledProcessError as error:

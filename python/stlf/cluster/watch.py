@@ -5,9 +5,10 @@ from collections import Counter, deque
 from collections.abc import Iterable
 
 from stlf.cluster.engine import Ended, Engine
-from stlf.cluster.failure import ClusterError
+from stlf.cluster.failure import of_code
 from stlf.cluster.progress import Bar
 from stlf.cluster.share import Share
+from stlf.errors import Error
 
 _LOOK_EVERY = 0.5
 
@@ -72,7 +73,7 @@ def _why(end: Ended) -> str:
     return "interrupted" if code == 130 else f"exit code {code}"
 
 
-def _ended_badly(share: Share, message: str, code: int) -> ClusterError:
+def _ended_badly(share: Share, message: str, code: int) -> Error:
     words = share.last_words()
     said = f"\n{words}" if words else ""
-    return ClusterError(message + said, f"its log is {share.log}; the same command goes on from here", code)
+    return of_code(code, message + said, f"its log is {share.log}; the same command goes on from here")

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from stlf import InputError
 from stlf.cluster import ClusterError, Division, Workers, conduct
 from stlf.cluster.slurm import Slurm, array_script, ranges
 
@@ -63,7 +64,7 @@ def test_the_script_is_bash_and_does_the_share_of_its_task(tmp_path: Path) -> No
 
 
 def test_an_option_of_several_lines_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ClusterError, match="several lines"):
+    with pytest.raises(InputError, match="several lines"):
         script(tmp_path, "--comment=x\nrm -r y")
 
 
