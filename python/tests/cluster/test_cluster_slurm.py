@@ -13,7 +13,7 @@ from stlf.cluster.slurm import Slurm, array_script, ranges
 
 
 def script(folder: Path, *sbatch: str, threads: int = 4) -> str:
-    division = Division(Path("/opt/stlf"), Path("/home/me/it's mine.toml"), folder / "100% mine", 16, threads=threads)
+    division = Division(Path("/opt/stlf"), Path("/lab/me/it's mine.toml"), folder / "100% mine", 16, threads=threads)
     workers = Workers(count=8, threads=threads, leash=division.work / "leash", sbatch=sbatch)
     return array_script(division.share(5), workers)
 
@@ -36,7 +36,7 @@ def test_the_script_asks_for_what_the_shares_need(tmp_path: Path) -> None:
 def test_the_guide_shows_the_script_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("STLF_DATA", raising=False)
     guide = Path(__file__).parents[3] / "docs" / "clusters.md"
-    me = Path("/home/me")
+    me = Path("/lab/me")
     division = Division(me / "bin/stlf", me / "mine.toml", me / "runs/mine", 16, threads=4)
     text = array_script(division.share(1), Workers(count=16, threads=4, leash=division.work / "leash"))
     shown = "".join(f"    {line}\n" for line in text.replace(str(Path.cwd()), str(me)).splitlines())
@@ -58,7 +58,7 @@ def test_the_script_is_bash_and_does_the_share_of_its_task(tmp_path: Path) -> No
         env={**os.environ, "SLURM_ARRAY_TASK_ID": "12"},
     )
     own = f"{tmp_path}/100% mine.shares/12-of-16"
-    assert done.stdout.splitlines() == ["/home/me/it's mine.toml", "--to", own, "--shard", "12/16"]
+    assert done.stdout.splitlines() == ["/lab/me/it's mine.toml", "--to", own, "--shard", "12/16"]
     assert done.returncode == 7
     assert Path(f"{own}.code").read_text() == "7\n"
 
