@@ -5,7 +5,7 @@ use stlf_lab::summary::{Line, Spread, summarise};
 use stlf_lab::{Config, Outcome};
 
 use crate::table::{Align, Cell, Table};
-use stlf::words::{counted, grouped};
+use stlf::words::{counted, size};
 
 /// The table of a run, and a line that says what it shows.
 pub(crate) fn comparison(outcome: &Outcome, config: &Config, methods: &[Method]) -> String {
@@ -91,12 +91,4 @@ pub(crate) fn measuring(outcome: &Outcome, config: &Config) -> String {
         config.divergence.estimator.name(),
         size(bytes),
     )
-}
-
-fn size(bytes: f64) -> String {
-    match bytes {
-        b if b >= 1e6 => format!("{:.1} MB", b / 1e6),
-        b if b >= 1e3 => format!("{:.0} kB", b / 1e3),
-        b => format!("{} B", grouped(b as u64)),
-    }
 }

@@ -86,7 +86,8 @@ impl Error {
         }
     }
 
-    pub(crate) fn file(path: &Path) -> impl FnOnce(std::io::Error) -> Error + '_ {
+    /// What the system said of a file.
+    pub fn file(path: &Path) -> impl FnOnce(std::io::Error) -> Error + '_ {
         |source| Error::File { path: path.to_owned(), source }
     }
 

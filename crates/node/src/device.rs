@@ -1,23 +1,24 @@
 //! A device of the fleet as a machine without I/O: a message in, actions out.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 use stlf::combine::{Combine, combine};
-use stlf::divergence::discriminant::{self, Halves, Side, discriminants, features, own_halves};
-use stlf::divergence::sketch::Sketch;
+use stlf::divergence;
 use stlf::draw::Draw;
 use stlf::local::{OwnError, Split, Training};
-use stlf::problem::Preset;
+use stlf::problem::{Preset, Weights};
 use stlf::{Role, bound::BoundKind};
 use stlf_data::{Class, Shape};
 use stlf_learn::evaluate::Predictions;
 use stlf_learn::{Params, Spec};
 
+use crate::exchange::Exchange;
 use crate::identity::Identity;
-use crate::planning::{PLAN, Planner};
+use crate::planning::{NoPlan, PLAN, Planner};
 use crate::roster::Roster;
-use crate::wire::{Envelope, Message, Moments, PairReport, Plan, Report, SignedPlan};
+use crate::wire::{Envelope, Message, Offer, PairReport, Plan, Report, SignedPlan};
 
 /// What all devices of a fleet agree on.
 #[derive(Debug, Clone)]
@@ -33,13 +34,17 @@ pub struct Setup {
     /// What a sample without a label counts in ε̂.
     pub unlabeled_as: f64,
     /// How divergences are measured.
-    pub divergence: discriminant::Settings,
-    /// Weights, complexity, unit of energy.
+    pub divergence: divergence::Settings,
+    /// Complexity, unit of energy.
     pub preset: Preset,
+    /// φ.
+    pub weights: Weights,
     /// The bound of the plan.
     pub bound: BoundKind,
     /// What a target makes of the models it receives.
     pub combine: Combine,
+    /// Whether the joules of links are asked for in every epoch ([`Action::MeasureLinks`]).
+    pub measures_links: bool,
     /// Everything that is drawn comes from this.
     pub seed: u64,
 }
@@ -48,7 +53,7 @@ pub struct Setup {
 #[derive(Debug, Clone)]
 pub struct Holdings {
     /// All inputs, those with a label first.
-    pub inputs: Vec<f32>,
+    pub inputs: Arc<[f32]>,
     /// The labels.
     pub labels: Vec<Class>,
     /// Samples without a label.
@@ -60,10 +65,16 @@ pub struct Holdings {
 pub enum Action {
     /// Send this to the device at a place.
     Send(usize, Envelope),
-    /// Let the device at a place, and nobody else, have this device's model.
+    /// Let the device at a place have this device's model, and send it the [`Offer`].
     Offer(usize),
-    /// Get the model of the device at a place.
-    Fetch(usize),
+    /// Get a model from the device at a place.
+    Fetch(usize, Offer),
+    /// Say what a model costs to each place ([`Device::links_measured`]).
+    MeasureLinks,
+    /// As the planner: no usable model came over this link, from and to.
+    Forbid(usize, usize),
+    /// As the planner: no plan can have this device in it.
+    LeaveOut(usize),
     /// The epoch is over for this device.
     Finish,
 }
@@ -110,6 +121,8 @@ pub struct Device {
     epoch: Option<Epoch>,
     /// What others said of an epoch that this device has not heard the beginning of yet.
     early: BTreeMap<usize, Vec<Envelope>>,
+    /// The plan before this epoch's, which the next one changes as little as it can.
+    last_plan: Option<Plan>,
 }
 
 /// A device says so much before it needs an answer.
@@ -121,12 +134,14 @@ struct Epoch {
     number: u64,
     /// Ascending.
     members: Vec<usize>,
-    bandwidths: BTreeMap<usize, Option<f64>>,
-    moments: BTreeMap<usize, [Option<Sketch>; 2]>,
-    halves: Option<Halves>,
+    exchange: Exchange,
+    has_asked_for_links: bool,
     has_reported: bool,
     planner: Option<Planner>,
     plan: Option<Plan>,
+    no_plan: Option<String>,
+    offers: BTreeMap<usize, Offer>,
+    fetched: BTreeSet<usize>,
     has_followed: bool,
     models: BTreeMap<usize, Params>,
     outcome: Option<Predictions>,
@@ -142,8 +157,19 @@ impl Device {
         joules: BTreeMap<usize, f64>,
     ) -> Option<Device> {
         let place = roster.place(identity.id())?;
-        let (trained, epoch, early) = (None, None, BTreeMap::new());
-        Some(Device { setup, roster, identity, place, holdings, joules, trained, epoch, early })
+        let (trained, epoch, early, last_plan) = (None, None, BTreeMap::new(), None);
+        Some(Device {
+            setup,
+            roster,
+            identity,
+            place,
+            holdings,
+            joules,
+            trained,
+            epoch,
+            early,
+            last_plan,
+        })
     }
 
     /// Its place in the roster.
@@ -187,17 +213,94 @@ impl Device {
         self.trained.as_ref().map(|(params, _)| params)
     }
 
+    /// Takes up a training that this device finished before it was started anew.
+    pub fn resume(&mut self, trained: Option<(Params, OwnError)>, last_plan: Option<Plan>) {
+        (self.trained, self.last_plan) = (trained, last_plan);
+    }
+
+    /// Its error on its own labels, once it has trained.
+    pub fn own_error(&self) -> Option<OwnError> {
+        self.trained.as_ref().map(|(_, error)| *error)
+    }
+
+    /// A newer roster. Places stay what they were.
+    pub fn set_roster(&mut self, roster: Roster) {
+        self.roster = roster;
+    }
+
     /// Who plans among these devices: the first of the roster.
     pub fn planner_of(members: &[usize]) -> Option<usize> {
         members.iter().copied().min()
     }
 
-    /// As the planner: begins an epoch among these devices.
-    pub fn begin(&mut self, number: u64, members: &[usize]) -> Vec<Action> {
+    /// As the planner: begins an epoch among these devices. Links over which no model came are not used.
+    pub fn begin(
+        &mut self,
+        number: u64,
+        members: &[usize],
+        forbidden: &BTreeSet<(usize, usize)>,
+    ) -> Vec<Action> {
         let places: Vec<u32> = members.iter().map(|&m| m as u32).collect();
         let mut actions = self.to_others(members, number, &Message::Begin(places));
-        actions.extend(self.enter(number, members.to_vec()));
+        actions.extend(self.enter(number, members.to_vec(), forbidden));
         actions
+    }
+
+    /// Those that this device waits for.
+    pub fn missing(&self) -> Vec<usize> {
+        let Some(epoch) = &self.epoch else { return Vec::new() };
+        let planner = Device::planner_of(&epoch.members).unwrap_or(self.place);
+        let Some(plan) = &epoch.plan else {
+            return match &epoch.planner {
+                _ if epoch.no_plan.is_some() => Vec::new(),
+                _ if !epoch.has_reported => epoch.exchange.missing(),
+                Some(desk) => {
+                    let others = epoch.members.iter().copied().filter(|&m| m != self.place);
+                    others.filter(|&m| !desk.has_heard(m)).collect()
+                }
+                None => vec![planner],
+            };
+        };
+        let incoming = plan.incoming(self.place).map(|link| link.from as usize);
+        incoming.filter(|from| !epoch.models.contains_key(from)).collect()
+    }
+
+    /// What it costs to send a model to each place, as measured.
+    pub fn links_measured(&mut self, joules: BTreeMap<usize, f64>) -> Vec<Action> {
+        self.joules = joules;
+        self.go_on()
+    }
+
+    /// A model that was asked for did not come, or is none.
+    pub fn model_failed(&mut self, from: usize) -> Vec<Action> {
+        let Some(epoch) = &self.epoch else { return Vec::new() };
+        let place = self.place;
+        match &epoch.planner {
+            Some(_) => vec![Action::Forbid(from, place)],
+            None => {
+                let to = Device::planner_of(&epoch.members).unwrap_or(place);
+                let message = Message::Failed(from as u32);
+                vec![Action::Send(to, Envelope::new(epoch.number, message))]
+            }
+        }
+    }
+
+    /// Whether everything is measured and told to the planner.
+    pub fn has_reported(&self) -> bool {
+        self.epoch.as_ref().is_some_and(|epoch| epoch.has_reported)
+    }
+
+    /// Whether its part of the epoch is over.
+    pub fn is_done(&self) -> bool {
+        self.epoch.as_ref().is_some_and(|epoch| {
+            let source = epoch.plan.as_ref().and_then(|plan| plan.role(self.place));
+            epoch.no_plan.is_some() || epoch.outcome.is_some() || source == Some(Role::Source)
+        })
+    }
+
+    /// Why there is no plan in this epoch.
+    pub fn no_plan(&self) -> Option<&str> {
+        self.epoch.as_ref()?.no_plan.as_deref()
     }
 
     /// What its samples came to under the epoch's plan; `None` as long as there is nothing, and for a source.
@@ -228,16 +331,12 @@ impl Device {
         if !epoch.members.contains(&from) {
             return Err(Refusal::Stranger(from));
         }
+        let mut actions = Vec::new();
         match &envelope.message {
             Message::Begin(_) => {}
-            Message::Bandwidth(bandwidth) => note(&mut epoch.bandwidths, from, *bandwidth)?,
-            Message::Moments(halves) => {
-                let features = self.setup.divergence.features;
-                if halves.iter().flatten().any(|half| half.mean.len() != features) {
-                    return Err(Refusal::Unfit("moments of another number of features"));
-                }
-                let sketches = halves.each_ref().map(|half| half.as_ref().map(Moments::to_sketch));
-                note(&mut epoch.moments, from, sketches)?;
+            Message::Bandwidth(_) | Message::Moments(_) | Message::Sketch(_) | Message::Turn(_) => {
+                let replies = epoch.exchange.receive(from, &envelope.message)?;
+                actions.extend(in_epoch(offered, replies));
             }
             Message::Report(report) => {
                 let planner = epoch.planner.as_mut();
@@ -245,8 +344,40 @@ impl Device {
                 planner.hear(from, report)?;
             }
             Message::Plan(signed) => self.hear_plan(from, signed)?,
+            Message::NoPlan(reason) => {
+                if Device::planner_of(&epoch.members) != Some(from) {
+                    return Err(Refusal::NotPlanner(from));
+                }
+                epoch.no_plan = Some(reason.clone());
+                return Ok(vec![Action::Finish]);
+            }
+            Message::Offer(offer) => {
+                // A model with its names; a header of names is short.
+                let most = 4 * self.setup.spec.parameters() as u64 + (64 << 10);
+                if offer.bytes > most {
+                    return Err(Refusal::Unfit("a model larger than the network"));
+                }
+                note(&mut epoch.offers, from, *offer)?;
+            }
+            Message::Failed(source) => {
+                let source = *source as usize;
+                let plan = epoch.plan.as_ref().filter(|_| epoch.planner.is_some());
+                let links = plan.map(|plan| plan.incoming(from));
+                if !links.is_some_and(|mut links| links.any(|link| link.from as usize == source)) {
+                    return Err(Refusal::Unfit("a failure of a link that is not used"));
+                }
+                return Ok(vec![Action::Forbid(source, from)]);
+            }
+            Message::Done
+            | Message::Complete
+            | Message::Missing(_)
+            | Message::Hello(_)
+            | Message::Roster(_) => {
+                return Err(Refusal::Unfit("not a message of an epoch's work"));
+            }
         }
-        Ok(self.go_on())
+        actions.extend(self.go_on());
+        Ok(actions)
     }
 
     /// Takes a model that was asked for.
@@ -308,32 +439,42 @@ impl Device {
         if !members.contains(&self.place) || !all_present {
             return Err(Refusal::Unfit("an epoch with strangers, or without this device"));
         }
-        Ok(self.enter(number, members))
+        Ok(self.enter(number, members, &BTreeSet::new()))
     }
 
-    /// Step 1: the bandwidth.
-    fn enter(&mut self, number: u64, members: Vec<usize>) -> Vec<Action> {
+    /// Step 1: what measuring begins with.
+    fn enter(
+        &mut self,
+        number: u64,
+        members: Vec<usize>,
+        forbidden: &BTreeSet<(usize, usize)>,
+    ) -> Vec<Action> {
+        if let Some(plan) = self.epoch.take().and_then(|epoch| epoch.plan) {
+            self.last_plan = Some(plan);
+        }
         let Setup { shape, divergence, seed, .. } = &self.setup;
         let seed = Draw::Divergence.seed(*seed, 0);
-        let inputs = &self.holdings.inputs;
-        let own = discriminant::own_bandwidth(inputs, *shape, divergence, seed, self.place);
-        let own = own.ok().flatten();
+        let inputs = self.holdings.inputs.clone();
+        let seeds = [seed, self.identity.secret_seed("stlf-noise/1", seed)];
+        let mut exchange = Exchange::new(divergence, *shape, seeds, self.place, &members, inputs);
         let is_planner = Device::planner_of(&members) == Some(self.place);
-        let actions = self.to_others(&members, number, &Message::Bandwidth(own));
+        let actions = in_epoch(number, exchange.start());
         self.epoch = Some(Epoch {
             number,
-            bandwidths: BTreeMap::from([(self.place, own)]),
-            moments: BTreeMap::new(),
-            halves: None,
+            exchange,
             has_reported: false,
-            planner: is_planner.then(|| Planner::new(&members)),
+            has_asked_for_links: false,
+            planner: is_planner.then(|| Planner::new(&members, &self.setup.divergence, forbidden)),
             plan: None,
+            no_plan: None,
+            offers: BTreeMap::new(),
+            fetched: BTreeSet::new(),
             models: BTreeMap::new(),
             outcome: None,
             has_followed: false,
             members,
         });
-        let mut actions: Vec<Action> = actions.into_iter().chain(self.go_on()).collect();
+        let mut actions: Vec<Action> = actions.chain(self.go_on()).collect();
         for (from, kept) in std::mem::take(&mut self.early) {
             for envelope in kept.iter().filter(|envelope| envelope.epoch == number) {
                 // What is wrong with it is no fault of the epoch's.
@@ -345,58 +486,33 @@ impl Device {
 
     /// Everything that can be done with what is known.
     fn go_on(&mut self) -> Vec<Action> {
-        let mut actions = self.publish_moments();
-        actions.extend(self.report());
+        let mut actions = self.report();
         actions.extend(self.make_plan());
         actions.extend(self.follow_plan());
         actions.extend(self.combine());
         actions
     }
 
-    /// Step 2, once all bandwidths are known: moments of shared features.
-    fn publish_moments(&mut self) -> Vec<Action> {
-        let Setup { shape, divergence, seed, .. } = &self.setup;
-        let seed = Draw::Divergence.seed(*seed, 0);
-        let Some(epoch) = self.epoch.as_mut() else { return Vec::new() };
-        if epoch.halves.is_some() || epoch.bandwidths.len() < epoch.members.len() {
-            return Vec::new();
-        }
-        let bandwidths: Vec<Option<f64>> = epoch.bandwidths.values().copied().collect();
-        let Ok(features) = features(&bandwidths, *shape, divergence, seed) else {
-            return Vec::new();
-        };
-        let halves = own_halves(&features, &self.holdings.inputs, *shape, seed, self.place);
-        let sent = halves.sketches.each_ref().map(|half| half.as_ref().map(Moments::of));
-        epoch.moments.insert(self.place, halves.sketches.clone());
-        epoch.halves = Some(halves);
-        let (members, number) = (epoch.members.clone(), epoch.number);
-        self.to_others(&members, number, &Message::Moments(sent))
-    }
-
-    /// Step 3, once all moments are known: errors against every peer, and what else the planner needs.
+    /// Step 3, once everything is measured (step 2): that, and what else the planner needs.
     fn report(&mut self) -> Vec<Action> {
         let place = self.place;
-        let settings = &self.setup.divergence;
-        let Some(epoch) = self.epoch.as_mut() else { return Vec::new() };
-        let Some(halves) = &epoch.halves else { return Vec::new() };
-        if epoch.has_reported || epoch.moments.len() < epoch.members.len() {
+        let Some(epoch) = self.epoch.as_mut().filter(|epoch| !epoch.has_reported) else {
+            return Vec::new();
+        };
+        let Some(pairs) = epoch.exchange.pairs() else { return Vec::new() };
+        if self.setup.measures_links && !epoch.has_asked_for_links {
+            epoch.has_asked_for_links = true;
+            self.joules.clear();
+            return vec![Action::MeasureLinks];
+        }
+        if self.setup.measures_links && self.joules.is_empty() {
             return Vec::new();
         }
-        let own = &halves.sketches;
-        let pairs =
-            epoch.moments.iter().filter(|(peer, _)| **peer != place).map(|(&peer, theirs)| {
-                let (both, side) = match place < peer {
-                    true => (discriminants(own, theirs, settings), Side::First),
-                    false => (discriminants(theirs, own, settings), Side::Second),
-                };
-                let count = halves.count(&both, side);
-                PairReport {
-                    peer: peer as u32,
-                    errors: count.errors,
-                    samples: count.samples,
-                    joules: self.joules.get(&peer).copied(),
-                }
-            });
+        let pairs = pairs.into_iter().map(|(peer, measured)| PairReport {
+            peer: peer as u32,
+            measured,
+            joules: self.joules.get(&peer).copied(),
+        });
         let report = Report {
             labeled: self.holdings.labels.len() as u64,
             unlabeled: self.holdings.unlabeled as u64,
@@ -420,16 +536,29 @@ impl Device {
     /// Step 4, at the planner, once all have reported.
     fn make_plan(&mut self) -> Vec<Action> {
         let Some(epoch) = self.epoch.as_mut() else { return Vec::new() };
-        let Some(planner) = epoch.planner.as_ref().filter(|_| epoch.plan.is_none()) else {
+        let unplanned = epoch.plan.is_none() && epoch.no_plan.is_none();
+        let Some(planner) = epoch.planner.as_ref().filter(|p| unplanned && p.is_complete()) else {
             return Vec::new();
         };
-        let Some(plan) = planner.plan(epoch.number, &self.roster, &self.setup) else {
-            return Vec::new();
+        let planned =
+            planner.plan(epoch.number, &self.roster, &self.setup, self.last_plan.as_ref());
+        let (members, number) = (epoch.members.clone(), epoch.number);
+        let plan = match planned {
+            Ok(plan) => plan,
+            Err(NoPlan::Without(place)) if place != self.place => {
+                return vec![Action::LeaveOut(place)];
+            }
+            Err(why) => {
+                let reason = why.to_string();
+                epoch.no_plan = Some(reason.clone());
+                let mut actions = self.to_others(&members, number, &Message::NoPlan(reason));
+                actions.push(Action::Finish);
+                return actions;
+            }
         };
         let signature = self.identity.sign(PLAN, &plan.bytes());
         let message = Message::Plan(SignedPlan { plan: plan.clone(), signature });
         epoch.plan = Some(plan);
-        let (members, number) = (epoch.members.clone(), epoch.number);
         self.to_others(&members, number, &message)
     }
 
@@ -465,21 +594,24 @@ impl Device {
         }
     }
 
-    /// Step 5, once there is a plan: sources offer, targets fetch.
+    /// Step 5, once there is a plan: sources offer, targets fetch what is offered.
     fn follow_plan(&mut self) -> Vec<Action> {
         let Some(epoch) = self.epoch.as_mut() else { return Vec::new() };
-        let Some(plan) = epoch.plan.as_ref().filter(|_| !epoch.has_followed) else {
-            return Vec::new();
-        };
-        epoch.has_followed = true;
-        match plan.role(self.place) {
-            Some(Role::Source) => {
-                let own = plan.links.iter().filter(|link| link.from as usize == self.place);
-                let offers = own.map(|link| Action::Offer(link.to as usize));
-                offers.chain([Action::Finish]).collect()
+        let Some(plan) = &epoch.plan else { return Vec::new() };
+        if plan.role(self.place) == Some(Role::Source) {
+            if std::mem::replace(&mut epoch.has_followed, true) {
+                return Vec::new();
             }
-            _ => plan.incoming(self.place).map(|link| Action::Fetch(link.from as usize)).collect(),
+            let own = plan.links.iter().filter(|link| link.from as usize == self.place);
+            let offers = own.map(|link| Action::Offer(link.to as usize));
+            return offers.chain([Action::Finish]).collect();
         }
+        let senders = plan.incoming(self.place).map(|link| link.from as usize);
+        let offered = senders.filter_map(|from| Some((from, *epoch.offers.get(&from)?)));
+        offered
+            .filter(|(from, _)| epoch.fetched.insert(*from))
+            .map(|(from, offer)| Action::Fetch(from, offer))
+            .collect()
     }
 
     /// Step 6, at a target, once all models are there.
@@ -506,8 +638,17 @@ impl Device {
     }
 }
 
+/// What devices say of their divergences, as actions.
+fn in_epoch(number: u64, messages: Vec<(usize, Message)>) -> impl Iterator<Item = Action> {
+    messages.into_iter().map(move |(to, message)| Action::Send(to, Envelope::new(number, message)))
+}
+
 /// Notes what a device said; twice the same is fine, two things are not.
-fn note<T: PartialEq>(known: &mut BTreeMap<usize, T>, from: usize, said: T) -> Result<(), Refusal> {
+pub(crate) fn note<T: PartialEq>(
+    known: &mut BTreeMap<usize, T>,
+    from: usize,
+    said: T,
+) -> Result<(), Refusal> {
     match known.get(&from) {
         Some(before) if *before != said => Err(Refusal::Twice(from)),
         Some(_) => Ok(()),

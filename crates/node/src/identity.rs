@@ -29,6 +29,13 @@ impl Identity {
     pub fn sign(&self, purpose: &str, bytes: &[u8]) -> Vec<u8> {
         self.key.sign(&with_purpose(purpose, bytes)).to_bytes().to_vec()
     }
+
+    /// A seed that nobody can know who has not the key.
+    pub fn secret_seed(&self, purpose: &str, seed: u64) -> u64 {
+        let signature = self.key.sign(&with_purpose(purpose, &seed.to_le_bytes()));
+        let first = signature.to_bytes().first_chunk().copied();
+        u64::from_le_bytes(first.unwrap_or_default())
+    }
 }
 
 /// Never the secret.

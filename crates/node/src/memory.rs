@@ -1,9 +1,9 @@
 //! A network within one program: messages are delivered in an order that a seed chooses, as bytes.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use crate::device::{Action, Device, Refusal};
-use crate::wire::{Envelope, Malformed};
+use crate::wire::{Envelope, Malformed, Message, Offer};
 
 /// Sees the bytes of every message that is delivered.
 type Spy = Box<dyn FnMut(&[u8])>;
@@ -19,6 +19,12 @@ pub struct Network {
     pub refused: Vec<(usize, Refusal)>,
     /// Devices for which the epoch is over.
     pub finished: Vec<bool>,
+    /// What a model costs from each place to each, where devices ask for it.
+    pub joules: Vec<BTreeMap<usize, f64>>,
+    /// Links over which a planner was told that no model came.
+    pub forbidden: Vec<(usize, usize)>,
+    /// Devices without which a planner has to do.
+    pub left_out: Vec<usize>,
     random: u64,
     spy: Option<Spy>,
 }
@@ -33,15 +39,24 @@ impl Network {
     /// A network of these devices, which stand at their places.
     pub fn new(devices: Vec<Device>, seed: u64) -> Network {
         let n = devices.len();
-        let (waiting, refused) = (VecDeque::new(), Vec::new());
-        let (sent, finished, random, spy) = (vec![0; n], vec![false; n], seed, None);
-        Network { devices, waiting, sent, refused, finished, random, spy }
+        Network {
+            devices,
+            waiting: VecDeque::new(),
+            sent: vec![0; n],
+            refused: Vec::new(),
+            finished: vec![false; n],
+            joules: vec![BTreeMap::new(); n],
+            forbidden: Vec::new(),
+            left_out: Vec::new(),
+            random: seed,
+            spy: None,
+        }
     }
 
     /// Has a device begin an epoch.
     pub fn begin(&mut self, planner: usize, number: u64, members: &[usize]) {
         self.finished.fill(false);
-        let actions = self.devices[planner].begin(number, members);
+        let actions = self.devices[planner].begin(number, members, &BTreeSet::new());
         self.act(planner, actions);
     }
 
@@ -107,11 +122,23 @@ impl Network {
                     self.sent[place] += bytes.len() as u64;
                     self.waiting.push_back(Parcel::Message { from: place, to, bytes });
                 }
-                Action::Fetch(from) => {
+                Action::Fetch(from, _) => {
                     self.waiting.push_back(Parcel::Model { from, to: place });
                 }
-                // Within one program nobody else can take it.
-                Action::Offer(_) => {}
+                Action::Offer(to) => {
+                    // Within one program nobody else can take it.
+                    let offer = Offer { hash: [0; 32], bytes: 0 };
+                    let epoch = self.devices[place].plan().map_or(0, |plan| plan.epoch);
+                    let envelope = Envelope::new(epoch, Message::Offer(offer));
+                    self.act(place, vec![Action::Send(to, envelope)]);
+                }
+                Action::MeasureLinks => {
+                    let joules = self.joules[place].clone();
+                    let actions = self.devices[place].links_measured(joules);
+                    self.act(place, actions);
+                }
+                Action::Forbid(from, to) => self.forbidden.push((from, to)),
+                Action::LeaveOut(out) => self.left_out.push(out),
                 Action::Finish => self.finished[place] = true,
             }
         }

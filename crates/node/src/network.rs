@@ -1,28 +1,34 @@
-//! A device on a real network: QUIC between keys that the roster knows, messages as streams, models on request.
+//! A device on a real network: QUIC between keys that the roster knows, messages as streams, models as verified blobs.
 //!
-//! Of two devices the one with the later place in the roster calls the other. All messages to a device go into one queue, and
-//! one loop drives the [`Device`]; nothing else touches it.
+//! Of two devices the one with the later place in the roster calls the other. All that a device hears goes into one queue, and
+//! one loop drives the [`Device`] and its [`Membership`]; nothing else touches them.
 
 mod link;
 mod member;
+mod models;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use iroh::endpoint::{Connection, IdleTimeout, QuicTransportConfig, VarInt, presets};
 use iroh::{Endpoint, EndpointAddr, PublicKey, SecretKey};
-use tokio::sync::mpsc;
+use serde::Serialize;
+use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
-use tokio::time::{Instant, sleep_until, timeout};
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
 
 use self::member::Member;
+pub use self::member::View;
+pub use self::models::StoreError;
 use crate::device::Device;
 use crate::identity::{Identity, PeerId};
-use crate::roster::Roster;
+use crate::membership::Timing;
+use crate::roster::SignedRoster;
 
 /// What both ends of a connection speak.
-const PROTOCOL: &[u8] = b"stlf/node/1";
+const PROTOCOL: &[u8] = b"stlf/node/2";
 
 /// A connection on which nothing was heard for so long is lost.
 const LOST_AFTER: Duration = Duration::from_secs(4);
@@ -33,6 +39,9 @@ const ALIVE_EVERY: Duration = Duration::from_secs(1);
 /// Between two calls to a device that did not answer.
 const CALL_AGAIN_AFTER: Duration = Duration::from_millis(300);
 
+/// How often the membership looks at the clock.
+const TICK: Duration = Duration::from_millis(50);
+
 /// How a device takes part.
 #[derive(Debug, Clone)]
 pub struct Options {
@@ -40,14 +49,21 @@ pub struct Options {
     pub listen: SocketAddr,
     /// Where devices listen, by place.
     pub peers: BTreeMap<usize, SocketAddr>,
-    /// How long to wait for all to come; then those that came begin.
-    pub wait: Duration,
-    /// How long an epoch may take.
-    pub deadline: Duration,
+    /// How long things may take.
+    pub timing: Timing,
+    /// Whether to leave once an epoch is over, and how long that may take; else it goes on until it is told to stop.
+    pub once: Option<Duration>,
+    /// The last epoch that this device took part in.
+    pub epoch: u64,
+    /// Where models are kept, so that a transfer that breaks goes on where it was; else in memory.
+    pub store: Option<PathBuf>,
+    /// Joules of sending a model over a link of so many bits per second, where links are measured: this over the rate.
+    pub joule_bits_per_second: f64,
 }
 
 /// What an observer hears.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Event {
     /// It listens here.
     Listens(SocketAddr),
@@ -57,7 +73,9 @@ pub enum Event {
     Lost(usize),
     /// Somebody who is not in the roster was turned away.
     TurnedAway(PeerId),
-    /// An epoch began with so many devices.
+    /// A newer roster was heard of and is used from now on.
+    Roster(Box<SignedRoster>),
+    /// An epoch began with so many devices. Nothing of it has been done yet.
     Began {
         /// Its number.
         epoch: u64,
@@ -66,6 +84,37 @@ pub enum Event {
     },
     /// There is a plan.
     Planned,
+    /// There is none, and why.
+    NoPlan(String),
+    /// A device is left out: it was silent for too long, or nothing can be planned for it.
+    LeftOut(usize),
+    /// No usable model came over a link; the planner does without it.
+    Forbidden {
+        /// The sender.
+        from: usize,
+        /// The receiver.
+        to: usize,
+    },
+    /// A model came, so many bytes, some of which may have been here before.
+    Received {
+        /// Whose.
+        from: usize,
+        /// Its size.
+        bytes: u64,
+    },
+    /// A model did not come, or is none, and why.
+    NotReceived {
+        /// Whose.
+        from: usize,
+        /// Why.
+        reason: String,
+    },
+    /// The epoch is over for this device, and others are told next.
+    Ended,
+    /// The epoch is over for all.
+    Complete,
+    /// Nothing new, every second.
+    Alive,
     /// A message was refused, and why.
     Refused {
         /// Whose.
@@ -90,66 +139,83 @@ pub enum Error {
     #[error("no other device came within {0:?}")]
     Alone(Duration),
     /// The epoch took too long.
-    #[error("the epoch did not end within {0:?}; devices still here: {1:?}")]
+    #[error("no epoch ended within {0:?}; devices still here: {1:?}")]
     Deadline(Duration, Vec<usize>),
+    /// Models cannot be kept.
+    #[error(transparent)]
+    Store(#[from] StoreError),
 }
 
-/// Runs one epoch: joins, measures, plans or follows the plan, sends or receives models. The device keeps what came of it.
+/// Takes part: joins, measures, plans or follows the plan, sends or receives models, epoch after epoch, until `stop` is set or, where
+/// [`Options::once`] says so, an epoch is over. The device keeps what came of it.
 ///
 /// # Errors
 /// Says why there is no outcome.
 pub async fn run(
     device: Device,
-    roster: Roster,
+    roster: SignedRoster,
     identity: &Identity,
     options: Options,
-    observer: &mut (dyn FnMut(Event) + Send),
+    mut stop: watch::Receiver<bool>,
+    observer: &mut (dyn FnMut(&View<'_>, Event) + Send),
 ) -> Result<Device, Error> {
+    let models = models::Models::open(options.store.as_deref()).await?;
     let endpoint = listen(identity, options.listen).await?;
     let address = endpoint.bound_sockets().first().copied().unwrap_or(options.listen);
-    observer(Event::Listens(address));
     let (queue, mut news) = mpsc::channel(1024);
-    let mut tasks = JoinSet::new();
-    tasks.spawn(link::accept(endpoint.clone(), queue.clone()));
-    for (&place, &address) in options.peers.iter().filter(|(place, _)| **place < device.place()) {
-        if let Some(member) = roster.devices.get(place).filter(|member| member.present) {
-            tasks.spawn(link::call(endpoint.clone(), member.key, address, queue.clone()));
-        }
-    }
-    let others = roster.devices.iter().filter(|m| m.present).count().saturating_sub(1);
-    let mut member = Member::new(device, roster, queue);
     let started = Instant::now();
-    // First those that come, then the epoch.
-    while member.connected() < others {
-        match timeout(options.wait.saturating_sub(started.elapsed()), news.recv()).await {
-            Ok(Some(news)) => member.hear(news, observer),
-            Ok(None) | Err(_) => break,
-        }
-    }
-    if member.connected() == 0 && others > 0 {
-        endpoint.close().await;
-        return Err(Error::Alone(options.wait));
-    }
-    member.begin_if_first(observer);
-    let deadline = Instant::now() + options.deadline;
-    while !member.is_done() {
-        tokio::select! {
-            news = news.recv() => match news {
-                Some(news) => member.hear(news, observer),
-                None => break,
-            },
-            Some(()) = member.sent() => {}
-            () = sleep_until(deadline) => {
-                endpoint.close().await;
-                return Err(Error::Deadline(options.deadline, member.places()));
+    let own = device.place();
+    let mut tasks = JoinSet::new();
+    tasks.spawn(link::accept(endpoint.clone(), models.clone(), queue.clone()));
+    let mut member = Member::new(device, roster, models.clone(), &options, queue.clone());
+    member.tell(Event::Listens(address), observer);
+    let mut clock = interval(TICK);
+    clock.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let end = options.once.map(|most| started + options.timing.wait + most);
+    let never = started + Duration::from_secs(60 * 60 * 24 * 365);
+    let mut called = std::collections::BTreeSet::new();
+    let mut has_met = false;
+    let mut alive = ALIVE_EVERY;
+    let ended = loop {
+        // Whoever the roster has, and came before this device, is called.
+        for (place, key) in member.to_call(&options.peers) {
+            if place < own && called.insert(place) {
+                let (address, models) = (options.peers[&place], models.clone());
+                tasks.spawn(link::call(endpoint.clone(), key, address, models, queue.clone()));
             }
         }
-    }
+        has_met |= member.connected() > 0;
+        if options.once.is_some() && member.is_over() {
+            break Ok(());
+        }
+        tokio::select! {
+            news = news.recv() => match news {
+                Some(news) => member.hear(news, started.elapsed(), observer),
+                None => break Ok(()),
+            },
+            _ = clock.tick() => {
+                let now = started.elapsed();
+                member.tick(now, observer);
+                if now >= alive {
+                    alive = now + ALIVE_EVERY;
+                    member.tell(Event::Alive, observer);
+                }
+                if options.once.is_some() && !has_met && now >= options.timing.wait {
+                    break Err(Error::Alone(options.timing.wait));
+                }
+            }
+            () = sleep_until(end.unwrap_or(never)), if end.is_some() => {
+                break Err(Error::Deadline(options.once.unwrap_or_default(), member.places()));
+            }
+            _ = stop.changed() => break Ok(()),
+        }
+    };
     // Others may still be reading.
     member.settle().await;
     tasks.abort_all();
     endpoint.close().await;
-    Ok(member.into_device())
+    models.close().await;
+    ended.map(|()| member.into_device())
 }
 
 /// No relays, no lookups: addresses are given, and nobody else is told of them.
@@ -184,6 +250,3 @@ fn address_of(key: PeerId, address: SocketAddr) -> Option<EndpointAddr> {
 fn peer_of(connection: &Connection) -> PeerId {
     PeerId::from_bytes(*connection.remote_id().as_bytes())
 }
-
-/// Places as a set, for those that came.
-type Places = BTreeSet<usize>;

@@ -1,17 +1,18 @@
 //! What the planner of an epoch knows, which is numbers, and the plan that follows.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use stlf::bound::Bound;
-use stlf::divergence::discriminant::{Count, estimate};
-use stlf::plan::Status;
-use stlf::planner::{Outcome, optimum};
+use stlf::divergence::Settings;
+use stlf::plan::{PlanLink, Status};
+use stlf::planner::{Infeasible, Outcome, optimum};
 use stlf::problem::{ENERGY_EPSILON, Links, Parts, Source};
 use stlf::{Problem, Role};
 
 use crate::device::{Refusal, Setup};
+use crate::exchange::divergence;
 use crate::roster::Roster;
-use crate::wire::{Link, PairReport, Plan, Report};
+use crate::wire::{Link, Measured, PairReport, Plan, Report};
 
 /// What a signature of a plan is for.
 pub(crate) const PLAN: &str = "stlf-plan-message/1";
@@ -21,12 +22,44 @@ pub(crate) const PLAN: &str = "stlf-plan-message/1";
 pub(crate) struct Planner {
     /// Ascending.
     members: Vec<usize>,
+    settings: Settings,
     reports: BTreeMap<usize, Report>,
+    /// Links that are not used, from and to.
+    forbidden: BTreeSet<(usize, usize)>,
+}
+
+/// How much worse than the best plan one may be that changes less.
+const WORTH_NO_CHANGE: f64 = 0.01;
+
+/// Why there is no plan.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum NoPlan {
+    /// This device can be neither source nor target; without it there may be one.
+    #[error("the device at place {0} has no labels, and no link to it is left")]
+    Without(usize),
+    /// Nobody can plan with these numbers.
+    #[error("{0}")]
+    Because(String),
 }
 
 impl Planner {
-    pub(crate) fn new(members: &[usize]) -> Planner {
-        Planner { members: members.to_vec(), reports: BTreeMap::new() }
+    pub(crate) fn new(
+        members: &[usize],
+        settings: &Settings,
+        forbidden: &BTreeSet<(usize, usize)>,
+    ) -> Planner {
+        let (members, settings) = (members.to_vec(), settings.clone());
+        Planner { members, settings, reports: BTreeMap::new(), forbidden: forbidden.clone() }
+    }
+
+    /// Whether this device has reported.
+    pub(crate) fn has_heard(&self, place: usize) -> bool {
+        self.reports.contains_key(&place)
+    }
+
+    /// Whether all have.
+    pub(crate) fn is_complete(&self) -> bool {
+        self.reports.len() == self.members.len()
     }
 
     /// Takes a report; what it says about others counts only together with what they say.
@@ -34,6 +67,9 @@ impl Planner {
         let peers = report.pairs.iter().map(|pair| pair.peer as usize);
         if !peers.eq(self.members.iter().copied().filter(|&m| m != from)) {
             return Err(Refusal::Unfit("a report that is not about this epoch's devices"));
+        }
+        if !report.pairs.iter().all(|pair| self.can_measure(report, pair.measured)) {
+            return Err(Refusal::Unfit("a report that is not of this estimator"));
         }
         match self.reports.get(&from) {
             Some(known) if known != report => Err(Refusal::Twice(from)),
@@ -45,33 +81,86 @@ impl Planner {
         }
     }
 
-    /// The optimal plan, once all have reported and if there is one.
-    pub(crate) fn plan(&self, epoch: u64, roster: &Roster, setup: &Setup) -> Option<Plan> {
-        if self.reports.len() < self.members.len() {
-            return None;
+    /// Whether a device with so many samples can come to this by the estimator.
+    fn can_measure(&self, report: &Report, measured: Measured) -> bool {
+        let samples = report.labeled.saturating_add(report.unlabeled);
+        match (&self.settings, measured) {
+            (Settings::Discriminant(_), Measured::Errors(count)) => count.samples <= samples,
+            (Settings::Classifier(settings), Measured::Errors(count)) => {
+                count.samples <= samples.saturating_mul(settings.repeats as u64)
+            }
+            (Settings::Sketch(_), Measured::Divergence(_)) => true,
+            _ => false,
         }
+    }
+
+    /// The plan of this epoch: of the last one's roles and links it keeps what it can keep at no more than a hundredth above
+    /// the least cost.
+    pub(crate) fn plan(
+        &self,
+        epoch: u64,
+        roster: &Roster,
+        setup: &Setup,
+        last: Option<&Plan>,
+    ) -> Result<Plan, NoPlan> {
         let problem = self.problem(roster, setup)?;
-        let Outcome::Planned(plan) = optimum(&problem) else { return None };
+        let best = match optimum(&problem) {
+            Outcome::Planned(plan) => *plan,
+            Outcome::Infeasible(Infeasible::Unreachable { device, .. }) => {
+                return Err(NoPlan::Without(self.members[device]));
+            }
+            Outcome::Infeasible(why) => return Err(NoPlan::Because(why.to_string())),
+        };
+        let most = best.objective() + WORTH_NO_CHANGE * best.objective().abs();
+        let kept = last.into_iter().flat_map(|last| self.keeping(&problem, last));
+        let plan = kept.into_iter().find(|plan| plan.objective() <= most);
+        let optimal = best.status == Status::Optimal
+            && plan.as_ref().is_none_or(|plan| plan.objective() <= best.objective());
+        let plan = plan.unwrap_or(best);
         let place = |device: usize| self.members[device] as u32;
-        Some(Plan {
+        let link = |link: &PlanLink| Link {
+            from: place(link.from),
+            to: place(link.to),
+            weight: link.weight,
+        };
+        Ok(Plan {
             epoch,
             sources: plan.with_role(Role::Source).map(place).collect(),
             targets: plan.with_role(Role::Target).map(place).collect(),
-            links: plan
-                .links
-                .iter()
-                .map(|link| Link {
-                    from: place(link.from),
-                    to: place(link.to),
-                    weight: link.weight,
-                })
-                .collect(),
+            links: plan.links.iter().map(link).collect(),
             objective: plan.objective(),
-            optimal: plan.status == Status::Optimal,
+            optimal,
         })
     }
 
-    fn problem(&self, roster: &Roster, setup: &Setup) -> Option<Problem> {
+    /// The best plans that keep the last one's roles and links, and its roles alone.
+    fn keeping(&self, problem: &Problem, last: &Plan) -> Vec<stlf::Plan> {
+        let index = |place: u32| self.members.binary_search(&(place as usize)).ok();
+        let pinned = self.members.iter().enumerate().fold(problem.clone(), |problem, (k, &m)| {
+            match last.role(m) {
+                Some(Role::Source) if !problem.eligible(k) => problem,
+                Some(role) => problem.with_pin(k, role),
+                None => problem,
+            }
+        });
+        let ends = |link: &Link| Some((index(link.from)?, index(link.to)?));
+        let kept: BTreeSet<(usize, usize)> = last.links.iter().filter_map(ends).collect();
+        let targets: BTreeSet<usize> = kept.iter().map(|&(_, to)| to).collect();
+        // Without its other links a target keeps those that it had.
+        let others = (0..self.members.len())
+            .flat_map(|from| targets.iter().map(move |&to| (from, to)))
+            .filter(|&(from, to)| from != to && !kept.contains(&(from, to)));
+        let linked =
+            others.fold(pinned.clone(), |problem, (from, to)| problem.without_link(from, to));
+        let planned = |problem: &Problem| match optimum(problem) {
+            Outcome::Planned(plan) => Some(*plan),
+            Outcome::Infeasible(_) => None,
+        };
+        [&linked, &pinned].into_iter().filter_map(planned).collect()
+    }
+
+    fn problem(&self, roster: &Roster, setup: &Setup) -> Result<Problem, NoPlan> {
+        let incomplete = || NoPlan::Because("a device has not reported".to_owned());
         let n = self.members.len();
         let device = |&place: &usize| {
             let report = self.reports.get(&place)?;
@@ -82,35 +171,42 @@ impl Planner {
                 source_error: report.source_error,
             })
         };
-        let mut divergence = vec![0.0; n * n];
+        let mut divergences = vec![0.0; n * n];
         let mut energy = vec![f64::NAN; n * n];
         for i in 0..n {
             for j in (0..n).filter(|&j| j != i) {
-                let pair = self.pair(i, j)?;
-                energy[i * n + j] = pair.joules.unwrap_or(f64::NAN);
-                let counts: [Count; 2] = match i < j {
-                    true => [pair.count(), self.pair(j, i)?.count()],
-                    false => [self.pair(j, i)?.count(), pair.count()],
-                };
-                divergence[i * n + j] = estimate(counts, &setup.divergence).value;
+                let sides = [self.pair(i.min(j), i.max(j)), self.pair(i.max(j), i.min(j))];
+                let [Some(first), Some(second)] = sides else { return Err(incomplete()) };
+                let own = if i < j { first } else { second };
+                energy[i * n + j] = own.joules.unwrap_or(f64::NAN);
+                let said = [first.measured, second.measured];
+                divergences[i * n + j] = divergence(&self.settings, said).ok_or_else(incomplete)?;
             }
         }
+        let index = |place: usize| self.members.binary_search(&place).ok();
+        let forbidden =
+            self.forbidden.iter().filter_map(|&(from, to)| Some((index(from)?, index(to)?)));
         let (kind, complexity) = (setup.bound, setup.preset.complexity());
         Problem::new(Parts {
-            devices: self.members.iter().map(device).collect::<Option<_>>()?,
+            devices: self
+                .members
+                .iter()
+                .map(device)
+                .collect::<Option<_>>()
+                .ok_or_else(incomplete)?,
             source: Source::Measured {
-                links: Links::from_rows(n, divergence, energy),
-                weights: setup.preset.weights(),
+                links: Links::from_rows(n, divergences, energy),
+                weights: setup.weights,
                 bound: Bound { kind, complexity, ..Bound::default() },
                 energy_epsilon: ENERGY_EPSILON,
                 energy_unit: setup.preset.energy_unit(),
                 disagreement: None,
             },
             pins: vec![None; n],
-            forbidden: Vec::new(),
+            forbidden: forbidden.collect(),
             required: Vec::new(),
         })
-        .ok()
+        .map_err(|e| NoPlan::Because(e.to_string()))
     }
 
     /// What the i-th member says of its pair with the j-th.

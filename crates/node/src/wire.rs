@@ -2,14 +2,25 @@
 
 use serde::{Deserialize, Serialize};
 use stlf::Role;
-use stlf::divergence::discriminant::Count;
 use stlf::divergence::sketch::Sketch;
 
 /// The version of these messages. Others are not understood.
-pub const VERSION: u16 = 1;
+pub const VERSION: u16 = 2;
 
 /// The longest message: moments of 4,096 features take a little less than this.
 pub const MOST_BYTES: usize = 72 << 20;
+
+/// The longest reason, in bytes.
+pub const LONGEST_REASON: usize = 500;
+
+/// The longest roster, in bytes.
+pub const LONGEST_ROSTER: usize = 4 << 20;
+
+/// More samples than anybody has; sums of such numbers are far from overflowing.
+const MOST_SAMPLES: u64 = 1 << 48;
+
+/// The weights of a network that learned anything are far below this.
+const LARGEST_WEIGHT: f32 = 1e6;
 
 /// A message on its way.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -31,10 +42,39 @@ pub enum Message {
     Bandwidth(Option<f64>),
     /// To all: moments of the features of both halves of the sender's inputs.
     Moments([Option<Moments>; 2]),
+    /// To all: moments of the features of all of the sender's inputs.
+    Sketch(Moments),
+    /// To one other device: the sender's next turn in training the classifier that tells the two apart.
+    Turn(Turn),
     /// To the planner: numbers, and nothing else.
     Report(Report),
     /// From the planner to all, signed.
     Plan(SignedPlan),
+    /// From the planner to all: there is none, and why.
+    NoPlan(String),
+    /// From a source to its target: the model may be fetched.
+    Offer(Offer),
+    /// From a target to the planner: no usable model came from this source.
+    Failed(u32),
+    /// To the planner: the epoch is over for the sender.
+    Done,
+    /// From the planner to all: it is over for all.
+    Complete,
+    /// To the planner: the sender has long waited for these.
+    Missing(Vec<u32>),
+    /// To whoever is met: the version of the sender's roster. The envelope has the last epoch that it knows of.
+    Hello(u64),
+    /// To whoever has an older one: a signed roster, as JSON.
+    Roster(Vec<u8>),
+}
+
+/// A model that may be fetched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Offer {
+    /// Its BLAKE3 hash.
+    pub hash: [u8; 32],
+    /// Its size.
+    pub bytes: u64,
 }
 
 /// Moments of features.
@@ -44,8 +84,35 @@ pub struct Moments {
     pub samples: u64,
     /// The mean.
     pub mean: Vec<f32>,
-    /// The covariance, the lower triangle row by row.
-    pub covariance: Vec<f32>,
+    /// The covariance, the lower triangle row by row; a sketch may be without.
+    pub covariance: Option<Vec<f32>>,
+}
+
+/// A message of Algorithm `alg:fed_div_est`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Turn {
+    /// How many turns of this pair the sender has had before.
+    pub number: u64,
+    /// What is said in it.
+    pub said: Said,
+}
+
+/// What is said in a turn.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub enum Said {
+    /// The sender's classifier after a round of local training.
+    Params(Vec<f32>),
+    /// How the last average did on the sender's own data.
+    Errors(Count),
+}
+
+/// How often a classifier erred on one device's samples.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Count {
+    /// The sender's samples that were taken for the peer's.
+    pub errors: u64,
+    /// The sender's samples that were looked at.
+    pub samples: u64,
 }
 
 /// What a device knows of itself and of its pairs.
@@ -66,18 +133,30 @@ pub struct Report {
 pub struct PairReport {
     /// The other device.
     pub peer: u32,
-    /// The sender's samples that were taken for the peer's.
-    pub errors: u64,
-    /// The sender's samples.
-    pub samples: u64,
+    /// Its side of their divergence.
+    pub measured: Measured,
     /// Joules of sending a model to the peer; none where it cannot.
     pub joules: Option<f64>,
 }
 
-impl PairReport {
-    /// The errors as the estimator counts them.
-    pub fn count(&self) -> Count {
-        Count { errors: self.errors, samples: self.samples }
+/// What a device can say of a divergence: where errors are counted its own, of which d̂ follows with the peer's.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub enum Measured {
+    /// Its own errors.
+    Errors(Count),
+    /// d̂.
+    Divergence(f64),
+}
+
+impl From<stlf::divergence::classifier::Count> for Count {
+    fn from(count: stlf::divergence::classifier::Count) -> Count {
+        Count { errors: count.errors, samples: count.samples }
+    }
+}
+
+impl From<Count> for stlf::divergence::classifier::Count {
+    fn from(count: Count) -> stlf::divergence::classifier::Count {
+        stlf::divergence::classifier::Count { errors: count.errors, samples: count.samples }
     }
 }
 
@@ -207,9 +286,22 @@ impl Message {
                 let fine = bandwidth.is_none_or(|b| b.is_finite() && b >= 0.0);
                 holds(fine, "a bandwidth is below 0")
             }
-            Message::Moments(halves) => halves.iter().flatten().try_for_each(Moments::check),
+            Message::Moments(halves) => {
+                let whole = halves.iter().flatten().all(|half| half.covariance.is_some());
+                holds(whole, "a half is without its covariance")?;
+                halves.iter().flatten().try_for_each(Moments::check)
+            }
+            Message::Sketch(moments) => moments.check(),
+            Message::Turn(turn) => turn.said.check(),
             Message::Report(report) => report.check(),
             Message::Plan(signed) => signed.plan.check(),
+            Message::NoPlan(reason) => holds(reason.len() <= LONGEST_REASON, "a long reason"),
+            Message::Missing(places) => {
+                holds(places.is_sorted_by(|a, b| a < b), "places are not ascending")
+            }
+            Message::Roster(bytes) => holds(bytes.len() <= LONGEST_ROSTER, "a long roster"),
+            Message::Offer(_) | Message::Failed(_) | Message::Hello(_) => Ok(()),
+            Message::Done | Message::Complete => Ok(()),
         }
     }
 }
@@ -217,29 +309,59 @@ impl Message {
 impl Moments {
     /// As the estimator takes them.
     pub fn to_sketch(&self) -> Sketch {
-        let (samples, mean) = (self.samples, self.mean.clone());
-        Sketch { samples, mean, covariance: Some(self.covariance.clone()) }
+        let Moments { samples, mean, covariance } = self.clone();
+        Sketch { samples, mean, covariance }
     }
 
     /// As they are sent.
     pub fn of(sketch: &Sketch) -> Moments {
-        Moments {
-            samples: sketch.samples,
-            mean: sketch.mean.clone(),
-            covariance: sketch.covariance.clone().unwrap_or_default(),
-        }
+        let Sketch { samples, mean, covariance } = sketch.clone();
+        Moments { samples, mean, covariance }
     }
 
     fn check(&self) -> Result<(), Malformed> {
-        let side = self.mean.len();
-        // Features have length 1, so that no moment is larger.
-        let fine = |x: &f32| x.is_finite() && x.abs() <= 2.0;
-        if self.samples == 0 || self.covariance.len() != side * (side + 1) / 2 {
+        let (side, covariance) = (self.mean.len(), self.covariance.as_deref());
+        if !(1..=MOST_SAMPLES).contains(&self.samples)
+            || covariance.is_some_and(|numbers| numbers.len() != side * (side + 1) / 2)
+        {
             return Err(Malformed::Absurd("moments of another size than they claim"));
         }
-        match self.mean.iter().chain(&self.covariance).all(fine) {
+        // Features have length 1, so that no moment is larger; but a mean alone may bear noise.
+        let most = if covariance.is_some() { 2.0 } else { 1e15 };
+        let fine = |x: &f32| x.is_finite() && x.abs() <= most;
+        match self.mean.iter().chain(covariance.unwrap_or_default()).all(fine) {
             true => Ok(()),
-            false => Err(Malformed::Absurd("a moment is not a number up to 2")),
+            false => Err(Malformed::Absurd("a moment is not a number, or larger than can be")),
+        }
+    }
+}
+
+impl Said {
+    pub(crate) fn check(&self) -> Result<(), Malformed> {
+        let fine = |p: &f32| p.is_finite() && p.abs() <= LARGEST_WEIGHT;
+        match self {
+            Said::Params(params) if !params.iter().all(fine) => {
+                Err(Malformed::Absurd("a parameter is not a number, or larger than can be"))
+            }
+            Said::Errors(count) if !count.is_possible() => {
+                Err(Malformed::Absurd("a classifier has more errors than samples"))
+            }
+            Said::Params(_) | Said::Errors(_) => Ok(()),
+        }
+    }
+}
+
+impl Count {
+    fn is_possible(self) -> bool {
+        self.errors <= self.samples && self.samples <= MOST_SAMPLES
+    }
+}
+
+impl Measured {
+    fn is_possible(self) -> bool {
+        match self {
+            Measured::Errors(count) => count.is_possible(),
+            Measured::Divergence(value) => (0.0..=2.0).contains(&value),
         }
     }
 }
@@ -247,7 +369,7 @@ impl Moments {
 impl Report {
     fn check(&self) -> Result<(), Malformed> {
         let samples = self.labeled.checked_add(self.unlabeled);
-        if samples.is_none_or(|n| n == 0 || n > 1 << 48) {
+        if samples.is_none_or(|n| n == 0 || n > MOST_SAMPLES) {
             return Err(Malformed::Absurd("a device has no samples, or more than there are"));
         }
         if self.source_error.is_some() != (self.labeled > 0)
@@ -260,13 +382,11 @@ impl Report {
         }
         let fine = |pair: &PairReport| {
             let joules = pair.joules.is_none_or(|j| j.is_finite() && (0.0..1e15).contains(&j));
-            pair.errors <= pair.samples && samples.is_some_and(|n| pair.samples <= n) && joules
+            pair.measured.is_possible() && joules
         };
         match self.pairs.iter().all(fine) {
             true => Ok(()),
-            false => {
-                Err(Malformed::Absurd("a pair has more errors than samples, or absurd joules"))
-            }
+            false => Err(Malformed::Absurd("a pair has an absurd divergence, or absurd joules")),
         }
     }
 }
@@ -296,120 +416,4 @@ impl Plan {
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used, reason = "tests")]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    fn plan() -> Plan {
-        Plan {
-            epoch: 3,
-            sources: vec![0, 2],
-            targets: vec![1],
-            links: vec![
-                Link { from: 0, to: 1, weight: 0.25 },
-                Link { from: 2, to: 1, weight: 0.75 },
-            ],
-            objective: 1.5,
-            optimal: true,
-        }
-    }
-
-    fn report() -> Report {
-        let pair = PairReport { peer: 1, errors: 3, samples: 10, joules: Some(2.5) };
-        Report { labeled: 8, unlabeled: 4, source_error: Some(0.25), pairs: vec![pair] }
-    }
-
-    fn samples() -> Vec<Message> {
-        let half = Moments { samples: 9, mean: vec![0.5; 3], covariance: vec![0.1; 6] };
-        vec![
-            Message::Begin(vec![0, 1, 5]),
-            Message::Bandwidth(Some(2.5)),
-            Message::Bandwidth(None),
-            Message::Moments([Some(half), None]),
-            Message::Report(report()),
-            Message::Plan(SignedPlan { plan: plan(), signature: vec![7; 64] }),
-        ]
-    }
-
-    #[test]
-    fn messages_are_read_as_they_were_sent() {
-        for message in samples() {
-            let sent = Envelope::new(4, message);
-            assert_eq!(Envelope::read(&sent.to_bytes()), Ok(sent));
-        }
-    }
-
-    #[test]
-    fn what_cannot_be_is_refused() {
-        let absurd = |message: Message| {
-            let bytes = Envelope::new(1, message).to_bytes();
-            matches!(Envelope::read(&bytes), Err(Malformed::Absurd(_)))
-        };
-        assert!(absurd(Message::Begin(vec![1, 1])));
-        assert!(absurd(Message::Bandwidth(Some(f64::NAN))));
-        assert!(absurd(Message::Bandwidth(Some(-1.0))));
-        let half = |mean: Vec<f32>, covariance| Moments { samples: 9, mean, covariance };
-        for moments in [
-            half(vec![f32::INFINITY], vec![0.0]),
-            half(vec![0.0; 2], vec![0.0; 2]),
-            half(vec![1e9], vec![0.0]),
-            Moments { samples: 0, ..half(vec![0.0], vec![0.0]) },
-        ] {
-            assert!(absurd(Message::Moments([Some(moments), None])));
-        }
-        let lying = |change: fn(&mut Report)| {
-            let mut report = report();
-            change(&mut report);
-            absurd(Message::Report(report))
-        };
-        assert!(lying(|r| r.source_error = Some(-0.1)));
-        assert!(lying(|r| r.source_error = Some(f64::NAN)));
-        assert!(lying(|r| r.source_error = None));
-        assert!(lying(|r| r.labeled = u64::MAX));
-        assert!(lying(|r| (r.labeled, r.unlabeled, r.source_error) = (0, 0, None)));
-        assert!(lying(|r| r.pairs[0].errors = 11));
-        assert!(lying(|r| r.pairs[0].samples = 1_000));
-        assert!(lying(|r| r.pairs[0].joules = Some(f64::INFINITY)));
-        assert!(lying(|r| r.pairs.push(r.pairs[0])));
-        let wrong = |change: fn(&mut Plan)| {
-            let mut plan = plan();
-            change(&mut plan);
-            absurd(Message::Plan(SignedPlan { plan, signature: Vec::new() }))
-        };
-        assert!(wrong(|p| p.links[0].weight = 0.9));
-        assert!(wrong(|p| p.links[0].from = 1));
-        assert!(wrong(|p| p.targets.push(2)));
-        assert!(wrong(|p| p.links.clear()));
-        assert!(wrong(|p| p.objective = f64::NAN));
-    }
-
-    #[test]
-    fn other_versions_and_long_or_trailing_bytes_are_refused() {
-        let mut sent = Envelope::new(1, Message::Bandwidth(None));
-        let mut bytes = sent.to_bytes();
-        bytes.push(0);
-        assert_eq!(Envelope::read(&bytes), Err(Malformed::Unreadable));
-        sent.version = 2;
-        assert_eq!(Envelope::read(&sent.to_bytes()), Err(Malformed::Version(2)));
-        let long = vec![1; MOST_BYTES + 1];
-        assert_eq!(Envelope::read(&long), Err(Malformed::TooLong(MOST_BYTES + 1)));
-        assert_eq!(Envelope::read(&[]), Err(Malformed::Unreadable));
-    }
-
-    proptest! {
-        #[test]
-        fn no_bytes_make_it_panic(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
-            if let Ok(envelope) = Envelope::read(&bytes) {
-                prop_assert_eq!(Envelope::read(&envelope.to_bytes()), Ok(envelope));
-            }
-        }
-
-        #[test]
-        fn no_flipped_byte_makes_it_panic(which in 0..6_usize, at in any::<prop::sample::Index>(), to in any::<u8>()) {
-            let mut bytes = Envelope::new(4, samples()[which].clone()).to_bytes();
-            let at = at.index(bytes.len());
-            bytes[at] = to;
-            let _ = Envelope::read(&bytes);
-        }
-    }
-}
+mod tests;

@@ -7,7 +7,8 @@ mod common;
 use std::ops::ControlFlow;
 
 use common::{
-    ALL, DEVICES, SEED, SHAPE, data, devices, energies, holdings, identity, roster, setup,
+    ALL, DEVICES, SEED, SHAPE, data, devices, devices_of, energies, estimators, holdings, identity,
+    roster, setup,
 };
 use stlf::bound::Bound;
 use stlf::combine::{Combine, combine};
@@ -17,7 +18,7 @@ use stlf::planner::{Outcome, optimum};
 use stlf::problem::{Links, Parts, Preset, Source};
 use stlf::{Problem, Role};
 use stlf_learn::Params;
-use stlf_node::device::Holdings;
+use stlf_node::device::{Holdings, Setup};
 use stlf_node::memory::Network;
 use stlf_node::wire::{Envelope, Message};
 use stlf_node::{Device, Refusal};
@@ -37,18 +38,26 @@ fn outcome(network: &Network) -> (stlf_node::wire::Plan, Vec<Option<Vec<u16>>>) 
 
 #[test]
 fn a_fleet_comes_to_what_one_machine_would() {
-    let mut network = network(1);
+    // Noise is each device's own secret, unlike the simulator's.
+    let has_noise = |s: &divergence::Settings| matches!(s, divergence::Settings::Sketch(s) if s.privacy.is_some());
+    for settings in estimators().into_iter().filter(|s| !has_noise(s)) {
+        comes_to_what_one_machine_would(&settings);
+    }
+}
+
+fn comes_to_what_one_machine_would(settings: &divergence::Settings) {
+    let setup = Setup { divergence: settings.clone(), ..setup() };
+    let mut network = Network::new(devices_of(&setup), 1);
     network.begin(0, 1, &ALL);
     network.run().unwrap();
     let (plan, predictions) = outcome(&network);
 
-    let (setup, holdings) = (setup(), holdings(&data()));
+    let holdings = holdings(&data());
     let inputs: Vec<&[f32]> = holdings.iter().map(|h| &h.inputs[..]).collect();
-    let settings = divergence::Settings::Discriminant(setup.divergence);
     let seed = Draw::Divergence.seed(SEED, 0);
     let mut go_on = |_| ControlFlow::Continue(());
     let measured =
-        divergence::measure(&inputs, SHAPE, &settings, seed, &mut go_on).unwrap().unwrap();
+        divergence::measure(&inputs, SHAPE, settings, seed, &mut go_on).unwrap().unwrap();
     let models: Vec<Option<&Params>> = network.devices.iter().map(Device::model).collect();
     let device = |place: usize| {
         let (own, numbers) = (&holdings[place], SHAPE.len());
@@ -185,7 +194,8 @@ fn no_sample_is_among_the_bytes_that_are_sent() {
     // A device's inputs hold a pattern that nothing else has; no message may contain it.
     let mut network = network(1);
     let planted: Vec<f32> = (0..SHAPE.len()).map(|k| 0.123_4 + k as f32 * 1e-4).collect();
-    let holdings = Holdings { inputs: planted.repeat(40), labels: vec![3; 30], unlabeled: 10 };
+    let holdings =
+        Holdings { inputs: planted.repeat(40).into(), labels: vec![3; 30], unlabeled: 10 };
     let joules = (1..DEVICES).map(|to| (to, 3.0)).collect();
     let mut device = Device::new(setup(), roster(), identity(0), holdings, joules).unwrap();
     device.train(&mut || ControlFlow::Continue(())).unwrap();

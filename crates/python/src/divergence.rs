@@ -167,9 +167,9 @@ pub(crate) fn own_bandwidth(
 ) -> PyResult<Option<f64>> {
     let devices = [inputs];
     let (inputs, shape) = in_place(py, &devices)?;
-    let settings = sketch::Settings::default();
+    let embedding = sketch::Settings::default().embedding;
     let seed = Draw::Divergence.seed(seed, 0);
-    sketch::own_bandwidth(inputs[0], shape, &settings, seed, place)
+    sketch::own_bandwidth(inputs[0], shape, embedding, seed, place)
         .map_err(|e| in_input(py, None, &e))
 }
 
@@ -196,7 +196,9 @@ pub(crate) fn own_sketch(
     let settings = sketching(features, privacy);
     let seed = Draw::Divergence.seed(seed, 0);
     let made = py.detach(|| {
-        let features = sketch::features(&[Some(bandwidth)], shape, &settings, seed)?;
+        settings.check()?;
+        let (embedding, count) = (settings.embedding, settings.features);
+        let features = sketch::agreed_features(&[Some(bandwidth)], shape, embedding, count, seed)?;
         Ok(sketch::own_sketch(&features, inputs[0], &settings, seed, place))
     });
     made.map(Sketch).map_err(|e| in_input(py, None, &e))

@@ -45,6 +45,15 @@ pub fn grouped(count: u64) -> String {
     text
 }
 
+/// A number of bytes.
+pub fn size(bytes: f64) -> String {
+    match bytes {
+        b if b >= 1e6 => format!("{:.1} MB", b / 1e6),
+        b if b >= 1e3 => format!("{:.0} kB", b / 1e3),
+        b => format!("{} B", grouped(b as u64)),
+    }
+}
+
 /// `1 source`, `1,234 sources`.
 pub fn counted(count: usize, noun: &str) -> String {
     format!("{} {noun}{}", grouped(count as u64), if count == 1 { "" } else { "s" })

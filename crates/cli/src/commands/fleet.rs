@@ -6,7 +6,7 @@ use stlf::words::counted;
 use stlf_node::roster::Invalid;
 use stlf_node::{Identity, PeerId, Roster, SignedRoster, key_file};
 
-use super::node::key_failure;
+use super::node::{key_failure, status};
 use crate::error::Failure;
 use crate::output::write_file;
 use crate::table::{Align, Table};
@@ -20,7 +20,8 @@ use crate::ui::Ui;
 Examples:
   stlf fleet init harbour                     makes harbour/owner.key and harbour/roster.json
   stlf fleet add gate KEY --fleet harbour     KEY is what `stlf node init` printed on the device
-  stlf fleet show --fleet harbour")]
+  stlf fleet show --fleet harbour
+  stlf fleet status --at node --watch")]
 pub(crate) struct Args {
     #[command(subcommand)]
     what: What,
@@ -49,6 +50,8 @@ enum What {
         #[command(flatten)]
         fleet: FleetArg,
     },
+    /// Show who is where, as a device of the fleet knows it; its planner knows most.
+    Status(status::Args),
     /// Show the devices, and check the signature.
     Show {
         #[command(flatten)]
@@ -108,6 +111,7 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<(), Failure> {
             ui.print(&show(&signed))
         }
         What::Show { fleet } => ui.print(&show(&fleet.read()?)),
+        What::Status(args) => status::run(args, status::Scope::Fleet, ui),
     }
 }
 

@@ -1,7 +1,12 @@
 //! `stlf node`: this device as a member of a fleet.
 
 #[cfg(feature = "node")]
+mod kept;
+#[cfg(feature = "node")]
+mod metrics;
+#[cfg(feature = "node")]
 mod start;
+pub(crate) mod status;
 
 use std::path::PathBuf;
 
@@ -16,7 +21,8 @@ use crate::ui::Ui;
 Examples:
   stlf node init                  makes device.key and shows what others know it by
   stlf node id device.key
-  stlf node start mine.toml --roster roster.json --peers gate=10.0.0.5:7000   with --features node")]
+  stlf node start mine.toml --roster roster.json --peers gate=10.0.0.5:7000   with --features node
+  stlf node status --watch")]
 pub(crate) struct Args {
     #[command(subcommand)]
     what: What,
@@ -32,12 +38,14 @@ enum What {
         #[arg(default_value = "device.key")]
         key: PathBuf,
     },
-    /// Take part in an epoch of the fleet.
+    /// Take part in the fleet, until Ctrl-C.
     ///
-    /// Trains on this device's own labels, measures with the others, plans or follows the plan, sends or receives models.
-    /// Needs a build with --features node.
+    /// Trains on this device's own labels, measures with the others, plans or follows the plan, sends or receives models; again
+    /// whenever devices come or go. Killed and started again, it goes on where it was. Needs a build with --features node.
     #[cfg(feature = "node")]
-    Start(start::Args),
+    Start(Box<start::Args>),
+    /// Show how this device stands.
+    Status(status::Args),
     /// Show what others know a key by.
     Id {
         /// The file.
@@ -53,6 +61,7 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<(), Failure> {
         What::Id { key } => key_file::read(key),
         #[cfg(feature = "node")]
         What::Start(args) => return start::run(args, ui),
+        What::Status(args) => return status::run(args, status::Scope::Device, ui),
     };
     ui.print(&format!("{}\n", identity.map_err(|e| key_failure(&e))?.id()))
 }

@@ -299,6 +299,18 @@ pub struct Planner {
     pub combine: Combine,
 }
 
+impl Planner {
+    /// φ: the preset's, where none is set.
+    pub fn weights(&self) -> stlf::problem::Weights {
+        let preset = stlf::problem::Preset::from(self.preset).weights();
+        stlf::problem::Weights {
+            source: self.phi_s.unwrap_or(preset.source),
+            target: self.phi_t.unwrap_or(preset.target),
+            energy: self.phi_e.unwrap_or(preset.energy),
+        }
+    }
+}
+
 impl Default for Planner {
     fn default() -> Planner {
         Planner {

@@ -59,10 +59,7 @@ pub fn problem(
     let n = table.len();
     let planner = &run.config.planner;
     let preset = stlf::problem::Preset::from(planner.preset);
-    let mut weights = preset.weights();
-    weights.source = planner.phi_s.unwrap_or(weights.source);
-    weights.target = planner.phi_t.unwrap_or(weights.target);
-    weights.energy = planner.phi_e.unwrap_or(weights.energy);
+    let weights = planner.weights();
     let kind = planner.bound.into();
     let bound = stlf::bound::Bound {
         kind,

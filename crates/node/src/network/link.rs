@@ -1,45 +1,53 @@
 //! Connections: calling, answering, and what comes in over them.
 
 use std::net::SocketAddr;
+use std::time::{Duration, Instant};
 
 use iroh::Endpoint;
-use iroh::endpoint::{Connection, SendStream};
+use iroh::endpoint::Connection;
 use tokio::sync::mpsc::Sender;
 use tokio::task::JoinSet;
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
+use super::models::Models;
 use super::{CALL_AGAIN_AFTER, PROTOCOL, address_of, peer_of};
 use crate::identity::PeerId;
-use crate::wire::MOST_BYTES;
+use crate::wire::{MOST_BYTES, Offer};
 
-/// What a request for a model says.
-const MODEL: &[u8] = b"model";
+/// A peer that takes longer to say one message is not heard.
+const LONGEST_MESSAGE: Duration = Duration::from_secs(60);
 
-/// The largest model, as safetensors.
-const MOST_MODEL_BYTES: usize = 1 << 30;
+/// So many calls may be answered at once; others wait.
+const MOST_HANDSHAKES: usize = 64;
 
 /// What the one loop hears.
 pub(super) enum News {
     /// A connection, with whom.
     Came(PeerId, Connection),
     /// A connection is lost.
-    Lost(PeerId),
+    Lost(PeerId, usize),
     /// Bytes of a message.
     Message(PeerId, Vec<u8>),
-    /// Somebody asks for this device's model.
-    Asked(PeerId, SendStream),
-    /// A model that was asked for; none where it could not be had.
-    Model(PeerId, Option<Vec<u8>>),
+    /// A message of so many bytes has arrived after so long.
+    Sent(PeerId, usize, Duration),
+    /// A model that was asked for in an epoch, or why it did not come.
+    Model(PeerId, u64, Result<Vec<u8>, String>),
+    /// This device's model may be fetched in an epoch, by these places.
+    Offered(u64, Vec<usize>, Result<Offer, String>),
 }
 
 /// Answers calls, as long as the endpoint is there. All that it started ends with it.
-pub(super) async fn accept(endpoint: Endpoint, queue: Sender<News>) {
+pub(super) async fn accept(endpoint: Endpoint, models: Models, queue: Sender<News>) {
     let mut connections = JoinSet::new();
+    let handshakes = std::sync::Arc::new(tokio::sync::Semaphore::new(MOST_HANDSHAKES));
     while let Some(incoming) = endpoint.accept().await {
-        let queue = queue.clone();
+        let (queue, models) = (queue.clone(), models.clone());
+        let Ok(permit) = handshakes.clone().acquire_owned().await else { break };
         connections.spawn(async move {
-            if let Ok(connection) = incoming.await {
-                listen(connection, queue).await;
+            let connection = incoming.await;
+            drop(permit);
+            if let Ok(connection) = connection {
+                listen(connection, models, queue).await;
             }
         });
         while connections.try_join_next().is_some() {}
@@ -51,19 +59,20 @@ pub(super) async fn call(
     endpoint: Endpoint,
     key: PeerId,
     address: SocketAddr,
+    models: Models,
     queue: Sender<News>,
 ) {
     let Some(address) = address_of(key, address) else { return };
     while !endpoint.is_closed() {
         if let Ok(connection) = endpoint.connect(address.clone(), PROTOCOL).await {
-            listen(connection, queue.clone()).await;
+            listen(connection, models.clone(), queue.clone()).await;
         }
         sleep(CALL_AGAIN_AFTER).await;
     }
 }
 
 /// Passes on what comes in, until the connection is lost.
-async fn listen(connection: Connection, queue: Sender<News>) {
+async fn listen(connection: Connection, models: Models, queue: Sender<News>) {
     let peer = peer_of(&connection);
     if queue.send(News::Came(peer, connection.clone())).await.is_err() {
         return;
@@ -71,54 +80,53 @@ async fn listen(connection: Connection, queue: Sender<News>) {
     let messages = async {
         while let Ok(mut stream) = connection.accept_uni().await {
             // One message after the other: a peer cannot make this device hold more than one of its own.
-            let Ok(bytes) = stream.read_to_end(MOST_BYTES).await else { break };
+            let read = timeout(LONGEST_MESSAGE, stream.read_to_end(MOST_BYTES)).await;
+            let Ok(Ok(bytes)) = read else { break };
             if queue.send(News::Message(peer, bytes)).await.is_err() {
                 break;
             }
         }
+        connection.close(400_u32.into(), b"a message too long or too slow");
     };
-    let requests = async {
-        while let Ok((send, mut receive)) = connection.accept_bi().await {
-            match receive.read_to_end(MODEL.len()).await {
-                Ok(request) if request == MODEL => {
-                    if queue.send(News::Asked(peer, send)).await.is_err() {
-                        break;
-                    }
-                }
-                _ => break,
-            }
-        }
-    };
-    tokio::join!(messages, requests);
-    let _ = queue.send(News::Lost(peer)).await;
+    tokio::join!(messages, models.serve(&connection));
+    let _ = queue.send(News::Lost(peer, connection.stable_id())).await;
 }
 
 /// Sends a message, and waits until it has arrived.
-pub(super) async fn send(connection: Connection, bytes: Vec<u8>) {
+pub(super) async fn send(connection: Connection, bytes: Vec<u8>, queue: Sender<News>) {
+    let started = Instant::now();
     // Who cannot be reached is noticed as lost; there is nobody to tell here.
     if let Ok(mut stream) = connection.open_uni().await
         && stream.write_all(&bytes).await.is_ok()
         && stream.finish().is_ok()
+        && stream.stopped().await.is_ok()
     {
-        let _ = stream.stopped().await;
+        let news = News::Sent(peer_of(&connection), bytes.len(), started.elapsed());
+        let _ = queue.send(news).await;
     }
 }
 
-/// Answers a request for a model, and waits until it has arrived.
-pub(super) async fn answer(mut stream: SendStream, bytes: Vec<u8>) {
-    if stream.write_all(&bytes).await.is_ok() && stream.finish().is_ok() {
-        let _ = stream.stopped().await;
-    }
+/// Gets a model.
+pub(super) async fn fetch(
+    connection: Connection,
+    models: Models,
+    offer: Offer,
+    epoch: u64,
+    queue: Sender<News>,
+) {
+    let fetched = models.fetch(&connection, offer).await;
+    let _ = queue.send(News::Model(peer_of(&connection), epoch, fetched)).await;
 }
 
-/// Asks for a model.
-pub(super) async fn fetch(connection: Connection, queue: Sender<News>) {
-    let peer = peer_of(&connection);
-    let fetched = async {
-        let (mut send, mut receive) = connection.open_bi().await.ok()?;
-        send.write_all(MODEL).await.ok()?;
-        send.finish().ok()?;
-        receive.read_to_end(MOST_MODEL_BYTES).await.ok()
-    };
-    let _ = queue.send(News::Model(peer, fetched.await)).await;
+/// Lets some have this device's model.
+pub(super) async fn offer(
+    models: Models,
+    model: Vec<u8>,
+    to: Vec<(usize, PeerId)>,
+    epoch: u64,
+    queue: Sender<News>,
+) {
+    let (places, keys): (Vec<usize>, Vec<PeerId>) = to.into_iter().unzip();
+    let offered = models.offer(model, &keys).await.map_err(|e| e.to_string());
+    let _ = queue.send(News::Offered(epoch, places, offered)).await;
 }

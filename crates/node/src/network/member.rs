@@ -1,56 +1,112 @@
 //! The one loop's knowledge: who is connected, what the device wants, and what is on its way.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
+use std::time::Duration;
 
-use iroh::endpoint::{Connection, SendStream};
+use iroh::endpoint::Connection;
 use stlf_learn::Params;
 use tokio::sync::mpsc::Sender;
 use tokio::task::JoinSet;
 
 use super::link::{self, News};
-use super::{Event, Places};
+use super::models::Models;
+use super::{Event, Options};
 use crate::device::{Action, Device, Refusal};
-use crate::roster::Roster;
-use crate::wire::Envelope;
+use crate::identity::PeerId;
+use crate::membership::{Decision, Membership};
+use crate::roster::{Roster, SignedRoster};
+use crate::status::{Status, Tally};
+use crate::wire::{Envelope, Message};
+
+/// A new epoch is not further than this from those that are known, so that nobody can use numbers up.
+const FURTHEST_EPOCH: u64 = 1 << 32;
+
+/// A member whose messages were refused so often is not heard until it comes anew.
+const MOST_REFUSED: u64 = 1_000;
+
+/// What an observer may look at.
+#[derive(Debug, Clone, Copy)]
+pub struct View<'a> {
+    /// The device.
+    pub device: &'a Device,
+    /// Who takes part.
+    pub membership: &'a Membership,
+    /// Who belongs to the fleet.
+    pub roster: &'a Roster,
+    /// What went over the network.
+    pub tally: Tally,
+}
+
+impl View<'_> {
+    /// How the device stands.
+    pub fn status(&self) -> Status {
+        Status::new(self.device, self.membership, self.roster, self.tally)
+    }
+}
+
+type Observer<'o> = dyn FnMut(&View<'_>, Event) + Send + 'o;
 
 /// A device among others.
 pub(super) struct Member {
     device: Device,
-    roster: Roster,
+    membership: Membership,
+    roster: SignedRoster,
+    models: Models,
     queue: Sender<News>,
     connections: BTreeMap<usize, Connection>,
-    epoch: u64,
-    members: Places,
     /// What is for those that are in the roster but not connected yet.
     waiting: BTreeMap<usize, Vec<Action>>,
-    /// Who may have the model, and who had it.
-    offered: Places,
-    served: Places,
-    /// Who asked before the plan was known here.
-    asking: BTreeMap<usize, SendStream>,
-    finished: bool,
+    /// To whom the model goes in this epoch.
+    offers: Vec<usize>,
+    /// Bits per second to each place, by the largest message that went there.
+    rates: BTreeMap<usize, (usize, f64)>,
+    asks_for_links: bool,
+    joule_bits_per_second: f64,
+    refused: BTreeMap<usize, u64>,
+    tally: Tally,
+    has_ended: bool,
     told_of_plan: bool,
     sending: JoinSet<()>,
     fetching: JoinSet<()>,
+    now: Duration,
 }
 
 impl Member {
-    pub(super) fn new(device: Device, roster: Roster, queue: Sender<News>) -> Member {
+    pub(super) fn new(
+        device: Device,
+        roster: SignedRoster,
+        models: Models,
+        options: &Options,
+        queue: Sender<News>,
+    ) -> Member {
+        let expected = present(roster.roster());
+        let membership = Membership::new(
+            device.place(),
+            expected,
+            options.epoch,
+            options.timing,
+            Duration::ZERO,
+        );
         Member {
             device,
+            membership,
             roster,
+            models,
             queue,
             connections: BTreeMap::new(),
-            epoch: 0,
-            members: Places::new(),
             waiting: BTreeMap::new(),
-            offered: Places::new(),
-            served: Places::new(),
-            asking: BTreeMap::new(),
-            finished: false,
+            offers: Vec::new(),
+            rates: BTreeMap::new(),
+            asks_for_links: false,
+            joule_bits_per_second: options.joule_bits_per_second,
+            refused: BTreeMap::new(),
+            tally: Tally::default(),
+            has_ended: false,
             told_of_plan: false,
             sending: JoinSet::new(),
             fetching: JoinSet::new(),
+            now: Duration::ZERO,
         }
     }
 
@@ -64,178 +120,412 @@ impl Member {
         self.connections.keys().copied().collect()
     }
 
-    /// Whether nothing is left to do here, for oneself or for others.
-    pub(super) fn is_done(&self) -> bool {
-        self.finished && self.offered == self.served && self.sending.is_empty()
+    /// Whether the epoch is over for all.
+    pub(super) fn is_over(&self) -> bool {
+        self.membership.is_over()
     }
 
-    /// Something that was being sent has arrived.
-    pub(super) async fn sent(&mut self) -> Option<()> {
-        self.sending.join_next().await.map(|_| ())
+    /// Those of the roster whose address is known.
+    pub(super) fn to_call(&self, peers: &BTreeMap<usize, SocketAddr>) -> Vec<(usize, PeerId)> {
+        let devices = &self.roster.roster().devices;
+        let known = devices.iter().enumerate().filter(|(place, _)| peers.contains_key(place));
+        known.filter(|(_, member)| member.present).map(|(place, m)| (place, m.key)).collect()
     }
 
     /// Waits for what is being sent.
     pub(super) async fn settle(&mut self) {
-        while self.sending.join_next().await.is_some() {}
+        let all = async { while self.sending.join_next().await.is_some() {} };
+        // Who does not take it by then is gone.
+        let _ = tokio::time::timeout(super::LOST_AFTER, all).await;
     }
 
     pub(super) fn into_device(self) -> Device {
         self.device
     }
 
-    /// Begins the next epoch with those that are here, if nobody comes before this device.
-    pub(super) fn begin_if_first(&mut self, observer: &mut dyn FnMut(Event)) {
-        let own = self.device.place();
-        let members: Places = self.connections.keys().copied().chain([own]).collect();
-        let list: Vec<usize> = members.iter().copied().collect();
-        if Device::planner_of(&list) != Some(own) {
-            return;
-        }
-        self.enter(self.epoch + 1, members, observer);
-        let actions = self.device.begin(self.epoch, &list);
-        self.act(actions, observer);
+    pub(super) fn tell(&mut self, event: Event, observer: &mut Observer<'_>) {
+        let (device, membership) = (&self.device, &self.membership);
+        let view = View { device, membership, roster: self.roster.roster(), tally: self.tally };
+        observer(&view, event);
     }
 
-    fn enter(&mut self, epoch: u64, members: Places, observer: &mut dyn FnMut(Event)) {
-        self.epoch = epoch;
-        observer(Event::Began { epoch, devices: members.len() });
-        self.members = members;
-        self.offered.clear();
-        self.served.clear();
-        self.asking.clear();
+    /// Looks at the clock.
+    pub(super) fn tick(&mut self, now: Duration, observer: &mut Observer<'_>) {
+        self.now = now;
+        while self.sending.try_join_next().is_some() {}
+        while self.fetching.try_join_next().is_some() {}
+        for decision in self.membership.tick(now, &self.device.missing()) {
+            match decision {
+                Decision::Begin { number, members } => {
+                    self.enter(number, &members, observer);
+                    let forbidden = self.membership.forbidden().clone();
+                    let actions = self.device.begin(number, &members, &forbidden);
+                    self.act(actions, observer);
+                }
+                Decision::Complain { to, missing } => {
+                    let missing = missing.into_iter().map(|place| place as u32).collect();
+                    self.say(to, Message::Missing(missing));
+                }
+                Decision::LeaveOut(place) => self.tell(Event::LeftOut(place), observer),
+            }
+        }
+        self.measure_links(observer);
+    }
+
+    fn enter(&mut self, epoch: u64, members: &[usize], observer: &mut Observer<'_>) {
+        self.membership.enter(epoch, members, self.now);
+        self.offers.clear();
         self.waiting.clear();
-        self.finished = false;
+        self.asks_for_links = false;
+        self.has_ended = false;
         self.told_of_plan = false;
+        self.tell(Event::Began { epoch, devices: members.len() }, observer);
     }
 
     /// Takes what came in.
-    pub(super) fn hear(&mut self, news: News, observer: &mut dyn FnMut(Event)) {
+    pub(super) fn hear(&mut self, news: News, now: Duration, observer: &mut Observer<'_>) {
+        self.now = now;
         let key = match &news {
-            News::Came(key, _) | News::Lost(key) | News::Message(key, _) => *key,
-            News::Asked(key, _) | News::Model(key, _) => *key,
+            News::Came(key, _) | News::Lost(key, _) | News::Message(key, _) => *key,
+            News::Sent(key, ..) | News::Model(key, ..) => *key,
+            News::Offered(epoch, places, offered) => {
+                return self.send_offers(*epoch, places, offered, observer);
+            }
         };
-        let Some(place) = self.roster.place(key) else {
+        let Some(place) = self.roster.roster().place(key) else {
             if let News::Came(key, connection) = news {
                 connection.close(403_u32.into(), b"not in the roster");
-                observer(Event::TurnedAway(key));
+                self.tally.turned_away += 1;
+                self.tell(Event::TurnedAway(key), observer);
             }
             return;
         };
         match news {
-            News::Came(_, connection) => {
-                self.connections.insert(place, connection);
-                observer(Event::Came(place));
-                let waiting = self.waiting.remove(&place).unwrap_or_default();
-                self.act(waiting, observer);
-            }
-            News::Lost(_) => self.lose(place, observer),
+            News::Came(_, connection) => self.come(place, connection, observer),
+            News::Lost(_, id) => self.lose(place, id, observer),
             News::Message(_, bytes) => self.hear_message(place, &bytes, observer),
-            News::Asked(_, stream) => {
-                self.asking.insert(place, stream);
-                self.serve();
+            News::Sent(_, bytes, elapsed) => {
+                self.tally.sent += bytes as u64;
+                let rate = 8.0 * bytes as f64 / elapsed.as_secs_f64().max(1e-6);
+                let known = self.rates.entry(place).or_insert((bytes, rate));
+                if bytes >= known.0 {
+                    *known = (bytes, rate);
+                }
             }
-            News::Model(_, bytes) => self.hear_model(place, bytes, observer),
+            News::Model(_, epoch, model) => self.hear_model(place, epoch, model, observer),
+            News::Offered(..) => {}
         }
     }
 
-    fn lose(&mut self, place: usize, observer: &mut dyn FnMut(Event)) {
-        let known = self.connections.get(&place);
+    fn come(&mut self, place: usize, connection: Connection, observer: &mut Observer<'_>) {
+        if let Some(old) = self.connections.insert(place, connection) {
+            old.close(200_u32.into(), b"there is a newer connection");
+        }
+        self.refused.remove(&place);
+        self.membership.came(place, self.now);
+        self.tell(Event::Came(place), observer);
+        self.say(place, Message::Hello(self.roster.roster().version));
+        let waiting = self.waiting.remove(&place).unwrap_or_default();
+        self.act(waiting, observer);
+    }
+
+    fn lose(&mut self, place: usize, id: usize, observer: &mut Observer<'_>) {
         // A newer connection may have taken the place of the one that was lost.
-        if known.is_none_or(|connection| connection.close_reason().is_none()) {
+        if self.connections.get(&place).is_none_or(|known| known.stable_id() != id) {
             return;
         }
         self.connections.remove(&place);
-        observer(Event::Lost(place));
-        self.offered.remove(&place);
-        self.served.remove(&place);
-        if self.epoch > 0 && !self.finished && self.members.contains(&place) {
-            self.begin_if_first(observer);
+        self.membership.lost(place, self.now);
+        self.tell(Event::Lost(place), observer);
+    }
+
+    fn refuse(&mut self, from: usize, reason: String, observer: &mut Observer<'_>) {
+        self.tally.refused += 1;
+        let count = self.refused.entry(from).or_default();
+        *count += 1;
+        if *count == MOST_REFUSED
+            && let Some(connection) = self.connections.get(&from)
+        {
+            connection.close(429_u32.into(), b"too much that is refused");
+        }
+        self.tell(Event::Refused { from, reason }, observer);
+    }
+
+    fn hear_message(&mut self, place: usize, bytes: &[u8], observer: &mut Observer<'_>) {
+        self.tally.received += bytes.len() as u64;
+        if self.refused.get(&place).is_some_and(|&count| count >= MOST_REFUSED) {
+            return;
+        }
+        let envelope = match Envelope::read(bytes) {
+            Ok(envelope) => envelope,
+            Err(malformed) => return self.refuse(place, malformed.to_string(), observer),
+        };
+        if envelope.epoch > self.membership.epoch().saturating_add(FURTHEST_EPOCH) {
+            return self.refuse(place, "an epoch far in the future".to_owned(), observer);
+        }
+        let heard = match &envelope.message {
+            Message::Hello(version) => self.hear_hello(place, envelope.epoch, *version),
+            Message::Roster(bytes) => self.hear_roster(bytes, observer),
+            Message::Done | Message::Complete | Message::Missing(_) => {
+                self.hear_of_epoch(place, &envelope, observer)
+            }
+            _ => return self.hear_work(place, &envelope, observer),
+        };
+        if let Err(reason) = heard {
+            self.refuse(place, reason, observer);
         }
     }
 
-    fn hear_message(&mut self, place: usize, bytes: &[u8], observer: &mut dyn FnMut(Event)) {
-        let refused = |reason: String| Event::Refused { from: place, reason };
-        let envelope = match Envelope::read(bytes) {
-            Ok(envelope) => envelope,
-            Err(malformed) => return observer(refused(malformed.to_string())),
-        };
-        let begins = match &envelope.message {
-            crate::wire::Message::Begin(places) => {
-                Some(places.iter().map(|&p| p as usize).collect())
+    fn hear_hello(&mut self, place: usize, epoch: u64, version: u64) -> Result<(), String> {
+        self.membership.heard_of(epoch);
+        if version < self.roster.roster().version {
+            self.say(place, Message::Roster(self.roster.to_json().into_bytes()));
+        }
+        Ok(())
+    }
+
+    fn hear_roster(&mut self, bytes: &[u8], observer: &mut Observer<'_>) -> Result<(), String> {
+        let roster = SignedRoster::read(bytes).map_err(|e| e.to_string())?;
+        roster.replaces(&self.roster).map_err(|e| e.to_string())?;
+        self.use_roster(roster, observer);
+        Ok(())
+    }
+
+    /// A newer roster: who left is turned away, and all are told.
+    fn use_roster(&mut self, roster: SignedRoster, observer: &mut Observer<'_>) {
+        let list = roster.roster().clone();
+        self.membership.expect(present(&list));
+        self.device.set_roster(list.clone());
+        self.roster = roster.clone();
+        let gone = |place: usize| !list.devices.get(place).is_some_and(|member| member.present);
+        let left: Vec<usize> = self.places().into_iter().filter(|&place| gone(place)).collect();
+        for place in left {
+            if let Some(connection) = self.connections.remove(&place) {
+                connection.close(403_u32.into(), b"no longer in the roster");
             }
+            self.membership.lost(place, self.now);
+            self.tell(Event::Lost(place), observer);
+        }
+        for place in self.places() {
+            self.say(place, Message::Roster(roster.to_json().into_bytes()));
+        }
+        self.tell(Event::Roster(Box::new(roster)), observer);
+    }
+
+    fn hear_of_epoch(
+        &mut self,
+        place: usize,
+        envelope: &Envelope,
+        observer: &mut Observer<'_>,
+    ) -> Result<(), String> {
+        let known = self.membership.epoch();
+        let members = self.membership.members();
+        if envelope.epoch != known || !members.is_some_and(|members| members.contains(&place)) {
+            return Err(Refusal::Epoch { offered: envelope.epoch, known }.to_string());
+        }
+        let planner = members.and_then(|members| members.first().copied());
+        match &envelope.message {
+            Message::Done => self.hear_done(place, observer),
+            Message::Missing(places) => {
+                let places: Vec<usize> = places.iter().map(|&place| place as usize).collect();
+                self.membership.hear_missing(place, &places);
+            }
+            _ if planner == Some(place) => {
+                self.membership.hear_complete();
+                self.tell(Event::Complete, observer);
+            }
+            _ => return Err(Refusal::NotPlanner(place).to_string()),
+        }
+        Ok(())
+    }
+
+    /// As the planner: once all are done, all are told.
+    fn hear_done(&mut self, place: usize, observer: &mut Observer<'_>) {
+        self.membership.progressed(self.now);
+        if self.membership.hear_done(place) {
+            let own = self.device.place();
+            let members = self.membership.members().into_iter().flatten();
+            for member in members.copied().filter(|&m| m != own).collect::<Vec<_>>() {
+                self.say(member, Message::Complete);
+            }
+            self.tell(Event::Complete, observer);
+        }
+    }
+
+    fn hear_work(&mut self, place: usize, envelope: &Envelope, observer: &mut Observer<'_>) {
+        let begins: Option<Vec<usize>> = match &envelope.message {
+            Message::Begin(places) => Some(places.iter().map(|&p| p as usize).collect()),
             _ => None,
         };
-        match self.device.receive(place, &envelope) {
+        match self.device.receive(place, envelope) {
             Ok(actions) => {
                 if let Some(members) = begins {
-                    self.enter(envelope.epoch, members, observer);
+                    self.enter(envelope.epoch, &members, observer);
+                }
+                if envelope.epoch == self.membership.epoch() {
+                    self.membership.progressed(self.now);
                 }
                 self.act(actions, observer);
             }
-            Err(refusal) => observer(refused(refusal.to_string())),
+            Err(refusal) => self.refuse(place, refusal.to_string(), observer),
         }
     }
 
     fn hear_model(
         &mut self,
         place: usize,
-        bytes: Option<Vec<u8>>,
-        observer: &mut dyn FnMut(Event),
+        epoch: u64,
+        model: Result<Vec<u8>, String>,
+        observer: &mut Observer<'_>,
     ) {
-        let Some(bytes) = bytes else { return };
-        let read = Params::from_safetensors(self.device.spec(), &bytes);
-        let taken = match read {
-            Ok(params) => self.device.receive_model(place, params),
-            Err(_) => Err(Refusal::Unfit("bytes that are no model")),
-        };
-        match taken {
-            Ok(actions) => self.act(actions, observer),
-            Err(refusal) => {
-                observer(Event::Refused { from: place, reason: refusal.to_string() });
-            }
+        // A model that was asked for in an epoch that is no more is in the store, where the next one finds it.
+        if epoch != self.membership.epoch() {
+            return;
         }
+        let taken = model.and_then(|bytes| {
+            self.tally.received += bytes.len() as u64;
+            let params = Params::from_safetensors(self.device.spec(), &bytes)
+                .map_err(|_| Refusal::Unfit("bytes that are no model").to_string())?;
+            let actions = self.device.receive_model(place, params).map_err(|e| e.to_string())?;
+            Ok((bytes.len() as u64, actions))
+        });
+        let actions = match taken {
+            Ok((bytes, actions)) => {
+                self.membership.progressed(self.now);
+                self.tell(Event::Received { from: place, bytes }, observer);
+                actions
+            }
+            Err(reason) => {
+                self.tell(Event::NotReceived { from: place, reason }, observer);
+                self.device.model_failed(place)
+            }
+        };
+        self.act(actions, observer);
     }
 
-    fn act(&mut self, actions: Vec<Action>, observer: &mut dyn FnMut(Event)) {
+    fn act(&mut self, actions: Vec<Action>, observer: &mut Observer<'_>) {
         for action in actions {
             match action {
                 Action::Send(to, envelope) => match self.connections.get(&to) {
                     Some(connection) => {
-                        self.sending.spawn(link::send(connection.clone(), envelope.to_bytes()));
+                        let (connection, queue) = (connection.clone(), self.queue.clone());
+                        self.sending.spawn(link::send(connection, envelope.to_bytes(), queue));
                     }
                     None => self.waiting.entry(to).or_default().push(Action::Send(to, envelope)),
                 },
-                Action::Offer(to) => {
-                    self.offered.insert(to);
-                }
-                Action::Fetch(from) => match self.connections.get(&from) {
+                Action::Offer(to) => self.offers.push(to),
+                Action::Fetch(from, offer) => match self.connections.get(&from) {
                     Some(connection) => {
-                        let queue = self.queue.clone();
-                        self.fetching.spawn(link::fetch(connection.clone(), queue));
+                        let (connection, queue) = (connection.clone(), self.queue.clone());
+                        let (models, epoch) = (self.models.clone(), self.membership.epoch());
+                        self.fetching.spawn(link::fetch(connection, models, offer, epoch, queue));
                     }
-                    None => self.waiting.entry(from).or_default().push(Action::Fetch(from)),
+                    None => self.waiting.entry(from).or_default().push(Action::Fetch(from, offer)),
                 },
-                Action::Finish => self.finished = true,
+                Action::MeasureLinks => self.asks_for_links = true,
+                Action::Forbid(from, to) => {
+                    self.membership.forbid(from, to);
+                    self.tell(Event::Forbidden { from, to }, observer);
+                }
+                Action::LeaveOut(place) => {
+                    self.membership.leave_out(place, self.now);
+                    self.tell(Event::LeftOut(place), observer);
+                }
+                Action::Finish => self.finish(observer),
             }
         }
         if self.device.plan().is_some() && !self.told_of_plan {
             self.told_of_plan = true;
-            observer(Event::Planned);
+            self.tell(Event::Planned, observer);
         }
-        self.serve();
+        self.offer_model();
     }
 
-    /// Gives the model to those that asked and may have it.
-    fn serve(&mut self) {
-        let ready: Vec<usize> =
-            self.asking.keys().copied().filter(|place| self.offered.contains(place)).collect();
+    /// First what came of it is kept, then others hear that it is over.
+    fn finish(&mut self, observer: &mut Observer<'_>) {
+        if std::mem::replace(&mut self.has_ended, true) {
+            return;
+        }
+        if let Some(reason) = self.device.no_plan() {
+            let reason = reason.to_owned();
+            self.tell(Event::NoPlan(reason), observer);
+        } else if !self.told_of_plan {
+            self.told_of_plan = true;
+            self.tell(Event::Planned, observer);
+        }
+        self.tell(Event::Ended, observer);
+        let own = self.device.place();
+        let planner = self.membership.members().and_then(|members| members.first().copied());
+        match planner {
+            Some(planner) if planner != own => self.say(planner, Message::Done),
+            _ => self.hear_done(own, observer),
+        }
+    }
+
+    /// Gives the model to those that may have it.
+    fn offer_model(&mut self) {
+        if self.offers.is_empty() {
+            return;
+        }
         let model = self.device.model().and_then(|m| m.to_safetensors(self.device.spec()).ok());
         let Some(model) = model else { return };
-        for place in ready {
-            if let Some(stream) = self.asking.remove(&place) {
-                self.served.insert(place);
-                self.sending.spawn(link::answer(stream, model.clone()));
+        let devices = &self.roster.roster().devices;
+        let offers: BTreeSet<usize> = std::mem::take(&mut self.offers).into_iter().collect();
+        let to = offers.into_iter().filter_map(|place| Some((place, devices.get(place)?.key)));
+        let (models, queue) = (self.models.clone(), self.queue.clone());
+        let offer = link::offer(models, model, to.collect(), self.membership.epoch(), queue);
+        self.sending.spawn(offer);
+    }
+
+    fn send_offers(
+        &mut self,
+        epoch: u64,
+        places: &[usize],
+        offered: &Result<crate::wire::Offer, String>,
+        observer: &mut Observer<'_>,
+    ) {
+        match offered {
+            Ok(offer) => {
+                self.tally.sent += offer.bytes * places.len() as u64;
+                let envelope = Envelope::new(epoch, Message::Offer(*offer));
+                let send = |&to: &usize| Action::Send(to, envelope.clone());
+                self.act(places.iter().map(send).collect(), observer);
+            }
+            Err(reason) => {
+                let (from, reason) = (self.device.place(), reason.clone());
+                self.tell(Event::NotReceived { from, reason }, observer);
             }
         }
     }
+
+    /// Answers the device once every member has taken a message, or is gone.
+    fn measure_links(&mut self, observer: &mut Observer<'_>) {
+        let own = self.device.place();
+        let Some(members) = self.membership.members().filter(|_| self.asks_for_links) else {
+            return;
+        };
+        let here = members.iter().filter(|&&m| m != own && self.connections.contains_key(&m));
+        if !here.into_iter().all(|place| self.rates.contains_key(place)) {
+            return;
+        }
+        let unit = self.joule_bits_per_second;
+        let joules = self.rates.iter().map(|(&place, &(_, rate))| (place, unit / rate)).collect();
+        self.asks_for_links = false;
+        let actions = self.device.links_measured(joules);
+        self.act(actions, observer);
+    }
+
+    /// Says something about the epoch that is known.
+    fn say(&mut self, to: usize, message: Message) {
+        if let Some(connection) = self.connections.get(&to) {
+            let envelope = Envelope::new(self.membership.epoch(), message);
+            let (connection, queue) = (connection.clone(), self.queue.clone());
+            self.sending.spawn(link::send(connection, envelope.to_bytes(), queue));
+        }
+    }
+}
+
+/// How many devices a roster has.
+fn present(roster: &Roster) -> usize {
+    roster.devices.iter().filter(|member| member.present).count()
 }

@@ -7,7 +7,10 @@ use std::ops::ControlFlow;
 
 use stlf::bound::BoundKind;
 use stlf::combine::Combine;
-use stlf::divergence::discriminant;
+use stlf::divergence::classifier::{self, Architecture};
+use stlf::divergence::privacy::Privacy;
+use stlf::divergence::sketch::{self, Statistic};
+use stlf::divergence::{Settings, discriminant};
 use stlf::draw::Draw;
 use stlf::energy::Ranges;
 use stlf::local::Training;
@@ -17,24 +20,50 @@ use stlf_data::partition::{Paper, Scheme, deal};
 use stlf_data::{Dataset, Shape};
 use stlf_learn::{Descent, Spec};
 use stlf_node::device::{Holdings, Setup};
-use stlf_node::{Device, Identity, Roster};
+use stlf_node::{Device, Identity, Roster, SignedRoster};
 
 pub(crate) const DEVICES: usize = 6;
 pub(crate) const SEED: u64 = 5;
 pub(crate) const SHAPE: Shape = Shape::grey(28);
 
+/// One of each estimator, small.
+pub(crate) fn estimators() -> Vec<Settings> {
+    let sketch = sketch::Settings { features: 32, ..sketch::Settings::default() };
+    let privacy = Some(Privacy { epsilon: 1.0, delta: 1e-5 });
+    let classifier = classifier::Settings {
+        architecture: Architecture::Hidden,
+        rounds: 4,
+        repeats: 2,
+        ..classifier::Settings::default()
+    };
+    let short = classifier::Settings { rounds: 2, steps: 2, ..classifier::Settings::published() };
+    vec![
+        divergence(),
+        Settings::Sketch(sketch),
+        Settings::Sketch(sketch::Settings { statistic: Statistic::DISCREPANCY, privacy, ..sketch }),
+        Settings::Classifier(classifier),
+        Settings::Classifier(short),
+    ]
+}
+
+fn divergence() -> Settings {
+    let default = discriminant::Settings::default();
+    Settings::Discriminant(discriminant::Settings { features: 64, ..default })
+}
+
 pub(crate) fn setup() -> Setup {
-    let divergence = discriminant::Settings { features: 64, ..discriminant::Settings::default() };
     Setup {
         spec: Spec::mlp(SHAPE, 10).unwrap(),
         shape: SHAPE,
         training: Training { descent: Descent::default(), steps: 300 },
         held_out: 0.2,
         unlabeled_as: 1.0,
-        divergence,
+        divergence: divergence(),
         preset: Preset::Balanced,
+        weights: Preset::Balanced.weights(),
         bound: BoundKind::Pooled,
         combine: Combine::Predictions,
+        measures_links: false,
         seed: SEED,
     }
 }
@@ -43,11 +72,18 @@ pub(crate) fn identity(place: usize) -> Identity {
     Identity::from_bytes(&[place as u8 + 1; 32])
 }
 
+pub(crate) fn owner() -> Identity {
+    Identity::from_bytes(&[200; 32])
+}
+
 pub(crate) fn roster() -> Roster {
-    let owner = Identity::from_bytes(&[200; 32]);
-    (0..DEVICES).fold(Roster::new("six", owner.id()), |roster, place| {
+    (0..DEVICES).fold(Roster::new("six", owner().id()), |roster, place| {
         roster.with(&format!("d{}", place + 1), identity(place).id()).unwrap()
     })
+}
+
+pub(crate) fn signed() -> SignedRoster {
+    roster().sign(&owner()).unwrap()
 }
 
 pub(crate) fn data() -> Dataset {
@@ -58,7 +94,7 @@ pub(crate) fn holdings(data: &Dataset) -> Vec<Holdings> {
     let scheme = Scheme::Paper(Paper { devices: DEVICES, scale: 0.08, ..Paper::default() });
     let dealt = deal(data, &scheme, SEED).unwrap();
     let hold = |share: &stlf_data::partition::Share| Holdings {
-        inputs: data.inputs(&share.samples().collect::<Vec<_>>()),
+        inputs: data.inputs(&share.samples().collect::<Vec<_>>()).into(),
         labels: data.labels(&share.labeled).unwrap(),
         unlabeled: share.unlabeled.len(),
     };
@@ -71,13 +107,18 @@ pub(crate) fn energies() -> Vec<f64> {
 
 /// All devices, trained.
 pub(crate) fn devices() -> Vec<Device> {
+    devices_of(&setup())
+}
+
+/// All devices with a setup of their own, trained.
+pub(crate) fn devices_of(setup: &Setup) -> Vec<Device> {
     let energy = energies();
     let devices = holdings(&data()).into_iter().enumerate().map(|(place, holdings)| {
         let others = (0..DEVICES).filter(|&to| to != place);
         let joules: BTreeMap<usize, f64> =
             others.map(|to| (to, energy[place * DEVICES + to])).collect();
         let identity = identity(place);
-        let mut device = Device::new(setup(), roster(), identity, holdings, joules).unwrap();
+        let mut device = Device::new(setup.clone(), roster(), identity, holdings, joules).unwrap();
         assert!(device.train(&mut || ControlFlow::Continue(())).unwrap());
         device
     });

@@ -225,15 +225,16 @@ enum Awaits {
     Nothing,
 }
 
-impl<'a> Party<OwnNetwork<'a>> {
-    /// One side with all its inputs. Both sides are given the same seed.
+impl<I: AsRef<[f32]>> Party<OwnNetwork<I>> {
+    /// One side with all its inputs, borrowed, or shared with its sides of other pairs. Both sides are given the same
+    /// seed.
     pub fn new(
-        spec: &'a Spec,
+        spec: &Spec,
         settings: &Settings,
         side: Side,
-        inputs: &'a [f32],
+        inputs: I,
         seed: u64,
-    ) -> Result<Party<OwnNetwork<'a>>, Error> {
+    ) -> Result<Party<OwnNetwork<I>>, Error> {
         let network = OwnNetwork::new(spec, settings, side, inputs, seed)?;
         Party::with(network, settings.in_rounds(), side)
     }
@@ -332,6 +333,16 @@ pub struct PairEstimate {
     pub sent: [u64; 2],
 }
 
+/// The seed that both sides of a pair are given; `first` comes before `second` in the fleet.
+pub fn pair_seed(seed: u64, first: usize, second: usize) -> u64 {
+    derive(seed, &[first as u64, second as u64])
+}
+
+/// d̂ from the errors that both devices of a pair counted.
+pub fn estimate(counts: [Count; 2], settings: &Settings) -> Estimate {
+    from_counts(counts, settings.confidence)
+}
+
 /// Runs both sides of a pair and passes their messages in memory.
 pub fn estimate_pair(
     spec: &Spec,
@@ -383,7 +394,7 @@ pub(super) fn measure(
     settings.check()?;
     let spec = settings.architecture.spec(shape)?;
     in_parallel(pairs, observer, |&(i, j)| {
-        let seed = derive(seed, &[i as u64, j as u64]);
-        Ok(estimate_pair(&spec, settings, [devices[i], devices[j]], seed)?.estimate)
+        let inputs = [devices[i], devices[j]];
+        Ok(estimate_pair(&spec, settings, inputs, pair_seed(seed, i, j))?.estimate)
     })
 }

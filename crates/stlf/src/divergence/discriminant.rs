@@ -16,7 +16,7 @@ use super::covariance::{Cholesky, Moments, add_to_diagonal, trace, triangle};
 pub use super::estimate::Count;
 use super::estimate::from_counts;
 use super::features::{Embedding, Features};
-use super::sketch::{Sketch, agreed_features, own_median};
+use super::sketch::{Sketch, agreed_features, own_bandwidth};
 use super::{Estimate, Observer, derive, in_parallel};
 use crate::error::Error;
 
@@ -157,33 +157,6 @@ pub fn discriminants(
     })
 }
 
-/// Step 1, at device `place` of a fleet: the bandwidth that it publishes.
-///
-/// # Errors
-/// An embedding that inputs of this shape do not allow.
-pub fn own_bandwidth(
-    inputs: &[f32],
-    shape: Shape,
-    settings: &Settings,
-    seed: u64,
-    place: usize,
-) -> Result<Option<f64>, Error> {
-    own_median(inputs, shape, settings.embedding, seed, place)
-}
-
-/// Step 2, everywhere: the features that follow from what all published.
-///
-/// # Errors
-/// As [`own_bandwidth`].
-pub fn features(
-    bandwidths: &[Option<f64>],
-    shape: Shape,
-    settings: &Settings,
-    seed: u64,
-) -> Result<Features, Error> {
-    agreed_features(bandwidths, shape, settings.embedding, settings.features, seed)
-}
-
 /// Step 2, at device `place`: its halves, whose sketches it publishes.
 pub fn own_halves(
     features: &Features,
@@ -212,9 +185,10 @@ pub(super) fn measure(
     settings.check()?;
     let places: Vec<usize> = (0..devices.len()).collect();
     let bandwidths: Vec<Option<f64>> = (places.par_iter())
-        .map(|&place| own_bandwidth(devices[place], shape, settings, seed, place))
+        .map(|&place| own_bandwidth(devices[place], shape, settings.embedding, seed, place))
         .collect::<Result<_, _>>()?;
-    let features = features(&bandwidths, shape, settings, seed)?;
+    let (embedding, count) = (settings.embedding, settings.features);
+    let features = agreed_features(&bandwidths, shape, embedding, count, seed)?;
     let halves: Vec<Halves> = (places.par_iter())
         .map(|&place| own_halves(&features, devices[place], shape, seed, place))
         .collect();

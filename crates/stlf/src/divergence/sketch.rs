@@ -96,7 +96,8 @@ impl Settings {
         privacy.check()
     }
 
-    fn publishes_covariance(&self) -> bool {
+    /// Whether devices publish covariances, or means alone.
+    pub fn publishes_covariance(&self) -> bool {
         matches!(self.statistic, Statistic::Separation { .. })
     }
 
@@ -169,8 +170,11 @@ pub fn agree(bandwidths: &[Option<f64>]) -> f64 {
     }
 }
 
-/// What device `place` of a fleet publishes for the bandwidth: the median distance of its inputs.
-pub(super) fn own_median(
+/// Step 1, at device `place` of a fleet: what it publishes for the bandwidth, the median distance of its inputs.
+///
+/// # Errors
+/// An embedding that inputs of this shape do not allow.
+pub fn own_bandwidth(
     inputs: &[f32],
     shape: Shape,
     embedding: Embedding,
@@ -181,8 +185,11 @@ pub(super) fn own_median(
     Ok(embedded.median_distance(inputs, derive(seed, &[1, place as u64])))
 }
 
-/// The features that all compute from what was published; the rest comes from the seed.
-pub(super) fn agreed_features(
+/// Step 2, everywhere: the features that follow from what all published; the rest comes from the seed.
+///
+/// # Errors
+/// As [`own_bandwidth`].
+pub fn agreed_features(
     bandwidths: &[Option<f64>],
     shape: Shape,
     embedding: Embedding,
@@ -192,34 +199,6 @@ pub(super) fn agreed_features(
     let shared = derive(seed, &[0]);
     let embedded = Embedded::new(embedding, shape, derive(shared, &[0]))?;
     Features::new(&embedded, count, agree(bandwidths), derive(shared, &[1]))
-}
-
-/// Step 1, at device `place` of a fleet: the bandwidth that it publishes.
-///
-/// # Errors
-/// An embedding that inputs of this shape do not allow.
-pub fn own_bandwidth(
-    inputs: &[f32],
-    shape: Shape,
-    settings: &Settings,
-    seed: u64,
-    place: usize,
-) -> Result<Option<f64>, Error> {
-    own_median(inputs, shape, settings.embedding, seed, place)
-}
-
-/// Step 2, everywhere: the features that follow from what all published.
-///
-/// # Errors
-/// A setting out of its range.
-pub fn features(
-    bandwidths: &[Option<f64>],
-    shape: Shape,
-    settings: &Settings,
-    seed: u64,
-) -> Result<Features, Error> {
-    settings.check()?;
-    agreed_features(bandwidths, shape, settings.embedding, settings.features, seed)
 }
 
 /// Step 2, at device `place`: the sketch that it publishes.
@@ -246,13 +225,12 @@ pub fn sketch_all(
 ) -> Result<Option<Vec<Sketch>>, Error> {
     settings.check()?;
     let bandwidths: Vec<Option<f64>> = (devices.par_iter().enumerate())
-        .map(|(place, inputs)| own_bandwidth(inputs, shape, settings, seed, place))
+        .map(|(place, inputs)| own_bandwidth(inputs, shape, settings.embedding, seed, place))
         .collect::<Result<_, _>>()?;
-    let features = features(&bandwidths, shape, settings, seed)?;
-    let places: Vec<usize> = (0..devices.len()).collect();
-    in_parallel(&places, observer, |&place| {
-        Ok(own_sketch(&features, devices[place], settings, seed, place))
-    })
+    let (embedding, count) = (settings.embedding, settings.features);
+    let features = agreed_features(&bandwidths, shape, embedding, count, seed)?;
+    let indices: Vec<usize> = (0..devices.len()).collect();
+    in_parallel(&indices, observer, |&i| Ok(own_sketch(&features, devices[i], settings, seed, i)))
 }
 
 /// These pairs of a fleet.

@@ -1,27 +1,29 @@
-//! `stlf node start`: this device in an epoch of its fleet.
+//! `stlf node start`: this device among the others of its fleet.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
+use std::sync::PoisonError;
 use std::time::Duration;
 
+use stlf::Role;
 use stlf::local::Training;
-use stlf::words::{clean, counted, percent};
-use stlf_lab::config::Estimator;
+use stlf::words::{clean, counted, grouped, percent};
 use stlf_lab::fleet::DeviceData;
-use stlf_lab::folder::Folder;
-use stlf_lab::record::PredictionRow;
 use stlf_lab::stages::plan::energies;
 use stlf_lab::stages::train::network;
 use stlf_lab::{Config, run::device as dealt};
 use stlf_node::device::{Holdings, Setup};
-use stlf_node::network::{Error, Event, Options};
-use stlf_node::{Device, Roster, SignedRoster, key_file};
+use stlf_node::membership::Timing;
+use stlf_node::network::{Error, Event, Options, View};
+use stlf_node::roster::Invalid;
+use stlf_node::{Device, Identity, Roster, SignedRoster, key_file};
 
 use super::super::problem_args::positive;
 use super::super::run_args::failure;
-use super::key_failure;
+use super::kept::{Kept, Line, MODELS};
+use super::{key_failure, metrics};
 use crate::error::Failure;
 use crate::progress::Watch;
 use crate::ui::Ui;
@@ -35,8 +37,12 @@ pub(crate) struct Args {
     #[arg(short = 'c', long = "set", value_name = "KEY=VALUE ...")]
     set: Vec<String>,
 
+    /// This device's own data: a table of features, or a folder of pictures domain/class/*.png. Features keep their scale.
+    #[arg(long, value_name = "PATH")]
+    data: Option<PathBuf>,
+
     /// The fleet's signed roster.
-    #[arg(long, value_name = "FILE", default_value = "roster.json")]
+    #[arg(long, visible_alias = "fleet", value_name = "FILE", default_value = "roster.json")]
     roster: PathBuf,
 
     /// This device's key.
@@ -51,17 +57,49 @@ pub(crate) struct Args {
     #[arg(long, value_delimiter = ',', value_name = "NAME=ADDRESS,...", value_parser = peer)]
     peers: Vec<(String, SocketAddr)>,
 
+    /// Leave once an epoch is over; else go on until Ctrl-C, and take part in every epoch.
+    #[arg(long)]
+    once: bool,
+
+    /// Measure links, and count this many watts while a model is sent; else joules come from [energy].
+    #[arg(long, value_parser = positive)]
+    watts: Option<f64>,
+
     /// Begin with those that have come after so many seconds.
     #[arg(long, value_name = "SECONDS", default_value_t = 60.0, value_parser = positive)]
     wait: f64,
 
-    /// Give up after so many seconds.
+    /// After somebody joined or left, wait so long for others to do so too.
+    #[arg(long, value_name = "SECONDS", default_value_t = 2.0, value_parser = positive)]
+    settle: f64,
+
+    /// Leave out who holds an epoch up for so long.
+    #[arg(long, value_name = "SECONDS", default_value_t = 30.0, value_parser = positive)]
+    patience: f64,
+
+    /// With --once: give up so many seconds after --wait.
     #[arg(long, value_name = "SECONDS", default_value_t = 600.0, value_parser = positive)]
     deadline: f64,
 
-    /// Where the plan, the model and the outcome go.
+    /// Where everything is kept; started again with the same folder, it goes on where it was.
     #[arg(long, value_name = "DIR", default_value = "node")]
     to: PathBuf,
+
+    /// Serve numbers for Prometheus here, such as 127.0.0.1:9464.
+    #[arg(long, value_name = "ADDRESS")]
+    metrics: Option<SocketAddr>,
+
+    /// How events are told on standard error.
+    #[arg(long, value_enum, default_value_t = Log::Text)]
+    log: Log,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Log {
+    /// A sentence each.
+    Text,
+    /// A JSON document each, a line each.
+    Json,
 }
 
 fn peer(text: &str) -> Result<(String, SocketAddr), String> {
@@ -72,89 +110,172 @@ fn peer(text: &str) -> Result<(String, SocketAddr), String> {
 
 /// Takes part, and keeps what came of it.
 pub(crate) fn run(args: &Args, ui: &Ui) -> Result<(), Failure> {
-    let config = match &args.config {
-        Some(path) => Config::read(path),
-        None => Ok(Config::default()),
-    };
-    let changes = args.set.iter().flat_map(|set| set.split_whitespace());
-    let config = config.and_then(|config| config.with(changes)).map_err(|e| failure(&e))?;
+    let config = config(args)?;
     let identity = key_file::read(&args.key).map_err(|e| key_failure(&e))?;
-    let roster = read_roster(args)?;
-    let place = roster.place(identity.id()).ok_or_else(|| {
-        Failure::input(format!("{} is not in the roster of {}", identity.id(), roster.fleet))
+    let roster = read_roster(args, ui)?;
+    let list = roster.roster().clone();
+    let place = list.place(identity.id()).ok_or_else(|| {
+        Failure::input(format!("{} is not in the roster of {}", identity.id(), list.fleet))
             .hint("its owner admits devices with `stlf fleet add`")
     })?;
     let seed = config.seeds.first().copied().unwrap_or_default();
     let (own, shape, classes) = dealt(&config, seed, place).map_err(|e| failure(&e))?;
-    let setup = setup(&config, &own, shape, classes.len(), seed)?;
-    let n = roster.devices.len();
+    let setup = setup(args, &config, &own, shape, classes.len(), seed)?;
+    let spec = setup.spec.clone();
+    let n = list.devices.len();
     let energy = energies(&config, n, seed);
     let joules: BTreeMap<usize, f64> =
         (0..n).filter(|&to| to != place).map(|to| (to, energy[place * n + to])).collect();
     let holdings = Holdings {
-        inputs: own.inputs.clone(),
+        inputs: own.inputs.as_slice().into(),
         labels: own.labels.clone(),
         unlabeled: own.unlabeled,
     };
-    let options = options(args, &roster)?;
+    let labels = own.labels.len();
+    let mut kept = Kept::open(&args.to, own, classes).map_err(|e| failure(&e))?;
+    let (epoch, last_plan) = kept.epoch();
+    let options = options(args, &config, &list, epoch)?;
     let none = || Failure::input("this device has no place in the roster");
     let mut device =
-        Device::new(setup, roster.clone(), identity.clone(), holdings, joules).ok_or_else(none)?;
+        Device::new(setup, list.clone(), identity.clone(), holdings, joules).ok_or_else(none)?;
     Watch::listen()?;
-    ui.note(&format!(
-        "{}: training on {}\n",
-        name(&roster, place),
-        counted(own.labels.len(), "label")
-    ));
-    let mut go_on = || match Watch::is_interrupted() {
-        true => ControlFlow::Break(()),
-        false => ControlFlow::Continue(()),
-    };
-    if !device.train(&mut go_on).map_err(|e| Failure::input(e.to_string()))? {
-        return Err(Failure::interrupted("stopped"));
+    let trained = kept.training(&config, &spec);
+    let has_trained = trained.is_some();
+    device.resume(trained, last_plan);
+    if has_trained {
+        ui.note(&format!("{}: has trained before\n", name(&list, place)));
+    } else {
+        ui.note(&format!("{}: training on {}\n", name(&list, place), counted(labels, "label")));
+        let mut go_on = || match Watch::is_interrupted() {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        };
+        if !device.train(&mut go_on).map_err(|e| Failure::input(e.to_string()))? {
+            return Err(Failure::interrupted("stopped"));
+        }
+        kept.keep_training(&config, &device).map_err(|e| failure(&e))?;
     }
+    let device = take_part(args, ui, device, roster, &identity, options, &mut kept)?;
+    tell_end(ui, &list, &device, &kept)
+}
+
+/// Runs the network until it ends, and has everything kept and told on the way.
+fn take_part(
+    args: &Args,
+    ui: &Ui,
+    device: Device,
+    roster: SignedRoster,
+    identity: &Identity,
+    options: Options,
+    kept: &mut Kept,
+) -> Result<Device, Failure> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
         .build()
         .map_err(|e| Failure::io(format!("cannot start: {e}")))?;
-    let told = roster.clone();
-    let mut observer = |event: Event| ui.note(&format!("{}\n", words(&told, &event)));
+    let metrics = metrics::Text::default();
+    if let Some(address) = args.metrics {
+        let bound = runtime.block_on(metrics::serve(address, metrics.clone()))?;
+        ui.note(&format!("numbers for Prometheus at http://{bound}/metrics\n"));
+    }
+    let (stop, stopped) = tokio::sync::watch::channel(false);
+    runtime.spawn(async move {
+        while !Watch::is_interrupted() {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+        let _ = stop.send(true);
+    });
+    let mut failing = None;
+    let mut observer = |view: &View<'_>, event: Event| {
+        // What cannot be kept now is tried again with the next event; the epoch goes on in memory.
+        let trouble = kept.hear(view, &event).err().map(|e| e.to_string());
+        if trouble.is_some() && trouble != failing {
+            ui.note(&format!("{}\n", trouble.as_deref().unwrap_or_default()));
+        }
+        failing = trouble;
+        *metrics.lock().unwrap_or_else(PoisonError::into_inner) = view.status().metrics();
+        match args.log {
+            _ if event == Event::Alive => {}
+            Log::Text => ui.note(&format!("{}\n", words(view.roster, &event))),
+            Log::Json => {
+                let name = name(view.roster, view.device.place());
+                let line = serde_json::to_string(&Line::new(view, &name, &event));
+                ui.note(&format!("{}\n", line.unwrap_or_default()));
+            }
+        }
+    };
     let ended = runtime.block_on(stlf_node::network::run(
         device,
-        roster.clone(),
-        &identity,
+        roster,
+        identity,
         options,
+        stopped,
         &mut observer,
     ));
-    let device = ended.map_err(|e| ended_badly(&e))?;
-    keep(args, ui, &roster, &device, &own, &classes)
+    if args.once && Watch::is_interrupted() {
+        return Err(Failure::interrupted("stopped; started again, it goes on where it was"));
+    }
+    ended.map_err(|e| ended_badly(&e))
 }
 
-fn read_roster(args: &Args) -> Result<Roster, Failure> {
+/// The settings, with this device's own data where --data names it.
+fn config(args: &Args) -> Result<Config, Failure> {
+    let config = match &args.config {
+        Some(path) => Config::read(path),
+        None => Ok(Config::default()),
+    };
+    let own: Vec<String> = args
+        .data
+        .iter()
+        .flat_map(|path| {
+            let key = if path.is_dir() { "images" } else { "features" };
+            let one = ["data.standardise=false", "partition.kind=iid", "partition.devices=1"];
+            let data = format!("data.{key}={}", path.display());
+            [data].into_iter().chain(one.map(str::to_owned))
+        })
+        .collect();
+    let changes = args.set.iter().flat_map(|set| set.split_whitespace());
+    let changes = own.iter().map(String::as_str).chain(changes);
+    config.and_then(|config| config.with(changes)).map_err(|e| failure(&e))
+}
+
+/// The roster that was named, or the one that was heard of since, if that is newer.
+fn read_roster(args: &Args, ui: &Ui) -> Result<SignedRoster, Failure> {
     let path = args.roster.display();
     let bytes = std::fs::read(&args.roster)
         .map_err(|e| Failure::input(format!("cannot read {path}: {e}")))?;
-    let signed = SignedRoster::read(&bytes).map_err(|e| Failure::input(format!("{path}: {e}")))?;
-    Ok(signed.roster().clone())
+    let named = SignedRoster::read(&bytes).map_err(|e| Failure::input(format!("{path}: {e}")))?;
+    let Some(heard) = Kept::roster(&args.to) else { return Ok(named) };
+    match heard.replaces(&named) {
+        Ok(()) => {
+            let version = heard.roster().version;
+            ui.note(&format!("{path} is old; using version {version}, which others sent\n"));
+            Ok(heard)
+        }
+        Err(Invalid::Older { .. }) => Ok(named),
+        Err(e) => {
+            let hint = "another folder (--to) belongs to another fleet";
+            Err(Failure::input(format!("{path}: {e}")).hint(hint))
+        }
+    }
 }
 
 fn setup(
+    args: &Args,
     config: &Config,
     own: &DeviceData,
     shape: stlf_data::Shape,
     classes: usize,
     seed: u64,
 ) -> Result<Setup, Failure> {
-    let divergence = match config.divergence.settings() {
-        stlf::divergence::Settings::Discriminant(settings) => settings,
-        _ => {
-            let name = config.divergence.estimator.name();
-            return Err(Failure::input(format!("real devices cannot measure by {name} yet")).hint(
-                format!("set divergence.estimator = \"{}\"", Estimator::Discriminant.name()),
-            ));
-        }
-    };
+    let divergence = config.divergence.settings();
+    stlf_node::exchange::check(&divergence, shape).map_err(|e| failure(&e.into()))?;
+    if config.divergence.nearest.is_some() {
+        return Err(
+            Failure::input("real devices measure all pairs").hint("leave out divergence.nearest")
+        );
+    }
     if own.inputs.is_empty() {
         return Err(Failure::input("this device has no samples"));
     }
@@ -166,13 +287,15 @@ fn setup(
         unlabeled_as: config.training.unlabeled_as,
         divergence,
         preset: config.planner.preset.into(),
+        weights: config.planner.weights(),
         bound: config.planner.bound.into(),
         combine: config.planner.combine.into(),
+        measures_links: args.watts.is_some(),
         seed,
     })
 }
 
-fn options(args: &Args, roster: &Roster) -> Result<Options, Failure> {
+fn options(args: &Args, config: &Config, roster: &Roster, epoch: u64) -> Result<Options, Failure> {
     let mut peers = BTreeMap::new();
     for (name, address) in &args.peers {
         let place = roster.devices.iter().position(|member| member.name == *name);
@@ -182,11 +305,19 @@ fn options(args: &Args, roster: &Roster) -> Result<Options, Failure> {
         peers.insert(place, *address);
     }
     let seconds = |s: f64| Duration::try_from_secs_f64(s).unwrap_or(Duration::MAX);
+    let timing = Timing {
+        wait: seconds(args.wait),
+        settle: seconds(args.settle),
+        patience: seconds(args.patience),
+    };
     Ok(Options {
         listen: args.listen,
         peers,
-        wait: seconds(args.wait),
-        deadline: seconds(args.deadline),
+        timing,
+        once: args.once.then(|| seconds(args.deadline)),
+        epoch,
+        store: Some(args.to.join(MODELS)),
+        joule_bits_per_second: args.watts.unwrap_or_default() * config.energy.model_bits,
     })
 }
 
@@ -195,17 +326,35 @@ fn name(roster: &Roster, place: usize) -> String {
 }
 
 fn words(roster: &Roster, event: &Event) -> String {
+    let name = |place: &usize| name(roster, *place);
     match event {
         Event::Listens(address) => format!("listening on {address}"),
-        Event::Came(place) => format!("{} is here", name(roster, *place)),
-        Event::Lost(place) => format!("{} is lost", name(roster, *place)),
+        Event::Came(place) => format!("{} is here", name(place)),
+        Event::Lost(place) => format!("{} is lost", name(place)),
         Event::TurnedAway(key) => format!("turned away {key}, who is not in the roster"),
+        Event::Roster(roster) => {
+            format!("version {} of the roster is used from now on", roster.roster().version)
+        }
         Event::Began { epoch, devices } => {
             format!("epoch {epoch} begins with {}", counted(*devices, "device"))
         }
         Event::Planned => "there is a plan".to_owned(),
+        Event::NoPlan(reason) => format!("there is no plan: {}", clean(reason)),
+        Event::LeftOut(place) => format!("{} is left out for now", name(place)),
+        Event::Forbidden { from, to } => {
+            format!("no usable model came from {} to {}; planning without", name(from), name(to))
+        }
+        Event::Received { from, bytes } => {
+            format!("received {} bytes, the model of {}", grouped(*bytes), name(from))
+        }
+        Event::NotReceived { from, reason } => {
+            format!("did not receive the model of {}: {}", name(from), clean(reason))
+        }
+        Event::Ended => "done".to_owned(),
+        Event::Complete => "the epoch is over for all".to_owned(),
+        Event::Alive => String::new(),
         Event::Refused { from, reason } => {
-            format!("refused a message of {}: {reason}", name(roster, *from))
+            format!("refused a message of {}: {}", name(from), clean(reason))
         }
     }
 }
@@ -215,43 +364,35 @@ fn ended_badly(error: &Error) -> Failure {
         Error::Alone(_) => Failure::io(error.to_string()).hint(
             "devices before this one in the roster are called at --peers; those after it call",
         ),
-        Error::Listen { .. } | Error::Deadline(..) => Failure::io(error.to_string()),
+        Error::Listen { .. } | Error::Deadline(..) | Error::Store(_) => {
+            Failure::io(error.to_string())
+        }
     }
 }
 
-/// Writes plan, model and predictions, and tells.
-fn keep(
-    args: &Args,
-    ui: &Ui,
-    roster: &Roster,
-    device: &Device,
-    own: &DeviceData,
-    classes: &[String],
-) -> Result<(), Failure> {
-    let folder = Folder::open(&args.to).map_err(|e| failure(&e))?;
-    let wrong = |e: stlf_lab::Error| failure(&e);
-    let Some(plan) = device.plan() else { return Err(Failure::io("there is no plan")) };
-    folder.write_json("plan.json", plan).map_err(wrong)?;
-    if let Some(model) = device.model() {
-        let file = model.to_safetensors(device.spec()).map_err(|e| Failure::io(e.to_string()))?;
-        folder.write("model.safetensors", &file).map_err(wrong)?;
-    }
+/// Says what came of it.
+fn tell_end(ui: &Ui, roster: &Roster, device: &Device, kept: &Kept) -> Result<(), Failure> {
     let place = device.place();
-    let Some(outcome) = device.outcome() else {
-        let sent = plan.links.iter().filter(|link| link.from as usize == place).count();
-        return ui.print(&format!(
-            "{} is a source; its model went to {}\n",
-            name(roster, place),
-            counted(sent, "target")
-        ));
+    if let Some(reason) = device.no_plan() {
+        return Err(Failure::infeasible(format!("there is no plan: {}", clean(reason))));
+    }
+    let Some(plan) = device.plan() else {
+        return ui.print(&format!("{}: no epoch is over\n", name(roster, place)));
     };
-    let rows = PredictionRow::all(outcome, &own.places, classes);
-    folder.write_csv("predictions.csv", &rows).map_err(wrong)?;
+    if device.outcome().is_none() {
+        let sent = plan.links.iter().filter(|link| link.from as usize == place).count();
+        let what = match plan.role(place) {
+            Some(Role::Source) => {
+                format!("is a source; its model went to {}", counted(sent, "target"))
+            }
+            _ => "is a target; its models have not come yet".to_owned(),
+        };
+        return ui.print(&format!("{} {what}\n", name(roster, place)));
+    }
     let from: Vec<String> = plan
         .incoming(place)
         .map(|link| format!("{} {}", percent(link.weight), name(roster, link.from as usize)))
         .collect();
-    let accuracy = own.truth.as_ref().map(|truth| outcome.accuracy(truth));
-    let told = accuracy.map_or(String::new(), |a| format!("; accuracy {a}"));
+    let told = kept.accuracy(device).map_or(String::new(), |a| format!("; accuracy {a}"));
     ui.print(&format!("{} is a target of {}{told}\n", name(roster, place), from.join(", ")))
 }

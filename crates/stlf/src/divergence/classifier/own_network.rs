@@ -9,13 +9,13 @@ use super::super::derive;
 use super::{Classifier, Count, Settings, Side};
 use crate::error::Error;
 
-/// A small network with two outputs, and the inputs of one side.
+/// A small network with two outputs, and the inputs of one side, `I`.
 #[derive(Debug)]
-pub struct OwnNetwork<'a> {
-    spec: &'a Spec,
+pub struct OwnNetwork<I> {
+    spec: Spec,
     settings: Settings,
     side: Side,
-    inputs: &'a [f32],
+    inputs: I,
     labels: Vec<Class>,
     seed: u64,
     network: Network,
@@ -29,16 +29,16 @@ pub struct OwnNetwork<'a> {
     repeat: usize,
 }
 
-impl<'a> OwnNetwork<'a> {
+impl<I: AsRef<[f32]>> OwnNetwork<I> {
     pub(super) fn new(
-        spec: &'a Spec,
+        spec: &Spec,
         settings: &Settings,
         side: Side,
-        inputs: &'a [f32],
+        inputs: I,
         seed: u64,
-    ) -> Result<OwnNetwork<'a>, Error> {
+    ) -> Result<OwnNetwork<I>, Error> {
         settings.check()?;
-        let samples = inputs.len() / spec.input().len();
+        let samples = inputs.as_ref().len() / spec.input().len();
         if samples == 0 {
             return Err(Error::field("divergence", "a device has no sample to compare"));
         }
@@ -46,7 +46,7 @@ impl<'a> OwnNetwork<'a> {
         let mut order: Vec<u32> = (0..samples as u32).collect();
         shuffle(&mut order, &mut rng);
         Ok(OwnNetwork {
-            spec,
+            spec: spec.clone(),
             settings: *settings,
             side,
             inputs,
@@ -72,17 +72,17 @@ impl<'a> OwnNetwork<'a> {
     }
 }
 
-impl Classifier for OwnNetwork<'_> {
+impl<I: AsRef<[f32]>> Classifier for OwnNetwork<I> {
     fn begin(&mut self, repeat: usize) -> Result<Params, Error> {
         self.repeat = repeat;
-        self.learner = learner(self.spec, &self.settings, self.seed, self.side, repeat)?;
+        self.learner = learner(&self.spec, &self.settings, self.seed, self.side, repeat)?;
         self.choose_training();
         Ok(self.learner.params.clone())
     }
 
     fn train(&mut self, params: Params) -> Result<Params, Error> {
         self.learner.params = params;
-        let examples = Examples { inputs: self.inputs, labels: &self.labels };
+        let examples = Examples { inputs: self.inputs.as_ref(), labels: &self.labels };
         let batch = self.settings.descent.batch;
         for _ in 0..self.settings.steps {
             if self.next == self.training.len() {
@@ -109,7 +109,7 @@ impl Classifier for OwnNetwork<'_> {
             let inputs = self.network.inputs(samples.len()).chunks_exact_mut(numbers);
             for (input, &sample) in inputs.zip(samples) {
                 let start = sample as usize * numbers;
-                input.copy_from_slice(&self.inputs[start..start + numbers]);
+                input.copy_from_slice(&self.inputs.as_ref()[start..start + numbers]);
             }
             let outputs = self.network.forward(params, Mode::Evaluate);
             // Where both outputs are equal, the guess is half right; counted as wrong on one side only.

@@ -1,0 +1,176 @@
+//! What a device keeps on disk, so that it can be killed at any moment and go on: its training, the last epoch, the plan, what came
+//! of it. Every file appears whole or not at all.
+
+use std::fs::{File, OpenOptions};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::io::Write;
+use std::path::Path;
+use std::time::SystemTime;
+
+use serde::{Deserialize, Serialize};
+use stlf::local::OwnError;
+use stlf_lab::Config;
+use stlf_lab::fleet::DeviceData;
+use stlf_lab::folder::Folder;
+use stlf_lab::record::PredictionRow;
+use stlf_learn::{Params, Spec};
+use stlf_node::network::{Event, View};
+use stlf_node::wire::Plan;
+use stlf_node::{Device, SignedRoster};
+
+use super::status::{FILE as STATUS, Shown};
+
+const EPOCH: &str = "epoch.json";
+const TRAINING: &str = "training.json";
+const MODEL: &str = "model.safetensors";
+const PLAN: &str = "plan.json";
+const PREDICTIONS: &str = "predictions.csv";
+const ROSTER: &str = "roster.json";
+const EVENTS: &str = "events.jsonl";
+
+/// Where models are kept as they come.
+pub(super) const MODELS: &str = "models";
+
+/// A device's folder.
+pub(super) struct Kept {
+    folder: Folder,
+    events: File,
+    own: DeviceData,
+    classes: Vec<String>,
+}
+
+/// The last epoch that this device took part in.
+#[derive(Serialize, Deserialize)]
+struct Epoch {
+    epoch: u64,
+}
+
+/// How the training that is kept ended, and of what.
+#[derive(Serialize, Deserialize)]
+struct Trained {
+    of: String,
+    measured: usize,
+    errors: usize,
+    source_error: f64,
+}
+
+/// An event with its time.
+#[derive(Serialize)]
+pub(super) struct Line<'a> {
+    seconds: f64,
+    device: &'a str,
+    epoch: u64,
+    event: &'a Event,
+}
+
+impl<'a> Line<'a> {
+    /// What an observer heard just now.
+    pub(super) fn new(view: &View<'_>, device: &'a str, event: &'a Event) -> Line<'a> {
+        Line { seconds: now(), device, epoch: view.membership.epoch(), event }
+    }
+}
+
+/// Seconds since 1970.
+pub(super) fn now() -> f64 {
+    SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0.0, |d| d.as_secs_f64())
+}
+
+impl Kept {
+    /// The folder of a device with this data.
+    pub(super) fn open(
+        path: &Path,
+        own: DeviceData,
+        classes: Vec<String>,
+    ) -> Result<Kept, stlf_lab::Error> {
+        let folder = Folder::open(path)?;
+        let file = folder.file(EVENTS);
+        let events = OpenOptions::new().create(true).append(true).open(&file);
+        let events = events.map_err(stlf_lab::Error::file(&file))?;
+        Ok(Kept { folder, events, own, classes })
+    }
+
+    /// The newest roster that this device has heard of.
+    pub(super) fn roster(path: &Path) -> Option<SignedRoster> {
+        SignedRoster::read(&std::fs::read(path.join(ROSTER)).ok()?).ok()
+    }
+
+    /// What it was doing: the last epoch and plan. What cannot be read is as good as lost.
+    pub(super) fn epoch(&self) -> (u64, Option<Plan>) {
+        let read = |name: &str| self.folder.read(name).ok().flatten();
+        let epoch = read(EPOCH).and_then(|bytes| serde_json::from_slice::<Epoch>(&bytes).ok());
+        let plan = read(PLAN).and_then(|bytes| serde_json::from_slice::<Plan>(&bytes).ok());
+        let number = epoch.map_or(0, |epoch| epoch.epoch);
+        (number.max(plan.as_ref().map_or(0, |plan| plan.epoch)), plan)
+    }
+
+    /// Settings and data that a training follows from.
+    fn training_of(&self, config: &Config) -> String {
+        let mut hasher = DefaultHasher::new();
+        config.hash().unwrap_or_default().hash(&mut hasher);
+        self.own.inputs.iter().for_each(|x| x.to_bits().hash(&mut hasher));
+        self.own.labels.hash(&mut hasher);
+        format!("{:016x}", hasher.finish())
+    }
+
+    /// The training of these settings and data, if it is there.
+    pub(super) fn training(&self, config: &Config, spec: &Spec) -> Option<(Params, OwnError)> {
+        let trained: Trained =
+            serde_json::from_slice(&self.folder.read(TRAINING).ok().flatten()?).ok()?;
+        if trained.of != self.training_of(config) {
+            return None;
+        }
+        let params = Params::from_safetensors(spec, &self.folder.read(MODEL).ok().flatten()?);
+        let Trained { measured, errors, source_error, .. } = trained;
+        Some((params.ok()?, OwnError { measured, errors, source_error }))
+    }
+
+    /// Keeps a training; first the model, then that it is one.
+    pub(super) fn keep_training(
+        &self,
+        config: &Config,
+        device: &Device,
+    ) -> Result<(), stlf_lab::Error> {
+        if let (Some(model), Some(error)) = (device.model(), device.own_error()) {
+            self.folder.write(MODEL, &model.to_safetensors(device.spec())?)?;
+            let of = self.training_of(config);
+            let OwnError { measured, errors, source_error } = error;
+            self.folder.write_json(TRAINING, &Trained { of, measured, errors, source_error })?;
+        }
+        Ok(())
+    }
+
+    /// Keeps what an event changed.
+    pub(super) fn hear(&mut self, view: &View<'_>, event: &Event) -> Result<(), stlf_lab::Error> {
+        let folder = &self.folder;
+        match event {
+            Event::Began { epoch, .. } => folder.write_json(EPOCH, &Epoch { epoch: *epoch })?,
+            Event::Planned => {
+                if let Some(plan) = view.device.plan() {
+                    folder.write_json(PLAN, plan)?;
+                }
+            }
+            Event::Ended => {
+                if let Some(outcome) = view.device.outcome() {
+                    let rows = PredictionRow::all(outcome, &self.own.places, &self.classes);
+                    folder.write_csv(PREDICTIONS, &rows)?;
+                }
+            }
+            Event::Roster(roster) => folder.write(ROSTER, roster.to_json().as_bytes())?,
+            _ => {}
+        }
+        let status = view.status();
+        if *event != Event::Alive {
+            let line = Line::new(view, &status.device, event);
+            let mut line = serde_json::to_vec(&line).unwrap_or_default();
+            line.push(b'\n');
+            let file = folder.file(EVENTS);
+            self.events.write_all(&line).map_err(stlf_lab::Error::file(&file))?;
+        }
+        folder.write_json(STATUS, &Shown { seconds: now(), status })
+    }
+
+    /// How good it is as a target, where that can be known.
+    pub(super) fn accuracy(&self, device: &Device) -> Option<f64> {
+        Some(device.outcome()?.accuracy(self.own.truth.as_ref()?))
+    }
+}

@@ -1,0 +1,53 @@
+//! Numbers for Prometheus, on a local port if asked.
+
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::time::timeout;
+
+use crate::error::Failure;
+
+/// What is answered, as it is at the moment.
+pub(super) type Text = Arc<Mutex<String>>;
+
+/// A request that takes longer is not answered.
+const LONGEST: Duration = Duration::from_secs(5);
+
+/// Answers on an address of this machine, as long as the program runs.
+pub(super) async fn serve(address: SocketAddr, text: Text) -> Result<SocketAddr, Failure> {
+    let cannot = |e: std::io::Error| Failure::io(format!("cannot listen on {address}: {e}"));
+    let listener = TcpListener::bind(address).await.map_err(cannot)?;
+    let bound = listener.local_addr().map_err(cannot)?;
+    tokio::spawn(async move {
+        // One after the other: whoever asks is on this machine, and the answer is short.
+        while let Ok((stream, _)) = listener.accept().await {
+            let _ = timeout(LONGEST, answer(stream, &text)).await;
+        }
+    });
+    Ok(bound)
+}
+
+async fn answer(mut stream: TcpStream, text: &Text) -> std::io::Result<()> {
+    let mut request = [0; 4096];
+    let mut length = 0;
+    while length < request.len() && !request[..length].windows(4).any(|w| w == b"\r\n\r\n") {
+        match stream.read(&mut request[length..]).await? {
+            0 => break,
+            n => length += n,
+        }
+    }
+    let (status, body) = match request.starts_with(b"GET /metrics ") {
+        true => ("200 OK", text.lock().unwrap_or_else(PoisonError::into_inner).clone()),
+        false => ("404 Not Found", "there is only /metrics\n".to_owned()),
+    };
+    let head = format!(
+        "HTTP/1.1 {status}\r\nContent-Type: text/plain; version=0.0.4\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
+        body.len()
+    );
+    stream.write_all(head.as_bytes()).await?;
+    stream.write_all(body.as_bytes()).await?;
+    stream.shutdown().await
+}

@@ -1,0 +1,174 @@
+//! `stlf node status` and `stlf fleet status`: how things stand, from what a running device writes into its folder.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use serde::{Deserialize, Serialize};
+use stlf::words::{clean, counted, percent, size};
+use stlf_node::Status;
+use stlf_node::status::Peer;
+
+use crate::error::Failure;
+use crate::progress::Watch;
+use crate::table::{Align, Table};
+use crate::ui::Ui;
+
+/// The file, in a device's folder.
+pub(crate) const FILE: &str = "status.json";
+
+/// A device renews its status every second; one that is this old is of a device that does not run.
+const STALE: f64 = 5.0;
+
+/// How often the table is drawn anew.
+const EVERY: Duration = Duration::from_secs(1);
+
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// The folder of a device of the fleet (`stlf node start --to`).
+    #[arg(long = "at", value_name = "DIR", default_value = "node")]
+    folder: PathBuf,
+
+    /// Draw anew every second, until Ctrl-C.
+    #[arg(long)]
+    watch: bool,
+
+    /// One JSON document instead of a table.
+    #[arg(long, value_enum, default_value_t = Format::Text, conflicts_with = "watch")]
+    format: Format,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Format {
+    /// A table.
+    Text,
+    /// JSON.
+    Json,
+}
+
+/// A status with its time.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Shown {
+    /// Since 1970.
+    pub(crate) seconds: f64,
+    /// The status.
+    #[serde(flatten)]
+    pub(crate) status: Status,
+}
+
+/// What is shown of it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Scope {
+    /// One device.
+    Device,
+    /// All that it knows of the fleet.
+    Fleet,
+}
+
+/// Shows how things stand.
+pub(crate) fn run(args: &Args, scope: Scope, ui: &Ui) -> Result<(), Failure> {
+    if args.format == Format::Json {
+        let shown = read(&args.folder)?;
+        return ui.write(|out| {
+            serde_json::to_writer_pretty(&mut *out, &shown)?;
+            writeln!(out)
+        });
+    }
+    if !args.watch {
+        return ui.print(&text(&read(&args.folder)?, scope));
+    }
+    Watch::listen()?;
+    while !Watch::is_interrupted() {
+        // Home, and all below it cleared.
+        ui.print(&format!("\x1b[H\x1b[2J{}", text(&read(&args.folder)?, scope)))?;
+        std::thread::sleep(EVERY);
+    }
+    Ok(())
+}
+
+fn read(folder: &Path) -> Result<Shown, Failure> {
+    let path = folder.join(FILE);
+    let bytes = std::fs::read(&path).map_err(|e| {
+        Failure::input(format!("cannot read {}: {e}", path.display()))
+            .hint("name the folder of a device with --at; `stlf node start` makes it")
+    })?;
+    serde_json::from_slice(&bytes)
+        .map_err(|e| Failure::input(format!("{}: this is no status: {e}", path.display())))
+}
+
+fn text(shown: &Shown, scope: Scope) -> String {
+    let Shown { seconds, status } = shown;
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    let age = now.map_or(0.0, |now| (now.as_secs_f64() - seconds).max(0.0));
+    let mut text = format!(
+        "{} of {} (roster {}): epoch {}, {}",
+        clean(&status.device),
+        clean(&status.fleet),
+        status.roster,
+        status.epoch,
+        status.stage
+    );
+    if age > STALE {
+        text += &format!("; not running, last seen {age:.0} s ago");
+    }
+    text.push('\n');
+    if let Some(reason) = &status.no_plan {
+        text += &format!("there is no plan: {}\n", clean(reason));
+    }
+    let here = status.devices.iter().filter(|peer| peer.here).count();
+    let planner =
+        status.planner.as_ref().map_or_else(String::new, |p| format!(", {} plans", clean(p)));
+    text += &format!("{here} of {} here{planner}\n", counted(status.devices.len(), "device"));
+    match scope {
+        Scope::Device => {
+            if let Some(own) = status.devices.iter().find(|peer| peer.name == status.device) {
+                text += &format!("role {}{}\n", role(own), from(own));
+            }
+        }
+        Scope::Fleet => text += &format!("\n{}", table(status)),
+    }
+    let t = status.traffic;
+    text += &format!(
+        "sent {}, received {}; {} refused, {} turned away\n",
+        size(t.sent as f64),
+        size(t.received as f64),
+        counted(t.refused as usize, "message"),
+        counted(t.turned_away as usize, "stranger")
+    );
+    text
+}
+
+fn role(peer: &Peer) -> &str {
+    peer.role.as_deref().unwrap_or("–")
+}
+
+fn from(peer: &Peer) -> String {
+    let links =
+        peer.from.iter().map(|(name, weight)| format!("{} {}", percent(*weight), clean(name)));
+    let links: Vec<String> = links.collect();
+    if links.is_empty() { String::new() } else { format!(", models from {}", links.join(", ")) }
+}
+
+fn table(status: &Status) -> String {
+    let left = Align::Left;
+    let mut table = Table::new(&[
+        ("device", left),
+        ("connected", left),
+        ("epoch", left),
+        ("role", left),
+        ("done", left),
+        ("receives", left),
+    ]);
+    let yes = |is: bool| if is { "yes" } else { "no" };
+    for peer in &status.devices {
+        let links = peer.from.iter().map(|(name, w)| format!("{} {name}", percent(*w)));
+        table.row([
+            peer.name.as_str().into(),
+            yes(peer.here).into(),
+            yes(peer.takes_part).into(),
+            role(peer).into(),
+            peer.done.map_or("–", yes).into(),
+            links.collect::<Vec<_>>().join(", ").into(),
+        ]);
+    }
+    table.render()
+}

@@ -1,0 +1,170 @@
+//! How a device stands, for people and programs that ask. `stlf-status/1`.
+
+use serde::{Deserialize, Serialize};
+use stlf::Role;
+
+use crate::device::Device;
+use crate::membership::Membership;
+use crate::roster::Roster;
+
+/// What went over the network.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Tally {
+    /// Bytes of messages and models that were sent.
+    pub sent: u64,
+    /// Bytes of messages and models that came.
+    pub received: u64,
+    /// Messages that were refused.
+    pub refused: u64,
+    /// Strangers that were turned away.
+    pub turned_away: u64,
+}
+
+/// What a device is at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Stage {
+    /// It waits for others.
+    Waiting,
+    /// It measures divergences with the others.
+    Measuring,
+    /// It waits for the plan, or makes it.
+    Planning,
+    /// It waits for models.
+    Receiving,
+    /// Its part of the epoch is over.
+    Done,
+    /// The epoch is over for all.
+    Complete,
+}
+
+impl std::fmt::Display for Stage {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(match self {
+            Stage::Waiting => "waiting",
+            Stage::Measuring => "measuring",
+            Stage::Planning => "planning",
+            Stage::Receiving => "receiving",
+            Stage::Done => "done",
+            Stage::Complete => "complete",
+        })
+    }
+}
+
+/// How a device stands, as it sees it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Status {
+    /// `stlf-status/1`.
+    pub format: String,
+    /// The fleet.
+    pub fleet: String,
+    /// The version of its roster that is known here.
+    pub roster: u64,
+    /// The device's name.
+    pub device: String,
+    /// The last epoch that it heard of.
+    pub epoch: u64,
+    /// What it is at.
+    pub stage: Stage,
+    /// Who plans.
+    pub planner: Option<String>,
+    /// Why there is no plan.
+    pub no_plan: Option<String>,
+    /// Everyone in the roster, as this device knows them.
+    pub devices: Vec<Peer>,
+    /// What went over the network.
+    pub traffic: Tally,
+}
+
+/// A device of the fleet.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Peer {
+    /// Its name.
+    pub name: String,
+    /// Whether it is connected.
+    pub here: bool,
+    /// Whether it takes part in the epoch.
+    pub takes_part: bool,
+    /// `source` or `target`, once there is a plan.
+    pub role: Option<String>,
+    /// Whether the epoch is over for it; only the planner knows.
+    pub done: Option<bool>,
+    /// Whose models it receives, with their weights.
+    pub from: Vec<(String, f64)>,
+}
+
+impl Status {
+    /// How a device stands.
+    pub fn new(
+        device: &Device,
+        membership: &Membership,
+        roster: &Roster,
+        traffic: Tally,
+    ) -> Status {
+        let own = device.place();
+        let name = |place: usize| roster.devices.get(place).map(|member| member.name.clone());
+        let members = membership.members();
+        let planner = members.and_then(|members| members.first().copied());
+        let plan = device.plan();
+        let stage = match members {
+            None => Stage::Waiting,
+            Some(_) if membership.is_over() => Stage::Complete,
+            Some(_) if device.is_done() => Stage::Done,
+            Some(_) if plan.is_some() => Stage::Receiving,
+            Some(_) if device.has_reported() => Stage::Planning,
+            Some(_) => Stage::Measuring,
+        };
+        let done = membership.done().filter(|_| planner == Some(own));
+        let peer = |(place, member): (usize, &crate::roster::Member)| Peer {
+            name: member.name.clone(),
+            here: membership.here().contains(&place),
+            takes_part: members.is_some_and(|members| members.contains(&place)),
+            role: plan.and_then(|plan| plan.role(place)).map(|role| match role {
+                Role::Source => "source".to_owned(),
+                Role::Target => "target".to_owned(),
+            }),
+            done: done.map(|done| done.contains(&place)),
+            from: plan
+                .into_iter()
+                .flat_map(|plan| plan.incoming(place))
+                .filter_map(|link| Some((name(link.from as usize)?, link.weight)))
+                .collect(),
+        };
+        let present = roster.devices.iter().enumerate().filter(|(_, member)| member.present);
+        Status {
+            format: "stlf-status/1".to_owned(),
+            fleet: roster.fleet.clone(),
+            roster: roster.version,
+            device: name(own).unwrap_or_default(),
+            epoch: membership.epoch(),
+            stage,
+            planner: planner.and_then(name),
+            no_plan: device.no_plan().map(str::to_owned),
+            devices: present.map(peer).collect(),
+            traffic,
+        }
+    }
+
+    /// As Prometheus reads it.
+    pub fn metrics(&self) -> String {
+        let mut text = String::new();
+        let mut metric = |name: &str, kind: &str, help: &str, value: u64| {
+            text += &format!("# HELP stlf_{name} {help}\n# TYPE stlf_{name} {kind}\n");
+            text += &format!("stlf_{name} {value}\n");
+        };
+        let count = |is: fn(&Peer) -> bool| self.devices.iter().filter(|p| is(p)).count() as u64;
+        let done = matches!(self.stage, Stage::Done | Stage::Complete);
+        let t = self.traffic;
+        metric("epoch", "gauge", "The last epoch heard of.", self.epoch);
+        metric("epoch_done", "gauge", "Whether it is over for this device.", u64::from(done));
+        metric("roster_version", "gauge", "The version of the roster.", self.roster);
+        metric("devices", "gauge", "Devices in the roster.", self.devices.len() as u64);
+        metric("devices_here", "gauge", "Devices connected, this one included.", count(|p| p.here));
+        metric("members", "gauge", "Devices in the epoch.", count(|p| p.takes_part));
+        metric("sent_bytes_total", "counter", "Bytes of messages and models sent.", t.sent);
+        metric("received_bytes_total", "counter", "Bytes that came.", t.received);
+        metric("refused_messages_total", "counter", "Messages refused.", t.refused);
+        metric("turned_away_total", "counter", "Strangers turned away.", t.turned_away);
+        text
+    }
+}
