@@ -1,6 +1,7 @@
 //! `stlf._internal`, the compiled part of the Python package: conversion, nothing else. What people call is in
 //! `python/stlf/`.
 
+mod digits;
 mod divergence;
 mod errors;
 mod own_classifier;
@@ -17,6 +18,8 @@ mod _internal {
     #[allow(non_upper_case_globals, reason = "Python's name for it")]
     const __version__: &str = env!("CARGO_PKG_VERSION");
 
+    #[pymodule_export]
+    use crate::digits::draw_strokes;
     #[pymodule_export]
     use crate::divergence::{
         Sketch, agree_bandwidth, divergence_of_sketches, measure, own_bandwidth, own_sketch,
