@@ -5,6 +5,7 @@
 
 mod docs;
 mod layout;
+mod python;
 mod readme;
 mod rust_text;
 mod steps;
@@ -17,11 +18,12 @@ use steps::{Done, Failure, Steps, command};
 use tree::{Finding, Tree};
 
 const USAGE: &str = "\
-usage: cargo xtask check [--fast]   format, layout, docs, lints, tests, README; cheapest first
+usage: cargo xtask check [--fast]   format, layout, docs, lints, tests, README, Python; cheapest first
                                     --fast leaves out what runs tests
        cargo xtask layout           only the rules about files and documentation; takes no time
        cargo xtask readme [--write] only the commands that README.md shows;
                                     --write puts what they print into it
+       cargo xtask python           only the Python package: wheel, lints, types, tests
        cargo xtask bench [ARGS]     the benchmarks (arguments go to cargo bench)
        cargo xtask peers plan [--quick]   the same problems with CVXPY and HiGHS, side by side
        cargo xtask peers learn [--quick]  the same network with PyTorch
@@ -37,6 +39,7 @@ fn main() -> ExitCode {
         ["readme", "--write"] => {
             Steps::new().step("README commands", || readme_commands(&root(), true))
         }
+        ["python"] => Steps::new().step("Python", || python_package(&root())),
         ["layout"] => layout_and_docs(&mut Steps::new()),
         ["bench", ref rest @ ..] => {
             command("cargo", &[&["bench", "--workspace", "--benches"], rest].concat(), &[])
@@ -84,6 +87,12 @@ fn layout_and_docs(steps: &mut Steps) -> Result<(), Failure> {
     })
 }
 
+/// Makes the repository the place where commands run.
+fn enter(root: &Path) -> Result<(), Failure> {
+    let again = || format!("cd {}", root.display());
+    std::env::set_current_dir(root).map_err(|e| Failure { message: e.to_string(), again: again() })
+}
+
 /// The folder with the reference cases.
 fn shared() -> Option<PathBuf> {
     std::env::var_os("STLF_SHARED").map(PathBuf::from)
@@ -91,8 +100,7 @@ fn shared() -> Option<PathBuf> {
 
 fn check(fast: bool) -> Result<(), Failure> {
     let root = root();
-    std::env::set_current_dir(&root)
-        .map_err(|e| Failure { message: e.to_string(), again: format!("cd {}", root.display()) })?;
+    enter(&root)?;
     let mut steps = Steps::new();
 
     steps.step("format", || command("cargo", &["fmt", "--all", "--check"], &[]))?;
@@ -128,6 +136,7 @@ fn check(fast: bool) -> Result<(), Failure> {
         steps
             .step("tests", || command("cargo", &["test", "--workspace", "--all-features"], &[]))?;
         steps.step("README commands", || readme_commands(&root, false))?;
+        steps.step("Python", || python_package(&root))?;
     }
     println!("\n{}", steps.summary());
     Ok(())
@@ -146,14 +155,24 @@ fn target_folder() -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
 }
 
+/// The command line as the tests build it, so that nothing is built anew.
+fn build_cli() -> Result<PathBuf, Failure> {
+    let build = ["build", "--package", "stlf-cli", "--all-features", "--profile", "test"];
+    command("cargo", &build, &[])?;
+    Ok(target_folder().join("debug").join("stlf"))
+}
+
+/// Builds the wheel and tests it, also against the command line.
+fn python_package(root: &Path) -> Result<Done, Failure> {
+    enter(root)?;
+    python::check(root, &target_folder(), &build_cli()?)
+}
+
 /// Runs what README.md shows; with `write`, puts what is printed into it.
 fn readme_commands(root: &Path, write: bool) -> Result<Done, Failure> {
     let failure = |message: String| Failure { message, again: "cargo xtask readme".into() };
     let io = |path: &Path, e: std::io::Error| failure(format!("{}: {e}", path.display()));
-    // The tests' own profile, so that nothing is built anew.
-    let build = ["build", "--package", "stlf-cli", "--all-features", "--profile", "test"];
-    command("cargo", &build, &[])?;
-    let binary = target_folder().join("debug").join("stlf");
+    let binary = build_cli()?;
     let file = root.join("README.md");
     let markdown = std::fs::read_to_string(&file).map_err(|e| io(&file, e))?;
     let folder = std::env::temp_dir().join(format!("stlf-readme-{}", std::process::id()));

@@ -4,7 +4,6 @@ mod commands;
 mod comparison;
 mod error;
 mod input;
-mod json;
 mod opener;
 mod output;
 mod progress;

@@ -57,7 +57,35 @@ pub enum Error {
     Stopped,
 }
 
+/// What is to blame, in the large.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// What was given: a configuration, data, a folder.
+    Input,
+    /// The measurements, of which no plan follows.
+    Infeasible,
+    /// A file or the system.
+    File,
+    /// Nothing: the observer said stop.
+    Stopped,
+}
+
 impl Error {
+    /// What is to blame.
+    pub fn kind(&self) -> Kind {
+        let readable = |source: &std::io::Error| source.kind() == std::io::ErrorKind::NotFound;
+        match self {
+            Error::File { source, .. } | Error::Data(stlf_data::Error::File { source, .. })
+                if !readable(source) =>
+            {
+                Kind::File
+            }
+            Error::Infeasible { .. } => Kind::Infeasible,
+            Error::Stopped => Kind::Stopped,
+            _ => Kind::Input,
+        }
+    }
+
     /// What the system said of a file.
     pub fn file(path: &Path) -> impl FnOnce(std::io::Error) -> Error + '_ {
         |source| Error::File { path: path.to_owned(), source }

@@ -18,7 +18,7 @@ pub mod summary;
 mod watch;
 
 pub use config::Config;
-pub use error::Error;
+pub use error::{Error, Kind};
 pub use folder::Folder;
 pub use run::{Outcome, compare, reach, run, run_shard};
 pub use shard::{Shard, merge};

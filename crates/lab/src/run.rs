@@ -156,6 +156,15 @@ pub(crate) fn open(config: &Config, path: &Path) -> Result<Folder, Error> {
     Ok(folder)
 }
 
+/// A folder that the same configuration finds again: `runs/NAME-HASH`, by the file's name.
+///
+/// # Errors
+/// A configuration that cannot be written.
+pub fn default_folder(file: &Path, config: &Config) -> Result<PathBuf, Error> {
+    let name = file.file_stem().map_or("run".into(), |name| name.to_string_lossy());
+    Ok(Path::new("runs").join(format!("{name}-{}", &config.hash()?[..8])))
+}
+
 /// The folder of a seed inside that of its run.
 pub fn seed_folder(seed: u64) -> String {
     format!("seed-{seed}")

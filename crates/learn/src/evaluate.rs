@@ -113,6 +113,11 @@ pub fn source_error(
     unlabeled_as: f64,
 ) -> f64 {
     let rate = if measured == 0 { 0.0 } else { errors as f64 / measured as f64 };
+    source_error_of_rate(rate, labeled, unlabeled, unlabeled_as)
+}
+
+/// The same from the share of labels on which the model erred.
+pub fn source_error_of_rate(rate: f64, labeled: usize, unlabeled: usize, unlabeled_as: f64) -> f64 {
     let samples = (labeled + unlabeled) as f64;
     if samples == 0.0 {
         return unlabeled_as;

@@ -110,6 +110,13 @@ impl Params {
     }
 }
 
+/// Parameters of a network that is not one of ours: nothing but numbers to average.
+impl From<Vec<f32>> for Params {
+    fn from(values: Vec<f32>) -> Params {
+        Params(values)
+    }
+}
+
 impl std::ops::Deref for Params {
     type Target = [f32];
 

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use stlf::divergence::classifier::{self, Party, Reply, Side, pair_seed};
+use stlf::divergence::classifier::{self, OwnNetwork, Party, Reply, Side, pair_seed};
 use stlf::divergence::discriminant::{self, Halves, discriminants, own_halves};
 use stlf::divergence::sketch::{self, Sketch, agreed_features, own_bandwidth, own_sketch};
 use stlf::divergence::{Embedded, Embedding, Features, Fleet, Settings};
@@ -319,7 +319,7 @@ struct Pair {
     spec: Spec,
     settings: classifier::Settings,
     side: Side,
-    party: Party<Arc<[f32]>>,
+    party: Party<OwnNetwork<Arc<[f32]>>>,
     /// How many of the peer's turns were taken.
     taken: u64,
     /// The peer's turn after the next, which may overtake it on the way. There is none after that, since the peer has

@@ -4,16 +4,15 @@ use std::path::PathBuf;
 
 use anstyle::{AnsiColor, Style};
 use clap::ValueEnum;
-use serde::Serialize;
 use stlf::diff::{Diff, LinkChange, diff};
-use stlf::format::{Decisions, TermsEntry};
-use stlf::{Role, plan::Terms};
+use stlf::format::{Decisions, DiffFile, write_json};
+use stlf::plan::Terms;
 
 use super::problem_args::non_negative;
 use crate::error::Failure;
+use crate::input;
 use crate::table::{Align, Cell, Table};
 use crate::ui::Ui;
-use crate::{input, json};
 use stlf::words::clean;
 use stlf::words::{counted, percent, short};
 
@@ -62,7 +61,7 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<(), Failure> {
     let changes = diff(&decisions(&args.a)?, &decisions(&args.b)?, args.threshold);
     match args.format {
         FormatArg::Text => ui.print(&text(&changes))?,
-        FormatArg::Json => ui.write(|out| json::write(out, &Document::new(&changes)))?,
+        FormatArg::Json => ui.write(|out| write_json(out, &DiffFile::new(&changes)))?,
     }
     if changes.same_plan() { Ok(()) } else { Err(Failure::different()) }
 }
@@ -153,67 +152,4 @@ fn terms(before: Terms, after: Terms) -> String {
         table.row([name.into(), short(was).into(), short(is).into(), change.into()]);
     }
     table.render()
-}
-
-/// `stlf-diff/1`.
-#[derive(Serialize)]
-struct Document<'a> {
-    format: &'static str,
-    /// Whether devices, roles and links are the same.
-    same: bool,
-    removed_devices: &'a [String],
-    added_devices: &'a [String],
-    roles: Vec<RoleEntry<'a>>,
-    links: Vec<LinkEntry<'a>>,
-    terms: Change<TermsEntry>,
-    objective: Change<f64>,
-}
-
-#[derive(Serialize)]
-struct Change<T> {
-    before: T,
-    after: T,
-}
-
-#[derive(Serialize)]
-struct RoleEntry<'a> {
-    device: &'a str,
-    before: Role,
-    after: Role,
-}
-
-#[derive(Serialize)]
-struct LinkEntry<'a> {
-    from: &'a str,
-    to: &'a str,
-    /// Null where the link is new.
-    before: Option<f64>,
-    /// Null where it is gone.
-    after: Option<f64>,
-}
-
-impl<'a> Document<'a> {
-    fn new(changes: &'a Diff) -> Document<'a> {
-        let role = |c: &'a stlf::diff::RoleChange| RoleEntry {
-            device: &c.device,
-            before: c.before,
-            after: c.after,
-        };
-        let link = |c: &'a LinkChange| LinkEntry {
-            from: &c.from,
-            to: &c.to,
-            before: c.before,
-            after: c.after,
-        };
-        Document {
-            format: "stlf-diff/1",
-            same: changes.same_plan(),
-            removed_devices: &changes.removed_devices,
-            added_devices: &changes.added_devices,
-            roles: changes.roles.iter().map(role).collect(),
-            links: changes.links.iter().map(link).collect(),
-            terms: Change { before: changes.before.into(), after: changes.after.into() },
-            objective: Change { before: changes.before.total(), after: changes.after.total() },
-        }
-    }
 }

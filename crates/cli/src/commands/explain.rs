@@ -1,20 +1,17 @@
 //! `stlf explain`: why each device has its role, and what would change it.
 
-mod json;
-
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::ValueEnum;
 use stlf::error::nearest;
 use stlf::explain::{Alternative, Explanation, Words, account, doubt, explain};
-use stlf::format::PlanFile;
-use stlf::plan::{Status, evaluate};
+use stlf::format::{ExplanationFile, write_json};
+use stlf::plan::Status;
 use stlf::planner::{Limits, Outcome, Settings};
 use stlf::words::{clean, counted, mixture, short};
 use stlf::{Plan, Problem};
 
-use self::json::Document;
 use super::plan::{infeasible, watched};
 use super::problem_args::positive;
 use crate::error::Failure;
@@ -88,8 +85,8 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<(), Failure> {
     watch.finish();
     match (args.format, explanations.as_slice()) {
         (FormatArg::Json, all) => {
-            let document = Document::new(&words, all);
-            ui.write(|out| crate::json::write(out, &document))
+            let document = ExplanationFile::new(&words, all);
+            ui.write(|out| write_json(out, &document))
         }
         (FormatArg::Text, [one]) => ui.print(&in_full(&words, one)),
         (FormatArg::Text, all) => ui.print(&overview(&words, all)),
@@ -117,24 +114,7 @@ fn load(args: &Args, ui: &Ui) -> Result<(Problem, Plan), Failure> {
         }
         None => {}
     }
-    restore(&file, &name)
-}
-
-/// The plan with its problem, which must be the one that was planned.
-fn restore(file: &PlanFile, name: &str) -> Result<(Problem, Plan), Failure> {
-    let (problem, plan) = file.restore().map_err(|e| Failure::in_file(name, &e))?;
-    let problem = problem.with_bound(plan.bound);
-    let cost = evaluate(&problem, plan.bound, &plan.roles, &plan.links).total();
-    // Weights in files may have been rounded.
-    if (cost - plan.objective()).abs() > 1e-6 * cost.abs().max(1.0) {
-        return Err(Failure::input(format!(
-            "{name} is not a plan for this problem: it says {}, the problem makes it {}",
-            short(plan.objective()),
-            short(cost)
-        ))
-        .hint("plan again, or name the file that was planned with --problem"));
-    }
-    Ok((problem, plan))
+    file.restore_checked().map_err(|e| Failure::in_file(&name, &e))
 }
 
 fn find(problem: &Problem, name: &str) -> Result<usize, Failure> {

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::ValueEnum;
-use stlf::format::{PlanFile, Run};
+use stlf::format::{PlanFile, Run, write_json};
 use stlf::planner::{self, Infeasible, Limits, Method, Outcome, Settings};
 use stlf::{Plan, Problem};
 
@@ -12,7 +12,7 @@ use super::problem_args::{ProblemArgs, non_negative, positive};
 use crate::error::Failure;
 use crate::progress::Watch;
 use crate::ui::Ui;
-use crate::{json, output, report};
+use crate::{output, report};
 
 /// Plan a fleet: roles, link weights, energy, and how sure that is.
 ///
@@ -97,7 +97,7 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<(), Failure> {
         Outcome::Infeasible(reason) => {
             if args.format == FormatArg::Json {
                 let document = PlanFile::infeasible(&problem, &reason, method, run);
-                ui.write(|out| json::write(out, &document))?;
+                ui.write(|out| write_json(out, &document))?;
             }
             Err(infeasible(&reason))
         }
@@ -122,31 +122,20 @@ fn show(args: &Args, ui: &Ui, problem: &Problem, plan: &Plan, run: Run) -> Resul
     let document = || PlanFile::new(problem, plan, run);
     match (&args.output, args.format) {
         (None, FormatArg::Text) => ui.print(&report::plan(problem, plan, run)),
-        (None, FormatArg::Json) => ui.write(|out| json::write(out, &document())),
+        (None, FormatArg::Json) => ui.write(|out| write_json(out, &document())),
         (Some(path), FormatArg::Text) => {
-            output::write_file(path, |out| json::write(out, &document()))?;
+            output::write_file(path, |out| write_json(out, &document()))?;
             ui.print(&report::plan(problem, plan, run))
         }
         (Some(path), FormatArg::Json) => {
             let document = document();
-            output::write_file(path, |out| json::write(out, &document))?;
-            ui.write(|out| json::write(out, &document))
+            output::write_file(path, |out| write_json(out, &document))?;
+            ui.write(|out| write_json(out, &document))
         }
     }
 }
 
 /// Why there is no plan, with what would help.
 pub(crate) fn infeasible(reason: &Infeasible) -> Failure {
-    let failure = Failure::infeasible(format!("no plan exists: {reason}"));
-    match reason {
-        Infeasible::NoSource => {
-            failure.hint("at least one device needs labeled data and no fixed role as a target")
-        }
-        Infeasible::ManyRequired { .. } => {
-            failure.hint("drop one of them, or use the pooled bound, under which sources can share")
-        }
-        Infeasible::Unreachable { name, .. } => {
-            failure.hint(format!("give {name} a link from a labeled device, or labels of its own"))
-        }
-    }
+    Failure::infeasible(format!("no plan exists: {reason}")).hint(reason.hint())
 }

@@ -6,7 +6,7 @@ use clap::ValueEnum;
 use stlf::Problem;
 use stlf::bound::BoundKind;
 use stlf::energy::PAPER_MODEL_BITS;
-use stlf::format::{PresetEntry, ProblemFile};
+use stlf::format::{Overrides, PresetEntry, ProblemFile, WeightsEntry};
 use stlf_lab::stages::plan::PROBLEM;
 use stlf_lab::{Config, Stage};
 
@@ -111,23 +111,17 @@ impl ProblemArgs {
         if file.costs.is_some() {
             return self.refuse_with_costs();
         }
-        if let Some(preset) = self.preset {
-            file.set_preset(match preset {
+        file.set(&Overrides {
+            preset: self.preset.map(|preset| match preset {
                 PresetArg::Balanced => PresetEntry::Balanced,
                 PresetArg::Paper => PresetEntry::Paper,
-            });
-        }
-        let mut weights = file.weights.unwrap_or_default();
-        weights.source = self.phi_s.or(weights.source);
-        weights.target = self.phi_t.or(weights.target);
-        weights.energy = self.phi_e.or(weights.energy);
-        file.weights = Some(weights);
-        if let Some(bound) = self.bound {
-            file.bound.get_or_insert_default().kind = Some(match bound {
+            }),
+            weights: WeightsEntry { source: self.phi_s, target: self.phi_t, energy: self.phi_e },
+            bound: self.bound.map(|bound| match bound {
                 BoundArg::Pooled => BoundKind::Pooled,
                 BoundArg::Paper => BoundKind::Paper,
-            });
-        }
+            }),
+        });
         Ok(())
     }
 

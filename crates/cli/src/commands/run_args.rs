@@ -3,7 +3,8 @@
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
-use stlf_lab::{Config, Error, Observer};
+use stlf_lab::run::default_folder;
+use stlf_lab::{Config, Error, Kind, Observer};
 
 use crate::error::Failure;
 use crate::progress::{Stages, Watch};
@@ -41,7 +42,7 @@ impl RunArgs {
         let folder = match &self.to {
             Some(folder) => folder.clone(),
             None if is_folder => given.to_owned(),
-            None => default_folder(given, &config)?,
+            None => default_folder(given, &config).map_err(|e| failure(&e))?,
         };
         Ok((config, folder))
     }
@@ -70,25 +71,18 @@ fn unreadable(path: &Path, error: &std::io::Error) -> Failure {
     }
 }
 
-/// A folder that the same configuration finds again.
-fn default_folder(path: &Path, config: &Config) -> Result<PathBuf, Failure> {
-    let name = path.file_stem().map_or("run".into(), |name| name.to_string_lossy());
-    let hash = config.hash().map_err(|e| failure(&e))?;
-    Ok(Path::new("runs").join(format!("{name}-{}", &hash[..8])))
-}
-
 /// As the user is told of it.
 pub(crate) fn failure(error: &Error) -> Failure {
-    let failure = match error {
-        Error::File { source, .. } if source.kind() != std::io::ErrorKind::NotFound => {
-            Failure::io(error.to_string())
-        }
-        Error::Data(e) => return Failure::in_data(e),
-        Error::Infeasible { .. } => Failure::infeasible(error.to_string()),
-        Error::Stopped => {
+    if let Error::Data(e) = error {
+        return Failure::in_data(e);
+    }
+    let failure = match error.kind() {
+        Kind::File => Failure::io(error.to_string()),
+        Kind::Infeasible => Failure::infeasible(error.to_string()),
+        Kind::Stopped => {
             return Failure::interrupted("stopped").hint("the same command goes on from here");
         }
-        _ => Failure::input(error.to_string()),
+        Kind::Input => Failure::input(error.to_string()),
     };
     match error.hint() {
         Some(hint) => failure.hint(hint),

@@ -222,7 +222,7 @@ impl Divergence {
     }
 
     /// Settings that are there, but not for this estimator.
-    pub(super) fn misplaced(&self) -> Option<String> {
+    pub fn misplaced(&self) -> Option<String> {
         let trained = matches!(self.estimator, Estimator::Classifier | Estimator::Published);
         let sketched = self.estimator == Estimator::Sketch;
         let given = [

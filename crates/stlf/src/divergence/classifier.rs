@@ -3,19 +3,20 @@
 //!
 //! A [`Party`] is one side, a state machine: [`Party::start`] gives its first message, [`Party::receive`]
 //! takes the other side's and gives the next. [`estimate_pair`] passes the messages in memory; a node passes
-//! them over a network.
+//! them over a network. What is trained is a [`Classifier`]: a network of our own, or whatever the caller has.
+
+mod own_network;
 
 use std::ops::Range;
 
-use rand::{RngExt, SeedableRng};
-use rand_chacha::ChaCha8Rng;
-use stlf_data::{Class, Shape};
-use stlf_learn::{Descent, Examples, Learner, Mode, Network, Params, Spec};
+use stlf_data::Shape;
+use stlf_learn::{Descent, Params, Spec};
 
 pub use super::estimate::Count;
 use super::estimate::from_counts;
 use super::{Estimate, Observer, derive, in_parallel};
 use crate::error::Error;
+pub use own_network::OwnNetwork;
 
 /// The network that tells two devices apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -103,18 +104,19 @@ impl Settings {
         let wrong = |field: &str, message: String| {
             Err(Error::field(format!("divergence.{field}"), message))
         };
-        for (field, value) in
-            [("rounds", self.rounds), ("steps", self.steps), ("repeats", self.repeats)]
-        {
-            if value == 0 {
-                return wrong(field, "0 is not 1 or more".to_owned());
-            }
+        self.in_rounds().check()?;
+        if self.steps == 0 {
+            return wrong("steps", "0 is not 1 or more".to_owned());
         }
         if !(0.0..1.0).contains(&self.held_out) {
             return wrong("held-out", format!("{} is not in 0 ≤ h < 1", self.held_out));
         }
         super::check_confidence(self.confidence)?;
         self.descent.check().map_err(|e| Error::field("divergence.descent", e.to_string()))
+    }
+
+    fn in_rounds(&self) -> Rounds {
+        Rounds { rounds: self.rounds, repeats: self.repeats }
     }
 
     /// Bytes that a device of a fleet sends: a network per round and its errors at the end, in each pair.
@@ -170,86 +172,102 @@ pub enum Side {
     Second,
 }
 
-/// One side of a pair: trains on its own data, averages, measures. `I` are its inputs, borrowed, or shared with its
-/// sides of other pairs.
+/// What a side trains to tell its data from the other's, and measures on its own.
+pub trait Classifier {
+    /// The first values of a training, which are the same on both sides.
+    fn begin(&mut self, repeat: usize) -> Result<Params, Error>;
+
+    /// T local steps from these parameters.
+    fn train(&mut self, params: Params) -> Result<Params, Error>;
+
+    /// How often these parameters take the side's samples for the other's.
+    fn count_errors(&mut self, params: &Params) -> Result<Count, Error>;
+}
+
+/// How often the two sides of a pair average, and how often they begin anew.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rounds {
+    /// τ, averages taken.
+    pub rounds: usize,
+    /// Trainings.
+    pub repeats: usize,
+}
+
+impl Rounds {
+    fn check(&self) -> Result<(), Error> {
+        for (field, value) in [("rounds", self.rounds), ("repeats", self.repeats)] {
+            if value == 0 {
+                return Err(Error::field(format!("divergence.{field}"), "0 is not 1 or more"));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// One side of a pair: trains on its own data, averages, measures.
 #[derive(Debug)]
-pub struct Party<I> {
-    spec: Spec,
-    settings: Settings,
+pub struct Party<C> {
+    classifier: C,
+    rounds: Rounds,
     side: Side,
-    inputs: I,
-    labels: Vec<Class>,
-    seed: u64,
-    network: Network,
-    learner: Learner,
-    rng: ChaCha8Rng,
-    /// All samples in a random order; the part held out stays in place within a repeat.
-    order: Vec<u32>,
-    /// The samples trained on, in the order of this pass, and how far it got.
-    training: Vec<u32>,
-    next: usize,
     repeat: usize,
     round: usize,
     awaits: Awaits,
     counts: [Count; 2],
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 enum Awaits {
     Start,
-    Params,
+    /// With those that this side sent.
+    Params(Params),
     Error,
     Nothing,
 }
 
-impl<I: AsRef<[f32]>> Party<I> {
-    /// One side with all its inputs. Both sides are given the same seed.
+impl<I: AsRef<[f32]>> Party<OwnNetwork<I>> {
+    /// One side with all its inputs, borrowed, or shared with its sides of other pairs. Both sides are given the same
+    /// seed.
     pub fn new(
         spec: &Spec,
         settings: &Settings,
         side: Side,
         inputs: I,
         seed: u64,
-    ) -> Result<Party<I>, Error> {
-        settings.check()?;
-        let samples = inputs.as_ref().len() / spec.input().len();
-        if samples == 0 {
-            return Err(Error::field("divergence", "a device has no sample to compare"));
-        }
-        let mut rng = ChaCha8Rng::seed_from_u64(derive(seed, &[1 + side as u64]));
-        let mut order: Vec<u32> = (0..samples as u32).collect();
-        shuffle(&mut order, &mut rng);
-        let mut party = Party {
-            spec: spec.clone(),
-            settings: *settings,
+    ) -> Result<Party<OwnNetwork<I>>, Error> {
+        let network = OwnNetwork::new(spec, settings, side, inputs, seed)?;
+        Party::with(network, settings.in_rounds(), side)
+    }
+}
+
+impl<C: Classifier> Party<C> {
+    /// One side with a classifier of one's own.
+    ///
+    /// # Errors
+    /// No rounds, or no trainings.
+    pub fn with(classifier: C, rounds: Rounds, side: Side) -> Result<Party<C>, Error> {
+        rounds.check()?;
+        Ok(Party {
+            classifier,
+            rounds,
             side,
-            inputs,
-            labels: vec![side as Class; samples],
-            seed,
-            network: Network::new(spec, settings.descent.batch.max(MEASURED_TOGETHER)),
-            learner: learner(spec, settings, seed, side, 0)?,
-            rng,
-            order,
-            training: Vec::new(),
-            next: 0,
             repeat: 0,
             round: 0,
             awaits: Awaits::Start,
             counts: [Count::default(); 2],
-        };
-        party.choose_training();
-        Ok(party)
+        })
     }
 
     /// The first message.
     ///
     /// # Errors
-    /// It has been started before.
+    /// It has been started before, or the classifier cannot be trained.
     pub fn start(&mut self) -> Result<Message, Error> {
         if self.awaits != Awaits::Start {
             return Err(self.unexpected("started twice"));
         }
-        Ok(self.train())
+        let first = self.classifier.begin(0)?;
+        self.train(first)
     }
 
     /// Takes the other side's message.
@@ -257,19 +275,18 @@ impl<I: AsRef<[f32]>> Party<I> {
     /// # Errors
     /// The message is not the one that comes next, or holds a network of another size.
     pub fn receive(&mut self, message: &Message) -> Result<Reply, Error> {
-        match (self.awaits, message) {
-            (Awaits::Params, Message::Params(other)) => {
+        match (&self.awaits, message) {
+            (Awaits::Params(own), Message::Params(other)) => {
                 if other.iter().any(|p| !p.is_finite()) {
                     return Err(self.unexpected("parameters that are no numbers"));
                 }
-                let both = [(&self.learner.params, 1.0), (other, 1.0)];
-                self.learner.params =
-                    Params::average(both).map_err(|e| self.unexpected(&e.to_string()))?;
+                let average = Params::average([(own, 1.0), (other, 1.0)])
+                    .map_err(|e| self.unexpected(&e.to_string()))?;
                 self.round += 1;
-                if self.round < self.settings.rounds {
-                    return Ok(Reply::Send(self.train()));
+                if self.round < self.rounds.rounds {
+                    return Ok(Reply::Send(self.train(average)?));
                 }
-                let own = self.count_errors();
+                let own = self.classifier.count_errors(&average)?;
                 self.counts[self.side as usize].add(own);
                 self.awaits = Awaits::Error;
                 Ok(Reply::Send(Message::Error(own)))
@@ -280,96 +297,28 @@ impl<I: AsRef<[f32]>> Party<I> {
                 }
                 self.counts[1 - self.side as usize].add(*other);
                 self.repeat += 1;
-                if self.repeat == self.settings.repeats {
+                if self.repeat == self.rounds.repeats {
                     self.awaits = Awaits::Nothing;
                     return Ok(Reply::Done(self.counts));
                 }
                 self.round = 0;
-                self.learner =
-                    learner(&self.spec, &self.settings, self.seed, self.side, self.repeat)?;
-                self.choose_training();
-                Ok(Reply::Send(self.train()))
+                let first = self.classifier.begin(self.repeat)?;
+                Ok(Reply::Send(self.train(first)?))
             }
             (_, Message::Params(_)) => Err(self.unexpected("parameters out of turn")),
             (_, Message::Error(_)) => Err(self.unexpected("errors out of turn")),
         }
     }
 
-    /// T local steps.
-    fn train(&mut self) -> Message {
-        let examples = Examples { inputs: self.inputs.as_ref(), labels: &self.labels };
-        let batch = self.settings.descent.batch;
-        for _ in 0..self.settings.steps {
-            if self.next == self.training.len() {
-                shuffle(&mut self.training, &mut self.rng);
-                self.next = 0;
-            }
-            let end = (self.next + batch).min(self.training.len());
-            self.learner.step(&mut self.network, examples, &self.training[self.next..end]);
-            self.next = end;
-        }
-        self.awaits = Awaits::Params;
-        Message::Params(self.learner.params.clone())
-    }
-
-    /// The samples of this repeat to train on: all but those held out.
-    fn choose_training(&mut self) {
-        let held_out = self.settings.held_out(self.repeat, self.order.len());
-        let count = self.order.len() - held_out.len();
-        let rest = self.order.iter().cycle().skip(held_out.end).take(count);
-        self.training = rest.copied().collect();
-        self.next = self.training.len();
-    }
-
-    /// The average's errors on the samples held out, or on all where none is.
-    fn count_errors(&mut self) -> Count {
-        let held_out = self.settings.held_out(self.repeat, self.order.len());
-        let count = if held_out.is_empty() { self.order.len() } else { held_out.len() };
-        let measured: Vec<u32> =
-            self.order.iter().cycle().skip(held_out.start).take(count).copied().collect();
-        let numbers = self.spec.input().len();
-        let own = self.side as usize;
-        let mut errors = 0;
-        for samples in measured.chunks(MEASURED_TOGETHER) {
-            let inputs = self.network.inputs(samples.len()).chunks_exact_mut(numbers);
-            for (input, &sample) in inputs.zip(samples) {
-                let start = sample as usize * numbers;
-                input.copy_from_slice(&self.inputs.as_ref()[start..start + numbers]);
-            }
-            let outputs = self.network.forward(&self.learner.params, Mode::Evaluate);
-            // Where both outputs are equal, the guess is half right; counted as wrong on one side only.
-            let wrong = |o: &&[f32]| if own == 0 { o[1] > o[0] } else { o[0] >= o[1] };
-            errors += outputs.chunks_exact(2).filter(wrong).count() as u64;
-        }
-        Count { errors, samples: measured.len() as u64 }
+    fn train(&mut self, params: Params) -> Result<Message, Error> {
+        let params = self.classifier.train(params)?;
+        self.awaits = Awaits::Params(params.clone());
+        Ok(Message::Params(params))
     }
 
     fn unexpected(&self, what: &str) -> Error {
         let place = format!("repeat {}, round {}", self.repeat + 1, self.round + 1);
         Error::field("divergence.classifier", format!("{what} in {place}"))
-    }
-}
-
-/// How many samples are measured together.
-const MEASURED_TOGETHER: usize = 32;
-
-/// Both sides start from the same first values, but take their own random way from there.
-fn learner(
-    spec: &Spec,
-    settings: &Settings,
-    seed: u64,
-    side: Side,
-    repeat: usize,
-) -> Result<Learner, Error> {
-    let params = Params::initial(spec, derive(seed, &[0, repeat as u64]));
-    let own = derive(seed, &[3 + side as u64, repeat as u64]);
-    Learner::new(spec, params, settings.descent, own)
-        .map_err(|e| Error::field("divergence.classifier", e.to_string()))
-}
-
-fn shuffle(order: &mut [u32], rng: &mut ChaCha8Rng) {
-    for i in (1..order.len()).rev() {
-        order.swap(i, rng.random_range(0..=i));
     }
 }
 
@@ -401,8 +350,21 @@ pub fn estimate_pair(
     inputs: [&[f32]; 2],
     seed: u64,
 ) -> Result<PairEstimate, Error> {
-    let mut first = Party::new(spec, settings, Side::First, inputs[0], seed)?;
-    let mut second = Party::new(spec, settings, Side::Second, inputs[1], seed)?;
+    let first = Party::new(spec, settings, Side::First, inputs[0], seed)?;
+    let second = Party::new(spec, settings, Side::Second, inputs[1], seed)?;
+    pass_messages(first, second, settings.confidence)
+}
+
+/// The same with classifiers of one's own on either side.
+///
+/// # Errors
+/// What either classifier says, or two whose parameters have no average.
+pub fn pass_messages<C: Classifier>(
+    mut first: Party<C>,
+    mut second: Party<C>,
+    confidence: f64,
+) -> Result<PairEstimate, Error> {
+    super::check_confidence(confidence)?;
     let mut messages = [first.start()?, second.start()?];
     let mut sent = [0, 0];
     loop {
@@ -413,7 +375,8 @@ pub fn estimate_pair(
                 messages = [from_first, from_second];
             }
             (Reply::Done(counts), _) | (_, Reply::Done(counts)) => {
-                return Ok(PairEstimate { estimate: estimate(counts, settings), counts, sent });
+                let estimate = from_counts(counts, confidence);
+                return Ok(PairEstimate { estimate, counts, sent });
             }
         }
     }

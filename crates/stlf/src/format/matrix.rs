@@ -35,6 +35,16 @@ impl Matrix {
         }
     }
 
+    /// From its rows, with NaN for null.
+    pub fn from_rows<R: IntoIterator<Item = f64>>(rows: impl IntoIterator<Item = R>) -> Matrix {
+        let mut matrix = Matrix::default();
+        for row in rows {
+            matrix.values.extend(row);
+            matrix.ends.push(matrix.values.len());
+        }
+        matrix
+    }
+
     /// Number of rows.
     pub fn rows(&self) -> usize {
         self.ends.len()

@@ -4,14 +4,22 @@
 //! |---|---|
 //! | `stlf-problem/1` (JSON) | [`ProblemFile`] |
 //! | `stlf-plan/1` (JSON) | [`PlanFile`] |
+//! | `stlf-explanation/1` (JSON) | [`ExplanationFile`] |
+//! | `stlf-diff/1` (JSON) | [`DiffFile`] |
 //! | a table of links (CSV, Parquet) | [`LinkTable`] |
 
+mod diff;
 mod document;
+mod explanation;
+mod json;
 mod link_table;
 mod matrix;
 mod plan;
 mod problem;
 
+pub use diff::DiffFile;
+pub use explanation::ExplanationFile;
+pub use json::write_json;
 pub use link_table::LinkTable;
 pub use matrix::Matrix;
 pub use plan::{
@@ -20,7 +28,7 @@ pub use plan::{
 };
 pub use problem::{
     BoundEntry, ComplexityEntry, ComplexityName, CostsEntry, DeviceEntry, EnergyUnitEntry,
-    LinkEnds, PresetEntry, ProblemFile, ProblemFormat, WeightsEntry,
+    LinkEnds, Overrides, PresetEntry, ProblemFile, ProblemFormat, WeightsEntry,
 };
 
 /// The JSON schema of `stlf-problem/1`.

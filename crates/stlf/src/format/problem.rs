@@ -246,6 +246,17 @@ pub struct LinkEnds {
     pub to: String,
 }
 
+/// Settings that take the place of a problem's own.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Overrides {
+    /// Replaces weights, complexity and energy unit.
+    pub preset: Option<PresetEntry>,
+    /// Each that is given.
+    pub weights: WeightsEntry,
+    /// Which bound.
+    pub bound: Option<BoundKind>,
+}
+
 impl ProblemFile {
     /// Reads a problem.
     ///
@@ -277,6 +288,23 @@ impl ProblemFile {
         self.energy_unit = None;
         if let Some(bound) = &mut self.bound {
             bound.complexity = None;
+        }
+    }
+
+    /// Replaces what is given.
+    pub fn set(&mut self, overrides: &Overrides) {
+        if let Some(preset) = overrides.preset {
+            self.set_preset(preset);
+        }
+        let WeightsEntry { source, target, energy } = overrides.weights;
+        if source.or(target).or(energy).is_some() {
+            let own = self.weights.get_or_insert_default();
+            own.source = source.or(own.source);
+            own.target = target.or(own.target);
+            own.energy = energy.or(own.energy);
+        }
+        if let Some(kind) = overrides.bound {
+            self.bound.get_or_insert_default().kind = Some(kind);
         }
     }
 

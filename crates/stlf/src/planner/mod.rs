@@ -59,6 +59,24 @@ pub enum Infeasible {
     },
 }
 
+impl Infeasible {
+    /// What would help.
+    pub fn hint(&self) -> String {
+        match self {
+            Infeasible::NoSource => {
+                "at least one device needs labeled data and no fixed role as a target".to_owned()
+            }
+            Infeasible::Unreachable { name, .. } => {
+                format!("give {name} a link from a labeled device, or labels of its own")
+            }
+            Infeasible::ManyRequired { .. } => {
+                "drop one of them, or use the pooled bound, under which sources can share"
+                    .to_owned()
+            }
+        }
+    }
+}
+
 /// How to plan.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Settings {

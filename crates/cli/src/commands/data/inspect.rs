@@ -3,15 +3,16 @@
 use std::path::PathBuf;
 
 use clap::ValueEnum;
+use stlf::format::write_json;
 
 use super::data_args::DataArgs;
 use super::deal::Deal;
 use super::scheme_args::SchemeArgs;
 use crate::error::Failure;
+use crate::output;
 use crate::svg::DeviceChart;
 use crate::table::{Align, Table};
 use crate::ui::Ui;
-use crate::{json, output};
 use stlf::words::{counted, grouped};
 
 /// With more classes than this a table by class is too wide to read.
@@ -65,7 +66,7 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<(), Failure> {
         output::write_file(path, |out| out.write_all(drawn.as_bytes()))?;
     }
     match args.format {
-        FormatArg::Json => ui.write(|out| json::write(out, &deal)),
+        FormatArg::Json => ui.write(|out| write_json(out, &deal)),
         FormatArg::Text => {
             let shape = data.shape();
             let head = format!(

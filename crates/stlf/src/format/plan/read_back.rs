@@ -7,8 +7,9 @@ use super::super::problem::device;
 use super::{PlanFile, PlanStatus, SolverName, StoppedBy};
 use crate::device::Role;
 use crate::error::Error;
-use crate::plan::{Plan, PlanLink, Solver, Status, Terms};
+use crate::plan::{Plan, PlanLink, Solver, Status, Terms, evaluate};
 use crate::problem::Problem;
+use crate::words::short;
 use stlf_optim::status::Stop;
 
 const KIND: Kind = Kind { format: "stlf-plan/1", noun: "plan" };
@@ -167,6 +168,27 @@ impl PlanFile {
                 successive: None,
             },
         };
+        Ok((problem, plan))
+    }
+
+    /// As [`PlanFile::restore`], and that the plan costs what it says under the bound that it says.
+    ///
+    /// # Errors
+    /// Also if the problem makes it another cost: then it is not the one that was planned.
+    pub fn restore_checked(&self) -> Result<(Problem, Plan), Error> {
+        let (problem, plan) = self.restore()?;
+        let problem = problem.with_bound(plan.bound);
+        let cost = evaluate(&problem, plan.bound, &plan.roles, &plan.links).total();
+        // Weights in files may have been rounded.
+        if (cost - plan.objective()).abs() > 1e-6 * cost.abs().max(1.0) {
+            let message = format!(
+                "this is not a plan for this problem: it says {}, the problem makes it {}",
+                short(plan.objective()),
+                short(cost)
+            );
+            return Err(Error::field("objective", message)
+                .with_hint("plan again, or name the problem that was planned"));
+        }
         Ok((problem, plan))
     }
 

@@ -1,20 +1,20 @@
 //! An explanation as JSON, `stlf-explanation/1`.
 
+use crate::Role;
+use crate::explain::{Alternative, Explanation, Flip, MainLink, Part, Quantity, Term, Words};
+use crate::plan::PlanLink;
 use serde::Serialize;
-use stlf::Role;
-use stlf::explain::{Alternative, Explanation, Flip, MainLink, Part, Quantity, Term, Words};
-use stlf::plan::PlanLink;
 
 /// Explanations of some or all devices of a plan.
-#[derive(Serialize)]
-pub(super) struct Document {
+#[derive(Debug, Serialize)]
+pub struct ExplanationFile {
     format: &'static str,
     /// What the plan costs.
     objective: f64,
     devices: Vec<DeviceEntry>,
 }
 
-#[derive(Serialize)]
+#[derive(Debug, Serialize)]
 struct DeviceEntry {
     name: String,
     role: Role,
@@ -31,7 +31,7 @@ struct DeviceEntry {
     proven: bool,
 }
 
-#[derive(Serialize)]
+#[derive(Debug, Serialize)]
 struct TermEntry {
     term: &'static str,
     /// The source that a target's term comes from.
@@ -40,14 +40,14 @@ struct TermEntry {
     cost: f64,
 }
 
-#[derive(Serialize)]
+#[derive(Debug, Serialize)]
 struct LinkEntry {
     from: String,
     to: String,
     weight: f64,
 }
 
-#[derive(Serialize)]
+#[derive(Debug, Serialize)]
 #[serde(untagged)]
 enum AlternativeEntry {
     Possible {
@@ -64,14 +64,14 @@ enum AlternativeEntry {
     },
 }
 
-#[derive(Serialize)]
+#[derive(Debug, Serialize)]
 struct MainLinkEntry {
     link: LinkEntry,
     without: AlternativeEntry,
     flips: Vec<FlipEntry>,
 }
 
-#[derive(Serialize)]
+#[derive(Debug, Serialize)]
 struct FlipEntry {
     quantity: &'static str,
     now: f64,
@@ -79,10 +79,11 @@ struct FlipEntry {
     at: Option<f64>,
 }
 
-impl Document {
-    pub(super) fn new(words: &Words<'_>, explanations: &[Explanation]) -> Document {
+impl ExplanationFile {
+    /// What `words` have to say of these explanations.
+    pub fn new(words: &Words<'_>, explanations: &[Explanation]) -> ExplanationFile {
         let entries = Entries { words };
-        Document {
+        ExplanationFile {
             format: "stlf-explanation/1",
             objective: words.plan.objective(),
             devices: explanations.iter().map(|e| entries.device_entry(e)).collect(),

@@ -7,7 +7,7 @@ use serde_json::ser::Formatter;
 
 /// Writes a document and a line break: the outer levels one item a line, matrices one
 /// row a line, everything deeper in one line.
-pub(crate) fn write(out: &mut dyn Write, document: &impl Serialize) -> io::Result<()> {
+pub fn write_json(out: &mut dyn Write, document: &impl Serialize) -> io::Result<()> {
     let mut serializer = serde_json::Serializer::with_formatter(&mut *out, Shallow::default());
     document.serialize(&mut serializer)?;
     out.write_all(b"\n")
@@ -108,7 +108,7 @@ mod tests {
         let value =
             serde_json::json!({"a": {"m": [[1, 2], [3]], "n": {}}, "b": [{"x": 1, "y": []}]});
         let mut text = Vec::new();
-        write(&mut text, &value).unwrap();
+        write_json(&mut text, &value).unwrap();
         let expected = "{\n  \"a\": {\n    \"m\": [\n      [1, 2],\n      [3]\n    ],\n    \"n\": {}\n  },\n  \
                         \"b\": [\n    {\"x\": 1, \"y\": []}\n  ]\n}\n";
         assert_eq!(String::from_utf8(text.clone()).unwrap(), expected);

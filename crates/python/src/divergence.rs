@@ -1,0 +1,231 @@
+//! Divergences from arrays, and the steps that a device on its own takes.
+
+use numpy::{PyArray1, PyReadonlyArray1, PyReadonlyArrayDyn};
+use pyo3::prelude::*;
+use stlf::divergence::sketch::{self, Statistic, agree};
+use stlf::divergence::{Estimate, Fleet, Settings, all_pairs};
+use stlf::draw::Draw;
+use stlf_data::Shape;
+use stlf_lab::config::{self, Estimator};
+
+use crate::errors::{in_input, input};
+use crate::watch::{Event, watched};
+
+/// d̂, low and high of the pairs i < j, row by row; and the bytes that each device sends.
+pub(crate) type Measured<'py> =
+    (Bound<'py, PyArray1<f64>>, Bound<'py, PyArray1<f64>>, Bound<'py, PyArray1<f64>>, Vec<u64>);
+
+pub(crate) fn measured<'py>(
+    py: Python<'py>,
+    estimates: &[Estimate],
+    sent: Vec<u64>,
+) -> Measured<'py> {
+    let numbers = |of: fn(&Estimate) -> f64| PyArray1::from_iter(py, estimates.iter().map(of));
+    (numbers(|e| e.value), numbers(|e| e.low), numbers(|e| e.high), sent)
+}
+
+/// The shape of one input: the last axes of an array of samples.
+fn shape(py: Python<'_>, axes: &[usize]) -> PyResult<Shape> {
+    match *axes {
+        [_, width] => Ok(Shape { channels: 1, height: 1, width }),
+        [_, height, width] => Ok(Shape { channels: 1, height, width }),
+        [_, channels, height, width] => Ok(Shape { channels, height, width }),
+        _ => {
+            let message = format!("inputs: an array of {} axes", axes.len());
+            Err(input(py, message, "give samples × features, or pictures with or without channels"))
+        }
+    }
+}
+
+/// Where the numbers of each array lie, read in place; all arrays have samples of one shape.
+fn in_place<'a>(
+    py: Python<'_>,
+    devices: &'a [PyReadonlyArrayDyn<'_, f32>],
+) -> PyResult<(Vec<&'a [f32]>, Shape)> {
+    let Some(first) = devices.first() else {
+        return Err(input(py, "devices: there are none", "give at least one"));
+    };
+    let expected = shape(py, first.as_array().shape())?;
+    let mut slices = Vec::with_capacity(devices.len());
+    for (k, device) in devices.iter().enumerate() {
+        let own = shape(py, device.as_array().shape())?;
+        if own != expected {
+            let message = format!("devices[{k}]: samples of {own}, but devices[0] has {expected}");
+            return Err(input(py, message, "all devices need inputs of one shape"));
+        }
+        let slice = device.as_slice().map_err(|_| {
+            let message = format!("devices[{k}]: the array is not contiguous");
+            input(py, message, "numpy.ascontiguousarray makes one that is")
+        })?;
+        slices.push(slice);
+    }
+    Ok((slices, expected))
+}
+
+/// Measures all pairs of a fleet.
+#[pyfunction]
+#[pyo3(signature = (devices, *, method, seed, features=None, rounds=None, steps=None, repeats=None, privacy=None,
+                    progress=None))]
+#[allow(clippy::too_many_arguments, reason = "Python names them")]
+pub(crate) fn measure<'py>(
+    py: Python<'py>,
+    devices: Vec<PyReadonlyArrayDyn<'py, f32>>,
+    method: &str,
+    seed: u64,
+    features: Option<usize>,
+    rounds: Option<usize>,
+    steps: Option<usize>,
+    repeats: Option<usize>,
+    privacy: Option<(f64, f64)>,
+    progress: Option<&Bound<'py, PyAny>>,
+) -> PyResult<Measured<'py>> {
+    let estimator =
+        [Estimator::Discriminant, Estimator::Sketch, Estimator::Classifier, Estimator::Published];
+    let estimator = estimator.into_iter().find(|e| e.name() == method).ok_or_else(|| {
+        let hint = "use \"discriminant\", \"sketch\", \"classifier\" or \"published\"";
+        input(py, format!("method: there is no {method:?}"), hint)
+    })?;
+    let privacy = privacy.map(|(epsilon, delta)| config::Privacy { epsilon, delta });
+    let divergence = config::Divergence {
+        estimator,
+        features,
+        rounds,
+        steps,
+        repeats,
+        privacy,
+        ..config::Divergence::default()
+    };
+    if let Some(message) = divergence.misplaced() {
+        let hint = "leave it out, or use that method";
+        return Err(input(py, message.replace("estimator = ", "method = "), hint));
+    }
+    let settings = divergence.settings();
+    let (inputs, shape) = in_place(py, &devices)?;
+    let pairs = all_pairs(inputs.len());
+    let estimates = watched(py, progress, |watch| {
+        let seed = Draw::Divergence.seed(seed, 0);
+        stlf::divergence::measure_pairs(&inputs, shape, &settings, &pairs, seed, &mut |p| {
+            watch.see(Event { stage: "measure", seed: None, done: p.done, total: p.total })
+        })
+    })?;
+    let wrong = |e| in_input(py, None, &e);
+    // Only an exception ends the work early, and that is raised already.
+    let estimates = estimates.map_err(wrong)?.unwrap_or_default();
+    let sent = settings.bytes(inputs.len(), shape).map_err(wrong)?;
+    Ok(measured(py, &estimates, vec![sent; inputs.len()]))
+}
+
+/// What a device publishes of its inputs.
+#[pyclass(frozen, module = "stlf._internal")]
+pub(crate) struct Sketch(sketch::Sketch);
+
+#[pymethods]
+impl Sketch {
+    #[new]
+    fn new(
+        samples: u64,
+        mean: PyReadonlyArray1<'_, f32>,
+        covariance: Option<PyReadonlyArray1<'_, f32>>,
+    ) -> PyResult<Sketch> {
+        let numbers = |a: PyReadonlyArray1<'_, f32>| a.as_array().to_vec();
+        let (mean, covariance) = (numbers(mean), covariance.map(numbers));
+        Ok(Sketch(sketch::Sketch { samples, mean, covariance }))
+    }
+
+    /// Of how many inputs.
+    #[getter]
+    fn samples(&self) -> u64 {
+        self.0.samples
+    }
+
+    /// The mean of their features.
+    #[getter]
+    fn mean<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f32>> {
+        PyArray1::from_slice(py, &self.0.mean)
+    }
+
+    /// The lower triangle of their covariance, row by row.
+    #[getter]
+    fn covariance<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyArray1<f32>>> {
+        self.0.covariance.as_deref().map(|numbers| PyArray1::from_slice(py, numbers))
+    }
+}
+
+fn sketching(features: Option<usize>, privacy: Option<(f64, f64)>) -> sketch::Settings {
+    let privacy = privacy.map(|(epsilon, delta)| config::Privacy { epsilon, delta });
+    let estimator = Estimator::Sketch;
+    config::Divergence { estimator, features, privacy, ..config::Divergence::default() }.sketch()
+}
+
+/// The median distance of a device's inputs; none without two of them.
+#[pyfunction]
+pub(crate) fn own_bandwidth(
+    py: Python<'_>,
+    inputs: PyReadonlyArrayDyn<'_, f32>,
+    seed: u64,
+    place: usize,
+) -> PyResult<Option<f64>> {
+    let devices = [inputs];
+    let (inputs, shape) = in_place(py, &devices)?;
+    let embedding = sketch::Settings::default().embedding;
+    let seed = Draw::Divergence.seed(seed, 0);
+    sketch::own_bandwidth(inputs[0], shape, embedding, seed, place)
+        .map_err(|e| in_input(py, None, &e))
+}
+
+/// The bandwidth that all use.
+#[pyfunction]
+pub(crate) fn agree_bandwidth(bandwidths: Vec<Option<f64>>) -> f64 {
+    agree(&bandwidths)
+}
+
+/// A device's sketch at the bandwidth that all agreed on.
+#[pyfunction]
+#[pyo3(signature = (inputs, bandwidth, *, seed, place, features=None, privacy=None))]
+pub(crate) fn own_sketch(
+    py: Python<'_>,
+    inputs: PyReadonlyArrayDyn<'_, f32>,
+    bandwidth: f64,
+    seed: u64,
+    place: usize,
+    features: Option<usize>,
+    privacy: Option<(f64, f64)>,
+) -> PyResult<Sketch> {
+    let devices = [inputs];
+    let (inputs, shape) = in_place(py, &devices)?;
+    let settings = sketching(features, privacy);
+    let seed = Draw::Divergence.seed(seed, 0);
+    let made = py.detach(|| {
+        settings.check()?;
+        let (embedding, count) = (settings.embedding, settings.features);
+        let features = sketch::agreed_features(&[Some(bandwidth)], shape, embedding, count, seed)?;
+        Ok(sketch::own_sketch(&features, inputs[0], &settings, seed, place))
+    });
+    made.map(Sketch).map_err(|e| in_input(py, None, &e))
+}
+
+/// All pairs of the devices that published these.
+#[pyfunction]
+#[pyo3(signature = (sketches, *, privacy=None))]
+pub(crate) fn divergence_of_sketches<'py>(
+    py: Python<'py>,
+    sketches: Vec<PyRef<'py, Sketch>>,
+    privacy: Option<(f64, f64)>,
+) -> PyResult<Measured<'py>> {
+    let features = sketches.first().map_or(0, |sketch| sketch.0.mean.len());
+    let mut settings = sketching(Some(features), privacy);
+    // Means alone tell a discrepancy and nothing more.
+    if !sketches.is_empty() && sketches.iter().all(|sketch| sketch.0.covariance.is_none()) {
+        settings.statistic = Statistic::DISCREPANCY;
+    }
+    let plain: Vec<sketch::Sketch> = sketches.iter().map(|sketch| sketch.0.clone()).collect();
+    let estimates = py.detach(|| {
+        let fleet = Fleet::new(&plain, &settings)?;
+        let pairs = all_pairs(plain.len());
+        Ok(pairs.into_iter().map(|(i, j)| fleet.divergence(i, j)).collect::<Vec<_>>())
+    });
+    let estimates = estimates.map_err(|e| in_input(py, None, &e))?;
+    let sent = vec![Settings::Sketch(settings).bytes(plain.len(), Shape::grey(1)); plain.len()];
+    let sent = sent.into_iter().collect::<Result<_, _>>().map_err(|e| in_input(py, None, &e))?;
+    Ok(measured(py, &estimates, sent))
+}

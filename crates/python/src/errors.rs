@@ -1,0 +1,49 @@
+//! Errors of ours as exceptions of `stlf.errors`, with the command line's messages.
+
+use pyo3::exceptions::PyKeyboardInterrupt;
+use pyo3::prelude::*;
+use stlf::planner::Infeasible;
+use stlf_lab::Kind;
+
+/// An exception of `stlf.errors`: what is wrong, and what to do about it.
+fn exception(py: Python<'_>, name: &str, message: String, hint: Option<&str>) -> PyErr {
+    let made = py
+        .import("stlf.errors")
+        .and_then(|errors| errors.getattr(name))
+        .and_then(|class| class.call1((message, hint)));
+    match made {
+        Ok(exception) => PyErr::from_value(exception),
+        Err(error) => error,
+    }
+}
+
+/// What was given is wrong.
+pub(crate) fn input(py: Python<'_>, message: impl Into<String>, hint: &str) -> PyErr {
+    exception(py, "InputError", message.into(), Some(hint))
+}
+
+/// What was given is wrong, in a file where one is named.
+pub(crate) fn in_input(py: Python<'_>, file: Option<&str>, error: &stlf::Error) -> PyErr {
+    let message = match file {
+        Some(file) => format!("{file}: {error}"),
+        None => error.to_string(),
+    };
+    exception(py, "InputError", message, error.hint())
+}
+
+/// There is no plan.
+pub(crate) fn infeasible(py: Python<'_>, reason: &Infeasible) -> PyErr {
+    let message = format!("no plan exists: {reason}");
+    exception(py, "InfeasibleError", message, Some(&reason.hint()))
+}
+
+/// A run ended before its end.
+pub(crate) fn in_run(py: Python<'_>, error: &stlf_lab::Error) -> PyErr {
+    let name = match error.kind() {
+        Kind::Input => "InputError",
+        Kind::Infeasible => "InfeasibleError",
+        Kind::File => "FileError",
+        Kind::Stopped => return PyKeyboardInterrupt::new_err(error.to_string()),
+    };
+    exception(py, name, error.to_string(), error.hint())
+}

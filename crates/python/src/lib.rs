@@ -1,0 +1,35 @@
+//! `stlf._internal`, the compiled part of the Python package: conversion, nothing else. What people call is in
+//! `python/stlf/`.
+
+mod digits;
+mod divergence;
+mod errors;
+mod own_classifier;
+mod plan;
+mod problem;
+mod run;
+mod watch;
+
+use pyo3::prelude::*;
+
+#[pymodule]
+mod _internal {
+    #[pymodule_export]
+    #[allow(non_upper_case_globals, reason = "Python's name for it")]
+    const __version__: &str = env!("CARGO_PKG_VERSION");
+
+    #[pymodule_export]
+    use crate::digits::draw_strokes;
+    #[pymodule_export]
+    use crate::divergence::{
+        Sketch, agree_bandwidth, divergence_of_sketches, measure, own_bandwidth, own_sketch,
+    };
+    #[pymodule_export]
+    use crate::own_classifier::measure_own;
+    #[pymodule_export]
+    use crate::plan::{Plan, diff, plan};
+    #[pymodule_export]
+    use crate::problem::{Problem, draw_energy, source_error};
+    #[pymodule_export]
+    use crate::run::{configure, default_folder, run, summarise};
+}

@@ -1,0 +1,92 @@
+"""What an engine is: something that starts shares somewhere and says how they ended."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from stlf.cluster.share import Share
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a share ended: with an exit code of `stlf`, or lost, with no code and a reason.
+
+    >>> Ended(share=1, code=None, reason="the worker died").lost
+    True
+    >>> Ended(share=1, code=2).lost, Ended(share=1, code=130).lost
+    (False, True)
+    """
+
+    share: int
+    code: int | None
+    reason: str = ""
+
+    @property
+    def lost(self) -> bool:
+        """Whether the same share may do better another time: not so with bad input or a problem without a plan."""
+        return self.code not in (0, 2, 3)
+
+
+@dataclass(frozen=True)
+class Workers:
+    """What an engine is told.
+
+    >>> Workers(count=4, threads=2, leash=Path("runs/mine.shares/leash")).address is None
+    True
+    """
+
+    count: int
+    threads: int
+    leash: Path
+    address: str | None = None
+    sbatch: tuple[str, ...] = ()
+
+
+class Engine(Protocol):
+    """Starts shares and says how they ended. Prints nothing, repeats nothing: that is for `watch`."""
+
+    at_once: int
+    """How many shares to hand over before one has ended."""
+
+    def start(self, shares: list[Share]) -> None:
+        """Takes these shares, to be worked on now or when there is room."""
+
+    def ended(self, wait: float) -> list[Ended]:
+        """Those that have ended since, after at most so many seconds; each is told once."""
+
+    def close(self) -> None:
+        """Stops what is still at work, and leaves nothing running that it started."""
+
+
+def _local(workers: Workers) -> Engine:
+    from stlf.cluster.local import Local
+
+    return Local(workers)
+
+
+def _ray(workers: Workers) -> Engine:
+    from stlf.cluster.ray import Ray
+
+    return Ray(workers)
+
+
+def _hyperqueue(workers: Workers) -> Engine:
+    from stlf.cluster.hyperqueue import HyperQueue
+
+    return HyperQueue(workers)
+
+
+def _slurm(workers: Workers) -> Engine:
+    from stlf.cluster.slurm import Slurm
+
+    return Slurm(workers)
+
+
+ENGINES: dict[str, Callable[[Workers], Engine]] = {
+    "local": _local,
+    "ray": _ray,
+    "hyperqueue": _hyperqueue,
+    "slurm": _slurm,
+}
+"""Every engine by its name."""

@@ -1,0 +1,53 @@
+"""Files, read with errors of ours and written whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+
+from stlf.errors import FileError, InputError
+
+AnyPath = str | os.PathLike[str]
+
+
+def read(path: AnyPath) -> bytes:
+    """Give what is in a file.
+
+    >>> read("no-such-file.json")
+    Traceback (most recent call last):
+    stlf.errors.InputError: there is no file no-such-file.json
+    """
+    try:
+        return Path(path).read_bytes()
+    except FileNotFoundError:
+        raise InputError(f"there is no file {os.fspath(path)}") from None
+    except OSError as error:
+        raise FileError(f"cannot read {os.fspath(path)}: {error.strerror}") from error
+
+
+def write(path: AnyPath, text: str) -> None:
+    """Write a file that appears whole or not at all.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write(Path(folder) / "a.txt", "a")
+    ...     read(Path(folder) / "a.txt")
+    b'a'
+    """
+    target = Path(path)
+    try:
+        handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+    except OSError as error:
+        raise FileError(f"cannot write {target}: {error.strerror}") from error
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
+            file.write(text)
+        # mkstemp's files are for their owner alone; others follow the user's mask.
+        mask = os.umask(0)
+        os.umask(mask)
+        os.chmod(temporary, 0o666 & ~mask)
+        os.replace(temporary, target)
+    except OSError as error:
+        os.unlink(temporary)
+        raise FileError(f"cannot write {target}: {error.strerror}") from error

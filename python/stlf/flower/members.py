@@ -1,0 +1,108 @@
+"""Who takes part: what each device reported before the first round."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+from flwr.app import Message, MessageType
+from flwr.serverapp import Grid
+
+from stlf import sketch
+from stlf.divergence import Divergence
+from stlf.errors import Error, InputError
+from stlf.fleet import Fleet
+from stlf.flower.records import Question, Report
+
+LOG = logging.getLogger("flwr")
+
+
+@dataclass(frozen=True)
+class Member:
+    """A device of the federation."""
+
+    name: str
+    """What it calls itself."""
+    node_id: int
+    """What Flower calls it."""
+    labeled: int
+    """How many of its samples have a label."""
+    unlabeled: int
+    """How many have none."""
+
+
+def connected(grid: Grid, least: int, timeout: float) -> list[int]:
+    """Wait until so many nodes are there."""
+    deadline = time.monotonic() + timeout
+    while len(nodes := list(grid.get_node_ids())) < least:
+        if time.monotonic() > deadline:
+            raise Error(
+                f"{len(nodes)} nodes connected in {timeout:g} s, of {least} that were asked for",
+                "start more SuperNodes, or lower min_available_nodes",
+            )
+        time.sleep(0.2)
+    return nodes
+
+
+def measure(
+    grid: Grid,
+    nodes: Iterable[int],
+    *,
+    seed: int,
+    features: int | None,
+    privacy: tuple[float, float] | None,
+    timeout: float,
+) -> tuple[list[Member], Divergence]:
+    """Ask every node for its bandwidth, agree on one, ask for sketches; give who answered and all divergences.
+
+    A node that does not answer is left out, and the log says why.
+    """
+    first = _ask(grid, nodes, Question(seed), timeout)
+    agreed = sketch.agree(report.bandwidth for report in first.values())
+    second = _ask(grid, first, Question(seed, agreed, features, privacy), timeout)
+    # Names are the same in every run and nodes are not; by length first, so that numbers stand in their order.
+    order = sorted(second.items(), key=lambda entry: (len(entry[1].name), entry[1].name))
+    members = [Member(report.name, node, report.labeled, report.unlabeled) for node, report in order]
+    for member, following in zip(members, members[1:], strict=False):
+        if member.name == following.name:
+            raise InputError(f"two nodes are called {member.name!r}", "StlfMod(name=…) gives each its own")
+    sketches = {report.name: report.sketch for _, report in order if report.sketch is not None}
+    return members, sketch.divergence(sketches, privacy=privacy)
+
+
+def _ask(grid: Grid, nodes: Iterable[int], question: Question, timeout: float) -> dict[int, Report]:
+    asked = [Message(question.record(), dst_node_id=node, message_type=MessageType.TRAIN) for node in nodes]
+    answers: dict[int, Report] = {}
+    replies = list(grid.send_and_receive(asked, timeout=timeout))
+    for reply in replies:
+        node = reply.metadata.src_node_id
+        if reply.has_error():
+            LOG.warning("stlf: node %d is left out: %s", node, reply.error.reason)
+        else:
+            answers[node] = Report.read(reply.content)
+    if len(replies) < len(asked):
+        LOG.warning("stlf: %d nodes are left out: no answer in %g s", len(asked) - len(replies), timeout)
+    if not answers:
+        raise Error("no node answered what stlf asked", "is StlfMod the first of the clients' mods?")
+    return answers
+
+
+def fleet_of(members: Iterable[Member], trained: Iterable[str]) -> Fleet:
+    """Give a fleet with these devices' counts and no data, which is all that planning needs.
+
+    A device that never trained cannot be a source; its labels count as none.
+
+    >>> fleet_of([Member("gate", 1, 3, 1), Member("yard", 2, 2, 0), Member("roof", 3, 0, 5)], ["gate"])
+    Fleet(3 devices, 1 with labels, 11 samples)
+    """
+    sources = set(trained)
+    counted = {}
+    for member in members:
+        samples = member.labeled + member.unlabeled
+        labels = np.full(samples, -1)
+        labels[: member.labeled if member.name in sources else 0] = 0
+        counted[member.name] = (np.empty((samples, 0), dtype=np.float32), labels)
+    return Fleet.from_devices(counted)

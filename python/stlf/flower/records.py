@@ -1,0 +1,124 @@
+"""What is written into Flower's messages beside models: questions, reports, weights."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from flwr.app import Array, ArrayRecord, ConfigRecord, RecordDict
+
+from stlf.parameters import Model
+from stlf.sketch import Sketch
+
+KEY = "stlf"
+"""The record of ours in a message; whoever does not know it passes over it."""
+
+SKETCH = "stlf-sketch"
+"""The record with a sketch's arrays."""
+
+
+@dataclass(frozen=True)
+class Question:
+    """What the server asks of every device before the first round, twice: a bandwidth, then a sketch."""
+
+    seed: int
+    """What all draw their features from."""
+    bandwidth: float | None = None
+    """What was agreed on; a device that is told of none reports its own."""
+    features: int | None = None
+    """How many random features; None is the package's number."""
+    privacy: tuple[float, float] | None = None
+    """ε and δ of the noise."""
+
+    def record(self) -> RecordDict:
+        """Give the content of a message that asks it.
+
+        >>> question = Question(seed=1, bandwidth=2.5, privacy=(1.0, 1e-5))
+        >>> Question.read(question.record()) == question
+        True
+        """
+        config: dict[str, Any] = {"seed": self.seed}
+        if self.bandwidth is not None:
+            config["bandwidth"] = self.bandwidth
+        if self.features is not None:
+            config["features"] = self.features
+        if self.privacy is not None:
+            config["privacy"] = list(self.privacy)
+        return RecordDict({KEY: ConfigRecord(config)})
+
+    @staticmethod
+    def read(content: RecordDict) -> Question | None:
+        """Give the question that a message asks; None where it asks none.
+
+        >>> Question.read(RecordDict())
+        """
+        config: dict[str, Any] = dict(content.config_records.get(KEY, {}))
+        if "seed" not in config:
+            return None
+        privacy = config.get("privacy")
+        return Question(
+            config["seed"],
+            config.get("bandwidth"),
+            config.get("features"),
+            None if privacy is None else (privacy[0], privacy[1]),
+        )
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a device says of itself: its name, how much it holds, and its bandwidth or its sketch."""
+
+    name: str
+    labeled: int
+    unlabeled: int
+    bandwidth: float | None = None
+    sketch: Sketch | None = None
+
+    def record(self) -> RecordDict:
+        """Give the content of the reply.
+
+        >>> report = Report("gate", labeled=3, unlabeled=1, bandwidth=2.0)
+        >>> Report.read(report.record()) == report
+        True
+        """
+        config: dict[str, Any] = {"name": self.name, "labeled": self.labeled, "unlabeled": self.unlabeled}
+        if self.bandwidth is not None:
+            config["bandwidth"] = self.bandwidth
+        content = RecordDict({KEY: ConfigRecord(config)})
+        if self.sketch is not None:
+            config = {**config, "samples": self.sketch.samples}
+            arrays = {"mean": Array(self.sketch.mean)}
+            if self.sketch.covariance is not None:
+                arrays["covariance"] = Array(self.sketch.covariance)
+            content = RecordDict({KEY: ConfigRecord(config), SKETCH: ArrayRecord(arrays)})
+        return content
+
+    @staticmethod
+    def read(content: RecordDict) -> Report:
+        """Give what a reply says."""
+        config: dict[str, Any] = dict(content.config_records[KEY])
+        sketch = None
+        if SKETCH in content.array_records:
+            arrays = content.array_records[SKETCH]
+            covariance = arrays["covariance"].numpy() if "covariance" in arrays else None
+            sketch = Sketch(config["samples"], arrays["mean"].numpy(), covariance)
+        return Report(config["name"], config["labeled"], config["unlabeled"], config.get("bandwidth"), sketch)
+
+
+def to_model(arrays: ArrayRecord) -> Model:
+    """Give the arrays of a record by name.
+
+    >>> to_model(ArrayRecord({"w": Array(np.ones(2))}))
+    {'w': array([1., 1.])}
+    """
+    return {name: array.numpy() for name, array in arrays.items()}
+
+
+def to_arrays(model: Model) -> ArrayRecord:
+    """Give a record of named arrays.
+
+    >>> list(to_arrays({"w": np.ones(2)}))
+    ['w']
+    """
+    return ArrayRecord({name: Array(np.asarray(part)) for name, part in model.items()})

@@ -1,0 +1,137 @@
+//! The Python package: its own virtual environment, the wheel, lints, types and tests.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::steps::{Done, Failure, command};
+
+/// Set where the step may not be skipped.
+const REQUIRED: &str = "STLF_NEEDS_PYTHON";
+
+/// What the package asks of Python.
+const VERSION: &str = "import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 10))";
+
+/// Builds the wheel into an environment under `target` and runs everything there.
+pub(crate) fn check(root: &Path, target: &Path, cli: &Path) -> Result<Done, Failure> {
+    let python = std::env::var("PYTHON").unwrap_or_else(|_| "python3".to_owned());
+    if !succeeds(&python, &["-c", VERSION]) {
+        return skipped(format!("there is no {python} of at least 3.10 with venv and pip"));
+    }
+    let environment = target.join("python");
+    let program = |name: &str| environment.join("bin").join(name).to_string_lossy().into_owned();
+    if !succeeds(&program("python"), &["-m", "pip", "--version"]) {
+        command(&python, &["-m", "venv", "--clear", &environment.to_string_lossy()], &[])?;
+    }
+    let (pip, wheels) = (program("pip"), target.join("wheels"));
+    let packages = requirements(root)?;
+    let packages: Vec<&str> = packages.iter().map(String::as_str).collect();
+    let install = [&["install", "--quiet", "--disable-pip-version-check"], &packages[..]].concat();
+    if let Err(failure) = command(&pip, &install, &[]) {
+        return skipped(format!("pip could not install what the tests need: {}", failure.message));
+    }
+    // The tests' own profile, so that what they built is of use.
+    let (target, wheels) = (target.to_string_lossy(), wheels.to_string_lossy());
+    let own = program("python");
+    let build = ["build", "--quiet", "--profile", "dev", "--interpreter", &own, "--out", &wheels];
+    command(&program("maturin"), &build, &[("CARGO_TARGET_DIR", &target)])?;
+    let wheel = wheel(Path::new(&*wheels))?;
+    let replace = ["install", "--quiet", "--disable-pip-version-check", "--no-deps"];
+    let wheel = wheel.to_string_lossy();
+    command(&pip, &[&replace[..], &["--force-reinstall", &wheel]].concat(), &[])?;
+    command(&program("ruff"), &["check", "python", "notebooks"], &[])?;
+    command(&program("ruff"), &["format", "--check", "python", "notebooks"], &[])?;
+    command(&program("mypy"), &[], &[])?;
+    let variables = [("STLF_BIN", &*cli.to_string_lossy()), ("MPLBACKEND", "Agg")];
+    // Modules for Ray or Flower cannot be imported where these are not installed.
+    let examples = ["--doctest-modules", "--doctest-ignore-import-errors", "--pyargs", "stlf"];
+    command(&own, &[&["-m", "pytest", "--quiet"], &examples[..]].concat(), &variables)?;
+    command(&own, &["-m", "pytest", "--quiet", "python/tests"], &variables)
+}
+
+/// Skips, unless this machine must not.
+fn skipped(why: String) -> Result<Done, Failure> {
+    match std::env::var_os(REQUIRED) {
+        None => Ok(Done::Skipped(why)),
+        Some(_) => {
+            let again = format!("install it, or run without {REQUIRED}");
+            Err(Failure { message: why, again })
+        }
+    }
+}
+
+fn succeeds(program: &str, arguments: &[&str]) -> bool {
+    Command::new(program).args(arguments).output().is_ok_and(|output| output.status.success())
+}
+
+/// What to install: the builder, what the package needs, and its extra `test`.
+fn requirements(root: &Path) -> Result<Vec<String>, Failure> {
+    let failure = |message: String| Failure { message, again: "cat pyproject.toml".into() };
+    let file = root.join("pyproject.toml");
+    let text = std::fs::read_to_string(&file).map_err(|e| failure(e.to_string()))?;
+    let listed = listed(&text).map_err(|e| failure(format!("pyproject.toml: {e}")))?;
+    Ok(listed)
+}
+
+fn listed(text: &str) -> Result<Vec<String>, String> {
+    let table: toml::Table = text.parse().map_err(|e: toml::de::Error| e.to_string())?;
+    let mut all = Vec::new();
+    for place in [
+        &["build-system", "requires"][..],
+        &["project", "dependencies"],
+        &["project", "optional-dependencies", "test"],
+    ] {
+        let missing = || format!("{} is no list of packages", place.join("."));
+        let mut value: Option<&toml::Value> = None;
+        for key in place {
+            value = match value {
+                None => table.get(*key),
+                Some(inside) => inside.get(key),
+            };
+        }
+        let packages = value.and_then(toml::Value::as_array).ok_or_else(missing)?;
+        for package in packages {
+            all.push(package.as_str().ok_or_else(missing)?.to_owned());
+        }
+    }
+    Ok(all)
+}
+
+/// The newest wheel of the folder.
+fn wheel(folder: &Path) -> Result<PathBuf, Failure> {
+    let failure = |message: String| Failure { message, again: "cargo xtask check".into() };
+    let entries = std::fs::read_dir(folder).map_err(|e| failure(e.to_string()))?;
+    let wheels = entries
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .filter(|path| path.extension().is_some_and(|extension| extension == "whl"));
+    let newest = wheels.max_by_key(|path| path.metadata().and_then(|m| m.modified()).ok());
+    newest.ok_or_else(|| failure(format!("no wheel in {}", folder.display())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_to_install_stands_in_pyproject() {
+        let text = "[build-system]\nrequires = [\"maturin\"]\n[project]\ndependencies = [\"numpy\"]\n\
+                    [project.optional-dependencies]\ntest = [\"pytest>=8\", \"mypy\"]\n";
+        assert_eq!(listed(text).unwrap(), ["maturin", "numpy", "pytest>=8", "mypy"]);
+        let error = listed(&text.replace("numpy", "numpy\", 3, \"")).unwrap_err();
+        assert_eq!(error, "project.dependencies is no list of packages");
+        assert!(listed("[project]").unwrap_err().starts_with("build-system.requires"));
+    }
+
+    #[test]
+    fn the_newest_wheel_is_taken() {
+        let folder = std::env::temp_dir().join(format!("stlf-wheels-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        assert!(wheel(&folder).unwrap_err().message.starts_with("no wheel in"));
+        for (name, second) in [("b.whl", 1), ("a.whl", 2), ("c.txt", 3)] {
+            let file = std::fs::File::create(folder.join(name)).unwrap();
+            let time = std::time::UNIX_EPOCH + std::time::Duration::from_secs(second);
+            file.set_modified(time).unwrap();
+        }
+        assert_eq!(wheel(&folder).unwrap(), folder.join("a.whl"));
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+}
