@@ -1,10 +1,12 @@
 //! A device of the fleet as a machine without I/O: a message in, actions out.
 
+mod steps;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use stlf::combine::{Combine, combine};
+use stlf::combine::Combine;
 use stlf::divergence;
 use stlf::draw::Draw;
 use stlf::local::{OwnError, Split, Training};
@@ -16,9 +18,9 @@ use stlf_learn::{Params, Spec};
 
 use crate::exchange::Exchange;
 use crate::identity::Identity;
-use crate::planning::{NoPlan, PLAN, Planner};
+use crate::planning::Planner;
 use crate::roster::Roster;
-use crate::wire::{Envelope, Message, Offer, PairReport, Plan, Report, SignedPlan};
+use crate::wire::{Envelope, Message, Offer, Plan};
 
 /// What all devices of a fleet agree on.
 #[derive(Debug, Clone)]
@@ -440,199 +442,6 @@ impl Device {
             return Err(Refusal::Unfit("an epoch with strangers, or without this device"));
         }
         Ok(self.enter(number, members, &BTreeSet::new()))
-    }
-
-    /// Step 1: what measuring begins with.
-    fn enter(
-        &mut self,
-        number: u64,
-        members: Vec<usize>,
-        forbidden: &BTreeSet<(usize, usize)>,
-    ) -> Vec<Action> {
-        if let Some(plan) = self.epoch.take().and_then(|epoch| epoch.plan) {
-            self.last_plan = Some(plan);
-        }
-        let Setup { shape, divergence, seed, .. } = &self.setup;
-        let seed = Draw::Divergence.seed(*seed, 0);
-        let inputs = self.holdings.inputs.clone();
-        let seeds = [seed, self.identity.secret_seed("stlf-noise/1", seed)];
-        let mut exchange = Exchange::new(divergence, *shape, seeds, self.place, &members, inputs);
-        let is_planner = Device::planner_of(&members) == Some(self.place);
-        let actions = in_epoch(number, exchange.start());
-        self.epoch = Some(Epoch {
-            number,
-            exchange,
-            has_reported: false,
-            has_asked_for_links: false,
-            planner: is_planner.then(|| Planner::new(&members, &self.setup.divergence, forbidden)),
-            plan: None,
-            no_plan: None,
-            offers: BTreeMap::new(),
-            fetched: BTreeSet::new(),
-            models: BTreeMap::new(),
-            outcome: None,
-            has_followed: false,
-            members,
-        });
-        let mut actions: Vec<Action> = actions.chain(self.go_on()).collect();
-        for (from, kept) in std::mem::take(&mut self.early) {
-            for envelope in kept.iter().filter(|envelope| envelope.epoch == number) {
-                // What is wrong with it is no fault of the epoch's.
-                actions.extend(self.receive(from, envelope).unwrap_or_default());
-            }
-        }
-        actions
-    }
-
-    /// Everything that can be done with what is known.
-    fn go_on(&mut self) -> Vec<Action> {
-        let mut actions = self.report();
-        actions.extend(self.make_plan());
-        actions.extend(self.follow_plan());
-        actions.extend(self.combine());
-        actions
-    }
-
-    /// Step 3, once everything is measured (step 2): that, and what else the planner needs.
-    fn report(&mut self) -> Vec<Action> {
-        let place = self.place;
-        let Some(epoch) = self.epoch.as_mut().filter(|epoch| !epoch.has_reported) else {
-            return Vec::new();
-        };
-        let Some(pairs) = epoch.exchange.pairs() else { return Vec::new() };
-        if self.setup.measures_links && !epoch.has_asked_for_links {
-            epoch.has_asked_for_links = true;
-            self.joules.clear();
-            return vec![Action::MeasureLinks];
-        }
-        if self.setup.measures_links && self.joules.is_empty() {
-            return Vec::new();
-        }
-        let known = self.joules.len();
-        let mean = (known > 0).then(|| self.joules.values().sum::<f64>() / known as f64);
-        let pairs = pairs.into_iter().map(|(peer, measured)| PairReport {
-            peer: peer as u32,
-            measured,
-            // A device that joined later is taken to be as far as the others are on average.
-            joules: self.joules.get(&peer).copied().or(mean),
-        });
-        let report = Report {
-            labeled: self.holdings.labels.len() as u64,
-            unlabeled: self.holdings.unlabeled as u64,
-            source_error: self.trained.as_ref().map(|(_, error)| error.source_error),
-            pairs: pairs.collect(),
-        };
-        epoch.has_reported = true;
-        match &mut epoch.planner {
-            Some(planner) => {
-                // One's own report is heard like any other.
-                let _ = planner.hear(place, &report);
-                Vec::new()
-            }
-            None => {
-                let to = Device::planner_of(&epoch.members).unwrap_or(place);
-                vec![Action::Send(to, Envelope::new(epoch.number, Message::Report(report)))]
-            }
-        }
-    }
-
-    /// Step 4, at the planner, once all have reported.
-    fn make_plan(&mut self) -> Vec<Action> {
-        let Some(epoch) = self.epoch.as_mut() else { return Vec::new() };
-        let unplanned = epoch.plan.is_none() && epoch.no_plan.is_none();
-        let Some(planner) = epoch.planner.as_ref().filter(|p| unplanned && p.is_complete()) else {
-            return Vec::new();
-        };
-        let planned =
-            planner.plan(epoch.number, &self.roster, &self.setup, self.last_plan.as_ref());
-        let (members, number) = (epoch.members.clone(), epoch.number);
-        let plan = match planned {
-            Ok(plan) => plan,
-            Err(NoPlan::Without(place)) if place != self.place => {
-                return vec![Action::LeaveOut(place)];
-            }
-            Err(why) => {
-                let reason = why.to_string();
-                epoch.no_plan = Some(reason.clone());
-                let mut actions = self.to_others(&members, number, &Message::NoPlan(reason));
-                actions.push(Action::Finish);
-                return actions;
-            }
-        };
-        let signature = self.identity.sign(PLAN, &plan.bytes());
-        let message = Message::Plan(SignedPlan { plan: plan.clone(), signature });
-        epoch.plan = Some(plan);
-        self.to_others(&members, number, &message)
-    }
-
-    fn hear_plan(&mut self, from: usize, signed: &SignedPlan) -> Result<(), Refusal> {
-        let Some(epoch) = self.epoch.as_mut() else {
-            return Err(Refusal::Unfit("a plan outside of any epoch"));
-        };
-        if Device::planner_of(&epoch.members) != Some(from) {
-            return Err(Refusal::NotPlanner(from));
-        }
-        let plan = &signed.plan;
-        let key = self.roster.devices.get(from).map(|member| member.key);
-        if !key.is_some_and(|key| key.has_signed(PLAN, &plan.bytes(), &signed.signature)) {
-            return Err(Refusal::Unsigned);
-        }
-        if plan.epoch != epoch.number {
-            let (offered, known) = (plan.epoch, epoch.number);
-            return Err(Refusal::Epoch { offered, known });
-        }
-        let mut listed: Vec<usize> =
-            plan.sources.iter().chain(&plan.targets).map(|&p| p as usize).collect();
-        listed.sort_unstable();
-        if listed != epoch.members {
-            return Err(Refusal::Unfit("a plan that is not of this epoch's devices"));
-        }
-        match &epoch.plan {
-            Some(known) if known != plan => Err(Refusal::Twice(from)),
-            Some(_) => Ok(()),
-            None => {
-                epoch.plan = Some(plan.clone());
-                Ok(())
-            }
-        }
-    }
-
-    /// Step 5, once there is a plan: sources offer, targets fetch what is offered.
-    fn follow_plan(&mut self) -> Vec<Action> {
-        let Some(epoch) = self.epoch.as_mut() else { return Vec::new() };
-        let Some(plan) = &epoch.plan else { return Vec::new() };
-        if plan.role(self.place) == Some(Role::Source) {
-            if std::mem::replace(&mut epoch.has_followed, true) {
-                return Vec::new();
-            }
-            let own = plan.links.iter().filter(|link| link.from as usize == self.place);
-            let offers = own.map(|link| Action::Offer(link.to as usize));
-            return offers.chain([Action::Finish]).collect();
-        }
-        let senders = plan.incoming(self.place).map(|link| link.from as usize);
-        let offered = senders.filter_map(|from| Some((from, *epoch.offers.get(&from)?)));
-        offered
-            .filter(|(from, _)| epoch.fetched.insert(*from))
-            .map(|(from, offer)| Action::Fetch(from, offer))
-            .collect()
-    }
-
-    /// Step 6, at a target, once all models are there.
-    fn combine(&mut self) -> Vec<Action> {
-        let Some(epoch) = self.epoch.as_mut() else { return Vec::new() };
-        let Some(plan) = epoch.plan.as_ref().filter(|_| epoch.outcome.is_none()) else {
-            return Vec::new();
-        };
-        let links: Vec<_> = plan.incoming(self.place).collect();
-        let models: Vec<(&Params, f64)> = (links.iter())
-            .filter_map(|link| Some((epoch.models.get(&(link.from as usize))?, link.weight)))
-            .collect();
-        if links.is_empty() || models.len() < links.len() {
-            return Vec::new();
-        }
-        let (spec, inputs) = (&self.setup.spec, &self.holdings.inputs);
-        epoch.outcome = combine(self.setup.combine, spec, &models, inputs).ok();
-        epoch.outcome.as_ref().map(|_| Action::Finish).into_iter().collect()
     }
 
     fn to_others(&self, members: &[usize], epoch: u64, message: &Message) -> Vec<Action> {
