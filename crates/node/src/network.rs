@@ -1,7 +1,7 @@
 //! A device on a real network: QUIC between keys that the roster knows, messages as streams, models as verified blobs.
 //!
 //! Of two devices the one with the later place in the roster calls the other. All that a device hears goes into one queue, and
-//! one loop drives the [`Device`] and its [`Membership`]; nothing else touches them.
+//! one loop drives the [`Device`] and its [`Membership`](crate::membership::Membership); nothing else touches them.
 
 mod link;
 mod member;
