@@ -6,7 +6,10 @@ use stlf_data::domains::{Colour, Half, Style, strokes};
 
 use crate::errors::input;
 
-/// The pixels of so many digits, −1 to 1, and what they show.
+/// Pixels, one digit after another, and what each shows.
+type Drawn<'py> = (Bound<'py, PyArray1<f32>>, Bound<'py, PyArray1<i64>>);
+
+/// So many digits, their pixels −1 to 1.
 #[pyfunction]
 #[pyo3(signature = (samples, *, style, half, seed))]
 pub(crate) fn draw_strokes<'py>(
@@ -15,7 +18,7 @@ pub(crate) fn draw_strokes<'py>(
     style: &str,
     half: &str,
     seed: u64,
-) -> PyResult<(Bound<'py, PyArray1<f32>>, Bound<'py, PyArray1<i64>>)> {
+) -> PyResult<Drawn<'py>> {
     let style = match style {
         "clean" => Style::Clean,
         "coarse" => Style::Coarse,
