@@ -12,7 +12,7 @@ NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
 
 def test_there_are_notebooks() -> None:
     assert [path.name[0] for path in NOTEBOOKS] == sorted({path.name[0] for path in NOTEBOOKS})
-    assert len(NOTEBOOKS) >= 2
+    assert len(NOTEBOOKS) >= 3
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
