@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import ast
+import inspect
 import json
 import os
+import re
 import subprocess
 import sys
+import textwrap
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,6 +29,7 @@ from flwr.serverapp import Grid
 from flwr.serverapp.strategy import FedAvg
 from flwr.supercore.task_identity import TaskIdentity
 
+import stlf.flower
 from stlf.flower import STLF, StlfMod, mixture, received
 from stlf.flower.records import KEY, SKETCH, Question, Report
 
@@ -202,12 +208,12 @@ def test_results_do_not_depend_on_who_answers_first() -> None:
     ran = []
     for backwards in (False, True):
         strategy = STLF(warm_up=1)
-        strategy.start(a_grid(backwards=backwards), start(), num_rounds=3)
+        first = ArrayRecord({"w": Array(np.random.default_rng(0).normal(size=50))})
+        strategy.start(a_grid(backwards=backwards), first, num_rounds=3)
         assert strategy.plan is not None
-        ran.append((strategy.plan.to_json(), {name: value(model) for name, model in strategy.models.items()}))
-    first, second = ran
-    assert first[1] == second[1]
-    assert _without_times(first[0]) == _without_times(second[0])
+        models = {name: model["w"].numpy().tolist() for name, model in strategy.models.items()}
+        ran.append((_without_times(strategy.plan.to_json()), models))
+    assert ran[0] == ran[1]
 
 
 def _without_times(plan: str) -> dict[str, Any]:
@@ -333,3 +339,15 @@ def test_without_flower_the_message_says_so() -> None:
     code = "import sys; sys.modules['flwr'] = None; import stlf.flower"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
     assert "stlf.errors.MissingError: stlf.flower needs flwr\nhint: pip install 'stlf[flower]'" in ran.stderr
+
+
+def test_what_the_guide_shows_is_python_and_there() -> None:
+    guide = (Path(__file__).parents[2] / "docs" / "flower.md").read_text()
+    blocks = [block for block in re.findall(r"(?:^    .*\n|^\n)+", guide, flags=re.MULTILINE) if "stlf.flower" in block]
+    assert len(blocks) == 3
+    for block in blocks:
+        for node in ast.walk(ast.parse(textwrap.dedent(block))):
+            if isinstance(node, ast.ImportFrom) and node.module == "stlf.flower":
+                assert all(hasattr(stlf.flower, alias.name) for alias in node.names)
+    settings = set(inspect.signature(STLF.__init__).parameters) - {"self", "planning"}
+    assert all(f"`{name}`" in guide for name in settings)
