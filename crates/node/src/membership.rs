@@ -76,6 +76,7 @@ pub struct Membership {
 
 #[derive(Debug, Clone)]
 struct Running {
+    number: u64,
     members: BTreeSet<usize>,
     progress: Duration,
     has_complained: bool,
@@ -111,6 +112,11 @@ impl Membership {
     /// The highest epoch that was heard of.
     pub fn epoch(&self) -> u64 {
         self.epoch
+    }
+
+    /// The epoch that this device takes part in. Others may know of later ones; that alone changes nothing here.
+    pub fn running(&self) -> Option<u64> {
+        self.running.as_ref().map(|running| running.number)
     }
 
     /// Who is here, this device included.
@@ -172,8 +178,9 @@ impl Membership {
 
     /// This device takes part in an epoch.
     pub fn enter(&mut self, number: u64, members: &[usize], now: Duration) {
-        self.epoch = number;
+        self.heard_of(number);
         self.running = Some(Running {
+            number,
             members: members.iter().copied().collect(),
             progress: now,
             has_complained: false,
@@ -425,6 +432,17 @@ mod tests {
         let mut expected = vec![Decision::LeaveOut(0)];
         expected.extend(begin(2, &[1, 2]));
         assert_eq!(second.tick(at(22), &[2]), expected);
+    }
+
+    #[test]
+    fn a_later_number_that_somebody_claims_stops_nothing() {
+        let mut first = with(0, &[1, 2]);
+        first.enter(1, &[0, 1, 2], at(10));
+        first.heard_of(900);
+        assert_eq!((first.running(), first.epoch()), (Some(1), 900));
+        assert_eq!((0..3).filter(|&place| first.hear_done(place)).count(), 1);
+        first.came(3, at(11));
+        assert_eq!(first.tick(at(13), &[]), begin(901, &[0, 1, 2, 3]));
     }
 
     #[test]

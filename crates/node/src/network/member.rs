@@ -15,7 +15,7 @@ use super::{Event, Options};
 use crate::device::{Action, Device, Refusal};
 use crate::identity::PeerId;
 use crate::membership::{Decision, Membership};
-use crate::roster::{Roster, SignedRoster};
+use crate::roster::{Invalid, Roster, SignedRoster};
 use crate::status::{Status, Tally};
 use crate::wire::{Envelope, Message};
 
@@ -289,8 +289,12 @@ impl Member {
 
     fn hear_roster(&mut self, bytes: &[u8], observer: &mut Observer<'_>) -> Result<(), String> {
         let roster = SignedRoster::read(bytes).map_err(|e| e.to_string())?;
-        roster.replaces(&self.roster).map_err(|e| e.to_string())?;
-        self.use_roster(roster, observer);
+        match roster.replaces(&self.roster) {
+            Ok(()) => self.use_roster(roster, observer),
+            // Whoever hears of a newer one passes it on, also to those that have it.
+            Err(Invalid::Older { .. }) => {}
+            Err(foreign) => return Err(foreign.to_string()),
+        }
         Ok(())
     }
 
@@ -328,7 +332,7 @@ impl Member {
         envelope: &Envelope,
         observer: &mut Observer<'_>,
     ) -> Result<(), String> {
-        let known = self.membership.epoch();
+        let known = self.running();
         let members = self.membership.members();
         if envelope.epoch != known || !members.is_some_and(|members| members.contains(&place)) {
             return Err(Refusal::Epoch { offered: envelope.epoch, known }.to_string());
@@ -372,7 +376,7 @@ impl Member {
                 if let Some(members) = begins {
                     self.enter(envelope.epoch, &members, observer);
                 }
-                if envelope.epoch == self.membership.epoch() {
+                if envelope.epoch == self.running() {
                     self.membership.progressed(self.now);
                 }
                 self.act(actions, observer);
@@ -389,7 +393,7 @@ impl Member {
         observer: &mut Observer<'_>,
     ) {
         // A model that was asked for in an epoch that is no more is in the store, where the next one finds it.
-        if epoch != self.membership.epoch() {
+        if epoch != self.running() {
             return;
         }
         let taken = model.and_then(|bytes| {
@@ -426,7 +430,7 @@ impl Member {
                 Action::Fetch(from, offer) => match self.connections.get(&from) {
                     Some(connection) => {
                         let (connection, queue) = (connection.clone(), self.queue.clone());
-                        let (models, epoch) = (self.models.clone(), self.membership.epoch());
+                        let (models, epoch) = (self.models.clone(), self.running());
                         self.fetching.spawn(link::fetch(connection, models, offer, epoch, queue));
                     }
                     None => self.waiting.entry(from).or_default().push(Action::Fetch(from, offer)),
@@ -482,7 +486,7 @@ impl Member {
         let offers: BTreeSet<usize> = std::mem::take(&mut self.offers).into_iter().collect();
         let to = offers.into_iter().filter_map(|place| Some((place, devices.get(place)?.key)));
         let (models, queue) = (self.models.clone(), self.queue.clone());
-        let offer = link::offer(models, model, to.collect(), self.membership.epoch(), queue);
+        let offer = link::offer(models, model, to.collect(), self.running(), queue);
         self.sending.spawn(offer);
     }
 
@@ -523,10 +527,19 @@ impl Member {
         self.act(actions, observer);
     }
 
-    /// Says something about the epoch that is known.
+    /// The epoch that this device takes part in; 0 before the first.
+    fn running(&self) -> u64 {
+        self.membership.running().unwrap_or_default()
+    }
+
+    /// Says something about the running epoch, or, to whom it meets, the last that it heard of.
     fn say(&mut self, to: usize, message: Message) {
         if let Some(connection) = self.connections.get(&to) {
-            let envelope = Envelope::new(self.membership.epoch(), message);
+            let epoch = match message {
+                Message::Hello(_) => self.membership.epoch(),
+                _ => self.running(),
+            };
+            let envelope = Envelope::new(epoch, message);
             let (connection, queue) = (connection.clone(), self.queue.clone());
             self.sending.spawn(link::send(connection, envelope.to_bytes(), queue));
         }
