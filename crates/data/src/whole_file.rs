@@ -7,6 +7,8 @@ use tempfile::NamedTempFile;
 
 use crate::Error;
 
+const PREFIX: &str = ".stlf-";
+
 /// A file that is written but not yet visible under its name. Dropped, it leaves nothing behind.
 ///
 /// Several files that belong together are all prepared before the first is published.
@@ -27,7 +29,9 @@ impl Prepared {
             Some(folder) if !folder.as_os_str().is_empty() => folder,
             _ => Path::new("."),
         };
-        let file = tempfile::Builder::new().prefix(".stlf-").tempfile_in(folder).map_err(failed)?;
+        let file = tempfile::Builder::new().prefix(PREFIX).tempfile_in(folder).map_err(failed)?;
+        // Where the file system knows no locks, [`sweep`] cannot take this one either.
+        let _ = file.as_file().try_lock();
         let mut buffer = BufWriter::new(file);
         write(&mut buffer).map_err(failed)?;
         let file = buffer.into_inner().map_err(|e| failed(e.into_error()))?;
@@ -40,6 +44,27 @@ impl Prepared {
         let Prepared { file, path } = self;
         file.persist(&path).map(drop).map_err(|e| Error::file(&path, e.error))
     }
+}
+
+/// Removes what killed writers left in a folder. A file that is still being written is locked by
+/// its writer, and stays.
+pub fn sweep(folder: &Path) -> Result<(), Error> {
+    let failed = |e: io::Error| Error::file(folder, e);
+    for entry in std::fs::read_dir(folder).map_err(failed)? {
+        let entry = entry.map_err(failed)?;
+        let path = entry.path();
+        if entry.file_name().to_string_lossy().starts_with(PREFIX) && is_abandoned(&path) {
+            match std::fs::remove_file(&path) {
+                Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(Error::file(&path, e)),
+                _ => {}
+            }
+        }
+    }
+    Ok(())
+}
+
+fn is_abandoned(path: &Path) -> bool {
+    std::fs::File::open(path).is_ok_and(|file| file.try_lock().is_ok())
 }
 
 /// Temporary files are private; data is not.
@@ -73,5 +98,21 @@ mod tests {
         drop(Prepared::new(&path, |w| w.write_all(b"never published")).unwrap());
         assert_eq!(std::fs::read(&path).unwrap(), b"old");
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn what_a_killed_writer_left_is_swept_and_what_is_being_written_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let inside = folder.path();
+        std::fs::write(inside.join(".stlf-abandoned"), b"half").unwrap();
+        std::fs::write(inside.join("done"), b"whole").unwrap();
+        std::fs::write(inside.join(".hidden"), b"someone else's").unwrap();
+        let writing = Prepared::new(&inside.join("soon"), |w| w.write_all(b"whole")).unwrap();
+        sweep(inside).unwrap();
+        writing.publish().unwrap();
+        let mut left: Vec<_> =
+            std::fs::read_dir(inside).unwrap().map(|e| e.unwrap().file_name()).collect();
+        left.sort();
+        assert_eq!(left, [".hidden", "done", "soon"]);
     }
 }

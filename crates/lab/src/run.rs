@@ -7,7 +7,7 @@ use rayon::prelude::*;
 use serde::Serialize;
 use stlf::baselines::Method;
 use stlf_data::domains::{self, Domain};
-use stlf_data::{Dataset, Shape, features, folder::data_folder};
+use stlf_data::{Dataset, Shape, features, folder::data_folder, whole_file};
 
 use crate::config::Config;
 use crate::fleet::{DeviceData, Fleet};
@@ -145,8 +145,11 @@ pub(crate) fn open(config: &Config, path: &Path) -> Result<Folder, Error> {
     let folder = Folder::open(path)?;
     let text = config.to_toml()?;
     match folder.read("config.toml")? {
-        None => folder.write("config.toml", text.as_bytes())?,
-        Some(found) if found == text.as_bytes() => {}
+        None => {
+            whole_file::sweep(path)?;
+            folder.write("config.toml", text.as_bytes())?;
+        }
+        Some(found) if found == text.as_bytes() => folder.sweep()?,
         Some(_) => {
             let message = "this folder holds a run of another configuration";
             let hint = "name another folder, or delete this one";
