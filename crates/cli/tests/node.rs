@@ -4,9 +4,7 @@
 
 mod common;
 
-use std::net::{SocketAddr, UdpSocket};
-use std::process::{Command, Stdio};
-
+use common::fleet::Fleet;
 use common::run;
 use serde_json::Value;
 
@@ -22,38 +20,10 @@ fn ten_processes_end_as_the_simulator_does() {
     let simulated = run(&["run", "-c", SETTINGS, "--to", &path("simulated")], "");
     assert_eq!((simulated.code, simulated.err.as_str()), (0, ""));
 
-    let fleet = path("ten");
-    assert_eq!(run(&["fleet", "init", &fleet], "").code, 0);
+    let mut fleet = Fleet::on("127.0.8.1", DEVICES, DEVICES, SETTINGS);
+    (1..=DEVICES).for_each(|k| fleet.start(k, &["--once", "--wait", "60", "--deadline", "100"]));
     for k in 1..=DEVICES {
-        let key = run(&["node", "init", &path(&format!("d{k}.key"))], "");
-        let added = run(&["fleet", "add", &format!("d{k}"), key.out.trim(), "--fleet", &fleet], "");
-        assert_eq!(added.code, 0, "{}", added.err);
-    }
-    let sockets: Vec<UdpSocket> =
-        (0..DEVICES).map(|_| UdpSocket::bind("127.0.8.1:0").unwrap()).collect();
-    let addresses: Vec<SocketAddr> = sockets.iter().map(|s| s.local_addr().unwrap()).collect();
-    drop(sockets);
-    let peers: Vec<String> =
-        addresses.iter().enumerate().map(|(k, a)| format!("d{}={a}", k + 1)).collect();
-    let children: Vec<_> = (1..=DEVICES)
-        .map(|k| {
-            Command::new(env!("CARGO_BIN_EXE_stlf"))
-                .args(["node", "start", "-c", SETTINGS])
-                .args(["--roster", &format!("{fleet}/roster.json")])
-                .args(["--key", &path(&format!("d{k}.key"))])
-                .args(["--listen", &addresses[k - 1].to_string(), "--peers", &peers.join(",")])
-                .args(["--once", "--wait", "60", "--deadline", "100"])
-                .args(["--to", &path(&format!("node-{k}"))])
-                .stdout(Stdio::piped())
-                .stderr(Stdio::piped())
-                .spawn()
-                .unwrap()
-        })
-        .collect();
-    let outputs: Vec<_> = children.into_iter().map(|c| c.wait_with_output().unwrap()).collect();
-    for (k, output) in outputs.iter().enumerate() {
-        let told = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "d{}: {told}", k + 1);
+        assert!(fleet.has_left_well(k), "d{k}: {}", fleet.log(k));
     }
 
     let json =
@@ -70,7 +40,7 @@ fn ten_processes_end_as_the_simulator_does() {
         .collect();
     assert!(!links.is_empty());
     for k in 1..=DEVICES {
-        let plan = json(&path(&format!("node-{k}/plan.json")));
+        let plan = fleet.json(&format!("node-{k}/plan.json"));
         assert_eq!(plan["objective"], expected["objective"], "d{k}");
         let own: Vec<(String, String, f64)> = plan["links"]
             .as_array()
@@ -88,7 +58,7 @@ fn ten_processes_end_as_the_simulator_does() {
     for k in 1..=DEVICES {
         let simulated = path(&format!("simulated/seed-3/targets/d{k}.csv"));
         let Ok(expected) = std::fs::read(&simulated) else { continue };
-        let got = std::fs::read(path(&format!("node-{k}/predictions.csv"))).unwrap();
+        let got = std::fs::read(fleet.path(&format!("node-{k}/predictions.csv"))).unwrap();
         assert_eq!(got, expected, "d{k}");
         targets += 1;
     }

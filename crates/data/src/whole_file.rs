@@ -29,12 +29,16 @@ impl Prepared {
             Some(folder) if !folder.as_os_str().is_empty() => folder,
             _ => Path::new("."),
         };
-        let file = tempfile::Builder::new().prefix(PREFIX).tempfile_in(folder).map_err(failed)?;
+        // The temporary name says nothing to anybody; an error is about the file itself.
+        let file = tempfile::Builder::new()
+            .prefix(PREFIX)
+            .tempfile_in(folder)
+            .map_err(|e| failed(e.kind().into()))?;
         // Where the file system knows no locks, [`sweep`] cannot take this one either.
         let _ = file.as_file().try_lock();
-        let mut buffer = BufWriter::new(file);
-        write(&mut buffer).map_err(failed)?;
-        let file = buffer.into_inner().map_err(|e| failed(e.into_error()))?;
+        let mut buffer = BufWriter::new(file.as_file());
+        write(&mut buffer).and_then(|()| buffer.flush()).map_err(failed)?;
+        drop(buffer);
         make_readable(file.as_file()).map_err(failed)?;
         Ok(Prepared { file, path: path.to_owned() })
     }

@@ -62,7 +62,7 @@ impl Folder {
     }
 
     /// Removes what killed runs left half written, here and in every folder inside.
-    pub(crate) fn sweep(&self) -> Result<(), Error> {
+    pub fn sweep(&self) -> Result<(), Error> {
         whole_file::sweep(&self.path)?;
         for entry in std::fs::read_dir(&self.path).map_err(Error::file(&self.path))? {
             let path = entry.map_err(Error::file(&self.path))?.path();

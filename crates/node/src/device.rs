@@ -5,6 +5,7 @@ mod steps;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 use std::sync::Arc;
+use std::time::Duration;
 
 use stlf::combine::Combine;
 use stlf::divergence;
@@ -47,6 +48,8 @@ pub struct Setup {
     pub combine: Combine,
     /// Whether the joules of links are asked for in every epoch ([`Action::MeasureLinks`]).
     pub measures_links: bool,
+    /// How long the planner searches for a plan, and for one that changes less; most fleets need a moment.
+    pub planning: Duration,
     /// Everything that is drawn comes from this.
     pub seed: u64,
 }

@@ -94,7 +94,10 @@ pub enum Event {
         devices: usize,
     },
     /// There is a plan.
-    Planned,
+    Planned {
+        /// Whether nothing is better: proven, and nothing was kept of the last plan that costs more.
+        optimal: bool,
+    },
     /// There is none, and why.
     NoPlan(String),
     /// A device is left out: it was silent for too long, or nothing can be planned for it.

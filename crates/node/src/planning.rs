@@ -1,11 +1,13 @@
 //! What the planner of an epoch knows, which is numbers, and the plan that follows.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::ControlFlow;
+use std::time::{Duration, Instant};
 
 use stlf::bound::Bound;
 use stlf::divergence::Settings;
 use stlf::plan::{PlanLink, Status};
-use stlf::planner::{Infeasible, Outcome, optimum};
+use stlf::planner::{self, Infeasible, Outcome};
 use stlf::problem::{ENERGY_EPSILON, Links, Parts, Source};
 use stlf::{Problem, Role};
 
@@ -30,6 +32,15 @@ pub(crate) struct Planner {
 
 /// How much worse than the best plan one may be that changes less.
 const WORTH_NO_CHANGE: f64 = 0.01;
+
+/// The best plan that is found in this time; one that is not proven says so.
+fn within(time: Duration, problem: &Problem) -> Outcome {
+    let started = Instant::now();
+    planner::plan(problem, &planner::Settings::default(), &mut |_| match started.elapsed() < time {
+        true => ControlFlow::Continue(()),
+        false => ControlFlow::Break(()),
+    })
+}
 
 /// Why there is no plan.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -104,7 +115,7 @@ impl Planner {
         last: Option<&Plan>,
     ) -> Result<Plan, NoPlan> {
         let problem = self.problem(roster, setup)?;
-        let best = match optimum(&problem) {
+        let best = match within(setup.planning, &problem) {
             Outcome::Planned(plan) => *plan,
             Outcome::Infeasible(Infeasible::Unreachable { device, .. }) => {
                 return Err(NoPlan::Without(self.members[device]));
@@ -112,7 +123,7 @@ impl Planner {
             Outcome::Infeasible(why) => return Err(NoPlan::Because(why.to_string())),
         };
         let most = best.objective() + WORTH_NO_CHANGE * best.objective().abs();
-        let kept = last.into_iter().flat_map(|last| self.keeping(&problem, last));
+        let kept = last.into_iter().flat_map(|last| self.keeping(&problem, last, setup));
         let plan = kept.into_iter().find(|plan| plan.objective() <= most);
         let optimal = best.status == Status::Optimal
             && plan.as_ref().is_none_or(|plan| plan.objective() <= best.objective());
@@ -134,7 +145,7 @@ impl Planner {
     }
 
     /// The best plans that keep the last one's roles and links, and its roles alone.
-    fn keeping(&self, problem: &Problem, last: &Plan) -> Vec<stlf::Plan> {
+    fn keeping(&self, problem: &Problem, last: &Plan, setup: &Setup) -> Vec<stlf::Plan> {
         let index = |place: u32| self.members.binary_search(&(place as usize)).ok();
         let pinned = self.members.iter().enumerate().fold(problem.clone(), |problem, (k, &m)| {
             match last.role(m) {
@@ -152,7 +163,7 @@ impl Planner {
             .filter(|&(from, to)| from != to && !kept.contains(&(from, to)));
         let linked =
             others.fold(pinned.clone(), |problem, (from, to)| problem.without_link(from, to));
-        let planned = |problem: &Problem| match optimum(problem) {
+        let planned = |problem: &Problem| match within(setup.planning, problem) {
             Outcome::Planned(plan) => Some(*plan),
             Outcome::Infeasible(_) => None,
         };

@@ -80,7 +80,7 @@ async fn a_device_is_killed_while_it_measures() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_device_is_killed_when_there_is_a_plan() {
-    without(12, LAST, |event| matches!(event, Event::Planned)).await;
+    without(12, LAST, |event| matches!(event, Event::Planned { .. })).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -228,7 +228,7 @@ fn missing_links_turn_random_roles_where_they_must() {
 #[test]
 fn what_is_missing_is_named() {
     let whole = problem(4, 2, 0.0, vec![None; 4], 1);
-    let cut = whole.without_link(0, 3).without_link(1, 3);
+    let cut = whole.clone().without_link(0, 3).without_link(1, 3);
     let context = Context::new(&cut, ours(&cut, None, 1)).unwrap();
     let data = Data::new(4, 2);
     let devices = data.devices();

@@ -216,7 +216,7 @@ proptest! {
         let Some(plan) = planned(&problem) else { return Ok(()) };
         for device in 0..problem.len() {
             let e = explained(&problem, &plan, device);
-            let pinned = problem.with_pin(device, e.role.opposite());
+            let pinned = problem.clone().with_pin(device, e.role.opposite());
             match e.other_role {
                 Alternative::Possible(rival) => {
                     let best = planned(&pinned).unwrap();

@@ -3,6 +3,8 @@
 #[cfg(feature = "node")]
 mod kept;
 #[cfg(feature = "node")]
+mod memory;
+#[cfg(feature = "node")]
 mod metrics;
 #[cfg(feature = "node")]
 mod start;

@@ -1,8 +1,11 @@
 //! Running the program as a user does.
 #![allow(dead_code, reason = "each test file uses its own part")]
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
+#![allow(clippy::print_stderr, reason = "why a test is skipped")]
 
 pub(crate) mod browser;
+pub(crate) mod fleet;
+pub(crate) mod hosts;
 pub(crate) mod http;
 pub(crate) mod served;
 

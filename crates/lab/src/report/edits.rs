@@ -117,7 +117,7 @@ fn change_link(
         return Err(wrong("raw costs have no measured links".to_owned()));
     };
     if edit.forbidden {
-        return Ok(problem.without_link(from, to));
+        return Ok(problem.clone().without_link(from, to));
     }
     let Some(known) = measured.links.get(from, to) else {
         return Err(wrong("there is no such link".to_owned()));

@@ -447,11 +447,15 @@ impl Member {
                 Action::Finish => self.finish(observer),
             }
         }
-        if self.device.plan().is_some() && !self.told_of_plan {
-            self.told_of_plan = true;
-            self.tell(Event::Planned, observer);
-        }
+        self.tell_of_plan(observer);
         self.offer_model();
+    }
+
+    fn tell_of_plan(&mut self, observer: &mut Observer<'_>) {
+        let Some(plan) = self.device.plan().filter(|_| !self.told_of_plan) else { return };
+        let optimal = plan.optimal;
+        self.told_of_plan = true;
+        self.tell(Event::Planned { optimal }, observer);
     }
 
     /// First what came of it is kept, then others hear that it is over.
@@ -462,10 +466,8 @@ impl Member {
         if let Some(reason) = self.device.no_plan() {
             let reason = reason.to_owned();
             self.tell(Event::NoPlan(reason), observer);
-        } else if !self.told_of_plan {
-            self.told_of_plan = true;
-            self.tell(Event::Planned, observer);
         }
+        self.tell_of_plan(observer);
         self.tell(Event::Ended, observer);
         let own = self.device.place();
         let planner = self.membership.members().and_then(|members| members.first().copied());

@@ -118,14 +118,14 @@ impl Models {
         let fetched = async {
             // What a peer says of its size is not believed before the last part proves it.
             let (size, _) =
-                get_verified_size(connection, &hash).await.map_err(|e| e.to_string())?;
+                get_verified_size(connection, &hash).await.map_err(|e| format!("{e:#}"))?;
             if size != offer.bytes {
                 return Err(format!("{size} bytes, where {} were offered", offer.bytes));
             }
             let fetch = self.store.remote().fetch(connection.clone(), hash);
-            fetch.complete().await.map_err(|e| e.to_string())?;
+            fetch.complete().await.map_err(|e| format!("{e:#}"))?;
             let bytes = self.store.blobs().get_bytes(hash).await;
-            Ok(bytes.map_err(|e| e.to_string())?.to_vec())
+            Ok(bytes.map_err(|e| format!("{e:#}"))?.to_vec())
         };
         match timeout(NO_MODEL_AFTER, fetched).await {
             Ok(fetched) => fetched,

@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
+use std::time::Duration;
 
 use stlf::bound::BoundKind;
 use stlf::combine::Combine;
@@ -64,6 +65,7 @@ pub(crate) fn setup() -> Setup {
         bound: BoundKind::Pooled,
         combine: Combine::Predictions,
         measures_links: false,
+        planning: Duration::from_secs(60),
         seed: SEED,
     }
 }

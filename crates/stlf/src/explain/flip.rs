@@ -62,7 +62,7 @@ impl Ask<'_, '_> {
         mut as_source: Plan,
         as_target: f64,
     ) -> Option<f64> {
-        let pinned = self.problem.with_pin(device, Role::Source);
+        let pinned = self.problem.clone().with_pin(device, Role::Source);
         let mut error = m.devices[device].source_error?;
         for _ in 0..STEPS {
             let extra = as_target - as_source.objective();

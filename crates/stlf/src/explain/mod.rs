@@ -187,7 +187,7 @@ impl Ask<'_, '_> {
         {
             return (Alternative::Impossible(Impossible::Required(from, to)), None);
         }
-        let other = problem.with_pin(device, self.plan.roles[device].opposite());
+        let other = problem.clone().with_pin(device, self.plan.roles[device].opposite());
         if self.plan.roles[device] == Role::Target && !other.eligible(device) {
             return (Alternative::Impossible(Impossible::NoLabels), None);
         }
@@ -218,7 +218,7 @@ impl Ask<'_, '_> {
             let without = Alternative::Impossible(Impossible::Required(link.from, link.to));
             return MainLink { link, without, flips: Vec::new() };
         }
-        let other = self.problem.without_link(link.from, link.to);
+        let other = self.problem.clone().without_link(link.from, link.to);
         let (without, rival) = self.alternative(&other, link.to);
         let flips = match rival {
             Some(rival) if self.is_worse(&rival) => self.link_flips(link, rival.objective()),

@@ -214,10 +214,9 @@ impl Problem {
     }
 
     /// The same problem with one device's role fixed, for asking what the other role would cost.
-    pub fn with_pin(&self, device: usize, role: Role) -> Problem {
-        let mut problem = self.clone();
-        problem.pins[device] = Some(role);
-        problem
+    pub fn with_pin(mut self, device: usize, role: Role) -> Problem {
+        self.pins[device] = Some(role);
+        self
     }
 
     /// The same problem with another φ^E; raw costs have none and stay as they are.
@@ -259,13 +258,12 @@ impl Problem {
     }
 
     /// The same problem with a link forbidden.
-    pub fn without_link(&self, from: usize, to: usize) -> Problem {
-        let mut problem = self.clone();
-        match &mut problem.model {
+    pub fn without_link(mut self, from: usize, to: usize) -> Problem {
+        match &mut self.model {
             Model::Measured(m) => m.links.remove(from, to),
             Model::Costs(c) => c.remove(from, to),
         }
-        problem
+        self
     }
 }
 

@@ -8,6 +8,7 @@ use std::path::Path;
 use std::time::SystemTime;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use stlf::local::OwnError;
 use stlf_lab::Config;
 use stlf_lab::fleet::DeviceData;
@@ -18,6 +19,7 @@ use stlf_node::network::{Event, View};
 use stlf_node::wire::Plan;
 use stlf_node::{Device, SignedRoster};
 
+use super::memory;
 use super::status::{FILE as STATUS, Shown};
 
 const EPOCH: &str = "epoch.json";
@@ -56,18 +58,44 @@ struct Trained {
 
 /// An event with its time.
 #[derive(Serialize)]
-pub(super) struct Line<'a> {
+pub(super) struct Line {
     seconds: f64,
-    device: &'a str,
+    device: Value,
     epoch: u64,
-    event: &'a Event,
+    event: Value,
 }
 
-impl<'a> Line<'a> {
+impl Line {
     /// What an observer heard just now.
-    pub(super) fn new(view: &View<'_>, device: &'a str, event: &'a Event) -> Line<'a> {
-        Line { seconds: now(), device, epoch: view.membership.epoch(), event }
+    pub(super) fn new(view: &View<'_>, event: &Event) -> Line {
+        let name = |place: usize| view.roster.devices.get(place).map(|m| m.name.clone().into());
+        let device = name(view.device.place()).unwrap_or_default();
+        Line { seconds: now(), device, epoch: view.membership.epoch(), event: named(event, &name) }
     }
+}
+
+/// An event with names where it has places.
+fn named(event: &Event, name: &dyn Fn(usize) -> Option<Value>) -> Value {
+    let mut value = serde_json::to_value(event).unwrap_or_default();
+    let places: Vec<&mut Value> = match (event, &mut value) {
+        (Event::Came(_) | Event::Lost(_) | Event::LeftOut(_), Value::Object(map)) => {
+            map.values_mut().collect()
+        }
+        (_, Value::Object(map)) => {
+            let inner = map.values_mut().filter_map(Value::as_object_mut).flatten();
+            inner
+                .filter(|(key, _)| ["from", "to"].contains(&key.as_str()))
+                .map(|(_, v)| v)
+                .collect()
+        }
+        _ => Vec::new(),
+    };
+    for place in places {
+        if let Some(name) = place.as_u64().and_then(|place| name(place as usize)) {
+            *place = name;
+        }
+    }
+    value
 }
 
 /// Seconds since 1970.
@@ -83,6 +111,7 @@ impl Kept {
         classes: Vec<String>,
     ) -> Result<Kept, stlf_lab::Error> {
         let folder = Folder::open(path)?;
+        folder.sweep()?;
         let file = folder.file(EVENTS);
         let events = OpenOptions::new().create(true).append(true).open(&file);
         let events = events.map_err(stlf_lab::Error::file(&file))?;
@@ -144,7 +173,7 @@ impl Kept {
         let folder = &self.folder;
         match event {
             Event::Began { epoch, .. } => folder.write_json(EPOCH, &Epoch { epoch: *epoch })?,
-            Event::Planned => {
+            Event::Planned { .. } => {
                 if let Some(plan) = view.device.plan() {
                     folder.write_json(PLAN, plan)?;
                 }
@@ -160,13 +189,12 @@ impl Kept {
         }
         let status = view.status();
         if *event != Event::Alive {
-            let line = Line::new(view, &status.device, event);
-            let mut line = serde_json::to_vec(&line).unwrap_or_default();
+            let mut line = serde_json::to_vec(&Line::new(view, event)).unwrap_or_default();
             line.push(b'\n');
             let file = folder.file(EVENTS);
             self.events.write_all(&line).map_err(stlf_lab::Error::file(&file))?;
         }
-        folder.write_json(STATUS, &Shown { seconds: now(), status })
+        folder.write_json(STATUS, &Shown { seconds: now(), most_memory: memory::most(), status })
     }
 
     /// How good it is as a target, where that can be known.

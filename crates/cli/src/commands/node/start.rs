@@ -24,10 +24,13 @@ use tokio::sync::mpsc::Sender;
 use super::super::problem_args::positive;
 use super::super::run_args::failure;
 use super::kept::{Kept, Line, MODELS};
-use super::{key_failure, metrics};
+use super::{key_failure, memory, metrics};
 use crate::error::Failure;
 use crate::progress::Watch;
 use crate::ui::Ui;
+
+/// The planner searches up to three times, and others have patience for twice that.
+const PLANNING_IN_PATIENCE: u32 = 6;
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -74,7 +77,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "SECONDS", default_value_t = 2.0, value_parser = positive)]
     settle: f64,
 
-    /// Leave out who holds an epoch up for so long.
+    /// Leave out who holds an epoch up for so long. The planner searches for a sixth of it, then takes the best plan so far.
     #[arg(long, value_name = "SECONDS", default_value_t = 30.0, value_parser = positive)]
     patience: f64,
 
@@ -182,21 +185,21 @@ fn take_part(
     }
     let (orders, given) = tokio::sync::mpsc::channel(4);
     runtime.spawn(pass_on_orders(args.roster.clone(), orders));
-    let mut failing = None;
+    let mut failing = false;
     let mut observer = |view: &View<'_>, event: Event| {
         // What cannot be kept now is tried again with the next event; the epoch goes on in memory.
         let trouble = kept.hear(view, &event).err().map(|e| e.to_string());
-        if trouble.is_some() && trouble != failing {
-            ui.note(&format!("{}\n", trouble.as_deref().unwrap_or_default()));
+        if let Some(trouble) = trouble.as_ref().filter(|_| !failing) {
+            ui.note(&format!("cannot keep what happens: {trouble}\n"));
         }
-        failing = trouble;
-        *metrics.lock().unwrap_or_else(PoisonError::into_inner) = view.status().metrics();
+        failing = trouble.is_some();
+        let numbers = view.status().metrics() + &memory::metric();
+        *metrics.lock().unwrap_or_else(PoisonError::into_inner) = numbers;
         match args.log {
             _ if event == Event::Alive => {}
             Log::Text => ui.note(&format!("{}\n", words(view.roster, &event))),
             Log::Json => {
-                let name = name(view.roster, view.device.place());
-                let line = serde_json::to_string(&Line::new(view, &name, &event));
+                let line = serde_json::to_string(&Line::new(view, &event));
                 ui.note(&format!("{}\n", line.unwrap_or_default()));
             }
         }
@@ -305,6 +308,7 @@ fn setup(
         bound: config.planner.bound.into(),
         combine: config.planner.combine.into(),
         measures_links: args.watts.is_some(),
+        planning: seconds(args.patience) / PLANNING_IN_PATIENCE,
         seed,
     })
 }
@@ -318,7 +322,6 @@ fn options(args: &Args, config: &Config, roster: &Roster, epoch: u64) -> Result<
         })?;
         peers.insert(place, *address);
     }
-    let seconds = |s: f64| Duration::try_from_secs_f64(s).unwrap_or(Duration::MAX);
     let timing = Timing {
         wait: seconds(args.wait),
         settle: seconds(args.settle),
@@ -333,6 +336,10 @@ fn options(args: &Args, config: &Config, roster: &Roster, epoch: u64) -> Result<
         store: Some(args.to.join(MODELS)),
         joule_bits_per_second: args.watts.unwrap_or_default() * config.energy.model_bits,
     })
+}
+
+fn seconds(s: f64) -> Duration {
+    Duration::try_from_secs_f64(s).unwrap_or(Duration::MAX)
 }
 
 fn name(roster: &Roster, place: usize) -> String {
@@ -352,7 +359,10 @@ fn words(roster: &Roster, event: &Event) -> String {
         Event::Began { epoch, devices } => {
             format!("epoch {epoch} begins with {}", counted(*devices, "device"))
         }
-        Event::Planned => "there is a plan".to_owned(),
+        Event::Planned { optimal: true } => "there is a plan; nothing is better, proven".to_owned(),
+        Event::Planned { optimal: false } => {
+            "there is a plan, near the best that is known; a better one may exist".to_owned()
+        }
         Event::NoPlan(reason) => format!("there is no plan: {}", clean(reason)),
         Event::LeftOut(place) => format!("{} is left out for now", name(place)),
         Event::Forbidden { from, to } => {

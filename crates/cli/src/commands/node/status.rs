@@ -50,6 +50,8 @@ enum Format {
 pub(crate) struct Shown {
     /// Since 1970.
     pub(crate) seconds: f64,
+    /// The most bytes of memory that the device has had so far, where the system tells.
+    pub(crate) most_memory: Option<u64>,
     /// The status.
     #[serde(flatten)]
     pub(crate) status: Status,
@@ -96,7 +98,7 @@ fn read(folder: &Path) -> Result<Shown, Failure> {
 }
 
 fn text(shown: &Shown, scope: Scope) -> String {
-    let Shown { seconds, status } = shown;
+    let Shown { seconds, most_memory, status } = shown;
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
     let age = now.map_or(0.0, |now| (now.as_secs_f64() - seconds).max(0.0));
     let mut text = format!(
@@ -128,11 +130,12 @@ fn text(shown: &Shown, scope: Scope) -> String {
     }
     let t = status.traffic;
     text += &format!(
-        "sent {}, received {}; {} refused, {} turned away\n",
+        "sent {}, received {}; {} refused, {} turned away{}\n",
         size(t.sent as f64),
         size(t.received as f64),
         counted(t.refused as usize, "message"),
-        counted(t.turned_away as usize, "stranger")
+        counted(t.turned_away as usize, "stranger"),
+        most_memory.map_or_else(String::new, |m| format!("; at most {} of memory", size(m as f64)))
     );
     text
 }

@@ -1,0 +1,172 @@
+//! A fleet of devices, each a process of its own.
+
+use std::net::{SocketAddr, UdpSocket};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use super::run;
+
+/// No wait is longer than this.
+pub(crate) const DEADLINE: Duration = Duration::from_secs(90);
+
+/// What a small fleet runs: seconds, and every device has something to do.
+pub(crate) const SMALL: &str = "seeds=[3] data.samples=3000 partition.scale=0.08 partition.devices=6 training.model=mlp \
+                                training.steps=200 divergence.features=64";
+
+/// Devices `d1`, `d2` and so on, what they run, and where.
+pub(crate) struct Fleet {
+    folder: tempfile::TempDir,
+    settings: String,
+    addresses: Vec<SocketAddr>,
+    running: Vec<Option<Child>>,
+}
+
+impl Fleet {
+    /// Keys for devices at these addresses, all of which are admitted.
+    pub(crate) fn at(addresses: Vec<SocketAddr>, settings: &str) -> Fleet {
+        let devices = addresses.len();
+        let fleet = Fleet::empty(addresses, settings);
+        (1..=devices).for_each(|k| fleet.admit(k));
+        fleet
+    }
+
+    /// So many devices on one host, of which the first are admitted. Every test has a host of its own.
+    pub(crate) fn on(host: &str, devices: usize, admitted: usize, settings: &str) -> Fleet {
+        let sockets: Vec<UdpSocket> =
+            (0..devices).map(|_| UdpSocket::bind((host, 0)).unwrap()).collect();
+        let addresses = sockets.iter().map(|s| s.local_addr().unwrap()).collect();
+        let fleet = Fleet::empty(addresses, settings);
+        (1..=admitted).for_each(|k| fleet.admit(k));
+        fleet
+    }
+
+    fn empty(addresses: Vec<SocketAddr>, settings: &str) -> Fleet {
+        let (folder, settings) = (tempfile::tempdir().unwrap(), settings.to_owned());
+        let running = addresses.iter().map(|_| None).collect();
+        let fleet = Fleet { folder, settings, addresses, running };
+        assert_eq!(run(&["fleet", "init", &fleet.text("fleet")], "").code, 0);
+        fleet
+    }
+
+    /// The path of a file.
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// The same as text.
+    pub(crate) fn text(&self, name: &str) -> String {
+        self.path(name).to_str().unwrap().to_owned()
+    }
+
+    /// Makes a device's key and adds it to the roster, where all look for it.
+    pub(crate) fn admit(&self, k: usize) {
+        let key = run(&["node", "init", &self.text(&format!("d{k}.key"))], "");
+        let name = format!("d{k}");
+        let added =
+            run(&["fleet", "add", &name, key.out.trim(), "--fleet", &self.text("fleet")], "");
+        assert_eq!(added.code, 0, "{}", added.err);
+    }
+
+    /// Starts a device, with more options.
+    pub(crate) fn start(&mut self, k: usize, more: &[&str]) {
+        self.start_in(k, &[], more);
+    }
+
+    /// Starts a device by another program, such as one that puts it on a host of its own.
+    pub(crate) fn start_in(&mut self, k: usize, by: &[&str], more: &[&str]) {
+        let known = (1..k).map(|other| format!("d{other}={}", self.addresses[other - 1]));
+        let known = known.collect::<Vec<_>>().join(",");
+        let log = self.path(&format!("{k}.log"));
+        let log = std::fs::File::options().create(true).append(true).open(log).unwrap();
+        let mut words = by.iter().copied().chain([env!("CARGO_BIN_EXE_stlf")]);
+        let mut command = Command::new(words.next().unwrap());
+        command
+            .args(words)
+            .args(["node", "start", "-c", &self.settings])
+            .args(["--fleet", &self.text("fleet/roster.json")])
+            .args(["--key", &self.text(&format!("d{k}.key"))])
+            .args(["--listen", &self.addresses[k - 1].to_string()])
+            .args(["--to", &self.text(&format!("node-{k}"))])
+            .args(more)
+            .stdout(Stdio::null())
+            .stderr(log);
+        if k > 1 {
+            command.args(["--peers", &known]);
+        }
+        self.running[k - 1] = Some(command.spawn().unwrap());
+    }
+
+    /// Ends a device at once.
+    pub(crate) fn kill(&mut self, k: usize) {
+        let mut child = self.running[k - 1].take().unwrap();
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+
+    /// Waits until a device has left by itself, and whether all was well.
+    pub(crate) fn has_left_well(&mut self, k: usize) -> bool {
+        self.running[k - 1].take().unwrap().wait().unwrap().success()
+    }
+
+    /// What a device wrote on standard error.
+    pub(crate) fn log(&self, k: usize) -> String {
+        std::fs::read_to_string(self.path(&format!("{k}.log"))).unwrap_or_default()
+    }
+
+    /// What a device says of itself, if it does yet.
+    pub(crate) fn status(&self, k: usize) -> Option<Value> {
+        let file = std::fs::read(self.path(&format!("node-{k}/status.json")));
+        serde_json::from_slice(&file.ok()?).ok()
+    }
+
+    /// Waits until these devices have completed an epoch of so many devices, after this one.
+    pub(crate) fn wait_for(&self, devices: &[usize], of: usize, after: u64) -> u64 {
+        let started = Instant::now();
+        loop {
+            let done = devices.iter().map(|&k| {
+                let status = self.status(k)?;
+                let part = status["devices"].as_array()?;
+                let part = part.iter().filter(|d| d["takes_part"] == true).count();
+                let epoch = status["epoch"].as_u64().filter(|&epoch| epoch > after)?;
+                (part == of && status["stage"] == "complete").then_some(epoch)
+            });
+            if let Some(epochs) = done.collect::<Option<Vec<u64>>>() {
+                return epochs[0];
+            }
+            if started.elapsed() > DEADLINE {
+                let told = devices
+                    .iter()
+                    .map(|&k| format!("d{k}: {:#?}\n{}", self.status(k), self.log(k)));
+                let told = told.collect::<Vec<_>>().join("\n");
+                panic!("no epoch of {of} devices was completed\n{told}");
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+
+    /// A file of JSON.
+    pub(crate) fn json(&self, file: &str) -> Value {
+        serde_json::from_slice(&std::fs::read(self.path(file)).unwrap()).unwrap()
+    }
+
+    /// The plan that all of these devices follow.
+    pub(crate) fn one_plan(&self, devices: &[usize]) -> Value {
+        let plan = self.json(&format!("node-{}/plan.json", devices[0]));
+        for k in devices {
+            assert_eq!(self.json(&format!("node-{k}/plan.json")), plan, "d{k}");
+        }
+        plan
+    }
+}
+
+impl Drop for Fleet {
+    fn drop(&mut self) {
+        for child in self.running.iter_mut().flatten() {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
