@@ -16,18 +16,32 @@ const DEVICES: usize = 4;
 const OPTIONS: [&str; 4] = ["--settle", "0.5", "--patience", "10"];
 
 /// Devices, each on its host; dropped before the hosts.
-fn start(hosts: &Hosts) -> Fleet {
-    let mut fleet = Fleet::at(hosts.addresses(), SMALL);
+fn start(hosts: &Hosts, settings: &str, more: &[&str]) -> Fleet {
+    let mut fleet = Fleet::at(hosts.addresses(), settings);
     for k in 1..=DEVICES {
-        fleet.start_in(k, &["ip", "netns", "exec", &hosts.host(k)], &OPTIONS);
+        let options = [&OPTIONS[..], more].concat();
+        fleet.start_in(k, &["ip", "netns", "exec", &hosts.host(k)], &options);
     }
     fleet
+}
+
+/// Lets what a host sends pass at 400 kbit/s, or prints why not.
+fn slow_down(hosts: &Hosts, k: usize) -> bool {
+    let slow = Command::new("tc")
+        .args(["-n", &hosts.host(k), "qdisc", "add", "dev", "eth0", "root", "tbf"])
+        .args(["rate", "400kbit", "burst", "4kb", "latency", "2s"])
+        .output();
+    let is_slow = slow.as_ref().is_ok_and(|output| output.status.success());
+    if !is_slow {
+        eprintln!("skipped: links cannot be made slow: {slow:?}");
+    }
+    is_slow
 }
 
 #[test]
 fn both_sides_of_a_partition_go_on_and_find_together_again() {
     let Some(hosts) = Hosts::make("p", DEVICES) else { return };
-    let fleet = start(&hosts);
+    let fleet = start(&hosts, SMALL, &[]);
     let before = fleet.wait_for(&[1, 2, 3, 4], DEVICES, 0);
     hosts.cut(true);
     let cut = Instant::now();
@@ -43,17 +57,31 @@ fn both_sides_of_a_partition_go_on_and_find_together_again() {
 #[test]
 fn a_slow_link_takes_longer_and_nothing_else() {
     let Some(hosts) = Hosts::make("s", DEVICES) else { return };
-    // What d4 sends, in which there is its sketch for each of the others: 100 kB, at 400 kbit/s.
-    let slow = Command::new("tc")
-        .args(["-n", &hosts.host(DEVICES), "qdisc", "add", "dev", "eth0", "root", "tbf"])
-        .args(["rate", "400kbit", "burst", "4kb", "latency", "2s"])
-        .output();
-    if !slow.as_ref().is_ok_and(|output| output.status.success()) {
-        eprintln!("skipped: links cannot be made slow: {slow:?}");
+    // Of d4 all others need 33 kB to measure.
+    if !slow_down(&hosts, 4) {
         return;
     }
-    let fleet = start(&hosts);
+    let fleet = start(&hosts, SMALL, &[]);
     assert_eq!(fleet.wait_for(&[1, 2, 3, 4], DEVICES, 0), 1);
     let plan = fleet.one_plan(&[1, 2, 3, 4]);
     assert!(!plan["links"].as_array().unwrap().is_empty(), "{plan}");
+}
+
+#[test]
+fn links_are_measured_and_nothing_is_sent_over_a_slow_one() {
+    let Some(hosts) = Hosts::make("m", DEVICES) else { return };
+    let senders = |fleet: &Fleet| -> Vec<u64> {
+        fleet.wait_for(&[1, 2, 3, 4], DEVICES, 0);
+        let plan = fleet.one_plan(&[1, 2, 3, 4]);
+        let links = plan["links"].as_array().unwrap();
+        links.iter().map(|link| link["from"].as_u64().unwrap()).collect()
+    };
+    if !slow_down(&hosts, 2) {
+        return;
+    }
+    let settings = format!("{SMALL} planner.phi-e=0.3");
+    let unmeasured = senders(&start(&hosts, &settings, &[]));
+    assert!(unmeasured.contains(&1), "{unmeasured:?}");
+    let measured = senders(&start(&hosts, &settings, &["--watts", "2"]));
+    assert!(!measured.is_empty() && !measured.contains(&1), "{measured:?}");
 }

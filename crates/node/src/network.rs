@@ -6,6 +6,7 @@
 mod link;
 mod member;
 mod models;
+mod rates;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;

@@ -28,6 +28,11 @@ pub struct Trained {
 /// The network that the configuration names, for inputs of this shape.
 pub fn network(config: &Config, shape: Shape, classes: usize) -> Result<Spec, Error> {
     let spec = match config.training.model {
+        _ if classes == 0 => {
+            let message = "no sample has a label, so that no class is known; \
+                           name them, the same on all devices: data.classes = [\"a\", \"b\"]";
+            return Err(stlf_learn::Error::Training(message.to_owned()).into());
+        }
         Model::Cnn if (shape.height, shape.width) != (28, 28) => {
             let message =
                 format!("the cnn takes pictures of 28 × 28, not {shape}; use model = \"mlp\"");

@@ -30,8 +30,8 @@ pub(super) enum News {
     Lost(PeerId, usize),
     /// Bytes of a message.
     Message(PeerId, Vec<u8>),
-    /// A message of so many bytes has arrived after so long.
-    Sent(PeerId, usize, Duration),
+    /// A message of so many bytes has arrived after so long, or never will.
+    Sent(PeerId, usize, Option<Duration>),
     /// A model that was asked for in an epoch, or why it did not come.
     Model(PeerId, u64, Result<Vec<u8>, String>),
     /// This device's model may be fetched in an epoch, by these places.
@@ -106,15 +106,17 @@ async fn listen(connection: Connection, models: Models, queue: Sender<News>) {
 /// Sends a message, and waits until it has arrived.
 pub(super) async fn send(connection: Connection, bytes: Vec<u8>, queue: Sender<News>) {
     let started = Instant::now();
-    // Who cannot be reached is noticed as lost; there is nobody to tell here.
-    if let Ok(mut stream) = connection.open_uni().await
-        && stream.write_all(&bytes).await.is_ok()
-        && stream.finish().is_ok()
-        && stream.stopped().await.is_ok()
-    {
-        let news = News::Sent(peer_of(&connection), bytes.len(), started.elapsed());
-        let _ = queue.send(news).await;
-    }
+    // Who cannot be reached is noticed as lost; there is nobody else to tell here.
+    let arrived = match connection.open_uni().await {
+        Ok(mut stream) => {
+            stream.write_all(&bytes).await.is_ok()
+                && stream.finish().is_ok()
+                && stream.stopped().await.is_ok()
+        }
+        Err(_) => false,
+    };
+    let after = arrived.then(|| started.elapsed());
+    let _ = queue.send(News::Sent(peer_of(&connection), bytes.len(), after)).await;
 }
 
 /// Gets a model.

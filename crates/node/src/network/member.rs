@@ -11,6 +11,7 @@ use tokio::task::JoinSet;
 
 use super::link::{self, News};
 use super::models::Models;
+use super::rates::Rates;
 use super::{Event, Options};
 use crate::device::{Action, Device, Refusal};
 use crate::identity::PeerId;
@@ -59,8 +60,7 @@ pub(super) struct Member {
     waiting: BTreeMap<usize, Vec<Action>>,
     /// To whom the model goes in this epoch.
     offers: Vec<usize>,
-    /// Bits per second to each place, by the largest message that went there.
-    rates: BTreeMap<usize, (usize, f64)>,
+    rates: Rates,
     asks_for_links: bool,
     joule_bits_per_second: f64,
     refused: BTreeMap<usize, u64>,
@@ -97,7 +97,7 @@ impl Member {
             connections: BTreeMap::new(),
             waiting: BTreeMap::new(),
             offers: Vec::new(),
-            rates: BTreeMap::new(),
+            rates: Rates::default(),
             asks_for_links: false,
             joule_bits_per_second: options.joule_bits_per_second,
             refused: BTreeMap::new(),
@@ -206,13 +206,7 @@ impl Member {
             News::Came(_, connection) => self.come(place, connection, observer),
             News::Lost(_, id) => self.lose(place, id, observer),
             News::Message(_, bytes) => self.hear_message(place, &bytes, observer),
-            News::Sent(_, bytes, elapsed) => {
-                let rate = 8.0 * bytes as f64 / elapsed.as_secs_f64().max(1e-6);
-                let known = self.rates.entry(place).or_insert((bytes, rate));
-                if bytes >= known.0 {
-                    *known = (bytes, rate);
-                }
-            }
+            News::Sent(_, bytes, after) => self.rates.arrived(place, bytes, after),
             News::Model(_, epoch, model) => self.hear_model(place, epoch, model, observer),
             News::Offered(..) => {}
         }
@@ -419,13 +413,11 @@ impl Member {
     fn act(&mut self, actions: Vec<Action>, observer: &mut Observer<'_>) {
         for action in actions {
             match action {
-                Action::Send(to, envelope) => match self.connections.get(&to) {
-                    Some(connection) => {
-                        let (connection, queue) = (connection.clone(), self.queue.clone());
-                        self.sending.spawn(link::send(connection, envelope.to_bytes(), queue));
+                Action::Send(to, envelope) => {
+                    if !self.send(to, &envelope) {
+                        self.waiting.entry(to).or_default().push(Action::Send(to, envelope));
                     }
-                    None => self.waiting.entry(to).or_default().push(Action::Send(to, envelope)),
-                },
+                }
                 Action::Offer(to) => self.offers.push(to),
                 Action::Fetch(from, offer) => match self.connections.get(&from) {
                     Some(connection) => {
@@ -519,11 +511,10 @@ impl Member {
             return;
         };
         let here = members.iter().filter(|&&m| m != own && self.connections.contains_key(&m));
-        if !here.into_iter().all(|place| self.rates.contains_key(place)) {
+        if !here.into_iter().all(|&place| self.rates.is_known(place)) {
             return;
         }
-        let unit = self.joule_bits_per_second;
-        let joules = self.rates.iter().map(|(&place, &(_, rate))| (place, unit / rate)).collect();
+        let joules = self.rates.joules(self.joule_bits_per_second);
         self.asks_for_links = false;
         let actions = self.device.links_measured(joules);
         self.act(actions, observer);
@@ -536,15 +527,20 @@ impl Member {
 
     /// Says something about the running epoch, or, to whom it meets, the last that it heard of.
     fn say(&mut self, to: usize, message: Message) {
-        if let Some(connection) = self.connections.get(&to) {
-            let epoch = match message {
-                Message::Hello(_) => self.membership.epoch(),
-                _ => self.running(),
-            };
-            let envelope = Envelope::new(epoch, message);
-            let (connection, queue) = (connection.clone(), self.queue.clone());
-            self.sending.spawn(link::send(connection, envelope.to_bytes(), queue));
-        }
+        let epoch = match message {
+            Message::Hello(_) => self.membership.epoch(),
+            _ => self.running(),
+        };
+        self.send(to, &Envelope::new(epoch, message));
+    }
+
+    /// Whether there is a connection to send it over.
+    fn send(&mut self, to: usize, envelope: &Envelope) -> bool {
+        let Some(connection) = self.connections.get(&to) else { return false };
+        let (connection, queue) = (connection.clone(), self.queue.clone());
+        self.rates.sets_out(to);
+        self.sending.spawn(link::send(connection, envelope.to_bytes(), queue));
+        true
     }
 }
 
