@@ -208,3 +208,28 @@ fn no_sample_is_among_the_bytes_that_are_sent() {
     network.run().unwrap();
     assert!(network.finished.iter().all(|done| *done));
 }
+
+#[test]
+fn without_any_labels_everyone_hears_why_there_is_no_plan() {
+    let joules = |place: usize| (0..DEVICES).filter(move |&to| to != place).map(|to| (to, 3.0));
+    let blind = holdings(&data()).into_iter().enumerate().map(|(place, held)| {
+        let unlabeled = held.unlabeled + held.labels.len();
+        let held = Holdings { labels: Vec::new(), unlabeled, ..held };
+        let own = joules(place).collect();
+        let mut device = Device::new(setup(), roster(), identity(place), held, own).unwrap();
+        device.train(&mut || ControlFlow::Continue(())).unwrap();
+        device
+    });
+    let mut network = Network::new(blind.collect(), 1);
+    network.begin(0, 1, &ALL);
+    network.run().unwrap();
+    assert!(network.finished.iter().all(|done| *done), "{:?}", network.finished);
+    for device in &network.devices {
+        assert!(device.plan().is_none());
+        assert!(
+            device.no_plan().is_some_and(|why| why.contains("label")),
+            "{:?}",
+            device.no_plan()
+        );
+    }
+}

@@ -34,6 +34,7 @@ const LAST: usize = DEVICES - 1;
 /// A fleet that goes on until it is stopped.
 fn forever(mut options: Options) -> Options {
     options.once = None;
+    options.timing.wait = Duration::from_secs(12);
     options
 }
 
