@@ -233,8 +233,15 @@ impl Member {
         if let Some(connection) = self.connections.remove(&place) {
             add_traffic(&mut self.tally, &connection);
         }
+        let planner = self.membership.members().and_then(|members| members.first().copied());
         self.membership.lost(place, self.now);
         self.tell(Event::Lost(place), observer);
+        // Who plans next may not have heard of the epoch that the last planner began, and must not use its number again.
+        if planner == Some(place)
+            && let Some(&next) = self.membership.here().first()
+        {
+            self.say(next, Message::Hello(self.roster.roster().version));
+        }
     }
 
     fn refuse(&mut self, from: usize, reason: String, observer: &mut Observer<'_>) {
