@@ -102,7 +102,8 @@ class Layout:
                 f"a model of arrays {[array.shape for array in arrays]}, expected {expected}",
                 "all models must have the same arrays in the same order",
             )
-        return np.concatenate([np.ravel(array) for array in arrays]).astype(np.float32, copy=False)
+        vector: npt.NDArray[np.float32] = np.concatenate([np.ravel(array) for array in arrays])
+        return vector.astype(np.float32, copy=False)
 
     def restore(self, vector: npt.NDArray[np.float32]) -> Model:
         """Give the model of a vector."""

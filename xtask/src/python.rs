@@ -11,6 +11,13 @@ const REQUIRED: &str = "STLF_NEEDS_PYTHON";
 /// What the package asks of Python.
 const VERSION: &str = "import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 10))";
 
+/// `PyTorch` is too large to be fetched for tests alone; an environment shares the one that Python has.
+const HAS_TORCH: &str = "import torch";
+
+/// Whether that one knows `NumPy` 2.
+const KNOWS_NUMPY_2: &str =
+    "import sys, torch; sys.exit(tuple(map(int, torch.__version__.split('.')[:2])) < (2, 3))";
+
 /// Builds the wheel into an environment under `target` and runs everything there.
 pub(crate) fn check(root: &Path, target: &Path, cli: &Path) -> Result<Done, Failure> {
     let python = std::env::var("PYTHON").unwrap_or_else(|_| "python3".to_owned());
@@ -19,11 +26,23 @@ pub(crate) fn check(root: &Path, target: &Path, cli: &Path) -> Result<Done, Fail
     }
     let environment = target.join("python");
     let program = |name: &str| environment.join("bin").join(name).to_string_lossy().into_owned();
-    if !succeeds(&program("python"), &["-m", "pip", "--version"]) {
-        command(&python, &["-m", "venv", "--clear", &environment.to_string_lossy()], &[])?;
+    let has_torch = succeeds(&python, &["-c", HAS_TORCH]);
+    if !has_torch && std::env::var_os(REQUIRED).is_some() {
+        return skipped(format!("{python} has no PyTorch, and some tests need it"));
+    }
+    let (has_pip, is_shared) = (["-m", "pip", "--version"], ["-c", HAS_TORCH]);
+    let own = program("python");
+    if !succeeds(&own, &has_pip) || has_torch && !succeeds(&own, &is_shared) {
+        let folder = environment.to_string_lossy();
+        let make = ["-m", "venv", "--clear", &folder];
+        let shared = if has_torch { &["--system-site-packages"][..] } else { &[] };
+        command(&python, &[&make[..], shared].concat(), &[])?;
     }
     let (pip, wheels) = (program("pip"), target.join("wheels"));
-    let packages = requirements(root)?;
+    let mut packages = requirements(root)?;
+    if has_torch && !succeeds(&python, &["-c", KNOWS_NUMPY_2]) {
+        packages.push("numpy<2".to_owned());
+    }
     let packages: Vec<&str> = packages.iter().map(String::as_str).collect();
     let install = [&["install", "--quiet", "--disable-pip-version-check"], &packages[..]].concat();
     if let Err(failure) = command(&pip, &install, &[]) {
@@ -31,15 +50,15 @@ pub(crate) fn check(root: &Path, target: &Path, cli: &Path) -> Result<Done, Fail
     }
     // The tests' own profile, so that what they built is of use.
     let (target, wheels) = (target.to_string_lossy(), wheels.to_string_lossy());
-    let own = program("python");
     let build = ["build", "--quiet", "--profile", "dev", "--interpreter", &own, "--out", &wheels];
     command(&program("maturin"), &build, &[("CARGO_TARGET_DIR", &target)])?;
     let wheel = wheel(Path::new(&*wheels))?;
     let replace = ["install", "--quiet", "--disable-pip-version-check", "--no-deps"];
     let wheel = wheel.to_string_lossy();
     command(&pip, &[&replace[..], &["--force-reinstall", &wheel]].concat(), &[])?;
-    command(&program("ruff"), &["check", "python", "notebooks"], &[])?;
-    command(&program("ruff"), &["format", "--check", "python", "notebooks"], &[])?;
+    let written = ["python", "notebooks", "examples"];
+    command(&program("ruff"), &[&["check"], &written[..]].concat(), &[])?;
+    command(&program("ruff"), &[&["format", "--check"], &written[..]].concat(), &[])?;
     command(&program("mypy"), &[], &[])?;
     let variables = [("STLF_BIN", &*cli.to_string_lossy()), ("MPLBACKEND", "Agg")];
     // Modules for Ray or Flower cannot be imported where these are not installed.
