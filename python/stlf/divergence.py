@@ -92,8 +92,8 @@ class Divergence:
     def to_numpy(self) -> npt.NDArray[np.float64]:
         """Give d̂ as a square.
 
-        >>> Divergence.of(["a", "b"], [[0, 0.4], [0.4, 0]]).to_numpy().max()
-        np.float64(0.4)
+        >>> float(Divergence.of(["a", "b"], [[0, 0.4], [0.4, 0]]).to_numpy().max())
+        0.4
         """
         return self.values.copy()
 
