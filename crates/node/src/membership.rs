@@ -129,6 +129,11 @@ impl Membership {
         self.running.as_ref().map(|running| &running.members)
     }
 
+    /// Who plans the running epoch: the first of those that take part.
+    pub fn planner(&self) -> Option<usize> {
+        self.members()?.first().copied()
+    }
+
     /// Who has said that the running epoch is over for them; only its planner knows.
     pub fn done(&self) -> Option<&BTreeSet<usize>> {
         self.running.as_ref().map(|running| &running.done)

@@ -104,7 +104,7 @@ impl Status {
         let own = device.place();
         let name = |place: usize| roster.devices.get(place).map(|member| member.name.clone());
         let members = membership.members();
-        let planner = members.and_then(|members| members.first().copied());
+        let planner = membership.planner();
         let plan = device.plan();
         let stage = match members {
             None => Stage::Waiting,

@@ -233,7 +233,7 @@ impl Member {
         if let Some(connection) = self.connections.remove(&place) {
             add_traffic(&mut self.tally, &connection);
         }
-        let planner = self.membership.members().and_then(|members| members.first().copied());
+        let planner = self.membership.planner();
         self.membership.lost(place, self.now);
         self.tell(Event::Lost(place), observer);
         // Who plans next may not have heard of the epoch that the last planner began, and must not use its number again.
@@ -338,7 +338,7 @@ impl Member {
         if envelope.epoch != known || !members.is_some_and(|members| members.contains(&place)) {
             return Err(Refusal::Epoch { offered: envelope.epoch, known }.to_string());
         }
-        let planner = members.and_then(|members| members.first().copied());
+        let planner = self.membership.planner();
         match &envelope.message {
             Message::Done => self.hear_done(place, observer),
             Message::Missing(places) => {
@@ -469,7 +469,7 @@ impl Member {
         self.tell_of_plan(observer);
         self.tell(Event::Ended, observer);
         let own = self.device.place();
-        let planner = self.membership.members().and_then(|members| members.first().copied());
+        let planner = self.membership.planner();
         match planner {
             Some(planner) if planner != own => self.say(planner, Message::Done),
             _ => self.hear_done(own, observer),
