@@ -77,3 +77,22 @@ fn who_is_not_in_the_roster_is_told_so() {
     assert_eq!(ran.code, 2);
     assert!(ran.err.contains("is not in the roster of one"), "{}", ran.err);
 }
+
+#[test]
+fn what_real_devices_do_not_do_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let fleet = path("one");
+    assert_eq!(run(&["fleet", "init", &fleet], "").code, 0);
+    let key = run(&["node", "init", &path("a.key")], "");
+    assert_eq!(run(&["fleet", "add", "a", key.out.trim(), "--fleet", &fleet], "").code, 0);
+    let (roster, key) = (format!("{fleet}/roster.json"), path("a.key"));
+    for (named, setting) in [
+        ("training.warm-up-rounds", "training.warm-up-rounds=2"),
+        ("divergence.nearest", "divergence.estimator=sketch divergence.nearest=3"),
+    ] {
+        let ran = run(&["node", "start", "--roster", &roster, "--key", &key, "-c", setting], "");
+        assert_eq!(ran.code, 2, "{setting}");
+        assert!(ran.err.contains(&format!("leave out {named}")), "{}", ran.err);
+    }
+}

@@ -268,10 +268,10 @@ async fn listen(
         .transport_config(transport)
         .clear_ip_transports()
         .bind_addr(address)
-        .map_err(|e| wrong(e.to_string()))?
+        .map_err(|e| wrong(format!("{e:#}")))?
         .bind()
         .await
-        .map_err(|e| wrong(e.to_string()))
+        .map_err(|e| wrong(format!("{e:#}")))
 }
 
 /// How long nothing may be heard on a connection.

@@ -293,6 +293,10 @@ fn setup(
             Failure::input("real devices measure all pairs").hint("leave out divergence.nearest")
         );
     }
+    if config.training.warm_up_rounds > 0 {
+        return Err(Failure::input("real devices train apart, without a warm-up")
+            .hint("leave out training.warm-up-rounds"));
+    }
     if own.inputs.is_empty() {
         return Err(Failure::input("this device has no samples"));
     }
@@ -417,6 +421,6 @@ fn tell_end(ui: &Ui, roster: &Roster, device: &Device, kept: &Kept) -> Result<()
         .incoming(place)
         .map(|link| format!("{} {}", percent(link.weight), name(roster, link.from as usize)))
         .collect();
-    let told = kept.accuracy(device).map_or(String::new(), |a| format!("; accuracy {a}"));
+    let told = kept.accuracy(device).map_or(String::new(), |a| format!("; accuracy {}", percent(a)));
     ui.print(&format!("{} is a target of {}{told}\n", name(roster, place), from.join(", ")))
 }
