@@ -421,6 +421,7 @@ fn tell_end(ui: &Ui, roster: &Roster, device: &Device, kept: &Kept) -> Result<()
         .incoming(place)
         .map(|link| format!("{} {}", percent(link.weight), name(roster, link.from as usize)))
         .collect();
-    let told = kept.accuracy(device).map_or(String::new(), |a| format!("; accuracy {}", percent(a)));
+    let told =
+        kept.accuracy(device).map_or(String::new(), |a| format!("; accuracy {}", percent(a)));
     ui.print(&format!("{} is a target of {}{told}\n", name(roster, place), from.join(", ")))
 }
