@@ -81,6 +81,31 @@ impl Predictions {
         counts
     }
 
+    /// Every class's probability times its factor, and again a distribution. An input of which nothing is left keeps what it had.
+    pub fn reweighted(&self, factors: &[f64]) -> Predictions {
+        assert_eq!(factors.len(), self.classes, "a factor for every class");
+        let mut probabilities = self.probabilities.clone();
+        for row in probabilities.chunks_exact_mut(self.classes) {
+            let products = row.iter().zip(factors).map(|(&p, factor)| f64::from(p) * factor);
+            let total: f64 = products.sum();
+            if total > 0.0 && total.is_finite() {
+                for (p, factor) in row.iter_mut().zip(factors) {
+                    *p = (f64::from(*p) * factor / total) as f32;
+                }
+            }
+        }
+        Predictions { classes: self.classes, probabilities }
+    }
+
+    /// How many inputs each class is expected to have: the sum of its probabilities.
+    pub fn expected_counts(&self) -> Vec<f64> {
+        let mut counts = vec![0.0; self.classes];
+        for row in self.probabilities() {
+            counts.iter_mut().zip(row).for_each(|(count, &p)| *count += f64::from(p));
+        }
+        counts
+    }
+
     /// Σ w·p / Σ w of several models' predictions for the same inputs: h_j = Σ α_ij h_i in the space of
     /// hypotheses.
     pub fn mix<'a>(parts: impl IntoIterator<Item = (&'a Predictions, f64)>) -> Option<Predictions> {
@@ -158,6 +183,19 @@ mod tests {
         assert_eq!(mixed, Some(predictions(&[[0.25, 0.375, 0.375]])));
         assert_eq!(Predictions::mix([(&a, 0.0)]), None);
         assert_eq!(Predictions::mix([]), None);
+    }
+
+    #[test]
+    fn factors_reweight_classes_by_bayes_rule() {
+        let two = predictions(&[[0.5, 0.25, 0.25], [0.0, 1.0, 0.0]]);
+        let reweighted = two.reweighted(&[1.0, 2.0, 0.0]);
+        assert_eq!(reweighted, predictions(&[[0.5, 0.5, 0.0], [0.0, 1.0, 0.0]]));
+        assert_eq!(two.expected_counts(), [0.5, 1.25, 0.25]);
+        // Nothing is left of the second input.
+        assert_eq!(
+            two.reweighted(&[1.0, 0.0, 0.0]),
+            predictions(&[[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]])
+        );
     }
 
     #[test]

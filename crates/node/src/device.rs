@@ -7,6 +7,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 
+use stlf::class_shares::balanced;
 use stlf::combine::Combine;
 use stlf::divergence;
 use stlf::draw::Draw;
@@ -216,6 +217,15 @@ impl Device {
     /// Its own model, where it has labels and has trained.
     pub fn model(&self) -> Option<&Params> {
         self.trained.as_ref().map(|(params, _)| params)
+    }
+
+    /// The model as targets get it.
+    pub fn sent_model(&self) -> Option<Params> {
+        let (spec, labels) = (&self.setup.spec, &self.holdings.labels);
+        self.model().map(|model| match self.setup.combine {
+            Combine::Corrected => balanced(spec, model, labels),
+            Combine::Predictions | Combine::Parameters => model.clone(),
+        })
     }
 
     /// Takes up a training that this device finished before it was started anew.

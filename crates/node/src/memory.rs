@@ -86,7 +86,7 @@ impl Network {
                     (to, self.devices[to].receive(from, &Envelope::read(&bytes)?))
                 }
                 Parcel::Model { from, to } => {
-                    let Some(model) = self.devices[from].model().cloned() else { continue };
+                    let Some(model) = self.devices[from].sent_model() else { continue };
                     if let Some(spy) = &mut self.spy {
                         spy(&model.iter().flat_map(|p| p.to_le_bytes()).collect::<Vec<_>>());
                     }

@@ -11,6 +11,7 @@ use common::{
     roster, setup,
 };
 use stlf::bound::Bound;
+use stlf::class_shares::balanced;
 use stlf::combine::{Combine, combine};
 use stlf::divergence;
 use stlf::draw::Draw;
@@ -41,13 +42,17 @@ fn a_fleet_comes_to_what_one_machine_would() {
     // Noise is each device's own secret, unlike the simulator's.
     let has_noise = |s: &divergence::Settings| matches!(s, divergence::Settings::Sketch(s) if s.privacy.is_some());
     for settings in estimators().into_iter().filter(|s| !has_noise(s)) {
-        comes_to_what_one_machine_would(&settings);
+        comes_to_what_one_machine_would(&Setup { divergence: settings, ..setup() });
     }
 }
 
-fn comes_to_what_one_machine_would(settings: &divergence::Settings) {
-    let setup = Setup { divergence: settings.clone(), ..setup() };
-    let mut network = Network::new(devices_of(&setup), 1);
+#[test]
+fn targets_can_correct_for_their_own_shares_of_classes() {
+    comes_to_what_one_machine_would(&Setup { combine: Combine::Corrected, ..setup() });
+}
+
+fn comes_to_what_one_machine_would(setup: &Setup) {
+    let mut network = Network::new(devices_of(setup), 1);
     network.begin(0, 1, &ALL);
     network.run().unwrap();
     let (plan, predictions) = outcome(&network);
@@ -57,7 +62,7 @@ fn comes_to_what_one_machine_would(settings: &divergence::Settings) {
     let seed = Draw::Divergence.seed(SEED, 0);
     let mut go_on = |_| ControlFlow::Continue(());
     let measured =
-        divergence::measure(&inputs, SHAPE, settings, seed, &mut go_on).unwrap().unwrap();
+        divergence::measure(&inputs, SHAPE, &setup.divergence, seed, &mut go_on).unwrap().unwrap();
     let models: Vec<Option<&Params>> = network.devices.iter().map(Device::model).collect();
     let device = |place: usize| {
         let (own, numbers) = (&holdings[place], SHAPE.len());
@@ -93,13 +98,20 @@ fn comes_to_what_one_machine_would(settings: &divergence::Settings) {
         plan.links.iter().map(|l| (l.from as usize, l.to as usize, l.weight)).collect();
     assert_eq!(links, expected.links.iter().map(|l| (l.from, l.to, l.weight)).collect::<Vec<_>>());
     for (place, got) in predictions.iter().enumerate() {
-        let incoming: Vec<(&Params, f64)> =
-            expected.incoming(place).iter().map(|l| (models[l.from].unwrap(), l.weight)).collect();
+        let sent = |from: usize| match setup.combine {
+            Combine::Corrected => {
+                balanced(&setup.spec, models[from].unwrap(), &holdings[from].labels)
+            }
+            _ => models[from].unwrap().clone(),
+        };
+        let incoming: Vec<(Params, f64)> =
+            expected.incoming(place).iter().map(|l| (sent(l.from), l.weight)).collect();
+        let incoming: Vec<(&Params, f64)> = incoming.iter().map(|(m, w)| (m, *w)).collect();
         match expected.roles[place] {
             Role::Source => assert_eq!(got, &None),
             Role::Target => {
                 let inputs = &holdings[place].inputs;
-                let one = combine(Combine::Predictions, &setup.spec, &incoming, inputs).unwrap();
+                let one = combine(setup.combine, &setup.spec, &incoming, inputs).unwrap();
                 assert_eq!(got.as_ref().unwrap(), &one.classes().collect::<Vec<_>>());
             }
         }

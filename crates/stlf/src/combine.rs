@@ -5,6 +5,7 @@ use std::str::FromStr;
 use stlf_learn::evaluate::{Predictions, predict};
 use stlf_learn::{Params, Spec};
 
+use crate::class_shares::corrected;
 use crate::error::{Error, nearest};
 
 /// How several models become one.
@@ -14,6 +15,9 @@ pub enum Combine {
     /// A target runs every model it receives.
     #[default]
     Predictions,
+    /// Probabilities are mixed and corrected for how frequent classes are at the target, which it estimates from its
+    /// inputs. Models must have been sent [balanced](crate::class_shares::balanced).
+    Corrected,
     /// The parameters are averaged, and the target runs one model. Only models that began from the same first
     /// values have a useful average, and even theirs is the worse the longer they were trained apart.
     Parameters,
@@ -21,12 +25,13 @@ pub enum Combine {
 
 impl Combine {
     /// Every way.
-    pub const ALL: [Combine; 2] = [Combine::Predictions, Combine::Parameters];
+    pub const ALL: [Combine; 3] = [Combine::Predictions, Combine::Corrected, Combine::Parameters];
 
     /// As a user types it.
     pub fn name(self) -> &'static str {
         match self {
             Combine::Predictions => "predictions",
+            Combine::Corrected => "corrected",
             Combine::Parameters => "parameters",
         }
     }
@@ -82,12 +87,16 @@ pub fn combine(
     let used: Vec<(&Params, f64)> = models.iter().copied().filter(|(_, w)| *w > 0.0).collect();
     let none = || Error::field("models", "a target without a model has no predictions");
     match how {
-        Combine::Predictions => {
-            let parts: Vec<(Predictions, f64)> = used
-                .iter()
-                .map(|&(params, weight)| (predict(spec, params, inputs), weight))
-                .collect();
-            Predictions::mix(parts.iter().map(|(p, w)| (p, *w))).ok_or_else(none)
+        Combine::Predictions | Combine::Corrected => {
+            let made: Vec<Predictions> =
+                used.iter().map(|(params, _)| predict(spec, params, inputs)).collect();
+            let parts: Vec<(&Predictions, f64)> =
+                made.iter().zip(&used).map(|(p, (_, weight))| (p, *weight)).collect();
+            let mixed = match how {
+                Combine::Corrected => corrected(&parts),
+                _ => Predictions::mix(parts),
+            };
+            mixed.ok_or_else(none)
         }
         Combine::Parameters => {
             if used.is_empty() {
@@ -109,6 +118,9 @@ mod tests {
         Spec::mlp(Shape::grey(2), 3).unwrap()
     }
 
+    /// The ways in which models alone decide.
+    const PLAIN: [Combine; 2] = [Combine::Predictions, Combine::Parameters];
+
     const INPUTS: [f32; 8] = [0.1, -0.4, 0.9, 0.3, -1.0, 0.2, 0.0, 0.7];
 
     #[test]
@@ -116,7 +128,7 @@ mod tests {
         let spec = spec();
         let [a, b] = [1, 2].map(|seed| Params::initial(&spec, seed));
         let alone = predict(&spec, &a, &INPUTS);
-        for how in Combine::ALL {
+        for how in PLAIN {
             assert_eq!(combine(how, &spec, &[(&a, 1.0)], &INPUTS), Ok(alone.clone()));
             assert_eq!(combine(how, &spec, &[(&b, 0.0), (&a, 1.0)], &INPUTS), Ok(alone.clone()));
         }
@@ -127,7 +139,7 @@ mod tests {
         let spec = spec();
         let a = Params::initial(&spec, 1);
         let alone = predict(&spec, &a, &INPUTS);
-        for how in Combine::ALL {
+        for how in PLAIN {
             let both = combine(how, &spec, &[(&a, 0.3), (&a, 0.7)], &INPUTS).unwrap();
             for (both, alone) in both.probabilities().zip(alone.probabilities()) {
                 both.iter().zip(alone).for_each(|(p, q)| assert!((p - q).abs() < 1e-6));
@@ -153,6 +165,9 @@ mod tests {
         let mean = Params::average(parts).unwrap();
         assert_eq!(averaged, predict(&spec, &mean, &INPUTS));
         assert_ne!(averaged, mixed);
+        let shifted = combine(Combine::Corrected, &spec, &parts, &INPUTS).unwrap();
+        assert_eq!(Some(&shifted), corrected(&[(&pa, 0.25), (&pb, 0.75)]).as_ref());
+        assert_ne!(shifted, mixed);
     }
 
     #[test]

@@ -15,6 +15,7 @@
 
 pub mod baselines;
 pub mod bound;
+pub mod class_shares;
 pub mod combine;
 pub mod device;
 pub mod diff;

@@ -295,7 +295,7 @@ pub struct Planner {
     pub solver: Solver,
     /// Successive: whether its rounded plan is improved by opening, closing and swapping sources.
     pub polish: bool,
-    /// `predictions` or `parameters`: what a target makes of the models it receives.
+    /// `predictions`, `corrected` or `parameters`: what a target makes of the models it receives.
     pub combine: Combine,
 }
 
@@ -380,6 +380,8 @@ pub enum Solver {
 pub enum Combine {
     /// Their probabilities are mixed.
     Predictions,
+    /// Their probabilities are mixed and corrected for the target's own shares of classes.
+    Corrected,
     /// Their parameters are averaged.
     Parameters,
 }
@@ -388,6 +390,7 @@ impl From<Combine> for stlf::combine::Combine {
     fn from(combine: Combine) -> stlf::combine::Combine {
         match combine {
             Combine::Predictions => stlf::combine::Combine::Predictions,
+            Combine::Corrected => stlf::combine::Combine::Corrected,
             Combine::Parameters => stlf::combine::Combine::Parameters,
         }
     }

@@ -41,7 +41,7 @@ impl Transfer<'_> {
         let mixed: Vec<_> = combined.classes().collect();
         let part = |link: &PlanLink| {
             let source = &measured.devices[link.from];
-            let own = self.prediction(link.from, target)?;
+            let own = self.alone(link.from, target)?;
             Some(Measured {
                 share: Share {
                     weight: link.weight,

@@ -72,7 +72,7 @@ impl Transfer<'_> {
         let devices = &self.run.fleet.devices;
         let accuracy = |sender: usize, receiver: usize| {
             let truth = devices[receiver].truth.as_ref()?;
-            Some(self.prediction(sender, receiver)?.accuracy(truth))
+            Some(self.alone(sender, receiver)?.accuracy(truth))
         };
         (0..devices.len())
             .into_par_iter()

@@ -1,10 +1,12 @@
 //! Models at their targets: sent, combined, and put to work.
 
+use std::borrow::Cow;
 use std::sync::OnceLock;
 
 use rayon::prelude::*;
 use stlf::Problem;
 use stlf::baselines::{Assignment, Method};
+use stlf::class_shares::{balanced, corrected};
 use stlf::combine::{Combine, combine};
 use stlf::device::Role;
 use stlf::plan::{Plan, PlanLink};
@@ -13,6 +15,7 @@ use stlf_learn::evaluate::{Predictions, predict};
 
 use super::SeedRun;
 use crate::config;
+use crate::fleet::DeviceData;
 use crate::record::{ConfusionRow, PredictionRow, Row};
 use crate::{Error, Folder, Stage};
 
@@ -25,8 +28,8 @@ pub const CONFUSION: &str = "confusion.csv";
 /// What all methods share in one seed.
 pub struct Transfer<'a> {
     pub(super) run: &'a SeedRun<'a>,
-    /// One per device, where it has labels.
-    pub(super) models: &'a [Option<Params>],
+    /// As each device sends it, where it has labels.
+    models: Cow<'a, [Option<Params>]>,
     pub(super) problem: &'a Problem,
     /// Ours' answer.
     pub(super) plan: Assignment,
@@ -44,6 +47,10 @@ impl<'a> Transfer<'a> {
     ) -> Transfer<'a> {
         let n = run.fleet.len();
         let predictions = (0..n).map(|_| (0..n).map(|_| OnceLock::new()).collect()).collect();
+        let models = match run.config.planner.combine {
+            config::Combine::Corrected => Cow::Owned(balanced_models(run, models)),
+            config::Combine::Predictions | config::Combine::Parameters => Cow::Borrowed(models),
+        };
         Transfer { run, models, problem, plan: Assignment::from(plan), predictions }
     }
 
@@ -141,11 +148,15 @@ impl<'a> Transfer<'a> {
         target: usize,
     ) -> Result<Option<Predictions>, Error> {
         match self.run.config.planner.combine {
-            config::Combine::Predictions => {
-                let parts = links
+            how @ (config::Combine::Predictions | config::Combine::Corrected) => {
+                let parts: Vec<(&Predictions, f64)> = links
                     .iter()
-                    .filter_map(|link| Some((self.prediction(link.from, target)?, link.weight)));
-                Ok(Predictions::mix(parts))
+                    .filter_map(|link| Some((self.prediction(link.from, target)?, link.weight)))
+                    .collect();
+                Ok(match how {
+                    config::Combine::Corrected => corrected(&parts),
+                    _ => Predictions::mix(parts),
+                })
             }
             config::Combine::Parameters => {
                 let models: Vec<(&Params, f64)> = self.senders(links).collect();
@@ -158,13 +169,30 @@ impl<'a> Transfer<'a> {
         }
     }
 
+    /// What a device would make of one other's model alone; nothing without a model.
+    pub(super) fn alone(&self, sender: usize, receiver: usize) -> Option<Cow<'_, Predictions>> {
+        let said = self.prediction(sender, receiver)?;
+        match self.run.config.planner.combine {
+            config::Combine::Corrected => corrected(&[(said, 1.0)]).map(Cow::Owned),
+            config::Combine::Predictions | config::Combine::Parameters => Some(Cow::Borrowed(said)),
+        }
+    }
+
     /// What one device's model says of another's data; nothing without a model.
-    pub(super) fn prediction(&self, sender: usize, receiver: usize) -> Option<&Predictions> {
+    fn prediction(&self, sender: usize, receiver: usize) -> Option<&Predictions> {
         let model = self.models[sender].as_ref()?;
         let inputs = &self.run.fleet.devices[receiver].inputs;
         let place = &self.predictions[sender][receiver];
         Some(place.get_or_init(|| predict(&self.run.spec, model, inputs)))
     }
+}
+
+/// Every device's model without its own shares of classes.
+fn balanced_models(run: &SeedRun<'_>, models: &[Option<Params>]) -> Vec<Option<Params>> {
+    let of = |(device, model): (&DeviceData, &Option<Params>)| {
+        model.as_ref().map(|model| balanced(&run.spec, model, &device.labels))
+    };
+    run.fleet.devices.iter().zip(models).map(of).collect()
 }
 
 /// The file of a method's rows.

@@ -481,7 +481,8 @@ impl Member {
         if self.offers.is_empty() {
             return;
         }
-        let model = self.device.model().and_then(|m| m.to_safetensors(self.device.spec()).ok());
+        let model = self.device.sent_model();
+        let model = model.and_then(|m| m.to_safetensors(self.device.spec()).ok());
         let Some(model) = model else { return };
         let devices = &self.roster.roster().devices;
         let offers: BTreeSet<usize> = std::mem::take(&mut self.offers).into_iter().collect();

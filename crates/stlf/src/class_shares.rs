@@ -1,0 +1,115 @@
+//! Classes that are more frequent at one device than at another.
+//!
+//! A model learns how frequent classes are where it was trained, and expects the same elsewhere. A source can take its own shares out of
+//! its model before it sends it ([`balanced`]), and a target can estimate its own from its inputs and put them in ([`corrected`]):
+//! Saerens, Latinne and Decaestecker, "Adjusting the outputs of a classifier to new a priori probabilities", Neural Computation 14,
+//! 2002. No label is needed, nothing is trained, and no device learns another's shares.
+
+use stlf_data::Class;
+use stlf_learn::evaluate::Predictions;
+use stlf_learn::{Params, Spec};
+
+/// Rounds of estimating shares and correcting by them; changes are tiny after ten.
+const ROUNDS: usize = 30;
+
+/// Laplace's estimate of shares from counts: one more of each than was seen, so that nothing counts as impossible.
+pub fn shares(counts: &[f64]) -> Vec<f64> {
+    let total = counts.iter().sum::<f64>() + counts.len() as f64;
+    counts.iter().map(|count| (count + 1.0) / total).collect()
+}
+
+/// A model as if all classes had been equally frequent among the labels it was trained on: p(y|x) / ρ_y, by the biases of its
+/// last layer.
+///
+/// # Panics
+/// If the parameters or labels are not of this network.
+pub fn balanced(spec: &Spec, params: &Params, labels: &[Class]) -> Params {
+    assert_eq!(params.len(), spec.parameters(), "parameters of this network");
+    let classes = spec.output().len();
+    let mut counts = vec![0.0; classes];
+    labels.iter().for_each(|&label| counts[usize::from(label)] += 1.0);
+    let mut balanced = params.clone();
+    // Every network ends with a layer of one output a class, its biases last.
+    let first = params.len() - classes;
+    for (bias, share) in balanced[first..].iter_mut().zip(shares(&counts)) {
+        *bias -= (share * classes as f64).ln() as f32;
+    }
+    balanced
+}
+
+/// Mixes the predictions of balanced models at a target whose classes need not be equally frequent: its shares are the mean of its corrected
+/// predictions, which are corrected by its shares. Nothing without a part of weight above zero.
+pub fn corrected(parts: &[(&Predictions, f64)]) -> Option<Predictions> {
+    let mut mixed = Predictions::mix(parts.iter().copied())?;
+    for _ in 0..ROUNDS {
+        let own = shares(&mixed.expected_counts());
+        let reweighted: Vec<(Predictions, f64)> =
+            parts.iter().map(|(part, weight)| (part.reweighted(&own), *weight)).collect();
+        mixed = Predictions::mix(reweighted.iter().map(|(part, weight)| (part, *weight)))?;
+    }
+    Some(mixed)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use stlf_data::Shape;
+    use stlf_learn::evaluate::predict;
+    use stlf_learn::spec::Layer;
+
+    use super::*;
+
+    #[test]
+    fn a_balanced_model_predicts_by_bayes_rule() {
+        let spec = Spec::mlp(Shape::grey(2), 3).unwrap();
+        let params = Params::initial(&spec, 5);
+        let inputs = [0.1, -0.4, 0.9, 0.3, -1.0, 0.2, 0.0, 0.7];
+        let labels: [Class; 7] = [0, 0, 0, 0, 1, 1, 0];
+        let plain = predict(&spec, &params, &inputs);
+        // (5 + 1, 2 + 1, 0 + 1) of 10.
+        let expected = plain.reweighted(&[1.0 / 0.6, 1.0 / 0.3, 1.0 / 0.1]);
+        let got = predict(&spec, &balanced(&spec, &params, &labels), &inputs);
+        for (got, expected) in got.probabilities().zip(expected.probabilities()) {
+            got.iter().zip(expected).for_each(|(p, q)| assert!((p - q).abs() < 1e-6, "{p} {q}"));
+        }
+        // Equal shares change nothing.
+        assert_eq!(balanced(&spec, &params, &[0, 1, 2]), params);
+    }
+
+    /// The posterior of a two-class Gaussian problem is known for any shares: the estimate must come near the
+    /// predictions of someone who knows the target's.
+    #[test]
+    fn the_target_s_shares_are_found_from_its_inputs_alone() {
+        // One input x, class 1 at +1 and class 0 at −1, unit variance: the log odds of balanced classes are 2x.
+        let spec = Spec::new(
+            Shape { channels: 1, height: 1, width: 1 },
+            vec![Layer::Linear { outputs: 2 }],
+        )
+        .unwrap();
+        let balanced_model = Params::from(vec![0.0, 2.0, 0.0, 0.0]);
+        // A target with nine of ten samples of class 1, at quantiles of its two normal densities.
+        let quantile = |k: usize, n: usize| {
+            let u = (k as f64 + 0.5) / n as f64;
+            // Tukey's lambda, near enough to the normal quantile.
+            ((u.powf(0.135) - (1.0 - u).powf(0.135)) / 0.1975) as f32
+        };
+        let inputs: Vec<f32> = (0..900)
+            .map(|k| 1.0 + quantile(k, 900))
+            .chain((0..100).map(|k| quantile(k, 100) - 1.0))
+            .collect();
+        let truth: Vec<Class> = (0..1000).map(|k| Class::from(k < 900)).collect();
+        let uncorrected = predict(&spec, &balanced_model, &inputs);
+        let known = uncorrected.reweighted(&[0.1, 0.9]);
+        let estimated = corrected(&[(&uncorrected, 1.0)]).unwrap();
+        let found = shares(&estimated.expected_counts());
+        assert!((found[1] - 0.9).abs() < 0.02, "{found:?}");
+        let errors = [&uncorrected, &known, &estimated].map(|p| p.errors(&truth));
+        assert!(errors[1] * 2 < errors[0] && errors[2] <= errors[1] + 5, "{errors:?}");
+    }
+
+    #[test]
+    fn nothing_comes_of_nothing() {
+        assert_eq!(corrected(&[]), None);
+        assert_eq!(shares(&[0.0, 0.0]), [0.5, 0.5]);
+    }
+}
