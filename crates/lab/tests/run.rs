@@ -215,25 +215,31 @@ fn averaged_parameters_are_kept_as_a_model() {
     assert!(model.exists());
 }
 
-/// Whoever corrects for shares of classes gets other predictions of the same models, links and joules.
+/// Shares of classes taken out at sources and put in at targets: other predictions of the same models, links and joules.
 #[test]
-fn targets_can_correct_for_their_own_shares_of_classes() {
-    let outcome = |combine: &str| {
-        let config = small().with([combine, "seeds=[3]"]).unwrap();
+fn shares_of_classes_change_predictions_and_nothing_else() {
+    let outcome = |change: &str| {
+        let config = small().with([change, "seeds=[3]"]).unwrap();
         let folder = tempfile::tempdir().unwrap();
         let rows = run(&config, folder.path(), &|_| ControlFlow::Continue(())).unwrap().rows;
         let model = std::fs::read(folder.path().join("seed-3/models/d1.safetensors")).unwrap();
         (rows, model)
     };
-    let (plain, kept) = outcome("planner.combine=predictions");
-    let (corrected, same) = outcome("planner.combine=corrected");
-    assert!(kept == same, "a source keeps its own model as it was trained");
-    assert_eq!(plain.len(), corrected.len());
-    for (p, c) in plain.iter().zip(&corrected).filter(|(p, _)| p.method != "oracle") {
-        assert_eq!((&p.method, &p.target, p.links), (&c.method, &c.target, c.links));
-        assert!(p.joules.total_cmp(&c.joules).is_eq());
+    let (plain, kept) = outcome("training.balanced=false");
+    for change in ["training.balanced=true", "planner.combine=corrected"] {
+        let (changed, same) = outcome(change);
+        assert!(kept == same, "a source keeps its own model as it was trained");
+        assert_eq!(plain.len(), changed.len());
+        for (p, c) in plain.iter().zip(&changed).filter(|(p, _)| p.method != "oracle") {
+            assert_eq!((&p.method, &p.target, p.links), (&c.method, &c.target, c.links));
+            assert!(p.joules.total_cmp(&c.joules).is_eq());
+        }
+        assert!(plain.iter().zip(&changed).any(|(p, c)| p.accuracy != c.accuracy), "{change}");
     }
-    assert!(plain.iter().zip(&corrected).any(|(p, c)| p.accuracy != c.accuracy));
+    let both = ["training.balanced=false", "planner.combine=corrected"];
+    let refused = small().with(both).unwrap_err();
+    assert!(refused.to_string().contains("planner.combine: corrected needs"), "{refused}");
+    assert!(refused.hint().is_some());
 }
 
 #[test]

@@ -37,6 +37,8 @@ pub struct Setup {
     pub held_out: f64,
     /// What a sample without a label counts in ε̂.
     pub unlabeled_as: f64,
+    /// Whether a device takes its own shares of classes out of the model that it sends.
+    pub balanced: bool,
     /// How divergences are measured.
     pub divergence: divergence::Settings,
     /// Complexity, unit of energy.
@@ -222,9 +224,9 @@ impl Device {
     /// The model as targets get it.
     pub fn sent_model(&self) -> Option<Params> {
         let (spec, labels) = (&self.setup.spec, &self.holdings.labels);
-        self.model().map(|model| match self.setup.combine {
-            Combine::Corrected => balanced(spec, model, labels),
-            Combine::Predictions | Combine::Parameters => model.clone(),
+        self.model().map(|model| match self.setup.balanced {
+            true => balanced(spec, model, labels),
+            false => model.clone(),
         })
     }
 

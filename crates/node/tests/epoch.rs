@@ -47,8 +47,9 @@ fn a_fleet_comes_to_what_one_machine_would() {
 }
 
 #[test]
-fn targets_can_correct_for_their_own_shares_of_classes() {
+fn shares_of_classes_are_taken_out_and_put_in_if_all_agree_to() {
     comes_to_what_one_machine_would(&Setup { combine: Combine::Corrected, ..setup() });
+    comes_to_what_one_machine_would(&Setup { balanced: false, ..setup() });
 }
 
 fn comes_to_what_one_machine_would(setup: &Setup) {
@@ -98,11 +99,9 @@ fn comes_to_what_one_machine_would(setup: &Setup) {
         plan.links.iter().map(|l| (l.from as usize, l.to as usize, l.weight)).collect();
     assert_eq!(links, expected.links.iter().map(|l| (l.from, l.to, l.weight)).collect::<Vec<_>>());
     for (place, got) in predictions.iter().enumerate() {
-        let sent = |from: usize| match setup.combine {
-            Combine::Corrected => {
-                balanced(&setup.spec, models[from].unwrap(), &holdings[from].labels)
-            }
-            _ => models[from].unwrap().clone(),
+        let sent = |from: usize| match setup.balanced {
+            true => balanced(&setup.spec, models[from].unwrap(), &holdings[from].labels),
+            false => models[from].unwrap().clone(),
         };
         let incoming: Vec<(Params, f64)> =
             expected.incoming(place).iter().map(|l| (sent(l.from), l.weight)).collect();

@@ -1,7 +1,7 @@
 //! Classes that are more frequent at one device than at another.
 //!
-//! A model learns how frequent classes are where it was trained, and expects the same elsewhere. A source can take its own shares out of
-//! its model before it sends it ([`balanced`]), and a target can estimate its own from its inputs and put them in ([`corrected`]):
+//! A model learns how frequent classes are where it was trained, and expects the same elsewhere. A source takes its own shares out of
+//! its model before it sends it ([`balanced`]). A target can moreover estimate its own from its inputs and put them in ([`corrected`]):
 //! Saerens, Latinne and Decaestecker, "Adjusting the outputs of a classifier to new a priori probabilities", Neural Computation 14,
 //! 2002. No label is needed, nothing is trained, and no device learns another's shares.
 
@@ -18,8 +18,8 @@ pub fn shares(counts: &[f64]) -> Vec<f64> {
     counts.iter().map(|count| (count + 1.0) / total).collect()
 }
 
-/// A model as if all classes had been equally frequent among the labels it was trained on: p(y|x) / ρ_y, by the biases of its
-/// last layer.
+/// A model as if the classes among its labels had been equally frequent there: p(y|x) / ρ_y, by the biases of its last layer. Of a class
+/// that it never saw a model knows nothing that could be put right.
 ///
 /// # Panics
 /// If the parameters or labels are not of this network.
@@ -28,11 +28,13 @@ pub fn balanced(spec: &Spec, params: &Params, labels: &[Class]) -> Params {
     let classes = spec.output().len();
     let mut counts = vec![0.0; classes];
     labels.iter().for_each(|&label| counts[usize::from(label)] += 1.0);
+    let seen = counts.iter().filter(|count| **count > 0.0).count();
+    let equal = labels.len() as f64 / seen.max(1) as f64;
     let mut balanced = params.clone();
     // Every network ends with a layer of one output a class, its biases last.
-    let first = params.len() - classes;
-    for (bias, share) in balanced[first..].iter_mut().zip(shares(&counts)) {
-        *bias -= (share * classes as f64).ln() as f32;
+    let biases = balanced.iter_mut().rev().zip(counts.iter().rev());
+    for (bias, count) in biases.filter(|(_, count)| **count > 0.0) {
+        *bias -= (count / equal).ln() as f32;
     }
     balanced
 }
@@ -64,16 +66,23 @@ mod tests {
         let spec = Spec::mlp(Shape::grey(2), 3).unwrap();
         let params = Params::initial(&spec, 5);
         let inputs = [0.1, -0.4, 0.9, 0.3, -1.0, 0.2, 0.0, 0.7];
-        let labels: [Class; 7] = [0, 0, 0, 0, 1, 1, 0];
         let plain = predict(&spec, &params, &inputs);
-        // (5 + 1, 2 + 1, 0 + 1) of 10.
-        let expected = plain.reweighted(&[1.0 / 0.6, 1.0 / 0.3, 1.0 / 0.1]);
-        let got = predict(&spec, &balanced(&spec, &params, &labels), &inputs);
-        for (got, expected) in got.probabilities().zip(expected.probabilities()) {
-            got.iter().zip(expected).for_each(|(p, q)| assert!((p - q).abs() < 1e-6, "{p} {q}"));
+        let cases: [(&[Class], [f64; 3]); 3] = [
+            (&[0, 0, 0, 2, 1, 1], [3.0 / 6.0, 2.0 / 6.0, 1.0 / 6.0]),
+            // Times 2 for two classes; the third stays what it was.
+            (&[0, 0, 1], [4.0 / 3.0, 2.0 / 3.0, 1.0]),
+            (&[0, 1, 2], [1.0, 1.0, 1.0]),
+        ];
+        for (labels, shares) in cases {
+            let expected = plain.reweighted(&shares.map(|share| 1.0 / share));
+            let got = predict(&spec, &balanced(&spec, &params, labels), &inputs);
+            for (got, expected) in got.probabilities().zip(expected.probabilities()) {
+                let near = |(p, q): (&f32, &f32)| (p - q).abs() < 1e-6;
+                assert!(got.iter().zip(expected).all(near), "{got:?} {expected:?}");
+            }
         }
-        // Equal shares change nothing.
         assert_eq!(balanced(&spec, &params, &[0, 1, 2]), params);
+        assert_eq!(balanced(&spec, &params, &[]), params);
     }
 
     /// The posterior of a two-class Gaussian problem is known for any shares: the estimate must come near the

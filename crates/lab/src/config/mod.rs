@@ -144,6 +144,15 @@ impl Config {
         if t.steps == 0 {
             return Err(wrong("training.steps", "a model must be trained".to_owned()));
         }
+        if self.planner.combine == Combine::Corrected && !t.balanced {
+            let message = "corrected needs models without their sources' shares of classes";
+            return Err(Error::Config {
+                path: path.to_owned(),
+                line: None,
+                message: format!("planner.combine: {message}"),
+                hint: Some("leave out training.balanced = false".to_owned()),
+            });
+        }
         self.descent().check().map_err(|e| wrong("training", e.to_string()))?;
         if let Some(message) = self.divergence.misplaced() {
             return Err(wrong("divergence", message));

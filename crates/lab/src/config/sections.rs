@@ -72,6 +72,8 @@ pub struct Training {
     pub held_out: f64,
     /// What a sample without a label counts in a device's error: 1 in the paper.
     pub unlabeled_as: f64,
+    /// Whether a device takes its own shares of classes out of the model that it sends.
+    pub balanced: bool,
     /// Rounds of FedAvg among the devices with labels before each goes its own way.
     pub warm_up_rounds: usize,
     /// SGD steps of every device in each of these rounds.
@@ -89,6 +91,7 @@ impl Default for Training {
             weight_decay: 0.0,
             held_out: 0.2,
             unlabeled_as: 1.0,
+            balanced: true,
             warm_up_rounds: 0,
             warm_up_steps: 200,
         }

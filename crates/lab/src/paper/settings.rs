@@ -156,6 +156,7 @@ impl Lab<'_> {
 /// parameters averaged.
 fn faithful(config: &mut Config, quick: bool) {
     config.training.held_out = 0.0;
+    config.training.balanced = false;
     config.training.warm_up_rounds = 4;
     config.training.warm_up_steps = if quick { 50 } else { 500 };
     config.divergence.estimator = Estimator::Published;

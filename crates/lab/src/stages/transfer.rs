@@ -47,9 +47,9 @@ impl<'a> Transfer<'a> {
     ) -> Transfer<'a> {
         let n = run.fleet.len();
         let predictions = (0..n).map(|_| (0..n).map(|_| OnceLock::new()).collect()).collect();
-        let models = match run.config.planner.combine {
-            config::Combine::Corrected => Cow::Owned(balanced_models(run, models)),
-            config::Combine::Predictions | config::Combine::Parameters => Cow::Borrowed(models),
+        let models = match run.config.training.balanced {
+            true => Cow::Owned(balanced_models(run, models)),
+            false => Cow::Borrowed(models),
         };
         Transfer { run, models, problem, plan: Assignment::from(plan), predictions }
     }

@@ -59,6 +59,7 @@ pub(crate) fn setup() -> Setup {
         training: Training { descent: Descent::default(), steps: 300 },
         held_out: 0.2,
         unlabeled_as: 1.0,
+        balanced: true,
         divergence: divergence(),
         preset: Preset::Balanced,
         weights: Preset::Balanced.weights(),

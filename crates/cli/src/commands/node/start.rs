@@ -306,6 +306,7 @@ fn setup(
         training: Training { descent: config.descent(), steps: config.training.steps },
         held_out: config.training.held_out,
         unlabeled_as: config.training.unlabeled_as,
+        balanced: config.training.balanced,
         divergence,
         preset: config.planner.preset.into(),
         weights: config.planner.weights(),
