@@ -78,15 +78,34 @@ fn who_is_not_in_the_roster_is_told_so() {
     assert!(ran.err.contains("is not in the roster of one"), "{}", ran.err);
 }
 
+/// A fleet of one device: its roster and its key.
+fn alone(folder: &std::path::Path) -> (String, String) {
+    let path = |name: &str| folder.join(name).to_str().unwrap().to_owned();
+    let (fleet, key_file) = (path("one"), path("a.key"));
+    assert_eq!(run(&["fleet", "init", &fleet], "").code, 0);
+    let key = run(&["node", "init", &key_file], "");
+    assert_eq!(run(&["fleet", "add", "a", key.out.trim(), "--fleet", &fleet], "").code, 0);
+    (format!("{fleet}/roster.json"), key_file)
+}
+
+#[test]
+fn an_address_that_is_taken_is_named_before_the_training() {
+    let folder = tempfile::tempdir().unwrap();
+    let (roster, key) = alone(folder.path());
+    let taken = std::net::UdpSocket::bind("127.0.8.8:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let to = folder.path().join("node");
+    let start = ["node", "start", "--roster", &roster, "--key", &key, "--listen", &address, "--to"];
+    let ran = run(&[&start[..], &[to.to_str().unwrap()]].concat(), "");
+    assert_eq!(ran.code, 1, "{}", ran.err);
+    assert!(ran.err.contains(&format!("cannot listen on {address}")), "{}", ran.err);
+    assert!(!ran.err.contains("training"), "{}", ran.err);
+}
+
 #[test]
 fn what_real_devices_do_not_do_is_refused() {
     let folder = tempfile::tempdir().unwrap();
-    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
-    let fleet = path("one");
-    assert_eq!(run(&["fleet", "init", &fleet], "").code, 0);
-    let key = run(&["node", "init", &path("a.key")], "");
-    assert_eq!(run(&["fleet", "add", "a", key.out.trim(), "--fleet", &fleet], "").code, 0);
-    let (roster, key) = (format!("{fleet}/roster.json"), path("a.key"));
+    let (roster, key) = alone(folder.path());
     for (named, setting) in [
         ("training.warm-up-rounds", "training.warm-up-rounds=2"),
         ("divergence.nearest", "divergence.estimator=sketch divergence.nearest=3"),

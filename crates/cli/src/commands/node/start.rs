@@ -142,6 +142,7 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<(), Failure> {
     let none = || Failure::input("this device has no place in the roster");
     let mut device =
         Device::new(setup, list.clone(), identity.clone(), holdings, joules).ok_or_else(none)?;
+    can_listen(args.listen)?;
     Watch::listen()?;
     let trained = kept.training(&config, &spec);
     let has_trained = trained.is_some();
@@ -161,6 +162,12 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<(), Failure> {
     }
     let device = take_part(args, ui, device, roster, &identity, options, &mut kept)?;
     tell_end(ui, &list, &device, &kept)
+}
+
+/// That the address is free and this machine's, before a long training and not after it.
+fn can_listen(address: SocketAddr) -> Result<(), Failure> {
+    let cannot = |e: std::io::Error| Failure::io(format!("cannot listen on {address}: {e}"));
+    std::net::UdpSocket::bind(address).map(drop).map_err(cannot)
 }
 
 /// Runs the network until it ends, and has everything kept and told on the way.
