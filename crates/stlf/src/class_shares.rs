@@ -3,7 +3,7 @@
 //! A model learns how frequent classes are where it was trained, and expects the same elsewhere. A source takes its own shares out of
 //! its model before it sends it ([`balanced`]). A target can moreover estimate its own from its inputs and put them in ([`corrected`]):
 //! Saerens, Latinne and Decaestecker, "Adjusting the outputs of a classifier to new a priori probabilities", Neural Computation 14,
-//! 2002. No label is needed, nothing is trained, and no device learns another's shares.
+//! 2002. No label is needed, nothing is trained, and no device is told another's shares.
 
 use stlf_data::Class;
 use stlf_learn::evaluate::Predictions;

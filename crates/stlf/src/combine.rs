@@ -35,6 +35,15 @@ impl Combine {
             Combine::Parameters => "parameters",
         }
     }
+
+    /// What a target makes of predictions; nothing without a part of weight above zero. Averaged parameters are one model, whose
+    /// predictions are taken as they are.
+    pub fn mixed(self, parts: &[(&Predictions, f64)]) -> Option<Predictions> {
+        match self {
+            Combine::Corrected => corrected(parts),
+            Combine::Predictions | Combine::Parameters => Predictions::mix(parts.iter().copied()),
+        }
+    }
 }
 
 impl std::fmt::Display for Combine {
@@ -92,11 +101,7 @@ pub fn combine(
                 used.iter().map(|(params, _)| predict(spec, params, inputs)).collect();
             let parts: Vec<(&Predictions, f64)> =
                 made.iter().zip(&used).map(|(p, (_, weight))| (p, *weight)).collect();
-            let mixed = match how {
-                Combine::Corrected => corrected(&parts),
-                _ => Predictions::mix(parts),
-            };
-            mixed.ok_or_else(none)
+            how.mixed(&parts).ok_or_else(none)
         }
         Combine::Parameters => {
             if used.is_empty() {

@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 use rayon::prelude::*;
 use stlf::Problem;
 use stlf::baselines::{Assignment, Method};
-use stlf::class_shares::{balanced, corrected};
+use stlf::class_shares::balanced;
 use stlf::combine::{Combine, combine};
 use stlf::device::Role;
 use stlf::plan::{Plan, PlanLink};
@@ -147,35 +147,26 @@ impl<'a> Transfer<'a> {
         links: &[PlanLink],
         target: usize,
     ) -> Result<Option<Predictions>, Error> {
-        match self.run.config.planner.combine {
-            how @ (config::Combine::Predictions | config::Combine::Corrected) => {
-                let parts: Vec<(&Predictions, f64)> = links
-                    .iter()
-                    .filter_map(|link| Some((self.prediction(link.from, target)?, link.weight)))
-                    .collect();
-                Ok(match how {
-                    config::Combine::Corrected => corrected(&parts),
-                    _ => Predictions::mix(parts),
-                })
+        let how = Combine::from(self.run.config.planner.combine);
+        if how == Combine::Parameters {
+            let models: Vec<(&Params, f64)> = self.senders(links).collect();
+            if models.is_empty() {
+                return Ok(None);
             }
-            config::Combine::Parameters => {
-                let models: Vec<(&Params, f64)> = self.senders(links).collect();
-                if models.is_empty() {
-                    return Ok(None);
-                }
-                let inputs = &self.run.fleet.devices[target].inputs;
-                Ok(Some(combine(Combine::Parameters, &self.run.spec, &models, inputs)?))
-            }
+            let inputs = &self.run.fleet.devices[target].inputs;
+            return Ok(Some(combine(how, &self.run.spec, &models, inputs)?));
         }
+        let parts: Vec<(&Predictions, f64)> = links
+            .iter()
+            .filter_map(|link| Some((self.prediction(link.from, target)?, link.weight)))
+            .collect();
+        Ok(how.mixed(&parts))
     }
 
     /// What a device would make of one other's model alone; nothing without a model.
-    pub(super) fn alone(&self, sender: usize, receiver: usize) -> Option<Cow<'_, Predictions>> {
-        let said = self.prediction(sender, receiver)?;
-        match self.run.config.planner.combine {
-            config::Combine::Corrected => corrected(&[(said, 1.0)]).map(Cow::Owned),
-            config::Combine::Predictions | config::Combine::Parameters => Some(Cow::Borrowed(said)),
-        }
+    pub(super) fn alone(&self, sender: usize, receiver: usize) -> Option<Predictions> {
+        let how = Combine::from(self.run.config.planner.combine);
+        how.mixed(&[(self.prediction(sender, receiver)?, 1.0)])
     }
 
     /// What one device's model says of another's data; nothing without a model.
