@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -15,6 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from ports import free_ports
 
 pytest.importorskip("flwr", reason="the example needs Flower: pip install 'stlf[flower]'")
 pytest.importorskip("ray", reason="Flower simulates with Ray: pip install 'flwr[simulation]'")
@@ -24,16 +24,10 @@ EXAMPLE = Path(__file__).parents[2] / "examples" / "flower"
 PROGRAMS = Path(sys.executable).parent
 
 
-def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
-
-
 @pytest.fixture
 def environment(tmp_path: Path) -> Iterator[dict[str, str]]:
     """A SuperLink of the test's own, which ends with it; nothing is fetched and nothing reported."""
-    http, control = str(free_port()), str(free_port())
+    http, control = map(str, free_ports(2))
     values = os.environ | {
         "FLWR_HOME": str(tmp_path / "flwr"),
         "FLWR_TELEMETRY_ENABLED": "0",

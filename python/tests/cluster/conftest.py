@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+from ports import free_ports
 
 DEADLINE = 60.0
 
@@ -213,7 +214,7 @@ def slurm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
     (folder / "munge.key").chmod(0o400)
     host = socket.gethostname().split(".")[0]
     conf = folder / "slurm.conf"
-    ports = dict(zip(("controller", "node"), _free_ports(2), strict=True))
+    ports = dict(zip(("controller", "node"), free_ports(2), strict=True))
     conf.write_text(SLURM.format(folder=folder, host=host, cores=os.cpu_count(), **ports))
     environment = {"SLURM_CONF": str(conf)}
     munge = [
@@ -250,11 +251,3 @@ def slurm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
             child.terminate()
         for child in running:
             child.wait(DEADLINE)
-
-
-def _free_ports(count: int) -> list[int]:
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [one.getsockname()[1] for one in sockets]
-    for one in sockets:
-        one.close()
-    return ports

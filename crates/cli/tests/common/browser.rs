@@ -1,8 +1,8 @@
 //! A real browser, driven over the WebDriver protocol; ended with the test.
 #![allow(clippy::print_stdout, reason = "a test that is skipped says so")]
 
-use std::net::TcpStream;
-use std::process::{Child, Command, Stdio};
+use std::io::{BufRead, BufReader};
+use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
@@ -12,6 +12,8 @@ use super::http;
 /// A window of headless Chromium.
 pub(crate) struct Browser {
     driver: Child,
+    /// Kept open, so that the driver can go on writing.
+    _said: BufReader<ChildStdout>,
     port: u16,
     session: String,
 }
@@ -19,26 +21,7 @@ pub(crate) struct Browser {
 impl Browser {
     /// Opens a window of this width; `None`, with a line that says so, where there is no chromedriver.
     pub(crate) fn open(width: u32) -> Option<Browser> {
-        // A free port, taken by the driver a moment later.
-        let port =
-            std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port();
-        let driver = Command::new("chromedriver")
-            .arg(format!("--port={port}"))
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn();
-        let Ok(driver) = driver else {
-            println!(
-                "skipped: no chromedriver here (Debian: apt-get install chromium chromium-driver)"
-            );
-            return None;
-        };
-        let mut browser = Browser { driver, port, session: String::new() };
-        let deadline = Instant::now() + Duration::from_secs(20);
-        while TcpStream::connect(("127.0.0.1", port)).is_err() {
-            assert!(Instant::now() < deadline, "chromedriver does not answer");
-            std::thread::sleep(Duration::from_millis(50));
-        }
+        let mut browser = Browser::driven()?;
         let window = format!("--window-size={width},900");
         let options =
             ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", &window];
@@ -56,6 +39,31 @@ impl Browser {
                 "width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 600}}),
         );
         Some(browser)
+    }
+
+    /// A driver that listens on a port of its own choice, without a window yet. To choose the port
+    /// for it would be a race with whoever else may take it before it does.
+    fn driven() -> Option<Browser> {
+        // Its port may be free for one family of addresses and taken for the other; then it ends.
+        for _ in 0..5 {
+            let driver = Command::new("chromedriver")
+                .arg("--port=0")
+                .stdout(Stdio::piped())
+                .stderr(Stdio::null())
+                .spawn();
+            let Ok(mut driver) = driver else {
+                println!(
+                    "skipped: no chromedriver here (Debian: apt-get install chromium chromium-driver)"
+                );
+                return None;
+            };
+            let mut said = BufReader::new(driver.stdout.take().unwrap());
+            if let Some(port) = started_on(&mut said) {
+                return Some(Browser { driver, _said: said, port, session: String::new() });
+            }
+            driver.wait().unwrap();
+        }
+        panic!("chromedriver ended five times before it listened");
     }
 
     fn command(&self, method: &str, path: &str, body: &Value) -> Value {
@@ -148,6 +156,18 @@ impl Browser {
         let path = std::path::Path::new(&folder).join(format!("{name}.png.base64"));
         std::fs::write(path, shot["data"].as_str().unwrap()).unwrap();
     }
+}
+
+/// The port that the driver says it has; `None` where it ends without one.
+fn started_on(said: &mut impl BufRead) -> Option<u16> {
+    let mut line = String::new();
+    while said.read_line(&mut line).unwrap() > 0 {
+        if let Some((_, port)) = line.trim_end().split_once("successfully on port ") {
+            return Some(port.trim_end_matches('.').parse().unwrap());
+        }
+        line.clear();
+    }
+    None
 }
 
 impl Drop for Browser {

@@ -1,0 +1,25 @@
+"""Ports for servers that cannot choose their own."""
+
+from __future__ import annotations
+
+import random
+import socket
+
+
+def free_ports(count: int) -> list[int]:
+    """Free ports of this machine.
+
+    They lie below those that systems give to outgoing connections: between this look and the server's start
+    no connection takes one, not even the one that asks whether the server has started.
+    """
+    found: list[int] = []
+    for port in random.SystemRandom().sample(range(20_000, 32_000), 1000):
+        with socket.socket() as tried:
+            try:
+                tried.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+        found.append(port)
+        if len(found) == count:
+            return found
+    raise OSError(f"fewer than {count} free ports among a thousand")
