@@ -8,7 +8,9 @@ use std::time::Duration;
 use iroh::endpoint::Connection;
 use iroh_blobs::Hash;
 use iroh_blobs::api::Store;
+use iroh_blobs::get::GetError;
 use iroh_blobs::get::request::get_verified_size;
+use iroh_blobs::protocol::ERR_INTERNAL;
 use iroh_blobs::provider::events::{
     AbortReason, ConnectMode, EventMask, EventSender, ObserveMode, ProviderMessage, RequestMode,
     ThrottleMode,
@@ -17,7 +19,7 @@ use iroh_blobs::provider::{StreamPair, handle_stream};
 use iroh_blobs::store::fs::FsStore;
 use iroh_blobs::store::mem::MemStore;
 use tokio::task::JoinSet;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 use super::peer_of;
 use crate::identity::PeerId;
@@ -26,10 +28,39 @@ use crate::wire::Offer;
 /// Nothing of a model for so long: it does not come.
 const NO_MODEL_AFTER: Duration = Duration::from_secs(600);
 
+/// Between two requests to a source that could not read the model it offered. Where many targets ask at once, its store fails some of
+/// them for a moment.
+const ASK_AGAIN_AFTER: [Duration; 4] = [
+    Duration::from_millis(500),
+    Duration::from_secs(1),
+    Duration::from_secs(2),
+    Duration::from_secs(4),
+];
+
 /// Models cannot be kept.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot keep models: {0}")]
 pub struct StoreError(String);
+
+/// Why a model did not come.
+struct Failure {
+    reason: String,
+    /// Whether its source failed, and may yet give it.
+    of_its_source: bool,
+}
+
+impl Failure {
+    fn here(reason: String) -> Failure {
+        Failure { reason, of_its_source: false }
+    }
+}
+
+impl From<GetError> for Failure {
+    fn from(error: GetError) -> Failure {
+        let of_its_source = error.iroh_error_code() == Some(ERR_INTERNAL);
+        Failure { reason: format!("{error:#}"), of_its_source }
+    }
+}
 
 /// The store of models, and who may have which.
 #[derive(Debug, Clone)]
@@ -108,34 +139,156 @@ impl Models {
         allowed.contains(&(peer, hash))
     }
 
-    /// Gets a model, or what is missing of it. Every part is checked against the hash as it comes.
+    /// Gets a model, or what is missing of it, and asks again where its source could not read it.
     pub(super) async fn fetch(
         &self,
         connection: &Connection,
         offer: Offer,
     ) -> Result<Vec<u8>, String> {
-        let hash = Hash::from_bytes(offer.hash);
         let fetched = async {
-            // What a peer says of its size is not believed before the last part proves it.
-            let (size, _) =
-                get_verified_size(connection, &hash).await.map_err(|e| format!("{e:#}"))?;
-            if size != offer.bytes {
-                return Err(format!("{size} bytes, where {} were offered", offer.bytes));
+            for pause in ASK_AGAIN_AFTER {
+                match self.ask(connection, offer).await {
+                    Err(failure) if failure.of_its_source => sleep(pause).await,
+                    answer => return answer,
+                }
             }
-            let fetch = self.store.remote().fetch(connection.clone(), hash);
-            fetch.complete().await.map_err(|e| format!("{e:#}"))?;
-            let bytes = self.store.blobs().get_bytes(hash).await;
-            Ok(bytes.map_err(|e| format!("{e:#}"))?.to_vec())
+            self.ask(connection, offer).await
         };
         match timeout(NO_MODEL_AFTER, fetched).await {
-            Ok(fetched) => fetched,
+            Ok(fetched) => fetched.map_err(|failure| failure.reason),
             Err(_) => Err(format!("nothing came within {NO_MODEL_AFTER:?}")),
         }
+    }
+
+    /// Asks for it once. Every part is checked against the hash as it comes.
+    async fn ask(&self, connection: &Connection, offer: Offer) -> Result<Vec<u8>, Failure> {
+        let hash = Hash::from_bytes(offer.hash);
+        // What a peer says of its size is not believed before the last part proves it.
+        let (size, _) = get_verified_size(connection, &hash).await?;
+        if size != offer.bytes {
+            return Err(Failure::here(format!("{size} bytes, where {} were offered", offer.bytes)));
+        }
+        self.store.remote().fetch(connection.clone(), hash).complete().await?;
+        let bytes = self.store.blobs().get_bytes(hash).await;
+        Ok(bytes.map_err(|e| Failure::here(format!("{e:#}")))?.to_vec())
     }
 
     /// Writes what is in memory.
     pub(super) async fn close(&self) {
         // A store that cannot be closed is as good as one that was killed: it is read again from what is on disk.
         let _ = self.store.shutdown().await;
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use iroh::Endpoint;
+
+    use super::super::{LOST_AFTER, PROTOCOL, address_of, listen};
+    use super::*;
+    use crate::identity::Identity;
+
+    /// A host of these tests' own.
+    const HOST: &str = "127.0.8.9:0";
+
+    /// A source that gives models to whoever may have them.
+    struct Source {
+        models: Models,
+        endpoint: Endpoint,
+        key: PeerId,
+    }
+
+    impl Source {
+        async fn with(models: Models) -> Source {
+            let identity = Identity::from_bytes(&[1; 32]);
+            let endpoint = listen(&identity, HOST.parse().unwrap(), LOST_AFTER).await.unwrap();
+            let (calls, served) = (endpoint.clone(), models.clone());
+            tokio::spawn(async move {
+                while let Some(call) = calls.accept().await {
+                    let served = served.clone();
+                    tokio::spawn(async move { served.serve(&call.await.unwrap()).await });
+                }
+            });
+            Source { models, endpoint, key: identity.id() }
+        }
+
+        /// A target of this number, that has called it.
+        async fn called(&self, number: u8) -> Target {
+            let identity = Identity::from_bytes(&[number; 32]);
+            let endpoint = listen(&identity, HOST.parse().unwrap(), LOST_AFTER).await.unwrap();
+            let address = address_of(self.key, self.endpoint.bound_sockets()[0]).unwrap();
+            let connection = endpoint.connect(address, PROTOCOL).await.unwrap();
+            let models = Models::open(None).await.unwrap();
+            Target { models, connection, key: identity.id(), _endpoint: endpoint }
+        }
+    }
+
+    struct Target {
+        models: Models,
+        connection: Connection,
+        key: PeerId,
+        _endpoint: Endpoint,
+    }
+
+    fn run(test: impl Future<Output = ()>) {
+        tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap().block_on(test);
+    }
+
+    #[test]
+    fn a_model_that_its_source_cannot_read_yet_is_asked_for_again() {
+        run(async {
+            let source = Source::with(Models::open(None).await.unwrap()).await;
+            let target = source.called(2).await;
+            let model = vec![7; 100_000];
+            let hash = Hash::new(&model);
+            source.models.allowed.lock().unwrap().insert((target.key, hash));
+            let offer = Offer { hash: *hash.as_bytes(), bytes: 100_000 };
+            let later = async {
+                sleep(Duration::from_millis(200)).await;
+                source.models.offer(model.clone(), &[target.key]).await.unwrap()
+            };
+            let fetched = target.models.fetch(&target.connection, offer);
+            let (fetched, offered) = tokio::join!(fetched, later);
+            assert_eq!(offered.hash, offer.hash);
+            assert_eq!(fetched.unwrap(), model);
+        });
+    }
+
+    /// A store on disk fails some of the requests that come while it opens a model.
+    #[test]
+    fn many_targets_at_once_all_get_the_model() {
+        run(async {
+            let folder = tempfile::tempdir().unwrap();
+            let source = Source::with(Models::open(Some(folder.path())).await.unwrap()).await;
+            let mut targets = Vec::new();
+            for number in 10..50 {
+                targets.push(source.called(number).await);
+            }
+            let keys: Vec<PeerId> = targets.iter().map(|target| target.key).collect();
+            for round in 0..4 {
+                let model: Vec<u8> = (0..200_000_u32).map(|k| (k % 251) as u8 ^ round).collect();
+                let offer = source.models.offer(model.clone(), &keys).await.unwrap();
+                let mut fetches = JoinSet::new();
+                for target in &targets {
+                    let (models, connection) = (target.models.clone(), target.connection.clone());
+                    fetches.spawn(async move { models.fetch(&connection, offer).await });
+                }
+                while let Some(fetched) = fetches.join_next().await {
+                    assert!(fetched.unwrap().unwrap() == model, "another model");
+                }
+            }
+        });
+    }
+
+    #[test]
+    fn who_may_not_have_a_model_does_not_wait_for_it() {
+        run(async {
+            let source = Source::with(Models::open(None).await.unwrap()).await;
+            let target = source.called(2).await;
+            let offer = source.models.offer(vec![7; 100_000], &[]).await.unwrap();
+            let failure = target.models.ask(&target.connection, offer).await.unwrap_err();
+            assert!(!failure.of_its_source, "{}", failure.reason);
+        });
     }
 }
