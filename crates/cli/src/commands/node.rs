@@ -46,6 +46,13 @@ enum What {
     /// whenever devices come or go. Killed and started again, it goes on where it was. Needs a build with --features node.
     #[cfg(feature = "node")]
     Start(Box<start::Args>),
+    /// Take part in the fleet; not with this build, which has no network.
+    #[cfg(not(feature = "node"))]
+    #[command(disable_help_flag = true)]
+    Start {
+        #[arg(hide = true, trailing_var_arg = true, allow_hyphen_values = true)]
+        _whatever: Vec<String>,
+    },
     /// Show how this device stands.
     Status(status::Args),
     /// Show what others know a key by.
@@ -63,6 +70,11 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<(), Failure> {
         What::Id { key } => key_file::read(key),
         #[cfg(feature = "node")]
         What::Start(args) => return start::run(args, ui),
+        #[cfg(not(feature = "node"))]
+        What::Start { .. } => {
+            return Err(Failure::input("this stlf was built without the network")
+                .hint("cargo install --path crates/cli --features node"));
+        }
         What::Status(args) => return status::run(args, status::Scope::Device, ui),
     };
     ui.print(&format!("{}\n", identity.map_err(|e| key_failure(&e))?.id()))
