@@ -136,6 +136,7 @@ fn stage_bar(stage: Stage) -> ProgressBar {
         Stage::Measure => "measure divergences",
         Stage::Plan => "plan roles and links",
         Stage::Transfer => "send and combine models",
+        Stage::Relay => "hand models on",
         Stage::Adapt => "adapt networks (FADA)",
         Stage::Compare => "compare with others",
     };

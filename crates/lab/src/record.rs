@@ -19,7 +19,7 @@ pub struct Row {
     pub accuracy: Option<f64>,
     /// The target's samples.
     pub samples: usize,
-    /// Links into the target.
+    /// Links into the target, and hand-overs between sources that no target before it profits from.
     pub links: usize,
     /// Their energy.
     pub joules: f64,
@@ -162,6 +162,20 @@ pub struct BoundRow {
     pub theorem_2: f64,
     /// The right side of Corollary 1, with the complexity of the published numbers.
     pub corollary_1: f64,
+}
+
+/// One hand-over between sources, or one link to a target, of ours with relays.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct RelayRow {
+    /// Sender.
+    pub from: String,
+    /// Receiver.
+    pub to: String,
+    /// α; empty for a hand-over.
+    pub weight: Option<f64>,
+    /// K.
+    pub joules: Option<f64>,
 }
 
 /// One link of the plan.

@@ -21,6 +21,8 @@ pub enum Stage {
     Plan,
     /// Sources' models are sent to their targets and combined there.
     Transfer,
+    /// Sources hand their models on, where it is asked for, and train them on.
+    Relay,
     /// FADA, where it is asked for, adapts networks to weigh sources.
     Adapt,
     /// The outcome is compared with other ways.

@@ -80,6 +80,7 @@ fn name(stage: Stage) -> &'static str {
         Stage::Measure => "measure",
         Stage::Plan => "plan",
         Stage::Transfer => "transfer",
+        Stage::Relay => "relay",
         Stage::Adapt => "adapt",
         Stage::Compare => "compare",
     }

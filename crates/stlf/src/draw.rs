@@ -15,6 +15,8 @@ pub enum Draw {
     Energy = 5,
     /// What methods of comparison draw.
     Baseline = 6,
+    /// A device's training on of a model that was handed to it.
+    Relay = 7,
 }
 
 impl Draw {

@@ -181,23 +181,27 @@ pub(super) fn figure(artifact: Artifact, spec: &Spec, lab: &Lab<'_>) -> Result<M
     Ok(output.made(spec, &table, standing(&all)))
 }
 
-/// Where ours stands, flattering or not.
+/// Where ours stands, without and with relays, flattering or not.
 fn standing(all: &[Compared]) -> String {
-    let oracle = Method::Oracle.name();
+    let ours = [Method::StLf, Method::Relay];
+    let of = |method: Method| standing_of(method, &ours.map(Method::name), all);
+    ours.into_iter().filter_map(of).collect::<Vec<_>>().join(" ")
+}
+
+fn standing_of(method: Method, ours: &[&str], all: &[Compared]) -> Option<String> {
     let mut above = 0;
     let mut behind = Vec::new();
-    let ours: Vec<&Compared> = all.iter().filter(|c| c.variant == Variant::Ours).collect();
-    for c in &ours {
-        let accuracy = |line: &Line| line.accuracy.map(|a| a.mean);
-        let own = c.lines.iter().find(|l| l.method == Method::StLf.name()).and_then(accuracy);
+    let accuracy = |line: &Line| line.accuracy.map(|a| a.mean);
+    for c in all.iter().filter(|c| c.variant == Variant::Ours) {
+        let own = c.lines.iter().find(|l| l.method == method.name()).and_then(accuracy)?;
         let best = c
             .lines
             .iter()
-            .filter(|l| l.method != Method::StLf.name() && l.method != oracle)
+            .filter(|l| !ours.contains(&l.method.as_str()) && l.method != Method::Oracle.name())
             .filter_map(|l| Some((accuracy(l)?, l)))
             .max_by(|a, b| a.0.total_cmp(&b.0));
-        match (own, best) {
-            (Some(own), Some((best, line))) if own < best => {
+        match best {
+            Some((best, line)) if own < best => {
                 let name =
                     line.method.parse::<Method>().map_or(line.method.as_str(), |m| m.label());
                 let points = 100.0 * (best - own);
@@ -206,14 +210,15 @@ fn standing(all: &[Compared]) -> String {
             _ => above += 1,
         }
     }
+    let settings = above + behind.len();
     let mut note = format!(
-        "Ours is above every other method but Oracle in {above} of {} settings.",
-        ours.len()
+        "{} is above every method but ours and Oracle in {above} of {settings} settings.",
+        method.label()
     );
     if !behind.is_empty() {
         note += &format!(" Behind in {}.", behind.join(", "));
     }
-    note
+    Some(note)
 }
 
 fn picture(spec: &Spec, all: &[Compared]) -> stlf_figure::Figure {

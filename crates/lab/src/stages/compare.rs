@@ -25,7 +25,11 @@ impl Transfer<'_> {
                 // Nobody knows the best source where nobody knows the truth.
                 None if method.needs_accuracies() && !self.is_truth_known() => Vec::new(),
                 None => {
-                    let rows = self.rows(method, &self.assign(method)?)?;
+                    let assigned = self.assign(method)?;
+                    let rows = match method {
+                        Method::Relay => self.relayed_rows(method, &assigned)?,
+                        _ => self.rows(method, &assigned)?,
+                    };
                     results.write_csv(&name, &rows)?;
                     rows
                 }

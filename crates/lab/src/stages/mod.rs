@@ -5,6 +5,7 @@ pub mod compare;
 pub mod frontier;
 pub mod measure;
 pub mod plan;
+pub mod relay;
 pub mod train;
 pub mod transfer;
 

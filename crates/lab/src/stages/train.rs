@@ -60,7 +60,8 @@ pub fn some(run: &SeedRun<'_>, block: Block) -> Result<(), Error> {
     models(run, &splits(run)?, block).map(|_| ())
 }
 
-fn splits(run: &SeedRun<'_>) -> Result<Vec<Split>, Error> {
+/// The labels of every device, to train on and to measure on.
+pub(super) fn splits(run: &SeedRun<'_>) -> Result<Vec<Split>, Error> {
     let (numbers, held_out) = (run.spec.input().len(), run.config.training.held_out);
     let splits: Vec<Split> = (run.fleet.devices.iter().enumerate())
         .map(|(i, device)| {
@@ -102,7 +103,7 @@ fn models(run: &SeedRun<'_>, splits: &[Split], block: Block) -> Result<Vec<Optio
 }
 
 /// So many steps on a device's labels.
-fn descend(
+pub(super) fn descend(
     run: &SeedRun<'_>,
     split: &Split,
     start: Params,

@@ -1,6 +1,5 @@
 //! Models at their targets: sent, combined, and put to work.
 
-use std::borrow::Cow;
 use std::sync::OnceLock;
 
 use rayon::prelude::*;
@@ -29,7 +28,7 @@ pub const CONFUSION: &str = "confusion.csv";
 pub struct Transfer<'a> {
     pub(super) run: &'a SeedRun<'a>,
     /// As each device sends it, where it has labels.
-    models: Cow<'a, [Option<Params>]>,
+    pub(super) models: Vec<Option<Params>>,
     pub(super) problem: &'a Problem,
     /// Ours' answer.
     pub(super) plan: Assignment,
@@ -41,17 +40,27 @@ impl<'a> Transfer<'a> {
     /// After the plan.
     pub fn new(
         run: &'a SeedRun<'a>,
-        models: &'a [Option<Params>],
+        models: &[Option<Params>],
         problem: &'a Problem,
         plan: &Plan,
     ) -> Transfer<'a> {
+        let balanced = |(device, model): (&DeviceData, &Option<Params>)| {
+            model.clone().map(|model| balanced_model(run, device, model))
+        };
+        let models = run.fleet.devices.iter().zip(models).map(balanced).collect();
+        Transfer::of(run, models, problem, &Assignment::from(plan))
+    }
+
+    /// With models as their devices send them.
+    pub(super) fn of(
+        run: &'a SeedRun<'a>,
+        models: Vec<Option<Params>>,
+        problem: &'a Problem,
+        plan: &Assignment,
+    ) -> Transfer<'a> {
         let n = run.fleet.len();
         let predictions = (0..n).map(|_| (0..n).map(|_| OnceLock::new()).collect()).collect();
-        let models = match run.config.training.balanced {
-            true => Cow::Owned(balanced_models(run, models)),
-            false => Cow::Borrowed(models),
-        };
-        Transfer { run, models, problem, plan: Assignment::from(plan), predictions }
+        Transfer { run, models, problem, plan: plan.clone(), predictions }
     }
 
     /// Sends models by the plan. Every target keeps what it makes of its samples and, where parameters are averaged,
@@ -132,8 +141,13 @@ impl<'a> Transfer<'a> {
             // An empty sum of floats is −0.
             joules: links.iter().map(|link| joules(link.from)).fold(0.0, |sum, j| sum + j),
             all_joules: assigned.with_role(Role::Source).map(joules).sum(),
-            bytes: (links.len() * self.run.spec.parameters() * size_of::<f32>()) as u64,
+            bytes: links.len() as u64 * self.model_bytes(),
         })
+    }
+
+    /// What one model has.
+    pub(super) fn model_bytes(&self) -> u64 {
+        (self.run.spec.parameters() * size_of::<f32>()) as u64
     }
 
     /// The models that come in over these links.
@@ -178,12 +192,12 @@ impl<'a> Transfer<'a> {
     }
 }
 
-/// Every device's model without its own shares of classes.
-fn balanced_models(run: &SeedRun<'_>, models: &[Option<Params>]) -> Vec<Option<Params>> {
-    let of = |(device, model): (&DeviceData, &Option<Params>)| {
-        model.as_ref().map(|model| balanced(&run.spec, model, &device.labels))
-    };
-    run.fleet.devices.iter().zip(models).map(of).collect()
+/// A device's model as it sends it: without its own shares of classes, where that is asked for.
+pub(super) fn balanced_model(run: &SeedRun<'_>, device: &DeviceData, model: Params) -> Params {
+    match run.config.training.balanced {
+        true => balanced(&run.spec, &model, &device.labels),
+        false => model,
+    }
 }
 
 /// The file of a method's rows.

@@ -50,5 +50,5 @@ pub fn assign(context: &Context<'_>, seed: u64) -> Result<Assignment, Error> {
         let weights: Vec<f64> = senders.iter().map(|_| 1.0 - random.random::<f64>()).collect();
         links.extend(normalised(target, senders, &weights));
     }
-    Ok(Assignment { roles, links })
+    Ok(Assignment::new(roles, links))
 }

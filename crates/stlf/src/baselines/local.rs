@@ -8,5 +8,5 @@ use super::{Assignment, Context};
 
 /// Every device that may be a source is one, for itself; there is no link.
 pub fn assign(context: &Context<'_>) -> Assignment {
-    Assignment { roles: context.all_eligible(), links: Vec::new() }
+    Assignment::new(context.all_eligible(), Vec::new())
 }

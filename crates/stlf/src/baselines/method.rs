@@ -7,12 +7,15 @@ use super::{
     rnd_psi, sm,
 };
 use crate::error::{Error, nearest};
+use crate::planner::relay::{LONGEST, Relayed, relay};
 
-/// A way to decide roles and links: ours, the paper's eight baselines, and two honest lines.
+/// A way to decide roles and links: ours without and with relays, the paper's eight baselines, and two honest lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Method {
     /// Ours: the plan itself.
     StLf,
+    /// Ours with relays: sources hand their models on.
+    Relay,
     /// Ours' roles, random weights.
     RndAlpha,
     /// Ours' roles, weights by data size.
@@ -37,8 +40,9 @@ pub enum Method {
 
 impl Method {
     /// Every method, in the order in which tables list them.
-    pub const ALL: [Method; 11] = [
+    pub const ALL: [Method; 12] = [
         Method::StLf,
+        Method::Relay,
         Method::RndAlpha,
         Method::FedAvg,
         Method::Fada,
@@ -55,6 +59,7 @@ impl Method {
     pub fn name(self) -> &'static str {
         match self {
             Method::StLf => "st-lf",
+            Method::Relay => "st-lf-relay",
             Method::RndAlpha => "rnd-alpha",
             Method::FedAvg => "fedavg",
             Method::Fada => "fada",
@@ -72,6 +77,7 @@ impl Method {
     pub fn label(self) -> &'static str {
         match self {
             Method::StLf => "ST-LF",
+            Method::Relay => "ST-LF relay",
             Method::RndAlpha => "Rnd-α",
             Method::FedAvg => "FedAvg",
             Method::Fada => "FADA",
@@ -102,6 +108,7 @@ impl Method {
     pub fn assign(self, context: &Context<'_>, seed: u64) -> Result<Assignment, Error> {
         match self {
             Method::StLf => Ok(context.ours().clone()),
+            Method::Relay => Ok(relayed(context)),
             Method::RndAlpha => rnd_alpha::assign(context, seed),
             Method::FedAvg => fedavg::assign(context),
             Method::Fada => fada::assign(context, seed),
@@ -114,6 +121,13 @@ impl Method {
             Method::Oracle => oracle::assign(context),
         }
     }
+}
+
+/// Ours' roles, with hand-overs among sources.
+fn relayed(context: &Context<'_>) -> Assignment {
+    let Assignment { roles, links, .. } = context.ours();
+    let Relayed { before, links, .. } = relay(context.problem(), roles, links, LONGEST);
+    Assignment { roles: roles.clone(), links, before }
 }
 
 impl std::fmt::Display for Method {

@@ -40,9 +40,17 @@ pub struct Assignment {
     pub roles: Vec<Role>,
     /// Sorted by receiver, then sender; the weights into a target sum to one.
     pub links: Vec<PlanLink>,
+    /// One per device: the source whose model it trains on. None for all methods but ours with relays.
+    pub before: Vec<Option<usize>>,
 }
 
 impl Assignment {
+    /// Every source trains a model of its own.
+    pub fn new(roles: Vec<Role>, links: Vec<PlanLink>) -> Assignment {
+        let before = vec![None; roles.len()];
+        Assignment { roles, links, before }
+    }
+
     /// The devices with a role.
     pub fn with_role(&self, role: Role) -> impl Iterator<Item = usize> + '_ {
         with_role(&self.roles, role)
@@ -58,7 +66,7 @@ impl Assignment {
 
 impl From<&Plan> for Assignment {
     fn from(plan: &Plan) -> Assignment {
-        Assignment { roles: plan.roles.clone(), links: plan.links.clone() }
+        Assignment::new(plan.roles.clone(), plan.links.clone())
     }
 }
 
@@ -148,7 +156,7 @@ impl<'a> Context<'a> {
             let weights = weigh(target, &senders)?;
             links.extend(normalised(target, &senders, &weights));
         }
-        Ok(Assignment { roles, links })
+        Ok(Assignment::new(roles, links))
     }
 }
 

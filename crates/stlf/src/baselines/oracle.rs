@@ -36,5 +36,5 @@ pub fn assign(context: &Context<'_>) -> Result<Assignment, Error> {
         };
         links.push(PlanLink { from, to, weight: 1.0 });
     }
-    Ok(Assignment { roles, links })
+    Ok(Assignment::new(roles, links))
 }

@@ -25,5 +25,5 @@ pub fn assign(context: &Context<'_>, seed: u64) -> Result<Assignment, Error> {
     let matched = matching::one_sender_each(&senders, roles.len(), most, &mut rng);
     let links = targets.iter().zip(matched);
     let links = links.map(|(&to, from)| PlanLink { from, to, weight: 1.0 }).collect();
-    Ok(Assignment { roles, links })
+    Ok(Assignment::new(roles, links))
 }

@@ -2,6 +2,7 @@
 
 pub mod exact;
 mod polish;
+pub mod relay;
 pub mod successive;
 
 use std::ops::ControlFlow;

@@ -1,0 +1,102 @@
+//! Models that sources hand on: each is trained on where it comes to, with labels that no other device sees.
+
+use std::collections::BTreeSet;
+
+use rayon::prelude::*;
+use stlf::baselines::{Assignment, Method};
+use stlf::device::Role;
+use stlf::draw::Draw;
+use stlf::planner::relay::way;
+use stlf_learn::Params;
+
+use super::train::{descend, splits};
+use super::transfer::{Transfer, balanced_model};
+use crate::record::{RelayRow, Row};
+use crate::{Error, Stage};
+
+/// Who hands on to whom, and what targets get.
+pub const TABLE: &str = "relays.csv";
+
+/// The models that were handed on.
+const FOLDER: &str = "relayed";
+
+impl Transfer<'_> {
+    /// The rows of a method whose sources hand models on. A hand-over counts as a link of the first target that
+    /// profits from it.
+    pub(super) fn relayed_rows(
+        &self,
+        method: Method,
+        assigned: &Assignment,
+    ) -> Result<Vec<Row>, Error> {
+        let relayed = Transfer::of(self.run, self.relay(assigned)?, self.problem, &self.plan);
+        let mut rows = relayed.rows(method, assigned)?;
+        let mut seen = BTreeSet::new();
+        for (row, target) in rows.iter_mut().zip(assigned.with_role(Role::Target)) {
+            for link in assigned.incoming(target) {
+                for hop in way(&assigned.before, link.from).windows(2) {
+                    if seen.insert((hop[0], hop[1])) {
+                        row.links += 1;
+                        row.joules += self.problem.link_energy(hop[0], hop[1]).unwrap_or(0.0);
+                        row.bytes += self.model_bytes();
+                    }
+                }
+            }
+        }
+        self.run.folder.write_csv(TABLE, &self.table(assigned))?;
+        Ok(rows)
+    }
+
+    /// The models after all hand-overs, as each device sends them; what is trained is kept at once.
+    fn relay(&self, assigned: &Assignment) -> Result<Vec<Option<Params>>, Error> {
+        let (run, splits) = (self.run, splits(self.run)?);
+        let folder = run.folder.folder(FOLDER)?;
+        let mut models = self.models.to_vec();
+        let mut waves: Vec<Vec<(usize, usize)>> = Vec::new();
+        for (to, from) in assigned.before.iter().enumerate() {
+            let Some(from) = *from else { continue };
+            let depth = way(&assigned.before, from).len() - 1;
+            waves.resize_with(waves.len().max(depth + 1), Vec::new);
+            waves[depth].push((from, to));
+        }
+        let count = run.watch.counter(Stage::Relay, waves.iter().map(Vec::len).sum());
+        let train = |models: &[Option<Params>], from: usize, to: usize| {
+            let device = &run.fleet.devices[to];
+            let name = format!("{}.safetensors", device.name);
+            let Some(start) = &models[from] else { return Ok((to, None)) };
+            let params = match folder.read(&name)? {
+                Some(file) => Params::from_safetensors(&run.spec, &file)
+                    .map_err(|e| folder.broken(&name, &e.to_string()))?,
+                None => {
+                    let seed = Draw::Relay.seed(run.seed, to);
+                    let steps = run.config.training.steps;
+                    let params = descend(run, &splits[to], start.clone(), steps, seed)?;
+                    folder.write(&name, &params.to_safetensors(&run.spec)?)?;
+                    params
+                }
+            };
+            count.one()?;
+            Ok((to, Some(balanced_model(run, device, params))))
+        };
+        for wave in waves {
+            let trained: Vec<(usize, Option<Params>)> = wave
+                .par_iter()
+                .map(|&(from, to)| train(&models, from, to))
+                .collect::<Result<_, Error>>()?;
+            trained.into_iter().for_each(|(to, model)| models[to] = model);
+        }
+        Ok(models)
+    }
+
+    fn table(&self, assigned: &Assignment) -> Vec<RelayRow> {
+        let row = |from: usize, to: usize, weight: Option<f64>| RelayRow {
+            from: self.problem.name(from).to_owned(),
+            to: self.problem.name(to).to_owned(),
+            weight,
+            joules: self.problem.link_energy(from, to),
+        };
+        let before = assigned.before.iter().enumerate();
+        let hand_overs = before.filter_map(|(to, from)| Some(row((*from)?, to, None)));
+        let links = assigned.links.iter().map(|l| row(l.from, l.to, Some(l.weight)));
+        hand_overs.chain(links).collect()
+    }
+}
