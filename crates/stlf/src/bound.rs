@@ -108,6 +108,11 @@ impl Bound {
         let error: f64 =
             mixture.iter().map(|s| s.weight * (s.source_error + 0.5 * s.divergence)).sum();
         let spread: f64 = mixture.iter().map(|s| s.weight * s.weight / s.samples).sum();
+        self.pooled(error, spread, target_samples)
+    }
+
+    /// T_j(α) from its parts: Σ α (ε̂ + ½ d̂) and Σ α²/D̂.
+    pub fn pooled(&self, error: f64, spread: f64, target_samples: f64) -> f64 {
         error + self.target_constant(target_samples) + self.pooling_scale() * spread.sqrt()
     }
 

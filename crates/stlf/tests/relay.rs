@@ -72,8 +72,9 @@ fn relayed(problem: &Problem, plan: &Plan, longest: usize) -> Relayed {
     relay(problem, &plan.roles, &plan.links, longest)
 }
 
-/// The objective of a forest and links, written down once more: every target's bound by its shares of samples, every link and
-/// hand-over by its energy. Infinite where a link is missing.
+/// The objective of a forest and links, written down once more: every target's bound is that of the mixture of all samples on
+/// the ways of its models, and so much more as their last sources are worse than that, or must be by the triangle
+/// inequality; every link and hand-over costs its energy. Infinite where a link is missing.
 fn objective(
     problem: &Problem,
     roles: &[Role],
@@ -92,11 +93,25 @@ fn objective(
     cost += (0..roles.len()).filter_map(|i| Some(hop(before[i]?, i))).sum::<f64>();
     for column in links.chunk_by(|a, b| a.to == b.to) {
         let to = column[0].to;
+        let error = |i: usize| {
+            let divergence = m.links.get(i, to).map_or(f64::INFINITY, |link| link.divergence);
+            m.devices[i].source_error.unwrap() + 0.5 * divergence
+        };
         let mut weights = vec![0.0; roles.len()];
+        let mut forgotten = 0.0;
         for link in column {
             cost += hop(link.from, to);
             let way = way(before, link.from);
             let all: f64 = way.iter().map(|&i| samples(i)).sum();
+            let mixed: f64 = way.iter().map(|&i| samples(i) / all * error(i)).sum();
+            let apart = |&i: &usize| {
+                let known =
+                    |from, to| m.links.get(from, to).map_or(f64::INFINITY, |l| l.divergence);
+                if i == link.from { known(i, to) } else { known(i, link.from) - known(i, to) }
+            };
+            let far = way.iter().map(apart).fold(0.0, f64::max);
+            let last = m.devices[link.from].source_error.unwrap() + 0.5 * far;
+            forgotten += link.weight * (last - mixed).max(0.0);
             way.iter().for_each(|&i| weights[i] += link.weight * samples(i) / all);
         }
         let mut shares = Vec::new();
@@ -106,7 +121,7 @@ fn objective(
             let (weight, divergence) = (weights[i], link.divergence);
             shares.push(Share { weight, source_error, divergence, samples: samples(i) });
         }
-        cost += m.bound.pooled_target(&shares, samples(to));
+        cost += m.bound.pooled_target(&shares, samples(to)) + forgotten;
     }
     cost
 }
@@ -159,6 +174,26 @@ fn sources_that_are_alike_hand_one_model_on_to_all() {
     let mixed = evaluate(&problem, BoundKind::Pooled, &plan.roles, &all);
     assert!((mixed.target - found.terms.target).abs() < 1e-9);
     assert!((mixed.energy * 9.0 / 25.0 - found.terms.energy).abs() < 1e-9);
+}
+
+#[test]
+fn nobody_takes_a_model_whose_last_source_is_far() {
+    // d0 and d1 are near to their own targets, d2 and d3, and far from the other's.
+    let devices = (0..4).map(|i| Device {
+        name: format!("d{i}"),
+        labeled: if i < 2 { 500 } else { 0 },
+        unlabeled: 100,
+        source_error: (i < 2).then_some(0.1),
+    });
+    let mut divergence = vec![0.4; 16];
+    for (from, to) in [(0, 2), (1, 3)] {
+        divergence[from * 4 + to] = 0.0;
+    }
+    let links = Links::from_rows(4, divergence, vec![1.0; 16]);
+    let problem = problem(devices.collect(), links, 0.06).unwrap();
+    let found = relayed(&problem, &planned(&problem).unwrap(), 8);
+    let ends: Vec<(usize, usize)> = found.links.iter().map(|link| (link.from, link.to)).collect();
+    assert_eq!(ends, [(0, 2), (1, 3)]);
 }
 
 #[test]

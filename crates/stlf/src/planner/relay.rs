@@ -3,17 +3,20 @@
 //! Under the pooled bound a target mixes sources to profit from all their samples, and pays for a link from each.
 //! Targets that want the same mixture can have it cheaper: a model that was trained at k, handed on to i and
 //! trained on there has learnt from the samples of both, and a target gets it over one link. For the bound it is a
-//! mixture of its sources with weights in proportion to their samples, w_k = D̂_k / Σ D̂:
+//! mixture of the sources on its way with weights in proportion to their samples, w_k = D̂_k / Σ D̂. But a model forgets: it
+//! leans to the last source i. So its error and divergence are the mixture's or those of i alone, whichever are larger.
+//! Divergences are estimates; that of i is at least what the triangle inequality asks for:
 //!
 //! ```text
-//! T_j = Σ_k w_k (ε̂_k + ½ d̂_kj) + 10ρ + 6√(ln(2/δ)/(2 D̂_j)) + 6√(ln(2/δ)/2 · Σ_k w_k²/D̂_k)
+//! T_j = max(Σ_k w_k (ε̂_k + ½ d̂_kj), ε̂_i + ½ max(d̂_ij, d̂_ki − d̂_kj …))
+//!       + 10ρ + 6√(ln(2/δ)/(2 D̂_j)) + 6√(ln(2/δ)/2 · Σ_k w_k²/D̂_k)
 //! ```
 //!
 //! A hand-over costs what any link costs. Roles are the plan's. Who takes a model from whom is a forest over the sources,
 //! found by local search that begins with the plan, so that it never costs more; nothing proves that no other
 //! forest costs less (docs/baselines.md says how near it comes where all can be tried).
 
-use crate::bound::{BoundKind, Share};
+use crate::bound::BoundKind;
 use crate::device::Role;
 use crate::plan::{PlanLink, Terms, evaluate};
 use crate::problem::{Measured, Model, Problem};
@@ -288,25 +291,32 @@ impl<'a> Search<'a> {
         }
         let m = self.measured;
         let samples = |i: usize| m.devices[i].samples() as f64;
-        let (mut shares, mut energy): (Vec<(usize, Share)>, f64) = (Vec::new(), 0.0);
+        let (mut error, mut energy) = (0.0, 0.0);
+        // α of every source whose samples are in some model.
+        let mut weights: Vec<(usize, f64)> = Vec::new();
         for link in links {
             energy += m.energy_cost(m.links.get(link.from, target)?.energy);
             let way = &ways[link.from];
             let all: f64 = way.iter().map(|&i| samples(i)).sum();
+            let (mut mixed, mut far) = (0.0, 0.0f64);
             for &i in way {
-                let weight = link.weight * samples(i) / all;
-                if let Some((_, share)) = shares.iter_mut().find(|(source, _)| *source == i) {
-                    share.weight += weight;
-                    continue;
+                let (weight, divergence) = (samples(i) / all, m.links.get(i, target)?.divergence);
+                mixed += weight * (m.devices[i].source_error? + 0.5 * divergence);
+                far = far.max(match i == link.from {
+                    true => divergence,
+                    false => m.links.get(i, link.from)?.divergence - divergence,
+                });
+                match weights.iter_mut().find(|(source, _)| *source == i) {
+                    Some((_, sum)) => *sum += link.weight * weight,
+                    None => weights.push((i, link.weight * weight)),
                 }
-                let divergence = m.links.get(i, target)?.divergence;
-                let source_error = m.devices[i].source_error?;
-                shares.push((i, Share { weight, source_error, divergence, samples: samples(i) }));
             }
+            let last = m.devices[link.from].source_error? + 0.5 * far;
+            error += link.weight * last.max(mixed);
         }
-        let shares: Vec<Share> = shares.into_iter().map(|(_, share)| share).collect();
-        let error = m.weights.target * m.bound.pooled_target(&shares, samples(target));
-        Some(Price { error, energy })
+        let spread = weights.iter().map(|(i, weight)| weight * weight / samples(*i)).sum();
+        let bound = m.bound.pooled(error, spread, samples(target));
+        Some(Price { error: m.weights.target * bound, energy })
     }
 
     /// What targets take of a forest.
