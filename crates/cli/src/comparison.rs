@@ -50,11 +50,22 @@ pub(crate) fn comparison(outcome: &Outcome, config: &Config, methods: &[Method])
     format!(
         "{}{}\nMeans over {seeds}; ± is the standard deviation between seeds. Accuracy is that of a method's own targets on\n\
          their own data, by labels that no method but Oracle sees. Of all links: the share of the energy that it would\n\
-         cost if every source sent to every target. {}",
+         cost if every source sent to every target. {}{}",
         table.render(),
         missing(methods, &lines),
+        relays(&lines),
         measuring(outcome, config)
     )
+}
+
+/// What the one method does that changes models.
+fn relays(lines: &[Line]) -> &'static str {
+    match lines.iter().any(|line| line.method == Method::Relay.name()) {
+        true => {
+            "With relays, sources hand models on and train\nthem on where that pays; hand-overs count as links. "
+        }
+        false => "",
+    }
 }
 
 /// Methods that are asked for and have no line, and why.

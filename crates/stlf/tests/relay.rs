@@ -57,7 +57,7 @@ fn alike(sources: usize, targets: usize, energy: f64) -> Problem {
         unlabeled: 100,
         source_error: (i < sources).then_some(0.1),
     });
-    let links = Links::from_rows(n, vec![0.1; n * n], vec![1.0; n * n]);
+    let links = Links::from_rows(n, vec![0.0; n * n], vec![1.0; n * n]);
     problem(devices.collect(), links, energy).unwrap()
 }
 
@@ -73,8 +73,8 @@ fn relayed(problem: &Problem, plan: &Plan, longest: usize) -> Relayed {
 }
 
 /// The objective of a forest and links, written down once more: every target's bound is that of the mixture of all samples on
-/// the ways of its models, and so much more as their last sources are worse than that, or must be by the triangle
-/// inequality; every link and hand-over costs its energy. Infinite where a link is missing.
+/// the ways of its models, and half their distance to the last sources more; every link and hand-over costs its energy.
+/// Infinite where a link is missing.
 fn objective(
     problem: &Problem,
     roles: &[Role],
@@ -93,26 +93,20 @@ fn objective(
     cost += (0..roles.len()).filter_map(|i| Some(hop(before[i]?, i))).sum::<f64>();
     for column in links.chunk_by(|a, b| a.to == b.to) {
         let to = column[0].to;
-        let error = |i: usize| {
-            let divergence = m.links.get(i, to).map_or(f64::INFINITY, |link| link.divergence);
-            m.devices[i].source_error.unwrap() + 0.5 * divergence
-        };
+        let apart = |from, to| m.links.get(from, to).map_or(f64::INFINITY, |l| l.divergence);
         let mut weights = vec![0.0; roles.len()];
         let mut forgotten = 0.0;
         for link in column {
             cost += hop(link.from, to);
             let way = way(before, link.from);
             let all: f64 = way.iter().map(|&i| samples(i)).sum();
-            let mixed: f64 = way.iter().map(|&i| samples(i) / all * error(i)).sum();
-            let apart = |&i: &usize| {
-                let known =
-                    |from, to| m.links.get(from, to).map_or(f64::INFINITY, |l| l.divergence);
-                if i == link.from { known(i, to) } else { known(i, link.from) - known(i, to) }
-            };
-            let far = way.iter().map(apart).fold(0.0, f64::max);
-            let last = m.devices[link.from].source_error.unwrap() + 0.5 * far;
-            forgotten += link.weight * (last - mixed).max(0.0);
-            way.iter().for_each(|&i| weights[i] += link.weight * samples(i) / all);
+            for &i in &way {
+                let weight = link.weight * samples(i) / all;
+                weights[i] += weight;
+                if i != link.from {
+                    forgotten += weight * 0.5 * apart(i, link.from);
+                }
+            }
         }
         let mut shares = Vec::new();
         for i in (0..roles.len()).filter(|&i| weights[i] > 0.0) {

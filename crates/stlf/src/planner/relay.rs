@@ -3,13 +3,11 @@
 //! Under the pooled bound a target mixes sources to profit from all their samples, and pays for a link from each.
 //! Targets that want the same mixture can have it cheaper: a model that was trained at k, handed on to i and
 //! trained on there has learnt from the samples of both, and a target gets it over one link. For the bound it is a
-//! mixture of the sources on its way with weights in proportion to their samples, w_k = D̂_k / Σ D̂. But a model forgets: it
-//! leans to the last source i. So its error and divergence are the mixture's or those of i alone, whichever are larger.
-//! Divergences are estimates; that of i is at least what the triangle inequality asks for:
+//! mixture of the sources on its way with weights in proportion to their samples, w_k = D̂_k / Σ D̂. But a model forgets: what it
+//! learnt from k it keeps as far as the last source, i, has data like k's. So the way to the target leads over i:
 //!
 //! ```text
-//! T_j = max(Σ_k w_k (ε̂_k + ½ d̂_kj), ε̂_i + ½ max(d̂_ij, d̂_ki − d̂_kj …))
-//!       + 10ρ + 6√(ln(2/δ)/(2 D̂_j)) + 6√(ln(2/δ)/2 · Σ_k w_k²/D̂_k)
+//! T_j = Σ_k w_k (ε̂_k + ½ d̂_ki + ½ d̂_kj) + 10ρ + 6√(ln(2/δ)/(2 D̂_j)) + 6√(ln(2/δ)/2 · Σ_k w_k²/D̂_k),   d̂_ii = 0
 //! ```
 //!
 //! A hand-over costs what any link costs. Roles are the plan's. Who takes a model from whom is a forest over the sources,
@@ -298,21 +296,19 @@ impl<'a> Search<'a> {
             energy += m.energy_cost(m.links.get(link.from, target)?.energy);
             let way = &ways[link.from];
             let all: f64 = way.iter().map(|&i| samples(i)).sum();
-            let (mut mixed, mut far) = (0.0, 0.0f64);
             for &i in way {
-                let (weight, divergence) = (samples(i) / all, m.links.get(i, target)?.divergence);
-                mixed += weight * (m.devices[i].source_error? + 0.5 * divergence);
-                far = far.max(match i == link.from {
-                    true => divergence,
-                    false => m.links.get(i, link.from)?.divergence - divergence,
-                });
+                let moved = match i == link.from {
+                    true => 0.0,
+                    false => m.links.get(i, link.from)?.divergence,
+                };
+                let divergence = m.links.get(i, target)?.divergence + moved;
+                let weight = link.weight * samples(i) / all;
+                error += weight * (m.devices[i].source_error? + 0.5 * divergence);
                 match weights.iter_mut().find(|(source, _)| *source == i) {
-                    Some((_, sum)) => *sum += link.weight * weight,
-                    None => weights.push((i, link.weight * weight)),
+                    Some((_, sum)) => *sum += weight,
+                    None => weights.push((i, weight)),
                 }
             }
-            let last = m.devices[link.from].source_error? + 0.5 * far;
-            error += link.weight * last.max(mixed);
         }
         let spread = weights.iter().map(|(i, weight)| weight * weight / samples(*i)).sum();
         let bound = m.bound.pooled(error, spread, samples(target));
