@@ -6,10 +6,11 @@ use rayon::prelude::*;
 use stlf::baselines::{Assignment, Method};
 use stlf::device::Role;
 use stlf::draw::Draw;
+use stlf::local::Training;
 use stlf::planner::relay::way;
 use stlf_learn::Params;
 
-use super::train::{descend, splits};
+use super::train::{splits, train_on};
 use super::transfer::{Transfer, balanced_model};
 use crate::record::{RelayRow, Row};
 use crate::{Error, Stage};
@@ -58,6 +59,8 @@ impl Transfer<'_> {
             waves.resize_with(waves.len().max(depth + 1), Vec::new);
             waves[depth].push((from, to));
         }
+        let steps = run.config.training.steps;
+        let training = Training { descent: run.config.descent(), steps, averaged: true };
         let count = run.watch.counter(Stage::Relay, waves.iter().map(Vec::len).sum());
         let train = |models: &[Option<Params>], from: usize, to: usize| {
             let device = &run.fleet.devices[to];
@@ -68,8 +71,7 @@ impl Transfer<'_> {
                     .map_err(|e| folder.broken(&name, &e.to_string()))?,
                 None => {
                     let seed = Draw::Relay.seed(run.seed, to);
-                    let steps = run.config.training.steps;
-                    let params = descend(run, &splits[to], start.clone(), steps, seed)?;
+                    let params = train_on(run, &splits[to], start.clone(), training, seed)?;
                     folder.write(&name, &params.to_safetensors(&run.spec)?)?;
                     params
                 }

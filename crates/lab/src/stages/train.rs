@@ -103,14 +103,25 @@ fn models(run: &SeedRun<'_>, splits: &[Split], block: Block) -> Result<Vec<Optio
 }
 
 /// So many steps on a device's labels.
-pub(super) fn descend(
+fn descend(
     run: &SeedRun<'_>,
     split: &Split,
     start: Params,
     steps: usize,
     seed: u64,
 ) -> Result<Params, Error> {
-    let training = Training { descent: run.config.descent(), steps };
+    let training = Training { descent: run.config.descent(), steps, averaged: false };
+    train_on(run, split, start, training, seed)
+}
+
+/// Trains a model on a device's labels.
+pub(super) fn train_on(
+    run: &SeedRun<'_>,
+    split: &Split,
+    start: Params,
+    training: Training,
+    seed: u64,
+) -> Result<Params, Error> {
     let trained = split.train(&run.spec, start, training, seed, &mut || run.watch.flow())?;
     trained.ok_or(Error::Stopped)
 }

@@ -56,7 +56,7 @@ pub(crate) fn setup() -> Setup {
     Setup {
         spec: Spec::mlp(SHAPE, 10).unwrap(),
         shape: SHAPE,
-        training: Training { descent: Descent::default(), steps: 300 },
+        training: Training { descent: Descent::default(), steps: 300, averaged: false },
         held_out: 0.2,
         unlabeled_as: 1.0,
         balanced: true,

@@ -310,7 +310,11 @@ fn setup(
     Ok(Setup {
         spec: network(config, shape, classes).map_err(|e| failure(&e))?,
         shape,
-        training: Training { descent: config.descent(), steps: config.training.steps },
+        training: Training {
+            descent: config.descent(),
+            steps: config.training.steps,
+            averaged: false,
+        },
         held_out: config.training.held_out,
         unlabeled_as: config.training.unlabeled_as,
         balanced: config.training.balanced,
