@@ -20,6 +20,7 @@ _WORDS = {
     "search": "close the gap",
     "plan": "plan roles and links",
     "transfer": "send and combine models",
+    "relay": "hand models on",
     "adapt": "adapt networks (FADA)",
     "compare": "compare with others",
 }

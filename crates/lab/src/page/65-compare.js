@@ -54,7 +54,7 @@
       label: `Methods of ${first.name} and ${second.name}`,
       one: 'method',
       rows: methods,
-      mark: (one) => (one.method === page.ours ? 'ours' : null),
+      mark: (one) => (page.ours.includes(one.method) ? 'ours' : null),
       columns,
     });
     return table.element;
