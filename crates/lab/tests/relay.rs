@@ -84,3 +84,39 @@ fn stopped_between_hand_overs_it_ends_the_same() {
     let manifest = |folder: &Path| std::fs::read(folder.join("manifest.json")).unwrap();
     assert_eq!(manifest(part.path()), manifest(whole.path()));
 }
+
+#[test]
+fn models_of_other_hand_overs_are_not_taken() {
+    let folder = tempfile::tempdir().unwrap();
+    let go_on = |_| ControlFlow::Continue(());
+    let expected = run(&alike(), folder.path(), &go_on).unwrap();
+    let kept = models(folder.path(), "relayed");
+    // As if another rule had chosen, and trained, other hand-overs before the run was stopped.
+    let seed = folder.path().join("seed-3");
+    std::fs::write(seed.join("relays.csv"), "from,to,weight,joules\nd1,d2,,1.0\n").unwrap();
+    let (name, _) = kept.first_key_value().unwrap();
+    let other = std::fs::read(seed.join("models").join(format!("{name}.safetensors"))).unwrap();
+    std::fs::write(seed.join("relayed").join(format!("{name}.safetensors")), other).unwrap();
+    std::fs::remove_file(seed.join("results/st-lf-relay.csv")).unwrap();
+    std::fs::remove_file(folder.path().join("manifest.json")).unwrap();
+    assert_eq!(run(&alike(), folder.path(), &go_on).unwrap(), expected);
+    assert!(models(folder.path(), "relayed") == kept);
+}
+
+#[test]
+fn they_go_with_every_way_to_combine() {
+    for change in
+        ["planner.combine=parameters", "planner.combine=corrected", "training.balanced=false"]
+    {
+        let folder = tempfile::tempdir().unwrap();
+        let config = alike().with([change]).unwrap();
+        let outcome = run(&config, folder.path(), &|_| ControlFlow::Continue(())).unwrap();
+        let rows = outcome.rows.iter().filter(|row| row.method == "st-lf-relay");
+        assert_eq!(
+            rows.filter(|row| row.accuracy.is_some_and(|a| a > 0.15)).count(),
+            4,
+            "{change}"
+        );
+        assert!(table(folder.path()).iter().any(|row| row.weight.is_none()), "{change}");
+    }
+}

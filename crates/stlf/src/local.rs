@@ -25,7 +25,7 @@ pub struct Training {
     pub averaged: bool,
 }
 
-/// Points of the way whose mean is taken, where one is.
+/// Points of the way whose mean is taken at least, where one is and the way has so many.
 const AVERAGED: usize = 20;
 
 /// One device's labels, apart: to train on, and to measure on.
@@ -112,23 +112,25 @@ impl Split {
             true => (training.steps / (2 * AVERAGED)).clamp(1, STRIDE),
             false => STRIDE,
         };
-        let mut points: Vec<Params> = Vec::new();
+        let (mut sum, mut points) = (vec![0.0f64; spec.parameters()], 0u32);
         let mut left = training.steps;
         while left > 0 {
             let some = left.min(stride);
             learner.steps(&mut network, self.examples(), some);
             left -= some;
             if training.averaged && left < training.steps.div_ceil(2) {
-                points.push(learner.params.clone());
+                sum.iter_mut().zip(learner.params.iter()).for_each(|(s, p)| *s += f64::from(*p));
+                points += 1;
             }
             if observer().is_break() {
                 return Ok(None);
             }
         }
-        match points.is_empty() {
-            true => Ok(Some(learner.params)),
-            false => Ok(Some(Params::average(points.iter().map(|p| (p, 1.0))).map_err(wrong)?)),
+        if points > 0 {
+            let mean = sum.iter().map(|s| (s / f64::from(points)) as f32);
+            learner.params.iter_mut().zip(mean).for_each(|(p, mean)| *p = mean);
         }
+        Ok(Some(learner.params))
     }
 
     /// ε̂ of a model, on the labels held out; each of so many samples without a label counts `unlabeled_as`.

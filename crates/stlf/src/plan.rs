@@ -100,9 +100,7 @@ impl Plan {
 
     /// The links into a device.
     pub fn incoming(&self, to: usize) -> &[PlanLink] {
-        let start = self.links.partition_point(|l| l.to < to);
-        let end = self.links.partition_point(|l| l.to <= to);
-        &self.links[start..end]
+        incoming(&self.links, to)
     }
 
     /// Joules of all links; `None` with raw costs, which have no energies.
@@ -124,6 +122,13 @@ impl Plan {
             .sum();
         Some(sum)
     }
+}
+
+/// The links into a device, of links that are sorted by receiver.
+pub fn incoming(links: &[PlanLink], to: usize) -> &[PlanLink] {
+    let start = links.partition_point(|l| l.to < to);
+    let end = links.partition_point(|l| l.to <= to);
+    &links[start..end]
 }
 
 /// The objective of `eq:obj_fxn_1` at given roles and weights, under the given bound.

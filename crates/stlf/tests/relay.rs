@@ -27,18 +27,20 @@ fn fleet(labeled: usize, spread: f64, energy: f64, missing: f64, seed: u64) -> O
     let energies = (0..n * n)
         .map(|_| match rng.random_bool(missing) {
             true => f64::NAN,
+            false if rng.random_bool(0.1) => 0.0,
             false => rng.random_range(1.0..2.0),
         })
         .collect();
     let divergence = (0..n * n).map(|_| rng.random_range(0.0..=spread)).collect();
-    problem(devices, Links::from_rows(n, divergence, energies), energy).ok()
+    let weights = Weights { source: 1.0, target: 1.5, energy };
+    problem(devices, Links::from_rows(n, divergence, energies), weights).ok()
 }
 
-fn problem(devices: Vec<Device>, links: Links, energy: f64) -> Result<Problem, stlf::Error> {
+fn problem(devices: Vec<Device>, links: Links, weights: Weights) -> Result<Problem, stlf::Error> {
     let pins = vec![None; devices.len()];
     let source = Source::Measured {
         links,
-        weights: Weights { source: 1.0, target: 1.0, energy },
+        weights,
         bound: Bound { kind: BoundKind::Pooled, delta: 1e-3, complexity: Complexity::None },
         energy_epsilon: 1e-3,
         energy_unit: EnergyUnit::MeanLink,
@@ -58,7 +60,7 @@ fn alike(sources: usize, targets: usize, energy: f64) -> Problem {
         source_error: (i < sources).then_some(0.1),
     });
     let links = Links::from_rows(n, vec![0.0; n * n], vec![1.0; n * n]);
-    problem(devices.collect(), links, energy).unwrap()
+    problem(devices.collect(), links, Weights { source: 1.0, target: 1.0, energy }).unwrap()
 }
 
 fn planned(problem: &Problem) -> Option<Box<Plan>> {
@@ -115,7 +117,7 @@ fn objective(
             let (weight, divergence) = (weights[i], link.divergence);
             shares.push(Share { weight, source_error, divergence, samples: samples(i) });
         }
-        cost += m.bound.pooled_target(&shares, samples(to)) + forgotten;
+        cost += m.weights.target * (m.bound.pooled_target(&shares, samples(to)) + forgotten);
     }
     cost
 }
@@ -184,7 +186,8 @@ fn nobody_takes_a_model_whose_last_source_is_far() {
         divergence[from * 4 + to] = 0.0;
     }
     let links = Links::from_rows(4, divergence, vec![1.0; 16]);
-    let problem = problem(devices.collect(), links, 0.06).unwrap();
+    let weights = Weights { source: 1.0, target: 1.0, energy: 0.06 };
+    let problem = problem(devices.collect(), links, weights).unwrap();
     let found = relayed(&problem, &planned(&problem).unwrap(), 8);
     let ends: Vec<(usize, usize)> = found.links.iter().map(|link| (link.from, link.to)).collect();
     assert_eq!(ends, [(0, 2), (1, 3)]);
@@ -213,6 +216,24 @@ fn the_papers_bound_and_a_limit_of_none_leave_the_plan_as_it_is() {
 }
 
 #[test]
+fn the_size_of_the_weights_does_not_matter() {
+    let found = |scale: f64| {
+        let problem = alike(5, 5, 0.05);
+        let Model::Measured(m) = problem.model() else { unreachable!() };
+        let Weights { source, target, energy } = m.weights;
+        let weights =
+            Weights { source: scale * source, target: scale * target, energy: scale * energy };
+        let problem = self::problem(m.devices.clone(), m.links.clone(), weights).unwrap();
+        relayed(&problem, &planned(&problem).unwrap(), 8)
+    };
+    let plain = found(1.0);
+    for scale in [1e9, 1e-9] {
+        let scaled = found(scale);
+        assert_eq!((&scaled.before, &scaled.links), (&plain.before, &plain.links), "{scale}");
+    }
+}
+
+#[test]
 fn required_links_stay() {
     let problem = alike(3, 3, 0.05);
     let Model::Measured(m) = problem.model() else { unreachable!() };
@@ -237,7 +258,7 @@ fn required_links_stay() {
 proptest! {
     #[test]
     fn what_is_found_is_as_good_as_it_says_and_never_above_the_plan(
-        labeled in 1..12usize, spread in 0.0..1.0f64, energy in 0.001..0.3f64, missing in 0.0..0.4f64,
+        labeled in 1..12usize, spread in 0.0..1.0f64, energy in prop_oneof![Just(0.0), 0.001..0.3f64], missing in 0.0..0.4f64,
         longest in 0..9usize, seed in 0..u64::MAX,
     ) {
         let Some(problem) = fleet(labeled, spread, energy, missing, seed) else { return Ok(()) };
@@ -282,6 +303,6 @@ fn nearly_always_no_forest_is_better() {
         worst = worst.max(gap);
     }
     let mean = gaps / f64::from(fleets);
-    assert!(fleets > 380 && best_found * 100 > 97 * fleets, "{best_found} of {fleets}");
+    assert!(fleets > 380 && best_found * 100 > 98 * fleets, "{best_found} of {fleets}");
     assert!(mean < 1e-4 && worst < 0.02, "{mean} {worst}");
 }

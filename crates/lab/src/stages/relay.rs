@@ -29,6 +29,13 @@ impl Transfer<'_> {
         method: Method,
         assigned: &Assignment,
     ) -> Result<Vec<Row>, Error> {
+        let folder = &self.run.folder;
+        let table = self.table(assigned);
+        // Models of other hand-overs are no models of these.
+        if folder.read_csv(TABLE)?.as_ref() != Some(&table) {
+            folder.remove_folder(FOLDER)?;
+            folder.write_csv(TABLE, &table)?;
+        }
         let relayed = Transfer::of(self.run, self.relay(assigned)?, self.problem, &self.plan);
         let mut rows = relayed.rows(method, assigned)?;
         let mut seen = BTreeSet::new();
@@ -43,7 +50,6 @@ impl Transfer<'_> {
                 }
             }
         }
-        self.run.folder.write_csv(TABLE, &self.table(assigned))?;
         Ok(rows)
     }
 
@@ -65,7 +71,7 @@ impl Transfer<'_> {
         let train = |models: &[Option<Params>], from: usize, to: usize| {
             let device = &run.fleet.devices[to];
             let name = format!("{}.safetensors", device.name);
-            let Some(start) = &models[from] else { return Ok((to, None)) };
+            let Some(start) = &models[from] else { return Ok((to, models[to].clone())) };
             let params = match folder.read(&name)? {
                 Some(file) => Params::from_safetensors(&run.spec, &file)
                     .map_err(|e| folder.broken(&name, &e.to_string()))?,

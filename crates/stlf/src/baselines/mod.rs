@@ -30,7 +30,7 @@ use rand_chacha::ChaCha8Rng;
 
 use crate::device::Role;
 use crate::error::Error;
-use crate::plan::{Plan, PlanLink};
+use crate::plan::{Plan, PlanLink, incoming};
 use crate::problem::{Model, Problem};
 
 /// Who is a source, who a target, and with what weights targets take sources' models.
@@ -58,9 +58,7 @@ impl Assignment {
 
     /// The links into a device.
     pub fn incoming(&self, to: usize) -> &[PlanLink] {
-        let start = self.links.partition_point(|l| l.to < to);
-        let end = self.links.partition_point(|l| l.to <= to);
-        &self.links[start..end]
+        incoming(&self.links, to)
     }
 }
 

@@ -12,11 +12,11 @@
 //!
 //! A hand-over costs what any link costs. Roles are the plan's. Who takes a model from whom is a forest over the sources,
 //! found by local search that begins with the plan, so that it never costs more; nothing proves that no other
-//! forest costs less (docs/baselines.md says how near it comes where all can be tried).
+//! forest costs less (docs/relays.md says how near it comes where all can be tried).
 
 use crate::bound::BoundKind;
 use crate::device::Role;
-use crate::plan::{PlanLink, Terms, evaluate};
+use crate::plan::{PlanLink, Terms, evaluate, incoming};
 use crate::problem::{Measured, Model, Problem};
 
 /// Hand-overs that a model makes at most: each is a training that waits for the one before.
@@ -25,10 +25,19 @@ pub const LONGEST: usize = 8;
 /// Sources that a source looks at to take a model from: those that are cheapest by error, divergence and energy.
 const NEAREST: usize = 16;
 
-/// Rows of sources that the search begins with, beside the plan.
-const STARTS: usize = 8;
+/// Rows of sources that the search begins with, beside the plan: many sources make each search long.
+fn starts(sources: usize) -> usize {
+    match sources {
+        few if few <= NEAREST => 8,
+        some if some <= 1_000 => 1,
+        _ => 0,
+    }
+}
 
-/// A change must save this much of the objective.
+/// How often the search looks at a target, in all: some ten seconds. Up to about 300 devices it ends before.
+const EFFORT: usize = 10_000_000;
+
+/// A change must save this share of the objective.
 const LEAST: f64 = 1e-9;
 
 /// Who takes a model from whom, and what targets get then.
@@ -90,17 +99,41 @@ struct Target {
     device: usize,
     /// Its links in the plan.
     planned: Vec<PlanLink>,
-    /// A link from each source that it can take alone.
+    /// A link from each source that it can take alone, ascending.
     single: Vec<PlanLink>,
+}
+
+impl Target {
+    /// What it can take: first the plan's links, then each single one.
+    fn offer(&self, number: usize) -> &[PlanLink] {
+        match number {
+            0 => &self.planned,
+            _ => std::slice::from_ref(&self.single[number - 1]),
+        }
+    }
+
+    /// The offer of one source's model alone.
+    fn single_from(&self, source: usize) -> Option<usize> {
+        self.single.binary_search_by_key(&source, |link| link.from).ok().map(|place| place + 1)
+    }
 }
 
 /// A forest, with what its models cost each target.
 struct Forest {
     before: Vec<Option<usize>>,
     ways: Vec<Vec<usize>>,
-    /// One per target: the price of its planned links, then of each single one.
+    /// One per target: the price of each offer.
     prices: Vec<Vec<f64>>,
+    /// One per target: the cheapest offer.
+    best: Vec<usize>,
     objective: f64,
+}
+
+impl Forest {
+    /// What a better one must be below.
+    fn goal(&self) -> f64 {
+        self.objective - LEAST * self.objective.abs()
+    }
 }
 
 struct Search<'a> {
@@ -124,12 +157,13 @@ impl<'a> Search<'a> {
         let sources: Vec<usize> = all(Role::Source).collect();
         let target = |device: usize| {
             let required = problem.required_into(device);
-            let may_be_alone = |from: &&usize| required.iter().all(|asked| asked == *from);
-            let link = |&from: &usize| PlanLink { from, to: device, weight: 1.0 };
+            let senders = measured.links.incoming(device).map(|link| link.from).filter(|&from| {
+                roles[from] == Role::Source && required.iter().all(|&asked| asked == from)
+            });
             Target {
                 device,
-                planned: links.iter().filter(|l| l.to == device).copied().collect(),
-                single: sources.iter().filter(may_be_alone).map(link).collect(),
+                planned: incoming(links, device).to_vec(),
+                single: senders.map(|from| PlanLink { from, to: device, weight: 1.0 }).collect(),
             }
         };
         let nearest = |to: usize| {
@@ -155,18 +189,19 @@ impl<'a> Search<'a> {
     /// The best of several ends, one from the plan and others from sources in rows; nothing where the plan itself is
     /// broken.
     fn best(&self, plan: &Relayed) -> Option<Relayed> {
-        let mut best = self.improved(self.forest(plan.before.clone())?)?;
-        for &first in self.sources.iter().take(STARTS) {
+        let mut effort = EFFORT;
+        let mut best = self.improved(self.forest(plan.before.clone())?, &mut effort)?;
+        for &first in self.sources.iter().take(starts(self.sources.len())) {
             let Some(rows) = self.forest(self.rows(first, plan.before.len())) else { continue };
-            let other = self.improved(rows)?;
-            if other.objective < best.objective - LEAST {
+            let other = self.improved(rows, &mut effort)?;
+            if other.objective < best.goal() {
                 best = other;
             }
         }
         self.relayed(best, plan.terms.source)
     }
 
-    /// Sources in rows of the longest length, each after the one whose link to it is the cheapest.
+    /// Sources in rows of the longest length, each followed by the one that it reaches most cheaply.
     fn rows(&self, first: usize, devices: usize) -> Vec<Option<usize>> {
         let mut before = vec![None; devices];
         let mut left: Vec<usize> = self.sources.iter().copied().filter(|&s| s != first).collect();
@@ -187,15 +222,20 @@ impl<'a> Search<'a> {
         before
     }
 
-    /// Changes the place of one source after the other, as long as that helps.
-    fn improved(&self, mut forest: Forest) -> Option<Forest> {
+    /// Changes the place of one source after the other, as long as that helps and there is effort left.
+    fn improved(&self, mut forest: Forest, effort: &mut usize) -> Option<Forest> {
         loop {
-            let start = forest.objective;
+            let goal = forest.goal();
             for &source in &self.sources {
                 let mut best: Option<(f64, Vec<Option<usize>>)> = None;
-                for change in self.changes(&forest, source) {
+                let changes = self.changes(&forest, source);
+                match effort.checked_sub(changes.len() * self.targets.len()) {
+                    Some(left) => *effort = left,
+                    None => return Some(forest),
+                }
+                for change in changes {
                     let Some(cost) = self.cost(&forest, &change) else { continue };
-                    if cost < best.as_ref().map_or(forest.objective - LEAST, |b| b.0) {
+                    if cost < best.as_ref().map_or(forest.goal(), |b| b.0) {
                         best = Some((cost, change));
                     }
                 }
@@ -203,7 +243,7 @@ impl<'a> Search<'a> {
                     forest = self.forest(change)?;
                 }
             }
-            if forest.objective > start - LEAST {
+            if forest.objective >= goal {
                 return Some(forest);
             }
         }
@@ -237,18 +277,20 @@ impl<'a> Search<'a> {
 
     fn forest(&self, before: Vec<Option<usize>>) -> Option<Forest> {
         let ways: Vec<Vec<usize>> = (0..before.len()).map(|i| way(&before, i)).collect();
-        let price = |t: &Target, links: &[PlanLink]| {
-            self.price(&ways, links, t.device).map_or(f64::INFINITY, Price::total)
+        let price = |target: &Target, offer: usize| {
+            let price = self.price(&ways, target.offer(offer), target.device);
+            price.map_or(f64::INFINITY, Price::total)
         };
-        let prices: Vec<Vec<f64>> = (self.targets.iter())
-            .map(|t| {
-                let alone = t.single.iter().map(|link| price(t, std::slice::from_ref(link)));
-                std::iter::once(price(t, &t.planned)).chain(alone).collect()
-            })
-            .collect();
-        let least = |prices: &Vec<f64>| prices.iter().copied().fold(f64::INFINITY, f64::min);
-        let objective = self.hand_overs(&before)? + prices.iter().map(least).sum::<f64>();
-        objective.is_finite().then_some(Forest { before, ways, prices, objective })
+        let mut objective = self.hand_overs(&before)?;
+        let (mut prices, mut best) = (Vec::new(), Vec::new());
+        for target in &self.targets {
+            let offers: Vec<f64> = (0..=target.single.len()).map(|o| price(target, o)).collect();
+            let least = (0..offers.len()).min_by(|&a, &b| offers[a].total_cmp(&offers[b]))?;
+            objective += offers[least];
+            prices.push(offers);
+            best.push(least);
+        }
+        objective.is_finite().then_some(Forest { before, ways, prices, best, objective })
     }
 
     /// What another forest costs: only models with another way are priced anew. Nothing where a way is
@@ -259,15 +301,24 @@ impl<'a> Search<'a> {
         if ways.iter().any(|way| way.len() > self.longest + 1) {
             return None;
         }
-        let is_new = |link: &PlanLink| ways[link.from] != now.ways[link.from];
-        for (target, known) in self.targets.iter().zip(&now.prices) {
-            let single = target.single.iter().map(std::slice::from_ref);
-            let offers = std::iter::once(target.planned.as_slice()).chain(single);
-            let price = |(links, &known): (&[PlanLink], &f64)| match links.iter().any(is_new) {
-                true => self.price(&ways, links, target.device).map_or(f64::INFINITY, Price::total),
-                false => known,
+        let is_new: Vec<bool> = ways.iter().zip(&now.ways).map(|(new, old)| new != old).collect();
+        let changed: Vec<usize> = self.sources.iter().copied().filter(|&i| is_new[i]).collect();
+        for ((target, known), &best) in self.targets.iter().zip(&now.prices).zip(&now.best) {
+            let stays = |offer: usize| target.offer(offer).iter().all(|l| !is_new[l.from]);
+            let mut least = match stays(best) {
+                true => known[best],
+                false => (0..known.len())
+                    .filter(|&offer| stays(offer))
+                    .map(|offer| known[offer])
+                    .fold(f64::INFINITY, f64::min),
             };
-            cost += offers.zip(known).map(price).fold(f64::INFINITY, f64::min);
+            let singles = changed.iter().filter_map(|&from| target.single_from(from));
+            for offer in std::iter::once(0).filter(|&planned| !stays(planned)).chain(singles) {
+                if let Some(price) = self.price(&ways, target.offer(offer), target.device) {
+                    least = least.min(price.total());
+                }
+            }
+            cost += least;
         }
         Some(cost)
     }
@@ -315,22 +366,23 @@ impl<'a> Search<'a> {
         Some(Price { error: m.weights.target * bound, energy })
     }
 
-    /// What targets take of a forest.
-    fn relayed(&self, forest: Forest, source: f64) -> Option<Relayed> {
-        let energy = self.hand_overs(&forest.before)?;
-        let mut terms = Terms { source, target: 0.0, energy };
+    /// What targets take of a forest, without hand-overs that nobody profits from.
+    fn relayed(&self, mut forest: Forest, source: f64) -> Option<Relayed> {
+        let mut terms = Terms { source, ..Terms::default() };
         let mut links = Vec::new();
-        for (target, prices) in self.targets.iter().zip(&forest.prices) {
-            let cheapest = (0..prices.len()).min_by(|&a, &b| prices[a].total_cmp(&prices[b]))?;
-            let taken = match cheapest {
-                0 => target.planned.as_slice(),
-                single => std::slice::from_ref(&target.single[single - 1]),
-            };
+        let mut is_used = vec![false; forest.before.len()];
+        for (target, &best) in self.targets.iter().zip(&forest.best) {
+            let taken = target.offer(best);
             let price = self.price(&forest.ways, taken, target.device)?;
             terms.target += price.error;
             terms.energy += price.energy;
             links.extend_from_slice(taken);
+            taken.iter().flat_map(|l| &forest.ways[l.from]).for_each(|&i| is_used[i] = true);
         }
+        for (from, _) in forest.before.iter_mut().zip(is_used).filter(|(_, is_used)| !is_used) {
+            *from = None;
+        }
+        terms.energy += self.hand_overs(&forest.before)?;
         Some(Relayed { before: forest.before, links, terms })
     }
 }
