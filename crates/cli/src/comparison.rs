@@ -99,7 +99,7 @@ pub(crate) fn measuring(outcome: &Outcome, config: &Config) -> String {
     });
     format!(
         "Measuring divergences ({}) sent {} and\ncost {joules:.2} J a seed.{privacy}\n",
-        config.divergence.estimator.name(),
+        config.divergence.estimator().name(),
         size(bytes),
     )
 }

@@ -6,10 +6,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use sha2::{Digest, Sha256};
 use stlf::divergence::classifier::{self, OwnNetwork, Party, Reply, Side, pair_seed};
 use stlf::divergence::discriminant::{self, Halves, discriminants, own_halves};
-use stlf::divergence::sketch::{self, Sketch, agreed_features, own_bandwidth, own_sketch};
-use stlf::divergence::{Embedded, Embedding, Features, Fleet, Settings};
+use stlf::divergence::sketch::{self, Bandwidth, Sketch, agreed_features, own_bandwidth};
+use stlf::divergence::{Embedded, Embedding, Features, Fleet, Settings, disclosure};
 use stlf_data::Shape;
 use stlf_learn::{Params, Spec};
 
@@ -21,8 +22,8 @@ use crate::wire::{Count, MOST_BYTES, Measured, Message, Moments, Said, Turn};
 pub struct Exchange {
     shape: Shape,
     seed: u64,
-    /// For noise, which hides something only from those that do not know it.
-    noise_seed: u64,
+    /// What noise is drawn from, which hides something only from those that do not know it.
+    noise_key: [u8; 32],
     place: usize,
     /// Ascending.
     members: Vec<usize>,
@@ -54,11 +55,23 @@ enum Estimator {
 /// Messages, and to whom they go.
 type Outgoing = Vec<(usize, Message)>;
 
-/// That devices can measure inputs of this shape in this way.
+/// That a device with so many inputs can measure in this way, and may: `accepted` says that its user
+/// [accepts](disclosure::ACCEPTED) that others can rebuild them.
 ///
 /// # Errors
-/// A setting out of its range, inputs that an embedding or a network does not take, a network too large to be sent.
-pub fn check(settings: &Settings, shape: Shape) -> Result<(), stlf::Error> {
+/// A setting out of its range, inputs that an embedding or a network does not take, a network too large to be sent, or
+/// samples that others could rebuild.
+pub fn check(
+    settings: &Settings,
+    shape: Shape,
+    samples: usize,
+    accepted: bool,
+) -> Result<(), stlf::Error> {
+    is_possible(settings, shape)?;
+    disclosure::check(settings, shape, samples, accepted)
+}
+
+fn is_possible(settings: &Settings, shape: Shape) -> Result<(), stlf::Error> {
     let embeds = |embedding: Embedding| Embedded::new(embedding, shape, 0).map(|_| ());
     match settings {
         Settings::Discriminant(settings) => {
@@ -97,12 +110,13 @@ pub fn divergence(settings: &Settings, said: [Measured; 2]) -> Option<f64> {
 
 impl Exchange {
     /// The part of the device at `place`. The seed is that of [`stlf::divergence::measure`]. With settings that do not
-    /// pass the [check], nothing is said and nothing ends. Whoever knows `noise_seed` can take the noise of
-    /// [`sketch::Settings::privacy`] away again; with the seed itself there, as in the simulator, everyone does.
+    /// pass the [check], nothing is said and nothing ends. Whoever knows `noise_key` can take the noise of
+    /// [`sketch::Settings::privacy`] away again.
     pub fn new(
         settings: &Settings,
         shape: Shape,
-        [seed, noise_seed]: [u64; 2],
+        seed: u64,
+        noise_key: [u8; 32],
         place: usize,
         members: &[usize],
         inputs: Arc<[f32]>,
@@ -120,12 +134,15 @@ impl Exchange {
             }
         };
         let (members, bandwidths) = (members.to_vec(), BTreeMap::new());
-        Exchange { shape, seed, noise_seed, place, members, inputs, bandwidths, estimator }
+        Exchange { shape, seed, noise_key, place, members, inputs, bandwidths, estimator }
     }
 
     /// What it says first; to be asked once, and before anything is received.
     pub fn start(&mut self) -> Outgoing {
         let Some((embedding, _)) = self.features() else { return self.start_pairs() };
+        if self.known_bandwidth().is_some() {
+            return self.publish();
+        }
         let (inputs, seed, place) = (&self.inputs, self.seed, self.place);
         let Ok(own) = own_bandwidth(inputs, self.shape, embedding, seed, place) else {
             return Vec::new();
@@ -147,7 +164,11 @@ impl Exchange {
         match (message, &mut self.estimator) {
             (
                 Message::Bandwidth(bandwidth),
-                Estimator::Discriminant { .. } | Estimator::Sketch { .. },
+                Estimator::Discriminant { .. }
+                | Estimator::Sketch {
+                    settings: sketch::Settings { bandwidth: Bandwidth::Median, .. },
+                    ..
+                },
             ) => {
                 let known = self.bandwidths.len();
                 note(&mut self.bandwidths, from, *bandwidth)?;
@@ -251,9 +272,17 @@ impl Exchange {
         }
     }
 
+    /// The bandwidth, where nobody has to publish anything for it.
+    fn known_bandwidth(&self) -> Option<f64> {
+        match &self.estimator {
+            Estimator::Sketch { settings, .. } => settings.bandwidth.known(),
+            Estimator::Discriminant { .. } | Estimator::Classifier { .. } => None,
+        }
+    }
+
     /// Moments of shared features, when the last bandwidth has become known.
     fn publish(&mut self) -> Outgoing {
-        if self.bandwidths.len() < self.members.len() {
+        if self.known_bandwidth().is_none() && self.bandwidths.len() < self.members.len() {
             return Vec::new();
         }
         let Some(features) = self.agreed() else { return Vec::new() };
@@ -267,7 +296,8 @@ impl Exchange {
                 Message::Moments(sent)
             }
             Estimator::Sketch { settings, published } => {
-                let own = own_sketch(&features, inputs, settings, self.noise_seed, place);
+                let own =
+                    Sketch::new(&features, inputs, settings, |s| noise_seed(&self.noise_key, s));
                 let sent = Moments::of(&own);
                 published.insert(place, own);
                 Message::Sketch(sent)
@@ -280,7 +310,10 @@ impl Exchange {
     /// The features that follow from all bandwidths.
     fn agreed(&self) -> Option<Features> {
         let (embedding, count) = self.features()?;
-        let bandwidths: Vec<Option<f64>> = self.bandwidths.values().copied().collect();
+        let bandwidths: Vec<Option<f64>> = match self.known_bandwidth() {
+            Some(width) => vec![Some(width)],
+            None => self.bandwidths.values().copied().collect(),
+        };
         agreed_features(&bandwidths, self.shape, embedding, count, self.seed).ok()
     }
 
@@ -306,6 +339,15 @@ impl Exchange {
         let others = self.members.iter().filter(|&&member| member != self.place);
         others.map(|&member| (member, message.clone())).collect()
     }
+}
+
+/// The seed of the noise on a sketch: another for every other sketch, and nobody can know it who has not the key.
+fn noise_seed(key: &[u8; 32], sketch: &Sketch) -> [u8; 32] {
+    let mut hash = Sha256::new();
+    hash.update(key);
+    hash.update(sketch.samples.to_le_bytes());
+    sketch.mean.iter().for_each(|m| hash.update(m.to_le_bytes()));
+    hash.finalize().into()
 }
 
 /// On which side of its pair with `peer` the device at `place` is.

@@ -2,6 +2,7 @@
 
 use ed25519_dalek::{Signature, Signer, SigningKey, VerifyingKey};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use sha2::{Digest, Sha256};
 
 /// A secret key. Whoever has it is the device.
 #[derive(Clone)]
@@ -30,11 +31,10 @@ impl Identity {
         self.key.sign(&with_purpose(purpose, bytes)).to_bytes().to_vec()
     }
 
-    /// A seed that nobody can know who has not the key.
-    pub fn secret_seed(&self, purpose: &str, seed: u64) -> u64 {
-        let signature = self.key.sign(&with_purpose(purpose, &seed.to_le_bytes()));
-        let first = signature.to_bytes().first_chunk().copied();
-        u64::from_le_bytes(first.unwrap_or_default())
+    /// A key for a purpose that nobody can know who has not this one.
+    pub fn secret_key(&self, purpose: &str) -> [u8; 32] {
+        // Ed25519's signatures are deterministic and need the key.
+        Sha256::digest(self.sign(purpose, &[])).into()
     }
 }
 

@@ -2,8 +2,8 @@
 
 use numpy::{PyArray1, PyReadonlyArray1, PyReadonlyArrayDyn};
 use pyo3::prelude::*;
-use stlf::divergence::sketch::{self, Statistic, agree};
-use stlf::divergence::{Estimate, Fleet, Settings, all_pairs};
+use stlf::divergence::sketch::{self, Bandwidth};
+use stlf::divergence::{Estimate, Fleet, Settings, all_pairs, disclosure};
 use stlf::draw::Draw;
 use stlf_data::Shape;
 use stlf_lab::config::{self, Estimator};
@@ -64,8 +64,8 @@ fn in_place<'a>(
 
 /// Measures all pairs of a fleet.
 #[pyfunction]
-#[pyo3(signature = (devices, *, method, seed, features=None, rounds=None, steps=None, repeats=None, privacy=None,
-                    progress=None))]
+#[pyo3(signature = (devices, *, method, seed, features=None, bandwidth=None, rounds=None, steps=None, repeats=None,
+                    privacy=None, progress=None))]
 #[allow(clippy::too_many_arguments, reason = "Python names them")]
 pub(crate) fn measure<'py>(
     py: Python<'py>,
@@ -73,22 +73,22 @@ pub(crate) fn measure<'py>(
     method: &str,
     seed: u64,
     features: Option<usize>,
+    bandwidth: Option<f64>,
     rounds: Option<usize>,
     steps: Option<usize>,
     repeats: Option<usize>,
     privacy: Option<(f64, f64)>,
     progress: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<Measured<'py>> {
-    let estimator =
-        [Estimator::Discriminant, Estimator::Sketch, Estimator::Classifier, Estimator::Published];
-    let estimator = estimator.into_iter().find(|e| e.name() == method).ok_or_else(|| {
-        let hint = "use \"discriminant\", \"sketch\", \"classifier\" or \"published\"";
+    let estimator = Estimator::ALL.into_iter().find(|e| e.name() == method).ok_or_else(|| {
+        let hint = "use \"discriminant\", \"sketch\", \"means\", \"classifier\" or \"published\"";
         input(py, format!("method: there is no {method:?}"), hint)
     })?;
     let privacy = privacy.map(|(epsilon, delta)| config::Privacy { epsilon, delta });
     let divergence = config::Divergence {
-        estimator,
+        estimator: Some(estimator),
         features,
+        bandwidth,
         rounds,
         steps,
         repeats,
@@ -99,8 +99,8 @@ pub(crate) fn measure<'py>(
         let hint = "leave it out, or use that method";
         return Err(input(py, message.replace("estimator = ", "method = "), hint));
     }
-    let settings = divergence.settings();
     let (inputs, shape) = in_place(py, &devices)?;
+    let settings = divergence.settings(shape);
     let pairs = all_pairs(inputs.len());
     let estimates = watched(py, progress, |watch| {
         let seed = Draw::Divergence.seed(seed, 0);
@@ -151,55 +151,55 @@ impl Sketch {
     }
 }
 
-fn sketching(features: Option<usize>, privacy: Option<(f64, f64)>) -> sketch::Settings {
-    let privacy = privacy.map(|(epsilon, delta)| config::Privacy { epsilon, delta });
-    let estimator = Estimator::Sketch;
-    config::Divergence { estimator, features, privacy, ..config::Divergence::default() }.sketch()
-}
-
 /// The median distance of a device's inputs; none without two of them.
 #[pyfunction]
 pub(crate) fn own_bandwidth(
     py: Python<'_>,
     inputs: PyReadonlyArrayDyn<'_, f32>,
     seed: u64,
-    place: usize,
 ) -> PyResult<Option<f64>> {
     let devices = [inputs];
     let (inputs, shape) = in_place(py, &devices)?;
     let embedding = sketch::Settings::default().embedding;
     let seed = Draw::Divergence.seed(seed, 0);
-    sketch::own_bandwidth(inputs[0], shape, embedding, seed, place)
-        .map_err(|e| in_input(py, None, &e))
+    sketch::own_bandwidth(inputs[0], shape, embedding, seed, 0).map_err(|e| in_input(py, None, &e))
 }
 
-/// The bandwidth that all use.
+/// A device's sketch: means alone, or moments where its user accepts what they disclose.
 #[pyfunction]
-pub(crate) fn agree_bandwidth(bandwidths: Vec<Option<f64>>) -> f64 {
-    agree(&bandwidths)
-}
-
-/// A device's sketch at the bandwidth that all agreed on.
-#[pyfunction]
-#[pyo3(signature = (inputs, bandwidth, *, seed, place, features=None, privacy=None))]
+#[pyo3(signature = (inputs, *, seed, noise, bandwidth=None, features=None, privacy=None, moments=false, accept=None))]
+#[allow(clippy::too_many_arguments, reason = "Python names them")]
 pub(crate) fn own_sketch(
     py: Python<'_>,
     inputs: PyReadonlyArrayDyn<'_, f32>,
-    bandwidth: f64,
     seed: u64,
-    place: usize,
+    noise: [u8; 32],
+    bandwidth: Option<f64>,
     features: Option<usize>,
     privacy: Option<(f64, f64)>,
+    moments: bool,
+    accept: Option<&str>,
 ) -> PyResult<Sketch> {
     let devices = [inputs];
     let (inputs, shape) = in_place(py, &devices)?;
-    let settings = sketching(features, privacy);
+    let divergence = config::Divergence {
+        estimator: Some(if moments { Estimator::Sketch } else { Estimator::Means }),
+        features,
+        bandwidth,
+        privacy: privacy.map(|(epsilon, delta)| config::Privacy { epsilon, delta }),
+        ..config::Divergence::default()
+    };
+    let settings = divergence.sketch(shape);
+    let width = settings.bandwidth.known().or(Bandwidth::usual(shape).known());
+    let samples = inputs[0].len() / shape.len().max(1);
+    let accepted = accept == Some(disclosure::ACCEPTED);
     let seed = Draw::Divergence.seed(seed, 0);
     let made = py.detach(|| {
         settings.check()?;
+        disclosure::check(&Settings::Sketch(settings), shape, samples, accepted)?;
         let (embedding, count) = (settings.embedding, settings.features);
-        let features = sketch::agreed_features(&[Some(bandwidth)], shape, embedding, count, seed)?;
-        Ok(sketch::own_sketch(&features, inputs[0], &settings, seed, place))
+        let features = sketch::agreed_features(&[width], shape, embedding, count, seed)?;
+        Ok(sketch::Sketch::new(&features, inputs[0], &settings, |_| noise))
     });
     made.map(Sketch).map_err(|e| in_input(py, None, &e))
 }
@@ -213,11 +213,16 @@ pub(crate) fn divergence_of_sketches<'py>(
     privacy: Option<(f64, f64)>,
 ) -> PyResult<Measured<'py>> {
     let features = sketches.first().map_or(0, |sketch| sketch.0.mean.len());
-    let mut settings = sketching(Some(features), privacy);
-    // Means alone tell a discrepancy and nothing more.
-    if !sketches.is_empty() && sketches.iter().all(|sketch| sketch.0.covariance.is_none()) {
-        settings.statistic = Statistic::DISCREPANCY;
-    }
+    let means_alone = sketches.iter().all(|sketch| sketch.0.covariance.is_none());
+    let divergence = config::Divergence {
+        // Means alone tell a discrepancy and nothing more.
+        estimator: Some(if means_alone { Estimator::Means } else { Estimator::Sketch }),
+        features: Some(features),
+        privacy: privacy.map(|(epsilon, delta)| config::Privacy { epsilon, delta }),
+        ..config::Divergence::default()
+    };
+    // The inputs' shape decides what is published, and that is known.
+    let settings = divergence.sketch(Shape::grey(1));
     let plain: Vec<sketch::Sketch> = sketches.iter().map(|sketch| sketch.0.clone()).collect();
     let estimates = py.detach(|| {
         let fleet = Fleet::new(&plain, &settings)?;

@@ -21,9 +21,7 @@ mod _internal {
     #[pymodule_export]
     use crate::digits::draw_strokes;
     #[pymodule_export]
-    use crate::divergence::{
-        Sketch, agree_bandwidth, divergence_of_sketches, measure, own_bandwidth, own_sketch,
-    };
+    use crate::divergence::{Sketch, divergence_of_sketches, measure, own_bandwidth, own_sketch};
     #[pymodule_export]
     use crate::own_classifier::measure_own;
     #[pymodule_export]

@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use stlf_data::partition::Scheme;
 
 pub use sections::{
-    Bound, Combine, Compare, Data, Divergence, Energy, EnergyModel, Estimator, Fada, Model,
-    Planner, Preset, Privacy, Solver, Training,
+    Accepted, Bound, Combine, Compare, Data, Divergence, Energy, EnergyModel, Estimator, Fada,
+    Model, Planner, Preset, Privacy, Solver, Training,
 };
 
 use crate::Error;
@@ -256,7 +256,7 @@ mod tests {
             .unwrap();
         assert_eq!((config.training.steps, &config.seeds[..]), (7, &[3][..]));
         assert_eq!(config.data.domains, ["usps"]);
-        assert_eq!(config.divergence.estimator, Estimator::Classifier);
+        assert_eq!(config.divergence.estimator, Some(Estimator::Classifier));
         assert!(Config::default().with(["training.steps"]).is_err());
         let error =
             Config::default().with(["training.batch=5", "training.steps=many"]).unwrap_err();
@@ -264,12 +264,31 @@ mod tests {
         let dealt = ["partition.kind=dirichlet", "partition.alpha=0.1"];
         assert!(Config::default().with(dealt).is_ok());
         let private = ["divergence.estimator=sketch", "divergence.privacy={epsilon=1,delta=1e-5}"];
-        assert!(Config::default().with(private).unwrap().divergence.sketch().privacy.is_some());
+        let private = Config::default().with(private).unwrap().divergence;
+        assert!(private.sketch(stlf_data::Shape::grey(28)).privacy.is_some());
         let error = Config::default().with(["training.stepps=3"]).unwrap_err();
         assert!(
             error.to_string().starts_with("-c: training.stepps=3: unknown field `stepps`"),
             "{error}"
         );
+    }
+
+    #[test]
+    fn real_devices_publish_means_unless_told_and_consent_is_a_sentence() {
+        let shape = stlf_data::Shape::grey(28);
+        let by = |changes: &[&str]| Config::default().with(changes.iter().copied()).unwrap();
+        let settings = |changes: &[&str]| by(changes).divergence.between_devices().settings(shape);
+        let means = stlf::divergence::sketch::Settings::means(shape);
+        assert_eq!(settings(&[]), stlf::divergence::Settings::Sketch(means));
+        let simulated = Config::default().divergence.settings(shape);
+        assert_eq!(simulated, stlf::divergence::Settings::default());
+        assert_eq!(settings(&["divergence.estimator=discriminant"]), simulated);
+        let sentence = stlf::divergence::disclosure::ACCEPTED;
+        let said = format!("divergence.accept=\"{sentence}\"");
+        assert!(by(&[&said]).divergence.accepts_disclosure());
+        assert!(!Config::default().divergence.accepts_disclosure());
+        let other = Config::default().with(["divergence.accept=\"yes\""]).unwrap_err();
+        assert!(other.to_string().contains(sentence), "{other}");
     }
 
     #[test]

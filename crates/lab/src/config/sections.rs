@@ -7,6 +7,7 @@ use stlf::baselines::{Method, fada};
 use stlf::bound::BoundKind;
 use stlf::divergence;
 use stlf::energy::PAPER_MODEL_BITS;
+use stlf_data::Shape;
 
 /// `[data]`: domains of digits, or one's own pictures or features.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -113,13 +114,21 @@ pub enum Model {
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct Divergence {
     /// `discriminant`: every device publishes moments of its data, and a pair's classifier follows from them; `sketch`:
-    /// half of that, for large fleets; `classifier`: the paper's, a network trained by every pair; `published`: the same with
-    /// the settings of the paper's published runs.
-    pub estimator: Estimator,
-    /// Discriminant and sketch: random features.
+    /// half of that, for large fleets; `means`: few means alone; `classifier`: the paper's, a network trained by every pair;
+    /// `published`: the same with the settings of the paper's published runs. Left out, it is [`Estimator::SIMULATED`] in a simulation
+    /// and [`Estimator::BETWEEN_DEVICES`] between real devices.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub estimator: Option<Estimator>,
+    /// Real devices: lets them publish more than means.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub accept: Option<Accepted>,
+    /// Discriminant, sketch and means: random features.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub features: Option<usize>,
-    /// Sketch: only links from so many of the nearest devices with labels to every device.
+    /// Means: over which distance of inputs the features vary, where inputs have an unusual scale.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bandwidth: Option<f64>,
+    /// Sketch and means: only links from so many of the nearest devices with labels to every device.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub nearest: Option<usize>,
     /// Classifier: how often a pair averages its models.
@@ -131,7 +140,7 @@ pub struct Divergence {
     /// Classifier: how often it is all done, from different first values.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub repeats: Option<usize>,
-    /// Sketch: noise on what leaves a device, for differential privacy.
+    /// Sketch and means: noise on what leaves a device, for differential privacy. A sketch with noise has means alone.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub privacy: Option<Privacy>,
 }
@@ -147,15 +156,24 @@ pub struct Privacy {
     pub delta: f64,
 }
 
+/// What a user accepts, in words that say it: [`divergence::disclosure::ACCEPTED`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Accepted {
+    /// Of what other members can do with moments and networks that this device publishes.
+    #[serde(rename = "others can rebuild my samples")]
+    Disclosure,
+}
+
 /// How the difference of data is measured.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Estimator {
     /// Fisher's discriminant from shared random features.
-    #[default]
     Discriminant,
     /// Distance of the moments of shared random features.
     Sketch,
+    /// Distance of the means of few shared random features.
+    Means,
     /// The paper's Algorithm 1.
     Classifier,
     /// The same as in the paper's published runs.
@@ -163,11 +181,25 @@ pub enum Estimator {
 }
 
 impl Estimator {
+    /// All of them.
+    pub const ALL: [Estimator; 5] = [
+        Estimator::Discriminant,
+        Estimator::Sketch,
+        Estimator::Means,
+        Estimator::Classifier,
+        Estimator::Published,
+    ];
+    /// The default where nobody else sees what devices publish.
+    pub const SIMULATED: Estimator = Estimator::Discriminant;
+    /// The default between real devices: others cannot rebuild samples from it.
+    pub const BETWEEN_DEVICES: Estimator = Estimator::Means;
+
     /// As users type it.
     pub fn name(self) -> &'static str {
         match self {
             Estimator::Discriminant => "discriminant",
             Estimator::Sketch => "sketch",
+            Estimator::Means => "means",
             Estimator::Classifier => "classifier",
             Estimator::Published => "published",
         }
@@ -178,9 +210,29 @@ impl Estimator {
 const PRIVATE_FEATURES: usize = 128;
 
 impl Divergence {
-    /// What the estimator takes.
-    pub fn settings(&self) -> divergence::Settings {
-        match self.estimator {
+    /// The estimator of a simulation.
+    pub fn estimator(&self) -> Estimator {
+        self.estimator.unwrap_or(Estimator::SIMULATED)
+    }
+
+    /// The same with an estimator.
+    pub fn by(&self, estimator: Estimator) -> Divergence {
+        Divergence { estimator: Some(estimator), ..*self }
+    }
+
+    /// As real devices take it.
+    pub fn between_devices(&self) -> Divergence {
+        self.by(self.estimator.unwrap_or(Estimator::BETWEEN_DEVICES))
+    }
+
+    /// Whether the user accepts that others can rebuild samples.
+    pub fn accepts_disclosure(&self) -> bool {
+        self.accept.is_some()
+    }
+
+    /// What the estimator takes for inputs of a shape.
+    pub fn settings(&self, shape: Shape) -> divergence::Settings {
+        match self.estimator() {
             Estimator::Discriminant => {
                 let default = divergence::discriminant::Settings::default();
                 divergence::Settings::Discriminant(divergence::discriminant::Settings {
@@ -188,31 +240,40 @@ impl Divergence {
                     ..default
                 })
             }
-            Estimator::Sketch => divergence::Settings::Sketch(self.sketch()),
+            Estimator::Sketch | Estimator::Means => {
+                divergence::Settings::Sketch(self.sketch(shape))
+            }
             Estimator::Classifier | Estimator::Published => {
                 divergence::Settings::Classifier(self.classifier())
             }
         }
     }
 
-    /// What the sketch takes.
-    pub fn sketch(&self) -> divergence::sketch::Settings {
-        let default = divergence::sketch::Settings::default();
-        let Some(Privacy { epsilon, delta }) = self.privacy else {
-            let features = self.features.unwrap_or(default.features);
-            return divergence::sketch::Settings { features, ..default };
+    /// What the sketch takes, or the means.
+    pub fn sketch(&self, shape: Shape) -> divergence::sketch::Settings {
+        let noise = |Privacy { epsilon, delta }| divergence::privacy::Privacy { epsilon, delta };
+        let privacy = self.privacy.map(noise);
+        let default = match (self.estimator(), privacy) {
+            (Estimator::Means, _) => divergence::sketch::Settings::means(shape),
+            (_, Some(_)) => divergence::sketch::Settings {
+                features: PRIVATE_FEATURES,
+                statistic: divergence::sketch::Statistic::DISCREPANCY,
+                ..divergence::sketch::Settings::means(shape)
+            },
+            (_, None) => divergence::sketch::Settings::default(),
         };
+        let fixed = self.bandwidth.map(divergence::sketch::Bandwidth::Fixed);
         divergence::sketch::Settings {
-            features: self.features.unwrap_or(PRIVATE_FEATURES),
-            statistic: divergence::sketch::Statistic::DISCREPANCY,
-            privacy: Some(divergence::privacy::Privacy { epsilon, delta }),
+            features: self.features.unwrap_or(default.features),
+            bandwidth: fixed.unwrap_or(default.bandwidth),
+            privacy,
             ..default
         }
     }
 
     /// What the classifier takes.
     pub fn classifier(&self) -> divergence::classifier::Settings {
-        let default = match self.estimator {
+        let default = match self.estimator() {
             Estimator::Published => divergence::classifier::Settings::published(),
             _ => divergence::classifier::Settings::default(),
         };
@@ -226,14 +287,16 @@ impl Divergence {
 
     /// Settings that are there, but not for this estimator.
     pub fn misplaced(&self) -> Option<String> {
-        let trained = matches!(self.estimator, Estimator::Classifier | Estimator::Published);
-        let sketched = self.estimator == Estimator::Sketch;
+        let estimator = self.estimator();
+        let trained = matches!(estimator, Estimator::Classifier | Estimator::Published);
+        let sketched = matches!(estimator, Estimator::Sketch | Estimator::Means);
         let given = [
             ("rounds", self.rounds.is_some(), trained, "classifier"),
             ("steps", self.steps.is_some(), trained, "classifier"),
             ("repeats", self.repeats.is_some(), trained, "classifier"),
             ("nearest", self.nearest.is_some(), sketched, "sketch"),
-            ("privacy", self.privacy.is_some(), sketched, "sketch"),
+            ("privacy", self.privacy.is_some(), sketched, "means"),
+            ("bandwidth", self.bandwidth.is_some(), sketched, "means"),
             ("features", self.features.is_some(), !trained, "sketch"),
         ];
         let wrong = given.into_iter().find(|(_, is_given, fits, _)| *is_given && !fits);
@@ -242,7 +305,8 @@ impl Divergence {
 
     /// That all settings are in their ranges.
     pub(super) fn check(&self) -> Result<(), stlf::Error> {
-        match self.settings() {
+        // Of any shape: none makes a setting wrong.
+        match self.settings(Shape::grey(28)) {
             divergence::Settings::Classifier(settings) => settings.check(),
             divergence::Settings::Discriminant(settings) => settings.check(),
             divergence::Settings::Sketch(settings) => settings.check(),

@@ -159,7 +159,7 @@ fn faithful(config: &mut Config, quick: bool) {
     config.training.balanced = false;
     config.training.warm_up_rounds = 4;
     config.training.warm_up_steps = if quick { 50 } else { 500 };
-    config.divergence.estimator = Estimator::Published;
+    config.divergence.estimator = Some(Estimator::Published);
     if quick {
         config.divergence.rounds = Some(5);
         config.divergence.steps = Some(10);

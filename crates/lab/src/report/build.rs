@@ -65,7 +65,7 @@ pub fn of_run(path: &Path) -> Result<Run, Error> {
         settings: sections(&config)?,
         summary: summary(&rows),
         measuring: (count > 0).then(|| Measuring {
-            estimator: config.divergence.estimator.name().to_owned(),
+            estimator: config.divergence.estimator().name().to_owned(),
             bytes: measuring.iter().map(|m| m.bytes as f64).sum::<f64>() / count as f64,
             joules: measuring.iter().map(|m| m.joules).sum::<f64>() / count as f64,
         }),

@@ -67,9 +67,11 @@ pub fn some(run: &SeedRun<'_>, block: Block) -> Result<(), Error> {
     }
     let parts = run.folder.folder(PARTS)?;
     let missing = missing(run, &parts, |first| block.has(first))?;
-    match run.config.divergence.estimator {
+    match run.config.divergence.estimator() {
         Estimator::Classifier | Estimator::Published => by_row(run, &parts, &missing),
-        Estimator::Discriminant | Estimator::Sketch => together(run, &parts, &missing),
+        Estimator::Discriminant | Estimator::Sketch | Estimator::Means => {
+            together(run, &parts, &missing)
+        }
     }
 }
 
@@ -77,10 +79,12 @@ pub fn some(run: &SeedRun<'_>, block: Block) -> Result<(), Error> {
 fn all(run: &SeedRun<'_>) -> Result<Vec<DivergenceRow>, Error> {
     let parts = run.folder.folder(PARTS)?;
     let missing = missing(run, &parts, |_| true)?;
-    match run.config.divergence.estimator {
+    match run.config.divergence.estimator() {
         // Pairs that take seconds each are kept as they come.
         Estimator::Classifier | Estimator::Published => by_row(run, &parts, &missing)?,
-        Estimator::Discriminant | Estimator::Sketch => together(run, &parts, &missing)?,
+        Estimator::Discriminant | Estimator::Sketch | Estimator::Means => {
+            together(run, &parts, &missing)?
+        }
     }
     let mut rows = Vec::new();
     for first in 0..run.fleet.len() {
@@ -131,7 +135,7 @@ fn estimates(
     let pairs: Vec<(usize, usize)> = (all_pairs(run.fleet.len()).into_iter())
         .filter(|(first, _)| devices.contains(first))
         .collect();
-    let settings = run.config.divergence.settings();
+    let settings = run.config.divergence.settings(run.shape);
     let seed = Draw::Divergence.seed(run.seed, 0);
     let inputs = run.fleet.inputs();
     let estimates =
@@ -147,7 +151,7 @@ fn estimates(
 
 /// Links from the so many nearest devices with labels to every device.
 fn candidates(run: &SeedRun<'_>, count: usize) -> Result<Vec<DivergenceRow>, Error> {
-    let settings = run.config.divergence.sketch();
+    let settings = run.config.divergence.sketch(run.shape);
     let seed = Draw::Divergence.seed(run.seed, 0);
     let mut see = |p: divergence::Progress| run.watch.goes_on(Stage::Measure, p.done, p.total);
     let sketches = sketch::sketch_all(&run.fleet.inputs(), run.shape, &settings, seed, &mut see)?;
@@ -174,7 +178,7 @@ fn row(run: &SeedRun<'_>, from: usize, to: usize, estimate: Estimate) -> Diverge
 /// What every device sends, and the joules of that over its mean link.
 fn cost(run: &SeedRun<'_>) -> Result<Vec<MeasuringRow>, Error> {
     let n = run.fleet.len();
-    let bytes = run.config.divergence.settings().bytes(n, run.shape)?;
+    let bytes = run.config.divergence.settings(run.shape).bytes(n, run.shape)?;
     let energy = plan::energies(run.config, n, run.seed);
     let row = |from: usize| {
         let links = (0..n).filter(|&to| to != from).map(|to| energy[from * n + to]);

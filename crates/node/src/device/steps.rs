@@ -26,8 +26,9 @@ impl Device {
         let Setup { shape, divergence, seed, .. } = &self.setup;
         let seed = Draw::Divergence.seed(*seed, 0);
         let inputs = self.holdings.inputs.clone();
-        let seeds = [seed, self.identity.secret_seed("stlf-noise/1", seed)];
-        let mut exchange = Exchange::new(divergence, *shape, seeds, self.place, &members, inputs);
+        let noise_key = self.identity.secret_key("stlf-noise/2");
+        let mut exchange =
+            Exchange::new(divergence, *shape, seed, noise_key, self.place, &members, inputs);
         let is_planner = Device::planner_of(&members) == Some(self.place);
         let actions = in_epoch(number, exchange.start());
         self.epoch = Some(Epoch {

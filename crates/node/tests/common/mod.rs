@@ -10,7 +10,7 @@ use stlf::bound::BoundKind;
 use stlf::combine::Combine;
 use stlf::divergence::classifier::{self, Architecture};
 use stlf::divergence::privacy::Privacy;
-use stlf::divergence::sketch::{self, Statistic};
+use stlf::divergence::sketch;
 use stlf::divergence::{Settings, discriminant};
 use stlf::draw::Draw;
 use stlf::energy::Ranges;
@@ -41,9 +41,10 @@ pub(crate) fn estimators() -> Vec<Settings> {
     vec![
         divergence(),
         Settings::Sketch(sketch),
-        Settings::Sketch(sketch::Settings { statistic: Statistic::DISCREPANCY, privacy, ..sketch }),
+        Settings::Sketch(sketch::Settings { privacy, ..sketch::Settings::means(SHAPE) }),
         Settings::Classifier(classifier),
         Settings::Classifier(short),
+        Settings::Sketch(sketch::Settings::means(SHAPE)),
     ]
 }
 

@@ -13,8 +13,10 @@
 //! [`measure`] runs any of them over all pairs of a fleet. All are made of steps without I/O (a message in,
 //! a message out), which a simulator and a node on a real network drive alike.
 
+pub mod bandwidth;
 pub mod classifier;
 mod covariance;
+pub mod disclosure;
 pub mod discriminant;
 mod estimate;
 mod features;

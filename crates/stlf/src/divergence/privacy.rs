@@ -1,7 +1,6 @@
 //! Gaussian noise on what leaves a device, and the differential privacy that it buys.
 
 use rand::RngExt;
-use rand_chacha::ChaCha8Rng;
 
 use crate::error::Error;
 
@@ -42,7 +41,7 @@ impl Privacy {
 }
 
 /// A standard normal number (Box and Muller).
-pub(super) fn normal(rng: &mut ChaCha8Rng) -> f64 {
+pub(super) fn normal(rng: &mut impl RngExt) -> f64 {
     let radius = (-2.0 * (1.0 - rng.random::<f64>()).ln()).sqrt();
     radius * (std::f64::consts::TAU * rng.random::<f64>()).cos()
 }
@@ -51,6 +50,7 @@ pub(super) fn normal(rng: &mut ChaCha8Rng) -> f64 {
 mod tests {
     use super::*;
     use rand::SeedableRng;
+    use rand_chacha::ChaCha8Rng;
 
     #[test]
     fn stronger_promises_need_more_noise() {

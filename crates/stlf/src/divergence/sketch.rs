@@ -1,17 +1,18 @@
 //! One message per device: moments of shared random features of its inputs. How far two devices' means lie
 //! apart, measured by the spread of the features, says how well a classifier could tell them apart.
 //!
-//! 1. Every device publishes the median distance of its inputs; the [median](agree) of these is the bandwidth.
+//! 1. A [bandwidth](Bandwidth) is known beforehand, or agreed on.
 //! 2. With it and a shared seed every device builds the same [`Features`] and publishes its [`Sketch`].
 //! 3. Whoever has the sketches makes a [`Fleet`] of them, which gives d̂ of any pair and the nearest senders.
 //!
 //! Each step is a function without I/O; [`super::measure`] runs them in memory.
 
-use rand::SeedableRng;
-use rand_chacha::ChaCha8Rng;
+use rand::{RngExt, SeedableRng};
+use rand_chacha::{ChaCha8Rng, ChaCha20Rng};
 use rayon::prelude::*;
 use stlf_data::Shape;
 
+pub use super::bandwidth::{Bandwidth, agree, own_bandwidth};
 use super::covariance::{Moments, triangle};
 use super::features::{Embedded, Embedding, Features};
 use super::fleet::Fleet;
@@ -50,8 +51,9 @@ impl Statistic {
 /// | `features` | 256 | random features, F; a device publishes F, or F(F+3)/2 with covariances | even, 2..=4096 |
 /// | `embedding` | inputs | what the features are waves over | |
 /// | `statistic` | separation, ridge 0.01 | how distances become d̂ | ridge > 0, gain > 0 |
+/// | `bandwidth` | median | over which distance the features vary | > 0 |
 /// | `confidence` | 0.95 | of the interval | 0 < c < 1 |
-/// | `privacy` | none | noise on what is published; with `discrepancy` only | |
+/// | `privacy` | none | noise on what is published; with `discrepancy` and a known bandwidth only | |
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Settings {
     /// Random features.
@@ -60,6 +62,8 @@ pub struct Settings {
     pub embedding: Embedding,
     /// How distances become d̂.
     pub statistic: Statistic,
+    /// Over which distance the features vary.
+    pub bandwidth: Bandwidth,
     /// Of the interval.
     pub confidence: f64,
     /// Noise on what is published.
@@ -72,6 +76,7 @@ impl Default for Settings {
             features: 256,
             embedding: Embedding::Inputs,
             statistic: Statistic::SEPARATION,
+            bandwidth: Bandwidth::Median,
             confidence: 0.95,
             privacy: None,
         }
@@ -79,6 +84,17 @@ impl Default for Settings {
 }
 
 impl Settings {
+    /// What devices publish to each other unless told otherwise: few bounded means, at a bandwidth that nobody chooses. Inputs of
+    /// few numbers get by with fewer features, and then fewer samples [hide](super::disclosure) behind them.
+    pub fn means(shape: Shape) -> Settings {
+        Settings {
+            features: (4 * shape.len()).clamp(16, 64),
+            statistic: Statistic::Discrepancy { gain: 10.0 },
+            bandwidth: Bandwidth::usual(shape),
+            ..Settings::default()
+        }
+    }
+
     /// That all settings are within their ranges.
     pub fn check(&self) -> Result<(), Error> {
         super::check_features(self.features)?;
@@ -87,11 +103,17 @@ impl Settings {
             Statistic::Separation { ridge } => super::check_above_zero("ridge", ridge)?,
             Statistic::Discrepancy { gain } => super::check_above_zero("gain", gain)?,
         }
+        self.bandwidth.check()?;
         let Some(privacy) = self.privacy else { return Ok(()) };
         if self.publishes_covariance() {
             let message = "noise that hides a sample in a covariance hides the covariance too";
             return Err(Error::field("divergence.privacy", message)
                 .with_hint("use the statistic discrepancy, which publishes means alone"));
+        }
+        if self.bandwidth == Bandwidth::Median {
+            let message = "the median distance would be published without noise";
+            return Err(Error::field("divergence.privacy", message)
+                .with_hint("use a bandwidth that is known beforehand"));
         }
         privacy.check()
     }
@@ -101,10 +123,11 @@ impl Settings {
         matches!(self.statistic, Statistic::Separation { .. })
     }
 
-    /// Bytes of a device's sketch, and of the bandwidth before it.
+    /// Bytes of a device's sketch, and of the bandwidth before it where devices agree on one.
     pub fn bytes(&self) -> u64 {
         let covariance = if self.publishes_covariance() { triangle(self.features) } else { 0 };
-        8 + 8 + 4 * (self.features + covariance) as u64
+        let bandwidth = if self.bandwidth == Bandwidth::Median { 8 } else { 0 };
+        bandwidth + 8 + 4 * (self.features + covariance) as u64
     }
 }
 
@@ -128,8 +151,8 @@ impl Sketch {
         Sketch { samples, mean: single(mean), covariance: Some(single(covariance)) }
     }
 
-    /// A device's sketch; the seed is for the noise, and its own.
-    pub fn new(features: &Features, inputs: &[f32], settings: &Settings, seed: u64) -> Sketch {
+    /// A device's sketch, without noise.
+    fn exact(features: &Features, inputs: &[f32], settings: &Settings) -> Sketch {
         if settings.publishes_covariance() {
             let mut moments = Moments::new(features.count());
             features.each(inputs, |vector| moments.see(vector));
@@ -141,12 +164,27 @@ impl Sketch {
             mean.iter_mut().zip(vector).for_each(|(sum, &x)| *sum += f64::from(x));
             samples += 1;
         });
-        let mut rng = ChaCha8Rng::seed_from_u64(seed);
-        let noise = settings.privacy.map_or(0.0, |privacy| mean_noise(&privacy, samples));
-        for m in &mut mean {
-            *m = *m / samples as f64 + if noise > 0.0 { noise * normal(&mut rng) } else { 0.0 };
-        }
+        mean.iter_mut().for_each(|sum| *sum /= samples as f64);
         Sketch { samples, mean: single(mean), covariance: None }
+    }
+
+    /// A device's sketch as it publishes it. Where the settings ask for noise, it is drawn from the seed that `noise_seed` gives for
+    /// the sketch without it; that must be a seed which nobody else can know. Then another sketch has other noise, so that the
+    /// difference of two says nothing about it; and the same sketch has the same, so that it cannot be averaged away.
+    pub fn new(
+        features: &Features,
+        inputs: &[f32],
+        settings: &Settings,
+        noise_seed: impl FnOnce(&Sketch) -> [u8; 32],
+    ) -> Sketch {
+        let mut sketch = Sketch::exact(features, inputs, settings);
+        if let Some(privacy) = settings.privacy {
+            let mut rng = ChaCha20Rng::from_seed(noise_seed(&sketch));
+            let deviation = mean_noise(&privacy, sketch.samples);
+            let noisy = |m: &mut f32| *m = (f64::from(*m) + deviation * normal(&mut rng)) as f32;
+            sketch.mean.iter_mut().for_each(noisy);
+        }
+        sketch
     }
 }
 
@@ -160,35 +198,10 @@ pub(super) fn mean_noise(privacy: &Privacy, samples: u64) -> f64 {
     privacy.deviation(2.0 / samples as f64)
 }
 
-/// The bandwidth that all use: the median of what the devices published.
-pub fn agree(bandwidths: &[Option<f64>]) -> f64 {
-    let mut known: Vec<f64> = bandwidths.iter().copied().flatten().collect();
-    known.sort_unstable_by(f64::total_cmp);
-    match known.get(known.len() / 2) {
-        Some(&median) if median > 0.0 => median,
-        _ => 1.0,
-    }
-}
-
-/// Step 1, at device `place` of a fleet: what it publishes for the bandwidth, the median distance of its inputs.
-///
-/// # Errors
-/// An embedding that inputs of this shape do not allow.
-pub fn own_bandwidth(
-    inputs: &[f32],
-    shape: Shape,
-    embedding: Embedding,
-    seed: u64,
-    place: usize,
-) -> Result<Option<f64>, Error> {
-    let embedded = Embedded::new(embedding, shape, derive(derive(seed, &[0]), &[0]))?;
-    Ok(embedded.median_distance(inputs, derive(seed, &[1, place as u64])))
-}
-
 /// Step 2, everywhere: the features that follow from what all published; the rest comes from the seed.
 ///
 /// # Errors
-/// As [`own_bandwidth`].
+/// An embedding that inputs of this shape do not allow.
 pub fn agreed_features(
     bandwidths: &[Option<f64>],
     shape: Shape,
@@ -201,15 +214,17 @@ pub fn agreed_features(
     Features::new(&embedded, count, agree(bandwidths), derive(shared, &[1]))
 }
 
-/// Step 2, at device `place`: the sketch that it publishes.
-pub fn own_sketch(
+/// Step 2, at device `place` of a simulated fleet: the sketch that it publishes. Everyone knows the seed of its noise.
+fn simulated_sketch(
     features: &Features,
     inputs: &[f32],
     settings: &Settings,
     seed: u64,
     place: usize,
 ) -> Sketch {
-    Sketch::new(features, inputs, settings, derive(seed, &[2, place as u64]))
+    Sketch::new(features, inputs, settings, |_| {
+        ChaCha8Rng::seed_from_u64(derive(seed, &[2, place as u64])).random()
+    })
 }
 
 /// The sketches of a fleet; `None` if the observer ended it.
@@ -224,13 +239,18 @@ pub fn sketch_all(
     observer: &mut Observer<'_>,
 ) -> Result<Option<Vec<Sketch>>, Error> {
     settings.check()?;
-    let bandwidths: Vec<Option<f64>> = (devices.par_iter().enumerate())
-        .map(|(place, inputs)| own_bandwidth(inputs, shape, settings.embedding, seed, place))
-        .collect::<Result<_, _>>()?;
+    let bandwidths: Vec<Option<f64>> = match settings.bandwidth.known() {
+        Some(width) => vec![Some(width)],
+        None => (devices.par_iter().enumerate())
+            .map(|(place, inputs)| own_bandwidth(inputs, shape, settings.embedding, seed, place))
+            .collect::<Result<_, _>>()?,
+    };
     let (embedding, count) = (settings.embedding, settings.features);
     let features = agreed_features(&bandwidths, shape, embedding, count, seed)?;
     let indices: Vec<usize> = (0..devices.len()).collect();
-    in_parallel(&indices, observer, |&i| Ok(own_sketch(&features, devices[i], settings, seed, i)))
+    in_parallel(&indices, observer, |&i| {
+        Ok(simulated_sketch(&features, devices[i], settings, seed, i))
+    })
 }
 
 /// These pairs of a fleet.

@@ -293,8 +293,10 @@ fn setup(
     classes: usize,
     seed: u64,
 ) -> Result<Setup, Failure> {
-    let divergence = config.divergence.settings();
-    stlf_node::exchange::check(&divergence, shape).map_err(|e| failure(&e.into()))?;
+    let between = config.divergence.between_devices();
+    let (divergence, samples) = (between.settings(shape), own.inputs.len() / shape.len().max(1));
+    stlf_node::exchange::check(&divergence, shape, samples, between.accepts_disclosure())
+        .map_err(|e| failure(&e.into()))?;
     if config.divergence.nearest.is_some() {
         return Err(
             Failure::input("real devices measure all pairs").hint("leave out divergence.nearest")
