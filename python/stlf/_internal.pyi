@@ -12,7 +12,6 @@ __all__ = [
     "Problem",
     "Sketch",
     "__version__",
-    "agree_bandwidth",
     "configure",
     "default_folder",
     "diff",
@@ -124,6 +123,7 @@ def measure(
     method: str,
     seed: int,
     features: int | None = None,
+    bandwidth: float | None = None,
     rounds: int | None = None,
     steps: int | None = None,
     repeats: int | None = None,
@@ -141,16 +141,17 @@ def measure_own(
     confidence: float,
     progress: _See = None,
 ) -> _Measured: ...
-def own_bandwidth(inputs: _Singles, seed: int, place: int) -> float | None: ...
-def agree_bandwidth(bandwidths: Sequence[float | None]) -> float: ...
+def own_bandwidth(inputs: _Singles, seed: int) -> float | None: ...
 def own_sketch(
     inputs: _Singles,
-    bandwidth: float,
     *,
     seed: int,
-    place: int,
+    noise: bytes,
+    bandwidth: float | None = None,
     features: int | None = None,
     privacy: tuple[float, float] | None = None,
+    moments: bool = False,
+    accept: str | None = None,
 ) -> Sketch: ...
 def divergence_of_sketches(sketches: Sequence[Sketch], *, privacy: tuple[float, float] | None = None) -> _Measured: ...
 def configure(text: str, *, file: str | PathLike[str], is_json: bool = False, changes: Sequence[str] = ...) -> str: ...

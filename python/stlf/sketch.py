@@ -1,20 +1,19 @@
 """The steps of a device that is on its own: what it publishes, and what follows from what all published.
 
-`measure(fleet, "sketch")` does the same for a fleet in one place.
+`measure(fleet, "means")` does the same for a fleet in one place.
 
 >>> rng = np.random.default_rng(0)
 >>> devices = {"a": rng.normal(0, 1, (200, 3)), "b": rng.normal(0, 1, (200, 3)), "c": rng.normal(2, 1, (200, 3))}
->>> widths = [bandwidth(x, place=k) for k, x in enumerate(devices.values())]   # every device
->>> agreed = agree(widths)                                                     # anybody
->>> sketches = {name: sketch(x, agreed, place=k) for k, (name, x) in enumerate(devices.items())}
->>> d = divergence(sketches)                                                   # anybody
->>> bool(d["a", "b"] < 0.3 < 1.5 < d["a", "c"])
+>>> sketches = {name: sketch(x) for name, x in devices.items()}   # every device
+>>> d = divergence(sketches)                                      # anybody
+>>> bool(d["a", "b"] < 1 < 1.5 < d["a", "c"])
 True
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import secrets
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,16 +23,25 @@ from stlf import _internal
 from stlf.divergence import Divergence
 from stlf.fleet import Device
 
+ACCEPTED = "others can rebuild my samples"
+"""What whoever publishes moments accepts, in these words."""
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Sketch:
-    """What a device publishes: moments of random features of its inputs, and of how many inputs.
+    """What a device publishes: means of random features of its inputs, and of how many inputs.
 
-    >>> made = sketch(np.eye(4), bandwidth=1.0, features=8)
-    >>> made.samples, made.mean.shape, made.covariance.shape
-    (4, (8,), (36,))
+    >>> made = sketch(np.eye(20))
+    >>> made.samples, made.mean.shape, made.covariance
+    Traceback (most recent call last):
+    stlf.errors.InputError: divergence.features: others could rebuild 20 samples from 64 published means of them
+    hint: a device needs at least 64 samples, or set divergence.features = 20 or fewer on all devices, or noise \
+(divergence.privacy)
+    >>> made = sketch(np.eye(20), features=20)
+    >>> made.samples, made.mean.shape, made.covariance
+    (20, (20,), None)
     >>> made.nbytes
-    184
+    88
     """
 
     samples: int
@@ -41,7 +49,7 @@ class Sketch:
     mean: npt.NDArray[np.float32]
     """Of their features."""
     covariance: npt.NDArray[np.float32] | None
-    """The lower triangle, row by row; none with privacy."""
+    """The lower triangle, row by row; only with moments."""
 
     @property
     def nbytes(self) -> int:
@@ -53,50 +61,60 @@ class Sketch:
         return f"Sketch({self.samples} samples, {self.nbytes:,} bytes)"
 
 
-def bandwidth(inputs: npt.ArrayLike, *, seed: int = 0, place: int = 0) -> float | None:
-    """Step 1, at every device: the median distance of its inputs; None with fewer than two.
+def bandwidth(inputs: npt.ArrayLike, *, seed: int = 0) -> float | None:
+    """Give the median distance of inputs; None with fewer than two.
 
-    All devices use one seed; `place` is the device's own number.
+    It shows which bandwidth fits inputs of an unusual scale. All devices need the same, and one that was published says something
+    about the data: choose it beforehand.
 
     >>> bandwidth([[0.0], [1.0]])
     1.0
     """
-    return _internal.own_bandwidth(Device.of("own", inputs).inputs, seed, place)
-
-
-def agree(bandwidths: Iterable[float | None]) -> float:
-    """Step 2, anywhere: the bandwidth that all use, the median of what they published.
-
-    >>> agree([1.0, None, 2.0, 8.0])
-    2.0
-    """
-    return _internal.agree_bandwidth(list(bandwidths))
+    return _internal.own_bandwidth(Device.of("own", inputs).inputs, seed)
 
 
 def sketch(
     inputs: npt.ArrayLike,
-    bandwidth: float,
+    bandwidth: float | None = None,
     *,
     features: int | None = None,
     privacy: tuple[float, float] | None = None,
+    moments: bool = False,
+    accept: str | None = None,
     seed: int = 0,
-    place: int = 0,
 ) -> Sketch:
-    """Step 3, at every device: the sketch that it publishes.
+    """Step 1, at every device: the sketch that it publishes.
 
-    >>> sketch([[0.0], [1.0]], 1.0, features=8)
-    Sketch(2 samples, 184 bytes)
+    All devices use one seed, one number of features and one bandwidth; without one it is what inputs of this shape usually
+    have: columns of deviation 1, or pixels from 0 to 1. `privacy` is an (ε, δ) for noise, which is drawn anew every time. With
+    `moments` covariances are published too; others can rebuild samples from them, so that `accept` must say
+    "others can rebuild my samples".
+
+    >>> sketch(np.eye(64))
+    Sketch(64 samples, 264 bytes)
+    >>> sketch(np.eye(64), moments=True)
+    Traceback (most recent call last):
+    stlf.errors.InputError: divergence.estimator: it publishes covariances, from which every other member can rebuild \
+samples of this device
+    hint: use estimator = "means", or say accept = "others can rebuild my samples" beside it
     """
     made = _internal.own_sketch(
-        Device.of("own", inputs).inputs, bandwidth, features=features, privacy=privacy, seed=seed, place=place
+        Device.of("own", inputs).inputs,
+        bandwidth=bandwidth,
+        features=features,
+        privacy=privacy,
+        moments=moments,
+        accept=accept,
+        seed=seed,
+        noise=secrets.token_bytes(32),
     )
     return Sketch(made.samples, made.mean, made.covariance)
 
 
 def divergence(sketches: Mapping[str, Sketch], *, privacy: tuple[float, float] | None = None) -> Divergence:
-    """Step 4, anywhere: d̂ of all pairs of the devices that published these.
+    """Step 2, anywhere: d̂ of all pairs of the devices that published these.
 
-    >>> same = sketch(np.eye(4), 1.0)
+    >>> same = sketch(np.eye(64))
     >>> divergence({"a": same, "b": same})["a", "b"]
     0.0
     """

@@ -4,6 +4,7 @@ import subprocess
 import sys
 import threading
 import time
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from drawn import fleet_of
 import stlf
 from stlf import sketch
 
-METHODS = ["discriminant", "sketch", "classifier"]
+METHODS = ["discriminant", "sketch", "means", "classifier"]
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -32,26 +33,35 @@ def test_near_devices_are_near_and_far_ones_far(method: str) -> None:
     assert not np.array_equal(stlf.measure(fleet, method, seed=1).values, measured.values)
 
 
-def test_the_steps_of_devices_on_their_own_give_what_one_call_gives() -> None:
+@pytest.mark.parametrize("moments", [False, True])
+def test_the_steps_of_devices_on_their_own_give_what_one_call_gives(moments: bool) -> None:
     fleet = fleet_of(0)
-    whole = stlf.measure(fleet, "sketch", features=64)
-    widths = [sketch.bandwidth(device.inputs, place=k) for k, device in enumerate(fleet)]
-    agreed = sketch.agree(widths)
-    sketches = {d.name: sketch.sketch(d.inputs, agreed, features=64, place=k) for k, d in enumerate(fleet)}
+    options: dict[str, Any] = {"features": 16, "bandwidth": 2.0}
+    whole = stlf.measure(fleet, "sketch" if moments else "means", **options)
+    accept = sketch.ACCEPTED if moments else None
+    sketches = {d.name: sketch.sketch(d.inputs, moments=moments, accept=accept, **options) for d in fleet}
     apart = sketch.divergence(sketches)
     np.testing.assert_array_equal(apart.values, whole.values)
     np.testing.assert_array_equal(apart.low, whole.low)
-    np.testing.assert_array_equal(apart.sent, whole.sent)
 
 
-def test_privacy_publishes_means_alone() -> None:
-    fleet = fleet_of(0)
-    privacy = (1.0, 1e-5)
-    whole = stlf.measure(fleet, "sketch", privacy=privacy)
-    agreed = sketch.agree(sketch.bandwidth(device.inputs, place=k) for k, device in enumerate(fleet))
-    sketches = {d.name: sketch.sketch(d.inputs, agreed, privacy=privacy, place=k) for k, d in enumerate(fleet)}
-    assert all(made.covariance is None for made in sketches.values())
-    np.testing.assert_array_equal(sketch.divergence(sketches, privacy=privacy).values, whole.values)
+def test_means_are_what_a_device_publishes_unless_it_accepts_more() -> None:
+    inputs = fleet_of(0)["a"].inputs
+    assert sketch.sketch(inputs).covariance is None
+    for accept in (None, "yes"):
+        with pytest.raises(stlf.InputError, match="every other member can rebuild"):
+            sketch.sketch(inputs, moments=True, accept=accept)
+    with pytest.raises(stlf.InputError, match="others could rebuild 5 samples from 16"):
+        sketch.sketch(inputs[:5])
+
+
+def test_noise_is_drawn_anew_and_publishes_means_alone() -> None:
+    inputs = fleet_of(0)["a"].inputs
+    first, second = (sketch.sketch(inputs, privacy=(1.0, 1e-5)) for _ in range(2))
+    assert first.covariance is None
+    assert not np.array_equal(first.mean, second.mean)
+    apart = sketch.divergence({"a": first, "b": second}, privacy=(1.0, 1e-5))
+    assert 0 <= apart["a", "b"] <= 2
 
 
 def test_an_embedding_is_what_is_compared() -> None:

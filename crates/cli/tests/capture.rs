@@ -88,8 +88,7 @@ fn tap(hosts: &Hosts, k: usize, file: &Path) -> Option<Tap> {
 #[test]
 fn captured_packets_hold_no_sample() {
     let Some(hosts) = Hosts::make("c", DEVICES) else { return };
-    let settings = "seeds=[3] data.classes=[\"0\",\"1\"] training.model=mlp training.steps=100 \
-                    divergence.estimator=sketch divergence.features=32";
+    let settings = "seeds=[3] data.classes=[\"0\",\"1\"] training.model=mlp training.steps=100";
     let mut fleet = Fleet::at(hosts.addresses(), settings);
     let files: Vec<_> = (1..=DEVICES).map(|k| fleet.path(&format!("{k}.pcap"))).collect();
     let taps: Vec<Option<Tap>> = (1..=DEVICES).map(|k| tap(&hosts, k, &files[k - 1])).collect();

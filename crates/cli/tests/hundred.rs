@@ -11,7 +11,7 @@ use common::fleet::Fleet;
 const DEVICES: usize = 100;
 
 const SETTINGS: &str = "seeds=[3] data.samples=6000 partition.scale=0.03 partition.devices=100 training.model=mlp \
-                        training.steps=100 divergence.estimator=sketch divergence.features=32";
+                        training.steps=100 divergence.features=16";
 
 #[test]
 fn a_hundred_devices_complete_an_epoch() {

@@ -11,7 +11,7 @@ use serde_json::Value;
 const DEVICES: usize = 10;
 
 const SETTINGS: &str = "seeds=[3] data.samples=6000 partition.scale=0.08 training.model=mlp training.steps=300 \
-                        divergence.features=64";
+                        divergence.estimator=means divergence.features=32";
 
 #[test]
 fn ten_processes_end_as_the_simulator_does() {
@@ -100,6 +100,38 @@ fn an_address_that_is_taken_is_named_before_the_training() {
     assert_eq!(ran.code, 1, "{}", ran.err);
     assert!(ran.err.contains(&format!("cannot listen on {address}")), "{}", ran.err);
     assert!(!ran.err.contains("training"), "{}", ran.err);
+}
+
+#[test]
+fn what_others_could_rebuild_is_not_published() {
+    let folder = tempfile::tempdir().unwrap();
+    let (roster, key) = alone(folder.path());
+    let to = folder.path().join("node");
+    for (settings, message, hint) in [
+        (
+            "partition.devices=10 partition.scale=0.02",
+            "divergence.features: others could rebuild",
+            "or fewer on all devices",
+        ),
+        (
+            "divergence.estimator=discriminant",
+            "divergence.estimator: it publishes covariances, from which every other member can rebuild samples",
+            "accept = \"others can rebuild my samples\"",
+        ),
+    ] {
+        let common = format!("data.samples=6000 training.model=mlp training.steps=1 {settings}");
+        let ran = run(
+            &[
+                &["node", "start", "--roster", &roster, "--key", &key, "-c", &common][..],
+                &["--once", "--wait", "1", "--to", to.to_str().unwrap()],
+            ]
+            .concat(),
+            "",
+        );
+        assert_eq!(ran.code, 2, "{}", ran.err);
+        assert!(ran.err.contains(message) && ran.err.contains(hint), "{}", ran.err);
+        assert!(!ran.err.contains("training"), "{}", ran.err);
+    }
 }
 
 #[test]

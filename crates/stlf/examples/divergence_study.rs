@@ -59,6 +59,7 @@ fn estimators(names: &str) -> Vec<(&'static str, Settings)> {
     let private = sketch::Settings {
         features: 128,
         privacy: Some(Privacy { epsilon: 1.0, delta: 1e-5 }),
+        bandwidth: sketch::Bandwidth::usual(Shape::grey(28)),
         ..mean(6.0)
     };
     let trained = classifier::Settings::default();
@@ -80,6 +81,7 @@ fn estimators(names: &str) -> Vec<(&'static str, Settings)> {
         ("sketch", Settings::Sketch(one)),
         ("sketch-128", Settings::Sketch(sketch::Settings { features: 128, ..one })),
         ("sketch-conv", Settings::Sketch(sketch::Settings { embedding: convolutions, ..one })),
+        ("means", Settings::Sketch(sketch::Settings::means(Shape::grey(28)))),
         ("means-x3", Settings::Sketch(mean(3.0))),
         ("means-x6", Settings::Sketch(mean(6.0))),
         ("means-private", Settings::Sketch(private)),

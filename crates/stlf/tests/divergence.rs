@@ -57,8 +57,9 @@ fn short() -> classifier::Settings {
 fn every_method() -> Vec<Settings> {
     let sketch = sketch::Settings { features: 64, ..sketch::Settings::default() };
     let discrepancy = sketch::Settings { statistic: Statistic::DISCREPANCY, ..sketch };
+    let means = sketch::Settings::means(SHAPE);
     let private =
-        sketch::Settings { privacy: Some(Privacy { epsilon: 1.0, delta: 1e-5 }), ..discrepancy };
+        sketch::Settings { privacy: Some(Privacy { epsilon: 1.0, delta: 1e-5 }), ..means };
     vec![
         Settings::Classifier(classifier::Settings { repeats: 2, ..short() }),
         Settings::Discriminant(discriminant::Settings {
@@ -67,6 +68,7 @@ fn every_method() -> Vec<Settings> {
         }),
         Settings::Sketch(sketch),
         Settings::Sketch(discrepancy),
+        Settings::Sketch(means),
         Settings::Sketch(private),
     ]
 }

@@ -51,26 +51,22 @@ def measure(
     grid: Grid,
     nodes: Iterable[int],
     *,
-    seed: int,
-    features: int | None,
-    privacy: tuple[float, float] | None,
+    question: Question,
     timeout: float,
 ) -> tuple[list[Member], Divergence]:
-    """Ask every node for its bandwidth, agree on one, ask for sketches; give who answered and all divergences.
+    """Ask every node for its sketch; give who answered and all divergences.
 
     A node that does not answer is left out, and the log says why.
     """
-    first = _ask(grid, nodes, Question(seed), timeout)
-    agreed = sketch.agree(report.bandwidth for report in first.values())
-    second = _ask(grid, first, Question(seed, agreed, features, privacy), timeout)
+    answers = _ask(grid, nodes, question, timeout)
     # Names are the same in every run and nodes are not; by length first, so that numbers stand in their order.
-    order = sorted(second.items(), key=lambda entry: (len(entry[1].name), entry[1].name))
+    order = sorted(answers.items(), key=lambda entry: (len(entry[1].name), entry[1].name))
     members = [Member(report.name, node, report.labeled, report.unlabeled) for node, report in order]
     for member, following in zip(members, members[1:], strict=False):
         if member.name == following.name:
             raise InputError(f"two nodes are called {member.name!r}", "StlfMod(name=…) gives each its own")
-    sketches = {report.name: report.sketch for _, report in order if report.sketch is not None}
-    return members, sketch.divergence(sketches, privacy=privacy)
+    sketches = {report.name: report.sketch for _, report in order}
+    return members, sketch.divergence(sketches, privacy=question.privacy)
 
 
 def _ask(grid: Grid, nodes: Iterable[int], question: Question, timeout: float) -> dict[int, Report]:

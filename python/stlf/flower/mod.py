@@ -2,40 +2,46 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Callable
-from zlib import crc32
 
 import numpy.typing as npt
-from flwr.app import Context, Message
+from flwr.app import Context, Message, RecordDict
 
 from stlf import sketch
 from stlf.errors import InputError
 from stlf.fleet import Device
-from stlf.flower.records import Question, Report
+from stlf.flower.records import KEY, SKETCH, Question, Report
 
 Data = Callable[[Context], tuple[npt.ArrayLike, npt.ArrayLike | None]]
 """Gives a device's inputs and their labels; a label of -1 or None is none."""
 
+ASKED = "stlf-asked"
+ANSWER = "stlf-answer"
+"""What a client keeps between messages: the question, and its counts; its sketch is kept as it is sent."""
+
 
 class StlfMod:
-    """Reports a device's counts, bandwidth and sketch; every other message it passes on.
+    """Reports a device's counts and sketch; every other message it passes on.
 
     `data` gives this client's inputs and labels, as `Fleet.from_devices` takes them. The inputs are what devices are
     compared by: pictures as they are, or features that a model makes of them, of one shape on all devices. `name` is
     what the plan calls the device; without it that is Flower's `partition-id`, else the number of the node. `privacy`
-    is the noise (ε, δ) that this client insists on: who asks for less gets no sketch.
+    is the noise (ε, δ) that this client insists on: who asks for less gets no sketch. `accept` lets it answer who asks for
+    moments, from which the server can rebuild samples; it must say "others can rebuild my samples".
+
+    In a run a client answers one question. Asked the same again it repeats its answer, and what asks for anything else is
+    refused: many answers would tell what one does not.
 
     The mod comes first in the list. Flower calls mods only for kinds of messages that the client has a function for,
     so questions come as messages to train.
 
     >>> import numpy as np
     >>> from flwr.app import Context, RecordDict
-    >>> mod = StlfMod(lambda context: (np.eye(4), [0, 1, -1, -1]))
+    >>> mod = StlfMod(lambda context: (np.eye(64), [0, 1] + 62 * [-1]))
     >>> context = Context(run_id=1, node_id=7, node_config={"partition-id": 3}, state=RecordDict(), run_config={})
     >>> report = mod.report(Question(seed=0), context)
-    >>> report.name, report.labeled, report.unlabeled, round(report.bandwidth, 3)
-    ('3', 2, 2, 1.414)
+    >>> report.name, report.labeled, report.unlabeled, report.sketch
+    ('3', 2, 62, Sketch(64 samples, 264 bytes))
     """
 
     def __init__(
@@ -44,38 +50,50 @@ class StlfMod:
         *,
         name: Callable[[Context], str] | None = None,
         privacy: tuple[float, float] | None = None,
+        accept: str | None = None,
     ) -> None:
         """For a client with this data."""
         self._data = data
         self._name = name
         self._privacy = privacy
+        self._accept = accept
 
     def __call__(self, message: Message, context: Context, call_next: Callable[[Message, Context], Message]) -> Message:
         """Answer a question of ours, or let the client answer."""
         question = Question.read(message.content)
         if question is None:
             return call_next(message, context)
-        return Message(self.report(question, context).record(), reply_to=message)
+        return Message(self._answer(question, context), reply_to=message)
+
+    def _answer(self, question: Question, context: Context) -> RecordDict:
+        """Report once in a run, and repeat that."""
+        asked, state = question.record()[KEY], context.state
+        if ASKED not in state:
+            answer = self.report(question, context).record()
+            state[ASKED], state[ANSWER], state[SKETCH] = asked, answer[KEY], answer[SKETCH]
+        elif dict(state[ASKED]) != dict(asked):
+            raise InputError(
+                f"the server asks for another sketch in the same run: {dict(asked)}, after {dict(state[ASKED])}",
+                "ask with one seed, bandwidth and number of features",
+            )
+        return RecordDict({KEY: state[ANSWER], SKETCH: state[SKETCH]})
 
     def report(self, question: Question, context: Context) -> Report:
-        """Answer a question: with the device's own bandwidth, or with its sketch at the one that was agreed on."""
+        """Answer a question with the device's counts and its sketch."""
         known = context.node_config.get("partition-id", context.node_id)
         name = str(known) if self._name is None else self._name(context)
         device = Device.of(name, *self._data(context))
-        if question.bandwidth is None:
-            width = sketch.bandwidth(device.inputs, seed=question.seed, place=_place(name))
-            return Report(name, device.labeled, device.unlabeled, bandwidth=width)
         self._check(question.privacy)
         made = sketch.sketch(
             device.inputs,
             question.bandwidth,
             features=question.features,
             privacy=question.privacy,
+            moments=question.moments,
+            accept=self._accept,
             seed=question.seed,
-            # All know the seed. Noise that others could draw too would hide nothing.
-            place=_place(name) if question.privacy is None else secrets.randbits(63),
         )
-        return Report(name, device.labeled, device.unlabeled, sketch=made)
+        return Report(name, device.labeled, device.unlabeled, made)
 
     def _check(self, asked: tuple[float, float] | None) -> None:
         if self._privacy is None:
@@ -86,8 +104,3 @@ class StlfMod:
                 f"privacy: the server asks for a sketch with {offered}",
                 f"this client insists on ε = {self._privacy[0]}, δ = {self._privacy[1]}: STLF(privacy=…)",
             )
-
-
-def _place(name: str) -> int:
-    """Give a number of the device's own, the same in every run."""
-    return crc32(name.encode())

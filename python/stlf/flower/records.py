@@ -20,16 +20,18 @@ SKETCH = "stlf-sketch"
 
 @dataclass(frozen=True)
 class Question:
-    """What the server asks of every device before the first round, twice: a bandwidth, then a sketch."""
+    """What the server asks of every device before the first round: a sketch."""
 
     seed: int
     """What all draw their features from."""
     bandwidth: float | None = None
-    """What was agreed on; a device that is told of none reports its own."""
+    """Over which distance they vary; None is what inputs of that shape usually have."""
     features: int | None = None
     """How many random features; None is the package's number."""
     privacy: tuple[float, float] | None = None
     """ε and δ of the noise."""
+    moments: bool = False
+    """Whether covariances are asked for too."""
 
     def record(self) -> RecordDict:
         """Give the content of a message that asks it.
@@ -45,6 +47,8 @@ class Question:
             config["features"] = self.features
         if self.privacy is not None:
             config["privacy"] = list(self.privacy)
+        if self.moments:
+            config["moments"] = True
         return RecordDict({KEY: ConfigRecord(config)})
 
     @staticmethod
@@ -62,48 +66,40 @@ class Question:
             config.get("bandwidth"),
             config.get("features"),
             None if privacy is None else (privacy[0], privacy[1]),
+            bool(config.get("moments", False)),
         )
 
 
 @dataclass(frozen=True)
 class Report:
-    """What a device says of itself: its name, how much it holds, and its bandwidth or its sketch."""
+    """What a device says of itself: its name, how much it holds, and its sketch."""
 
     name: str
     labeled: int
     unlabeled: int
-    bandwidth: float | None = None
-    sketch: Sketch | None = None
+    sketch: Sketch
 
     def record(self) -> RecordDict:
-        """Give the content of the reply.
-
-        >>> report = Report("gate", labeled=3, unlabeled=1, bandwidth=2.0)
-        >>> Report.read(report.record()) == report
-        True
-        """
-        config: dict[str, Any] = {"name": self.name, "labeled": self.labeled, "unlabeled": self.unlabeled}
-        if self.bandwidth is not None:
-            config["bandwidth"] = self.bandwidth
-        content = RecordDict({KEY: ConfigRecord(config)})
-        if self.sketch is not None:
-            config = {**config, "samples": self.sketch.samples}
-            arrays = {"mean": Array(self.sketch.mean)}
-            if self.sketch.covariance is not None:
-                arrays["covariance"] = Array(self.sketch.covariance)
-            content = RecordDict({KEY: ConfigRecord(config), SKETCH: ArrayRecord(arrays)})
-        return content
+        """Give the content of the reply."""
+        config: dict[str, Any] = {
+            "name": self.name,
+            "labeled": self.labeled,
+            "unlabeled": self.unlabeled,
+            "samples": self.sketch.samples,
+        }
+        arrays = {"mean": Array(self.sketch.mean)}
+        if self.sketch.covariance is not None:
+            arrays["covariance"] = Array(self.sketch.covariance)
+        return RecordDict({KEY: ConfigRecord(config), SKETCH: ArrayRecord(arrays)})
 
     @staticmethod
     def read(content: RecordDict) -> Report:
         """Give what a reply says."""
         config: dict[str, Any] = dict(content.config_records[KEY])
-        sketch = None
-        if SKETCH in content.array_records:
-            arrays = content.array_records[SKETCH]
-            covariance = arrays["covariance"].numpy() if "covariance" in arrays else None
-            sketch = Sketch(config["samples"], arrays["mean"].numpy(), covariance)
-        return Report(config["name"], config["labeled"], config["unlabeled"], config.get("bandwidth"), sketch)
+        arrays = content.array_records[SKETCH]
+        covariance = arrays["covariance"].numpy() if "covariance" in arrays else None
+        sketch = Sketch(config["samples"], arrays["mean"].numpy(), covariance)
+        return Report(config["name"], config["labeled"], config["unlabeled"], sketch)
 
 
 def to_model(arrays: ArrayRecord) -> Model:

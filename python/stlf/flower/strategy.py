@@ -13,6 +13,7 @@ from stlf.divergence import Divergence
 from stlf.errors import Error, InputError
 from stlf.flower.members import LOG, Member, connected, fleet_of, measure
 from stlf.flower.mixture import COMBINATIONS, deliver
+from stlf.flower.records import Question
 from stlf.plan import Plan, plan
 
 
@@ -28,7 +29,9 @@ class STLF(FedAvg):  # type: ignore[misc]
 
     `combination` says what a target gets: `parameters` averages its senders' models on the server, and clients need
     not know; `predictions` sends all of them with weights, to be mixed at the client by `stlf.flower.mixture`.
-    `features`, `privacy` and `seed` are those of the sketches; further arguments go to `stlf.plan`.
+    `features`, `bandwidth`, `privacy` and `seed` are those of the sketches, which are means alone. `moments` asks for
+    covariances too, from which the server can rebuild samples; clients give them only if they `accept` that. Further
+    arguments go to `stlf.plan`.
 
     All nodes that are connected when the first round begins take part, at least `min_available_nodes`; `timeout` is
     how long, in seconds, to wait for them and for their sketches. The other arguments are FedAvg's.
@@ -53,7 +56,9 @@ class STLF(FedAvg):  # type: ignore[misc]
         warm_up: int = 0,
         combination: str = "parameters",
         features: int | None = None,
+        bandwidth: float | None = None,
         privacy: tuple[float, float] | None = None,
+        moments: bool = False,
         seed: int = 0,
         min_available_nodes: int = 2,
         timeout: float = 3600.0,
@@ -84,7 +89,8 @@ class STLF(FedAvg):  # type: ignore[misc]
         """How often it errs on that device's labels."""
         self.evaluations: dict[str, MetricRecord] = {}
         """What each target reported of its mixture last."""
-        self._sketching: dict[str, Any] = {"seed": seed, "features": features, "privacy": privacy, "timeout": timeout}
+        self._question = Question(seed, bandwidth, features, privacy, moments)
+        self._timeout = timeout
         self._planning = planning
 
     def summary(self) -> None:
@@ -170,8 +176,8 @@ class STLF(FedAvg):  # type: ignore[misc]
         return deliver(self.arrayrecord_key, self.models, senders, self.combination)
 
     def _measure(self, grid: Grid) -> None:
-        nodes = connected(grid, self.min_available_nodes, self._sketching["timeout"])
-        self.members, self.divergence = measure(grid, nodes, **self._sketching)
+        nodes = connected(grid, self.min_available_nodes, self._timeout)
+        self.members, self.divergence = measure(grid, nodes, question=self._question, timeout=self._timeout)
         labeled = sum(member.labeled > 0 for member in self.members)
         LOG.info("stlf: %d devices, %d with labels; %s", len(self.members), labeled, self.divergence)
 

@@ -14,7 +14,7 @@ pub(crate) const DEADLINE: Duration = Duration::from_secs(90);
 
 /// What a small fleet runs: seconds, and every device has something to do.
 pub(crate) const SMALL: &str = "seeds=[3] data.samples=3000 partition.scale=0.08 partition.devices=6 training.model=mlp \
-                                training.steps=200 divergence.features=64";
+                                training.steps=200 divergence.features=32";
 
 /// Devices `d1`, `d2` and so on, what they run, and where.
 pub(crate) struct Fleet {

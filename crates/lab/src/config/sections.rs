@@ -257,7 +257,6 @@ impl Divergence {
             (Estimator::Means, _) => divergence::sketch::Settings::means(shape),
             (_, Some(_)) => divergence::sketch::Settings {
                 features: PRIVATE_FEATURES,
-                statistic: divergence::sketch::Statistic::DISCREPANCY,
                 ..divergence::sketch::Settings::means(shape)
             },
             (_, None) => divergence::sketch::Settings::default(),

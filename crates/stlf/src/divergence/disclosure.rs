@@ -48,9 +48,8 @@ pub fn check(
 }
 
 fn needs_consent(message: &str) -> Error {
-    Error::field("divergence.estimator", message).with_hint(format!(
-        "use estimator = \"means\", or accept it: divergence.accept = \"{ACCEPTED}\""
-    ))
+    Error::field("divergence.estimator", message)
+        .with_hint(format!("use estimator = \"means\", or say accept = \"{ACCEPTED}\" beside it"))
 }
 
 fn check_means(settings: &sketch::Settings, shape: Shape, samples: usize) -> Result<(), Error> {

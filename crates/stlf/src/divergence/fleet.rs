@@ -96,7 +96,9 @@ impl Fleet {
                 let spread = 1.0 / self.samples[i] + 1.0 / self.samples[j];
                 let half = ((1.0 / (1.0 - self.confidence)).ln() * spread.max(excess)).sqrt();
                 let distance = unbiased.max(0.0).sqrt();
-                Estimate::new(gain * distance, gain * (distance - half), gain * (distance + half))
+                let [value, low, high] = [distance, distance - half, distance + half]
+                    .map(|distance| saturating(gain * distance));
+                Estimate::new(value, low, high)
             }
         }
     }
@@ -259,6 +261,11 @@ fn discrepancy_excess(sketch: &Sketch, settings: &Settings) -> f64 {
     });
     let length: f64 = sketch.mean.iter().map(|&m| f64::from(m).powi(2)).sum::<f64>() - noise;
     (1.0 - length).clamp(0.0, 1.0) / (sketch.samples as f64 - 1.0).max(1.0) + noise
+}
+
+/// Near x where that is small, and below 2 however large it is, so that of two far devices the farther one is still seen.
+fn saturating(x: f64) -> f64 {
+    2.0 * (1.0 - (-x / 2.0).exp())
 }
 
 /// d̂ = 2(1 − 2Φ(−Δ/2)) = 2 erf(Δ/√8) of normal features Δ standard deviations apart, from Δ²; 0 where

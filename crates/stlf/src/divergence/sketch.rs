@@ -30,9 +30,9 @@ pub enum Statistic {
         /// vary do not decide.
         ridge: f64,
     },
-    /// As it is: maximum mean discrepancy (Gretton et al. 2012). Devices publish means alone.
+    /// Maximum mean discrepancy (Gretton et al. 2012), brought to 0 to 2. Devices publish means alone.
     Discrepancy {
-        /// d̂ of a distance of 1.
+        /// d̂ over distance, where that is small.
         gain: f64,
     },
 }
@@ -41,7 +41,7 @@ impl Statistic {
     /// As its name in files, with the default setting.
     pub const SEPARATION: Statistic = Statistic::Separation { ridge: 0.01 };
     /// As its name in files, with the default setting.
-    pub const DISCREPANCY: Statistic = Statistic::Discrepancy { gain: 6.0 };
+    pub const DISCREPANCY: Statistic = Statistic::Discrepancy { gain: 10.0 };
 }
 
 /// What devices agree on before they sketch.
@@ -89,7 +89,7 @@ impl Settings {
     pub fn means(shape: Shape) -> Settings {
         Settings {
             features: (4 * shape.len()).clamp(16, 64),
-            statistic: Statistic::Discrepancy { gain: 10.0 },
+            statistic: Statistic::DISCREPANCY,
             bandwidth: Bandwidth::usual(shape),
             ..Settings::default()
         }
