@@ -101,7 +101,7 @@ mod tests {
             ("seeds=[4]", "seeds"),
             ("training.steps=7", "training.steps"),
             ("training.model=mlp", "training.model"),
-            ("divergence.features=77", "divergence.features"),
+            ("divergence.features=78", "divergence.features"),
             ("planner.phi-e=0.3", "planner.phi-e"),
             ("planner.combine=parameters", "planner.combine"),
             ("energy.model=radio", "energy.model"),
