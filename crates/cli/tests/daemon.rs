@@ -53,6 +53,40 @@ fn killed_at_any_moment_it_goes_on_where_it_was() {
 }
 
 #[test]
+fn started_again_at_once_it_is_in_the_next_epoch() {
+    let mut fleet = Fleet::on("127.0.8.13", 4, 4, SMALL);
+    (1..=4).for_each(|k| fleet.start(k, &OPTIONS));
+    let all = [1, 2, 3, 4];
+    let mut epoch = fleet.wait_for(&all, 4, 0);
+    for k in [3, 1, 2] {
+        fleet.kill(k);
+        fleet.start(k, &OPTIONS);
+        epoch = fleet.wait_for(&all, 4, epoch);
+    }
+    fleet.one_plan(&all);
+}
+
+#[test]
+fn other_settings_are_told_on_both_sides_and_in_the_status() {
+    let mut fleet = Fleet::on("127.0.8.14", 3, 3, SMALL);
+    let options = &OPTIONS[..4];
+    fleet.start(1, options);
+    fleet.start(2, options);
+    fleet.start(3, &[options, &["-c", "training.steps=100"]].concat());
+    fleet.wait_for(&[1, 2], 2, 0);
+    let told = r#"d3 takes no part: training.steps differs: "200" here, "100" there"#;
+    assert!(fleet.log(1).contains(told), "{}", fleet.log(1));
+    let status = run(&["node", "status", "--at", &fleet.text("node-2")], "");
+    assert!(
+        status.out.contains("2 of 3 devices here") && status.out.contains(told),
+        "{}",
+        status.out
+    );
+    let told = r#"d1 takes no part: training.steps differs: "100" here, "200" there"#;
+    assert!(fleet.log(3).contains(told), "{}", fleet.log(3));
+}
+
+#[test]
 fn who_is_admitted_later_joins_and_everyone_tells_how_it_stands() {
     let mut fleet = Fleet::on("127.0.8.3", 4, 3, SMALL);
     let metrics = UdpSocket::bind("127.0.8.3:0").unwrap().local_addr().unwrap();

@@ -57,12 +57,42 @@ impl Default for Options {
 /// # Errors
 /// Names the row (as a spreadsheet counts, the header being row 1) and the column.
 pub fn load(path: &Path, options: &Options) -> Result<Dataset, Error> {
+    match open(path)? {
+        Opened::Csv(reader) => read_csv(reader, path, options),
+        #[cfg(feature = "parquet")]
+        Opened::Parquet(bytes) => read_parquet(bytes, path, options),
+    }
+}
+
+/// The names of a table's features, in their order.
+///
+/// # Errors
+/// A table without a header that can be read, or without the columns that the options name.
+pub fn columns(path: &Path, options: &Options) -> Result<Vec<String>, Error> {
+    let names = match open(path)? {
+        Opened::Csv(reader) => csv_file::header(reader, path)?.1,
+        #[cfg(feature = "parquet")]
+        Opened::Parquet(bytes) => parquet_file::names(bytes, path)?,
+    };
+    let columns =
+        Columns::new(&names.iter().map(String::as_str).collect::<Vec<_>>(), path, options)?;
+    Ok(columns.features.iter().map(|&at| names[at].clone()).collect())
+}
+
+/// A table whose kind is known.
+enum Opened {
+    Csv(Box<dyn Read>),
+    #[cfg(feature = "parquet")]
+    Parquet(Vec<u8>),
+}
+
+fn open(path: &Path) -> Result<Opened, Error> {
     let failed = |e| Error::file(path, e);
     let mut file = BufReader::new(File::open(path).map_err(failed)?);
     let mut start = Vec::with_capacity(PARQUET.len());
     file.by_ref().take(PARQUET.len() as u64).read_to_end(&mut start).map_err(failed)?;
     if start != PARQUET {
-        return read_csv(start.chain(file), path, options);
+        return Ok(Opened::Csv(Box::new(std::io::Cursor::new(start).chain(file))));
     }
     #[cfg(not(feature = "parquet"))]
     return Err(Error::content(path, "this build does not read Parquet")
@@ -70,7 +100,7 @@ pub fn load(path: &Path, options: &Options) -> Result<Dataset, Error> {
     #[cfg(feature = "parquet")]
     {
         file.read_to_end(&mut start).map_err(failed)?;
-        read_parquet(start, path, options)
+        Ok(Opened::Parquet(start))
     }
 }
 

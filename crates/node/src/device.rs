@@ -22,7 +22,7 @@ use crate::exchange::Exchange;
 use crate::identity::Identity;
 use crate::planning::Planner;
 use crate::roster::Roster;
-use crate::wire::{Envelope, Message, Offer, Plan};
+use crate::wire::{Envelope, Limits, Message, Offer, Plan};
 
 /// What all devices of a fleet agree on.
 #[derive(Debug, Clone)]
@@ -282,6 +282,20 @@ impl Device {
         incoming.filter(|from| !epoch.models.contains_key(from)).collect()
     }
 
+    /// How much others have told of the epoch so far. Only what makes it more is progress; what is said again is not.
+    pub fn known(&self) -> usize {
+        self.epoch.as_ref().map_or(0, |epoch| {
+            let reports = epoch.planner.as_ref().map_or(0, Planner::heard);
+            let planned = usize::from(epoch.plan.is_some()) + usize::from(epoch.no_plan.is_some());
+            epoch.exchange.known() + reports + planned + epoch.offers.len() + epoch.models.len()
+        })
+    }
+
+    /// How long the messages may be that it has use for.
+    pub fn limits(&self) -> Limits {
+        Limits::new(self.roster.devices.len(), &self.setup.divergence, self.setup.shape)
+    }
+
     /// What it costs to send a model to each place, as measured.
     pub fn links_measured(&mut self, joules: BTreeMap<usize, f64>) -> Vec<Action> {
         self.joules = joules;
@@ -365,6 +379,9 @@ impl Device {
                 if Device::planner_of(&epoch.members) != Some(from) {
                     return Err(Refusal::NotPlanner(from));
                 }
+                if epoch.no_plan.as_ref().is_some_and(|known| known != reason) {
+                    return Err(Refusal::Twice(from));
+                }
                 epoch.no_plan = Some(reason.clone());
                 return Ok(vec![Action::Finish]);
             }
@@ -389,6 +406,7 @@ impl Device {
             | Message::Complete
             | Message::Missing(_)
             | Message::Hello(_)
+            | Message::Known
             | Message::Roster(_) => {
                 return Err(Refusal::Unfit("not a message of an epoch's work"));
             }
@@ -446,6 +464,10 @@ impl Device {
     ) -> Result<Vec<Action>, Refusal> {
         let members: Vec<usize> = places.iter().map(|&p| p as usize).collect();
         let known = self.epoch.as_ref().map_or(0, |e| e.number);
+        // It is said again on a new connection.
+        if self.epoch.as_ref().is_some_and(|e| e.number == number && e.members == members) {
+            return Ok(Vec::new());
+        }
         if number <= known {
             return Err(Refusal::Epoch { offered: number, known });
         }

@@ -261,6 +261,19 @@ impl Exchange {
         others.filter(|&peer| !has(peer)).collect()
     }
 
+    /// How much others have told so far; what comes again adds nothing.
+    pub fn known(&self) -> usize {
+        let told = match &self.estimator {
+            Estimator::Discriminant { published, .. } => published.len(),
+            Estimator::Sketch { published, .. } => published.len(),
+            Estimator::Classifier { pairs, .. } => pairs
+                .values()
+                .map(|pair| 2 * pair.taken as usize + usize::from(pair.kept.is_some()))
+                .sum(),
+        };
+        self.bandwidths.len() + told
+    }
+
     /// What features are waves over, and how many there are; the classifier has none.
     fn features(&self) -> Option<(Embedding, usize)> {
         match &self.estimator {
@@ -404,7 +417,9 @@ impl Pair {
                     Ok(Vec::new())
                 }
             },
-            _ => Err(Refusal::Unfit("a turn of another round")),
+            // It was taken before, and is said again on a new connection.
+            None => Ok(Vec::new()),
+            Some(_) => Err(Refusal::Unfit("a turn of another round")),
         }
     }
 

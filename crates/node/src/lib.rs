@@ -4,6 +4,7 @@
 //! inputs are from the others' ([`stlf::divergence`]), and reports numbers to one of them, the planner of the epoch. Its plan, signed, says who sends whose model to whom.
 //!
 //! - [`identity`], [`key_file`], [`roster`]: keys, where they are kept, and the signed list of who belongs to the fleet.
+//! - [`shared`]: what must be the same on all devices.
 //! - [`wire`]: the messages, versioned, of limited size, checked.
 //! - [`status`]: how a device stands, for those who ask.
 //! - [`exchange`]: a device's part in measuring divergences, by any estimator, as a machine without I/O.
@@ -21,6 +22,7 @@ pub mod memory;
 pub mod network;
 mod planning;
 pub mod roster;
+pub mod shared;
 pub mod status;
 pub mod wire;
 

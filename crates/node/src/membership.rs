@@ -1,10 +1,13 @@
 //! Who takes part, and when an epoch begins, is over, or is begun anew. A machine without I/O: time comes in as an argument.
 //!
-//! The first of those that are here plans. An epoch is over when all its devices have said so. It is begun anew, under a new
-//! number, when a device is lost, comes back, or stays silent; and, after it is over, when somebody joins or leaves.
+//! The first of those that are here plans, and nobody else is believed to. An epoch is over when all its devices have said so. It is
+//! begun anew, under a new number, when a device is lost, starts anew, or stays silent; and, after it is over, when somebody joins,
+//! leaves, starts anew, or has taken part in another one meanwhile.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
+
+use crate::shared::Difference;
 
 /// How long things may take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,6 +35,13 @@ const LEFT_OUT_FOR: u32 = 10;
 
 /// A planner that does not act upon complaints is given up after so many times the patience.
 const PLANNER_MUST_ACT: u32 = 3;
+
+/// A number further than this from the last epoch that a device took part in is not believed, so that nobody can use numbers up. With an
+/// epoch every minute a device that was away for two years is still within it.
+const FURTHEST: u64 = 1 << 20;
+
+/// The same for a device that never took part, and may join a fleet of any age.
+const FURTHEST_FROM_NOTHING: u64 = 1 << 31;
 
 /// What is to be done.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -62,11 +72,19 @@ pub struct Membership {
     /// How many devices the roster has.
     expected: usize,
     started: Duration,
-    /// Connected, and this device itself.
+    /// Those that have greeted, and this device itself.
     here: BTreeSet<usize>,
     changed: Duration,
+    /// Which start of theirs those that ever greeted told of last.
+    starts: BTreeMap<usize, u64>,
+    /// Connected, but with other settings.
+    unlike: BTreeMap<usize, Difference>,
+    /// Whether somebody here has told of an epoch that it takes part in.
+    others_work: bool,
     /// The highest number that was heard of.
     epoch: u64,
+    /// The last one that this device took part in.
+    took_part: u64,
     running: Option<Running>,
     /// Until when silent devices are left out.
     left_out: BTreeMap<usize, Duration>,
@@ -83,6 +101,7 @@ struct Running {
     complaints: BTreeMap<usize, BTreeSet<usize>>,
     done: BTreeSet<usize>,
     is_over: bool,
+    /// It cannot go on, or, once it is over, does not hold any more.
     is_broken: bool,
 }
 
@@ -102,7 +121,11 @@ impl Membership {
             started: now,
             here: BTreeSet::from([own]),
             changed: now,
+            starts: BTreeMap::new(),
+            unlike: BTreeMap::new(),
+            others_work: false,
             epoch,
+            took_part: epoch,
             running: None,
             left_out: BTreeMap::new(),
             forbidden: BTreeSet::new(),
@@ -154,21 +177,27 @@ impl Membership {
         self.expected = devices;
     }
 
-    /// A device came. If it was here before it has started anew, and does not know what it knew.
-    pub fn came(&mut self, place: usize, now: Duration) {
-        if !self.here.insert(place) {
-            self.lost(place, now);
-            self.here.insert(place);
-        }
+    /// A device has greeted. Whoever has started anew does not know what it knew, and whoever takes part in a later epoch than this
+    /// device's knows of no way back: with one of its members like that, the running epoch is begun anew.
+    pub fn came(&mut self, place: usize, start: u64, running: u64, now: Duration) {
+        let is_new = self.starts.insert(place, start).is_some_and(|before| before != start);
+        self.unlike.remove(&place);
+        self.here.insert(place);
         self.left_out.remove(&place);
         self.forbidden.retain(|&(from, to)| from != place && to != place);
         self.changed = now;
+        self.others_work |= running > 0;
+        if let Some(own) = self.running.as_mut().filter(|own| own.members.contains(&place)) {
+            own.is_broken |= is_new || running > own.number;
+        }
     }
 
     /// A device is lost.
     pub fn lost(&mut self, place: usize, now: Duration) {
-        self.here.remove(&place);
-        self.changed = now;
+        self.unlike.remove(&place);
+        if self.here.remove(&place) {
+            self.changed = now;
+        }
         if let Some(running) = self.running.as_mut().filter(|r| !r.is_over)
             && running.members.contains(&place)
         {
@@ -176,14 +205,49 @@ impl Membership {
         }
     }
 
-    /// A number that another device knows of.
-    pub fn heard_of(&mut self, epoch: u64) {
-        self.epoch = self.epoch.max(epoch);
+    /// A device that is connected has other settings, and takes no part.
+    pub fn set_apart(&mut self, place: usize, difference: Difference, now: Duration) {
+        self.lost(place, now);
+        self.unlike.insert(place, difference);
+    }
+
+    /// Those that are connected, but have other settings.
+    pub fn unlike(&self) -> &BTreeMap<usize, Difference> {
+        &self.unlike
+    }
+
+    /// A number that another device knows of. Whether it is believed.
+    pub fn heard_of(&mut self, epoch: u64) -> bool {
+        let believed = epoch <= self.furthest();
+        if believed {
+            self.epoch = self.epoch.max(epoch);
+        }
+        believed
+    }
+
+    fn furthest(&self) -> u64 {
+        match self.took_part {
+            0 => FURTHEST_FROM_NOTHING,
+            last => last.saturating_add(FURTHEST),
+        }
+    }
+
+    /// Whether an epoch may have this number: its planner may have heard of one as far as this device believes in, from its own last
+    /// one, which may be as far from this device's.
+    pub fn is_near(&self, epoch: u64) -> bool {
+        epoch <= self.furthest().saturating_add(FURTHEST).min(u64::MAX - 1)
+    }
+
+    /// Whether a device may begin an epoch: nobody who stands before it in the roster is here, but for those that were silent for too
+    /// long.
+    pub fn may_begin(&self, place: usize, now: Duration) -> bool {
+        self.candidates(now).first().is_none_or(|&first| place <= first)
     }
 
     /// This device takes part in an epoch.
     pub fn enter(&mut self, number: u64, members: &[usize], now: Duration) {
-        self.heard_of(number);
+        self.epoch = self.epoch.max(number);
+        self.took_part = number;
         self.running = Some(Running {
             number,
             members: members.iter().copied().collect(),
@@ -196,7 +260,7 @@ impl Membership {
         });
     }
 
-    /// Something of the running epoch arrived.
+    /// Something new of the running epoch arrived, or this device itself could not look for long.
     pub fn progressed(&mut self, now: Duration) {
         if let Some(running) = &mut self.running {
             running.progress = now;
@@ -256,15 +320,17 @@ impl Membership {
     pub fn tick(&mut self, now: Duration, missing: &[usize]) -> Vec<Decision> {
         let mut decisions = self.lose_patience(now, missing);
         let candidates = self.candidates(now);
+        let settled = now.saturating_sub(self.changed) >= self.timing.settle;
         let begins = match &self.running {
             None => {
-                let all = self.here.len() >= self.expected;
+                let all = self.here.len() + self.unlike.len() >= self.expected;
                 let waited = now.saturating_sub(self.started) >= self.timing.wait;
-                (all || waited) && candidates.len() > 1
+                // Where the others are at work already, this device has come back to them.
+                (all || waited || self.others_work && settled) && candidates.len() > 1
             }
             Some(running) if running.is_over => {
-                let settled = now.saturating_sub(self.changed) >= self.timing.settle;
-                candidates != running.members && settled && candidates.len() > 1
+                let differs = candidates != running.members || running.is_broken;
+                differs && settled && candidates.len() > 1
             }
             Some(running) => running.is_broken && candidates.len() > 1,
         };
@@ -278,11 +344,15 @@ impl Membership {
     /// Nothing has arrived for long: the planner leaves out who is silent, the others tell it whom they wait for.
     fn lose_patience(&mut self, now: Duration, missing: &[usize]) -> Vec<Decision> {
         let patience = self.timing.patience;
-        let Some(running) = self.running.as_mut().filter(|r| !r.is_over && !r.is_broken) else {
+        let Some(running) = self.running.as_mut().filter(|r| !r.is_over) else {
             return Vec::new();
         };
         let silence = now.saturating_sub(running.progress);
         let planner = running.members.first().copied().unwrap_or(self.own);
+        // A planner that knows of it begins anew. The others can only complain: theirs may be the one connection that broke.
+        if running.is_broken && planner == self.own {
+            return Vec::new();
+        }
         if silence < patience {
             return Vec::new();
         }
@@ -295,6 +365,10 @@ impl Membership {
             let waits = running.members.iter().filter(|m| !running.done.contains(m)).copied();
             suspects(self.own, missing, &running.complaints, waits.collect())
         } else if silence >= patience * PLANNER_MUST_ACT {
+            let is_out = self.left_out.get(&planner).is_some_and(|until| now < *until);
+            if is_out {
+                return decisions;
+            }
             BTreeSet::from([planner])
         } else {
             if !running.has_complained {
@@ -341,123 +415,4 @@ fn suspects(
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const TIMING: Timing = Timing {
-        wait: Duration::from_secs(10),
-        settle: Duration::from_secs(2),
-        patience: Duration::from_secs(4),
-    };
-
-    fn at(seconds: u64) -> Duration {
-        Duration::from_secs(seconds)
-    }
-
-    fn with(own: usize, others: &[usize]) -> Membership {
-        let mut membership = Membership::new(own, 4, 0, TIMING, at(0));
-        others.iter().for_each(|&place| membership.came(place, at(1)));
-        membership
-    }
-
-    fn begin(number: u64, members: &[usize]) -> Vec<Decision> {
-        vec![Decision::Begin { number, members: members.to_vec() }]
-    }
-
-    #[test]
-    fn the_first_begins_when_all_are_here_or_after_a_while() {
-        assert_eq!(with(0, &[1, 2, 3]).tick(at(1), &[]), begin(1, &[0, 1, 2, 3]));
-        assert_eq!(with(1, &[0, 2, 3]).tick(at(1), &[]), []);
-        let mut some = with(0, &[2]);
-        assert_eq!(some.tick(at(9), &[]), []);
-        some.heard_of(6);
-        assert_eq!(some.tick(at(10), &[]), begin(7, &[0, 2]));
-        assert_eq!(with(0, &[]).tick(at(99), &[]), []);
-    }
-
-    #[test]
-    fn joining_and_leaving_begin_a_new_epoch_once_the_old_one_is_over() {
-        let mut first = with(0, &[1, 2]);
-        first.enter(1, &[0, 1, 2], at(10));
-        first.came(3, at(11));
-        assert_eq!(first.tick(at(11), &[]), []);
-        assert!([0, 1].into_iter().all(|place| !first.hear_done(place)));
-        assert!(first.hear_done(2));
-        assert_eq!(first.tick(at(12), &[]), []);
-        assert_eq!(first.tick(at(13), &[]), begin(2, &[0, 1, 2, 3]));
-        first.enter(2, &[0, 1, 2, 3], at(13));
-        assert_eq!((0..4).filter(|&place| first.hear_done(place)).count(), 1);
-        assert_eq!(first.tick(at(20), &[]), []);
-        first.lost(2, at(20));
-        assert_eq!(first.tick(at(21), &[]), []);
-        assert_eq!(first.tick(at(22), &[]), begin(3, &[0, 1, 3]));
-    }
-
-    #[test]
-    fn an_epoch_is_begun_anew_when_a_device_is_lost_or_comes_back_in_it() {
-        let mut first = with(0, &[1, 2]);
-        first.enter(1, &[0, 1, 2], at(10));
-        first.lost(2, at(11));
-        assert_eq!(first.tick(at(11), &[]), begin(2, &[0, 1]));
-        first.enter(2, &[0, 1], at(11));
-        // It never seemed gone, but has started anew.
-        first.came(1, at(12));
-        assert_eq!(first.tick(at(12), &[]), begin(3, &[0, 1]));
-        // The planner is lost: the next one begins.
-        let mut second = with(1, &[0, 2]);
-        second.enter(4, &[0, 1, 2], at(10));
-        second.lost(0, at(11));
-        assert_eq!(second.tick(at(11), &[]), begin(5, &[1, 2]));
-    }
-
-    #[test]
-    fn who_is_silent_is_left_out_and_who_waits_is_not() {
-        let mut first = with(0, &[1, 2, 3]);
-        first.enter(1, &[0, 1, 2, 3], at(10));
-        assert_eq!(first.tick(at(14), &[1, 2, 3]), []);
-        first.hear_missing(1, &[3]);
-        first.hear_missing(2, &[3]);
-        let mut expected = vec![Decision::LeaveOut(3)];
-        expected.extend(begin(2, &[0, 1, 2]));
-        assert_eq!(first.tick(at(15), &[1, 2, 3]), expected);
-        first.enter(2, &[0, 1, 2], at(15));
-        assert_eq!((0..3).filter(|&place| first.hear_done(place)).count(), 1);
-        // It is given another chance only much later.
-        assert_eq!(first.tick(at(50), &[]), []);
-        assert_eq!(first.tick(at(56), &[]), begin(3, &[0, 1, 2, 3]));
-    }
-
-    #[test]
-    fn others_complain_to_the_planner_and_give_it_up_if_it_does_nothing() {
-        let mut second = with(1, &[0, 2]);
-        second.enter(1, &[0, 1, 2], at(10));
-        let complaint = Decision::Complain { to: 0, missing: vec![2] };
-        assert_eq!(second.tick(at(14), &[2]), [complaint]);
-        assert_eq!(second.tick(at(15), &[2]), []);
-        let mut expected = vec![Decision::LeaveOut(0)];
-        expected.extend(begin(2, &[1, 2]));
-        assert_eq!(second.tick(at(22), &[2]), expected);
-    }
-
-    #[test]
-    fn a_later_number_that_somebody_claims_stops_nothing() {
-        let mut first = with(0, &[1, 2]);
-        first.enter(1, &[0, 1, 2], at(10));
-        first.heard_of(900);
-        assert_eq!((first.running(), first.epoch()), (Some(1), 900));
-        assert_eq!((0..3).filter(|&place| first.hear_done(place)).count(), 1);
-        first.came(3, at(11));
-        assert_eq!(first.tick(at(13), &[]), begin(901, &[0, 1, 2, 3]));
-    }
-
-    #[test]
-    fn a_link_without_a_model_is_forbidden_until_one_of_its_ends_comes_anew() {
-        let mut first = with(0, &[1, 2, 3]);
-        first.enter(1, &[0, 1, 2, 3], at(10));
-        first.forbid(1, 2);
-        assert_eq!(first.tick(at(10), &[]), begin(2, &[0, 1, 2, 3]));
-        assert!(first.forbidden().contains(&(1, 2)));
-        first.came(1, at(11));
-        assert!(first.forbidden().is_empty());
-    }
-}
+mod tests;

@@ -4,14 +4,17 @@
 //! one loop drives the [`Device`] and its [`Membership`](crate::membership::Membership); nothing else touches them.
 
 mod link;
+mod meeting;
 mod member;
 mod models;
+mod outbox;
 mod rates;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
 use iroh::endpoint::{Connection, IdleTimeout, QuicTransportConfig, VarInt, presets};
@@ -28,9 +31,10 @@ use crate::device::Device;
 use crate::identity::{Identity, PeerId};
 use crate::membership::Timing;
 use crate::roster::{Roster, SignedRoster};
+use crate::shared::{Difference, SharedSettings};
 
 /// What both ends of a connection speak.
-const PROTOCOL: &[u8] = b"stlf/node/2";
+const PROTOCOL: &[u8] = b"stlf/node/3";
 
 /// A connection on which nothing was heard for so long is lost, in a small fleet. In a large one every device has many, and to
 /// keep them all alive so often would be most of what it does.
@@ -71,6 +75,8 @@ pub struct Options {
     pub store: Option<PathBuf>,
     /// Joules of sending a model over a link of so many bits per second, where links are measured: this over the rate.
     pub joule_bits_per_second: f64,
+    /// What must be the same on all devices. Those with other settings take no part.
+    pub settings: SharedSettings,
 }
 
 /// What an observer hears.
@@ -83,6 +89,14 @@ pub enum Event {
     Came(usize),
     /// A device was lost.
     Lost(usize),
+    /// A device of the fleet has other settings and takes no part as long as it has.
+    Differs {
+        /// Which.
+        from: usize,
+        /// The first setting that differs.
+        #[serde(flatten)]
+        difference: Difference,
+    },
     /// Somebody who is not in the roster was turned away.
     TurnedAway(PeerId),
     /// A newer roster was heard of and is used from now on.
@@ -192,8 +206,12 @@ pub async fn run(
     let started = Instant::now();
     let own = device.place();
     let mut tasks = JoinSet::new();
-    tasks.spawn(link::accept(endpoint.clone(), models.clone(), queue.clone()));
-    let mut member = Member::new(device, roster, models.clone(), &options, queue.clone());
+    // Without a source of random numbers there would be no key either.
+    let start = getrandom::u64().unwrap_or_default();
+    let longest = Arc::new(AtomicUsize::new(device.limits().longest()));
+    let ears = link::Ears { models: models.clone(), queue, longest };
+    tasks.spawn(link::accept(endpoint.clone(), ears.clone()));
+    let mut member = Member::new(device, roster, ears.clone(), start, &options);
     member.tell(Event::Listens(address), observer);
     let mut clock = interval(TICK);
     clock.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -207,11 +225,10 @@ pub async fn run(
         for (place, key) in member.to_call(&options.peers) {
             if place < own && called.insert(place) {
                 let callee = link::Callee { key, address: options.peers[&place] };
-                let (calls, models) = (calls.clone(), models.clone());
-                tasks.spawn(link::call(endpoint.clone(), callee, calls, models, queue.clone()));
+                tasks.spawn(link::call(endpoint.clone(), callee, calls.clone(), ears.clone()));
             }
         }
-        has_met |= member.connected() > 0;
+        has_met |= member.has_met();
         if options.once.is_some() && member.is_over() {
             break Ok(());
         }

@@ -68,9 +68,14 @@ impl Planner {
         self.reports.contains_key(&place)
     }
 
+    /// How many have.
+    pub(crate) fn heard(&self) -> usize {
+        self.reports.len()
+    }
+
     /// Whether all have.
     pub(crate) fn is_complete(&self) -> bool {
-        self.reports.len() == self.members.len()
+        self.heard() == self.members.len()
     }
 
     /// Takes a report; what it says about others counts only together with what they say.

@@ -91,6 +91,9 @@ pub struct Peer {
     pub done: Option<bool>,
     /// Whose models it receives, with their weights.
     pub from: Vec<(String, f64)>,
+    /// The first setting that is another one there, where it takes no part because of that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub differs: Option<String>,
 }
 
 impl Status {
@@ -129,6 +132,7 @@ impl Status {
                 .flat_map(|plan| plan.incoming(place))
                 .filter_map(|link| Some((name(link.from as usize)?, link.weight)))
                 .collect(),
+            differs: membership.unlike().get(&place).map(ToString::to_string),
         };
         let present = roster.devices.iter().enumerate().filter(|(_, member)| member.present);
         Status {
@@ -160,6 +164,13 @@ impl Status {
         metric("roster_version", "gauge", "The version of the roster.", self.roster);
         metric("devices", "gauge", "Devices in the roster.", self.devices.len() as u64);
         metric("devices_here", "gauge", "Devices connected, this one included.", count(|p| p.here));
+        let unlike = count(|p| p.differs.is_some());
+        metric(
+            "devices_unlike",
+            "gauge",
+            "Devices with other settings, which take no part.",
+            unlike,
+        );
         metric("members", "gauge", "Devices in the epoch.", count(|p| p.takes_part));
         metric("sent_bytes_total", "counter", "Bytes sent.", t.sent);
         metric("received_bytes_total", "counter", "Bytes that came.", t.received);

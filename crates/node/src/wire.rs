@@ -1,11 +1,16 @@
 //! What devices say to each other. Everything that arrives is hostile until it is checked.
 
+mod limits;
+
 use serde::{Deserialize, Serialize};
 use stlf::Role;
 use stlf::divergence::sketch::Sketch;
 
+pub use self::limits::Limits;
+use crate::shared::SharedSettings;
+
 /// The version of these messages. Others are not understood.
-pub const VERSION: u16 = 2;
+pub const VERSION: u16 = 3;
 
 /// The longest message: moments of 4,096 features take a little less than this.
 pub const MOST_BYTES: usize = 72 << 20;
@@ -62,10 +67,25 @@ pub enum Message {
     Complete,
     /// To the planner: the sender has long waited for these.
     Missing(Vec<u32>),
-    /// To whoever is met: the version of the sender's roster. The envelope has the last epoch that it knows of.
-    Hello(u64),
+    /// To whoever is met, before anything else. The envelope has the last epoch that the sender knows of.
+    Hello(Hello),
     /// To whoever has an older one: a signed roster, as JSON.
     Roster(Vec<u8>),
+    /// To whoever may know of another one: the last epoch that the sender knows of, which the envelope has.
+    Known,
+}
+
+/// What a device says of itself when it meets another.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Hello {
+    /// The version of its roster.
+    pub roster: u64,
+    /// Drawn when it started. Another one is of a device that was started anew, and does not know what it knew.
+    pub start: u64,
+    /// The epoch that it takes part in; 0 before the first.
+    pub running: u64,
+    /// What must be the same everywhere.
+    pub settings: SharedSettings,
 }
 
 /// A model that may be fetched.
@@ -222,9 +242,14 @@ impl Plan {
 /// Why a message is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Malformed {
-    /// Too long to be looked at.
-    #[error("{0} bytes are more than a message may have")]
-    TooLong(usize),
+    /// Too long for its kind to be looked at.
+    #[error("{bytes} bytes, where a message of this kind has at most {most}")]
+    TooLong {
+        /// Its length.
+        bytes: usize,
+        /// What its kind may have.
+        most: usize,
+    },
     /// No message.
     #[error("these bytes are no message")]
     Unreadable,
@@ -247,26 +272,12 @@ impl Envelope {
         postcard::to_allocvec(self).unwrap_or_default()
     }
 
-    /// As it arrives. Nothing is believed: length, version, and every number are looked at.
+    /// As it arrives, within the [`Limits`] of the largest fleet.
     ///
     /// # Errors
     /// Says why it is refused.
     pub fn read(bytes: &[u8]) -> Result<Envelope, Malformed> {
-        if bytes.len() > MOST_BYTES {
-            return Err(Malformed::TooLong(bytes.len()));
-        }
-        let (version, _) =
-            postcard::take_from_bytes::<u16>(bytes).map_err(|_| Malformed::Unreadable)?;
-        if version != VERSION {
-            return Err(Malformed::Version(version));
-        }
-        let (envelope, rest): (Envelope, &[u8]) =
-            postcard::take_from_bytes(bytes).map_err(|_| Malformed::Unreadable)?;
-        if !rest.is_empty() {
-            return Err(Malformed::Unreadable);
-        }
-        envelope.message.check()?;
-        Ok(envelope)
+        Limits::default().read(bytes)
     }
 }
 
@@ -300,8 +311,9 @@ impl Message {
                 holds(places.is_sorted_by(|a, b| a < b), "places are not ascending")
             }
             Message::Roster(bytes) => holds(bytes.len() <= LONGEST_ROSTER, "a long roster"),
-            Message::Offer(_) | Message::Failed(_) | Message::Hello(_) => Ok(()),
-            Message::Done | Message::Complete => Ok(()),
+            Message::Hello(hello) => hello.settings.check(),
+            Message::Offer(_) | Message::Failed(_) => Ok(()),
+            Message::Done | Message::Complete | Message::Known => Ok(()),
         }
     }
 }

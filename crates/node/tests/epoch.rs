@@ -201,6 +201,28 @@ fn wrong_messages_are_refused_and_change_nothing() {
 }
 
 #[test]
+fn what_is_said_again_is_no_progress_and_no_fault() {
+    let mut device = devices().remove(2);
+    let say = |epoch, message| Envelope::new(epoch, message);
+    let begin = say(1, Message::Begin(vec![0, 1, 2, 3]));
+    assert!(!device.receive(0, &begin).unwrap().is_empty());
+    let before = device.known();
+    let bandwidth = say(1, Message::Bandwidth(None));
+    device.receive(3, &bandwidth).unwrap();
+    assert_eq!(device.known(), before + 1);
+    for (from, again) in [(3, &bandwidth), (3, &bandwidth), (0, &begin)] {
+        assert_eq!(device.receive(from, again), Ok(Vec::new()));
+        assert_eq!(device.known(), before + 1);
+    }
+    let no_plan = |why: &str| say(1, Message::NoPlan(why.to_owned()));
+    device.receive(0, &no_plan("nobody has labels")).unwrap();
+    assert_eq!(device.known(), before + 2);
+    // A planner cannot go on by giving reason after reason.
+    assert_eq!(device.receive(0, &no_plan("or so")), Err(Refusal::Twice(0)));
+    assert_eq!(device.known(), before + 2);
+}
+
+#[test]
 fn no_sample_is_among_the_bytes_that_are_sent() {
     // A device's inputs hold a pattern that nothing else has; no message may contain it.
     let mut network = network(1);

@@ -9,7 +9,10 @@
 //! | a full disk, a partition, a slow link | in the command line's tests, with processes in network namespaces |
 //! | a tampered model | its link is not used again |
 //! | garbage, and a flood of it | refused, counted, and in the end not heard |
-//! | silence | who says nothing is left out |
+//! | silence, or the same again and again | who says nothing new is left out |
+//! | an epoch by somebody who does not plan | not heeded while the planner is connected |
+//! | other settings | the device takes no part, and both sides say which setting |
+//! | a device starts again before anybody has noticed | everyone is in the next epoch (in `membership.rs`) |
 //! | somebody unauthorised | turned away (in `loopback.rs`) |
 #![cfg(feature = "network")]
 #![allow(clippy::unwrap_used, reason = "tests")]
@@ -17,17 +20,19 @@
 mod common;
 mod net;
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use common::{DEVICES, devices, identity, setup};
-use iroh::endpoint::presets;
+use iroh::endpoint::{Connection, presets};
 use iroh::{Endpoint, EndpointAddr, PublicKey, SecretKey};
-use net::{Fleet, end};
+use net::{Fleet, end, settings};
 use stlf::Role;
 use stlf::local::OwnError;
 use stlf_learn::Params;
 use stlf_node::Device;
 use stlf_node::network::{Event, Options};
+use stlf_node::wire::{Envelope, Hello, Message};
 
 const LAST: usize = DEVICES - 1;
 
@@ -169,23 +174,38 @@ async fn a_tampered_model_is_not_used_again() {
     assert!(told > 0);
 }
 
-/// Somebody with the last device's key who is no device.
-async fn impostor(fleet: &Fleet) -> (Endpoint, Vec<iroh::endpoint::Connection>) {
+/// A member with a right key and a program of its own: its connections to all others.
+async fn impostor(fleet: &Fleet, place: usize) -> (Endpoint, BTreeMap<usize, Connection>) {
     let endpoint = Endpoint::builder(presets::Minimal)
-        .secret_key(SecretKey::from_bytes(&identity(LAST).to_bytes()))
+        .secret_key(SecretKey::from_bytes(&identity(place).to_bytes()))
         .clear_ip_transports()
-        .bind_addr(fleet.addresses[LAST])
+        .bind_addr(fleet.addresses[place])
         .unwrap()
         .bind()
         .await
         .unwrap();
-    let mut connections = Vec::new();
-    for place in 0..LAST {
-        let key = PublicKey::from_bytes(identity(place).id().as_bytes()).unwrap();
-        let address = EndpointAddr::new(key).with_ip_addr(fleet.addresses[place]);
-        connections.push(endpoint.connect(address, b"stlf/node/2").await.unwrap());
+    let mut connections = BTreeMap::new();
+    for other in (0..DEVICES).filter(|&other| other != place) {
+        let key = PublicKey::from_bytes(identity(other).id().as_bytes()).unwrap();
+        let address = EndpointAddr::new(key).with_ip_addr(fleet.addresses[other]);
+        connections.insert(other, endpoint.connect(address, b"stlf/node/3").await.unwrap());
     }
     (endpoint, connections)
+}
+
+/// Says something; whether it was taken.
+async fn say(connection: &Connection, epoch: u64, message: Message) -> bool {
+    let bytes = Envelope::new(epoch, message).to_bytes();
+    let Ok(mut stream) = connection.open_uni().await else { return false };
+    stream.write_all(&bytes).await.is_ok()
+        && stream.finish().is_ok()
+        && stream.stopped().await.is_ok()
+}
+
+/// Greets as a device does that has just started.
+async fn greet(connection: &Connection) {
+    let hello = Hello { roster: 99, start: 1, running: 0, settings: settings("calm, storm") };
+    assert!(say(connection, 0, Message::Hello(hello)).await);
 }
 
 /// All but the last have an epoch of their own.
@@ -204,8 +224,8 @@ async fn others_finish(mut fleet: Fleet) -> Vec<Vec<Event>> {
 async fn garbage_is_refused_counted_and_in_the_end_not_heard() {
     let mut fleet = Fleet::new(20);
     devices().into_iter().take(LAST).for_each(|device| fleet.start(device, forever));
-    let (endpoint, connections) = impostor(&fleet).await;
-    for connection in &connections {
+    let (endpoint, connections) = impostor(&fleet, LAST).await;
+    for connection in connections.values() {
         for k in 0..1_100_u32 {
             let Ok(mut stream) = connection.open_uni().await else { break };
             let garbage: Vec<u8> = (0..64).map(|i| (k.wrapping_mul(31) + i * 7) as u8).collect();
@@ -220,7 +240,7 @@ async fn garbage_is_refused_counted_and_in_the_end_not_heard() {
             assert!(answer.is_err() || answer.is_ok_and(|bytes| bytes.is_empty()));
         }
     }
-    for connection in &connections {
+    for connection in connections.values() {
         let closed = tokio::time::timeout(Duration::from_secs(30), connection.closed()).await;
         assert!(closed.is_ok(), "it is still heard");
     }
@@ -236,10 +256,95 @@ async fn garbage_is_refused_counted_and_in_the_end_not_heard() {
 async fn who_says_nothing_is_left_out() {
     let mut fleet = Fleet::new(21);
     devices().into_iter().take(LAST).for_each(|device| fleet.start(device, forever));
-    let (endpoint, _connections) = impostor(&fleet).await;
+    let (endpoint, connections) = impostor(&fleet, LAST).await;
+    for connection in connections.values() {
+        greet(connection).await;
+    }
     let events = others_finish(fleet).await;
     assert!(events[0].contains(&Event::LeftOut(LAST)), "{:?}", events[0]);
     endpoint.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_says_the_same_again_and_again_is_left_out() {
+    let mut fleet = Fleet::new(23);
+    devices().into_iter().take(LAST).for_each(|device| fleet.start(device, forever));
+    let (endpoint, connections) = impostor(&fleet, LAST).await;
+    for connection in connections.values() {
+        greet(connection).await;
+    }
+    let mut often = tokio::time::interval(Duration::from_millis(200));
+    let repeats = async {
+        // Valid in the first epoch, but new only once.
+        loop {
+            for connection in connections.values() {
+                say(connection, 1, Message::Bandwidth(None)).await;
+            }
+            often.tick().await;
+        }
+    };
+    let events = tokio::select! {
+        events = others_finish(fleet) => events,
+        () = repeats => Vec::new(),
+    };
+    assert!(events[0].contains(&Event::LeftOut(LAST)), "{:?}", events[0]);
+    endpoint.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nobody_begins_an_epoch_while_the_planner_is_connected() {
+    let mut fleet = Fleet::new(24);
+    devices().into_iter().filter(|d| d.place() != 1).for_each(|d| fleet.start(d, forever));
+    let (endpoint, connections) = impostor(&fleet, 1).await;
+    for connection in connections.values() {
+        greet(connection).await;
+    }
+    let others: Vec<usize> = connections.keys().copied().collect();
+    for &place in &others {
+        fleet.until(place, |event| matches!(event, Event::Began { .. })).await;
+    }
+    for place in &others[1..] {
+        for epoch in [7, 8, 1 << 33] {
+            let begin = Message::Begin((1..DEVICES as u32).collect());
+            assert!(say(&connections[place], epoch, begin).await);
+        }
+    }
+    all_complete(&mut fleet, &others, DEVICES - 1).await;
+    for (place, ended) in fleet.stop().await {
+        let began = |e: &Event| matches!(e, Event::Began { epoch, .. } if *epoch >= 7);
+        assert!(!ended.events.iter().any(began), "{:?}", ended.events);
+        assert_eq!(ended.device.unwrap().plan().unwrap().role(1), None);
+        let refused = |what: &str| {
+            let says = |e: &Event| matches!(e, Event::Refused { from: 1, reason } if reason.contains(what));
+            ended.events.iter().any(says)
+        };
+        assert!(place == 0 || refused("is too far") && refused("not the planner"), "{place}");
+    }
+    endpoint.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_has_other_settings_takes_no_part_and_all_say_which() {
+    let mut fleet = Fleet::new(25);
+    for device in devices() {
+        let classes = if device.place() == LAST { "storm, calm" } else { "calm, storm" };
+        fleet.start(device, |options| Options { settings: settings(classes), ..forever(options) });
+    }
+    let others: Vec<usize> = (0..LAST).collect();
+    all_complete(&mut fleet, &others, DEVICES - 1).await;
+    let differs = |from: usize, told: &'static str| move |event: &Event| matches!(event, Event::Differs { from: f, difference } if *f == from && difference.to_string() == told);
+    for &other in &others {
+        let told = r#"data.classes differs: "calm, storm" here, "storm, calm" there"#;
+        fleet.until(other, differs(LAST, told)).await;
+        let told = r#"data.classes differs: "storm, calm" here, "calm, storm" there"#;
+        fleet.until(LAST, differs(other, told)).await;
+    }
+    // Started again with those of all it is one of them.
+    fleet.take(LAST).stop().await;
+    fleet.start(devices().remove(LAST), forever);
+    let everybody: Vec<usize> = (0..DEVICES).collect();
+    all_complete(&mut fleet, &everybody, DEVICES).await;
+    fleet.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -7,6 +7,8 @@ mod memory;
 #[cfg(feature = "node")]
 mod metrics;
 #[cfg(feature = "node")]
+mod shared;
+#[cfg(feature = "node")]
 mod start;
 pub(crate) mod status;
 

@@ -12,14 +12,8 @@ use crate::{Dataset, Error};
 /// Names the row (the header is row 1) and the column.
 pub fn read_csv(reader: impl Read, path: &Path, options: &Options) -> Result<Dataset, Error> {
     let failed = |e: csv::Error| csv_error(e, path);
-    let mut csv =
-        csv::ReaderBuilder::new().trim(csv::Trim::All).buffer_capacity(1 << 18).from_reader(reader);
-    let header = csv.headers().map_err(failed)?.clone();
-    if header.is_empty() {
-        return Err(Error::content(path, "the file is empty")
-            .with_hint("the first row must name the columns"));
-    }
-    let names: Vec<&str> = header.iter().collect();
+    let (mut csv, header) = header(reader, path)?;
+    let names: Vec<&str> = header.iter().map(String::as_str).collect();
     let mut table = Table::new(Columns::new(&names, path, options)?);
     let mut record = csv::StringRecord::new();
     while csv.read_record(&mut record).map_err(failed)? {
@@ -36,6 +30,22 @@ pub fn read_csv(reader: impl Read, path: &Path, options: &Options) -> Result<Dat
         }
     }
     table.into_dataset(path, options)
+}
+
+/// What is left to read after the header, and the names in it.
+pub(super) fn header<R: Read>(
+    reader: R,
+    path: &Path,
+) -> Result<(csv::Reader<R>, Vec<String>), Error> {
+    let mut csv =
+        csv::ReaderBuilder::new().trim(csv::Trim::All).buffer_capacity(1 << 18).from_reader(reader);
+    let header = csv.headers().map_err(|e| csv_error(e, path))?;
+    if header.is_empty() {
+        return Err(Error::content(path, "the file is empty")
+            .with_hint("the first row must name the columns"));
+    }
+    let names = header.iter().map(str::to_owned).collect();
+    Ok((csv, names))
 }
 
 fn not_a_number(path: &Path, row: usize, column: &str, cell: &str) -> Error {

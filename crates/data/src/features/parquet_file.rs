@@ -21,16 +21,39 @@ const BATCH: usize = 8192;
 /// # Errors
 /// Names the row (the first is 1: Parquet has no header row) and the column.
 pub fn read_parquet(bytes: Vec<u8>, path: &Path, options: &Options) -> Result<Dataset, Error> {
-    // On some corrupt files the Parquet crate fails an assertion instead of returning an error.
-    std::panic::catch_unwind(|| read(bytes, path, options))
+    unless_corrupt(path, || read(bytes, path, options))
+}
+
+/// The names of all columns.
+pub(super) fn names(bytes: Vec<u8>, path: &Path) -> Result<Vec<String>, Error> {
+    unless_corrupt(path, || Ok(column_names(&open(bytes, path)?)))
+}
+
+/// On some corrupt files the Parquet crate fails an assertion instead of returning an error.
+fn unless_corrupt<T>(
+    path: &Path,
+    read: impl FnOnce() -> Result<T, Error> + std::panic::UnwindSafe,
+) -> Result<T, Error> {
+    std::panic::catch_unwind(read)
         .unwrap_or_else(|_| Err(broken(path, ParquetError::General("it is corrupt".into()))))
+}
+
+type Reader = SerializedFileReader<bytes::Bytes>;
+
+fn open(bytes: Vec<u8>, path: &Path) -> Result<Reader, Error> {
+    SerializedFileReader::new(bytes::Bytes::from(bytes)).map_err(|e| broken(path, e))
+}
+
+fn column_names(file: &Reader) -> Vec<String> {
+    let schema = file.metadata().file_metadata().schema_descr();
+    schema.columns().iter().map(|c| c.path().string()).collect()
 }
 
 fn read(bytes: Vec<u8>, path: &Path, options: &Options) -> Result<Dataset, Error> {
     let failed = |e| broken(path, e);
-    let file = SerializedFileReader::new(bytes::Bytes::from(bytes)).map_err(failed)?;
+    let file = open(bytes, path)?;
     let schema = file.metadata().file_metadata().schema_descr_ptr();
-    let names: Vec<String> = schema.columns().iter().map(|c| c.path().string()).collect();
+    let names = column_names(&file);
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let mut table = Table::new(Columns::new(&names, path, options)?);
     for group in 0..file.num_row_groups() {

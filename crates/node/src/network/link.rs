@@ -2,19 +2,20 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use iroh::Endpoint;
 use iroh::endpoint::Connection;
-use tokio::sync::Semaphore;
 use tokio::sync::mpsc::Sender;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
 use super::models::Models;
 use super::{CALL_AGAIN_AFTER, PROTOCOL, address_of, peer_of};
 use crate::identity::PeerId;
-use crate::wire::{MOST_BYTES, Offer};
+use crate::wire::Offer;
 
 /// A peer that takes longer to say one message is not heard.
 const LONGEST_MESSAGE: Duration = Duration::from_secs(60);
@@ -28,28 +29,39 @@ pub(super) enum News {
     Came(PeerId, Connection),
     /// A connection is lost.
     Lost(PeerId, usize),
-    /// Bytes of a message.
-    Message(PeerId, Vec<u8>),
+    /// Bytes of a message; the next one of this connection is read once the permit is dropped.
+    Message(PeerId, Vec<u8>, OwnedSemaphorePermit),
     /// A message of so many bytes has arrived after so long, or never will.
     Sent(PeerId, usize, Option<Duration>),
     /// A model that was asked for in an epoch, or why it did not come.
     Model(PeerId, u64, Result<Vec<u8>, String>),
+    /// The connection broke before a model was here that was asked for in an epoch.
+    Interrupted(PeerId, u64, Offer),
     /// This device's model may be fetched in an epoch, by these places.
     Offered(u64, Vec<usize>, Result<Offer, String>),
 }
 
+/// What is done with what comes in.
+#[derive(Clone)]
+pub(super) struct Ears {
+    pub(super) models: Models,
+    pub(super) queue: Sender<News>,
+    /// The longest message that is read.
+    pub(super) longest: Arc<AtomicUsize>,
+}
+
 /// Answers calls, as long as the endpoint is there. All that it started ends with it.
-pub(super) async fn accept(endpoint: Endpoint, models: Models, queue: Sender<News>) {
+pub(super) async fn accept(endpoint: Endpoint, ears: Ears) {
     let mut connections = JoinSet::new();
     let handshakes = Arc::new(Semaphore::new(MOST_HANDSHAKES));
     while let Some(incoming) = endpoint.accept().await {
-        let (queue, models) = (queue.clone(), models.clone());
+        let ears = ears.clone();
         let Ok(permit) = handshakes.clone().acquire_owned().await else { break };
         connections.spawn(async move {
             let connection = incoming.await;
             drop(permit);
             if let Ok(connection) = connection {
-                listen(connection, models, queue).await;
+                listen(connection, ears).await;
             }
         });
         while connections.try_join_next().is_some() {}
@@ -63,37 +75,35 @@ pub(super) struct Callee {
 }
 
 /// Calls until somebody answers, and again when the connection is lost. Calls wait for each other.
-pub(super) async fn call(
-    endpoint: Endpoint,
-    callee: Callee,
-    calls: Arc<Semaphore>,
-    models: Models,
-    queue: Sender<News>,
-) {
+pub(super) async fn call(endpoint: Endpoint, callee: Callee, calls: Arc<Semaphore>, ears: Ears) {
     let Some(address) = address_of(callee.key, callee.address) else { return };
     while !endpoint.is_closed() {
         let Ok(permit) = calls.acquire().await else { return };
         let answered = endpoint.connect(address.clone(), PROTOCOL).await;
         drop(permit);
         if let Ok(connection) = answered {
-            listen(connection, models.clone(), queue.clone()).await;
+            listen(connection, ears.clone()).await;
         }
         sleep(CALL_AGAIN_AFTER).await;
     }
 }
 
 /// Passes on what comes in, until the connection is lost.
-async fn listen(connection: Connection, models: Models, queue: Sender<News>) {
+async fn listen(connection: Connection, ears: Ears) {
+    let Ears { models, queue, longest } = ears;
     let peer = peer_of(&connection);
     if queue.send(News::Came(peer, connection.clone())).await.is_err() {
         return;
     }
+    let one = Arc::new(Semaphore::new(1));
     let messages = async {
         while let Ok(mut stream) = connection.accept_uni().await {
             // One message after the other: a peer cannot make this device hold more than one of its own.
-            let read = timeout(LONGEST_MESSAGE, stream.read_to_end(MOST_BYTES)).await;
+            let Ok(permit) = one.clone().acquire_owned().await else { break };
+            let most = longest.load(Ordering::Relaxed);
+            let read = timeout(LONGEST_MESSAGE, stream.read_to_end(most)).await;
             let Ok(Ok(bytes)) = read else { break };
-            if queue.send(News::Message(peer, bytes)).await.is_err() {
+            if queue.send(News::Message(peer, bytes, permit)).await.is_err() {
                 break;
             }
         }
@@ -104,7 +114,7 @@ async fn listen(connection: Connection, models: Models, queue: Sender<News>) {
 }
 
 /// Sends a message, and waits until it has arrived.
-pub(super) async fn send(connection: Connection, bytes: Vec<u8>, queue: Sender<News>) {
+pub(super) async fn send(connection: Connection, bytes: Arc<[u8]>, queue: Sender<News>) {
     let started = Instant::now();
     // Who cannot be reached is noticed as lost; there is nobody else to tell here.
     let arrived = match connection.open_uni().await {
@@ -128,7 +138,12 @@ pub(super) async fn fetch(
     queue: Sender<News>,
 ) {
     let fetched = models.fetch(&connection, offer).await;
-    let _ = queue.send(News::Model(peer_of(&connection), epoch, fetched)).await;
+    let peer = peer_of(&connection);
+    let news = match fetched {
+        Err(_) if connection.close_reason().is_some() => News::Interrupted(peer, epoch, offer),
+        fetched => News::Model(peer, epoch, fetched),
+    };
+    let _ = queue.send(news).await;
 }
 
 /// Lets some have this device's model.

@@ -2,26 +2,27 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use iroh::endpoint::Connection;
 use stlf_learn::Params;
-use tokio::sync::mpsc::Sender;
 use tokio::task::JoinSet;
 
-use super::link::{self, News};
-use super::models::Models;
+use super::link::{self, Ears, News};
+use super::outbox::Outbox;
 use super::rates::Rates;
 use super::{Event, Options};
 use crate::device::{Action, Device, Refusal};
 use crate::identity::PeerId;
 use crate::membership::{Decision, Membership};
-use crate::roster::{Invalid, Roster, SignedRoster};
+use crate::roster::{Roster, SignedRoster};
+use crate::shared::SharedSettings;
 use crate::status::{Status, Tally};
-use crate::wire::{Envelope, Message};
+use crate::wire::{Envelope, Message, Offer};
 
-/// A new epoch is not further than this from those that are known, so that nobody can use numbers up.
-const FURTHEST_EPOCH: u64 = 1 << 32;
+/// Who has not looked at the clock for so long was asleep, and does not blame others for its own silence.
+const ASLEEP: Duration = Duration::from_secs(2);
 
 /// A member whose messages were refused so often is not heard until it comes anew.
 const MOST_REFUSED: u64 = 1_000;
@@ -46,39 +47,50 @@ impl View<'_> {
     }
 }
 
-type Observer<'o> = dyn FnMut(&View<'_>, Event) + Send + 'o;
+pub(super) type Observer<'o> = dyn FnMut(&View<'_>, Event) + Send + 'o;
 
 /// A device among others.
 pub(super) struct Member {
-    device: Device,
-    membership: Membership,
-    roster: SignedRoster,
-    models: Models,
-    queue: Sender<News>,
-    connections: BTreeMap<usize, Connection>,
-    /// What is for those that are in the roster but not connected yet.
-    waiting: BTreeMap<usize, Vec<Action>>,
+    pub(super) device: Device,
+    pub(super) membership: Membership,
+    pub(super) roster: SignedRoster,
+    pub(super) settings: SharedSettings,
+    /// Drawn when this device started.
+    pub(super) start: u64,
+    pub(super) ears: Ears,
+    pub(super) connections: BTreeMap<usize, Connection>,
+    /// Those that have greeted on their connection, and have the same settings.
+    pub(super) greeted: BTreeSet<usize>,
+    /// What overtook a greeting.
+    pub(super) before_greeting: BTreeMap<usize, Vec<Envelope>>,
+    /// Beginnings of those who may not begin an epoch as far as this device can see. It may be about to lose who stands before them.
+    pub(super) untimely: BTreeMap<usize, Envelope>,
+    /// What was said of the running epoch.
+    pub(super) outbox: Outbox,
+    /// Models that are to come from those that are not connected, and since when.
+    awaited: BTreeMap<usize, (Offer, Duration)>,
     /// To whom the model goes in this epoch.
     offers: Vec<usize>,
     rates: Rates,
     asks_for_links: bool,
     joule_bits_per_second: f64,
-    refused: BTreeMap<usize, u64>,
-    tally: Tally,
+    patience: Duration,
+    pub(super) refused: BTreeMap<usize, u64>,
+    pub(super) tally: Tally,
     has_ended: bool,
     told_of_plan: bool,
     sending: JoinSet<()>,
     fetching: JoinSet<()>,
-    now: Duration,
+    pub(super) now: Duration,
 }
 
 impl Member {
     pub(super) fn new(
         device: Device,
         roster: SignedRoster,
-        models: Models,
+        ears: Ears,
+        start: u64,
         options: &Options,
-        queue: Sender<News>,
     ) -> Member {
         let expected = present(roster.roster());
         let membership = Membership::new(
@@ -92,14 +104,20 @@ impl Member {
             device,
             membership,
             roster,
-            models,
-            queue,
+            settings: options.settings.clone(),
+            start,
+            ears,
             connections: BTreeMap::new(),
-            waiting: BTreeMap::new(),
+            greeted: BTreeSet::new(),
+            before_greeting: BTreeMap::new(),
+            untimely: BTreeMap::new(),
+            outbox: Outbox::default(),
+            awaited: BTreeMap::new(),
             offers: Vec::new(),
             rates: Rates::default(),
             asks_for_links: false,
             joule_bits_per_second: options.joule_bits_per_second,
+            patience: options.timing.patience,
             refused: BTreeMap::new(),
             tally: Tally::default(),
             has_ended: false,
@@ -110,12 +128,12 @@ impl Member {
         }
     }
 
-    /// How many others are connected.
-    pub(super) fn connected(&self) -> usize {
-        self.connections.len()
+    /// Whether any other device takes part.
+    pub(super) fn has_met(&self) -> bool {
+        self.membership.here().len() > 1
     }
 
-    /// Who they are.
+    /// Who is connected.
     pub(super) fn places(&self) -> Vec<usize> {
         self.connections.keys().copied().collect()
     }
@@ -151,9 +169,16 @@ impl Member {
         observer(&view, event);
     }
 
+    fn look_at(&mut self, now: Duration) {
+        if now.saturating_sub(self.now) > ASLEEP {
+            self.membership.progressed(now);
+        }
+        self.now = now;
+    }
+
     /// Looks at the clock.
     pub(super) fn tick(&mut self, now: Duration, observer: &mut Observer<'_>) {
-        self.now = now;
+        self.look_at(now);
         while self.sending.try_join_next().is_some() {}
         while self.fetching.try_join_next().is_some() {}
         for decision in self.membership.tick(now, &self.device.missing()) {
@@ -172,24 +197,36 @@ impl Member {
             }
         }
         self.measure_links(observer);
+        self.give_up_models(observer);
+        let timely = self.untimely.keys().find(|&&from| self.membership.may_begin(from, now));
+        if let Some((from, envelope)) = timely.copied().and_then(|p| self.untimely.remove_entry(&p))
+        {
+            self.hear_work(from, &envelope, observer);
+        }
     }
 
     fn enter(&mut self, epoch: u64, members: &[usize], observer: &mut Observer<'_>) {
         self.membership.enter(epoch, members, self.now);
         self.offers.clear();
-        self.waiting.clear();
+        self.awaited.clear();
+        self.outbox.clear();
         self.asks_for_links = false;
         self.has_ended = false;
         self.told_of_plan = false;
         self.tell(Event::Began { epoch, devices: members.len() }, observer);
+        let late = self.untimely.iter().filter(|(_, other)| other.epoch <= epoch);
+        for from in late.map(|(&from, _)| from).collect::<Vec<_>>() {
+            self.untimely.remove(&from);
+            self.refuse(from, Refusal::NotPlanner(from).to_string(), observer);
+        }
     }
 
     /// Takes what came in.
     pub(super) fn hear(&mut self, news: News, now: Duration, observer: &mut Observer<'_>) {
-        self.now = now;
+        self.look_at(now);
         let key = match &news {
-            News::Came(key, _) | News::Lost(key, _) | News::Message(key, _) => *key,
-            News::Sent(key, ..) | News::Model(key, ..) => *key,
+            News::Came(key, _) | News::Lost(key, _) | News::Message(key, ..) => *key,
+            News::Sent(key, ..) | News::Model(key, ..) | News::Interrupted(key, ..) => *key,
             News::Offered(epoch, places, offered) => {
                 return self.send_offers(*epoch, places, offered, observer);
             }
@@ -203,44 +240,15 @@ impl Member {
             return;
         };
         match news {
-            News::Came(_, connection) => self.come(place, connection, observer),
+            News::Came(_, connection) => self.connect(place, connection),
             News::Lost(_, id) => self.lose(place, id, observer),
-            News::Message(_, bytes) => self.hear_message(place, &bytes, observer),
+            News::Message(_, bytes, _permit) => self.hear_message(place, &bytes, observer),
             News::Sent(_, bytes, after) => self.rates.arrived(place, bytes, after),
             News::Model(_, epoch, model) => self.hear_model(place, epoch, model, observer),
-            News::Offered(..) => {}
-        }
-    }
-
-    fn come(&mut self, place: usize, connection: Connection, observer: &mut Observer<'_>) {
-        if let Some(old) = self.connections.insert(place, connection) {
-            add_traffic(&mut self.tally, &old);
-            old.close(200_u32.into(), b"there is a newer connection");
-        }
-        self.refused.remove(&place);
-        self.membership.came(place, self.now);
-        self.tell(Event::Came(place), observer);
-        self.say(place, Message::Hello(self.roster.roster().version));
-        let waiting = self.waiting.remove(&place).unwrap_or_default();
-        self.act(waiting, observer);
-    }
-
-    fn lose(&mut self, place: usize, id: usize, observer: &mut Observer<'_>) {
-        // A newer connection may have taken the place of the one that was lost.
-        if self.connections.get(&place).is_none_or(|known| known.stable_id() != id) {
-            return;
-        }
-        if let Some(connection) = self.connections.remove(&place) {
-            add_traffic(&mut self.tally, &connection);
-        }
-        let planner = self.membership.planner();
-        self.membership.lost(place, self.now);
-        self.tell(Event::Lost(place), observer);
-        // Who plans next may not have heard of the epoch that the last planner began, and must not use its number again.
-        if planner == Some(place)
-            && let Some(&next) = self.membership.here().first()
-        {
-            self.say(next, Message::Hello(self.roster.roster().version));
+            News::Interrupted(_, epoch, offer) if epoch == self.running() => {
+                self.act(vec![Action::Fetch(place, offer)], observer);
+            }
+            News::Interrupted(..) | News::Offered(..) => {}
         }
     }
 
@@ -260,71 +268,35 @@ impl Member {
         if self.refused.get(&place).is_some_and(|&count| count >= MOST_REFUSED) {
             return;
         }
-        let envelope = match Envelope::read(bytes) {
-            Ok(envelope) => envelope,
-            Err(malformed) => return self.refuse(place, malformed.to_string(), observer),
-        };
-        if envelope.epoch > self.membership.epoch().saturating_add(FURTHEST_EPOCH) {
-            return self.refuse(place, "an epoch far in the future".to_owned(), observer);
+        let read = self.device.limits().read(bytes).map_err(|malformed| malformed.to_string());
+        let heard =
+            read.and_then(|envelope| Ok(self.is_greeted(place, &envelope)?.then_some(envelope)));
+        match heard {
+            Ok(Some(envelope)) => self.hear_envelope(place, &envelope, observer),
+            Ok(None) => {}
+            Err(reason) => self.refuse(place, reason, observer),
         }
+    }
+
+    pub(super) fn hear_envelope(
+        &mut self,
+        place: usize,
+        envelope: &Envelope,
+        observer: &mut Observer<'_>,
+    ) {
         let heard = match &envelope.message {
-            Message::Hello(version) => self.hear_hello(place, envelope.epoch, *version),
+            Message::Hello(hello) => self.hear_hello(place, envelope.epoch, hello, observer),
+            Message::Known => self.hear_known(envelope.epoch),
             Message::Roster(bytes) => self.hear_roster(bytes, observer),
+            _ if !self.membership.is_near(envelope.epoch) => self.hear_known(envelope.epoch),
             Message::Done | Message::Complete | Message::Missing(_) => {
-                self.hear_of_epoch(place, &envelope, observer)
+                self.hear_of_epoch(place, envelope, observer)
             }
-            _ => return self.hear_work(place, &envelope, observer),
+            _ => return self.hear_work(place, envelope, observer),
         };
         if let Err(reason) = heard {
             self.refuse(place, reason, observer);
         }
-    }
-
-    fn hear_hello(&mut self, place: usize, epoch: u64, version: u64) -> Result<(), String> {
-        self.membership.heard_of(epoch);
-        if version < self.roster.roster().version {
-            self.say(place, Message::Roster(self.roster.to_json().into_bytes()));
-        }
-        Ok(())
-    }
-
-    fn hear_roster(&mut self, bytes: &[u8], observer: &mut Observer<'_>) -> Result<(), String> {
-        let roster = SignedRoster::read(bytes).map_err(|e| e.to_string())?;
-        match roster.replaces(&self.roster) {
-            Ok(()) => self.use_roster(roster, observer),
-            // Whoever hears of a newer one passes it on, also to those that have it.
-            Err(Invalid::Older { .. }) => {}
-            Err(foreign) => return Err(foreign.to_string()),
-        }
-        Ok(())
-    }
-
-    /// A roster that the user named; only a newer one of the same fleet is used.
-    pub(super) fn offer_roster(&mut self, roster: SignedRoster, observer: &mut Observer<'_>) {
-        if roster.replaces(&self.roster).is_ok() {
-            self.use_roster(roster, observer);
-        }
-    }
-
-    /// A newer roster: who left is turned away, and all are told.
-    fn use_roster(&mut self, roster: SignedRoster, observer: &mut Observer<'_>) {
-        let list = roster.roster().clone();
-        self.membership.expect(present(&list));
-        self.device.set_roster(list.clone());
-        self.roster = roster.clone();
-        let gone = |place: usize| !list.devices.get(place).is_some_and(|member| member.present);
-        let left: Vec<usize> = self.places().into_iter().filter(|&place| gone(place)).collect();
-        for place in left {
-            if let Some(connection) = self.connections.remove(&place) {
-                connection.close(403_u32.into(), b"no longer in the roster");
-            }
-            self.membership.lost(place, self.now);
-            self.tell(Event::Lost(place), observer);
-        }
-        for place in self.places() {
-            self.say(place, Message::Roster(roster.to_json().into_bytes()));
-        }
-        self.tell(Event::Roster(Box::new(roster)), observer);
     }
 
     fn hear_of_epoch(
@@ -346,8 +318,10 @@ impl Member {
                 self.membership.hear_missing(place, &places);
             }
             _ if planner == Some(place) => {
-                self.membership.hear_complete();
-                self.tell(Event::Complete, observer);
+                if !self.membership.is_over() {
+                    self.membership.hear_complete();
+                    self.tell(Event::Complete, observer);
+                }
             }
             _ => return Err(Refusal::NotPlanner(place).to_string()),
         }
@@ -356,7 +330,9 @@ impl Member {
 
     /// As the planner: once all are done, all are told.
     fn hear_done(&mut self, place: usize, observer: &mut Observer<'_>) {
-        self.membership.progressed(self.now);
+        if !self.membership.done().is_some_and(|done| done.contains(&place)) {
+            self.membership.progressed(self.now);
+        }
         if self.membership.hear_done(place) {
             let own = self.device.place();
             let members = self.membership.members().into_iter().flatten();
@@ -369,15 +345,23 @@ impl Member {
 
     fn hear_work(&mut self, place: usize, envelope: &Envelope, observer: &mut Observer<'_>) {
         let begins: Option<Vec<usize>> = match &envelope.message {
-            Message::Begin(places) => Some(places.iter().map(|&p| p as usize).collect()),
+            Message::Begin(places) if envelope.epoch > self.running() => {
+                if !self.membership.may_begin(place, self.now) {
+                    if self.untimely.insert(place, envelope.clone()).is_some() {
+                        self.refuse(place, Refusal::NotPlanner(place).to_string(), observer);
+                    }
+                    return;
+                }
+                Some(places.iter().map(|&p| p as usize).collect())
+            }
             _ => None,
         };
+        let known = self.device.known();
         match self.device.receive(place, envelope) {
             Ok(actions) => {
                 if let Some(members) = begins {
                     self.enter(envelope.epoch, &members, observer);
-                }
-                if envelope.epoch == self.running() {
+                } else if self.device.known() > known {
                     self.membership.progressed(self.now);
                 }
                 self.act(actions, observer);
@@ -420,20 +404,9 @@ impl Member {
     fn act(&mut self, actions: Vec<Action>, observer: &mut Observer<'_>) {
         for action in actions {
             match action {
-                Action::Send(to, envelope) => {
-                    if !self.send(to, &envelope) {
-                        self.waiting.entry(to).or_default().push(Action::Send(to, envelope));
-                    }
-                }
+                Action::Send(to, envelope) => self.send(to, &envelope),
                 Action::Offer(to) => self.offers.push(to),
-                Action::Fetch(from, offer) => match self.connections.get(&from) {
-                    Some(connection) => {
-                        let (connection, queue) = (connection.clone(), self.queue.clone());
-                        let (models, epoch) = (self.models.clone(), self.running());
-                        self.fetching.spawn(link::fetch(connection, models, offer, epoch, queue));
-                    }
-                    None => self.waiting.entry(from).or_default().push(Action::Fetch(from, offer)),
-                },
+                Action::Fetch(from, offer) => self.fetch(from, offer),
                 Action::MeasureLinks => self.asks_for_links = true,
                 Action::Forbid(from, to) => {
                     self.membership.forbid(from, to);
@@ -487,7 +460,7 @@ impl Member {
         let devices = &self.roster.roster().devices;
         let offers: BTreeSet<usize> = std::mem::take(&mut self.offers).into_iter().collect();
         let to = offers.into_iter().filter_map(|place| Some((place, devices.get(place)?.key)));
-        let (models, queue) = (self.models.clone(), self.queue.clone());
+        let Ears { models, queue, .. } = self.ears.clone();
         let offer = link::offer(models, model, to.collect(), self.running(), queue);
         self.sending.spawn(offer);
     }
@@ -496,7 +469,7 @@ impl Member {
         &mut self,
         epoch: u64,
         places: &[usize],
-        offered: &Result<crate::wire::Offer, String>,
+        offered: &Result<Offer, String>,
         observer: &mut Observer<'_>,
     ) {
         match offered {
@@ -528,38 +501,75 @@ impl Member {
         self.act(actions, observer);
     }
 
+    /// Gets a model, once its source is connected.
+    fn fetch(&mut self, from: usize, offer: Offer) {
+        let connection = self.connections.get(&from).filter(|c| c.close_reason().is_none());
+        let Some(connection) = connection.filter(|_| self.greeted.contains(&from)) else {
+            self.awaited.insert(from, (offer, self.now));
+            return;
+        };
+        let (connection, epoch) = (connection.clone(), self.running());
+        let Ears { models, queue, .. } = self.ears.clone();
+        self.fetching.spawn(link::fetch(connection, models, offer, epoch, queue));
+    }
+
+    /// Goes on with what a broken connection ended.
+    pub(super) fn fetch_again(&mut self, from: usize, observer: &mut Observer<'_>) {
+        if let Some((offer, _)) = self.awaited.remove(&from) {
+            self.act(vec![Action::Fetch(from, offer)], observer);
+        }
+    }
+
+    /// A source that is not connected for long gives no model.
+    fn give_up_models(&mut self, observer: &mut Observer<'_>) {
+        let late = |since: Duration| self.now.saturating_sub(since) >= self.patience / 2;
+        let gone = self.awaited.iter().filter(|(_, (_, since))| late(*since));
+        for from in gone.map(|(&from, _)| from).collect::<Vec<_>>() {
+            self.awaited.remove(&from);
+            let reason = Err("it is not connected".to_owned());
+            self.hear_model(from, self.running(), reason, observer);
+        }
+    }
+
     /// The epoch that this device takes part in; 0 before the first.
-    fn running(&self) -> u64 {
+    pub(super) fn running(&self) -> u64 {
         self.membership.running().unwrap_or_default()
     }
 
-    /// Says something about the running epoch, or, to whom it meets, the last that it heard of.
+    /// Says something about the running epoch.
     fn say(&mut self, to: usize, message: Message) {
-        let epoch = match message {
-            Message::Hello(_) => self.membership.epoch(),
-            _ => self.running(),
-        };
-        self.send(to, &Envelope::new(epoch, message));
+        self.send(to, &Envelope::new(self.running(), message));
     }
 
-    /// Whether there is a connection to send it over.
-    fn send(&mut self, to: usize, envelope: &Envelope) -> bool {
-        let Some(connection) = self.connections.get(&to) else { return false };
-        let (connection, queue) = (connection.clone(), self.queue.clone());
+    /// Says something that is not about an epoch, with the last one that this device heard of.
+    pub(super) fn tell_known(&mut self, to: usize, message: Message) {
+        let envelope = Envelope::new(self.membership.epoch(), message);
+        self.transmit(to, envelope.to_bytes().into());
+    }
+
+    /// Sends a message of the running epoch, now or when its receiver has greeted.
+    fn send(&mut self, to: usize, envelope: &Envelope) {
+        let bytes = self.outbox.keep(to, envelope);
+        if self.greeted.contains(&to) {
+            self.transmit(to, bytes);
+        }
+    }
+
+    pub(super) fn transmit(&mut self, to: usize, bytes: Arc<[u8]>) {
+        let Some(connection) = self.connections.get(&to).cloned() else { return };
         self.rates.sets_out(to);
-        self.sending.spawn(link::send(connection, envelope.to_bytes(), queue));
-        true
+        self.sending.spawn(link::send(connection, bytes, self.ears.queue.clone()));
     }
 }
 
 /// What went over a connection, packets and all.
-fn add_traffic(tally: &mut Tally, connection: &Connection) {
+pub(super) fn add_traffic(tally: &mut Tally, connection: &Connection) {
     let stats = connection.stats();
     tally.sent += stats.udp_tx.bytes;
     tally.received += stats.udp_rx.bytes;
 }
 
 /// How many devices a roster has.
-fn present(roster: &Roster) -> usize {
+pub(super) fn present(roster: &Roster) -> usize {
     roster.devices.iter().filter(|member| member.present).count()
 }

@@ -41,9 +41,15 @@ fn samples() -> Vec<Message> {
         Message::Done,
         Message::Complete,
         Message::Missing(vec![1, 4]),
-        Message::Hello(7),
+        Message::Hello(hello()),
         Message::Roster(b"{}".to_vec()),
+        Message::Known,
     ]
+}
+
+fn hello() -> Hello {
+    let settings = SharedSettings::new([("seed".to_owned(), "3".to_owned())]);
+    Hello { roster: 7, start: 99, running: 4, settings }
 }
 
 #[test]
@@ -124,9 +130,111 @@ fn other_versions_and_long_or_trailing_bytes_are_refused() {
     assert_eq!(Envelope::read(&bytes), Err(Malformed::Unreadable));
     sent.version = 1;
     assert_eq!(Envelope::read(&sent.to_bytes()), Err(Malformed::Version(1)));
-    let long = vec![2; MOST_BYTES + 1];
-    assert_eq!(Envelope::read(&long), Err(Malformed::TooLong(MOST_BYTES + 1)));
+    let long = long(2, MOST_BYTES + 1);
+    let too_long = Malformed::TooLong { bytes: MOST_BYTES + 1, most: MOST_BYTES };
+    assert_eq!(Envelope::read(&long), Err(too_long));
     assert_eq!(Envelope::read(&[]), Err(Malformed::Unreadable));
+}
+
+/// The head of a message of this kind, by its number, and zeros.
+fn long(kind: u8, bytes: usize) -> Vec<u8> {
+    let mut long = vec![0; bytes];
+    long[..3].copy_from_slice(&[VERSION as u8, 1, kind]);
+    long
+}
+
+#[test]
+fn kinds_are_named_in_the_order_of_messages() {
+    for message in samples() {
+        let bytes = Envelope::new(4, message.clone()).to_bytes();
+        let head = postcard::take_from_bytes::<(u16, u64, limits::Kind)>(&bytes);
+        let kind = format!("{:?}", head.unwrap().0.2);
+        let said = format!("{message:?}");
+        assert!(said == kind || said.starts_with(&format!("{kind}(")), "{kind} is not {said}");
+    }
+}
+
+/// Millions of pairs or places in a few bytes each would be a hundred times as much in memory.
+#[test]
+fn what_is_too_long_for_its_kind_is_refused_before_it_is_decoded() {
+    let pair = PairReport {
+        peer: 1,
+        measured: Measured::Errors(Count { errors: 0, samples: 0 }),
+        joules: None,
+    };
+    let report = Report { pairs: vec![pair; 1_000_000], ..report() };
+    let places: Vec<u32> = (0..9_000_000).collect();
+    let plan = Plan { links: vec![plan().links[0]; 1_000_000], ..plan() };
+    for message in [
+        Message::Report(report),
+        Message::Missing(places.clone()),
+        Message::Begin(places),
+        Message::NoPlan("x".repeat(1_000_000)),
+        Message::Hello(Hello { settings: many_settings(), ..hello() }),
+    ] {
+        let bytes = Envelope::new(1, message).to_bytes();
+        let refused = Envelope::read(&bytes);
+        assert!(matches!(refused, Err(Malformed::TooLong { .. })), "{refused:?}");
+    }
+    // What follows the head is no list of pairs: it was not looked at.
+    let garbage = [&[VERSION as u8, 1, 5][..], &[255; 1 << 20]].concat();
+    assert!(matches!(Envelope::read(&garbage), Err(Malformed::TooLong { .. })));
+    // A small fleet has use for far less.
+    let settings = stlf::divergence::Settings::Sketch(Default::default());
+    let small = Limits::new(3, &settings, stlf_data::Shape::grey(28));
+    let bytes = Envelope::new(1, Message::Plan(SignedPlan { plan, signature: Vec::new() }));
+    assert!(matches!(small.read(&bytes.to_bytes()), Err(Malformed::TooLong { most: 311, .. })));
+    for kind in 0..15 {
+        let refused = small.read(&long(kind, LONGEST_ROSTER + 257));
+        assert!(matches!(refused, Err(Malformed::TooLong { .. })), "{kind}: {refused:?}");
+    }
+    assert!(small.longest() < LONGEST_ROSTER + 257);
+}
+
+fn many_settings() -> SharedSettings {
+    SharedSettings::new((0..1_000).map(|k| (format!("{k}"), "x".repeat(190))))
+}
+
+#[test]
+fn what_a_fleet_needs_is_within_its_limits() {
+    use stlf::divergence::{Settings, classifier, discriminant, sketch};
+    let (shape, devices) = (stlf_data::Shape::grey(28), 200);
+    let half = |features: usize| Moments {
+        samples: MOST_SAMPLES,
+        mean: vec![0.5; features],
+        covariance: Some(vec![0.5; features * (features + 1) / 2]),
+    };
+    let classifier = classifier::Settings::default();
+    let params = classifier.architecture.spec(shape).unwrap().parameters();
+    let turn = Turn { number: u64::MAX, said: Said::Params(vec![0.5; params]) };
+    let measured = Measured::Errors(Count { errors: MOST_SAMPLES, samples: MOST_SAMPLES });
+    let pairs = (0..devices).map(|peer| PairReport { peer, measured, joules: Some(1.0) });
+    let report =
+        Report { labeled: 1 << 47, unlabeled: 1 << 47, pairs: pairs.collect(), ..report() };
+    let (sources, targets): (Vec<u32>, Vec<u32>) = ((0..100).collect(), (100..200).collect());
+    let links = targets
+        .iter()
+        .flat_map(|&to| sources.iter().map(move |&from| Link { from, to, weight: 0.01 }));
+    let plan = Plan { links: links.collect(), sources, targets, ..plan() };
+    let counted = Settings::Discriminant(discriminant::Settings::default());
+    let sketched = Settings::Sketch(sketch::Settings::default());
+    let features =
+        [discriminant::Settings::default().features, sketch::Settings::default().features];
+    for (settings, message) in [
+        (&counted, Message::Moments([Some(half(features[0])), Some(half(features[0]))])),
+        (&sketched, Message::Sketch(half(features[1]))),
+        (&Settings::Classifier(classifier), Message::Turn(turn)),
+        (&sketched, Message::Report(report)),
+        (&sketched, Message::Plan(SignedPlan { plan, signature: vec![7; 64] })),
+        (&sketched, Message::Begin((0..devices).collect())),
+        (&sketched, Message::NoPlan("x".repeat(LONGEST_REASON))),
+    ] {
+        let limits = Limits::new(devices as usize, settings, shape);
+        let sent = Envelope::new(u64::MAX, message);
+        let bytes = sent.to_bytes();
+        assert!(bytes.len() <= limits.longest());
+        assert_eq!(limits.read(&bytes), Ok(sent));
+    }
 }
 
 fn number_of_samples() -> impl Strategy<Value = u64> {

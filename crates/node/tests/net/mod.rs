@@ -10,6 +10,7 @@ use std::time::Duration;
 use stlf_node::Device;
 use stlf_node::membership::Timing;
 use stlf_node::network::{Error, Event, Options, Order, run};
+use stlf_node::shared::SharedSettings;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
@@ -32,7 +33,14 @@ pub(crate) fn options(addresses: &[SocketAddr], place: usize) -> Options {
         epoch: 0,
         store: None,
         joule_bits_per_second: 1e9 * 0.25,
+        settings: settings("calm, storm"),
     }
+}
+
+/// What all devices share.
+pub(crate) fn settings(classes: &str) -> SharedSettings {
+    let all = [("seeds", "5"), ("data.classes", classes), ("training.steps", "300")];
+    SharedSettings::new(all.map(|(name, value)| (name.to_owned(), value.to_owned())))
 }
 
 /// What a device ended with: its plan's links, and the classes that it gave its samples.

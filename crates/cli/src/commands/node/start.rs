@@ -18,13 +18,14 @@ use stlf_node::device::{Holdings, Setup};
 use stlf_node::membership::Timing;
 use stlf_node::network::{Error, Event, Options, Order, View};
 use stlf_node::roster::Invalid;
+use stlf_node::shared::SharedSettings;
 use stlf_node::{Device, Identity, Roster, SignedRoster, key_file};
 use tokio::sync::mpsc::Sender;
 
 use super::super::problem_args::positive;
 use super::super::run_args::failure;
 use super::kept::{Kept, Line, MODELS};
-use super::{key_failure, memory, metrics};
+use super::{key_failure, memory, metrics, shared};
 use crate::error::Failure;
 use crate::progress::Watch;
 use crate::ui::Ui;
@@ -125,6 +126,7 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<(), Failure> {
     let seed = config.seeds.first().copied().unwrap_or_default();
     let (own, shape, classes) = dealt(&config, seed, place).map_err(|e| failure(&e))?;
     let setup = setup(args, &config, &own, shape, classes.len(), seed)?;
+    let settings = shared::settings(&config, shape, &classes, seed)?;
     let spec = setup.spec.clone();
     let n = list.devices.len();
     let energy = energies(&config, n, seed);
@@ -138,7 +140,7 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<(), Failure> {
     let labels = own.labels.len();
     let mut kept = Kept::open(&args.to, own, classes).map_err(|e| failure(&e))?;
     let (epoch, last_plan) = kept.epoch();
-    let options = options(args, &config, &list, epoch)?;
+    let options = options(args, &config, &list, epoch, settings)?;
     let none = || Failure::input("this device has no place in the roster");
     let mut device =
         Device::new(setup, list.clone(), identity.clone(), holdings, joules).ok_or_else(none)?;
@@ -331,7 +333,13 @@ fn setup(
     })
 }
 
-fn options(args: &Args, config: &Config, roster: &Roster, epoch: u64) -> Result<Options, Failure> {
+fn options(
+    args: &Args,
+    config: &Config,
+    roster: &Roster,
+    epoch: u64,
+    settings: SharedSettings,
+) -> Result<Options, Failure> {
     let mut peers = BTreeMap::new();
     for (name, address) in &args.peers {
         let place = roster.devices.iter().position(|member| member.name == *name);
@@ -353,6 +361,7 @@ fn options(args: &Args, config: &Config, roster: &Roster, epoch: u64) -> Result<
         epoch,
         store: Some(args.to.join(MODELS)),
         joule_bits_per_second: args.watts.unwrap_or_default() * config.energy.model_bits,
+        settings,
     })
 }
 
@@ -370,6 +379,9 @@ fn words(roster: &Roster, event: &Event) -> String {
         Event::Listens(address) => format!("listening on {address}"),
         Event::Came(place) => format!("{} is here", name(place)),
         Event::Lost(place) => format!("{} is lost", name(place)),
+        Event::Differs { from, difference } => {
+            format!("{} takes no part: {}", name(from), clean(&difference.to_string()))
+        }
         Event::TurnedAway(key) => format!("turned away {key}, who is not in the roster"),
         Event::Roster(roster) => {
             format!("version {} of the roster is used from now on", roster.roster().version)

@@ -120,6 +120,9 @@ fn text(shown: &Shown, scope: Scope) -> String {
     let planner =
         status.planner.as_ref().map_or_else(String::new, |p| format!(", {} plans", clean(p)));
     text += &format!("{here} of {} here{planner}\n", counted(status.devices.len(), "device"));
+    for (peer, difference) in status.devices.iter().filter_map(|p| Some((p, p.differs.as_ref()?))) {
+        text += &format!("{} takes no part: {}\n", clean(&peer.name), clean(difference));
+    }
     match scope {
         Scope::Device => {
             if let Some(own) = status.devices.iter().find(|peer| peer.name == status.device) {

@@ -1,0 +1,163 @@
+//! Devices that meet: greetings, rosters, who is lost. Nobody is heard, or told anything, before its greeting is there.
+
+use std::sync::atomic::Ordering;
+
+use iroh::endpoint::Connection;
+
+use super::Event;
+use super::member::{Member, Observer, add_traffic, present};
+use crate::roster::{Invalid, SignedRoster};
+use crate::wire::{Envelope, Hello, Message};
+
+/// So many messages of a device may overtake its greeting.
+const MOST_BEFORE_GREETING: usize = 16;
+
+impl Member {
+    /// A connection, with nothing said on it yet.
+    pub(super) fn connect(&mut self, place: usize, connection: Connection) {
+        if let Some(old) = self.connections.insert(place, connection) {
+            add_traffic(&mut self.tally, &old);
+            old.close(200_u32.into(), b"there is a newer connection");
+        }
+        self.forget(place);
+        let hello = Hello {
+            roster: self.roster.roster().version,
+            start: self.start,
+            running: self.running(),
+            settings: self.settings.clone(),
+        };
+        self.tell_known(place, Message::Hello(hello));
+    }
+
+    /// What was said on a connection that is no more.
+    fn forget(&mut self, place: usize) {
+        self.refused.remove(&place);
+        self.greeted.remove(&place);
+        self.before_greeting.remove(&place);
+        self.untimely.remove(&place);
+    }
+
+    pub(super) fn lose(&mut self, place: usize, id: usize, observer: &mut Observer<'_>) {
+        // A newer connection may have taken the place of the one that was lost.
+        if self.connections.get(&place).is_none_or(|known| known.stable_id() != id) {
+            return;
+        }
+        if let Some(connection) = self.connections.remove(&place) {
+            add_traffic(&mut self.tally, &connection);
+        }
+        self.forget(place);
+        let planner = self.membership.planner();
+        let was_here = self.membership.here().contains(&place);
+        self.membership.lost(place, self.now);
+        if was_here {
+            self.tell(Event::Lost(place), observer);
+        }
+        // Who plans next may not have heard of the epoch that the last planner began, and must not use its number again.
+        if planner == Some(place)
+            && let Some(&next) = self.membership.here().first()
+        {
+            self.tell_known(next, Message::Known);
+        }
+    }
+
+    /// Keeps what overtook its sender's greeting. Whether it is to be heard now.
+    pub(super) fn is_greeted(&mut self, place: usize, envelope: &Envelope) -> Result<bool, String> {
+        // A roster speaks for itself.
+        let is_first = matches!(envelope.message, Message::Hello(_) | Message::Roster(_));
+        if is_first || self.greeted.contains(&place) {
+            return Ok(true);
+        }
+        let kept = self.before_greeting.entry(place).or_default();
+        if kept.len() == MOST_BEFORE_GREETING || self.membership.unlike().contains_key(&place) {
+            return Err("it has not greeted, or has other settings".to_owned());
+        }
+        kept.push(envelope.clone());
+        Ok(false)
+    }
+
+    /// A device says who it is: whoever has the same settings takes part from now on, and hears again what it may have missed.
+    pub(super) fn hear_hello(
+        &mut self,
+        place: usize,
+        epoch: u64,
+        hello: &Hello,
+        observer: &mut Observer<'_>,
+    ) -> Result<(), String> {
+        if self.greeted.contains(&place) || self.membership.unlike().contains_key(&place) {
+            return Err("it has greeted before".to_owned());
+        }
+        self.hear_known(epoch)?;
+        if hello.roster < self.roster.roster().version {
+            self.tell_known(place, Message::Roster(self.roster.to_json().into_bytes()));
+        }
+        if let Some(difference) = self.settings.difference(&hello.settings) {
+            self.membership.set_apart(place, difference.clone(), self.now);
+            self.tell(Event::Differs { from: place, difference }, observer);
+            return Ok(());
+        }
+        self.greeted.insert(place);
+        self.membership.came(place, hello.start, hello.running, self.now);
+        self.tell(Event::Came(place), observer);
+        for bytes in self.outbox.to(place) {
+            self.transmit(place, bytes);
+        }
+        self.fetch_again(place, observer);
+        for envelope in self.before_greeting.remove(&place).unwrap_or_default() {
+            self.hear_envelope(place, &envelope, observer);
+        }
+        Ok(())
+    }
+
+    /// A number that another device knows of.
+    pub(super) fn hear_known(&mut self, epoch: u64) -> Result<(), String> {
+        match self.membership.heard_of(epoch) {
+            true => Ok(()),
+            false => Err(format!("epoch {epoch} is too far from the last one here")),
+        }
+    }
+
+    pub(super) fn hear_roster(
+        &mut self,
+        bytes: &[u8],
+        observer: &mut Observer<'_>,
+    ) -> Result<(), String> {
+        let roster = SignedRoster::read(bytes).map_err(|e| e.to_string())?;
+        match roster.replaces(&self.roster) {
+            Ok(()) => self.use_roster(roster, observer),
+            // Whoever hears of a newer one passes it on, also to those that have it.
+            Err(Invalid::Older { .. }) => {}
+            Err(foreign) => return Err(foreign.to_string()),
+        }
+        Ok(())
+    }
+
+    /// A roster that the user named; only a newer one of the same fleet is used.
+    pub(super) fn offer_roster(&mut self, roster: SignedRoster, observer: &mut Observer<'_>) {
+        if roster.replaces(&self.roster).is_ok() {
+            self.use_roster(roster, observer);
+        }
+    }
+
+    /// A newer roster: who left is turned away, and all are told.
+    fn use_roster(&mut self, roster: SignedRoster, observer: &mut Observer<'_>) {
+        let list = roster.roster().clone();
+        self.membership.expect(present(&list));
+        self.device.set_roster(list.clone());
+        self.ears.longest.store(self.device.limits().longest(), Ordering::Relaxed);
+        self.roster = roster.clone();
+        let gone = |place: usize| !list.devices.get(place).is_some_and(|member| member.present);
+        let left: Vec<usize> = self.places().into_iter().filter(|&place| gone(place)).collect();
+        for place in left {
+            if let Some(connection) = self.connections.remove(&place) {
+                connection.close(403_u32.into(), b"no longer in the roster");
+            }
+            self.forget(place);
+            self.membership.lost(place, self.now);
+            self.tell(Event::Lost(place), observer);
+        }
+        for place in self.places() {
+            self.tell_known(place, Message::Roster(roster.to_json().into_bytes()));
+        }
+        self.tell(Event::Roster(Box::new(roster)), observer);
+    }
+}

@@ -1,0 +1,77 @@
+//! What this device has said of the running epoch. On a connection that breaks messages are lost without a sign, so that everything is
+//! said again on the next one; who has it already takes no notice.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::wire::{Envelope, Message};
+
+/// Of the turns of a pair so many may not have arrived: a device goes on only when the other's turn has come, which that says after
+/// this device's last but one.
+const TURNS: usize = 2;
+
+/// Messages of an epoch, by receiver, in their order.
+#[derive(Debug, Default)]
+pub(super) struct Outbox {
+    said: BTreeMap<usize, Vec<Said>>,
+}
+
+#[derive(Debug)]
+struct Said {
+    bytes: Arc<[u8]>,
+    is_turn: bool,
+}
+
+impl Outbox {
+    /// Keeps a message, and returns it as it is sent. What goes to all is there once.
+    pub(super) fn keep(&mut self, to: usize, envelope: &Envelope) -> Arc<[u8]> {
+        let bytes = envelope.to_bytes();
+        let others = self.said.values().filter_map(|said| said.last());
+        let known = others.map(|said| &said.bytes).find(|known| known[..] == bytes[..]).cloned();
+        let bytes = known.unwrap_or_else(|| bytes.into());
+        let is_turn = matches!(envelope.message, Message::Turn(_));
+        let said = self.said.entry(to).or_default();
+        let mut turns = said.iter().enumerate().filter(|(_, s)| s.is_turn).map(|(at, _)| at);
+        if let (true, Some(oldest), TURNS) = (is_turn, turns.next(), turns.count() + 1) {
+            said.remove(oldest);
+        }
+        said.push(Said { bytes: bytes.clone(), is_turn });
+        bytes
+    }
+
+    /// All that a device was to hear.
+    pub(super) fn to(&self, place: usize) -> Vec<Arc<[u8]>> {
+        self.said.get(&place).into_iter().flatten().map(|said| said.bytes.clone()).collect()
+    }
+
+    /// Another epoch begins.
+    pub(super) fn clear(&mut self) {
+        self.said.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::{Said as InTurn, Turn};
+
+    #[test]
+    fn what_goes_to_all_is_kept_once_and_of_turns_the_last() {
+        let mut outbox = Outbox::default();
+        let turn = |number| {
+            let said = InTurn::Params(vec![0.5; 9]);
+            Envelope::new(3, Message::Turn(Turn { number, said }))
+        };
+        let begin = Envelope::new(3, Message::Begin(vec![0, 1, 2]));
+        let [one, two] = [1, 2].map(|to| outbox.keep(to, &begin));
+        assert!(Arc::ptr_eq(&one, &two));
+        for number in 0..5 {
+            outbox.keep(1, &turn(number));
+        }
+        let expected = [begin.to_bytes(), turn(3).to_bytes(), turn(4).to_bytes()];
+        assert!(outbox.to(1).iter().map(|bytes| bytes.to_vec()).eq(expected));
+        assert_eq!((outbox.to(2).len(), outbox.to(3).len()), (1, 0));
+        outbox.clear();
+        assert!(outbox.to(1).is_empty());
+    }
+}
