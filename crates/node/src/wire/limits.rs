@@ -64,7 +64,10 @@ impl Limits {
         let moments = |features: usize| features * (features + 3) / 2;
         let numbers = match settings {
             Settings::Discriminant(settings) => 2 * moments(settings.features),
-            Settings::Sketch(settings) => moments(settings.features),
+            Settings::Sketch(settings) if settings.publishes_covariance() => {
+                moments(settings.features)
+            }
+            Settings::Sketch(settings) => settings.features,
             Settings::Classifier(settings) => {
                 settings.architecture.spec(shape).map_or(0, |spec| spec.parameters())
             }

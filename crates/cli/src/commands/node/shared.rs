@@ -32,7 +32,7 @@ pub(super) fn settings(
         settings.push(("data.columns".to_owned(), columns.join(", ")));
         settings.push(("data.standardise".to_owned(), data.standardise.to_string()));
     }
-    let table = toml::Table::try_from(in_effect(config));
+    let table = toml::Table::try_from(in_effect(config, shape));
     let table = table.map_err(|e| Failure::input(format!("the configuration: {e}")))?;
     for section in SECTIONS {
         if let Some(value) = table.get(section) {
@@ -42,15 +42,20 @@ pub(super) fn settings(
     Ok(SharedSettings::new(settings))
 }
 
-/// With the defaults of what is left out.
-fn in_effect(config: &Config) -> Config {
+/// With the defaults of what is left out, and without what each device accepts for itself.
+fn in_effect(config: &Config, shape: Shape) -> Config {
     let mut config = config.clone();
+    config.divergence = config.divergence.between_devices();
     let measuring = &mut config.divergence;
-    match measuring.settings() {
+    measuring.accept = None;
+    match measuring.settings(shape) {
         divergence::Settings::Discriminant(settings) => {
             measuring.features = Some(settings.features)
         }
-        divergence::Settings::Sketch(settings) => measuring.features = Some(settings.features),
+        divergence::Settings::Sketch(settings) => {
+            measuring.features = Some(settings.features);
+            measuring.bandwidth = settings.bandwidth.known();
+        }
         divergence::Settings::Classifier(settings) => {
             measuring.rounds = Some(settings.rounds);
             measuring.steps = Some(settings.steps);
@@ -94,6 +99,8 @@ mod tests {
             vec!["data.samples=7", "data.folder=elsewhere", "partition.devices=3"],
             vec!["seeds=[0, 9]", "compare.methods=[\"st-lf\"]"],
             vec!["planner.phi-s=1", "planner.phi-t=1.0"],
+            vec!["divergence.estimator=means", "divergence.features=64"],
+            vec!["divergence.accept=\"others can rebuild my samples\""],
         ] {
             assert_eq!(own.difference(&of(&same, ["calm", "storm"])), None, "{same:?}");
         }
@@ -102,6 +109,8 @@ mod tests {
             ("training.steps=7", "training.steps"),
             ("training.model=mlp", "training.model"),
             ("divergence.features=78", "divergence.features"),
+            ("divergence.bandwidth=3", "divergence.bandwidth"),
+            ("divergence.estimator=discriminant", "divergence.estimator"),
             ("planner.phi-e=0.3", "planner.phi-e"),
             ("planner.combine=parameters", "planner.combine"),
             ("energy.model=radio", "energy.model"),
