@@ -221,15 +221,15 @@ impl Ask<'_, '_> {
         let other = self.problem.clone().without_link(link.from, link.to);
         let (without, rival) = self.alternative(&other, link.to);
         let flips = match rival {
-            Some(rival) if self.is_worse(&rival) => self.link_flips(link, rival.objective()),
+            Some(rival) if self.is_worse(&rival) => self.link_flips(link, &rival),
             _ => Vec::new(),
         };
         MainLink { link, without, flips }
     }
 
-    fn link_flips(&mut self, link: PlanLink, rival: f64) -> Vec<Flip> {
+    fn link_flips(&mut self, link: PlanLink, rival: &Plan) -> Vec<Flip> {
         let problem = self.problem;
-        let extra = rival - self.plan.objective();
+        let extra = rival.objective() - self.plan.objective();
         match problem.model() {
             Model::Costs(_) => {
                 let cost = problem.link_cost(link.from, link.to);
@@ -244,9 +244,9 @@ impl Ask<'_, '_> {
                     BoundKind::Paper => {
                         flip::affine(measured.divergence, extra, 0.5 * m.weights.target)
                     }
-                    BoundKind::Pooled => self.pooled_divergence(m, link, rival),
+                    BoundKind::Pooled => self.pooled_divergence(m, link, rival.objective()),
                 };
-                let energy = flip::affine(measured.energy, extra, m.energy_cost(1.0));
+                let energy = self.energy(m, measured, link.to, rival);
                 vec![
                     Flip {
                         quantity: Quantity::Divergence,

@@ -74,25 +74,25 @@ impl Problem {
                 check_devices(&devices)?;
                 check_settings(&weights, &bound, energy_epsilon)?;
                 check_links(&links, &names)?;
+                // Before anything is forbidden or pinned, so that neither changes the unit.
+                let mean_link = links.mean_energy(|from| devices[from].labeled > 0);
+                let mut removed = Vec::new();
                 for &(from, to) in &forbidden {
+                    removed.extend(links.get(from, to).map(|link| (link, to)));
                     links.remove(from, to);
                 }
-                let mean = links.mean_energy();
-                let energy_scale = match energy_unit {
-                    EnergyUnit::MeanLink if mean > 0.0 => 1.0 / mean,
-                    _ => 1.0,
-                };
                 let disagreement =
                     disagreement.map(|v| check_disagreement(v, &names)).transpose()?;
                 let sender = super::senders(&devices, &bound);
                 Model::Measured(Box::new(Measured {
                     devices,
                     links,
+                    forbidden: removed,
                     weights,
                     bound,
                     energy_epsilon,
                     energy_unit,
-                    energy_scale,
+                    mean_link,
                     sender,
                     disagreement,
                 }))
