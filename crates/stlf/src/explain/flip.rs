@@ -97,6 +97,9 @@ impl Ask<'_, '_> {
         let pinned = self.problem.clone().with_pin(device, Role::Source);
         let mut error = m.devices[device].source_error?;
         for _ in 0..STEPS {
+            if self.stopped {
+                break;
+            }
             let extra = as_target - as_source.objective();
             let sent: f64 =
                 as_source.links.iter().filter(|l| l.from == device).map(|l| l.weight).sum();
@@ -158,6 +161,9 @@ impl Ask<'_, '_> {
         let mut is_far = false;
         let mut energy = link.energy;
         for _ in 0..STEPS {
+            if self.stopped {
+                break;
+            }
             if met.scale <= 0.0 {
                 // However dear the link is, at its dearest all other energy costs nothing.
                 if is_far {
@@ -194,6 +200,9 @@ impl Ask<'_, '_> {
         let mut measured = m.links.get(link.from, link.to)?;
         let mut plan = self.plan.clone();
         for _ in 0..STEPS {
+            if self.stopped {
+                break;
+            }
             let extra = rival - plan.objective();
             let column = plan.incoming(link.to);
             let used = column.iter().any(|l| l.from == link.from);
