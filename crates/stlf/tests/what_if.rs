@@ -9,7 +9,7 @@ use stlf::bound::{Bound, BoundKind, Complexity};
 use stlf::diff::diff;
 use stlf::explain::{Alternative, Explanation, Impossible, Quantity, account, explain};
 use stlf::format::{Decisions, LinkEnds, ProblemFile};
-use stlf::plan::{Plan, PlanLink};
+use stlf::plan::{Plan, PlanLink, evaluate};
 use stlf::planner::{Limits, Outcome, optimum};
 use stlf::problem::{EnergyUnit, Link, Links, Model, Parts, Source, Weights};
 use stlf::sweep::{Sweep, sweep};
@@ -263,6 +263,22 @@ proptest! {
                 None => prop_assert!(uses(1e6)),
             }
         }
+    }
+
+    #[test]
+    fn the_scale_of_the_weights_is_that_of_the_objective(problem in fleet(), power in -14i32..15) {
+        let Some(plan) = planned(&problem) else { return Ok(()) };
+        let scale = 10f64.powi(power);
+        let scaled = anew(&problem, |file| {
+            let weights = file.weights.as_mut().unwrap();
+            for weight in [&mut weights.source, &mut weights.target, &mut weights.energy] {
+                *weight = weight.map(|w| w * scale);
+            }
+        })
+        .unwrap();
+        prop_assert!(close(scaled.objective() / scale, plan.objective()));
+        let same = evaluate(&problem, scaled.bound, &scaled.roles, &scaled.links).total();
+        prop_assert!(close(same, plan.objective()));
     }
 
     #[test]

@@ -22,8 +22,8 @@ const BATCH: usize = 8192;
 /// Names the row (the first is 1: Parquet has no header row) and the column.
 pub fn read_parquet(bytes: Vec<u8>, path: &Path, options: &Options) -> Result<Dataset, Error> {
     // On some corrupt files the Parquet crate fails an assertion instead of returning an error.
-    std::panic::catch_unwind(|| read(bytes, path, options))
-        .unwrap_or_else(|_| Err(broken(path, ParquetError::General("it is corrupt".into()))))
+    crate::quiet::caught(|| read(bytes, path, options))
+        .unwrap_or_else(|| Err(broken(path, ParquetError::General("it is corrupt".into()))))
 }
 
 fn read(bytes: Vec<u8>, path: &Path, options: &Options) -> Result<Dataset, Error> {

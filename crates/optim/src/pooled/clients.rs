@@ -3,6 +3,7 @@
 
 use rayon::prelude::*;
 
+use super::instance::Instance;
 use super::selection::Selector;
 use crate::status::Leash;
 
@@ -14,9 +15,9 @@ const PARALLEL: usize = 256;
 const FIRST: usize = 40;
 const GROWTH: usize = 8;
 
-/// Branchings that go on in parallel between two questions whether to go on. One client's are
-/// made here, where it can be asked in between, once they may be a fourth of this.
-const BATCH: usize = 16_384;
+/// Branchings, times the links that each looks at, that go on in parallel between two questions
+/// whether to go on. A client that may need more is asked here, where there are questions in between.
+const BATCH: usize = 1 << 19;
 
 /// An answer, and whether more branchings could change it.
 pub(super) struct Answer<T> {
@@ -27,12 +28,13 @@ pub(super) struct Answer<T> {
 /// The answers of all clients, with at most `nodes` branchings each. Once told to stop, whoever
 /// was not asked yet gets by with one.
 pub(super) fn ask_all<T: Send>(
-    clients: usize,
+    instance: &Instance,
     nodes: usize,
     selector: &mut Selector,
     leash: &mut Leash<'_>,
     ask: impl Fn(usize, usize, &mut Selector, &mut Leash<'_>) -> Answer<T> + Sync,
 ) -> Vec<T> {
+    let clients = instance.clients();
     if clients < PARALLEL {
         return (0..clients).map(|client| ask(client, nodes, selector, leash).value).collect();
     }
@@ -40,8 +42,9 @@ pub(super) fn ask_all<T: Send>(
     let mut unsure: Vec<usize> = Vec::new();
     let mut allowed = nodes.min(FIRST);
     let mut pending: Vec<usize> = (0..clients).collect();
+    let links = (instance.links() / clients).max(1);
     loop {
-        for batch in pending.chunks((BATCH / allowed.max(1)).max(1)) {
+        for batch in pending.chunks((BATCH / links / allowed.max(1)).max(1)) {
             let go_on = leash.go_on();
             if !go_on && answers.len() == clients {
                 return answers;
@@ -64,7 +67,7 @@ pub(super) fn ask_all<T: Send>(
         }
         pending = std::mem::take(&mut unsure);
         allowed = allowed.saturating_mul(GROWTH).min(nodes);
-        if allowed > BATCH / 4 {
+        if allowed > BATCH / links {
             break;
         }
     }

@@ -102,7 +102,7 @@ impl<'a> Search<'a> {
                 let is_final = best.lower_bound >= best.cost;
                 Answer { value: (client, best.cost, best.used.clone()), is_final }
             };
-        let everybody = ask_all(instance.clients(), nodes, &mut self.selector, leash, serve);
+        let everybody = ask_all(instance, nodes, &mut self.selector, leash, serve);
         self.apply(everybody);
     }
 

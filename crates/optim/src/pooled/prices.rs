@@ -175,7 +175,7 @@ impl<'a> Prices<'a> {
                     }
                 }
             };
-        let choices = ask_all(instance.clients(), self.nodes, &mut selector, leash, choose);
+        let choices = ask_all(instance, self.nodes, &mut selector, leash, choose);
         self.selector = selector;
         for (client, (choice, used)) in choices.into_iter().enumerate() {
             match choice {
