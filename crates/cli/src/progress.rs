@@ -45,6 +45,11 @@ impl Watch {
         })
     }
 
+    /// Starts the clock anew, where something else came before the search.
+    pub(crate) fn restart(&mut self) {
+        self.started = Instant::now();
+    }
+
     /// From now on the first Ctrl-C is to be looked for, with [`Watch::is_interrupted`].
     pub(crate) fn listen() -> Result<(), Failure> {
         install_handler()

@@ -20,6 +20,7 @@ pub mod labels;
 pub mod partition;
 #[cfg(feature = "images")]
 mod picture;
+pub mod quiet;
 pub mod whole_file;
 
 pub use dataset::{Class, Dataset, Shape};

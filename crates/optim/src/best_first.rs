@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
 use crate::facility::Opening;
-use crate::status::{Limits, Observer, Progress, Status, Stop, TOLERANCE, relative_gap};
+use crate::status::{Leash, Limits, Observer, Progress, Status, Stop, TOLERANCE, relative_gap};
 
 /// What is decided about a facility in some part of the search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,8 +54,8 @@ pub(crate) fn fix(opening: &[Opening], revenue: &[f64], fixing: &mut [Fixing], r
 
 /// The best solution known and what is proven about it.
 #[derive(Debug)]
-pub(crate) struct Incumbent {
-    pub(crate) open: Vec<bool>,
+pub(crate) struct Incumbent<S> {
+    pub(crate) solution: S,
     pub(crate) objective: f64,
     pub(crate) lower_bound: f64,
     pub(crate) nodes: u64,
@@ -63,16 +63,21 @@ pub(crate) struct Incumbent {
     pub(crate) unresolved: f64,
 }
 
-impl Incumbent {
-    pub(crate) fn new(open: Vec<bool>, objective: f64, lower_bound: f64) -> Incumbent {
-        Incumbent { open, objective, lower_bound, nodes: 0, unresolved: f64::INFINITY }
+impl<S> Incumbent<S> {
+    pub(crate) fn new(solution: S, objective: f64, lower_bound: f64) -> Incumbent<S> {
+        Incumbent { solution, objective, lower_bound, nodes: 0, unresolved: f64::INFINITY }
     }
 
-    pub(crate) fn offer(&mut self, open: Vec<bool>, objective: f64) {
+    pub(crate) fn offer(&mut self, solution: S, objective: f64) {
         if objective < self.objective {
             self.objective = objective;
-            self.open = open;
+            self.solution = solution;
         }
+    }
+
+    /// A part of the search that ends here without an answer.
+    pub(crate) fn leave_open(&mut self, lower_bound: f64) {
+        self.unresolved = self.unresolved.min(lower_bound);
     }
 
     /// Objectives within the tolerance of the incumbent are no improvement.
@@ -108,17 +113,20 @@ pub(crate) trait Tree {
     /// A part of the search.
     type Node;
 
+    /// What is searched for.
+    type Solution;
+
     /// No solution in the node costs less.
     fn lower_bound(node: &Self::Node) -> f64;
 
     /// Tightens the node's bound, offers what solutions it meets, and splits the node. Nothing is
-    /// returned where the node holds nothing better than the incumbent. Cuts its work short, but
-    /// still splits, once `go_on` says no.
+    /// returned where the node holds nothing better than the incumbent, or where it was left open.
+    /// Cuts its work short, but still splits, once it is told to stop.
     fn split(
         &mut self,
         node: Self::Node,
-        incumbent: &mut Incumbent,
-        go_on: &mut dyn FnMut() -> bool,
+        incumbent: &mut Incumbent<Self::Solution>,
+        leash: &mut Leash<'_>,
     ) -> Vec<Self::Node>;
 }
 
@@ -149,7 +157,7 @@ impl<N> Ord for Queued<N> {
 pub(crate) fn search<T: Tree>(
     tree: &mut T,
     root: T::Node,
-    incumbent: &mut Incumbent,
+    incumbent: &mut Incumbent<T::Solution>,
     limits: &Limits,
     observer: &mut Observer<'_>,
 ) -> Option<Stop> {
@@ -171,12 +179,19 @@ pub(crate) fn search<T: Tree>(
         }
         incumbent.nodes += 1;
         let progress = incumbent.progress();
-        let mut go_on = || observer(&progress).is_continue();
-        queue.extend(tree.split(node, incumbent, &mut go_on).into_iter().map(queued));
+        let mut ask = || observer(&progress).is_continue();
+        let mut leash = Leash::new(&mut ask);
+        queue.extend(tree.split(node, incumbent, &mut leash).into_iter().map(queued));
+        let left = queue.peek().map_or(f64::INFINITY, |queued| queued.lower_bound);
+        let left = left.min(incumbent.unresolved);
+        if leash.stopped() && left < incumbent.cutoff() {
+            incumbent.lower_bound = incumbent.lower_bound.max(left);
+            return Some(Stop::Observer);
+        }
     }
     if incumbent.unresolved < incumbent.cutoff() {
         incumbent.lower_bound = incumbent.unresolved;
-        return Some(Stop::NodeLimit);
+        return Some(Stop::NoProof);
     }
     incumbent.lower_bound = incumbent.objective;
     None

@@ -20,7 +20,8 @@ pub enum Stop {
     NodeLimit,
     /// The observer said stop (a time limit, Ctrl-C).
     Observer,
-    /// The method makes no proof.
+    /// Nobody: the search came to its end without a proof. The method makes none, or a part was
+    /// left open that more branching cannot close.
     NoProof,
 }
 
@@ -37,6 +38,34 @@ pub struct Progress {
 
 /// Sees progress now and then, and says whether to go on.
 pub type Observer<'a> = dyn FnMut(&Progress) -> ControlFlow<()> + 'a;
+
+/// How many links may be looked at between two questions whether to go on: some milliseconds.
+pub(crate) const PULSE: usize = 1 << 20;
+
+/// Who may end a search, for work inside of one of its steps. Once they said stop they are not
+/// asked again, so that everything after it can be cut short alike.
+pub(crate) struct Leash<'a> {
+    ask: &'a mut dyn FnMut() -> bool,
+    stopped: bool,
+}
+
+impl<'a> Leash<'a> {
+    /// `ask` says whether to go on.
+    pub(crate) fn new(ask: &'a mut dyn FnMut() -> bool) -> Self {
+        Leash { ask, stopped: false }
+    }
+
+    /// Asks whether to go on.
+    pub(crate) fn go_on(&mut self) -> bool {
+        self.stopped = self.stopped || !(self.ask)();
+        !self.stopped
+    }
+
+    /// Whether they said stop when last asked.
+    pub(crate) fn stopped(&self) -> bool {
+        self.stopped
+    }
+}
 
 /// When to be content with less than a proof.
 #[derive(Debug, Clone, Copy, PartialEq)]

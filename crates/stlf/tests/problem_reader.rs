@@ -240,7 +240,7 @@ type Case = (fn(&mut Value), &'static str, &'static str);
 
 #[test]
 fn errors_name_the_field_and_the_device() {
-    let cases: [Case; 22] = [
+    let cases: [Case; 23] = [
         (
             |v| v["link_energy"][3][1] = json!(-1),
             "link_energy[3][1] (D → B): -1 is negative",
@@ -309,6 +309,7 @@ fn errors_name_the_field_and_the_device() {
             "devices[0].source_error (A): is missing",
             "own labels",
         ),
+        (|v| v["bound"] = json!({"delta": 1e-308}), "bound.delta: 1e-308 is too small", "1e-300"),
         (
             |v| v["format"] = json!("stlf-problem/2"),
             "format: \"stlf-problem/2\" is not \"stlf-problem/1\"",
@@ -389,4 +390,23 @@ fn neither_depth_nor_length_overwhelms_the_reader() {
     let row = format!("[{}1]", "1,".repeat(200_000));
     let wide = json!({"format": "stlf-problem/1", "devices": [], "divergence": []}).to_string();
     read(wide.replace("\"divergence\":[]", &format!("\"divergence\":[{row}]")).as_bytes());
+}
+
+#[test]
+fn a_key_that_stands_twice_is_named() {
+    let text = br#"{"format": "stlf-problem/1", "devices": [], "devices": []}"#;
+    let error = ProblemFile::read(text).unwrap_err();
+    assert!(error.to_string().starts_with("devices: stands twice (line 1"), "{error}");
+}
+
+#[test]
+fn a_link_that_is_required_twice_is_required_once() {
+    let mut problem: Value = serde_json::from_str(CARS).unwrap();
+    let link = json!({"from": "B", "to": "E"});
+    problem["bound"] = json!({"kind": "paper"});
+    problem["required_links"] = json!([link, link]);
+    let file = ProblemFile::read(problem.to_string().as_bytes()).unwrap();
+    let problem = file.into_problem(None).unwrap();
+    assert_eq!(problem.required().len(), 1);
+    assert!(matches!(stlf::planner::optimum(&problem), stlf::planner::Outcome::Planned(_)));
 }

@@ -107,4 +107,20 @@ fn a_plan_that_contradicts_itself_is_refused() {
     assert!(said(|f| f.targets[0] = f.sources[0].clone()).contains("has a role already"));
     assert!(said(|f| f.problem = None).contains("problem: is not in this plan"));
     assert!(said(|f| f.terms = None).contains("terms: is missing"));
+    let checked = |change: fn(&mut PlanFile)| {
+        let mut changed = file.clone();
+        change(&mut changed);
+        changed.restore_checked().unwrap_err().to_string()
+    };
+    let other = "objective: this is not a plan for this problem";
+    assert!(checked(|f| f.objective = Some(1.0)).starts_with(other));
+    assert!(checked(|f| f.lower_bound = Some(1e9)).contains("is above the proven objective"));
+    assert!(checked(|f| f.lower_bound = Some(0.0)).contains("is below the proven objective"));
+    // Without labels it costs no finite amount as a source.
+    let unlabeled = checked(|f| {
+        f.targets.retain(|name| name != "E");
+        f.links.retain(|link| link.to != "E");
+        f.sources.push("E".into());
+    });
+    assert!(unlabeled.starts_with(other), "{unlabeled}");
 }

@@ -8,8 +8,8 @@ use proptest::prelude::*;
 use stlf::bound::{Bound, BoundKind, Complexity};
 use stlf::diff::diff;
 use stlf::explain::{Alternative, Explanation, Impossible, Quantity, account, explain};
-use stlf::format::Decisions;
-use stlf::plan::Plan;
+use stlf::format::{Decisions, LinkEnds, ProblemFile};
+use stlf::plan::{Plan, PlanLink, evaluate};
 use stlf::planner::{Limits, Outcome, optimum};
 use stlf::problem::{EnergyUnit, Link, Links, Model, Parts, Source, Weights};
 use stlf::sweep::{Sweep, sweep};
@@ -100,6 +100,23 @@ fn moved(problem: &Problem, e: &Explanation, quantity: Quantity, value: f64) -> 
         }
     };
     planned(&changed).unwrap()
+}
+
+/// The optimum of the problem as a file with something changed, read and planned anew.
+fn anew(problem: &Problem, change: impl FnOnce(&mut ProblemFile)) -> Option<Plan> {
+    let mut file = ProblemFile::from_problem(problem);
+    change(&mut file);
+    let again = file.into_problem(None).unwrap();
+    // What was read says the same when it is written and read once more.
+    assert_eq!(ProblemFile::from_problem(&again).into_problem(None).unwrap(), again);
+    planned(&again)
+}
+
+fn set_energy(file: &mut ProblemFile, from: usize, to: usize, energy: f64) {
+    let old = ProblemFile::clone(file).into_problem(None).unwrap();
+    let Model::Measured(m) = old.model() else { panic!("the fleets are measured") };
+    let link = Link { energy, ..m.links.get(from, to).unwrap() };
+    *file = ProblemFile::from_problem(&old.with_link(link, to));
 }
 
 /// Two sources and a target at raw costs: opening 3 and 4, serving 5 and 7 (6 from 0 to 1).
@@ -198,7 +215,10 @@ proptest! {
                 };
                 prop_assert!(at >= flip.now * (1.0 - 1e-9), "{at} below {}", flip.now);
                 let met = moved(&problem, &e, flip.quantity, at);
-                prop_assert!(close(met.objective(), without), "{} {without}", met.objective());
+                // In mean links the other plan costs something else there, too.
+                if flip.quantity != Quantity::Energy || m.energy_unit == EnergyUnit::Joules {
+                    prop_assert!(close(met.objective(), without), "{} {without}", met.objective());
+                }
                 let step = match (flip.quantity, problem.bound_kind()) {
                     (Quantity::Energy, _) => 1e-7 * without / m.energy_cost(1.0),
                     (_, BoundKind::Paper) => 1e-7 * without / (0.5 * m.weights.target),
@@ -207,6 +227,71 @@ proptest! {
                 };
                 prop_assert!(!used(&moved(&problem, &e, flip.quantity, at + step)));
                 prop_assert!(at < step || used(&moved(&problem, &e, flip.quantity, at - step)));
+            }
+        }
+    }
+
+    #[test]
+    fn planning_anew_agrees_with_explain_in_every_unit(problem in fleet()) {
+        let Some(plan) = planned(&problem) else { return Ok(()) };
+        for device in 0..problem.len() {
+            let e = explained(&problem, &plan, device);
+            let Some(main) = &e.main_link else { continue };
+            let (from, to) = (main.link.from, main.link.to);
+            if let Alternative::Possible(rival) = &main.without {
+                let ends = LinkEnds {
+                    from: problem.name(from).to_owned(),
+                    to: problem.name(to).to_owned(),
+                };
+                let best = anew(&problem, |file| file.forbidden_links.push(ends)).unwrap();
+                prop_assert!(close(best.objective(), plan.objective() + rival.extra));
+            }
+            let Some(flip) = main.flips.iter().find(|f| f.quantity == Quantity::Energy) else {
+                continue;
+            };
+            let uses = |energy: f64| {
+                let used = |l: &PlanLink| l.from == from;
+                let plan = anew(&problem, |file| set_energy(file, from, to, energy)).unwrap();
+                plan.incoming(to).iter().any(used)
+            };
+            match flip.at {
+                Some(at) if at > 1e-3 => {
+                    prop_assert!(!uses(at * 1.01), "{at} J");
+                    prop_assert!(uses(at * 0.99), "{at} J");
+                }
+                Some(_) => {}
+                None => prop_assert!(uses(1e6)),
+            }
+        }
+    }
+
+    #[test]
+    fn the_scale_of_the_weights_is_that_of_the_objective(problem in fleet(), power in -14i32..15) {
+        let Some(plan) = planned(&problem) else { return Ok(()) };
+        let scale = 10f64.powi(power);
+        let scaled = anew(&problem, |file| {
+            let weights = file.weights.as_mut().unwrap();
+            for weight in [&mut weights.source, &mut weights.target, &mut weights.energy] {
+                *weight = weight.map(|w| w * scale);
+            }
+        })
+        .unwrap();
+        prop_assert!(close(scaled.objective() / scale, plan.objective()));
+        let same = evaluate(&problem, scaled.bound, &scaled.roles, &scaled.links).total();
+        prop_assert!(close(same, plan.objective()));
+    }
+
+    #[test]
+    fn links_that_no_plan_can_use_change_nothing(problem in fleet()) {
+        let Some(plan) = planned(&problem) else { return Ok(()) };
+        let unlabeled: Vec<usize> = (0..problem.len()).filter(|&i| !problem.eligible(i)).collect();
+        let name = |i: usize| problem.name(i).to_owned();
+        for from in unlabeled {
+            for to in (0..problem.len()).filter(|&to| to != from) {
+                let ends = LinkEnds { from: name(from), to: name(to) };
+                let other = anew(&problem, |file| file.forbidden_links.push(ends)).unwrap();
+                prop_assert_eq!(other.objective(), plan.objective());
+                prop_assert_eq!((&other.roles, &other.links), (&plan.roles, &plan.links));
             }
         }
     }

@@ -1,18 +1,17 @@
 //! `stlf explain`: why each device has its role, and what would change it.
 
 use std::path::PathBuf;
-use std::time::Duration;
 
 use clap::ValueEnum;
 use stlf::error::nearest;
 use stlf::explain::{Alternative, Explanation, Words, account, doubt, explain};
 use stlf::format::{ExplanationFile, write_json};
 use stlf::plan::Status;
-use stlf::planner::{Limits, Outcome, Settings};
+use stlf::planner::{self, Limits, Outcome, Settings};
 use stlf::words::{clean, counted, mixture, short};
 use stlf::{Plan, Problem};
 
-use super::plan::{infeasible, watched};
+use super::plan::{infeasible, seconds};
 use super::problem_args::positive;
 use crate::error::Failure;
 use crate::input::{self, PlanOrProblem};
@@ -47,7 +46,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE")]
     problem: Option<PathBuf>,
 
-    /// After this time, answer with what is not proven.
+    /// After this time, all plans together, answer with what is not proven.
     #[arg(long, value_name = "SECONDS", default_value_t = 60.0, value_parser = positive)]
     time_limit: f64,
 
@@ -66,17 +65,17 @@ enum FormatArg {
 
 /// Explains a plan.
 pub(crate) fn run(args: &Args, ui: &Ui) -> Result<(), Failure> {
-    let (problem, plan) = load(args, ui)?;
+    let mut watch = Watch::start(seconds(args.time_limit), ui)?;
+    let (problem, plan) = load(args, &mut watch)?;
     let words = Words { problem: &problem, plan: &plan };
     let devices: Vec<usize> = match &args.device {
         Some(name) => vec![find(&problem, name)?],
         None => (0..problem.len()).collect(),
     };
     if args.format == FormatArg::Text && devices.len() > MOST_DEVICES {
+        watch.finish();
         return ui.print(&costs(&words));
     }
-    let limit = Duration::try_from_secs_f64(args.time_limit).ok();
-    let mut watch = Watch::start(limit, ui)?;
     let limits = Limits::default();
     let explanations: Vec<Explanation> = devices
         .into_iter()
@@ -93,14 +92,16 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<(), Failure> {
     }
 }
 
-fn load(args: &Args, ui: &Ui) -> Result<(Problem, Plan), Failure> {
+fn load(args: &Args, watch: &mut Watch) -> Result<(Problem, Plan), Failure> {
     let name = input::name(&args.plan);
     let mut file = match input::plan_or_problem(&args.plan)? {
         PlanOrProblem::Plan(file) => *file,
         PlanOrProblem::Problem(file) => {
             let problem = file.into_problem(None).map_err(|e| Failure::in_file(&name, &e))?;
-            let time_limit = Some(args.time_limit);
-            return match watched(&problem, &Settings::default(), time_limit, ui)?.0 {
+            // Reading a large file is no planning.
+            watch.restart();
+            let mut see = |progress: &planner::Progress| watch.see(progress);
+            return match planner::plan(&problem, &Settings::default(), &mut see) {
                 Outcome::Planned(plan) => Ok((problem, *plan)),
                 Outcome::Infeasible(reason) => Err(infeasible(&reason)),
             };

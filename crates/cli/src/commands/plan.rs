@@ -104,6 +104,11 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<(), Failure> {
     }
 }
 
+/// A time limit as the command line takes it.
+pub(crate) fn seconds(limit: f64) -> Option<Duration> {
+    Duration::try_from_secs_f64(limit).ok()
+}
+
 /// Plans under the user's eyes, and measures nothing but that.
 pub(crate) fn watched(
     problem: &Problem,
@@ -111,8 +116,7 @@ pub(crate) fn watched(
     time_limit: Option<f64>,
     ui: &Ui,
 ) -> Result<(Outcome, Run), Failure> {
-    let limit = time_limit.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
-    let mut watch = Watch::start(limit, ui)?;
+    let mut watch = Watch::start(time_limit.and_then(seconds), ui)?;
     let outcome = planner::plan(problem, settings, &mut |progress| watch.see(progress));
     let seconds = watch.finish().as_secs_f64();
     Ok((outcome, Run { seconds, interrupted: Watch::is_interrupted() }))

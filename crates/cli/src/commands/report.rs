@@ -2,11 +2,16 @@
 
 use std::path::{Path, PathBuf};
 
+use stlf::format::ProblemFile;
+use stlf_lab::report::document::Run;
 use stlf_lab::report::{document, html, of_problem, of_run};
 
+use super::plan::seconds;
+use super::problem_args::positive;
 use super::run_args::failure;
 use crate::error::Failure;
 use crate::output::{check_place, write_file};
+use crate::progress::Watch;
 use crate::ui::Ui;
 use crate::{input, opener};
 
@@ -33,6 +38,10 @@ pub(crate) struct Args {
     /// Show the page in a browser.
     #[arg(long)]
     open: bool,
+
+    /// End planning after this time, all plans together; the page shows what is known then.
+    #[arg(long, value_name = "SECONDS", default_value_t = 60.0, value_parser = positive)]
+    time_limit: f64,
 }
 
 /// Writes the page.
@@ -44,7 +53,10 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<(), Failure> {
         (None, _) => PathBuf::from("report.html"),
     };
     check_place(&output)?;
-    let runs = args.runs.iter().map(|run| read(run)).collect::<Result<Vec<_>, _>>()?;
+    let mut watch = Watch::start(seconds(args.time_limit), ui)?;
+    let runs: Result<Vec<_>, _> = args.runs.iter().map(|run| read(run, &mut watch)).collect();
+    watch.finish();
+    let runs = runs?;
     let title = runs.iter().map(|run| run.name.as_str()).collect::<Vec<_>>().join(" and ");
     let page = html(&document(&title, runs));
     write_file(&output, |out| out.write_all(page.as_bytes()))?;
@@ -56,11 +68,15 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<(), Failure> {
 }
 
 /// What a page shows of a run folder or a problem.
-pub(crate) fn read(path: &Path) -> Result<stlf_lab::report::document::Run, Failure> {
+pub(crate) fn read(path: &Path, watch: &mut Watch) -> Result<Run, Failure> {
     if path.join("config.toml").is_file() {
-        return of_run(path).map_err(|e| failure(&e));
+        return of_run(path, &mut |progress| watch.see(progress)).map_err(|e| failure(&e));
     }
-    let file = input::problem(path)?;
+    problem(input::problem(path)?, path, watch)
+}
+
+/// What a page shows of a problem from this place.
+pub(crate) fn problem(file: ProblemFile, path: &Path, watch: &mut Watch) -> Result<Run, Failure> {
     let name = path.file_stem().map_or("problem".into(), |name| name.to_string_lossy());
-    of_problem(file, &name).map_err(|e| failure(&e))
+    of_problem(file, &name, &mut |progress| watch.see(progress)).map_err(|e| failure(&e))
 }

@@ -8,6 +8,8 @@ use std::time::Duration;
 use tiny_http::Server;
 
 use self::answers::Desk;
+use super::plan::seconds;
+use super::problem_args::positive;
 use crate::error::Failure;
 use crate::opener;
 use crate::progress::Watch;
@@ -33,6 +35,10 @@ pub(crate) struct Args {
     /// Show the page in a browser.
     #[arg(long)]
     open: bool,
+
+    /// End the planning for a page or a change after this time; the page shows what is known then.
+    #[arg(long, value_name = "SECONDS", default_value_t = 60.0, value_parser = positive)]
+    time_limit: f64,
 }
 
 /// How often Ctrl-C is looked for.
@@ -40,9 +46,9 @@ const PATIENCE: Duration = Duration::from_millis(200);
 
 /// Serves until it is told to stop.
 pub(crate) fn run(args: &Args, ui: &Ui) -> Result<(), Failure> {
+    let desk = Desk::new(&args.run, seconds(args.time_limit), ui);
     // Before anything is served: what is not there is told at once.
-    super::report::read(&args.run)?;
-    Watch::listen()?;
+    desk.prepare()?;
     let server = Server::http(("127.0.0.1", args.port))
         .map_err(|e| Failure::io(format!("cannot listen on port {}: {e}", args.port)))?;
     let port = server.server_addr().to_ip().map_or(args.port, |address| address.port());
@@ -51,7 +57,7 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<(), Failure> {
     if args.open {
         opener::open(&address)?;
     }
-    let desk = Desk { run: args.run.clone(), port };
+    let desk = desk.at(port);
     while !Watch::is_interrupted() {
         match server.recv_timeout(PATIENCE) {
             Ok(Some(request)) => desk.serve(request),

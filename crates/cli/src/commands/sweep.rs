@@ -51,7 +51,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
 
-    /// End the search after this time with what is known.
+    /// End the search after this time, all plans together, with what is known.
     #[arg(long, value_name = "SECONDS", default_value_t = 60.0, value_parser = positive)]
     time_limit: f64,
 

@@ -14,9 +14,15 @@ pub(crate) struct Served {
 impl Served {
     /// Serves a run or a problem on a free port.
     pub(crate) fn start(what: &Path) -> Served {
+        Served::start_with(what, &[])
+    }
+
+    /// The same, with options.
+    pub(crate) fn start_with(what: &Path, options: &[&str]) -> Served {
         let mut child = Command::new(env!("CARGO_BIN_EXE_stlf"))
             .arg("serve")
             .arg(what)
+            .args(options)
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();

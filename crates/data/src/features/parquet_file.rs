@@ -34,8 +34,8 @@ fn unless_corrupt<T>(
     path: &Path,
     read: impl FnOnce() -> Result<T, Error> + std::panic::UnwindSafe,
 ) -> Result<T, Error> {
-    std::panic::catch_unwind(read)
-        .unwrap_or_else(|_| Err(broken(path, ParquetError::General("it is corrupt".into()))))
+    crate::quiet::caught(read)
+        .unwrap_or_else(|| Err(broken(path, ParquetError::General("it is corrupt".into()))))
 }
 
 type Reader = SerializedFileReader<bytes::Bytes>;

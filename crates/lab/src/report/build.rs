@@ -1,13 +1,12 @@
 //! From the files of a run folder, or a problem, to what the page shows.
 
 use std::collections::BTreeMap;
-use std::ops::ControlFlow;
 use std::path::Path;
 
 use stlf::baselines::Method;
 use stlf::bound::BoundKind;
 use stlf::format::{PlanFile, ProblemFile};
-use stlf::planner::{self, Outcome};
+use stlf::planner::{self, Observer, Outcome};
 use stlf::problem::Model;
 use stlf::{Plan, Problem};
 
@@ -28,11 +27,12 @@ const MOST_SQUARE: usize = 200;
 /// For larger fleets the successive method is not run for its trace.
 const MOST_SUCCESSIVE: usize = 12;
 
-/// The page of a run folder, finished or not.
+/// The page of a run folder, finished or not. Whatever it takes to plan for it, `observer` may end; then it shows
+/// less.
 ///
 /// # Errors
 /// Names the file that is missing or broken.
-pub fn of_run(path: &Path) -> Result<Run, Error> {
+pub fn of_run(path: &Path, observer: &mut Observer<'_>) -> Result<Run, Error> {
     let config = Config::read(&path.join("config.toml"))?;
     let folder = Folder::open(path)?;
     let mut rows: Vec<Row> = Vec::new();
@@ -47,7 +47,7 @@ pub fn of_run(path: &Path) -> Result<Run, Error> {
         measuring.extend(inside.read_csv::<MeasuringRow>(measure::COST)?.unwrap_or_default());
         let own = results(&inside, &config)?;
         let taken = inside.read_csv(transfer::CONFUSION)?.unwrap_or_default();
-        if let Some(shown) = of_seed(&inside, seed, &own)? {
+        if let Some(shown) = of_seed(&inside, seed, &own, observer)? {
             seeds.push(shown);
             confusion.push((seed, taken));
         }
@@ -74,13 +74,17 @@ pub fn of_run(path: &Path) -> Result<Run, Error> {
     })
 }
 
-/// The page of a problem alone.
+/// The page of a problem alone. Whatever it takes to plan for it, `observer` may end; then it shows less.
 ///
 /// # Errors
 /// The problem is not one.
-pub fn of_problem(file: ProblemFile, name: &str) -> Result<Run, Error> {
+pub fn of_problem(
+    file: ProblemFile,
+    name: &str,
+    observer: &mut Observer<'_>,
+) -> Result<Run, Error> {
     let problem = file.into_problem(None)?;
-    let plan = planned(&problem, 0)?;
+    let plan = planned(&problem, 0, observer)?;
     Ok(Run {
         name: name.to_owned(),
         finished: true,
@@ -88,7 +92,7 @@ pub fn of_problem(file: ProblemFile, name: &str) -> Result<Run, Error> {
         summary: Vec::new(),
         measuring: None,
         classes: Vec::new(),
-        seeds: vec![seed(0, &problem, &plan, &[], None)],
+        seeds: vec![seed(0, &problem, &plan, &[], None, observer)],
     })
 }
 
@@ -98,9 +102,13 @@ pub fn document(title: &str, runs: Vec<Run>) -> Document {
     Document { format: "stlf-report/1", title: title.to_owned(), version, live: None, runs }
 }
 
-/// The plan of a problem.
-pub(super) fn planned(problem: &Problem, seed: u64) -> Result<Box<Plan>, Error> {
-    match planner::optimum(problem) {
+/// The plan of a problem, the best that is known where `observer` ends the search.
+pub(super) fn planned(
+    problem: &Problem,
+    seed: u64,
+    observer: &mut Observer<'_>,
+) -> Result<Box<Plan>, Error> {
+    match planner::plan(problem, &planner::Settings::default(), observer) {
         Outcome::Planned(plan) => Ok(plan),
         Outcome::Infeasible(reason) => Err(Error::Infeasible { seed, reason: reason.to_string() }),
     }
@@ -122,7 +130,12 @@ fn results(folder: &Folder, config: &Config) -> Result<Vec<Row>, Error> {
 }
 
 /// One seed, once it has a plan.
-fn of_seed(folder: &Folder, number: u64, rows: &[Row]) -> Result<Option<Seed>, Error> {
+fn of_seed(
+    folder: &Folder,
+    number: u64,
+    rows: &[Row],
+    observer: &mut Observer<'_>,
+) -> Result<Option<Seed>, Error> {
     let Some(bytes) = folder.read(plan::FILE)? else { return Ok(None) };
     let file = PlanFile::read(&bytes)
         .and_then(|file| file.restore())
@@ -130,7 +143,7 @@ fn of_seed(folder: &Folder, number: u64, rows: &[Row]) -> Result<Option<Seed>, E
     let (problem, own) = (file.0.with_bound(file.1.bound), file.1);
     let frontier: Vec<FrontierRow> = folder.read_csv(frontier::TABLE)?.unwrap_or_default();
     let pairs: Option<Vec<DivergenceRow>> = folder.read_csv(measure::TABLE)?;
-    let mut shown = seed(number, &problem, &own, &frontier, pairs.as_deref());
+    let mut shown = seed(number, &problem, &own, &frontier, pairs.as_deref(), observer);
     shown.targets = targets(rows);
     Ok(Some(shown))
 }
@@ -142,22 +155,22 @@ pub(super) fn seed(
     own: &Plan,
     frontier: &[FrontierRow],
     pairs: Option<&[DivergenceRow]>,
+    observer: &mut Observer<'_>,
 ) -> Seed {
     let mut plans = Vec::new();
     let mut chosen = 0;
     let own_weight = frontier::own_weight(problem);
-    let mut go_on = || ControlFlow::Continue(());
     let weights: Vec<f64> = match frontier {
-        [] => frontier::weights(problem, &mut go_on).unwrap_or_default(),
+        [] => frontier::weights(problem, observer).unwrap_or_else(|| vec![own_weight]),
         rows => rows.iter().map(|row| row.energy_weight).collect(),
     };
     for weight in weights {
         let mut plan = if weight == own_weight {
             chosen = plans.len();
-            explained::plan(problem, own, true)
+            explained::plan(problem, own, true, observer)
         } else {
-            match frontier::plan_at(problem, weight, &mut go_on) {
-                Some((at_weight, plan)) => explained::plan(&at_weight, &plan, false),
+            match frontier::plan_at(problem, weight, observer) {
+                Some((at_weight, plan)) => explained::plan(&at_weight, &plan, false, observer),
                 None => continue,
             }
         };
@@ -171,7 +184,7 @@ pub(super) fn seed(
         divergence: divergence(problem, pairs),
         plans,
         chosen,
-        traces: traces(problem, own),
+        traces: traces(problem, own, observer),
         targets: Vec::new(),
         confusion: Vec::new(),
     }
@@ -225,7 +238,7 @@ pub(super) fn divergence(problem: &Problem, pairs: Option<&[DivergenceRow]>) -> 
 }
 
 /// How the paper's method descends on this problem, under its own bound, and where the optimum lies.
-fn traces(problem: &Problem, own: &Plan) -> Vec<Trace> {
+fn traces(problem: &Problem, own: &Plan, observer: &mut Observer<'_>) -> Vec<Trace> {
     let trace = |name: &str, values: Vec<f64>| Trace { name: name.to_owned(), values };
     let named = |plan: &Plan| {
         let mut traces = vec![trace("successive, relaxed", plan.solver.trace.clone())];
@@ -245,7 +258,7 @@ fn traces(problem: &Problem, own: &Plan) -> Vec<Trace> {
     let method = planner::Method::Successive;
     let settings = planner::Settings { method, ..planner::Settings::default() };
     let paper = problem.with_bound(BoundKind::Paper);
-    match planner::plan(&paper, &settings, &mut |_| ControlFlow::Continue(())) {
+    match planner::plan(&paper, &settings, observer) {
         Outcome::Planned(plan) => named(&plan),
         Outcome::Infeasible(_) => Vec::new(),
     }

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Deserializer};
 use stlf::bound::BoundKind;
 use stlf::format::{ProblemFile, WeightsEntry};
+use stlf::planner::Observer;
 use stlf::problem::Link;
 use stlf::{Problem, Role};
 
@@ -139,19 +140,23 @@ fn unknown(field: &str, name: &str) -> Error {
     stlf::Error::field(field, format!("there is no device {name:?}")).into()
 }
 
-/// The edited problem, planned exactly, as the page shows it.
+/// The edited problem, planned exactly or as far as `observer` lets it, as the page shows it.
 ///
 /// # Errors
 /// As [`apply`], and where no plan exists.
-pub fn answer(file: &ProblemFile, edits: &Edits) -> Result<Seed, Error> {
+pub fn answer(
+    file: &ProblemFile,
+    edits: &Edits,
+    observer: &mut Observer<'_>,
+) -> Result<Seed, Error> {
     let seed = edits.seed.unwrap_or_default();
     let problem = apply(file, edits)?;
-    let plan = planned(&problem, seed)?;
+    let plan = planned(&problem, seed, observer)?;
     Ok(Seed {
         seed,
         devices: devices(&problem),
         divergence: divergence(&problem, None),
-        plans: vec![explained::plan(&problem, &plan, true)],
+        plans: vec![explained::plan(&problem, &plan, true, observer)],
         chosen: 0,
         traces: Vec::new(),
         targets: Vec::new(),

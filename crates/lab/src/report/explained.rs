@@ -1,10 +1,8 @@
 //! A plan as the page shows it, with words about every device.
 
-use std::ops::ControlFlow;
-
 use stlf::explain::{Words, account, explain};
 use stlf::plan::Status;
-use stlf::planner::Limits;
+use stlf::planner::{Limits, Observer};
 use stlf::problem::Model;
 use stlf::words::{clean, mixture, short};
 use stlf::{Problem, Role};
@@ -17,8 +15,14 @@ const MOST_DEVICES: usize = 200;
 /// With more devices than this the runners-up take too long to plan.
 const MOST_IN_FULL: usize = 30;
 
-/// A plan for the page. In full, each device's explanation also says what came second and what would change it.
-pub(super) fn plan(problem: &Problem, plan: &stlf::Plan, in_full: bool) -> Plan {
+/// A plan for the page. In full, each device's explanation also says what came second and what would change it, as
+/// long as `observer` does not end the search for that.
+pub(super) fn plan(
+    problem: &Problem,
+    plan: &stlf::Plan,
+    in_full: bool,
+    observer: &mut Observer<'_>,
+) -> Plan {
     let weights = match problem.model() {
         Model::Measured(m) => {
             let w = m.weights;
@@ -58,32 +62,53 @@ pub(super) fn plan(problem: &Problem, plan: &stlf::Plan, in_full: bool) -> Plan 
         energy_share: joules.zip(all).map(|(joules, all)| joules / all),
         accuracy: None,
         explanations: (problem.len() <= MOST_DEVICES).then(|| {
-            let in_full = in_full && problem.len() <= MOST_IN_FULL;
-            (0..problem.len()).map(|device| words(problem, plan, device, in_full)).collect()
+            let mut in_full = in_full && problem.len() <= MOST_IN_FULL;
+            let each = |device| {
+                let further = if in_full { further(problem, plan, device, observer) } else { None };
+                in_full &= further.is_some();
+                words(problem, plan, device, further)
+            };
+            (0..problem.len()).map(each).collect()
         }),
     }
 }
 
-/// Why a device has its role, one sentence or term a line.
-fn words(problem: &Problem, plan: &stlf::Plan, device: usize, in_full: bool) -> String {
+/// What there is to say in full; `None` where the observer ended the search for it.
+fn further(
+    problem: &Problem,
+    plan: &stlf::Plan,
+    device: usize,
+    observer: &mut Observer<'_>,
+) -> Option<Vec<String>> {
     let words = Words { problem, plan };
-    let mut lines = Vec::new();
+    let mut ended = false;
+    let e = explain(problem, plan, device, &Limits::default(), &mut |progress| {
+        let flow = observer(progress);
+        ended |= flow.is_break();
+        flow
+    });
+    (!ended).then(|| std::iter::once(words.role(&e)).chain(words.further(&e)).collect())
+}
+
+/// Why a device has its role, one sentence or term a line.
+fn words(
+    problem: &Problem,
+    plan: &stlf::Plan,
+    device: usize,
+    further: Option<Vec<String>>,
+) -> String {
+    let words = Words { problem, plan };
     let mut account = account(problem, plan, device);
-    if in_full {
-        let mut go_on = |_: &_| ControlFlow::Continue(());
-        let e = explain(problem, plan, device, &Limits::default(), &mut go_on);
-        lines.push(words.role(&e));
-        lines.extend(words.further(&e));
-    } else {
+    let mut lines = further.unwrap_or_else(|| {
         let name = clean(problem.name(device));
-        lines.push(match plan.roles[device] {
+        vec![match plan.roles[device] {
             Role::Source => format!("{name} is a source: it trains on its own labels."),
             Role::Target => {
                 let from = clean(&mixture(problem, plan.incoming(device)));
                 format!("{name} is a target: it receives {from}.")
             }
-        });
-    }
+        }]
+    });
     account.parts.sort_by(|a, b| b.cost.total_cmp(&a.cost));
     lines.push(format!("It costs {}:", short(account.total())));
     lines.extend(account.parts.iter().map(|p| format!("{} {}", short(p.cost), words.term(p.term))));

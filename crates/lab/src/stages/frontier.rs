@@ -1,12 +1,10 @@
 //! Plans along the weight of energy: what a joule buys.
 
-use std::ops::ControlFlow;
-
 use stlf::Problem;
 use stlf::baselines::Assignment;
 use stlf::device::Role;
 use stlf::plan::{Plan, Status};
-use stlf::planner::{self, Limits, Outcome};
+use stlf::planner::{self, Limits, Observer, Outcome, Progress};
 use stlf::problem::Model;
 use stlf::sweep::{Segment, sweep};
 
@@ -25,17 +23,14 @@ const REACH: f64 = 1e3;
 
 /// An energy weight for every plan of the frontier, ascending: the problem's own, and the middle of the range of
 /// weights for which each other plan is optimal. `None` if `observer` ended the search.
-pub fn weights(
-    problem: &Problem,
-    observer: &mut dyn FnMut() -> ControlFlow<()>,
-) -> Option<Vec<f64>> {
+pub fn weights(problem: &Problem, observer: &mut Observer<'_>) -> Option<Vec<f64>> {
     let own = own_weight(problem);
     if problem.len() > MOST_DEVICES || own <= 0.0 {
         return Some(vec![own]);
     }
     let mut ended = false;
-    let found = sweep(problem, own / REACH..=own * REACH, &Limits::default(), &mut |_| {
-        let flow = observer();
+    let found = sweep(problem, own / REACH..=own * REACH, &Limits::default(), &mut |progress| {
+        let flow = observer(progress);
         ended |= flow.is_break();
         flow
     });
@@ -60,12 +55,12 @@ pub fn own_weight(problem: &Problem) -> f64 {
 pub fn plan_at(
     problem: &Problem,
     weight: f64,
-    observer: &mut dyn FnMut() -> ControlFlow<()>,
+    observer: &mut Observer<'_>,
 ) -> Option<(Problem, Box<Plan>)> {
     let problem = problem.with_energy_weight(weight);
     let mut ended = false;
-    let outcome = planner::plan(&problem, &planner::Settings::default(), &mut |_| {
-        let flow = observer();
+    let outcome = planner::plan(&problem, &planner::Settings::default(), &mut |progress| {
+        let flow = observer(progress);
         ended |= flow.is_break();
         flow
     });
@@ -83,7 +78,7 @@ impl Transfer<'_> {
             return Ok(());
         }
         let watch = &self.run.watch;
-        let mut observer = || watch.flow();
+        let mut observer = |_: &Progress| watch.flow();
         let weights = weights(self.problem, &mut observer).ok_or(Error::Stopped)?;
         let mut rows = Vec::new();
         for weight in weights {

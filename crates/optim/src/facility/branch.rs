@@ -4,6 +4,7 @@ use super::instance::{Instance, Served};
 use super::lagrangian::{Lagrangian, Node};
 use super::local_search::Search;
 use crate::best_first::{Fixing, Incumbent, Tree};
+use crate::status::Leash;
 
 /// Climbing steps at each node.
 const ROUNDS: usize = 60;
@@ -29,18 +30,20 @@ impl<'a> Openings<'a> {
             .min_by(|&a, &b| doubt(a).total_cmp(&doubt(b)).then(cost(b).total_cmp(&cost(a))))
     }
 
-    /// Whether every client of a facility just closed still has a candidate.
+    /// Whether every client of a facility just closed may still be served, be it by a facility
+    /// that its list leaves out.
     fn serves_all(&self, node: &Node, closed: usize) -> bool {
         self.served.by(closed).iter().all(|&(client, _)| {
-            self.instance
-                .list(client as usize)
-                .any(|at| node.fixing[self.instance.facility[at] as usize] != Fixing::Closed)
+            let client = client as usize;
+            let is_closed = |at| node.fixing[self.instance.facility[at] as usize] == Fixing::Closed;
+            self.instance.tail[client] < f64::INFINITY || !self.instance.list(client).all(is_closed)
         })
     }
 }
 
 impl Tree for Openings<'_> {
     type Node = Node;
+    type Solution = Vec<bool>;
 
     fn lower_bound(node: &Node) -> f64 {
         node.lower_bound
@@ -49,19 +52,25 @@ impl Tree for Openings<'_> {
     fn split(
         &mut self,
         mut node: Node,
-        incumbent: &mut Incumbent,
-        go_on: &mut dyn FnMut() -> bool,
+        incumbent: &mut Incumbent<Vec<bool>>,
+        leash: &mut Leash<'_>,
     ) -> Vec<Node> {
         node.agility = 1.0;
-        if self.lagrangian.climb(&mut node, incumbent.cutoff(), ROUNDS, |_| go_on()) {
+        if self.lagrangian.climb(&mut node, incumbent.cutoff(), ROUNDS, leash, |_| true) {
             return Vec::new();
         }
-        let chosen = self.lagrangian.chosen_at(&node);
-        improve(self.instance, self.served, chosen, incumbent, go_on);
+        if !leash.stopped() {
+            let chosen = self.lagrangian.chosen_at(&node);
+            improve(self.instance, self.served, chosen, incumbent, leash);
+        }
         let Some(facility) = self.branching_facility(&node) else {
             let open: Vec<bool> = node.fixing.iter().map(|&f| f == Fixing::Open).collect();
-            let objective = self.instance.objective(&open);
+            let (objective, lower_bound) = self.instance.objective_and_bound(&open);
             incumbent.offer(open, objective);
+            // What the lists leave out may be cheaper, and branching cannot tell.
+            if lower_bound < objective {
+                incumbent.leave_open(lower_bound.max(node.lower_bound));
+            }
             return Vec::new();
         };
         let mut closed = node.clone();
@@ -81,13 +90,13 @@ pub(super) fn improve(
     instance: &Instance,
     served: &Served,
     chosen: Vec<bool>,
-    incumbent: &mut Incumbent,
-    go_on: &mut dyn FnMut() -> bool,
+    incumbent: &mut Incumbent<Vec<bool>>,
+    leash: &mut Leash<'_>,
 ) {
-    let open = Search::new(instance, served, chosen).descend(false, &mut *go_on);
+    let open = Search::new(instance, served, chosen).descend(false, leash);
     // Exchanging costs more; it is worth it only near the incumbent.
     if instance.objective(&open) < 1.02 * incumbent.objective {
-        let open = Search::new(instance, served, open).descend(true, go_on);
+        let open = Search::new(instance, served, open).descend(true, leash);
         let objective = instance.objective(&open);
         incumbent.offer(open, objective);
     }

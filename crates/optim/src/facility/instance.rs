@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use rayon::prelude::*;
+use super::lists::{Block, Keep, shared};
 
 /// An input that is not a facility location problem.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -71,6 +71,9 @@ pub struct Candidate {
     pub cost: f64,
 }
 
+/// Pushes the candidates of a client, in any order.
+pub(super) type Candidates<'a> = dyn Fn(usize, &mut Vec<Candidate>) + Sync + 'a;
+
 /// Uncapacitated facility location over sparse candidate lists.
 #[derive(Debug, Clone)]
 pub struct Instance {
@@ -79,9 +82,36 @@ pub struct Instance {
     pub(super) first: Vec<usize>,
     pub(super) facility: Vec<u32>,
     pub(super) cost: Vec<f64>,
-    /// Candidates of client j that were left out cost at least this. A dual price v_j up to it is
-    /// valid for the whole problem, so lower bounds stay true.
+    /// Candidates of client j that were left out cost at least this, so client j may be served at
+    /// this cost by facilities that its list does not name. A dual price v_j up to it is valid for
+    /// the whole problem, so lower bounds stay true.
     pub(super) tail: Vec<f64>,
+}
+
+/// How many links are kept.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Room {
+    /// In all, more or less: above this each client keeps only some of its candidates.
+    pub(super) links: usize,
+    /// But never fewer than this many a client.
+    pub(super) fewest: usize,
+}
+
+impl Default for Room {
+    /// Less than what the links of such a fleet take themselves.
+    fn default() -> Room {
+        Room { links: 64_000_000, fewest: 64 }
+    }
+}
+
+/// What closing facilities leaves.
+pub(super) enum Reduced {
+    /// A smaller instance.
+    Instance(Instance),
+    /// A client whose list is complete has no candidate: there is no solution.
+    Unservable,
+    /// A client has no candidate on its list, but may have others.
+    ServedElsewhere,
 }
 
 /// Links by facility: (client, position of the link in the client's list).
@@ -97,19 +127,14 @@ impl Served {
     }
 }
 
-/// Above this many links in all, each client keeps only its cheapest candidates.
-const LINKS_KEPT: usize = 16_000_000;
-/// But never fewer than this many a client.
-const FEWEST_KEPT: usize = 64;
-/// Clients whose lists one thread builds at a time.
-const BLOCK: usize = 64;
-
 impl Instance {
     /// Builds the sorted lists; `candidates(j, list)` pushes the candidates of client j in any
     /// order. Facilities that stay closed may be listed and are ignored.
     ///
     /// A candidate that costs no less than opening some facility k for this client alone,
-    /// c_kj + f_k, is left out: swapping to k is never worse, so the optimum stays.
+    /// c_kj + f_k, is left out: swapping to k is never worse, so the optimum stays. Where too many
+    /// are left even so, each client keeps its cheapest ones and those that many would share;
+    /// lower bounds count what is missing.
     ///
     /// # Errors
     /// If a cost is negative or not a number, or a client has no candidate.
@@ -118,6 +143,16 @@ impl Instance {
         clients: usize,
         candidates: impl Fn(usize, &mut Vec<Candidate>) + Sync,
     ) -> Result<Instance, FacilityError> {
+        Instance::within(Room::default(), opening, clients, &candidates)
+    }
+
+    /// [`Instance::new`] with so many links.
+    pub(super) fn within(
+        room: Room,
+        opening: Vec<Opening>,
+        clients: usize,
+        candidates: &Candidates<'_>,
+    ) -> Result<Instance, FacilityError> {
         for (facility, opening) in opening.iter().enumerate() {
             let cost = opening.cost();
             if *opening != Opening::Never && !(cost.is_finite() && cost >= 0.0) {
@@ -125,28 +160,20 @@ impl Instance {
             }
         }
         let unpaid: Vec<f64> = opening.iter().map(|opening| opening.unpaid()).collect();
-        let keep = (LINKS_KEPT / clients.max(1)).max(FEWEST_KEPT);
-        let build = |range: Range<usize>| {
-            let mut block = Block::new(range.len());
-            let mut list = Vec::new();
-            for client in range {
-                list.clear();
-                candidates(client, &mut list);
-                block.push(client, &list, &unpaid, keep)?;
-            }
-            Ok(block)
-        };
-        // Few clients: one block, since a thread hand-over would take longer than the work.
-        let lists = if clients < 256 {
-            build(0..clients)?
-        } else {
-            let starts: Vec<usize> = (0..clients).step_by(BLOCK).collect();
-            let blocks: Vec<Result<Block, FacilityError>> =
-                starts.par_iter().map(|&j| build(j..(j + BLOCK).min(clients))).collect();
-            Block::join(blocks)?
-        };
+        let mut lists = Block::all(clients, candidates, &unpaid, &Keep::All(room.links))?;
+        if lists.is_none() {
+            let most = (room.links / clients.max(1)).max(room.fewest);
+            let shared = shared(&opening, clients, candidates)?;
+            lists = Block::all(clients, candidates, &unpaid, &Keep::Some { most, shared })?;
+        }
+        let lists = lists.expect("only lists that keep all can be too long");
         let Block { first, facility, cost, tail, .. } = lists;
         Ok(Instance { opening, first, facility, cost, tail })
+    }
+
+    /// Whether no candidate was left out that could matter.
+    pub fn is_complete(&self) -> bool {
+        self.tail.iter().all(|&tail| tail == f64::INFINITY)
     }
 
     /// Number of facilities.
@@ -190,7 +217,8 @@ impl Instance {
     }
 
     /// The same instance without the facilities that `closed` marks, which then stay closed.
-    pub(super) fn without(&self, closed: &[bool]) -> Instance {
+    pub(super) fn without(&self, closed: &[bool]) -> Reduced {
+        let mut served_elsewhere = false;
         let mut reduced = Instance {
             opening: self.opening.clone(),
             first: vec![0],
@@ -211,119 +239,37 @@ impl Instance {
                 }
             }
             reduced.first.push(reduced.cost.len());
+            if reduced.list(client).is_empty() {
+                served_elsewhere = true;
+                if self.tail[client] == f64::INFINITY {
+                    return Reduced::Unservable;
+                }
+            }
         }
-        reduced
+        if served_elsewhere { Reduced::ServedElsewhere } else { Reduced::Instance(reduced) }
     }
 
     /// What opening exactly `open` costs, every client served by its cheapest open candidate.
     pub fn objective(&self, open: &[bool]) -> f64 {
+        self.objective_and_bound(open).0
+    }
+
+    /// The objective, and what it is at least where candidates that were left out may serve.
+    pub(super) fn objective_and_bound(&self, open: &[bool]) -> (f64, f64) {
         let opened: f64 =
             (0..open.len()).filter(|&i| open[i]).map(|i| self.opening[i].cost()).sum();
-        let served: f64 = (0..self.clients())
-            .map(|j| self.cheapest_open(j, open).map_or(f64::INFINITY, |at| self.cost[at]))
-            .sum();
-        opened + served
+        let (mut served, mut least) = (0.0, 0.0);
+        for (client, &tail) in self.tail.iter().enumerate() {
+            let at = self.cheapest_open(client, open);
+            let cost = at.map_or(f64::INFINITY, |at| self.cost[at]);
+            served += cost;
+            least += cost.min(tail);
+        }
+        (opened + served, opened + least)
     }
 
     /// The position of a client's cheapest open candidate.
     pub(super) fn cheapest_open(&self, client: usize, open: &[bool]) -> Option<usize> {
         self.list(client).find(|&at| open[self.facility[at] as usize])
-    }
-}
-
-/// The lists of a run of clients, as in [`Instance`].
-struct Block {
-    first: Vec<usize>,
-    facility: Vec<u32>,
-    cost: Vec<f64>,
-    tail: Vec<f64>,
-    /// One client's candidates while they are sorted.
-    keys: Vec<u128>,
-}
-
-/// Sorts as (cost, facility): costs are ≥ 0, where the bits of a float sort as the float does.
-/// Adding 0 takes the sign off −0.
-fn key(candidate: &Candidate) -> u128 {
-    u128::from((candidate.cost + 0.0).to_bits()) << 64 | u128::from(candidate.facility)
-}
-
-fn cost_of(key: u128) -> f64 {
-    f64::from_bits((key >> 64) as u64)
-}
-
-impl Block {
-    fn new(clients: usize) -> Block {
-        let mut first = Vec::with_capacity(clients + 1);
-        first.push(0);
-        let tail = Vec::with_capacity(clients);
-        Block { first, facility: Vec::new(), cost: Vec::new(), tail, keys: Vec::new() }
-    }
-
-    /// Sorts one client's list in. Many candidates are dropped, in no order that a processor could
-    /// foresee, so the loops that see all of them do not branch.
-    fn push(
-        &mut self,
-        client: usize,
-        list: &[Candidate],
-        unpaid: &[f64],
-        keep: usize,
-    ) -> Result<(), FacilityError> {
-        // False for a NaN.
-        let is_cost = |cost: f64| cost >= 0.0;
-        let mut limit = f64::INFINITY;
-        let mut is_valid = true;
-        for c in list {
-            is_valid &= is_cost(c.cost);
-            let alone = c.cost + unpaid[c.facility as usize];
-            limit = if alone < limit { alone } else { limit };
-        }
-        if !is_valid && let Some(c) = list.iter().find(|c| !is_cost(c.cost)) {
-            return Err(FacilityError::Cost {
-                client,
-                facility: c.facility as usize,
-                cost: c.cost,
-            });
-        }
-        if limit == f64::INFINITY {
-            return Err(FacilityError::Unservable { client });
-        }
-        self.keys.resize(list.len(), 0);
-        let mut keys = self.keys.as_mut_slice();
-        let mut kept = 0;
-        for c in list {
-            keys[kept] = key(c);
-            // The facility that attains the limit with nothing to pay for opening must stay.
-            let is_kept = (c.cost <= limit) & (unpaid[c.facility as usize] < f64::INFINITY);
-            kept += usize::from(is_kept);
-        }
-        keys = &mut keys[..kept];
-        let mut tail = f64::INFINITY;
-        if kept > keep {
-            let (cheaper, next, _) = keys.select_nth_unstable(keep);
-            tail = cost_of(*next);
-            keys = cheaper;
-        }
-        keys.sort_unstable();
-        self.facility.extend(keys.iter().map(|&key| key as u32));
-        self.cost.extend(keys.iter().map(|&key| cost_of(key)));
-        self.first.push(self.cost.len());
-        self.tail.push(tail);
-        Ok(())
-    }
-
-    fn join(blocks: Vec<Result<Block, FacilityError>>) -> Result<Block, FacilityError> {
-        let blocks = blocks.into_iter().collect::<Result<Vec<Block>, FacilityError>>()?;
-        let mut all = Block::new(blocks.iter().map(|block| block.tail.len()).sum());
-        let links = blocks.iter().map(|block| block.cost.len()).sum();
-        all.facility.reserve_exact(links);
-        all.cost.reserve_exact(links);
-        for block in blocks {
-            let before = all.cost.len();
-            all.first.extend(block.first[1..].iter().map(|at| before + at));
-            all.facility.extend(block.facility);
-            all.cost.extend(block.cost);
-            all.tail.extend(block.tail);
-        }
-        Ok(all)
     }
 }

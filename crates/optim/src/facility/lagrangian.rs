@@ -13,6 +13,7 @@
 
 use super::instance::Instance;
 use crate::best_first::{self, Fixing};
+use crate::status::{Leash, PULSE};
 
 /// Prices in one part of the search and the bound they give.
 #[derive(Debug, Clone)]
@@ -65,16 +66,19 @@ impl<'a> Lagrangian<'a> {
         self.chosen.clone()
     }
 
-    /// Climbs for at most `rounds` steps, keeping the best prices in `node` and fixing what they
-    /// decide. True if the node holds nothing that costs less than `cutoff`.
+    /// Climbs for at most `rounds` steps, as long as the bound is worth `raising`, keeping the best
+    /// prices in `node` and fixing what they decide. True if the node holds nothing that costs less
+    /// than `cutoff`.
     pub(super) fn climb(
         &mut self,
         node: &mut Node,
         cutoff: f64,
         rounds: usize,
-        mut go_on: impl FnMut(f64) -> bool,
+        leash: &mut Leash<'_>,
+        mut raising: impl FnMut(f64) -> bool,
     ) -> bool {
         const PATIENCE: usize = 12;
+        let asking = (PULSE / self.instance.links().max(1)).clamp(1, 32);
         self.value.copy_from_slice(&node.value);
         self.direction.fill(0.0);
         for (frequency, fixing) in self.frequency.iter_mut().zip(&node.fixing) {
@@ -107,8 +111,12 @@ impl<'a> Lagrangian<'a> {
                 self.evaluate(&node.fixing);
             }
             let bound = if waited == 0 { node.lower_bound } else { bound };
-            if !self.step(1.05 * (cutoff - bound) * node.agility)
-                || (round % 32 == 31 && !go_on(node.lower_bound))
+            if !self.step(1.05 * (cutoff - bound) * node.agility) {
+                node.agility = 0.0;
+                break;
+            }
+            if (round % 32 == 31 && !raising(node.lower_bound))
+                || (round % asking == asking - 1 && !leash.go_on())
             {
                 break;
             }

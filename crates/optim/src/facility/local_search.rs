@@ -5,6 +5,7 @@
 //! (Whitaker 1983; Resende and Werneck 2006), so that a move is judged without trying it.
 
 use super::instance::{Instance, Opening, Served};
+use crate::status::Leash;
 
 const NONE: u32 = u32::MAX;
 
@@ -65,17 +66,21 @@ impl<'a> Search<'a> {
     }
 
     /// Runs to a local optimum of opening and closing and, if `swaps`, of exchanging.
-    pub(super) fn descend(mut self, swaps: bool, go_on: &mut dyn FnMut() -> bool) -> Vec<bool> {
+    pub(super) fn descend(mut self, swaps: bool, leash: &mut Leash<'_>) -> Vec<bool> {
         // Tiny moves may be rounding alone; every move must gain more than that.
         let epsilon = 1e-10 * self.instance.objective(&self.open).abs().max(1e-300);
         loop {
             let mut moved = false;
             for i in 0..self.open.len() {
-                moved |= self.try_toggle(i, epsilon);
+                let toggled = self.try_toggle(i, epsilon);
+                moved |= toggled;
+                if (toggled || i % 256 == 0) && !leash.go_on() {
+                    return self.open;
+                }
             }
             if !moved && swaps {
                 for i in 0..self.open.len() {
-                    if i % 256 == 0 && !go_on() {
+                    if i % 256 == 0 && !leash.go_on() {
                         return self.open;
                     }
                     if let Some(out) = self.best_swap(i, epsilon) {
@@ -85,7 +90,7 @@ impl<'a> Search<'a> {
                     }
                 }
             }
-            if !moved || !go_on() {
+            if !moved || !leash.go_on() {
                 return self.open;
             }
         }

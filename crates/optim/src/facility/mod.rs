@@ -14,16 +14,18 @@ mod branch;
 mod dual_ascent;
 mod instance;
 mod lagrangian;
+mod lists;
 mod local_search;
 
 use std::borrow::Cow;
+use std::cell::Cell;
 
 pub use instance::{Candidate, FacilityError, Instance, Opening};
 
 use crate::best_first::{self, Fixing, Incumbent};
-use crate::status::{Limits, Observer, Progress, Status, Stop, TOLERANCE, relative_gap};
+use crate::status::{Leash, Limits, Observer, Progress, Status, Stop, TOLERANCE, relative_gap};
 use branch::Openings;
-use instance::Served;
+use instance::{Reduced, Served};
 use lagrangian::{Lagrangian, Node};
 use local_search::Search;
 
@@ -49,14 +51,16 @@ pub struct Solution {
 
 /// Solves to the limits; by default to a proof.
 pub fn solve(instance: &Instance, limits: &Limits, observer: &mut Observer<'_>) -> Solution {
-    let prices = dual_ascent::ascend(instance);
+    let progress = Cell::new(Progress { objective: f64::INFINITY, lower_bound: 0.0, nodes: 0 });
+    let mut ask = || observer(&progress.get()).is_continue();
+    let mut leash = Leash::new(&mut ask);
+    let prices = dual_ascent::ascend(instance, &mut leash);
+    progress.set(Progress { lower_bound: prices.lower_bound, ..progress.get() });
     let served = instance.served();
     // Facilities without slack are those that the prices pay for in full.
     let paid = |i: usize| prices.slack[i] <= TOLERANCE * instance.opening[i].cost().max(1e-300);
     let start = (0..instance.facilities()).map(paid).collect();
-    let begun = Progress { objective: f64::INFINITY, lower_bound: prices.lower_bound, nodes: 0 };
-    let open =
-        Search::new(instance, &served, start).descend(true, &mut || observer(&begun).is_continue());
+    let open = Search::new(instance, &served, start).descend(true, &mut leash);
     let objective = instance.objective(&open);
     let mut incumbent = Incumbent::new(open, objective, prices.lower_bound);
     let root = Node {
@@ -70,9 +74,9 @@ pub fn solve(instance: &Instance, limits: &Limits, observer: &mut Observer<'_>) 
 }
 
 /// Opens, closes and swaps facilities from `open` to a local optimum, without proof.
-pub fn descend(instance: &Instance, open: Vec<bool>) -> Solution {
+pub fn descend(instance: &Instance, open: Vec<bool>, go_on: &mut dyn FnMut() -> bool) -> Solution {
     let served = instance.served();
-    let open = Search::new(instance, &served, open).descend(true, &mut || true);
+    let open = Search::new(instance, &served, open).descend(true, &mut Leash::new(go_on));
     let objective = instance.objective(&open);
     finish(instance, Incumbent::new(open, objective, f64::NEG_INFINITY), Some(Stop::NoProof))
 }
@@ -82,7 +86,7 @@ fn close_gap(
     instance: &Instance,
     mut served: Served,
     mut root: Node,
-    incumbent: &mut Incumbent,
+    incumbent: &mut Incumbent<Vec<bool>>,
     limits: &Limits,
     observer: &mut Observer<'_>,
 ) -> Option<Stop> {
@@ -96,35 +100,44 @@ fn close_gap(
             return Some(Stop::GapReached);
         }
         let objective = incumbent.objective;
-        let mut progress = incumbent.progress();
-        let mut stopped = observer(&progress).is_break();
+        let progress = Cell::new(incumbent.progress());
+        let mut ask = || observer(&progress.get()).is_continue();
+        let mut leash = Leash::new(&mut ask);
+        if !leash.go_on() {
+            return Some(Stop::Observer);
+        }
         let mut lagrangian = Lagrangian::new(&reduced);
-        let done = lagrangian.climb(&mut root, incumbent.cutoff(), ROOT_ROUNDS, |lower_bound| {
-            progress.lower_bound = progress.lower_bound.max(lower_bound);
-            stopped = stopped || observer(&progress).is_break();
-            !stopped && relative_gap(objective, lower_bound) > limits.gap
-        });
-        if done {
+        let raising = |lower_bound: f64| {
+            let seen = progress.get();
+            progress.set(Progress { lower_bound: seen.lower_bound.max(lower_bound), ..seen });
+            relative_gap(objective, lower_bound) > limits.gap
+        };
+        let cutoff = incumbent.cutoff();
+        if lagrangian.climb(&mut root, cutoff, ROOT_ROUNDS, &mut leash, raising) {
             return None;
         }
         incumbent.lower_bound = incumbent.lower_bound.max(root.lower_bound);
-        if stopped {
-            return Some(Stop::Observer);
-        }
         let often = lagrangian.frequency.iter().map(|&share| share > 0.5).collect();
         for open in [lagrangian.chosen_at(&root), often] {
-            let mut go_on = || observer(&progress).is_continue();
-            branch::improve(&reduced, &served, open, incumbent, &mut go_on);
+            if leash.stopped() {
+                return Some(Stop::Observer);
+            }
+            branch::improve(&reduced, &served, open, incumbent, &mut leash);
         }
         let left = count_free(&root);
         if left * 10 < free * 9 {
             free = left;
             let closed: Vec<bool> = root.fixing.iter().map(|&f| f == Fixing::Closed).collect();
-            reduced = Cow::Owned(reduced.without(&closed));
-            if (0..reduced.clients()).any(|client| reduced.list(client).is_empty()) {
-                return None;
+            match reduced.without(&closed) {
+                Reduced::Instance(smaller) => {
+                    served = smaller.served();
+                    reduced = Cow::Owned(smaller);
+                }
+                Reduced::Unservable => return None,
+                // Only what the list leaves out may serve this client: nothing is proven, and the
+                // search for solutions needs the longer list.
+                Reduced::ServedElsewhere => {}
             }
-            served = reduced.served();
         }
     }
     let mut tree = Openings::new(&reduced, &served);
@@ -132,8 +145,8 @@ fn close_gap(
 }
 
 /// Dual-ascent prices v_j, one per client.
-pub(crate) fn prices(instance: &Instance) -> Vec<f64> {
-    dual_ascent::ascend(instance).value
+pub(crate) fn prices(instance: &Instance, leash: &mut Leash<'_>) -> Vec<f64> {
+    dual_ascent::ascend(instance, leash).value
 }
 
 /// What an opening says before the search begins.
@@ -149,10 +162,10 @@ fn count_free(node: &Node) -> usize {
     node.fixing.iter().filter(|&&f| f == Fixing::Free).count()
 }
 
-fn finish(instance: &Instance, incumbent: Incumbent, stop: Option<Stop>) -> Solution {
+fn finish(instance: &Instance, incumbent: Incumbent<Vec<bool>>, stop: Option<Stop>) -> Solution {
     let assigned = (0..instance.clients())
         .map(|client| {
-            let at = instance.cheapest_open(client, &incumbent.open);
+            let at = instance.cheapest_open(client, &incumbent.solution);
             // Local search starts from, and keeps, solutions that serve every client.
             instance.facility[at.expect("every client is served")]
         })
@@ -164,7 +177,7 @@ fn finish(instance: &Instance, incumbent: Incumbent, stop: Option<Stop>) -> Solu
         lower_bound,
         status,
         nodes: incumbent.nodes,
-        open: incumbent.open,
+        open: incumbent.solution,
     }
 }
 

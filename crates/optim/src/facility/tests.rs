@@ -4,6 +4,7 @@ use proptest::prelude::*;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
+use super::instance::Room;
 use super::*;
 
 /// A dense or sparse random instance: opening costs (`None`: never), and `service[client][facility]`.
@@ -15,7 +16,11 @@ struct Case {
 
 impl Case {
     fn instance(&self) -> Result<Instance, FacilityError> {
-        Instance::new(self.opening.clone(), self.service.len(), |client, list| {
+        self.within(Room::default())
+    }
+
+    fn within(&self, room: Room) -> Result<Instance, FacilityError> {
+        Instance::within(room, self.opening.clone(), self.service.len(), &|client, list| {
             for (facility, cost) in self.service[client].iter().enumerate() {
                 if let Some(cost) = *cost {
                     list.push(Candidate { facility: facility as u32, cost });
@@ -103,6 +108,82 @@ proptest! {
             }
             (instance, expected) => prop_assert!(false, "{instance:?} against {expected:?}"),
         }
+    }
+}
+
+/// Opening is dear and lists are cut short: what proofs must not overlook.
+fn dear_case() -> impl Strategy<Value = (Case, Room)> {
+    let dear = (0.0..20.0f64, 0.5..10.0f64);
+    (case(), dear, 0usize..40, 1usize..4).prop_map(|(mut case, (all, spread), links, fewest)| {
+        for opening in &mut case.opening {
+            if let Opening::May(cost) = opening {
+                *cost = all + *cost * spread;
+            }
+        }
+        (case, Room { links, fewest })
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(4000))]
+    #[test]
+    fn short_lists_prove_nothing_that_is_false((case, room) in dear_case()) {
+        let Some(expected) = case.enumerate() else { return Ok(()) };
+        let instance = case.within(room).unwrap();
+        let solution = prove(&instance);
+        let tolerance = 1e-9 * expected.max(1e-9);
+        prop_assert!(solution.lower_bound <= expected + tolerance);
+        prop_assert!(solution.objective >= expected - tolerance);
+        if solution.status == Status::Optimal || instance.is_complete() {
+            prop_assert!((solution.objective - expected).abs() <= tolerance);
+        }
+    }
+}
+
+#[test]
+fn a_facility_that_many_share_is_on_every_list() {
+    // Facility 7 is at everybody's thirtieth place; every other one is first for one client alone.
+    let n = 300;
+    let mut opening = vec![Opening::May(200.0); n];
+    opening[7] = Opening::May(210.0);
+    let cost = |client: usize, facility: usize| match facility {
+        7 => 0.1,
+        _ => ((facility + n - client) % n) as f64 / n as f64,
+    };
+    let candidates = |client: usize, list: &mut Vec<Candidate>| {
+        let link = |i| Candidate { facility: i as u32, cost: cost(client, i) };
+        list.extend((0..n).map(link));
+    };
+    let room = Room { links: 20 * n, fewest: 1 };
+    let short = Instance::within(room, opening.clone(), n, &candidates).unwrap();
+    assert!(!short.is_complete() && short.links() < 25 * n);
+    let limits = Limits { nodes: 3, ..Limits::default() };
+    let solution = solve(&short, &limits, &mut |_| ControlFlow::Continue(()));
+    // Facility 7 alone; any other alone costs 200 + 150.
+    let optimum = 210.0 + 0.1 * n as f64;
+    assert!((solution.objective - optimum).abs() < 1e-9 * optimum, "{}", solution.objective);
+    assert_eq!(solution.status, Status::Feasible(Stop::NodeLimit));
+    assert!(solution.lower_bound <= optimum);
+}
+
+/// Calls until the search ended after the first "stop".
+fn calls_after_stop(patience: usize, solve: impl FnOnce(&mut Observer<'_>)) -> usize {
+    let mut asked = 0;
+    solve(&mut |_| {
+        asked += 1;
+        if asked > patience { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    });
+    asked.saturating_sub(patience)
+}
+
+#[test]
+fn a_stop_is_heard_at_once() {
+    let instance = plane(300, 1);
+    for patience in [0, 1, 2, 5, 10, 20, 50] {
+        let calls = calls_after_stop(patience, |observer| {
+            solve(&instance, &Limits::default(), observer);
+        });
+        assert!(calls <= 2, "{calls} more questions after the stop at {patience}");
     }
 }
 

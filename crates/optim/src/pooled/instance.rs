@@ -3,6 +3,7 @@
 use super::mixture::{self, Part};
 use super::selection::{Item, Selector};
 use crate::facility::{self, Opening};
+use crate::status::Leash;
 
 /// A link that a client's mixture may use.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -44,8 +45,11 @@ pub struct Instance {
     required: Vec<bool>,
 }
 
-/// Spreads below this act as none; it keeps 1 / s finite.
+/// Spreads below this share of the largest act as none; it keeps 1 / s finite.
 const LEAST_SPREAD: f64 = 1e-24;
+
+/// The least spread where there is none at all.
+const NO_SPREAD: f64 = 1e-280;
 
 /// The weight of a required link that the best mixture would not use.
 const LEAST_WEIGHT: f64 = 1e-12;
@@ -62,8 +66,10 @@ impl Instance {
         clients: usize,
         client: impl Fn(usize) -> Client,
     ) -> Instance {
+        let largest = spread.iter().copied().fold(0.0, f64::max);
+        let least = (LEAST_SPREAD * largest).max(NO_SPREAD);
         let mut instance = Instance {
-            inverse_spread: spread.iter().map(|s| s.max(LEAST_SPREAD).recip()).collect(),
+            inverse_spread: spread.iter().map(|s| s.max(least).recip()).collect(),
             opening,
             constant: Vec::with_capacity(clients),
             own: Vec::with_capacity(clients),
@@ -75,6 +81,13 @@ impl Instance {
         };
         for j in 0..clients {
             instance.push(client(j));
+        }
+        // Who has no link left is served by its own facility, which must open then.
+        for j in 0..clients {
+            if let (true, Some(own)) = (instance.list(j).is_empty(), instance.own[j]) {
+                let opening = &mut instance.opening[own as usize];
+                *opening = Opening::Must(opening.cost());
+            }
         }
         instance
     }
@@ -162,6 +175,7 @@ impl Instance {
         open: impl Fn(usize) -> bool,
         nodes: usize,
         selector: &mut Selector,
+        leash: &mut Leash<'_>,
     ) {
         if self.own[client].is_some_and(|i| open(i as usize)) {
             selector.best = Default::default();
@@ -171,7 +185,7 @@ impl Instance {
             .list(client)
             .filter(|&at| open(self.facility[at] as usize))
             .map(|at| self.item(at, 0.0));
-        selector.select(items, |item| self.required[item.at], nodes);
+        selector.select(items, |item| self.required[item.at], nodes, leash);
         selector.best.cost += self.constant[client];
         selector.best.lower_bound += self.constant[client];
     }
@@ -195,13 +209,15 @@ impl Instance {
     /// One source per client: where the search starts.
     pub(super) fn single_sources(&self) -> facility::Instance {
         let mut selector = Selector::default();
+        let mut never = || true;
+        let leash = &mut Leash::new(&mut never);
         let forced: Vec<Option<facility::Candidate>> = (0..self.clients())
             .map(|client| {
                 let at = self.list(client).find(|&at| self.required[at])?;
                 let needed = |i: usize| {
                     self.list(client).any(|at| self.required[at] && self.facility[at] as usize == i)
                 };
-                self.serve(client, needed, usize::MAX, &mut selector);
+                self.serve(client, needed, usize::MAX, &mut selector, leash);
                 Some(facility::Candidate { facility: self.facility[at], cost: selector.best.cost })
             })
             .collect();

@@ -1,11 +1,10 @@
 //! Opening, closing and exchanging facilities while that lowers the cost of all mixtures.
 
-use rayon::prelude::*;
-
-use super::PARALLEL;
+use super::clients::{Answer, ask_all};
 use super::instance::Instance;
 use super::selection::Selector;
 use crate::facility::Opening;
+use crate::status::Leash;
 
 /// Clients of a facility: those with a link to it and where that is, and those whose own it is.
 #[derive(Debug)]
@@ -37,10 +36,18 @@ pub(super) struct Search<'a> {
     neighbours: &'a Neighbours,
     selector: Selector,
     nodes: usize,
-    pub(super) open: Vec<bool>,
+    open: Vec<bool>,
     cost: Vec<f64>,
     used: Vec<Vec<usize>>,
     pub(super) objective: f64,
+}
+
+/// A solution without its costs.
+#[derive(Debug)]
+pub(super) struct Served {
+    pub(super) open: Vec<bool>,
+    /// The links of every client.
+    pub(super) used: Vec<Vec<usize>>,
 }
 
 /// A client's new cost and links.
@@ -54,6 +61,7 @@ impl<'a> Search<'a> {
         neighbours: &'a Neighbours,
         mut open: Vec<bool>,
         nodes: usize,
+        leash: &mut Leash<'_>,
     ) -> Self {
         for (open, opening) in open.iter_mut().zip(&instance.opening) {
             *open = matches!(opening, Opening::Must(_)) || *open && *opening != Opening::Never;
@@ -80,23 +88,21 @@ impl<'a> Search<'a> {
             objective: 0.0,
             open,
         };
-        search.serve_everybody();
+        search.serve_everybody(leash);
         search.objective = search.total();
         search
     }
 
-    fn serve_everybody(&mut self) {
+    fn serve_everybody(&mut self, leash: &mut Leash<'_>) {
         let Search { instance, ref open, nodes, .. } = *self;
-        let serve = |selector: &mut Selector, client: usize| {
-            instance.serve(client, |i| open[i], nodes, selector);
-            (client, selector.best.cost, selector.best.used.clone())
-        };
-        let clients = 0..instance.clients();
-        let everybody: Vec<Change> = if clients.len() < PARALLEL {
-            clients.map(|client| serve(&mut self.selector, client)).collect()
-        } else {
-            clients.into_par_iter().map_init(Selector::default, serve).collect()
-        };
+        let serve =
+            |client: usize, nodes: usize, selector: &mut Selector, leash: &mut Leash<'_>| {
+                instance.serve(client, |i| open[i], nodes, selector, leash);
+                let best = &selector.best;
+                let is_final = best.lower_bound >= best.cost;
+                Answer { value: (client, best.cost, best.used.clone()), is_final }
+            };
+        let everybody = ask_all(instance, nodes, &mut self.selector, leash, serve);
         self.apply(everybody);
     }
 
@@ -105,14 +111,14 @@ impl<'a> Search<'a> {
         open.map(|i| self.instance.opening[i].cost()).sum::<f64>() + self.cost.iter().sum::<f64>()
     }
 
-    /// Every client's links with their weights.
-    pub(super) fn mixtures(&self) -> Vec<Vec<(u32, f64)>> {
-        self.used.iter().map(|used| self.instance.weights(used)).collect()
+    /// The solution as it stands.
+    pub(super) fn into_served(self) -> Served {
+        Served { open: self.open, used: self.used }
     }
 
-    fn serve(&mut self, client: usize) -> Change {
+    fn serve(&mut self, client: usize, leash: &mut Leash<'_>) -> Change {
         let open = &self.open;
-        self.instance.serve(client, |i| open[i], self.nodes, &mut self.selector);
+        self.instance.serve(client, |i| open[i], self.nodes, &mut self.selector, leash);
         (client, self.selector.best.cost, self.selector.best.used.clone())
     }
 
@@ -124,24 +130,27 @@ impl<'a> Search<'a> {
     }
 
     /// Runs to a local optimum, or until told to stop.
-    pub(super) fn descend(&mut self, swaps: bool, go_on: &mut dyn FnMut() -> bool) {
+    pub(super) fn descend(&mut self, swaps: bool, leash: &mut Leash<'_>) {
         let epsilon = 1e-10 * self.objective.abs().max(1e-300);
         loop {
             let mut moved = false;
             for i in 0..self.open.len() {
                 let before = self.objective;
                 if self.may_toggle(i) {
-                    self.toggle(i, before - epsilon);
+                    self.toggle(i, before - epsilon, leash);
                 }
                 moved |= self.objective < before;
-                if i % 64 == 63 && !go_on() {
+                if i % 64 == 63 {
+                    leash.go_on();
+                }
+                if leash.stopped() {
                     return;
                 }
             }
             if !moved && swaps {
-                moved = self.exchange(epsilon, go_on);
+                moved = self.exchange(epsilon, leash);
             }
-            if !moved || !go_on() {
+            if !moved || !leash.go_on() {
                 return;
             }
         }
@@ -166,8 +175,8 @@ impl<'a> Search<'a> {
     }
 
     /// Opens or closes a facility if the objective then is below `below`; else changes nothing.
-    fn toggle(&mut self, i: usize, below: f64) -> bool {
-        let (changes, objective) = self.try_toggle(i);
+    fn toggle(&mut self, i: usize, below: f64, leash: &mut Leash<'_>) -> bool {
+        let (changes, objective) = self.try_toggle(i, leash);
         if objective < below {
             self.apply(changes);
             self.objective = objective;
@@ -177,23 +186,27 @@ impl<'a> Search<'a> {
         objective < below
     }
 
-    /// Opens or closes a facility and works out what that changes, without applying it.
-    fn try_toggle(&mut self, i: usize) -> (Vec<Change>, f64) {
+    /// Opens or closes a facility and works out what that changes, without applying it. Told to
+    /// stop, it gives up, with no change and a cost that nobody wants.
+    fn try_toggle(&mut self, i: usize, leash: &mut Leash<'_>) -> (Vec<Change>, f64) {
         let opening = !self.open[i];
         self.open[i] = opening;
         let sign = if opening { 1.0 } else { -1.0 };
         let mut objective = self.objective + sign * self.instance.opening[i].cost();
         let mut changes = Vec::new();
         let neighbours = self.neighbours;
-        let mut serve_again = |search: &mut Self, client: usize| {
-            let change = search.serve(client);
+        let mut serve_again = |search: &mut Self, client: usize, leash: &mut Leash<'_>| {
+            let change = search.serve(client, leash);
             objective += change.1 - search.cost[client];
             changes.push(change);
         };
         for &client in &neighbours.owners[i] {
-            serve_again(self, client as usize);
+            serve_again(self, client as usize, leash);
         }
         for &(client, at) in &neighbours.linked[i] {
+            if leash.stopped() {
+                return (Vec::new(), f64::INFINITY);
+            }
             let (client, at) = (client as usize, at as usize);
             let concerned = if opening {
                 self.instance.least(client, at) < self.cost[client]
@@ -201,14 +214,14 @@ impl<'a> Search<'a> {
                 self.used[client].contains(&at)
             };
             if concerned {
-                serve_again(self, client);
+                serve_again(self, client, leash);
             }
         }
         (changes, objective)
     }
 
     /// Closes one facility and opens another that its clients could use, where both together pay.
-    fn exchange(&mut self, epsilon: f64, go_on: &mut dyn FnMut() -> bool) -> bool {
+    fn exchange(&mut self, epsilon: f64, leash: &mut Leash<'_>) -> bool {
         const TRIED: usize = 8;
         let mut moved = false;
         for out in 0..self.open.len() {
@@ -216,13 +229,13 @@ impl<'a> Search<'a> {
             if !self.open[out] || !closable {
                 continue;
             }
-            if !go_on() {
+            if !leash.go_on() {
                 break;
             }
             let before = self.objective;
             for i in self.substitutes(out, TRIED) {
                 // Opening first keeps every client served.
-                let (changes, _) = self.try_toggle(i);
+                let (changes, _) = self.try_toggle(i, leash);
                 let kept: Vec<Change> =
                     changes.iter().map(|c| (c.0, self.cost[c.0], self.used[c.0].clone())).collect();
                 let opened = self.objective
@@ -230,13 +243,16 @@ impl<'a> Search<'a> {
                     + changes.iter().map(|c| c.1 - self.cost[c.0]).sum::<f64>();
                 self.apply(changes);
                 self.objective = opened;
-                if self.toggle(out, before - epsilon) {
+                if self.toggle(out, before - epsilon, leash) {
                     moved = true;
                     break;
                 }
                 self.apply(kept);
                 self.open[i] = false;
                 self.objective = before;
+                if leash.stopped() {
+                    return moved;
+                }
             }
         }
         moved

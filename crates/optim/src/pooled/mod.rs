@@ -10,6 +10,7 @@
 //! search starts at the best single-source solution, improves it by opening, closing and
 //! exchanging facilities, bounds it by Lagrangian prices and branches on what stays open.
 
+mod clients;
 mod cover;
 mod instance;
 mod local_search;
@@ -17,14 +18,15 @@ mod mixture;
 mod prices;
 mod selection;
 
+use std::cell::Cell;
 use std::ops::ControlFlow;
 
 pub use instance::{Candidate, Client, Instance};
 
 use crate::best_first::{self, Fixing, Incumbent, Tree};
 use crate::facility;
-use crate::status::{Limits, Observer, Progress, Status, Stop, relative_gap};
-use local_search::{Neighbours, Search};
+use crate::status::{Leash, Limits, Observer, Progress, Status, Stop, relative_gap};
+use local_search::{Neighbours, Search, Served};
 use prices::{Node, Prices};
 
 /// Which facilities open, who is served by what mixture, and what is proven.
@@ -56,9 +58,6 @@ struct Effort {
 /// Branchings for one client's choice of links once every facility is decided.
 const LEAF_NODES: usize = 100_000;
 
-/// From this many clients on they are asked in parallel.
-const PARALLEL: usize = 256;
-
 impl Effort {
     fn of(instance: &Instance) -> Effort {
         if instance.clients() <= 64 {
@@ -84,24 +83,23 @@ pub fn solve(instance: &Instance, limits: &Limits, observer: &mut Observer<'_>) 
         stopped = stopped || observer(&seen).is_break();
         if stopped { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     });
-    let mut search = Search::new(instance, &neighbours, start.open, effort.serve);
-    search.descend(true, &mut || {
-        let objective = start.objective;
-        let seen = Progress { objective, lower_bound: 0.0, nodes: 0 };
-        stopped = stopped || observer(&seen).is_break();
-        !stopped
-    });
-    let mut incumbent = Incumbent::new(search.open, search.objective, f64::NEG_INFINITY);
-    let mut root = Node::root(instance, &facility::prices(&single));
+    let begun = Progress { objective: start.objective, lower_bound: 0.0, nodes: 0 };
+    let mut ask = || !stopped && observer(&begun).is_continue();
+    let mut leash = Leash::new(&mut ask);
+    let mut search = Search::new(instance, &neighbours, start.open, effort.serve, &mut leash);
+    search.descend(true, &mut leash);
+    let objective = search.objective;
+    let mut incumbent = Incumbent::new(search.into_served(), objective, f64::NEG_INFINITY);
+    let mut root = Node::root(instance, &facility::prices(&single, &mut leash));
     let mut tree = Mixtures {
         instance,
         neighbours: &neighbours,
         prices: Prices::new(instance, effort.bound),
         effort,
     };
-    let stop = if stopped {
+    let stop = if leash.stopped() {
         // One evaluation, so that even then there is a bound.
-        tree.prices.climb(&mut root, incumbent.cutoff(), 1, |_| true);
+        tree.prices.climb(&mut root, incumbent.cutoff(), 1, &mut leash, |_| true);
         incumbent.lower_bound = root.lower_bound;
         Some(Stop::Observer)
     } else {
@@ -109,15 +107,22 @@ pub fn solve(instance: &Instance, limits: &Limits, observer: &mut Observer<'_>) 
     };
     let (status, lower_bound) = incumbent.verdict(stop);
     // Whoever said stop is not kept waiting for the last digits of every mixture.
-    let nodes = if stop == Some(Stop::Observer) { tree.effort.serve } else { LEAF_NODES };
-    let end = Search::new(instance, &neighbours, incumbent.open, nodes);
+    if stop != Some(Stop::Observer) {
+        let progress = incumbent.progress();
+        let mut ask = || observer(&progress).is_continue();
+        let (open, leash) = (incumbent.solution.open.clone(), &mut Leash::new(&mut ask));
+        let end = Search::new(instance, &neighbours, open, LEAF_NODES, leash);
+        let objective = end.objective;
+        incumbent.offer(end.into_served(), objective);
+    }
+    let Served { open, used } = incumbent.solution;
     Solution {
-        mixtures: end.mixtures(),
-        objective: end.objective,
-        lower_bound: lower_bound.min(end.objective),
+        mixtures: used.iter().map(|used| instance.weights(used)).collect(),
+        objective: incumbent.objective,
+        lower_bound: lower_bound.min(incumbent.objective),
         status,
         nodes: incumbent.nodes,
-        open: end.open,
+        open,
     }
 }
 
@@ -133,41 +138,45 @@ impl Mixtures<'_> {
     fn close_gap(
         &mut self,
         mut root: Node,
-        incumbent: &mut Incumbent,
+        incumbent: &mut Incumbent<Served>,
         limits: &Limits,
         observer: &mut Observer<'_>,
     ) -> Option<Stop> {
-        let mut progress = incumbent.progress();
-        let mut stopped = false;
-        let objective = incumbent.objective;
+        let progress = Cell::new(incumbent.progress());
+        let mut ask = || observer(&progress.get()).is_continue();
+        let mut leash = Leash::new(&mut ask);
+        let (objective, cutoff) = (incumbent.objective, incumbent.cutoff());
+        let raising = |lower_bound: f64| {
+            progress.set(Progress { lower_bound, ..progress.get() });
+            relative_gap(objective, lower_bound) > limits.gap
+        };
         let rounds = self.effort.root_rounds;
-        let proven = self.prices.climb(&mut root, incumbent.cutoff(), rounds, |lower_bound| {
-            progress.lower_bound = lower_bound;
-            stopped = stopped || observer(&progress).is_break();
-            !stopped && relative_gap(objective, lower_bound) > limits.gap
-        });
+        let proven = self.prices.climb(&mut root, cutoff, rounds, &mut leash, raising);
         incumbent.lower_bound = root.lower_bound;
         if proven {
             return None;
         }
-        if stopped {
+        if leash.stopped() {
             return Some(Stop::Observer);
         }
-        self.improve(incumbent, &mut || observer(&progress).is_continue());
+        self.improve(incumbent, &mut leash);
         best_first::search(self, root, incumbent, limits, observer)
     }
 
     /// Tries the facilities that the prices chose, repaired, as an incumbent.
-    fn improve(&self, incumbent: &mut Incumbent, go_on: &mut dyn FnMut() -> bool) {
+    fn improve(&self, incumbent: &mut Incumbent<Served>, leash: &mut Leash<'_>) {
         let chosen = self.prices.chosen();
-        let mut search = Search::new(self.instance, self.neighbours, chosen, self.effort.serve);
-        search.descend(false, go_on);
-        incumbent.offer(search.open, search.objective);
+        let nodes = self.effort.serve;
+        let mut search = Search::new(self.instance, self.neighbours, chosen, nodes, leash);
+        search.descend(false, leash);
+        let objective = search.objective;
+        incumbent.offer(search.into_served(), objective);
     }
 }
 
 impl Tree for Mixtures<'_> {
     type Node = Node;
+    type Solution = Served;
 
     fn lower_bound(node: &Node) -> f64 {
         node.lower_bound
@@ -176,14 +185,16 @@ impl Tree for Mixtures<'_> {
     fn split(
         &mut self,
         mut node: Node,
-        incumbent: &mut Incumbent,
-        go_on: &mut dyn FnMut() -> bool,
+        incumbent: &mut Incumbent<Served>,
+        leash: &mut Leash<'_>,
     ) -> Vec<Node> {
         let rounds = self.effort.node_rounds;
-        if self.prices.climb(&mut node, incumbent.cutoff(), rounds, |_| go_on()) {
+        if self.prices.climb(&mut node, incumbent.cutoff(), rounds, leash, |_| true) {
             return Vec::new();
         }
-        self.improve(incumbent, go_on);
+        if !leash.stopped() {
+            self.improve(incumbent, leash);
+        }
         let doubt = |i: &usize| (self.prices.frequency[*i] - 0.5).abs();
         let free = (0..node.fixing.len()).filter(|&i| node.fixing[i] == Fixing::Free);
         match free.min_by(|a, b| doubt(a).total_cmp(&doubt(b))) {
@@ -197,15 +208,17 @@ impl Tree for Mixtures<'_> {
                 .collect(),
             None => {
                 let open: Vec<bool> = node.fixing.iter().map(|&f| f == Fixing::Open).collect();
-                let search = Search::new(self.instance, self.neighbours, open, LEAF_NODES);
-                incumbent.offer(search.open, search.objective);
+                let search = Search::new(self.instance, self.neighbours, open, LEAF_NODES, leash);
+                let objective = search.objective;
+                incumbent.offer(search.into_served(), objective);
                 // With every facility decided, only the limit on choosing links leaves a gap, and
                 // branching cannot close that.
                 self.prices.nodes = LEAF_NODES;
-                let proven = self.prices.climb(&mut node, incumbent.cutoff(), 1, |_| true);
+                let cutoff = incumbent.cutoff();
+                let proven = self.prices.climb(&mut node, cutoff, 1, leash, |_| true);
                 self.prices.nodes = self.effort.bound;
                 if !proven {
-                    incumbent.unresolved = incumbent.unresolved.min(node.lower_bound);
+                    incumbent.leave_open(node.lower_bound);
                 }
                 Vec::new()
             }

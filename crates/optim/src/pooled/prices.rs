@@ -11,13 +11,12 @@
 //! is a lower bound for any w ≥ 0; subgradient steps climb it. Facilities fixed open have no
 //! prices, those fixed closed no links.
 
-use rayon::prelude::*;
-
-use super::PARALLEL;
+use super::clients::{Answer, ask_all};
 use super::instance::Instance;
 use super::selection::Selector;
 use crate::best_first::{self, Fixing};
 use crate::facility;
+use crate::status::Leash;
 
 /// Prices in one part of the search and the bound they give.
 #[derive(Debug, Clone)]
@@ -96,14 +95,16 @@ impl<'a> Prices<'a> {
         }
     }
 
-    /// Climbs for at most `rounds` steps, keeping the best prices in `node` and fixing what they
-    /// decide. True if the node holds nothing that costs less than `cutoff`.
+    /// Climbs for at most `rounds` steps, as long as the bound is worth `raising`, keeping the best
+    /// prices in `node` and fixing what they decide. True if the node holds nothing that costs less
+    /// than `cutoff`.
     pub(super) fn climb(
         &mut self,
         node: &mut Node,
         cutoff: f64,
         rounds: usize,
-        mut go_on: impl FnMut(f64) -> bool,
+        leash: &mut Leash<'_>,
+        mut raising: impl FnMut(f64) -> bool,
     ) -> bool {
         const PATIENCE: usize = 6;
         self.price.copy_from_slice(&node.price);
@@ -114,7 +115,7 @@ impl<'a> Prices<'a> {
         let mut agility = 1.0;
         let mut waited = 0;
         for _ in 0..rounds {
-            let bound = self.evaluate(&node.fixing);
+            let bound = self.evaluate(&node.fixing, leash);
             if bound > node.lower_bound {
                 node.lower_bound = bound;
                 node.price.copy_from_slice(&self.price);
@@ -138,7 +139,11 @@ impl<'a> Prices<'a> {
             for (frequency, &chosen) in self.frequency.iter_mut().zip(&self.chosen) {
                 *frequency = memory * *frequency + (1.0 - memory) * f64::from(u8::from(chosen));
             }
-            if !self.step(&node.fixing, agility * (cutoff - bound)) || !go_on(node.lower_bound) {
+            if leash.stopped()
+                || !self.step(&node.fixing, agility * (cutoff - bound))
+                || !raising(node.lower_bound)
+                || !leash.go_on()
+            {
                 break;
             }
         }
@@ -151,46 +156,36 @@ impl<'a> Prices<'a> {
     }
 
     /// L(w); leaves the links used and the facilities chosen behind.
-    fn evaluate(&mut self, fixing: &[Fixing]) -> f64 {
+    fn evaluate(&mut self, fixing: &[Fixing], leash: &mut Leash<'_>) -> f64 {
         let instance = self.instance;
         self.used.clear();
         self.used_own.clear();
         let mut bound = 0.0;
-        if instance.clients() < PARALLEL {
-            let mut selector = std::mem::take(&mut self.selector);
-            for client in 0..instance.clients() {
-                match self.choose(client, fixing, &mut selector) {
-                    Choice::Own(price) => {
-                        bound += price;
-                        self.used_own.push(client);
-                    }
-                    Choice::Mixture(cost) => {
-                        bound += cost;
-                        self.used.extend_from_slice(&selector.best.used);
+        let mut selector = std::mem::take(&mut self.selector);
+        let choose =
+            |client: usize, nodes: usize, selector: &mut Selector, leash: &mut Leash<'_>| {
+                let choice = self.choose(client, fixing, nodes, selector, leash);
+                let best = &selector.best;
+                match choice {
+                    // More branchings make a mixture no cheaper than they found it to be at least.
+                    Choice::Own(_) => Answer { value: (choice, Vec::new()), is_final: true },
+                    Choice::Mixture(_) => {
+                        let is_final = best.lower_bound >= best.cost;
+                        Answer { value: (choice, best.used.clone()), is_final }
                     }
                 }
-            }
-            self.selector = selector;
-        } else {
-            let choices: Vec<(Choice, Vec<usize>)> = (0..instance.clients())
-                .into_par_iter()
-                .map_init(Selector::default, |selector, client| {
-                    match self.choose(client, fixing, selector) {
-                        own @ Choice::Own(_) => (own, Vec::new()),
-                        mixture => (mixture, selector.best.used.clone()),
-                    }
-                })
-                .collect();
-            for (client, (choice, used)) in choices.into_iter().enumerate() {
-                match choice {
-                    Choice::Own(price) => {
-                        bound += price;
-                        self.used_own.push(client);
-                    }
-                    Choice::Mixture(cost) => {
-                        bound += cost;
-                        self.used.extend(used);
-                    }
+            };
+        let choices = ask_all(instance, self.nodes, &mut selector, leash, choose);
+        self.selector = selector;
+        for (client, (choice, used)) in choices.into_iter().enumerate() {
+            match choice {
+                Choice::Own(price) => {
+                    bound += price;
+                    self.used_own.push(client);
+                }
+                Choice::Mixture(cost) => {
+                    bound += cost;
+                    self.used.extend(used);
                 }
             }
         }
@@ -199,7 +194,14 @@ impl<'a> Prices<'a> {
     }
 
     /// What a client would do at the current prices; a mixture's links are left in the selector.
-    fn choose(&self, client: usize, fixing: &[Fixing], selector: &mut Selector) -> Choice {
+    fn choose(
+        &self,
+        client: usize,
+        fixing: &[Fixing],
+        nodes: usize,
+        selector: &mut Selector,
+        leash: &mut Leash<'_>,
+    ) -> Choice {
         let instance = self.instance;
         let own_price = match instance.own[client].map(|i| fixing[i as usize]) {
             Some(Fixing::Open) => 0.0,
@@ -216,7 +218,7 @@ impl<'a> Prices<'a> {
                 Fixing::Open => Some(instance.item(at, 0.0)),
                 Fixing::Closed => None,
             });
-        selector.select(items, |item| instance.is_required(item.at), self.nodes);
+        selector.select(items, |item| instance.is_required(item.at), nodes, leash);
         let served = instance.constant[client] + selector.best.lower_bound;
         if served < own_price { Choice::Mixture(served) } else { Choice::Own(own_price) }
     }

@@ -10,6 +10,7 @@
 
 use super::cover::Cover;
 use super::mixture::{self, Part};
+use crate::status::Leash;
 
 /// A link that may be used.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -48,6 +49,8 @@ pub(super) struct Selector {
     stack: Vec<Branch>,
     state: Vec<State>,
     cover: Cover,
+    /// Whether the covering bound is worth its price.
+    covers: bool,
     pub(super) best: Selection,
 }
 
@@ -69,12 +72,14 @@ const TOLERANCE: f64 = 1e-12;
 
 impl Selector {
     /// Finds the cheapest subset of `items` that has all those for which `required` holds; at most
-    /// `nodes` branchings. The result is in [`Selector::best`]. Without items its cost is infinite.
+    /// `nodes` branchings and at least one, and few more once told to stop. The result is in
+    /// [`Selector::best`]. Without items its cost is infinite.
     pub(super) fn select(
         &mut self,
         items: impl Iterator<Item = Item>,
         required: impl Fn(&Item) -> bool,
         nodes: usize,
+        leash: &mut Leash<'_>,
     ) {
         self.items.clear();
         self.items.extend(items);
@@ -88,7 +93,10 @@ impl Selector {
         self.stack.clear();
         let decided = (0..self.required).map(|i| (i as u16, true)).collect();
         self.stack.push(Branch { decided, lower_bound: f64::NEG_INFINITY });
-        let mut left = nodes;
+        // The first branching finds a subset and a bound whatever else is allowed.
+        let go_on = leash.go_on();
+        self.covers = go_on && self.items.len() >= ALIKE;
+        let mut left = if go_on { nodes.max(1) } else { 1 };
         while let Some(node) = self.stack.pop() {
             if node.lower_bound >= self.best.cost * (1.0 - TOLERANCE) {
                 continue;
@@ -99,6 +107,9 @@ impl Selector {
             }
             left -= 1;
             self.branch(node);
+            if left % ASKED == 0 && left > 0 && !leash.go_on() {
+                left = 0;
+            }
         }
         self.best.lower_bound = self.best.lower_bound.min(self.best.cost);
     }
@@ -175,7 +186,7 @@ impl Selector {
         let largest = largest.max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, i)| i);
         self.offer_support(lambda);
         let Some(largest) = largest else { return };
-        if self.items.len() >= ALIKE {
+        if self.covers {
             lower_bound = lower_bound.max(self.cover_bound());
             if lower_bound >= self.best.cost * (1.0 - TOLERANCE) {
                 return;
@@ -237,6 +248,9 @@ impl Selector {
 /// From this many items on the covering bound is worth its price.
 const ALIKE: usize = 8;
 
+/// Branchings between two questions whether to go on.
+const ASKED: usize = 16;
+
 /// Items considered for one client beside the required ones.
 const MOST_ITEMS: usize = 256;
 
@@ -274,7 +288,9 @@ mod tests {
             let expected = enumerate(&items, required);
             let mut selector = Selector::default();
             let nodes = if cut { 2 } else { usize::MAX };
-            selector.select(items.iter().copied(), |i| required >> i.at & 1 == 1, nodes);
+            let mut never = || true;
+            let leash = &mut Leash::new(&mut never);
+            selector.select(items.iter().copied(), |i| required >> i.at & 1 == 1, nodes, leash);
             let best = &selector.best;
             prop_assert!(best.lower_bound <= expected + 1e-9);
             prop_assert!(best.cost >= expected - 1e-9);

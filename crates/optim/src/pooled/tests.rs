@@ -53,7 +53,7 @@ impl Case {
                     .clone()
                     .map(|c| Part {
                         slope: c.slope,
-                        inverse_spread: self.spread[c.facility as usize].max(1e-24).recip(),
+                        inverse_spread: self.spread[c.facility as usize].max(1e-280).recip(),
                     })
                     .collect();
                 client.constant + mixture::value(&mut parts) + used.map(|c| c.charge).sum::<f64>()
@@ -156,6 +156,69 @@ proptest! {
         });
         prop_assert!(solution.objective >= expected - 1e-9);
         prop_assert!(solution.lower_bound <= expected + 1e-9);
+    }
+}
+
+/// Links and devices alike, so that choosing links is hard: one client, `n` facilities.
+fn alike(n: usize, clients: usize) -> Case {
+    let link = |i: usize| Candidate { facility: i as u32, slope: 0.2, charge: 0.01 };
+    let client =
+        Client { constant: 0.1, candidates: (0..n).map(link).collect(), ..Client::default() };
+    Case {
+        opening: (0..n).map(|i| Opening::Must(0.01 + 1e-7 * i as f64)).collect(),
+        spread: (0..n).map(|i| 1.0 + 1e-6 * i as f64).collect(),
+        clients: vec![client; clients],
+    }
+}
+
+#[test]
+fn a_stop_is_heard_within_one_clients_choice() {
+    // Without a stop this client's choice takes all the branchings that it may have.
+    for (clients, links) in [(1, 60), (300, 16)] {
+        let instance = alike(links, clients).instance();
+        let mut reached = 0;
+        for patience in [0, 1, 3, 12] {
+            let mut asked = 0;
+            let solution = solve(&instance, &Limits::default(), &mut |_| {
+                asked += 1;
+                if asked > patience { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            });
+            assert!(asked <= patience + 3, "{asked} questions, the stop was at {patience}");
+            assert!(solution.lower_bound > 0.0 && solution.lower_bound <= solution.objective);
+            assert_eq!(solution.status, Status::Feasible(crate::status::Stop::Observer));
+            reached = reached.max(asked);
+        }
+        assert!(reached > 12, "the search ended by itself");
+    }
+}
+
+proptest! {
+    #[test]
+    fn the_scale_of_costs_changes_no_solution(case in fleet(), power in -14i32..15) {
+        prop_assume!(case.feasible());
+        let scale = 10f64.powi(power);
+        let mut scaled = case.clone();
+        for opening in &mut scaled.opening {
+            if let Opening::May(cost) | Opening::Must(cost) = opening {
+                *cost *= scale;
+            }
+        }
+        for spread in &mut scaled.spread {
+            *spread *= scale * scale;
+        }
+        for client in &mut scaled.clients {
+            client.constant *= scale;
+            for link in &mut client.candidates {
+                link.slope *= scale;
+                link.charge *= scale;
+            }
+        }
+        let go_on = &mut |_: &Progress| ControlFlow::Continue(());
+        let one = solve(&case.instance(), &Limits::default(), go_on);
+        let other = solve(&scaled.instance(), &Limits::default(), go_on);
+        let expected = one.objective * scale;
+        prop_assert!((other.objective - expected).abs() <= 1e-9 * expected.max(1e-9 * scale));
+        prop_assert_eq!(other.status, Status::Optimal);
     }
 }
 

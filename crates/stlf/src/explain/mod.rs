@@ -16,6 +16,7 @@ use crate::device::Role;
 use crate::plan::{Plan, PlanLink, Status};
 use crate::planner::{self, Infeasible, Limits, Observer, Outcome};
 use crate::problem::{Model, Problem};
+use stlf_optim::status::Stop;
 
 /// Why one device stands where it stands.
 #[derive(Debug, Clone, PartialEq)]
@@ -117,7 +118,8 @@ pub enum Quantity {
 
 /// Explains one device of a plan for `problem`, which must be the problem that was planned.
 ///
-/// Takes a handful of exact solves; `limits` and `observer` hold for each of them.
+/// Takes a handful of exact solves; `limits` hold for each of them. Once `observer` ended one, what
+/// would flip a choice is no longer looked for.
 pub fn explain(
     problem: &Problem,
     plan: &Plan,
@@ -125,14 +127,16 @@ pub fn explain(
     limits: &Limits,
     observer: &mut Observer<'_>,
 ) -> Explanation {
-    let mut ask = Ask { problem, plan, limits, observer, proven: plan.status == Status::Optimal };
+    let proven = plan.status == Status::Optimal;
+    let mut ask = Ask { problem, plan, limits, observer, proven, stopped: false };
     let role = plan.roles[device];
     let pinned = problem.pin(device).is_some();
     let (other_role, rival) = ask.other_role(device);
     let role_flip = match rival {
         Some(rival) if !pinned && ask.is_worse(&rival) => ask.role_flip(device, &rival),
         _ => None,
-    };
+    }
+    .filter(|_| !ask.stopped);
     let main_link = plan
         .incoming(device)
         .iter()
@@ -161,6 +165,8 @@ struct Ask<'a, 'o> {
     limits: &'a Limits,
     observer: &'a mut Observer<'o>,
     proven: bool,
+    /// Whether the observer ended one of the searches.
+    stopped: bool,
 }
 
 impl Ask<'_, '_> {
@@ -169,6 +175,7 @@ impl Ask<'_, '_> {
         match planner::plan(problem, &settings, self.observer) {
             Outcome::Planned(plan) => {
                 self.proven &= plan.status == Status::Optimal;
+                self.stopped |= plan.status == Status::Feasible(Stop::Observer);
                 Ok(*plan)
             }
             Outcome::Infeasible(reason) => Err(reason),
@@ -221,15 +228,16 @@ impl Ask<'_, '_> {
         let other = self.problem.clone().without_link(link.from, link.to);
         let (without, rival) = self.alternative(&other, link.to);
         let flips = match rival {
-            Some(rival) if self.is_worse(&rival) => self.link_flips(link, rival.objective()),
+            Some(rival) if self.is_worse(&rival) => self.link_flips(link, &rival),
             _ => Vec::new(),
         };
+        let flips = if self.stopped { Vec::new() } else { flips };
         MainLink { link, without, flips }
     }
 
-    fn link_flips(&mut self, link: PlanLink, rival: f64) -> Vec<Flip> {
+    fn link_flips(&mut self, link: PlanLink, rival: &Plan) -> Vec<Flip> {
         let problem = self.problem;
-        let extra = rival - self.plan.objective();
+        let extra = rival.objective() - self.plan.objective();
         match problem.model() {
             Model::Costs(_) => {
                 let cost = problem.link_cost(link.from, link.to);
@@ -244,9 +252,9 @@ impl Ask<'_, '_> {
                     BoundKind::Paper => {
                         flip::affine(measured.divergence, extra, 0.5 * m.weights.target)
                     }
-                    BoundKind::Pooled => self.pooled_divergence(m, link, rival),
+                    BoundKind::Pooled => self.pooled_divergence(m, link, rival.objective()),
                 };
-                let energy = flip::affine(measured.energy, extra, m.energy_cost(1.0));
+                let energy = self.energy(m, measured, link.to, rival);
                 vec![
                     Flip {
                         quantity: Quantity::Divergence,

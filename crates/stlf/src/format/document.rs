@@ -79,6 +79,15 @@ fn locate(
         return Error::field(field + &who(steps, &head.names), "is missing")
             .with_hint(schema_hint(kind));
     }
+    if let Some(name) = message.strip_prefix("duplicate field `").and_then(|m| m.strip_suffix('`'))
+    {
+        let field = if steps.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
+        return Error::field(
+            field + &who(steps, &head.names),
+            format!("stands twice ({})", position(error)),
+        )
+        .with_hint("keep one of the two");
+    }
     if steps.is_empty() {
         return syntax(error, kind, head);
     }

@@ -127,6 +127,10 @@ impl LinkTable {
                 format!("{} ({from} → {to})", self.place.cell(k, column))
             };
             non_negative(divergence, || at("divergence"))?;
+            if energy == f64::INFINITY {
+                return Err(Error::field(at("energy"), "sending would take forever")
+                    .with_hint("bits_per_second must be above 0"));
+            }
             non_negative(energy, || at("energy"))?;
             if from == to {
                 let name = shorten(&self.names.list[from as usize]);

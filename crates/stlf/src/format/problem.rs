@@ -204,7 +204,7 @@ impl From<Complexity> for ComplexityEntry {
 pub enum EnergyUnitEntry {
     /// As given.
     Joules,
-    /// Divided by the mean over all links.
+    /// Divided by the mean over the links of all devices with labels, forbidden ones included.
     MeanLink,
 }
 

@@ -27,7 +27,11 @@ pub(super) fn plan(problem: &Problem, limits: &Limits, observer: &mut Observer<'
 
 /// The paper's bound, or raw costs: one source per target.
 fn single_sources(problem: &Problem, limits: &Limits, observer: &mut Observer<'_>) -> Plan {
-    let solution = facility::solve(&facility_instance(problem), limits, observer);
+    let instance = facility_instance(problem);
+    let mut solution = facility::solve(&instance, limits, observer);
+    if !instance.is_complete() {
+        assign_anew(problem, &mut solution);
+    }
     let links = (0..problem.len())
         .filter(|&j| !solution.open[j])
         .map(|j| PlanLink { from: solution.assigned[j] as usize, to: j, weight: 1.0 })
@@ -40,6 +44,24 @@ fn single_sources(problem: &Problem, limits: &Limits, observer: &mut Observer<'_
         nodes: solution.nodes,
     };
     found.into_plan(problem, BoundKind::Paper)
+}
+
+/// Gives every target the best of all open sources, where the search saw only some of the links.
+fn assign_anew(problem: &Problem, solution: &mut facility::Solution) {
+    let senders = problem.senders();
+    let mut list: Vec<Candidate> = Vec::new();
+    for to in 0..problem.len() {
+        if solution.open[to] || !problem.required_into(to).is_empty() {
+            continue;
+        }
+        list.clear();
+        let candidate = |facility, cost| Candidate { facility, cost };
+        problem.extend_with_costs(&senders, to, &mut list, candidate);
+        let open = list.iter().filter(|c| solution.open[c.facility as usize]);
+        if let Some(best) = open.min_by(|a, b| a.cost.total_cmp(&b.cost)) {
+            solution.assigned[to] = best.facility;
+        }
+    }
 }
 
 /// f_i = φ^S S_i, c_ij = φ^T T_ij + φ^E K_ij/(1 + ε_E), c_ii = 0.

@@ -43,7 +43,9 @@ pub(super) fn plan(problem: &Problem, settings: &Settings, observer: &mut Observ
     let facilities = exact::facility_instance(problem);
     let optimum = facility::solve(&facilities, &Limits::default(), observer);
     let (roles, links) = if settings.polish {
-        polish(&facilities, &rounded.roles)
+        let told =
+            Progress { objective: optimum.objective, lower_bound: optimum.lower_bound, nodes: 0 };
+        polish(&facilities, &rounded.roles, &mut || observer(&told).is_continue())
     } else {
         (rounded.roles, rounded_links)
     };
@@ -73,9 +75,13 @@ pub(super) fn plan(problem: &Problem, settings: &Settings, observer: &mut Observ
 }
 
 /// Opens, closes and swaps sources from the rounded roles, each target with its best source.
-fn polish(facilities: &facility::Instance, roles: &[Role]) -> (Vec<Role>, Vec<PlanLink>) {
+fn polish(
+    facilities: &facility::Instance,
+    roles: &[Role],
+    go_on: &mut dyn FnMut() -> bool,
+) -> (Vec<Role>, Vec<PlanLink>) {
     let open = roles.iter().map(|&role| role == Role::Source).collect();
-    let polished = facility::descend(facilities, open);
+    let polished = facility::descend(facilities, open, go_on);
     let role = |&open: &bool| if open { Role::Source } else { Role::Target };
     let links = polished
         .assigned

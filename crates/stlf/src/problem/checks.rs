@@ -1,6 +1,6 @@
 //! Every check a problem must pass before a planner sees it.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::{Costs, Disagreement, EnergyUnit, Links, Measured, Model, Problem, Weights};
 use crate::bound::{Bound, Complexity};
@@ -55,7 +55,10 @@ impl Problem {
     /// # Errors
     /// Names the first field (and device) that cannot be used.
     pub fn new(parts: Parts) -> Result<Problem, Error> {
-        let Parts { devices, source, mut pins, forbidden, required } = parts;
+        let Parts { devices, source, mut pins, forbidden, mut required } = parts;
+        // Who asks for a link twice wants it once.
+        let mut seen = HashSet::with_capacity(required.len());
+        required.retain(|&link| seen.insert(link));
         let n = devices.len();
         if n == 0 {
             return Err(Error::field("devices", "there are none").with_hint("list at least one"));
@@ -74,25 +77,25 @@ impl Problem {
                 check_devices(&devices)?;
                 check_settings(&weights, &bound, energy_epsilon)?;
                 check_links(&links, &names)?;
+                // Before anything is forbidden or pinned, so that neither changes the unit.
+                let mean_link = links.mean_energy(|from| devices[from].labeled > 0);
+                let mut removed = Vec::new();
                 for &(from, to) in &forbidden {
+                    removed.extend(links.get(from, to).map(|link| (link, to)));
                     links.remove(from, to);
                 }
-                let mean = links.mean_energy();
-                let energy_scale = match energy_unit {
-                    EnergyUnit::MeanLink if mean > 0.0 => 1.0 / mean,
-                    _ => 1.0,
-                };
                 let disagreement =
                     disagreement.map(|v| check_disagreement(v, &names)).transpose()?;
                 let sender = super::senders(&devices, &bound);
                 Model::Measured(Box::new(Measured {
                     devices,
                     links,
+                    forbidden: removed,
                     weights,
                     bound,
                     energy_epsilon,
                     energy_unit,
-                    energy_scale,
+                    mean_link,
                     sender,
                     disagreement,
                 }))
@@ -210,6 +213,11 @@ fn check_settings(weights: &Weights, bound: &Bound, energy_epsilon: f64) -> Resu
         return Err(Error::field("bound.delta", format!("{} is not between 0 and 1", bound.delta))
             .with_hint("the bound holds with probability 1 − delta; 0.001 is usual"));
     }
+    // So that 2/δ is a number.
+    if bound.delta < LEAST_DELTA {
+        return Err(Error::field("bound.delta", format!("{:e} is too small", bound.delta))
+            .with_hint("it must be at least 1e-300; 0.001 is usual"));
+    }
     if let Complexity::Value(rho) = bound.complexity {
         non_negative(rho, || "bound.complexity".into())?;
     }
@@ -267,6 +275,8 @@ fn check_costs(source: &[Option<f64>], link: &[f64], names: &[String]) -> Result
     }
     Ok(())
 }
+
+const LEAST_DELTA: f64 = 1e-300;
 
 /// Far above any measurement, far below where products of two such numbers overflow.
 const LARGEST: f64 = 1e100;

@@ -154,16 +154,16 @@ impl Links {
         store_energy[at] = link.energy;
     }
 
-    /// The mean of K over all links; 0 where there are none.
-    pub fn mean_energy(&self) -> f64 {
+    /// The mean of K over the links of some senders, 0 where there are none, and their number.
+    pub(crate) fn mean_energy(&self, counts: impl Fn(usize) -> bool) -> (f64, usize) {
         let (mut sum, mut count) = (0.0, 0usize);
         for j in 0..self.devices {
-            for link in self.incoming(j) {
+            for link in self.incoming(j).filter(|link| counts(link.from)) {
                 sum += link.energy;
                 count += 1;
             }
         }
-        if count == 0 { 0.0 } else { sum / count as f64 }
+        (if count == 0 { 0.0 } else { sum / count as f64 }, count)
     }
 }
 
@@ -220,6 +220,6 @@ mod tests {
         let mut links = Links::from_list(3, vec![(0, 1, 1.0, 2.0), (2, 1, 1.0, 4.0)]);
         links.remove(2, 1);
         assert_eq!(links.get(2, 1), None);
-        assert_eq!(links.mean_energy(), 2.0);
+        assert_eq!(links.mean_energy(|_| true), (2.0, 1));
     }
 }

@@ -30,7 +30,8 @@ pub enum EnergyUnit {
     /// As given.
     #[default]
     Joules,
-    /// Divided by the mean over all links, so that an average link costs φ^E.
+    /// Divided by the mean over the links of all devices with labels, the others being of no use, so
+    /// that an average link costs φ^E. Forbidden links and fixed roles change nothing about it.
     MeanLink,
 }
 
@@ -103,6 +104,8 @@ pub struct Measured {
     pub devices: Vec<Device>,
     /// d̂_ij and K_ij of every usable link.
     pub links: Links,
+    /// Forbidden links as they were measured, each with its receiver: they count in the mean.
+    pub(crate) forbidden: Vec<(Link, usize)>,
     /// φ.
     pub weights: Weights,
     /// δ, ρ, and which bound.
@@ -111,8 +114,8 @@ pub struct Measured {
     pub energy_epsilon: f64,
     /// The unit of K_ij in the objective.
     pub energy_unit: EnergyUnit,
-    /// One over the mean link energy where [`EnergyUnit::MeanLink`], else 1.
-    pub(crate) energy_scale: f64,
+    /// The mean of [`EnergyUnit::MeanLink`], and of how many links.
+    pub(crate) mean_link: (f64, usize),
     /// [`Bound::sender`] of every device, infinite without labels: each link needs it.
     pub(crate) sender: Vec<f64>,
     /// For the noise term, which only the successive planner uses.
@@ -247,12 +250,17 @@ impl Problem {
         problem
     }
 
-    /// The same problem with another d̂_ij and K_ij of a link that exists; the unit of energy
-    /// stays what it was. Raw costs have neither and stay as they are.
+    /// The same problem with another d̂_ij and K_ij of a link that exists, in the unit that it has
+    /// with them. Raw costs have neither and stay as they are.
     pub fn with_link(&self, link: Link, to: usize) -> Problem {
         let mut problem = self.clone();
-        if let Model::Measured(m) = &mut problem.model {
+        if let Model::Measured(m) = &mut problem.model
+            && let Some(before) = m.links.get(link.from, to)
+        {
             m.links.set(link, to);
+            if m.devices[link.from].labeled > 0 {
+                m.mean_link.0 += (link.energy - before.energy) / m.mean_link.1 as f64;
+            }
         }
         problem
     }
@@ -260,7 +268,10 @@ impl Problem {
     /// The same problem with a link forbidden.
     pub fn without_link(mut self, from: usize, to: usize) -> Problem {
         match &mut self.model {
-            Model::Measured(m) => m.links.remove(from, to),
+            Model::Measured(m) => {
+                m.forbidden.extend(m.links.get(from, to).map(|link| (link, to)));
+                m.links.remove(from, to);
+            }
             Model::Costs(c) => c.remove(from, to),
         }
         self
@@ -283,9 +294,17 @@ impl Measured {
         Some(self.weights.source * self.source_bound(device)?)
     }
 
+    /// One over the unit of energy, in joules.
+    pub(crate) fn energy_scale(&self) -> f64 {
+        match (self.energy_unit, self.mean_link.0) {
+            (EnergyUnit::MeanLink, mean) if mean > 0.0 => 1.0 / mean,
+            _ => 1.0,
+        }
+    }
+
     /// K_ij in the problem's unit.
     pub fn scaled_energy(&self, energy: f64) -> f64 {
-        self.energy_scale * energy
+        self.energy_scale() * energy
     }
 
     /// φ^E K_ij / (1 + ε_E): a whole link (α = 1) by `eq:def_E_i`.

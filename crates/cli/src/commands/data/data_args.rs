@@ -42,7 +42,7 @@ pub(crate) struct DataArgs {
 
     /// Bring every picture to this many pixels a side.
     #[cfg(feature = "images")]
-    #[arg(long, value_name = "PIXELS", requires = "images")]
+    #[arg(long, value_name = "PIXELS", requires = "images", value_parser = clap::value_parser!(u32).range(1..=4096))]
     image_size: Option<u32>,
 
     /// Instead of domains: a table of features, CSV or Parquet, one sample a row.

@@ -1,11 +1,14 @@
 //! What a request is answered with.
 
+use std::cell::RefCell;
 use std::io::Read;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use serde::Serialize;
+use stlf::format::ProblemFile;
 use stlf_lab::Error;
-use stlf_lab::report::document::{Document, Live, Seed};
+use stlf_lab::report::document::{Document, Live, Run, Seed};
 use stlf_lab::report::edits::{self, Edits};
 use stlf_lab::report::progress::{Progress, progress};
 use stlf_lab::report::{document, html};
@@ -15,16 +18,23 @@ use tiny_http::{Header, Method, Request, Response};
 use super::super::report;
 use crate::error::Failure;
 use crate::input;
+use crate::progress::Watch;
+use crate::ui::Ui;
 
 /// Edits of a thousand devices fit into a tenth of this.
 const MOST_BYTES: u64 = 1 << 20;
 
 /// Answers requests about one run or problem.
-pub(super) struct Desk {
+pub(super) struct Desk<'a> {
     /// The run folder or problem.
-    pub(super) run: PathBuf,
+    run: PathBuf,
     /// Where this server listens.
-    pub(super) port: u16,
+    port: u16,
+    /// How long a page or a change may be planned.
+    limit: Option<Duration>,
+    ui: &'a Ui,
+    /// The problem that was planned last, and its page: planning may take long.
+    known: RefCell<Option<(ProblemFile, Run)>>,
 }
 
 /// What is sent back.
@@ -80,7 +90,48 @@ impl Refusal {
     }
 }
 
-impl Desk {
+impl<'a> Desk<'a> {
+    pub(super) fn new(run: &Path, limit: Option<Duration>, ui: &'a Ui) -> Desk<'a> {
+        Desk { run: run.to_owned(), port: 0, limit, ui, known: RefCell::new(None) }
+    }
+
+    /// The same, listening there.
+    pub(super) fn at(self, port: u16) -> Desk<'a> {
+        Desk { port, ..self }
+    }
+
+    /// Plans what the page shows first.
+    pub(super) fn prepare(&self) -> Result<(), Failure> {
+        self.shown().map(drop)
+    }
+
+    /// What the page shows. A problem is planned anew only once its file has changed.
+    fn shown(&self) -> Result<Run, Failure> {
+        if self.is_run() {
+            return self.watched(|watch| report::read(&self.run, watch))?;
+        }
+        let file = input::problem(&self.run)?;
+        if let Some((known, run)) = &*self.known.borrow()
+            && *known == file
+        {
+            return Ok(run.clone());
+        }
+        let run = self.watched(|watch| report::problem(file.clone(), &self.run, watch))??;
+        *self.known.borrow_mut() = Some((file, run.clone()));
+        Ok(run)
+    }
+
+    fn is_run(&self) -> bool {
+        self.run.join("config.toml").is_file()
+    }
+
+    fn watched<T>(&self, work: impl FnOnce(&mut Watch) -> T) -> Result<T, Failure> {
+        let mut watch = Watch::start(self.limit, self.ui)?;
+        let done = work(&mut watch);
+        watch.finish();
+        Ok(done)
+    }
+
     /// Answers one request. Whoever went away before the answer does not miss it.
     pub(super) fn serve(&self, mut request: Request) {
         let answer = self.answer(&mut request).unwrap_or_else(|refusal| {
@@ -141,26 +192,27 @@ impl Desk {
     }
 
     fn document(&self) -> Result<Document, Refusal> {
-        let run = report::read(&self.run).map_err(|e| Refusal::of(&e))?;
+        let run = self.shown().map_err(|e| Refusal::of(&e))?;
         let title = run.name.clone();
         Ok(Document { live: Some(Live {}), ..document(&title, vec![run]) })
     }
 
     fn progress(&self) -> Result<Progress, Refusal> {
-        if !self.run.join("config.toml").is_file() {
+        if !self.is_run() {
             return Ok(Progress { finished: true, stages: Vec::new() });
         }
         progress(&self.run).map_err(|e| Refusal::of_error(&e))
     }
 
     fn plan(&self, edits: &Edits) -> Result<Seed, Refusal> {
-        let is_run = self.run.join("config.toml").is_file();
-        let place = match edits.seed.filter(|_| is_run) {
+        let place = match edits.seed.filter(|_| self.is_run()) {
             Some(seed) => self.run.join(seed_folder(seed)),
             None => self.run.clone(),
         };
         let file = input::problem(&place).map_err(|e| Refusal::of(&e))?;
-        edits::answer(&file, edits).map_err(|e| Refusal::of_error(&e))
+        self.watched(|watch| edits::answer(&file, edits, &mut |progress| watch.see(progress)))
+            .map_err(|e| Refusal::of(&e))?
+            .map_err(|e| Refusal::of_error(&e))
     }
 }
 

@@ -137,8 +137,9 @@ mod tests {
     }
 
     #[test]
-    fn a_rate_of_zero_is_an_infinite_energy_and_refused() {
+    fn a_rate_of_zero_is_refused_by_name() {
         let error = links("from,to,divergence,bits_per_second,watts\na,b,0.5,0,1\n").unwrap_err();
-        assert_eq!(error.to_string(), "row 2, column energy (a → b): inf is too large");
+        assert_eq!(error.to_string(), "row 2, column energy (a → b): sending would take forever");
+        assert_eq!(error.hint(), Some("bits_per_second must be above 0"));
     }
 }

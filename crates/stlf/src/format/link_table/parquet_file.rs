@@ -24,8 +24,8 @@ impl LinkTable {
     /// Names the row and the column.
     pub fn read_parquet(bytes: Vec<u8>, model_bits: f64) -> Result<LinkTable, Error> {
         // On some corrupt files the Parquet crate fails an assertion instead of returning an error.
-        std::panic::catch_unwind(|| LinkTable::from_parquet(bytes, model_bits))
-            .unwrap_or_else(|_| Err(broken(ParquetError::General("it is corrupt".into()))))
+        stlf_data::quiet::caught(|| LinkTable::from_parquet(bytes, model_bits))
+            .unwrap_or_else(|| Err(broken(ParquetError::General("it is corrupt".into()))))
     }
 
     fn from_parquet(bytes: Vec<u8>, model_bits: f64) -> Result<LinkTable, Error> {

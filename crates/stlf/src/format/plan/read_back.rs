@@ -180,14 +180,26 @@ impl PlanFile {
         let problem = problem.with_bound(plan.bound);
         let cost = evaluate(&problem, plan.bound, &plan.roles, &plan.links).total();
         // Weights in files may have been rounded.
-        if (cost - plan.objective()).abs() > 1e-6 * cost.abs().max(1.0) {
+        let room = 1e-6 * cost.abs().max(1.0);
+        let told = [Some(plan.objective()), self.objective];
+        // Also where the cost is infinite, as with a source that has no labels.
+        let differs = |told: &&f64| !(cost.is_finite() && (cost - **told).abs() <= room);
+        if let Some(told) = told.iter().flatten().find(differs) {
             let message = format!(
                 "this is not a plan for this problem: it says {}, the problem makes it {}",
-                short(plan.objective()),
+                short(*told),
                 short(cost)
             );
             return Err(Error::field("objective", message)
                 .with_hint("plan again, or name the problem that was planned"));
+        }
+        let bound = plan.lower_bound;
+        let optimal = plan.status == Status::Optimal;
+        if bound > cost + room || optimal && bound < cost - room {
+            let side = if bound > cost { "above" } else { "below" };
+            let proven = if optimal { "the proven " } else { "the " };
+            let message = format!("{} is {side} {proven}objective {}", short(bound), short(cost));
+            return Err(Error::field("lower_bound", message).with_hint("was the file edited?"));
         }
         Ok((problem, plan))
     }

@@ -1,5 +1,7 @@
 //! From a problem back to a file.
 
+use std::borrow::Cow;
+
 use super::{
     BoundEntry, CostsEntry, DeviceEntry, LinkEnds, LinkTable, Matrix, ProblemFile, ProblemFormat,
 };
@@ -50,14 +52,19 @@ impl ProblemFile {
                     entry.unlabeled = Some(device.unlabeled);
                     entry.source_error = device.source_error;
                 }
-                if m.links.count() >= n * n / 2 {
+                let mut links = Cow::Borrowed(&m.links);
+                for &(link, to) in &m.forbidden {
+                    links.to_mut().set(link, to);
+                    file.forbidden_links.push(ends(&(link.from, to)));
+                }
+                if links.count() >= n * n / 2 {
                     let of = |value: fn(Link) -> f64| {
-                        Matrix::square(n, |from, to| m.links.get(from, to).map_or(f64::NAN, value))
+                        Matrix::square(n, |from, to| links.get(from, to).map_or(f64::NAN, value))
                     };
                     file.divergence = Some(of(|link| link.divergence));
                     file.link_energy = Some(of(|link| link.energy));
                 } else {
-                    file.links = Some(LinkTable::from_links(&m.links, |i| problem.name(i)));
+                    file.links = Some(LinkTable::from_links(&links, |i| problem.name(i)));
                 }
                 file.weights = Some(m.weights.into());
                 file.bound = Some(BoundEntry {
