@@ -197,7 +197,12 @@ def _by_name(errors: Errors, names: list[str]) -> dict[str, float | None]:
                 f"errors: {len(errors)} for {len(names)} devices", "give one per device, None without labels"
             )
         given = dict(zip(names, errors, strict=True))
-    return {name: None if error is None or np.isnan(error) else float(error) for name, error in given.items()}
+    rates = {name: None if error is None or np.isnan(error) else float(error) for name, error in given.items()}
+    for name, rate in rates.items():
+        if rate is not None and not 0 <= rate <= 1:
+            meant = f"did you mean {rate / 100:g}? " if 1 < rate <= 100 else ""
+            raise InputError(f"errors: {name}: {rate:g} is not between 0 and 1", f"{meant}an error is a share")
+    return rates
 
 
 def _plain(value: Any) -> Any:

@@ -54,8 +54,17 @@ pub(crate) fn comparison(outcome: &Outcome, config: &Config, methods: &[Method])
         table.render(),
         missing(methods, &lines),
         relays(&lines),
-        measuring(outcome, config)
+        measuring(outcome, config) + &dealt(outcome)
     )
+}
+
+/// By whose word samples were dealt, where nobody had said how.
+pub(crate) fn dealt(outcome: &Outcome) -> String {
+    outcome.dealt_by.as_ref().map_or(String::new(), |column| {
+        format!(
+            "The table's column {column} says who holds which sample; another partition.kind deals them anew.\n"
+        )
+    })
 }
 
 /// What the one method does that changes models.

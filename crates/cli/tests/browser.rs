@@ -94,6 +94,12 @@ fn an_edit_in_the_live_page_changes_roles() {
         "a complaint",
         "return document.querySelector('#problem-message').textContent.length > 0",
     );
+    // So is percent where a share is meant.
+    browser.type_into("#edit-error", "\u{e009}a\u{e000}7");
+    browser.wait_for(
+        "another complaint",
+        "return document.querySelector('#problem-message').textContent.includes('Did you mean 0.07?')",
+    );
     browser.click("#reset");
     browser.wait_for(
         "the first plan",

@@ -97,6 +97,43 @@ fn killed_at_any_moment_it_ends_with_the_same_bytes() {
 }
 
 #[test]
+fn a_table_that_names_its_devices_is_dealt_by_them_and_says_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let table = folder.path().join("pumps.csv");
+    let mut rows = "device,label,x,y\n".to_owned();
+    for k in 0..160 {
+        let device = ["north", "south", "east", "west"][k % 4];
+        let label = if k % 4 < 2 { ["ok", "worn"][k / 4 % 2] } else { "" };
+        rows += &format!("{device},{label},{},{}\n", k / 4 % 2 * 3 + k % 4, k % 7);
+    }
+    std::fs::write(&table, rows).unwrap();
+    let to = folder.path().join("run");
+    let settings = format!(
+        "seeds=[1,2] data.features={} training.model=mlp training.steps=20 divergence.features=16",
+        table.display()
+    );
+    let arguments = ["run", "-c", &settings, "--to", to.to_str().unwrap()];
+    let ran = run(&arguments, "");
+    assert_eq!((ran.code, ran.err.as_str()), (0, ""));
+    assert!(
+        ran.out.contains("The table's column device says who holds which sample"),
+        "{}",
+        ran.out
+    );
+    let plan = std::fs::read_to_string(to.join("seed-1/plan.json")).unwrap();
+    for name in ["north", "south", "east", "west"] {
+        assert!(plan.contains(&format!("\"{name}\"")), "{name}");
+    }
+    // Who wants another deal says so.
+    let anew =
+        format!("{settings} partition.kind=iid partition.devices=3 partition.labeled=[1,1,0]");
+    let other = folder.path().join("other");
+    let ran = run(&["run", "-c", &anew, "--to", other.to_str().unwrap()], "");
+    assert_eq!((ran.code, ran.err.as_str()), (0, ""));
+    assert!(!ran.out.contains("column device"), "{}", ran.out);
+}
+
+#[test]
 fn a_fleet_without_targets_is_told_so() {
     let folder = tempfile::tempdir().unwrap();
     let to = folder.path().join("run");

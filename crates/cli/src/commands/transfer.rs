@@ -8,6 +8,7 @@ use stlf_lab::stages::transfer::FOLDER;
 use stlf_lab::{Config, Outcome, Stage};
 
 use super::run_args::{RunArgs, failure, watched};
+use crate::comparison::dealt;
 use crate::error::Failure;
 use crate::table::{Align, Cell, Table};
 use crate::ui::Ui;
@@ -37,7 +38,7 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<(), Failure> {
         return ui.print("There is no target: every device trains for itself.\n");
     }
     let folder = Folder::open(&folder).map_err(|e| failure(&e))?;
-    ui.print(&received(&outcome, &config, &folder)?)?;
+    ui.print(&(received(&outcome, &config, &folder)? + &dealt(&outcome)))?;
     ui.print(&format!(
         "\nWhat every target makes of its samples is in {}/seed-*/{FOLDER}\n",
         folder.path().display()

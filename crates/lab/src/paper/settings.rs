@@ -143,7 +143,7 @@ impl Lab<'_> {
             config.compare.fada.steps = 40;
             config.compare.fada.rounds = 1;
         }
-        config.partition = Scheme::Paper(paper);
+        config.partition = Some(Scheme::Paper(paper));
         if variant == Variant::Faithful {
             faithful(&mut config, self.options.quick);
         }

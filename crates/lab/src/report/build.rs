@@ -6,7 +6,7 @@ use std::path::Path;
 
 use stlf::baselines::Method;
 use stlf::bound::BoundKind;
-use stlf::format::{PlanFile, ProblemFile};
+use stlf::format::{PlanFile, ProblemFile, ScaleEntry};
 use stlf::planner::{self, Outcome};
 use stlf::problem::Model;
 use stlf::{Plan, Problem};
@@ -79,6 +79,7 @@ pub fn of_run(path: &Path) -> Result<Run, Error> {
 /// # Errors
 /// The problem is not one.
 pub fn of_problem(file: ProblemFile, name: &str) -> Result<Run, Error> {
+    let scale = file.scale.unwrap_or_default();
     let problem = file.into_problem(None)?;
     let plan = planned(&problem, 0)?;
     Ok(Run {
@@ -88,7 +89,7 @@ pub fn of_problem(file: ProblemFile, name: &str) -> Result<Run, Error> {
         summary: Vec::new(),
         measuring: None,
         classes: Vec::new(),
-        seeds: vec![seed(0, &problem, &plan, &[], None)],
+        seeds: vec![Seed { scale, ..seed(0, &problem, &plan, &[], None) }],
     })
 }
 
@@ -168,6 +169,7 @@ pub(super) fn seed(
     Seed {
         seed,
         devices: devices(problem),
+        scale: ScaleEntry::of(problem),
         divergence: divergence(problem, pairs),
         plans,
         chosen,

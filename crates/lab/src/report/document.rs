@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use stlf::bound::BoundKind;
 use stlf::device::Role;
+use stlf::format::ScaleEntry;
 
 use crate::summary;
 
@@ -121,6 +122,8 @@ pub struct Seed {
     pub seed: u64,
     /// The fleet.
     pub devices: Vec<Device>,
+    /// What errors and divergences may be.
+    pub scale: ScaleEntry,
     /// d̂ as a square, where the fleet is not too large for it.
     pub divergence: Option<Divergence>,
     /// Along the weight of energy.

@@ -2,6 +2,7 @@
 
 use super::{
     BoundEntry, CostsEntry, DeviceEntry, LinkEnds, LinkTable, Matrix, ProblemFile, ProblemFormat,
+    ScaleEntry,
 };
 use crate::problem::{Link, Model, Problem};
 
@@ -19,6 +20,7 @@ impl ProblemFile {
             bound: None,
             energy_epsilon: None,
             energy_unit: None,
+            scale: None,
             costs: None,
             forbidden_links: Vec::new(),
             required_links: Vec::new(),
@@ -67,6 +69,8 @@ impl ProblemFile {
                 });
                 file.energy_epsilon = Some(m.energy_epsilon);
                 file.energy_unit = Some(m.energy_unit.into());
+                file.scale =
+                    Some(ScaleEntry::of(problem)).filter(|scale| *scale != ScaleEntry::Unit);
                 file.disagreement = m
                     .disagreement
                     .as_ref()
