@@ -166,7 +166,9 @@ class Problem:
 
 
 def energy(devices: int, model: str = "ranges", *, model_bits: float = 1e9, seed: int = 0) -> npt.NDArray[np.float64]:
-    """Draw joules of sending a model, row = sender, NaN on the diagonal.
+    """Draw joules of sending a model of `model_bits`, row = sender, NaN on the diagonal.
+
+    The default is the gigabit that the paper assumes, far above what its networks have: give 32 bits a parameter.
 
     `ranges` draws powers and rates as in the paper, `radio` distances and from them rates by a channel model.
 

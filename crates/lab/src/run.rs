@@ -229,11 +229,11 @@ impl Job<'_> {
         let measured = measure::measure(run)?;
         let problem = plan::problem(run, &trained.table, &measured)?;
         let plan = plan::plan(run, &problem)?;
-        outcome.measuring = measured.cost;
+        outcome.measuring.clone_from(&measured.cost);
         if self.until == Stage::Plan {
             return Ok(outcome);
         }
-        let transfer = Transfer::new(run, &trained.models, &problem, &plan);
+        let transfer = Transfer::new(run, &trained.models, &problem, &measured.cost, &plan);
         outcome.rows = transfer.transfer(data.classes())?;
         transfer.bounds()?;
         transfer.frontier(&plan)?;

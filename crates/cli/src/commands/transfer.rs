@@ -12,7 +12,7 @@ use crate::comparison::dealt;
 use crate::error::Failure;
 use crate::table::{Align, Cell, Table};
 use crate::ui::Ui;
-use stlf::words::percent;
+use stlf::words::{energy, percent};
 
 /// Send models to their targets by the plan and put them to work; what that needs is done first.
 ///
@@ -68,7 +68,7 @@ fn received(outcome: &Outcome, config: &Config, folder: &Folder) -> Result<Strin
                 seed.to_string().into(),
                 row.target.as_str().into(),
                 models.join(", ").into(),
-                format!("{:.1} J", row.joules).into(),
+                energy(row.joules).into(),
                 row.samples.to_string().into(),
                 row.accuracy.map_or("not known".to_owned(), percent).into(),
             ];

@@ -5,8 +5,10 @@ mod sections;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Deserializer, Serialize};
+use stlf::energy::PAPER_MODEL_BITS;
 use stlf_data::Dataset;
 use stlf_data::partition::Scheme;
+use stlf_learn::Spec;
 
 pub use sections::{
     Bound, Combine, Compare, Data, Divergence, Energy, EnergyModel, Estimator, Fada, Model,
@@ -161,8 +163,9 @@ impl Config {
         }
         self.divergence.check().map_err(|e| in_method(&e))?;
         self.compare.fada.settings().check().map_err(|e| in_method(&e))?;
-        let bits = self.energy.model_bits;
-        if !(bits > 0.0 && bits.is_finite()) {
+        if let Some(bits) = self.energy.model_bits
+            && !(bits > 0.0 && bits.is_finite())
+        {
             return Err(wrong("energy.model-bits", format!("{bits} is not above 0")));
         }
         self.compare.methods().map_err(|e| Error::Config {
@@ -179,11 +182,25 @@ impl Config {
         self.partition.clone().unwrap_or_else(|| Scheme::for_data(data))
     }
 
+    /// M, the bits that a model of this network is taken to have where energy is counted.
+    pub fn model_bits(&self, spec: &Spec) -> f64 {
+        let of_preset = match self.planner.preset {
+            Preset::Paper => PAPER_MODEL_BITS,
+            Preset::Balanced => 8.0 * model_bytes(spec) as f64,
+        };
+        self.energy.model_bits.unwrap_or(of_preset)
+    }
+
     /// How models are trained.
     pub fn descent(&self) -> stlf_learn::Descent {
         let Training { batch, learning_rate, momentum, weight_decay, .. } = self.training;
         stlf_learn::Descent { batch, learning_rate, momentum, weight_decay }
     }
+}
+
+/// What a model of this network has when it is sent.
+pub fn model_bytes(spec: &Spec) -> u64 {
+    (spec.parameters() * size_of::<f32>()) as u64
 }
 
 /// `[partition]`; without a key it is as if it were not there.

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use stlf::baselines::Method;
+use stlf::energy::PAPER_MODEL_BITS;
 use stlf_data::partition::{Paper, Scheme};
 
 use super::Heard;
@@ -144,6 +145,7 @@ impl Lab<'_> {
             config.compare.fada.rounds = 1;
         }
         config.partition = Some(Scheme::Paper(paper));
+        config.energy.model_bits = Some(PAPER_MODEL_BITS);
         if variant == Variant::Faithful {
             faithful(&mut config, self.options.quick);
         }
