@@ -226,15 +226,23 @@ pub(super) fn divergence(problem: &Problem, pairs: Option<&[DivergenceRow]>) -> 
     })
 }
 
-/// How the paper's method descends on this problem, under its own bound, and where the optimum lies.
+/// How the paper's method descends on this problem, under its own bound, what plan it ends with, and where the best one lies.
 fn traces(problem: &Problem, own: &Plan) -> Vec<Trace> {
-    let trace = |name: &str, values: Vec<f64>| Trace { name: name.to_owned(), values };
+    let trace =
+        |name: &str, values: Vec<f64>, valid| Trace { name: name.to_owned(), values, valid };
     let named = |plan: &Plan| {
-        let mut traces = vec![trace("successive, relaxed", plan.solver.trace.clone())];
-        traces.extend(plan.solver.successive.map(|report| {
-            let name = if report.exact_is_proven { "exact optimum" } else { "best known" };
-            trace(name, vec![report.exact_objective])
-        }));
+        let relaxed = "paper's solver, relaxed (not a valid plan)";
+        let mut traces = vec![trace(relaxed, plan.solver.trace.clone(), false)];
+        if let Some(report) = plan.solver.successive {
+            let rounded = "paper's solver, rounded to a valid plan";
+            let ends = Some(report.rounded_objective).filter(|ends| ends.is_finite());
+            traces.extend(ends.map(|ends| trace(rounded, vec![ends], true)));
+            let best = match report.exact_is_proven {
+                true => "best valid plan, proven optimal",
+                false => "best valid plan known",
+            };
+            traces.push(trace(best, vec![report.exact_objective], true));
+        }
         traces
     };
     if !own.solver.trace.is_empty() {
@@ -312,9 +320,9 @@ fn summary(rows: &[Row]) -> Vec<Line> {
             accuracy: line.accuracy.map(|a| document::Spread::from(a).within_one()),
             targets: line.targets.into(),
             links: line.links.into(),
-            joules: line.joules.into(),
-            energy_share: line.energy_share.map(|e| document::Spread::from(e).within_one()),
-            bytes: line.bytes.into(),
+            joules: line.total_joules.into(),
+            energy_share: line.energy_share.map(Into::into),
+            bytes: line.total_bytes.into(),
         }
     };
     summarise(rows).into_iter().map(line).collect()
