@@ -50,9 +50,10 @@ pub(crate) fn comparison(outcome: &Outcome, config: &Config, methods: &[Method])
     }
     let seeds = counted(config.seeds.len(), "seed");
     format!(
-        "{}{}\nMeans over {seeds}; ± is the 95 % interval of the mean (Student's t). Accuracy is that of a method's own targets\n\
-         on their own data, by labels that no method but Oracle sees. Energy and sent are totals{}. Of all\n\
-         links: that energy over what it costs if every source sends to every target, which needs no measuring.\n\
+        "{}{}\nMeans over {seeds}; ± is the 95 % interval of the mean (Student's t).\n\
+         Accuracy: of a method's own targets on their own data, by labels that no method but Oracle sees.\n\
+         Energy and sent: totals; {}.\n\
+         Of all links: that energy over what it costs if every source sends to every target, which needs no measuring.\n\
          {}{}{}{}",
         table.render(),
         missing(methods, &lines),
@@ -78,8 +79,8 @@ fn paid(lines: &[Line]) -> &'static str {
     let pays =
         |line: &&Line| line.method.parse::<Method>().is_ok_and(|method| method.needs_divergences());
     match lines.iter().find(pays) {
-        Some(_) => ": links and, for ST-LF, the\nmeasuring without which it cannot choose them",
-        None => " over the links",
+        Some(_) => "links and, for ST-LF, the measuring without which it cannot choose them",
+        None => "links alone",
     }
 }
 
@@ -87,7 +88,7 @@ fn paid(lines: &[Line]) -> &'static str {
 fn relays(lines: &[Line]) -> &'static str {
     match lines.iter().any(|line| line.method == Method::Relay.name()) {
         true => {
-            "With relays, sources hand models on and train them on where that pays; hand-overs count as links.\n"
+            "Relays: sources hand models on and train them on where that pays; hand-overs count as links.\n"
         }
         false => "",
     }
@@ -136,7 +137,7 @@ pub(crate) fn measuring(outcome: &Outcome, config: &Config) -> String {
         )
     });
     format!(
-        "Measuring divergences ({}) sent {} and cost\n{} a seed.{privacy}\n",
+        "Measuring divergences ({}) sent {} and cost {} a seed.{privacy}\n",
         config.divergence.estimator.name(),
         size(bytes),
         energy(joules),
