@@ -27,7 +27,7 @@ def read(path: AnyPath) -> bytes:
 
 
 def write(path: AnyPath, text: str) -> None:
-    """Write a file that appears whole or not at all.
+    """Write a file that appears whole or not at all; a link is followed, and what is no file is written to.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -35,11 +35,15 @@ def write(path: AnyPath, text: str) -> None:
     ...     read(Path(folder) / "a.txt")
     b'a'
     """
-    target = Path(path)
+    target = Path(os.path.realpath(path))
     try:
+        if Path(path).exists() and not Path(path).is_file():
+            # A pipe or a device cannot be replaced without being destroyed.
+            Path(path).write_text(text, encoding="utf-8", newline="\n")
+            return
         handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
     except OSError as error:
-        raise FileError(f"cannot write {target}: {error.strerror}") from error
+        raise FileError(f"cannot write {os.fspath(path)}: {error.strerror}") from error
     try:
         with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
             file.write(text)
@@ -50,4 +54,4 @@ def write(path: AnyPath, text: str) -> None:
         os.replace(temporary, target)
     except OSError as error:
         os.unlink(temporary)
-        raise FileError(f"cannot write {target}: {error.strerror}") from error
+        raise FileError(f"cannot write {os.fspath(path)}: {error.strerror}") from error

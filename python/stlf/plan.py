@@ -19,7 +19,7 @@ from stlf.fleet import Fleet, place_of
 from stlf.parameters import Model
 from stlf.problem import Errors, Link, Problem
 from stlf.progress import Progress, bars
-from stlf.table import html, percent, short, text
+from stlf.table import energy, html, percent, short, text
 
 if TYPE_CHECKING:
     import pandas
@@ -273,7 +273,8 @@ class Plan:
         if self.status != "optimal":
             figures.append(f"no plan costs under {short(self.lower_bound)}")
         if self.joules is not None:
-            figures.append(f"{short(self.joules)} J over {len(self._compiled.links[0]):,} links")
+            count = len(self._compiled.links[0])
+            figures.append(f"{energy(self.joules)} over {count:,} link{'' if count == 1 else 's'}")
         exact = self._compiled.exact
         if exact is not None:
             figures.append(f"{'optimum, proven' if exact[1] else 'best known'}: {short(exact[0])}")

@@ -166,7 +166,9 @@ class Problem:
 
 
 def energy(devices: int, model: str = "ranges", *, model_bits: float = 1e9, seed: int = 0) -> npt.NDArray[np.float64]:
-    """Draw joules of sending a model, row = sender, NaN on the diagonal.
+    """Draw joules of sending a model of `model_bits`, row = sender, NaN on the diagonal.
+
+    The default is the gigabit that the paper assumes, far above what its networks have: give 32 bits a parameter.
 
     `ranges` draws powers and rates as in the paper, `radio` distances and from them rates by a channel model.
 
@@ -197,7 +199,12 @@ def _by_name(errors: Errors, names: list[str]) -> dict[str, float | None]:
                 f"errors: {len(errors)} for {len(names)} devices", "give one per device, None without labels"
             )
         given = dict(zip(names, errors, strict=True))
-    return {name: None if error is None or np.isnan(error) else float(error) for name, error in given.items()}
+    rates = {name: None if error is None or np.isnan(error) else float(error) for name, error in given.items()}
+    for name, rate in rates.items():
+        if rate is not None and not 0 <= rate <= 1:
+            meant = f"did you mean {rate / 100:g}? " if 1 < rate <= 100 else ""
+            raise InputError(f"errors: {name}: {rate:g} is not between 0 and 1", f"{meant}an error is a share")
+    return rates
 
 
 def _plain(value: Any) -> Any:

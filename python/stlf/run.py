@@ -15,7 +15,7 @@ from stlf.errors import InputError, optional
 from stlf.plan import Plan
 from stlf.problem import Problem
 from stlf.progress import Progress, bars
-from stlf.table import text
+from stlf.table import energy, text
 
 if TYPE_CHECKING:
     import pandas
@@ -42,7 +42,10 @@ class Run:
 
     @cached_property
     def summary(self) -> list[dict[str, Any]]:
-        """One per method: means over seeds, each with its standard deviation."""
+        """One per method: means over seeds, each with half its 95 % interval (Student's t).
+
+        `joules`, `bytes` and `energy_share` are totals: links, and measuring where the method needs it.
+        """
         return _internal.summarise(files.read(self.folder / "results.jsonl").decode())
 
     def problem(self, seed: int | None = None) -> Problem:
@@ -63,22 +66,26 @@ class Run:
         return self.folder / f"seed-{self.seeds[0] if seed is None else seed}"
 
     def table(self) -> str:
-        """Give the methods side by side, as text."""
+        """Give the methods side by side, as text; ± is the 95 % interval of the mean over seeds."""
 
         def accuracy(line: dict[str, Any]) -> str:
             if line["accuracy"] is None:
                 return "not known" if line["links"][0] > 0 else "no model"
-            mean, deviation = line["accuracy"]
-            return f"{100 * mean:.1f} ± {100 * deviation:.1f} %" if len(self.seeds) > 1 else f"{100 * mean:.1f} %"
+            mean, half = line["accuracy"]
+            return f"{100 * mean:.1f} ± {100 * half:.1f} %" if line["seeds"] > 1 else f"{100 * mean:.1f} %"
 
-        columns = ("method", "target accuracy", "targets", "links", "energy")
+        def share(line: dict[str, Any]) -> str:
+            return "" if line["energy_share"] is None else f"{100 * line['energy_share'][0]:.0f} %"
+
+        columns = ("method", "target accuracy", "targets", "links", "energy", "of all links")
         rows = [
             [
                 line["method"],
                 accuracy(line),
                 f"{line['targets'][0]:.1f}",
                 f"{line['links'][0]:.1f}",
-                f"{line['joules'][0]:.1f} J",
+                energy(line["joules"][0]),
+                share(line),
             ]
             for line in self.summary
         ]

@@ -15,6 +15,17 @@ def short(value: float | None) -> str:
     return "" if value is None else f"{value:.4g}"
 
 
+def energy(joules: float) -> str:
+    """An energy in a unit that fits.
+
+    >>> energy(17.21), energy(0.01205), energy(0.0)
+    ('17.21 J', '12.05 mJ', '0 J')
+    """
+    units = ((1.0, "J"), (1e3, "mJ"), (1e6, "µJ"), (1e9, "nJ"))
+    factor, unit = next((pair for pair in units if abs(joules) * pair[0] >= 1), units[-1] if joules else units[0])
+    return f"{short(joules * factor)} {unit}"
+
+
 def percent(share: float) -> str:
     """A share as percent.
 

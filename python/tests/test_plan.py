@@ -2,8 +2,10 @@
 
 import gzip
 import json
+import os
 import statistics
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -268,7 +270,37 @@ def test_published_instances_are_planned_as_by_the_command_line(cli: Cli, shared
         instances = json.load(file)
     assert len(instances) > 200
     for instance in instances.values():
-        compare_with_cli(cli, json.dumps(instance["problem"]))
+        # Their divergences are in percent.
+        compare_with_cli(cli, json.dumps({**instance["problem"], "scale": "free"}))
+
+
+def test_percent_where_a_share_is_meant_is_refused() -> None:
+    fleet = fleet_of(4)
+    with pytest.raises(stlf.InputError, match=r"errors: d0: 6 is not between 0 and 1") as raised:
+        stlf.plan(fleet, errors={"d0": 6, "d2": 0.2, "d4": 0.9})
+    assert "did you mean 0.06?" in str(raised.value)
+    document = json.loads(problem_of(0, devices=4).to_json())
+    document["divergence"][0][1] = 9
+    with pytest.raises(stlf.InputError, match=r"9 is not between 0 and 2"):
+        stlf.Problem.from_dict(document)
+    free = stlf.Problem.from_dict({**document, "scale": "free"})
+    assert stlf.Problem.from_json(free.to_json()).names == free.names
+
+
+def test_a_plan_is_saved_through_links_and_pipes(tmp_path: Path) -> None:
+    plan = plan_of(0)
+    link = tmp_path / "link.json"
+    link.symlink_to("plan.json")
+    plan.save(link)
+    assert link.is_symlink()
+    assert stlf.Plan.read(tmp_path / "plan.json").objective == plan.objective
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with ThreadPoolExecutor() as pool:
+        reading = pool.submit(pipe.read_text)
+        plan.save(pipe)
+        assert reading.result(timeout=60) == plan.to_json()
+    assert pipe.is_fifo()
 
 
 def test_errors_are_worded_as_by_the_command_line(cli: Cli, tmp_path: Path) -> None:

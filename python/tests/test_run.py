@@ -39,6 +39,14 @@ def test_a_run_leaves_what_it_promises(whole: stlf.Run) -> None:
     by_seed = [[r["accuracy"] for r in whole.rows if r["method"] == "st-lf" and r["seed"] == seed] for seed in (0, 1)]
     means = [sum(accuracies) / len(accuracies) for accuracies in by_seed]
     assert first["accuracy"][0] == pytest.approx(sum(means) / 2)
+    # ± is half the 95 % interval: with two seeds 12.706 standard errors.
+    assert first["accuracy"][1] == pytest.approx(12.706 * abs(means[0] - means[1]) / 2)
+    # Totals have what measuring sent, where the method cannot choose without.
+    for line in whole.summary:
+        own = [row for row in whole.rows if row["method"] == line["method"]]
+        measuring = sum(row["measuring-bytes"] for row in own)
+        assert (measuring > 0) == (line["method"] == "st-lf")
+        assert line["bytes"][0] == pytest.approx((sum(row["bytes"] for row in own) + measuring) / 2)
     assert "no model" in whole.table()
     plan = whole.plan(1)
     assert stlf.plan(whole.problem(1)).links == plan.links

@@ -1,11 +1,13 @@
 //! Methods side by side, as text.
 
 use stlf::baselines::Method;
+use stlf::energy::PAPER_MODEL_BITS;
+use stlf_lab::config::Preset;
 use stlf_lab::summary::{Line, Spread, summarise};
 use stlf_lab::{Config, Outcome};
 
 use crate::table::{Align, Cell, Table};
-use stlf::words::{counted, size};
+use stlf::words::{counted, energy, short, size};
 
 /// The table of a run, and a line that says what it shows.
 pub(crate) fn comparison(outcome: &Outcome, config: &Config, methods: &[Method]) -> String {
@@ -27,9 +29,9 @@ pub(crate) fn comparison(outcome: &Outcome, config: &Config, methods: &[Method])
         let label = line.method.parse::<Method>().map_or(line.method.as_str(), |m| m.label());
         let accuracy = match line.accuracy {
             Some(a) if a.count > 1 => {
-                format!("{:.1} ± {:.1} %", 100.0 * a.mean, 100.0 * a.deviation)
+                format!("{:.1} ± {:.1} %", 100.0 * a.mean, 100.0 * a.half_interval())
             }
-            // One seed has no deviation, which is not a deviation of 0.
+            // One seed has no interval, which is not one of width 0.
             Some(a) => format!("{:.1} %", 100.0 * a.mean),
             None if line.links.mean > 0.0 => "not known".to_owned(),
             None => "no model".to_owned(),
@@ -40,29 +42,53 @@ pub(crate) fn comparison(outcome: &Outcome, config: &Config, methods: &[Method])
             accuracy.into(),
             mean(&line.targets).into(),
             mean(&line.links).into(),
-            format!("{:.1} J", line.joules.mean).into(),
+            energy(line.total_joules.mean).into(),
             line.energy_share.map_or(String::new(), |s| format!("{:.0} %", 100.0 * s.mean)).into(),
-            size(line.bytes.mean).into(),
+            size(line.total_bytes.mean).into(),
         ];
         table.row(cells);
     }
     let seeds = counted(config.seeds.len(), "seed");
     format!(
-        "{}{}\nMeans over {seeds}; ± is the standard deviation between seeds. Accuracy is that of a method's own targets on\n\
-         their own data, by labels that no method but Oracle sees. Of all links: the share of the energy that it would\n\
-         cost if every source sent to every target. {}{}",
+        "{}{}\nMeans over {seeds}; ± is the 95 % interval of the mean (Student's t).\n\
+         Accuracy: of a method's own targets on their own data, by labels that no method but Oracle sees.\n\
+         Energy and sent: totals; {}.\n\
+         Of all links: that energy over what it costs if every source sends to every target, which needs no measuring.\n\
+         {}{}{}{}",
         table.render(),
         missing(methods, &lines),
+        paid(&lines),
         relays(&lines),
-        measuring(outcome, config)
+        measuring(outcome, config),
+        assumed(config),
+        dealt(outcome)
     )
+}
+
+/// By whose word samples were dealt, where nobody had said how.
+pub(crate) fn dealt(outcome: &Outcome) -> String {
+    outcome.dealt_by.as_ref().map_or(String::new(), |column| {
+        format!(
+            "The table's column {column} says who holds which sample; another partition.kind deals them anew.\n"
+        )
+    })
+}
+
+/// What totals have besides links, and of whom.
+fn paid(lines: &[Line]) -> &'static str {
+    let pays =
+        |line: &&Line| line.method.parse::<Method>().is_ok_and(|method| method.needs_divergences());
+    match lines.iter().find(pays) {
+        Some(_) => "links and, for ST-LF, the measuring without which it cannot choose them",
+        None => "links alone",
+    }
 }
 
 /// What the one method does that changes models.
 fn relays(lines: &[Line]) -> &'static str {
     match lines.iter().any(|line| line.method == Method::Relay.name()) {
         true => {
-            "With relays, sources hand models on and train\nthem on where that pays; hand-overs count as links. "
+            "Relays: sources hand models on and train them on where that pays; hand-overs count as links.\n"
         }
         false => "",
     }
@@ -86,6 +112,19 @@ fn missing(methods: &[Method], lines: &[Line]) -> String {
     text
 }
 
+/// That joules are not those of the models that are sent, where they are not.
+fn assumed(config: &Config) -> String {
+    let bits = match (config.energy.model_bits, config.planner.preset) {
+        (Some(bits), _) => bits,
+        (None, Preset::Paper) => PAPER_MODEL_BITS,
+        (None, Preset::Balanced) => return String::new(),
+    };
+    format!(
+        "Joules of links take a model for {} bits (energy.model-bits), whatever it has.\n",
+        short(bits)
+    )
+}
+
 /// What measuring divergences cost, and what privacy it kept.
 pub(crate) fn measuring(outcome: &Outcome, config: &Config) -> String {
     let seeds = config.seeds.len() as f64;
@@ -98,8 +137,9 @@ pub(crate) fn measuring(outcome: &Outcome, config: &Config) -> String {
         )
     });
     format!(
-        "Measuring divergences ({}) sent {} and\ncost {joules:.2} J a seed.{privacy}\n",
+        "Measuring divergences ({}) sent {} and cost {} a seed.{privacy}\n",
         config.divergence.estimator().name(),
         size(bytes),
+        energy(joules),
     )
 }

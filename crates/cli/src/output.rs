@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::path::Path;
 
-use stlf_data::whole_file::Prepared;
+use stlf_data::whole_file::{Prepared, folder, followed};
 
 use crate::error::Failure;
 
@@ -23,18 +23,13 @@ pub(crate) fn check_place(path: &Path) -> Result<(), Failure> {
         return Err(Failure::input(format!("{} is a directory", path.display()))
             .hint("name a file to write"));
     }
-    if !folder(path).is_dir() {
-        return Err(Failure::input(format!("there is no directory {}", folder(path).display()))
+    let place = followed(path).map_err(|e| Failure::io(format!("{}: {e}", path.display())))?;
+    // The end of a pipe, such as /dev/stdout, is there and in no folder.
+    if !path.exists() && !folder(&place).is_dir() {
+        return Err(Failure::input(format!("there is no directory {}", folder(&place).display()))
             .hint("create it, or write somewhere else"));
     }
     Ok(())
-}
-
-fn folder(path: &Path) -> &Path {
-    match path.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
-        _ => Path::new("."),
-    }
 }
 
 #[cfg(test)]

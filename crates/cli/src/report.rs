@@ -8,7 +8,7 @@ use stlf::format::{Run, StoppedBy};
 use stlf::plan::{PlanLink, Status, SuccessiveReport};
 use stlf::planner::successive;
 use stlf::problem::{EnergyUnit, Model};
-use stlf::words::{counted, grouped, mixture, percent, short};
+use stlf::words::{counted, energy, grouped, mixture, percent, short};
 use stlf::{Plan, Problem, Role};
 
 use crate::table::{Align, Cell, Table, role_style};
@@ -89,7 +89,7 @@ pub(crate) fn devices(problem: &Problem, plan: &Plan) -> String {
             let energy = |l: &PlanLink| problem.link_energy(l.from, l.to);
             let joules: Option<f64> = incoming.iter().map(energy).sum();
             let joules = joules.filter(|_| !incoming.is_empty());
-            cells.push(joules.map_or(String::new(), |j| format!("{j:.2}")).into());
+            cells.push(joules.map_or(String::new(), column).into());
         }
         cells.push(mixture(problem, plan.incoming(device)).into());
         table.row(cells);
@@ -104,6 +104,11 @@ pub(crate) fn devices(problem: &Problem, plan: &Plan) -> String {
         );
     }
     text
+}
+
+/// A number under `joules`: two decimals line up, but a small one has digits of its own.
+fn column(joules: f64) -> String {
+    if joules == 0.0 || joules >= 0.1 { format!("{joules:.2}") } else { short(joules) }
 }
 
 /// Which devices to show: all, or the first of each role.
@@ -131,7 +136,7 @@ fn figures(problem: &Problem, plan: &Plan, run: Run) -> String {
             String::new()
         };
         let links = counted(plan.links.len(), "link");
-        lines.push(("energy", format!("{} J over {links}{share}", short(joules))));
+        lines.push(("energy", format!("{} over {links}{share}", energy(joules))));
     }
     lines.push(("bound", settings(problem, plan.bound)));
     lines.push(("solver", solver(plan, run)));

@@ -84,6 +84,35 @@ fn every_kind_of_bad_input_is_told_apart() {
 }
 
 #[test]
+fn percent_where_a_share_is_meant_is_refused_unless_the_file_says_so() {
+    let error = changed(|v| v["devices"][1]["source_error"] = json!(6));
+    let told = refused(error, 2);
+    assert!(told.contains("source_error (B): 6 is not between 0 and 1"), "{told}");
+    assert!(told.contains("hint: did you mean 0.06? "), "{told}");
+    let divergence = changed(|v| v["divergence"][0][4] = json!(9));
+    let told = refused(divergence, 2);
+    assert!(told.contains("divergence[0][4] (A → E): 9 is not between 0 and 2"), "{told}");
+    assert!(told.contains("did you mean 0.09? "), "{told}");
+    let absurd = refused(changed(|v| v["devices"][1]["source_error"] = json!(600)), 2);
+    assert!(!absurd.contains("did you mean"), "{absurd}");
+    // The ends are allowed, and so is all where the file says that its scale is its own.
+    let ends = changed(|v| {
+        v["devices"][1]["source_error"] = json!(1);
+        v["divergence"][0][4] = json!(2);
+    });
+    assert_eq!(run(&["plan", "-"], ends).code, 0);
+    let free = changed(|v| {
+        v["devices"][1]["source_error"] = json!(80);
+        v["scale"] = json!("free");
+    });
+    let folder = tempfile::tempdir().unwrap();
+    let plan = folder.path().join("plan.json");
+    assert_eq!(run(&["plan", "-", "-o", plan.to_str().unwrap()], free).code, 0);
+    // Its plan says so too, and is read again.
+    assert_eq!(run(&["explain", plan.to_str().unwrap()], "").code, 0);
+}
+
+#[test]
 fn a_problem_without_a_plan_says_who_is_left_out() {
     let nobody = changed(|v| {
         for device in v["devices"].as_array_mut().unwrap() {
@@ -157,6 +186,12 @@ fn link_tables_are_checked_by_row_and_column() {
     );
     assert!(told(&format!("{head}B,A,0.4\n")).contains("row 3: has 3 columns, expected 4"));
     assert!(told(&format!("{head}B,A,0.4,-3\n")).contains("row 3, column energy: -3 is negative"));
+    let percent = told(&format!("{head}B,A,40,3\n"));
+    assert!(
+        percent.contains("row 3, column divergence (B → A): 40 is not between 0 and 2"),
+        "{percent}"
+    );
+    assert!(percent.contains("did you mean 0.4?"), "{percent}");
     assert!(told("from,to,divergence,enrgy\n").contains("did you mean `energy`?"));
     assert!(told("").contains("the file is empty"));
     assert!(told("PAR1").contains("Parquet"));

@@ -104,6 +104,13 @@ fn tables_and_pictures_of_ones_own_are_dealt() {
     let ran = run(&[&args[..], &["--partition", "by-domain", "--labeled", "0.5"]].concat(), "");
     assert_eq!((ran.code, ran.err.as_str()), (0, ""));
     insta::assert_snapshot!("inspect-features", ran.out);
+    // The column says who holds what, unless the user does.
+    let own = run(&args, "").out;
+    assert!(own.contains("by-domain partition, seed 1: 2 devices"), "{own}");
+    assert!(own.contains("The column device says who holds which sample"), "{own}");
+    let ran = run(&[&args[..], &["--partition", "iid"]].concat(), "");
+    assert!(ran.out.contains("iid partition, seed 1: 10 devices"), "{}", ran.out);
+    assert!(!ran.out.contains("The column"), "{}", ran.out);
 
     let pictures = folder.path().join("pictures");
     // A black PNG of one pixel.

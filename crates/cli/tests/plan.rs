@@ -171,3 +171,24 @@ fn a_reader_that_leaves_is_no_failure() {
     assert!(output.stderr.is_empty());
     assert_eq!(output.status.code(), Some(0));
 }
+
+#[cfg(unix)]
+#[test]
+fn an_output_that_is_no_file_is_written_to_and_stays_what_it_is() {
+    use std::os::unix::fs::FileTypeExt;
+    let folder = tempfile::tempdir().unwrap();
+    let pipe = folder.path().join("pipe");
+    let made = std::process::Command::new("mkfifo").arg(&pipe).status().unwrap();
+    assert!(made.success());
+    let (sender, read) = std::sync::mpsc::channel();
+    let reader = pipe.clone();
+    std::thread::spawn(move || sender.send(std::fs::read(reader).unwrap()).unwrap());
+    let cars = example("five-cars.json");
+    let ran = run(&["plan", cars.to_str().unwrap(), "-o", pipe.to_str().unwrap()], "");
+    assert_eq!((ran.code, ran.err.as_str()), (0, ""));
+    assert!(std::fs::symlink_metadata(&pipe).unwrap().file_type().is_fifo());
+    let plan = read.recv_timeout(std::time::Duration::from_secs(60)).unwrap();
+    let plan: serde_json::Value = serde_json::from_slice(&plan).unwrap();
+    assert_eq!(plan["format"], "stlf-plan/1");
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+}

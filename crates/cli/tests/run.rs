@@ -3,6 +3,9 @@
 
 mod common;
 
+use std::collections::BTreeMap;
+use std::path::Path;
+
 use common::run;
 
 const SMALL: &str = "seeds=[1,2] data.samples=3000 partition.devices=4 partition.scale=0.03 training.model=mlp \
@@ -94,6 +97,106 @@ fn killed_at_any_moment_it_ends_with_the_same_bytes() {
     let difference =
         std::process::Command::new("diff").arg("-r").args([&whole, &killed]).output().unwrap();
     assert!(difference.status.success(), "{}", String::from_utf8_lossy(&difference.stdout));
+}
+
+#[test]
+fn a_table_that_names_its_devices_is_dealt_by_them_and_says_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let table = folder.path().join("pumps.csv");
+    let mut rows = "device,label,x,y\n".to_owned();
+    for k in 0..160 {
+        let device = ["north", "south", "east", "west"][k % 4];
+        let label = if k % 4 < 2 { ["ok", "worn"][k / 4 % 2] } else { "" };
+        rows += &format!("{device},{label},{},{}\n", k / 4 % 2 * 3 + k % 4, k % 7);
+    }
+    std::fs::write(&table, rows).unwrap();
+    let to = folder.path().join("run");
+    let settings = format!(
+        "seeds=[1,2] data.features={} training.model=mlp training.steps=20 divergence.features=16",
+        table.display()
+    );
+    let arguments = ["run", "-c", &settings, "--to", to.to_str().unwrap()];
+    let ran = run(&arguments, "");
+    assert_eq!((ran.code, ran.err.as_str()), (0, ""));
+    assert!(
+        ran.out.contains("The table's column device says who holds which sample"),
+        "{}",
+        ran.out
+    );
+    let plan = std::fs::read_to_string(to.join("seed-1/plan.json")).unwrap();
+    for name in ["north", "south", "east", "west"] {
+        assert!(plan.contains(&format!("\"{name}\"")), "{name}");
+    }
+    // Who wants another deal says so.
+    let anew =
+        format!("{settings} partition.kind=iid partition.devices=3 partition.labeled=[1,1,0]");
+    let other = folder.path().join("other");
+    let ran = run(&["run", "-c", &anew, "--to", other.to_str().unwrap()], "");
+    assert_eq!((ran.code, ran.err.as_str()), (0, ""));
+    assert!(!ran.out.contains("column device"), "{}", ran.out);
+}
+
+/// The rows of a table by their columns.
+fn table(path: &Path) -> Vec<BTreeMap<String, String>> {
+    let text = std::fs::read_to_string(path).unwrap();
+    let mut lines = text.lines().map(|line| line.split(',').map(str::to_owned));
+    let head: Vec<String> = lines.next().unwrap().collect();
+    lines.map(|cells| head.iter().cloned().zip(cells).collect()).collect()
+}
+
+fn sum(rows: &[BTreeMap<String, String>], method: &str, column: &str) -> f64 {
+    let own = rows.iter().filter(|row| row["method"] == method);
+    own.map(|row| row[column].parse::<f64>().unwrap()).sum()
+}
+
+#[test]
+fn totals_count_models_as_they_are_and_measuring_where_it_is_needed() {
+    let folder = tempfile::tempdir().unwrap();
+    let ran_with = |name: &str, more: &str| {
+        let to = folder.path().join(name);
+        let settings = format!("{SMALL} {more}");
+        let ran = run(&["run", "-c", &settings, "--to", to.to_str().unwrap()], "");
+        assert_eq!((ran.code, ran.err.as_str()), (0, ""));
+        (to, ran.out)
+    };
+    let (real, shown) = ran_with("real", "");
+    let rows = table(&real.join("results.csv"));
+    let measured: f64 = ["seed-1", "seed-2"]
+        .iter()
+        .flat_map(|seed| table(&real.join(seed).join("measuring.csv")))
+        .map(|row| row["bytes"].parse::<f64>().unwrap())
+        .sum();
+    assert!(measured > 0.0);
+    for (method, sent) in [("st-lf", measured), ("st-lf-relay", measured), ("fedavg", 0.0)] {
+        assert_eq!(sum(&rows, method, "measuring-bytes"), sent, "{method}");
+        assert_eq!(sum(&rows, method, "measuring-joules") > 0.0, sent > 0.0, "{method}");
+    }
+    // The table's share is that of the totals, also above all links.
+    let share = |seed: &str| {
+        let own: Vec<_> = rows.iter().filter(|row| row["seed"] == seed).cloned().collect();
+        let total = sum(&own, "st-lf", "joules") + sum(&own, "st-lf", "measuring-joules");
+        total / sum(&own, "st-lf", "all-joules")
+    };
+    let share = format!("{:.0} %", 50.0 * (share("1") + share("2")));
+    let line = shown.lines().find(|line| line.starts_with("ST-LF ")).unwrap();
+    assert!(line.contains(&share), "{share} is not in {line}");
+    // A model is taken for what it has,
+    let bits = 8.0 * sum(&rows, "fedavg", "bytes") / sum(&rows, "fedavg", "links");
+    let (same, _) = ran_with("same", &format!("energy.model-bits={bits}"));
+    let bytes = |folder: &Path| std::fs::read(folder.join("results.csv")).unwrap();
+    assert!(bytes(&real) == bytes(&same));
+    // and its size changes no role, no link and no weight.
+    let (paper, shown) = ran_with("paper", "energy.model-bits=1e9");
+    assert!(shown.contains("take a model for 1.00e9 bits"), "{shown}");
+    for seed in ["seed-1", "seed-2"] {
+        let [here, there] = [&real, &paper].map(|to| table(&to.join(seed).join("links.csv")));
+        assert_eq!(here.len(), there.len());
+        for (a, b) in here.iter().zip(&there) {
+            assert_eq!((&a["from"], &a["to"]), (&b["from"], &b["to"]));
+            let [a, b] = [a, b].map(|row| row["weight"].parse::<f64>().unwrap());
+            assert!((a - b).abs() < 1e-9, "{a} and {b}");
+        }
+    }
 }
 
 #[test]

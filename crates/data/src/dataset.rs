@@ -57,6 +57,7 @@ pub struct Dataset {
     classes: Vec<String>,
     domains: Vec<String>,
     domain_of: Vec<u16>,
+    domain_column: Option<String>,
 }
 
 impl Dataset {
@@ -101,7 +102,13 @@ impl Dataset {
             )));
         }
         let domain_of = vec![0; labels.len()];
-        Ok(Dataset { shape, values, labels, classes, domains: vec![domain], domain_of })
+        let domains = vec![domain];
+        Ok(Dataset { shape, values, labels, classes, domains, domain_of, domain_column: None })
+    }
+
+    /// The same samples, their domains named by this column of a table.
+    pub(crate) fn with_domain_column(self, name: Option<String>) -> Dataset {
+        Dataset { domain_column: name, ..self }
     }
 
     /// How many samples there are.
@@ -132,6 +139,11 @@ impl Dataset {
     /// The domains' names.
     pub fn domains(&self) -> &[String] {
         &self.domains
+    }
+
+    /// The column of a table that names the domains, where one does: such domains are devices of their own.
+    pub fn domain_column(&self) -> Option<&str> {
+        self.domain_column.as_deref()
     }
 
     /// The index in [`domains`](Dataset::domains) of the domain a sample comes from.
@@ -181,6 +193,7 @@ impl Dataset {
             classes: self.classes.clone(),
             domains: self.domains.clone(),
             domain_of: pick(&self.domain_of, samples, 1),
+            domain_column: self.domain_column.clone(),
         }
     }
 

@@ -1,7 +1,7 @@
 //! Sensor data: a table of features in CSV or Parquet, one sample a row.
 //!
 //! One column holds the labels (strings or whole numbers; empty, null or −1 where there is none),
-//! one may hold the domain (the device, say), and every other column is a feature and must be a
+//! one may hold the domain (the device, say; then samples are dealt by it), and every other column is a feature and must be a
 //! number. Rows keep their order: sample 0 is the first row.
 //!
 //! Features are brought to mean 0 and standard deviation 1 unless that is turned off: networks
@@ -110,6 +110,7 @@ const PARQUET: &[u8] = b"PAR1";
 struct Columns {
     label: usize,
     domain: Option<usize>,
+    domain_name: Option<String>,
     features: Vec<usize>,
 }
 
@@ -152,7 +153,8 @@ impl Columns {
             return Err(Error::content(path, "has no column of features")
                 .with_hint("every column besides the label and the domain is a feature"));
         }
-        Ok(Columns { label, domain, features })
+        let domain_name = domain.map(|k| names[k].to_owned());
+        Ok(Columns { label, domain, domain_name, features })
     }
 }
 
@@ -280,6 +282,7 @@ impl Table {
             });
         }
         let joined = joined.ok_or_else(|| Error::content(path, "has no rows"))?;
+        let joined = joined.with_domain_column(self.columns.domain_name);
         Ok(if joined.domains().len() > 1 { joined.select(&place) } else { joined })
     }
 }

@@ -1,4 +1,7 @@
 //! Files written whole or not at all.
+//!
+//! A link is followed, so that it stays a link and its file is replaced. What is no file, such as a pipe or `/dev/null`, cannot be
+//! replaced without being destroyed: it is written to, once everything is there.
 
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -14,8 +17,17 @@ const PREFIX: &str = ".stlf-";
 /// Several files that belong together are all prepared before the first is published.
 #[derive(Debug)]
 pub struct Prepared {
-    file: NamedTempFile,
+    content: Content,
+    /// Where it goes, links followed.
     path: PathBuf,
+}
+
+#[derive(Debug)]
+enum Content {
+    /// Beside the file that it becomes.
+    Beside(NamedTempFile),
+    /// For what is no file.
+    Bytes(Vec<u8>),
 }
 
 impl Prepared {
@@ -25,14 +37,16 @@ impl Prepared {
         write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
     ) -> Result<Prepared, Error> {
         let failed = |e: io::Error| Error::file(path, e);
-        let folder = match path.parent() {
-            Some(folder) if !folder.as_os_str().is_empty() => folder,
-            _ => Path::new("."),
-        };
+        if is_special(path) {
+            let mut bytes = Vec::new();
+            write(&mut bytes).map_err(failed)?;
+            return Ok(Prepared { content: Content::Bytes(bytes), path: path.to_owned() });
+        }
+        let place = followed(path).map_err(failed)?;
         // The temporary name says nothing to anybody; an error is about the file itself.
         let file = tempfile::Builder::new()
             .prefix(PREFIX)
-            .tempfile_in(folder)
+            .tempfile_in(folder(&place))
             .map_err(|e| failed(e.kind().into()))?;
         // Where the file system knows no locks, [`sweep`] cannot take this one either.
         let _ = file.as_file().try_lock();
@@ -40,14 +54,52 @@ impl Prepared {
         write(&mut buffer).and_then(|()| buffer.flush()).map_err(failed)?;
         drop(buffer);
         make_readable(file.as_file()).map_err(failed)?;
-        Ok(Prepared { file, path: path.to_owned() })
+        Ok(Prepared { content: Content::Beside(file), path: place })
     }
 
     /// Gives the file its name, replacing what had it.
     pub fn publish(self) -> Result<(), Error> {
-        let Prepared { file, path } = self;
-        file.persist(&path).map(drop).map_err(|e| Error::file(&path, e.error))
+        let Prepared { content, path } = self;
+        match content {
+            Content::Beside(file) => file.persist(&path).map(drop).map_err(|e| e.error),
+            Content::Bytes(bytes) => {
+                let open = std::fs::OpenOptions::new().write(true).open(&path);
+                open.and_then(|mut special| special.write_all(&bytes))
+            }
+        }
+        .map_err(|e| Error::file(&path, e))
     }
+}
+
+/// The folder that a path is in.
+pub fn folder(path: &Path) -> &Path {
+    match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    }
+}
+
+/// Where the path leads, every link at its end followed, also to where there is no file yet.
+///
+/// # Errors
+/// Links that lead in a circle.
+pub fn followed(path: &Path) -> io::Result<PathBuf> {
+    let mut place = path.to_owned();
+    for _ in 0..MOST_LINKS {
+        match std::fs::read_link(&place) {
+            Ok(next) => place = folder(&place).join(next),
+            Err(_) => return Ok(place),
+        }
+    }
+    Err(io::Error::other("too many links, one to the next"))
+}
+
+/// As many as Linux follows.
+const MOST_LINKS: usize = 40;
+
+/// Whether something is there that is neither a file nor a folder.
+fn is_special(path: &Path) -> bool {
+    std::fs::metadata(path).is_ok_and(|found| !found.is_file() && !found.is_dir())
 }
 
 /// Removes what killed writers left in a folder. A file that is still being written is locked by
@@ -102,6 +154,28 @@ mod tests {
         drop(Prepared::new(&path, |w| w.write_all(b"never published")).unwrap());
         assert_eq!(std::fs::read(&path).unwrap(), b"old");
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_link_stays_a_link_and_its_file_is_replaced() {
+        let inside = tempfile::tempdir().unwrap();
+        let (other, inside) = (inside.path().join("other"), inside.path());
+        std::fs::create_dir(&other).unwrap();
+        for (link, leads_to, file) in
+            [("a", "other/x", "x"), ("b", "a", "x"), ("c", "other/new", "new")]
+        {
+            let link = inside.join(link);
+            std::os::unix::fs::symlink(leads_to, &link).unwrap();
+            Prepared::new(&link, |w| w.write_all(b"new")).unwrap().publish().unwrap();
+            assert!(link.is_symlink());
+            assert_eq!(std::fs::read(other.join(file)).unwrap(), b"new");
+            assert!(!other.join(file).is_symlink());
+        }
+        let circle = inside.join("circle");
+        std::os::unix::fs::symlink("circle", &circle).unwrap();
+        let error = Prepared::new(&circle, |w| w.write_all(b"new")).unwrap_err();
+        assert!(error.to_string().contains("too many links"), "{error}");
     }
 
     #[test]

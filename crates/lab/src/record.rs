@@ -21,12 +21,17 @@ pub struct Row {
     pub samples: usize,
     /// Links into the target, and hand-overs between sources that no target before it profits from.
     pub links: usize,
-    /// Their energy.
+    /// Their energy, measuring not counted.
     pub joules: f64,
     /// The energy if every source of the method sent to this target.
     pub all_joules: f64,
     /// The bytes that cross the links.
     pub bytes: u64,
+    /// What measuring the divergences of all devices cost, where the method needs them: on the first target of a seed, so that
+    /// sums are totals.
+    pub measuring_joules: f64,
+    /// The bytes of that.
+    pub measuring_bytes: u64,
 }
 
 /// One device's own model.

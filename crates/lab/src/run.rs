@@ -25,6 +25,8 @@ pub struct Outcome {
     pub rows: Vec<Row>,
     /// What measuring cost, one per seed and device.
     pub measuring: Vec<MeasuringRow>,
+    /// The column of the table by which samples were dealt, where nobody had said how.
+    pub dealt_by: Option<String>,
 }
 
 /// What a run folder ends with: that it is finished, and of what.
@@ -186,7 +188,9 @@ impl Job<'_> {
             .par_iter()
             .map(|&(seed, block)| self.one_seed(&data, seed, block, watch.of(seed)))
             .collect::<Result<_, Error>>()?;
-        let mut all = Outcome::default();
+        let unsaid = self.config.partition.is_none();
+        let dealt_by = data.domain_column().filter(|_| unsaid).map(str::to_owned);
+        let mut all = Outcome { dealt_by, ..Outcome::default() };
         for outcome in outcomes {
             all.rows.extend(outcome.rows);
             all.measuring.extend(outcome.measuring);
@@ -206,7 +210,7 @@ impl Job<'_> {
             config,
             shape: data.shape(),
             spec: train::network(config, data.shape(), data.classes().len())?,
-            fleet: Fleet::deal(data, &config.partition, seed)?,
+            fleet: Fleet::deal(data, &config.scheme(data), seed)?,
             folder: self.folder.folder(&seed_folder(seed))?,
             seed,
             watch,
@@ -225,11 +229,11 @@ impl Job<'_> {
         let measured = measure::measure(run)?;
         let problem = plan::problem(run, &trained.table, &measured)?;
         let plan = plan::plan(run, &problem)?;
-        outcome.measuring = measured.cost;
+        outcome.measuring.clone_from(&measured.cost);
         if self.until == Stage::Plan {
             return Ok(outcome);
         }
-        let transfer = Transfer::new(run, &trained.models, &problem, &plan);
+        let transfer = Transfer::new(run, &trained.models, &problem, &measured.cost, &plan);
         outcome.rows = transfer.transfer(data.classes())?;
         transfer.bounds()?;
         transfer.frontier(&plan)?;
@@ -251,7 +255,7 @@ pub fn device(
     place: usize,
 ) -> Result<(DeviceData, Shape, Vec<String>), Error> {
     let data = load(config)?;
-    let mut fleet = Fleet::deal(&data, &config.partition, seed)?;
+    let mut fleet = Fleet::deal(&data, &config.scheme(&data), seed)?;
     let place = if fleet.len() == 1 { 0 } else { place };
     if place >= fleet.len() {
         let message = format!("partition: {} devices, none at place {place}", fleet.len());

@@ -1,4 +1,4 @@
-//! Methods side by side: means over targets, then mean and deviation over seeds.
+//! Methods side by side: means over targets, then mean and interval over seeds.
 
 use crate::record::Row;
 
@@ -30,13 +30,18 @@ impl Spread {
         (!values.is_empty()).then_some(Spread { mean, deviation, count: values.len() })
     }
 
-    /// The 95 % interval of the mean, by Student's t; the mean itself of a single value.
-    pub fn interval(&self) -> (f64, f64) {
+    /// Half of the 95 % interval of the mean, by Student's t: what stands after ± everywhere; 0 of a single value.
+    pub fn half_interval(&self) -> f64 {
         if self.count < 2 {
-            return (self.mean, self.mean);
+            return 0.0;
         }
         let quantile = STUDENT.get(self.count - 2).copied().unwrap_or(1.96);
-        let half = quantile * self.deviation / (self.count as f64).sqrt();
+        quantile * self.deviation / (self.count as f64).sqrt()
+    }
+
+    /// The 95 % interval of the mean; the mean itself of a single value.
+    pub fn interval(&self) -> (f64, f64) {
+        let half = self.half_interval();
         (self.mean - half, self.mean + half)
     }
 }
@@ -52,12 +57,17 @@ pub struct Line {
     pub targets: Spread,
     /// Links of a seed.
     pub links: Spread,
-    /// Joules of a seed.
+    /// Joules of a seed's links.
     pub joules: Spread,
-    /// The share of joules of what it would cost if every source sent to every target.
-    pub energy_share: Option<Spread>,
-    /// Bytes of a seed.
+    /// Bytes of a seed's links.
     pub bytes: Spread,
+    /// Joules of a seed, with measuring where the method needs it.
+    pub total_joules: Spread,
+    /// Bytes of a seed, with measuring where the method needs it.
+    pub total_bytes: Spread,
+    /// The total joules over what it would cost if every source sent to every target, which needs no measuring: above 1 where the
+    /// choice of links cost more than it saved.
+    pub energy_share: Option<Spread>,
 }
 
 /// The methods in the order in which they first appear.
@@ -95,12 +105,20 @@ fn line(method: &str, rows: &[Row]) -> Option<Line> {
         targets: per_seed(&|rows| Some(rows.len() as f64))?,
         links: per_seed(&|rows| Some(rows.iter().map(|r| r.links as f64).sum()))?,
         joules: per_seed(&|rows| Some(rows.iter().map(|r| r.joules).sum()))?,
+        bytes: per_seed(&|rows| Some(rows.iter().map(|r| r.bytes as f64).sum()))?,
+        total_joules: per_seed(&|rows| Some(total_joules(rows)))?,
+        total_bytes: per_seed(&|rows| {
+            Some(rows.iter().map(|r| (r.bytes + r.measuring_bytes) as f64).sum())
+        })?,
         energy_share: per_seed(&|rows| {
             let all: f64 = rows.iter().map(|r| r.all_joules).sum();
-            (all > 0.0).then(|| rows.iter().map(|r| r.joules).sum::<f64>() / all)
+            (all > 0.0).then(|| total_joules(rows) / all)
         }),
-        bytes: per_seed(&|rows| Some(rows.iter().map(|r| r.bytes as f64).sum()))?,
     })
+}
+
+fn total_joules(rows: &[&Row]) -> f64 {
+    rows.iter().map(|row| row.joules + row.measuring_joules).sum()
 }
 
 #[cfg(test)]
@@ -120,6 +138,8 @@ mod tests {
             joules: links as f64,
             all_joules: 4.0,
             bytes: 8,
+            measuring_joules: 0.0,
+            measuring_bytes: 0,
         }
     }
 
@@ -142,10 +162,21 @@ mod tests {
     }
 
     #[test]
+    fn a_total_has_what_measuring_sent_and_may_exceed_all_links() {
+        let mut rows = [row(0, "a", Some(1.0), 1), row(0, "a", Some(1.0), 1)];
+        (rows[0].measuring_joules, rows[0].measuring_bytes) = (10.0, 1000);
+        let line = &summarise(&rows)[0];
+        assert_eq!((line.joules.mean, line.total_joules.mean), (2.0, 12.0));
+        assert_eq!((line.bytes.mean, line.total_bytes.mean), (16.0, 1016.0));
+        assert_eq!(line.energy_share.map(|share| share.mean), Some(1.5));
+    }
+
+    #[test]
     fn an_interval_of_the_mean_is_students() {
         // 1, 2, 3, 4, 5: deviation √2.5, so ± 2.776·√2.5/√5.
         let (low, high) = Spread::of(&[1.0, 2.0, 3.0, 4.0, 5.0]).unwrap().interval();
         assert!((low - (3.0 - 1.9629)).abs() < 1e-3 && (high - (3.0 + 1.9629)).abs() < 1e-3);
         assert_eq!(Spread::of(&[7.0]).unwrap().interval(), (7.0, 7.0));
+        assert_eq!(Spread::of(&[7.0]).unwrap().half_interval(), 0.0);
     }
 }

@@ -92,7 +92,7 @@ pub(crate) fn summarise<'py>(py: Python<'py>, results: &str) -> PyResult<Vec<Bou
     let rows: Result<Vec<Row>, _> = results.lines().map(serde_json::from_str).collect();
     let rows = rows
         .map_err(|e| input(py, format!("results.jsonl: {e}"), "delete the file and run again"))?;
-    let spread = |spread: Spread| (spread.mean, spread.deviation);
+    let spread = |spread: Spread| (spread.mean, spread.half_interval());
     lines(&rows)
         .into_iter()
         .map(|line| {
@@ -101,9 +101,10 @@ pub(crate) fn summarise<'py>(py: Python<'py>, results: &str) -> PyResult<Vec<Bou
             entry.set_item("accuracy", line.accuracy.map(spread))?;
             entry.set_item("targets", spread(line.targets))?;
             entry.set_item("links", spread(line.links))?;
-            entry.set_item("joules", spread(line.joules))?;
+            entry.set_item("joules", spread(line.total_joules))?;
             entry.set_item("energy_share", line.energy_share.map(spread))?;
-            entry.set_item("bytes", spread(line.bytes))?;
+            entry.set_item("bytes", spread(line.total_bytes))?;
+            entry.set_item("seeds", line.targets.count)?;
             Ok(entry)
         })
         .collect()

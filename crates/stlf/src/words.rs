@@ -54,6 +54,18 @@ pub fn size(bytes: f64) -> String {
     }
 }
 
+/// An energy in a unit that fits: `17.21 J`, `12.05 mJ`, `820 µJ`.
+pub fn energy(joules: f64) -> String {
+    let size = joules.abs();
+    let (factor, unit) = match size {
+        _ if size >= 1.0 || size == 0.0 || !size.is_finite() => (1.0, "J"),
+        _ if size >= 1e-3 => (1e3, "mJ"),
+        _ if size >= 1e-6 => (1e6, "µJ"),
+        _ => (1e9, "nJ"),
+    };
+    format!("{} {unit}", short(factor * joules))
+}
+
 /// `1 source`, `1,234 sources`.
 pub fn counted(count: usize, noun: &str) -> String {
     format!("{} {noun}{}", grouped(count as u64), if count == 1 { "" } else { "s" })
@@ -92,6 +104,10 @@ mod tests {
         assert_eq!(
             percents.map(percent),
             ["0 %", "100 %", "12.3 %", "0.31 %", "under 0.01 %", "0.5 %"]
+        );
+        assert_eq!(
+            [0.0, 17.21, 1234.0, 0.01205, 8.2e-4, 3e-9].map(energy),
+            ["0 J", "17.21 J", "1234 J", "12.05 mJ", "820 µJ", "3 nJ"]
         );
         assert_eq!([7, 1000, 1_234_567].map(grouped), ["7", "1,000", "1,234,567"]);
         assert_eq!([counted(1, "node"), counted(2000, "node")], ["1 node", "2,000 nodes"]);

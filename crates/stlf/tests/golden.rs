@@ -35,6 +35,13 @@ fn parse(value: &Value) -> Problem {
     ProblemFile::read(&bytes).unwrap().into_problem(None).unwrap()
 }
 
+/// The published divergences are in percent, and their files are older than the field that says so.
+fn parse_published(case: &Value) -> Problem {
+    let mut problem = case["problem"].clone();
+    problem["scale"] = json!("free");
+    parse(&problem)
+}
+
 fn plan(problem: &Problem, method: Method) -> Plan {
     let settings = Settings { method, ..Settings::default() };
     match planner::plan(problem, &settings, &mut |_| ControlFlow::Continue(())) {
@@ -59,7 +66,7 @@ fn published() -> Option<serde_json::Map<String, Value>> {
 fn exact_finds_the_enumerated_optimum_of_every_published_instance() {
     let Some(cases) = published() else { return };
     for (key, case) in &cases {
-        let problem = parse(&case["problem"]);
+        let problem = parse_published(case);
         let plan = plan(&problem, Method::Exact);
         assert_close(plan.objective(), case["exact"]["objective"].as_f64().unwrap(), key);
         assert_eq!(plan.status, Status::Optimal, "{key}");
@@ -81,7 +88,7 @@ fn exact_agrees_with_the_roles_of_every_converged_published_run_and_costs_no_mor
     let mut compared = 0;
     for (key, case) in &cases {
         let Some(run) = case.get("published") else { continue };
-        let plan = plan(&parse(&case["problem"]), Method::Exact);
+        let plan = plan(&parse_published(case), Method::Exact);
         let psi = run["psi"].as_array().unwrap();
         for (device, role) in plan.roles.iter().enumerate() {
             let target = psi[device].as_f64().unwrap() >= 0.5;
@@ -98,7 +105,7 @@ fn the_successive_method_ends_descends_and_polishes_to_within_a_percent() {
     let Some(cases) = published() else { return };
     let (mut worst_rounded, mut worst_polished) = (0.0f64, 0.0f64);
     for (key, case) in &cases {
-        let plan = plan(&parse(&case["problem"]), Method::Successive);
+        let plan = plan(&parse_published(case), Method::Successive);
         let trace = &plan.solver.trace;
         assert!(trace.len() >= 2, "{key}: it must iterate");
         for pair in trace.windows(2) {

@@ -7,7 +7,7 @@ use stlf_lab::stages::measure::TABLE;
 use stlf_lab::{Config, Stage};
 
 use super::run_args::{RunArgs, failure, watched};
-use crate::comparison::measuring;
+use crate::comparison::{dealt, measuring};
 use crate::error::Failure;
 use crate::table::{Align, Cell, Table};
 use crate::ui::Ui;
@@ -48,7 +48,7 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<(), Failure> {
         ui.print(&pairs(rows, &config))?;
     }
     ui.print(&spread(&tables))?;
-    ui.print(&measuring(&outcome, &config))?;
+    ui.print(&(measuring(&outcome, &config) + &dealt(&outcome)))?;
     ui.print(&format!(
         "\nAll pairs with their intervals are in {}/seed-*/{TABLE}\n",
         path.display()

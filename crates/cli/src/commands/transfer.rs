@@ -8,10 +8,11 @@ use stlf_lab::stages::transfer::FOLDER;
 use stlf_lab::{Config, Outcome, Stage};
 
 use super::run_args::{RunArgs, failure, watched};
+use crate::comparison::dealt;
 use crate::error::Failure;
 use crate::table::{Align, Cell, Table};
 use crate::ui::Ui;
-use stlf::words::percent;
+use stlf::words::{energy, percent};
 
 /// Send models to their targets by the plan and put them to work; what that needs is done first.
 ///
@@ -37,7 +38,7 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<(), Failure> {
         return ui.print("There is no target: every device trains for itself.\n");
     }
     let folder = Folder::open(&folder).map_err(|e| failure(&e))?;
-    ui.print(&received(&outcome, &config, &folder)?)?;
+    ui.print(&(received(&outcome, &config, &folder)? + &dealt(&outcome)))?;
     ui.print(&format!(
         "\nWhat every target makes of its samples is in {}/seed-*/{FOLDER}\n",
         folder.path().display()
@@ -67,7 +68,7 @@ fn received(outcome: &Outcome, config: &Config, folder: &Folder) -> Result<Strin
                 seed.to_string().into(),
                 row.target.as_str().into(),
                 models.join(", ").into(),
-                format!("{:.1} J", row.joules).into(),
+                energy(row.joules).into(),
                 row.samples.to_string().into(),
                 row.accuracy.map_or("not known".to_owned(), percent).into(),
             ];

@@ -58,6 +58,14 @@ impl Default for Scheme {
 }
 
 impl Scheme {
+    /// What is meant where nobody says: a table that names its devices has dealt its samples already.
+    pub fn for_data(data: &Dataset) -> Scheme {
+        match data.domain_column() {
+            Some(_) => Scheme::ByDomain(ByDomain::default()),
+            None => Scheme::default(),
+        }
+    }
+
     /// The names of all kinds, as they are written in files.
     pub const KINDS: [&'static str; 6] =
         ["paper", "iid", "dirichlet", "shard", "pathological", "by-domain"];

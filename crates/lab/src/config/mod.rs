@@ -4,8 +4,11 @@ mod sections;
 
 use std::path::{Path, PathBuf};
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
+use stlf::energy::PAPER_MODEL_BITS;
+use stlf_data::Dataset;
 use stlf_data::partition::Scheme;
+use stlf_learn::Spec;
 
 pub use sections::{
     Accepted, Bound, Combine, Compare, Data, Divergence, Energy, EnergyModel, Estimator, Fada,
@@ -25,8 +28,9 @@ pub struct Config {
     pub seeds: Vec<u64>,
     /// Where samples come from.
     pub data: Data,
-    /// How they are dealt to devices.
-    pub partition: Scheme,
+    /// How they are dealt to devices; left out, as [`Scheme::for_data`] says.
+    #[serde(deserialize_with = "scheme", skip_serializing_if = "Option::is_none")]
+    pub partition: Option<Scheme>,
     /// How devices train.
     pub training: Training,
     /// How the difference of two devices' data is measured.
@@ -44,7 +48,7 @@ impl Default for Config {
         Config {
             seeds: (0..5).collect(),
             data: Data::default(),
-            partition: Scheme::default(),
+            partition: None,
             training: Training::default(),
             divergence: Divergence::default(),
             energy: Energy::default(),
@@ -159,8 +163,9 @@ impl Config {
         }
         self.divergence.check().map_err(|e| in_method(&e))?;
         self.compare.fada.settings().check().map_err(|e| in_method(&e))?;
-        let bits = self.energy.model_bits;
-        if !(bits > 0.0 && bits.is_finite()) {
+        if let Some(bits) = self.energy.model_bits
+            && !(bits > 0.0 && bits.is_finite())
+        {
             return Err(wrong("energy.model-bits", format!("{bits} is not above 0")));
         }
         self.compare.methods().map_err(|e| Error::Config {
@@ -172,11 +177,38 @@ impl Config {
         Ok(())
     }
 
+    /// How these samples are dealt to devices.
+    pub fn scheme(&self, data: &Dataset) -> Scheme {
+        self.partition.clone().unwrap_or_else(|| Scheme::for_data(data))
+    }
+
+    /// M, the bits that a model of this network is taken to have where energy is counted.
+    pub fn model_bits(&self, spec: &Spec) -> f64 {
+        let of_preset = match self.planner.preset {
+            Preset::Paper => PAPER_MODEL_BITS,
+            Preset::Balanced => 8.0 * model_bytes(spec) as f64,
+        };
+        self.energy.model_bits.unwrap_or(of_preset)
+    }
+
     /// How models are trained.
     pub fn descent(&self) -> stlf_learn::Descent {
         let Training { batch, learning_rate, momentum, weight_decay, .. } = self.training;
         stlf_learn::Descent { batch, learning_rate, momentum, weight_decay }
     }
+}
+
+/// What a model of this network has when it is sent.
+pub fn model_bytes(spec: &Spec) -> u64 {
+    (spec.parameters() * size_of::<f32>()) as u64
+}
+
+/// `[partition]`; without a key it is as if it were not there.
+fn scheme<'de, D: Deserializer<'de>>(input: D) -> Result<Option<Scheme>, D::Error> {
+    let table = toml::Table::deserialize(input)?;
+    let read = || Scheme::deserialize(toml::Value::Table(table.clone())).map(Some);
+    if table.is_empty() { Ok(None) } else { read() }
+        .map_err(|e: toml::de::Error| serde::de::Error::custom(e.message()))
 }
 
 /// Sets one key of a table: `training.steps=500`.
@@ -188,6 +220,11 @@ fn set(table: &mut toml::Table, change: &str) -> Result<(), Error> {
     let parsed = format!("v = {text}").parse::<toml::Table>().ok().and_then(|mut t| t.remove("v"));
     let value = parsed.unwrap_or_else(|| toml::Value::String(text.to_owned()));
     let (inside, name) = key.rsplit_once('.').map_or((None, key), |(a, b)| (Some(a), b));
+    // Who sets a key of the default partition means that one.
+    if key.starts_with("partition.") && !table.contains_key("partition") {
+        let default = toml::Value::try_from(Scheme::default());
+        table.extend(default.ok().map(|scheme| ("partition".to_owned(), scheme)));
+    }
     let mut place = table;
     for part in inside.into_iter().flat_map(|inside| inside.split('.')) {
         let entry = place.entry(part).or_insert_with(|| toml::Value::Table(toml::Table::new()));
@@ -263,6 +300,10 @@ mod tests {
         assert!(error.to_string().starts_with("-c: training.steps=many: invalid type"), "{error}");
         let dealt = ["partition.kind=dirichlet", "partition.alpha=0.1"];
         assert!(Config::default().with(dealt).is_ok());
+        // A key of the partition chooses it; else the data decide.
+        assert_eq!(Config::default().partition, None);
+        let scaled = Config::default().with(["partition.scale=0.5"]).unwrap();
+        assert_eq!(scaled.partition.map(|scheme| scheme.kind()), Some("paper"));
         let private = ["divergence.estimator=sketch", "divergence.privacy={epsilon=1,delta=1e-5}"];
         let private = Config::default().with(private).unwrap().divergence;
         assert!(private.sketch(stlf_data::Shape::grey(28)).privacy.is_some());

@@ -6,7 +6,6 @@ use serde::{Deserialize, Serialize};
 use stlf::baselines::{Method, fada};
 use stlf::bound::BoundKind;
 use stlf::divergence;
-use stlf::energy::PAPER_MODEL_BITS;
 use stlf_data::Shape;
 
 /// `[data]`: domains of digits, or one's own pictures or features.
@@ -314,19 +313,15 @@ impl Divergence {
 }
 
 /// `[energy]`: joules of sending a model over each link.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct Energy {
     /// `ranges`: powers and rates drawn uniformly, as in the paper; `radio`: from distances by a channel model.
     pub model: EnergyModel,
-    /// M, the bits that a model is taken to have. The paper's, a gigabit, is that of networks far larger than its own.
-    pub model_bits: f64,
-}
-
-impl Default for Energy {
-    fn default() -> Energy {
-        Energy { model: EnergyModel::default(), model_bits: PAPER_MODEL_BITS }
-    }
+    /// M, the bits that a model is taken to have. Left out: those that it has, or the paper's gigabit with its preset, whose
+    /// weight of energy is made for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model_bits: Option<f64>,
 }
 
 /// Where link energies come from.

@@ -15,6 +15,7 @@
     return {
       seed: seed.seed,
       devices: list(seed.devices),
+      scale: seed.scale === 'free' ? 'free' : 'unit',
       divergence: seed.divergence && Array.isArray(seed.divergence.values) ? seed.divergence : null,
       plans: list(seed.plans).map(completePlan),
       chosen: Math.min(Math.max(0, seed.chosen || 0), Math.max(0, list(seed.plans).length - 1)),
@@ -151,7 +152,8 @@
     if (level === 'device') refresh('mark');
   }
 
-  // A live answer holds devices, divergences and one plan; what the run measured (targets, confusion) stays.
+  // A live answer holds devices, divergences and one plan; what the run measured (targets, confusion) stays. How a solver went on
+  // the fleet before the edit says nothing of this one.
   function replaceSeed(given) {
     const runs = state.document.runs;
     if (!run()) return;
@@ -162,7 +164,6 @@
     if (old) {
       if (!given.targets) fresh.targets = old.targets;
       if (!given.confusion) fresh.confusion = old.confusion;
-      if (!given.traces) fresh.traces = old.traces;
     }
     runs[state.run].seeds[index] = fresh;
     state.seed = index;

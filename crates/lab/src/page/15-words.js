@@ -42,8 +42,10 @@
     if (size >= 1e4) return number(value / 1e3, 3) + ' kJ';
     if (size >= 100) return grouped.format(value).replace('-', '−') + ' J';
     if (size >= 10) return fixed(value, 1) + ' J';
-    if (size >= 0.1) return fixed(value, 2) + ' J';
-    return (size === 0 ? '0' : number(value, 2)) + ' J';
+    if (size >= 1) return fixed(value, 2) + ' J';
+    if (size === 0) return '0 J';
+    const [factor, unit] = size >= 1e-3 ? [1e3, 'mJ'] : size >= 1e-6 ? [1e6, 'µJ'] : [1e9, 'nJ'];
+    return `${number(value * factor, 3)} ${unit}`;
   }
 
   function bytes(value) {
@@ -86,20 +88,27 @@
       plural(counts.sources, 'source'),
       plural(counts.targets, 'target'),
       plural(counts.links, 'link'),
-      joules(plan.joules),
+      `${joules(plan.joules)} in links`,
     ];
     if (known(plan.energy_share)) parts.push(`${percent(plan.energy_share, 0)} of all links’ energy`);
     if (known(plan.accuracy)) parts.push(`${percent(plan.accuracy)} accuracy`);
     return parts.join(' · ');
   }
 
-  // Half the interval beside the mean, as in the command line's tables; one seed has no spread to show.
+  // Half the 95 % interval beside the mean, as in the command line's tables; one seed has none.
   function meanWithin(spread, scale, digits) {
     if (!spread || !known(spread.mean)) return NONE;
-    const half = known(spread.high) && known(spread.low) ? (spread.high - spread.low) / 2 : 0;
     const mean = fixed(spread.mean * scale, digits);
-    return half > 0 ? `${mean} ± ${fixed(half * scale, digits)}` : mean;
+    return spread.half > 0 ? `${mean} ± ${fixed(spread.half * scale, digits)}` : mean;
   }
+
+  // A number of one seed says of which, beside a table of means over all.
+  function ofSeed(text) {
+    const run = page.run();
+    return run && run.seeds.length > 1 ? `${text}, seed ${page.seed().seed}` : text;
+  }
+
+  const boundName = (plan) => (plan.bound === 'paper' ? 'the paper’s bound' : `the ${plan.bound || 'unknown'} bound`);
 
   // Middle ellipsis: device names of one site often differ only in their ends.
   function shorten(text, most) {
@@ -125,6 +134,8 @@
     roleCounts,
     planLine,
     meanWithin,
+    ofSeed,
+    boundName,
     shorten,
   };
 })((window.stlfReport = window.stlfReport || {}));

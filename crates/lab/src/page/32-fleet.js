@@ -22,12 +22,15 @@
         counts.targets > 0 ? `${words.fixed(counts.links / counts.targets, 1)} per target` : 'nothing to send',
       ],
       [
-        'Energy',
+        'Energy of links',
         words.joules(plan.joules),
-        words.known(plan.energy_share) ? `${words.percent(plan.energy_share, 0)} of all links` : 'of sending models',
+        (words.known(plan.energy_share) ? `${words.percent(plan.energy_share, 0)} of all links` : 'of sending models') +
+          beforeMeasuring(),
       ],
-      words.known(plan.accuracy) ? ['Target accuracy', words.percent(plan.accuracy), 'mean over targets'] : null,
-      ['Objective', words.number(plan.objective), words.status(plan)],
+      words.known(plan.accuracy)
+        ? ['Target accuracy', words.percent(plan.accuracy), words.ofSeed('mean over targets')]
+        : null,
+      ['Objective', words.number(plan.objective), `${words.status(plan)} under ${words.boundName(plan)}`],
     ];
     return box.replaceChildren(
       ...facts
@@ -41,6 +44,12 @@
           ),
         ),
     );
+  }
+
+  // What the choice of links cost stands beside what it saved.
+  function beforeMeasuring() {
+    const { measuring } = page.run();
+    return measuring ? `, before measuring (${words.joules(measuring.joules)})` : '';
   }
 
   function drawLegend(grouped) {

@@ -15,6 +15,7 @@
       .map((trace, index) => ({
         name: String(trace.name),
         values: trace.values,
+        valid: trace.valid,
         series: index % 4,
       }))
       .filter((trace) => trace.values.some(words.known));
@@ -32,7 +33,7 @@
       html(
         'p',
         { class: 'lead' },
-        'What the plan costs after each iteration of a solver; lower is better. A single value is drawn across.',
+        lead(traces),
       ),
       html(
         'figure',
@@ -49,7 +50,7 @@
                 { width: 34, height: 12, 'aria-hidden': 'true' },
                 svg('line', { class: `series s${trace.series}`, x1: 1, x2: 33, y1: 6, y2: 6 }),
               ),
-              `${words.shorten(trace.name, 30)}, ends at ${words.number(last(trace.values))}`,
+              `${trace.name}: ${words.number(last(trace.values))}`,
             ),
           ),
         ),
@@ -58,6 +59,18 @@
       ),
       numbers(traces),
     );
+  }
+
+  // The paper's solver lets devices be partly source and partly target: what that costs is the cost of no plan, and may be less
+  // than the least cost of one.
+  function lead(traces) {
+    const seed = page.seed();
+    const plan = seed.plans[seed.chosen];
+    const parts = [`The plan in use costs ${words.number(plan.objective)} under ${words.boundName(plan)}, ${words.status(plan)}.`];
+    parts.push('Below: the same fleet under the paper’s bound; lower is better, and a single value is drawn across.');
+    if (traces.some((trace) => !trace.valid))
+      parts.push('A relaxed value is of roles in between and no valid plan: it may lie below the best one.');
+    return parts.join(' ');
   }
 
   const last = (values) => values.filter(words.known).slice(-1)[0];
@@ -84,7 +97,7 @@
     const root = page.canvas(
       width,
       height,
-      `Objective per iteration of ${traces.map((trace) => trace.name).join(', ')}`,
+      `Objective per iteration: ${traces.map((trace) => trace.name).join(', ')}`,
       page.axes(
         box,
         { ticks: xTicks, scale: x },
@@ -93,7 +106,7 @@
           x: (tick) => words.count(tick),
           y: write,
           xName: 'iteration',
-          yName: `objective${log ? ', logarithmic' : ''}`,
+          yName: `objective, paper’s bound${log ? ', logarithmic' : ''}`,
         },
       ),
     );
@@ -103,6 +116,7 @@
         root.append(
           svg('line', {
             class: `series s${trace.series}`,
+            'data-valid': String(trace.valid),
             x1: box.left,
             x2: box.right,
             y1: y(points[0][1]),
@@ -114,6 +128,7 @@
       root.append(
         svg('path', {
           class: `series s${trace.series}`,
+          'data-valid': String(trace.valid),
           d: points
             .map(([at, value], index) => `${index ? 'L' : 'M'}${x(at).toFixed(1)} ${y(value).toFixed(1)}`)
             .join(''),
@@ -140,7 +155,7 @@
         traces
           .map(
             (trace) =>
-              `${words.shorten(trace.name, 30)} ${words.number(trace.values[trace.values.length === 1 ? 0 : at - 1])}`,
+              `${trace.name} ${words.number(trace.values[trace.values.length === 1 ? 0 : at - 1])}`,
           )
           .join(', ');
     });
@@ -159,7 +174,7 @@
         { key: 'at', name: 'Iteration', numeric: true, head: true, cell: (index) => words.count(index + 1) },
         ...traces.map((trace, at) => ({
           key: `t${at}`,
-          name: words.shorten(trace.name, 30),
+          name: trace.name,
           numeric: true,
           cell: (index) => words.number(trace.values[index], 6),
         })),

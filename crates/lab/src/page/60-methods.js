@@ -16,7 +16,9 @@
     }
     const seeds = Math.max(...runs.map((run) => run.seeds.length));
     const interval =
-      seeds > 1 ? 'Whiskers are 95 % intervals of the mean over seeds.' : 'With one seed there is no interval to show.';
+      seeds > 1
+        ? `Means over ${words.plural(seeds, 'seed')}; whiskers and ± are 95 % intervals of the mean (Student’s t).`
+        : 'With one seed there is no interval to show.';
     const wide = body.clientWidth >= 760;
     const room = Math.max(300, (wide ? (body.clientWidth - 20) / 2 : body.clientWidth) - 36);
     const accuracy = bars(methods, runs, {
@@ -29,13 +31,12 @@
       missing: 'no model',
     });
     const joules = bars(methods, runs, {
-      title: 'Energy of sending models',
+      title: 'Energy, with measuring where a method needs it',
       room,
       spread: (entry) => entry.joules,
       top: null,
       write: words.joules,
-      tick: (value) => words.number(value, 3),
-      unit: 'J',
+      tick: words.joules,
       missing: 'unknown',
     });
     const keys = two
@@ -123,7 +124,7 @@
     return html(
       'figure',
       { class: 'board' },
-      html('figcaption', {}, how.title + (how.unit ? `, ${how.unit}` : '')),
+      html('figcaption', {}, how.title),
       html('div', { class: 'scroll' }, root),
     );
   }
@@ -182,28 +183,26 @@
           'accuracy',
           'Target accuracy, %',
           (spread) => (spread ? words.meanWithin(spread, 100, 1) : 'no model'),
-          'mean ± half the 95 % interval',
+          'mean over seeds ± half its 95 % interval',
         ),
         column('targets', 'Targets', (spread) => words.meanWithin(spread, 1, 1)),
         column('links', 'Links', (spread) => words.meanWithin(spread, 1, 1)),
-        column('joules', 'Energy', (spread) => (spread ? energyWithin(spread) : words.NONE)),
+        column(
+          'joules',
+          'Energy',
+          (spread) => words.joules(mean(spread)),
+          'links, and measuring where the method needs it',
+        ),
         column(
           'energy_share',
           'Of all links, %',
           (spread) => words.meanWithin(spread, 100, 0),
-          'energy as a share of every source sending to every target',
+          'that energy over every source sending to every target, which needs no measuring',
         ),
-        column('bytes', 'Sent', (spread) => words.bytes(mean(spread))),
+        column('bytes', 'Sent', (spread) => words.bytes(mean(spread)), 'links, and measuring where the method needs it'),
       ],
     });
     return table.element;
-  }
-
-  function energyWithin(spread) {
-    const size = Math.abs(spread.mean);
-    // Kilojoules and millijoules keep the unit that the bars have.
-    if (!(spread.high > spread.low) || size >= 1e4 || size < 0.1) return words.joules(spread.mean);
-    return `${words.meanWithin(spread, 1, size >= 100 ? 0 : size >= 10 ? 1 : 2)} J`;
   }
 
   function measuring(run, two) {
@@ -213,7 +212,7 @@
     return html(
       'p',
       { class: 'quiet' },
-      `${whose}easuring divergences (${cost.estimator}) sent ${words.bytes(cost.bytes)} at ${words.joules(cost.joules)} per seed.`,
+      `${whose}easuring divergences (${cost.estimator}) sent ${words.bytes(cost.bytes)} at ${words.joules(cost.joules)} per seed, counted where a method needs it.`,
     );
   }
 

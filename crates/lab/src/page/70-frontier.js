@@ -10,6 +10,7 @@
     const body = page.bodyOf('frontier');
     const plan = page.plan();
     const measured = seed.plans.every((one) => words.known(one.accuracy));
+    const run = page.run().summary.length > 0;
     const wide = body.clientWidth >= 760;
     const width = Math.max(320, Math.min(wide ? body.clientWidth - 360 : body.clientWidth - 34, 760));
     body.replaceChildren(
@@ -23,7 +24,7 @@
             'div',
             { class: 'legend' },
             mark('now', 'shown now'),
-            mark('used', 'used by the run'),
+            mark('used', run ? 'used by the run' : 'at the problem’s own weights'),
             mark('', 'other plans of the sweep'),
           ),
           html('div', { class: 'scroll' }, scatter(seed, width, measured)),
@@ -31,8 +32,8 @@
             'figcaption',
             { class: 'quiet' },
             measured
-              ? 'Up and left is better.'
-              : 'Not every plan’s accuracy was measured; the targets’ weighted error bound stands in. Down and left is better.',
+              ? words.ofSeed('Up and left is better. Accuracy is the mean over targets')
+              : 'Not every plan’s accuracy was measured; the error bound of sources and targets, which a plan weighs against energy, stands in. Down and left is better.',
           ),
         ),
         html(
@@ -74,7 +75,8 @@
 
   function scatter(seed, width, measured) {
     const height = Math.round(Math.max(260, Math.min(360, width * 0.55)));
-    const yOf = (plan) => (measured ? plan.accuracy : plan.terms.target);
+    // Both terms: a plan with fewer sources has more targets, so the one alone goes up and down.
+    const yOf = (plan) => (measured ? plan.accuracy : plan.terms.source + plan.terms.target);
     const shown = seed.plans
       .map((plan, index) => ({ plan, index }))
       .filter(({ plan }) => words.known(plan.joules) && words.known(yOf(plan)));
@@ -93,7 +95,7 @@
       ? (value) => words.percent(value, yTicks[1] - yTicks[0] < 0.0099 ? 1 : 0)
       : (value) => words.number(value, 3);
     const left = Math.ceil(Math.max(...yTicks.map((tick) => page.textWidth(writeY(tick), 12)))) + 14;
-    const box = { left, right: width - 14, top: 34, bottom: height - 48 };
+    const box = { left, right: width - 26, top: 34, bottom: height - 48 };
     const x = page.linear([xTicks[0], xTicks[xTicks.length - 1]], [box.left + 6, box.right]);
     const y = page.linear([yTicks[0], yTicks[yTicks.length - 1]], [box.bottom, box.top]);
     const root = svg(
@@ -110,10 +112,10 @@
         { ticks: xTicks, scale: x },
         { ticks: yTicks, scale: y },
         {
-          x: (tick) => words.number(tick, 3),
+          x: words.joules,
           y: writeY,
-          xName: 'energy, J',
-          yName: measured ? 'target accuracy' : 'targets’ error bound',
+          xName: 'energy of links',
+          yName: measured ? 'target accuracy' : 'error bound, sources + targets',
         },
       ),
       svg('path', {
@@ -149,15 +151,16 @@
       ['sources', words.count(counts.sources)],
       ['targets', words.count(counts.targets)],
       ['links', words.count(counts.links)],
-      ['energy', words.joules(plan.joules)],
+      ['energy of links', words.joules(plan.joules)],
       ['share of all links', words.percent(plan.energy_share)],
       ['target accuracy', words.known(plan.accuracy) ? words.percent(plan.accuracy) : 'not measured'],
       ['objective', words.number(plan.objective)],
-      ['· sources', words.number(plan.terms.source)],
-      ['· targets', words.number(plan.terms.target)],
+      ['· error bound', words.number(plan.terms.source + plan.terms.target)],
+      ['·· sources', words.number(plan.terms.source)],
+      ['·· targets', words.number(plan.terms.target)],
       ['· energy', words.number(plan.terms.energy)],
       ['lower bound', words.number(plan.lower_bound)],
-      ['status', words.status(plan)],
+      ['status', `${words.status(plan)} under ${words.boundName(plan)}`],
     ];
     return html(
       'dl',
@@ -168,7 +171,8 @@
 
   // What moved, in words: the change is easier to trust than two pictures to compare.
   function against(seed, plan) {
-    if (page.state.plan === seed.chosen) return html('p', { class: 'quiet' }, 'This is the plan that the run used.');
+    const whose = page.run().summary.length > 0 ? 'the plan that the run used' : 'the plan at the problem’s own weights';
+    if (page.state.plan === seed.chosen) return html('p', { class: 'quiet' }, `This is ${whose}.`);
     const used = seed.plans[seed.chosen];
     const key = (link) => `${link.from} ${link.to}`;
     const before = new Set(used.links.map(key));
@@ -182,7 +186,7 @@
       `${words.plural(turned, 'device')} in another role`,
       words.signed(plan.joules - used.joules, words.joules),
     ];
-    return html('p', { class: 'quiet' }, `Against the plan that the run used: ${changes.join(', ')}.`);
+    return html('p', { class: 'quiet' }, `Against ${whose}: ${changes.join(', ')}.`);
   }
 
   page.section('frontier', ['plan', 'width'], draw);

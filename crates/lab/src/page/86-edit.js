@@ -14,7 +14,7 @@
   const NUMBERS = [
     { id: 'edit-labeled', key: 'labeled', name: 'Labeled samples', whole: true },
     { id: 'edit-unlabeled', key: 'unlabeled', name: 'Unlabeled samples', whole: true },
-    { id: 'edit-error', key: 'source_error', name: 'Source error, 0 to 1' },
+    { id: 'edit-error', key: 'source_error', name: 'Source error', most: 1 },
   ];
   const WEIGHTS = [
     { id: 'phi-s', key: 'source', letter: 'S', name: 'weight of the sources’ error' },
@@ -22,21 +22,26 @@
     { id: 'phi-e', key: 'energy', letter: 'E', name: 'weight of energy' },
   ];
   const LINKS = [
-    { id: 'edit-divergence', key: 'divergence', name: 'Divergence, 0 to 2' },
+    { id: 'edit-divergence', key: 'divergence', name: 'Divergence', most: 2 },
     { id: 'edit-energy', key: 'energy', name: 'Energy, J' },
   ];
 
-  const numeric = (id, label, whole) =>
+  // A file may have numbers on a scale of its own; then none is too large.
+  const most = (field) => (page.seed().scale === 'free' ? undefined : field.most);
+  const label = (field) => (most(field) ? `${field.name}, 0 to ${field.most}` : field.name);
+
+  const numeric = (field) =>
     html(
       'label',
-      { for: id },
-      html('span', {}, label),
+      { for: field.id },
+      html('span', {}, label(field)),
       html('input', {
-        id,
+        id: field.id,
         type: 'number',
         min: '0',
-        step: whole ? '1' : 'any',
-        inputmode: whole ? 'numeric' : 'decimal',
+        max: most(field),
+        step: field.whole ? '1' : 'any',
+        inputmode: field.whole ? 'numeric' : 'decimal',
       }),
     );
   const choice = (id, label, ...options) =>
@@ -90,7 +95,7 @@
         html(
           'div',
           { class: 'two' },
-          ...NUMBERS.map(({ id, name, whole }) => numeric(id, name, whole)),
+          ...NUMBERS.map(numeric),
           choice('edit-pin', 'Role', ['', 'free'], ['source', 'always source'], ['target', 'always target']),
         ),
       ),
@@ -103,7 +108,7 @@
           { class: 'two' },
           choice('edit-from', 'From'),
           choice('edit-to', 'To'),
-          ...LINKS.map(({ id, name }) => numeric(id, name)),
+          ...LINKS.map(numeric),
         ),
         html(
           'label',
@@ -154,6 +159,10 @@
     if (input.value.trim() === '') return { clear: true };
     const value = Number(input.value);
     if (!Number.isFinite(value) || value < 0) return complain(input, `${field.name}: must be 0 or more.`);
+    if (most(field) && value > field.most) {
+      const meant = value / 100 <= field.most ? ` Did you mean ${value / 100}?` : '';
+      return complain(input, `${field.name}: must be 0 to ${field.most}.${meant}`);
+    }
     if (field.whole && !Number.isInteger(value)) return complain(input, `${field.name}: must be a whole number.`);
     input.removeAttribute('aria-invalid');
     return { value };

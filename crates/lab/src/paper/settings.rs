@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use stlf::baselines::Method;
+use stlf::energy::PAPER_MODEL_BITS;
 use stlf_data::partition::{Paper, Scheme};
 
 use super::Heard;
@@ -143,7 +144,8 @@ impl Lab<'_> {
             config.compare.fada.steps = 40;
             config.compare.fada.rounds = 1;
         }
-        config.partition = Scheme::Paper(paper);
+        config.partition = Some(Scheme::Paper(paper));
+        config.energy.model_bits = Some(PAPER_MODEL_BITS);
         if variant == Variant::Faithful {
             faithful(&mut config, self.options.quick);
         }

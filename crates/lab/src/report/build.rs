@@ -5,7 +5,7 @@ use std::path::Path;
 
 use stlf::baselines::Method;
 use stlf::bound::BoundKind;
-use stlf::format::{PlanFile, ProblemFile};
+use stlf::format::{PlanFile, ProblemFile, ScaleEntry};
 use stlf::planner::{self, Observer, Outcome};
 use stlf::problem::Model;
 use stlf::{Plan, Problem};
@@ -83,6 +83,7 @@ pub fn of_problem(
     name: &str,
     observer: &mut Observer<'_>,
 ) -> Result<Run, Error> {
+    let scale = file.scale.unwrap_or_default();
     let problem = file.into_problem(None)?;
     let plan = planned(&problem, 0, observer)?;
     Ok(Run {
@@ -92,7 +93,7 @@ pub fn of_problem(
         summary: Vec::new(),
         measuring: None,
         classes: Vec::new(),
-        seeds: vec![seed(0, &problem, &plan, &[], None, observer)],
+        seeds: vec![Seed { scale, ..seed(0, &problem, &plan, &[], None, observer) }],
     })
 }
 
@@ -181,6 +182,7 @@ pub(super) fn seed(
     Seed {
         seed,
         devices: devices(problem),
+        scale: ScaleEntry::of(problem),
         divergence: divergence(problem, pairs),
         plans,
         chosen,
@@ -237,15 +239,23 @@ pub(super) fn divergence(problem: &Problem, pairs: Option<&[DivergenceRow]>) -> 
     })
 }
 
-/// How the paper's method descends on this problem, under its own bound, and where the optimum lies.
+/// How the paper's method descends on this problem, under its own bound, what plan it ends with, and where the best one lies.
 fn traces(problem: &Problem, own: &Plan, observer: &mut Observer<'_>) -> Vec<Trace> {
-    let trace = |name: &str, values: Vec<f64>| Trace { name: name.to_owned(), values };
+    let trace =
+        |name: &str, values: Vec<f64>, valid| Trace { name: name.to_owned(), values, valid };
     let named = |plan: &Plan| {
-        let mut traces = vec![trace("successive, relaxed", plan.solver.trace.clone())];
-        traces.extend(plan.solver.successive.map(|report| {
-            let name = if report.exact_is_proven { "exact optimum" } else { "best known" };
-            trace(name, vec![report.exact_objective])
-        }));
+        let relaxed = "paper's solver, relaxed (not a valid plan)";
+        let mut traces = vec![trace(relaxed, plan.solver.trace.clone(), false)];
+        if let Some(report) = plan.solver.successive {
+            let rounded = "paper's solver, rounded to a valid plan";
+            let ends = Some(report.rounded_objective).filter(|ends| ends.is_finite());
+            traces.extend(ends.map(|ends| trace(rounded, vec![ends], true)));
+            let best = match report.exact_is_proven {
+                true => "best valid plan, proven optimal",
+                false => "best valid plan known",
+            };
+            traces.push(trace(best, vec![report.exact_objective], true));
+        }
         traces
     };
     if !own.solver.trace.is_empty() {
@@ -323,9 +333,9 @@ fn summary(rows: &[Row]) -> Vec<Line> {
             accuracy: line.accuracy.map(|a| document::Spread::from(a).within_one()),
             targets: line.targets.into(),
             links: line.links.into(),
-            joules: line.joules.into(),
-            energy_share: line.energy_share.map(|e| document::Spread::from(e).within_one()),
-            bytes: line.bytes.into(),
+            joules: line.total_joules.into(),
+            energy_share: line.energy_share.map(Into::into),
+            bytes: line.total_bytes.into(),
         }
     };
     summarise(rows).into_iter().map(line).collect()

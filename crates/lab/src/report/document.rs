@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use stlf::bound::BoundKind;
 use stlf::device::Role;
+use stlf::format::ScaleEntry;
 
 use crate::summary;
 
@@ -68,11 +69,11 @@ pub struct Line {
     pub targets: Spread,
     /// Links of a seed.
     pub links: Spread,
-    /// Their energy.
+    /// Energy of the links, and of measuring where the method needs it.
     pub joules: Spread,
-    /// As a share of all links.
+    /// As a share of all links, which need no measuring: above 1 where it costs more than it saves.
     pub energy_share: Option<Spread>,
-    /// Bytes sent.
+    /// Bytes sent, counted alike.
     pub bytes: Spread,
 }
 
@@ -81,8 +82,8 @@ pub struct Line {
 pub struct Spread {
     /// The mean.
     pub mean: f64,
-    /// The standard deviation between seeds.
-    pub deviation: f64,
+    /// Half of its interval; none of a single seed.
+    pub half: Option<f64>,
     /// Lower end of the interval.
     pub low: f64,
     /// Upper end of the interval.
@@ -99,7 +100,8 @@ impl Spread {
 impl From<summary::Spread> for Spread {
     fn from(spread: summary::Spread) -> Spread {
         let (low, high) = spread.interval();
-        Spread { mean: spread.mean, deviation: spread.deviation, low, high }
+        let half = (spread.count > 1).then(|| spread.half_interval());
+        Spread { mean: spread.mean, half, low, high }
     }
 }
 
@@ -121,6 +123,8 @@ pub struct Seed {
     pub seed: u64,
     /// The fleet.
     pub devices: Vec<Device>,
+    /// What errors and divergences may be.
+    pub scale: ScaleEntry,
     /// d̂ as a square, where the fleet is not too large for it.
     pub divergence: Option<Divergence>,
     /// Along the weight of energy.
@@ -243,6 +247,8 @@ pub struct Trace {
     pub name: String,
     /// One per iteration; a single one is a level.
     pub values: Vec<f64>,
+    /// Whether they are costs of plans; relaxed roles make no plan, and cost less than one may.
+    pub valid: bool,
 }
 
 /// A target.

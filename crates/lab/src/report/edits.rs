@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Deserializer};
 use stlf::bound::BoundKind;
-use stlf::format::{ProblemFile, WeightsEntry};
+use stlf::format::{ProblemFile, ScaleEntry, WeightsEntry};
 use stlf::planner::Observer;
 use stlf::problem::Link;
 use stlf::{Problem, Role};
@@ -97,11 +97,12 @@ pub fn apply(file: &ProblemFile, edits: &Edits) -> Result<Problem, Error> {
             device.role = pin;
         }
     }
+    let scale = file.scale.unwrap_or_default();
     let mut problem = file.into_problem(None)?;
     for edit in &edits.links {
         let place = |name: &str| problem.find(name).ok_or_else(|| unknown("links", name));
         let (from, to) = (place(&edit.from)?, place(&edit.to)?);
-        problem = change_link(&problem, edit, from, to)?;
+        problem = change_link(&problem, edit, scale, from, to)?;
     }
     Ok(problem)
 }
@@ -109,6 +110,7 @@ pub fn apply(file: &ProblemFile, edits: &Edits) -> Result<Problem, Error> {
 fn change_link(
     problem: &Problem,
     edit: &LinkEdit,
+    scale: ScaleEntry,
     from: usize,
     to: usize,
 ) -> Result<Problem, Error> {
@@ -127,6 +129,9 @@ fn change_link(
         if let Some(value) = value.filter(|v| !(v.is_finite() && *v >= 0.0)) {
             return Err(wrong(format!("{what} {value} is not at least 0")));
         }
+    }
+    if let Some(divergence) = edit.divergence {
+        scale.check_divergence(divergence, || format!("{name}: divergence"))?;
     }
     let link = Link {
         from,
@@ -155,6 +160,7 @@ pub fn answer(
     Ok(Seed {
         seed,
         devices: devices(&problem),
+        scale: file.scale.unwrap_or_default(),
         divergence: divergence(&problem, None),
         plans: vec![explained::plan(&problem, &plan, true, observer)],
         chosen: 0,

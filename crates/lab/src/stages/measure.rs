@@ -179,7 +179,7 @@ fn row(run: &SeedRun<'_>, from: usize, to: usize, estimate: Estimate) -> Diverge
 fn cost(run: &SeedRun<'_>) -> Result<Vec<MeasuringRow>, Error> {
     let n = run.fleet.len();
     let bytes = run.config.divergence.settings(run.shape).bytes(n, run.shape)?;
-    let energy = plan::energies(run.config, n, run.seed);
+    let energy = plan::energies(run.config, &run.spec, n, run.seed);
     let row = |from: usize| {
         let links = (0..n).filter(|&to| to != from).map(|to| energy[from * n + to]);
         let mean = links.sum::<f64>() / (n as f64 - 1.0).max(1.0);
@@ -187,7 +187,7 @@ fn cost(run: &SeedRun<'_>) -> Result<Vec<MeasuringRow>, Error> {
             seed: run.seed,
             device: run.fleet.devices[from].name.clone(),
             bytes,
-            joules: mean * 8.0 * bytes as f64 / run.config.energy.model_bits,
+            joules: mean * 8.0 * bytes as f64 / run.config.model_bits(&run.spec),
         }
     };
     Ok((0..n).map(row).collect())

@@ -7,6 +7,7 @@ use stlf::plan::Plan;
 use stlf::planner::{self, Method, Outcome};
 use stlf::problem::{ENERGY_EPSILON, Links, Model, Parts, Source};
 use stlf::{Device, Problem};
+use stlf_learn::Spec;
 
 use super::SeedRun;
 use super::measure::Measured;
@@ -23,10 +24,10 @@ pub const PROBLEM: &str = "problem.json";
 /// The plan's links.
 pub const LINKS: &str = "links.csv";
 
-/// K of every link between so many devices, sender by sender.
-pub fn energies(config: &Config, n: usize, seed: u64) -> Vec<f64> {
+/// K of every link between so many devices with this network, sender by sender.
+pub fn energies(config: &Config, spec: &Spec, n: usize, seed: u64) -> Vec<f64> {
     let seed = Draw::Energy.seed(seed, 0);
-    let bits = config.energy.model_bits;
+    let bits = config.model_bits(spec);
     match config.energy.model {
         EnergyModel::Ranges => Ranges { bits, ..Ranges::default() }.draw(n, seed),
         EnergyModel::Radio => Radio { bits, ..Radio::default() }.draw(n, seed),
@@ -36,7 +37,7 @@ pub fn energies(config: &Config, n: usize, seed: u64) -> Vec<f64> {
 /// d̂ and K of every link.
 fn links(run: &SeedRun<'_>, measured: &Measured) -> Links {
     let n = run.fleet.len();
-    let energy = energies(run.config, n, run.seed);
+    let energy = energies(run.config, &run.spec, n, run.seed);
     if measured.are_links {
         let list = measured.pairs.iter();
         let list = list.map(|&(i, j, d)| (i as u32, j as u32, d, energy[i * n + j]));

@@ -36,7 +36,8 @@ impl Transfer<'_> {
             folder.remove_folder(FOLDER)?;
             folder.write_csv(TABLE, &table)?;
         }
-        let relayed = Transfer::of(self.run, self.relay(assigned)?, self.problem, &self.plan);
+        let relayed =
+            Transfer::of(self.run, self.relay(assigned)?, self.problem, self.measuring, &self.plan);
         let mut rows = relayed.rows(method, assigned)?;
         let mut seen = BTreeSet::new();
         for (row, target) in rows.iter_mut().zip(assigned.with_role(Role::Target)) {

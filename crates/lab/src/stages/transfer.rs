@@ -13,9 +13,9 @@ use stlf_learn::Params;
 use stlf_learn::evaluate::{Predictions, predict};
 
 use super::SeedRun;
-use crate::config;
+use crate::config::{self, model_bytes};
 use crate::fleet::DeviceData;
-use crate::record::{ConfusionRow, PredictionRow, Row};
+use crate::record::{ConfusionRow, MeasuringRow, PredictionRow, Row};
 use crate::{Error, Folder, Stage};
 
 /// What each target ended with.
@@ -30,6 +30,8 @@ pub struct Transfer<'a> {
     /// As each device sends it, where it has labels.
     pub(super) models: Vec<Option<Params>>,
     pub(super) problem: &'a Problem,
+    /// What every device sent before anything could be planned.
+    pub(super) measuring: &'a [MeasuringRow],
     /// Ours' answer.
     pub(super) plan: Assignment,
     /// `[sender][receiver]`: what each device's model says of each device's data, once somebody asked.
@@ -42,13 +44,14 @@ impl<'a> Transfer<'a> {
         run: &'a SeedRun<'a>,
         models: &[Option<Params>],
         problem: &'a Problem,
+        measuring: &'a [MeasuringRow],
         plan: &Plan,
     ) -> Transfer<'a> {
         let balanced = |(device, model): (&DeviceData, &Option<Params>)| {
             model.clone().map(|model| balanced_model(run, device, model))
         };
         let models = run.fleet.devices.iter().zip(models).map(balanced).collect();
-        Transfer::of(run, models, problem, &Assignment::from(plan))
+        Transfer::of(run, models, problem, measuring, &Assignment::from(plan))
     }
 
     /// With models as their devices send them.
@@ -56,11 +59,12 @@ impl<'a> Transfer<'a> {
         run: &'a SeedRun<'a>,
         models: Vec<Option<Params>>,
         problem: &'a Problem,
+        measuring: &'a [MeasuringRow],
         plan: &Assignment,
     ) -> Transfer<'a> {
         let n = run.fleet.len();
         let predictions = (0..n).map(|_| (0..n).map(|_| OnceLock::new()).collect()).collect();
-        Transfer { run, models, problem, plan: plan.clone(), predictions }
+        Transfer { run, models, problem, measuring, plan: plan.clone(), predictions }
     }
 
     /// Sends models by the plan. Every target keeps what it makes of its samples and, where parameters are averaged,
@@ -122,7 +126,14 @@ impl<'a> Transfer<'a> {
     /// How one method serves its targets.
     pub(super) fn rows(&self, method: Method, assigned: &Assignment) -> Result<Vec<Row>, Error> {
         let targets: Vec<usize> = assigned.with_role(Role::Target).collect();
-        targets.par_iter().map(|&target| self.row(method, assigned, target)).collect()
+        let rows = targets.par_iter().map(|&target| self.row(method, assigned, target));
+        let mut rows: Vec<Row> = rows.collect::<Result<_, Error>>()?;
+        // Devices measure once for all targets, so the first one has it, and a sum over targets is a total.
+        if let Some(first) = rows.first_mut().filter(|_| method.needs_divergences()) {
+            first.measuring_joules = self.measuring.iter().map(|row| row.joules).sum();
+            first.measuring_bytes = self.measuring.iter().map(|row| row.bytes).sum();
+        }
+        Ok(rows)
     }
 
     fn row(&self, method: Method, assigned: &Assignment, target: usize) -> Result<Row, Error> {
@@ -142,12 +153,14 @@ impl<'a> Transfer<'a> {
             joules: links.iter().map(|link| joules(link.from)).fold(0.0, |sum, j| sum + j),
             all_joules: assigned.with_role(Role::Source).map(joules).sum(),
             bytes: links.len() as u64 * self.model_bytes(),
+            measuring_joules: 0.0,
+            measuring_bytes: 0,
         })
     }
 
     /// What one model has.
     pub(super) fn model_bytes(&self) -> u64 {
-        (self.run.spec.parameters() * size_of::<f32>()) as u64
+        model_bytes(&self.run.spec)
     }
 
     /// The models that come in over these links.

@@ -91,6 +91,12 @@ impl Method {
         }
     }
 
+    /// Whether the method could not choose without measured divergences. The baselines that take ours' roles are given them,
+    /// which is in their favour.
+    pub fn needs_divergences(self) -> bool {
+        matches!(self, Method::StLf | Method::Relay)
+    }
+
     /// Whether the method works on the devices' data, as [`Context::data`] holds it.
     pub fn needs_data(self) -> bool {
         matches!(self, Method::Fada | Method::PsiFada)

@@ -13,6 +13,7 @@ use serde::de::{Deserialize, Deserializer, SeqAccess, Visitor};
 use serde::ser::{Serialize, Serializer};
 
 use super::document::{near, shorten};
+use super::problem::ScaleEntry;
 use crate::energy::{energy_from_joules_per_bit, link_energy};
 use crate::error::Error;
 use crate::problem::{Links, non_negative};
@@ -112,7 +113,11 @@ impl LinkTable {
     }
 
     /// Finds the devices that the names stand for and checks every row.
-    pub(super) fn resolve(mut self, index: &HashMap<String, usize>) -> Result<Links, Error> {
+    pub(super) fn resolve(
+        mut self,
+        index: &HashMap<String, usize>,
+        scale: ScaleEntry,
+    ) -> Result<Links, Error> {
         let mut devices = Vec::with_capacity(self.names.list.len());
         for (number, name) in self.names.list.iter().enumerate() {
             match index.get(name) {
@@ -131,6 +136,7 @@ impl LinkTable {
                 return Err(Error::field(at("energy"), "sending would take forever")
                     .with_hint("bits_per_second must be above 0"));
             }
+            scale.check_divergence(divergence, || at("divergence"))?;
             non_negative(energy, || at("energy"))?;
             if from == to {
                 let name = shorten(&self.names.list[from as usize]);

@@ -28,7 +28,7 @@ pub use plan::{
 };
 pub use problem::{
     BoundEntry, ComplexityEntry, ComplexityName, CostsEntry, DeviceEntry, EnergyUnitEntry,
-    LinkEnds, Overrides, PresetEntry, ProblemFile, ProblemFormat, WeightsEntry,
+    LinkEnds, Overrides, PresetEntry, ProblemFile, ProblemFormat, ScaleEntry, WeightsEntry,
 };
 
 /// The JSON schema of `stlf-problem/1`.

@@ -2,6 +2,7 @@
 
 mod from_problem;
 mod into_problem;
+mod scale;
 
 use std::io;
 
@@ -16,6 +17,7 @@ use crate::error::Error;
 use crate::problem::{EnergyUnit, Preset, Weights};
 
 pub(in crate::format) use into_problem::device;
+pub use scale::ScaleEntry;
 
 const KIND: Kind = Kind { format: "stlf-problem/1", noun: "problem" };
 
@@ -33,7 +35,7 @@ pub struct ProblemFile {
     /// The devices. With raw costs only names and roles count, and the list may be left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub devices: Option<Vec<DeviceEntry>>,
-    /// How different two devices' data are, 0 to 2; null only where there is no link.
+    /// How different two devices' data are, 0 to 2 (but see scale); null only where there is no link.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub divergence: Option<Matrix>,
     /// Joules to send a model, row = sender; null where there is no link. The diagonal is ignored.
@@ -54,6 +56,9 @@ pub struct ProblemFile {
     /// In what unit energies enter the objective; joules where not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub energy_unit: Option<EnergyUnitEntry>,
+    /// What errors and divergences may be; `unit` where not given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scale: Option<ScaleEntry>,
     /// Raw costs, in place of all measurements and settings.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub costs: Option<CostsEntry>,
@@ -110,7 +115,7 @@ pub struct DeviceEntry {
     /// Samples without.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unlabeled: Option<u64>,
-    /// Share of errors of its own model on its own data; not needed without labels.
+    /// Share of errors of its own model on its own data, 0 to 1 (but see scale); not needed without labels.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source_error: Option<f64>,
     /// Fixes the device's role.

@@ -76,6 +76,15 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<(), Failure> {
                 deal.classes.len(),
                 summary(&deal)
             );
+            let head = match args.scheme.dealt_by(&data) {
+                Some(column) => {
+                    head.trim_end().to_owned()
+                        + &format!(
+                            "\nThe column {column} says who holds which sample; --partition deals them anew.\n\n"
+                        )
+                }
+                None => head,
+            };
             ui.print(&(head + &table(&deal)))
         }
     }

@@ -12,9 +12,10 @@ use crate::error::Failure;
 /// A partitioner, its settings, and the seed.
 #[derive(clap::Args)]
 pub(crate) struct SchemeArgs {
-    /// How samples are dealt: paper, iid, dirichlet, shard, pathological or by-domain.
-    #[arg(long, value_name = "KIND", default_value = "paper", value_parser = Scheme::KINDS)]
-    partition: String,
+    /// How samples are dealt: paper, iid, dirichlet, shard, pathological or by-domain [default: by-domain where a
+    /// table has a column device or domain, else paper]
+    #[arg(long, value_name = "KIND", value_parser = Scheme::KINDS)]
+    partition: Option<String>,
 
     /// Settings of the partitioner, such as "alpha=0.1 min-partition-size=20".
     #[arg(short, long = "config", value_name = "K=V ...")]
@@ -38,16 +39,22 @@ pub(crate) struct SchemeArgs {
 impl SchemeArgs {
     /// Deals the data.
     pub(crate) fn deal(&self, data: &Dataset) -> Result<(Scheme, Partition), Failure> {
-        let scheme = self.scheme(data.domains().len())?;
+        let kind = self.partition.as_deref().unwrap_or(Scheme::for_data(data).kind());
+        let scheme = self.scheme(kind, data.domains().len())?;
         let partition = deal(data, &scheme, self.seed).map_err(|e| Failure::in_data(&e))?;
         Ok((scheme, partition))
     }
 
-    /// The scheme for data of so many domains.
-    fn scheme(&self, domains: usize) -> Result<Scheme, Failure> {
+    /// By whose word the samples are dealt, where nobody says how.
+    pub(crate) fn dealt_by<'a>(&self, data: &'a Dataset) -> Option<&'a str> {
+        data.domain_column().filter(|_| self.partition.is_none())
+    }
+
+    /// The scheme of this kind for data of so many domains.
+    fn scheme(&self, kind: &str, domains: usize) -> Result<Scheme, Failure> {
         let mut table = Table::new();
         // Several domains cannot be arranged singly, and mixing is what most people mean by listing them.
-        if self.partition == "paper" && domains > 1 {
+        if kind == "paper" && domains > 1 {
             table.insert("arrangement".to_owned(), "mixed".into());
         }
         for setting in self.config.iter().flat_map(|text| text.split_whitespace()) {
@@ -58,7 +65,7 @@ impl SchemeArgs {
             table.insert(key.to_owned(), value_of(value));
         }
         if let Some(devices) = self.devices {
-            let key = if self.partition == "by-domain" { "devices-per-domain" } else { "devices" };
+            let key = if kind == "by-domain" { "devices-per-domain" } else { "devices" };
             let devices = match key {
                 "devices" => devices,
                 _ if devices.is_multiple_of(domains) => devices / domains,
@@ -72,7 +79,7 @@ impl SchemeArgs {
             table.insert(key.to_owned(), devices.into());
         }
         match &self.labeled {
-            Some(_) if self.partition == "paper" => {
+            Some(_) if kind == "paper" => {
                 return Err(Failure::input("the paper's partition has no shares of labels")
                     .hint("use -c \"labeled-devices=5 labeled-samples=1600 hidden-samples=200\""));
             }
@@ -84,28 +91,27 @@ impl SchemeArgs {
             }
             None => {}
         }
-        table.insert("kind".to_owned(), self.partition.clone().into());
-        self.read(table)
+        table.insert("kind".to_owned(), kind.into());
+        read(kind, table)
     }
+}
 
-    fn read(&self, table: Table) -> Result<Scheme, Failure> {
-        let keys: Vec<String> = table.keys().cloned().collect();
-        Scheme::deserialize(Value::Table(table)).map_err(|e| {
-            let known = known_settings(&self.partition);
-            let unknown = keys.iter().find(|key| *key != "kind" && !known.contains(key));
-            match unknown {
-                Some(key) => {
-                    let failure =
-                        Failure::input(format!("{} has no setting {key:?}", self.partition));
-                    match nearest(key, known.iter().map(String::as_str)) {
-                        Some(near) => failure.hint(format!("did you mean {near}?")),
-                        None => failure.hint(format!("its settings: {}", known.join(", "))),
-                    }
+fn read(kind: &str, table: Table) -> Result<Scheme, Failure> {
+    let keys: Vec<String> = table.keys().cloned().collect();
+    Scheme::deserialize(Value::Table(table)).map_err(|e| {
+        let known = known_settings(kind);
+        let unknown = keys.iter().find(|key| *key != "kind" && !known.contains(key));
+        match unknown {
+            Some(key) => {
+                let failure = Failure::input(format!("{kind} has no setting {key:?}"));
+                match nearest(key, known.iter().map(String::as_str)) {
+                    Some(near) => failure.hint(format!("did you mean {near}?")),
+                    None => failure.hint(format!("its settings: {}", known.join(", "))),
                 }
-                None => Failure::input(format!("{}: {}", self.partition, e.message())),
             }
-        })
-    }
+            None => Failure::input(format!("{kind}: {}", e.message())),
+        }
+    })
 }
 
 /// A number, a truth value or a list as TOML writes them; any other text is a word.
@@ -142,7 +148,9 @@ mod tests {
 
     fn scheme(arguments: &[&str], domains: usize) -> Result<Scheme, String> {
         let all = std::iter::once("stlf").chain(arguments.iter().copied());
-        Command::parse_from(all).scheme.scheme(domains).map_err(|e| e.to_string())
+        let args = Command::parse_from(all).scheme;
+        let kind = args.partition.clone().unwrap_or("paper".to_owned());
+        args.scheme(&kind, domains).map_err(|e| e.to_string())
     }
 
     #[test]

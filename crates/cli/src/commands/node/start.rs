@@ -129,7 +129,7 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<(), Failure> {
     let settings = shared::settings(&config, shape, &classes, seed)?;
     let spec = setup.spec.clone();
     let n = list.devices.len();
-    let energy = energies(&config, n, seed);
+    let energy = energies(&config, &spec, n, seed);
     let joules: BTreeMap<usize, f64> =
         (0..n).filter(|&to| to != place).map(|to| (to, energy[place * n + to])).collect();
     let holdings = Holdings {
@@ -140,7 +140,8 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<(), Failure> {
     let labels = own.labels.len();
     let mut kept = Kept::open(&args.to, own, classes).map_err(|e| failure(&e))?;
     let (epoch, last_plan) = kept.epoch();
-    let options = options(args, &config, &list, epoch, settings)?;
+    let model_bits = config.model_bits(&spec);
+    let options = options(args, model_bits, &list, epoch, settings)?;
     let none = || Failure::input("this device has no place in the roster");
     let mut device =
         Device::new(setup, list.clone(), identity.clone(), holdings, joules).ok_or_else(none)?;
@@ -335,7 +336,7 @@ fn setup(
 
 fn options(
     args: &Args,
-    config: &Config,
+    model_bits: f64,
     roster: &Roster,
     epoch: u64,
     settings: SharedSettings,
@@ -360,7 +361,7 @@ fn options(
         once: args.once.then(|| seconds(args.deadline)),
         epoch,
         store: Some(args.to.join(MODELS)),
-        joule_bits_per_second: args.watts.unwrap_or_default() * config.energy.model_bits,
+        joule_bits_per_second: args.watts.unwrap_or_default() * model_bits,
         settings,
     })
 }

@@ -82,6 +82,7 @@ mod tests {
     use std::collections::HashMap;
 
     use super::*;
+    use crate::format::ScaleEntry;
 
     fn read(text: &str) -> Result<LinkTable, Error> {
         LinkTable::read_csv(text.as_bytes(), 1e9)
@@ -90,7 +91,7 @@ mod tests {
     fn links(text: &str) -> Result<crate::problem::Links, Error> {
         let index: HashMap<String, usize> =
             ["a", "b", "c"].iter().enumerate().map(|(i, n)| ((*n).to_owned(), i)).collect();
-        read(text)?.resolve(&index)
+        read(text)?.resolve(&index, ScaleEntry::Unit)
     }
 
     #[test]

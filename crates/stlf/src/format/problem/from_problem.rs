@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use super::{
     BoundEntry, CostsEntry, DeviceEntry, LinkEnds, LinkTable, Matrix, ProblemFile, ProblemFormat,
+    ScaleEntry,
 };
 use crate::problem::{Link, Model, Problem};
 
@@ -21,6 +22,7 @@ impl ProblemFile {
             bound: None,
             energy_epsilon: None,
             energy_unit: None,
+            scale: None,
             costs: None,
             forbidden_links: Vec::new(),
             required_links: Vec::new(),
@@ -74,6 +76,8 @@ impl ProblemFile {
                 });
                 file.energy_epsilon = Some(m.energy_epsilon);
                 file.energy_unit = Some(m.energy_unit.into());
+                file.scale =
+                    Some(ScaleEntry::of(problem)).filter(|scale| *scale != ScaleEntry::Unit);
                 file.disagreement = m
                     .disagreement
                     .as_ref()

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::super::document::{near, shorten};
-use super::{CostsEntry, DeviceEntry, LinkEnds, LinkTable, Matrix, ProblemFile};
+use super::{CostsEntry, DeviceEntry, LinkEnds, LinkTable, Matrix, ProblemFile, ScaleEntry};
 use crate::bound::{Bound, Complexity};
 use crate::device::Device;
 use crate::error::Error;
@@ -33,6 +33,7 @@ impl ProblemFile {
             ("bound", self.bound.is_some()),
             ("energy_epsilon", self.energy_epsilon.is_some()),
             ("energy_unit", self.energy_unit.is_some()),
+            ("scale", self.scale.is_some()),
             ("disagreement", self.disagreement.is_some()),
         ];
         match given.iter().find(|(_, is_given)| *is_given) {
@@ -84,7 +85,9 @@ impl ProblemFile {
             return Err(Error::field("devices", "there are none").with_hint("list at least one"));
         }
         let index = index(&entries);
-        let links = links(n, self.divergence, self.link_energy, self.links, table, &index)?;
+        let scale = self.scale.unwrap_or_default();
+        let given = (self.links, table);
+        let links = links(n, self.divergence, self.link_energy, given, scale, &index)?;
         let preset = self.preset.map(Preset::from);
         let weights = self.weights.unwrap_or_default();
         let default_weights = preset.unwrap_or(Preset::Balanced).weights();
@@ -114,7 +117,9 @@ impl ProblemFile {
             source,
             devices: devices(entries)?,
         };
-        Problem::new(parts)
+        let problem = Problem::new(parts)?;
+        scale.check_problem(&problem)?;
+        Ok(problem)
     }
 }
 
@@ -145,8 +150,8 @@ fn links(
     n: usize,
     divergence: Option<Matrix>,
     link_energy: Option<Matrix>,
-    listed: Option<LinkTable>,
-    table: Option<LinkTable>,
+    (listed, table): (Option<LinkTable>, Option<LinkTable>),
+    scale: ScaleEntry,
     index: &HashMap<String, usize>,
 ) -> Result<Links, Error> {
     let both = |field: &str| {
@@ -164,7 +169,9 @@ fn links(
             let energy = energy.into_square(n, "link_energy")?;
             Ok(Links::from_rows(n, divergence, energy))
         }
-        (None, None, Some(table), None) | (None, None, None, Some(table)) => table.resolve(index),
+        (None, None, Some(table), None) | (None, None, None, Some(table)) => {
+            table.resolve(index, scale)
+        }
         (None, None, Some(_), Some(_)) => both("links"),
         (Some(_), _, Some(_), _) | (Some(_), _, _, Some(_)) => both("divergence"),
         (_, Some(_), Some(_), _) | (_, Some(_), _, Some(_)) => both("link_energy"),
