@@ -17,7 +17,7 @@ const GROWTH: usize = 8;
 
 /// Branchings, times the links that each looks at, that go on in parallel between two questions
 /// whether to go on. A client that may need more is asked here, where there are questions in between.
-const BATCH: usize = 1 << 19;
+const BATCH: usize = 1 << 17;
 
 /// An answer, and whether more branchings could change it.
 pub(super) struct Answer<T> {
