@@ -220,3 +220,12 @@ fn options_that_contradict_the_problem_are_refused() {
         stlf().args(["plan", "-"]).args(wrong).assert().code(2);
     }
 }
+
+#[test]
+fn pictures_larger_than_memory_are_refused_before_any_is_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().to_str().unwrap();
+    let ran = run(&["data", "inspect", "--images", path, "--image-size", "100000"], "");
+    assert_eq!(ran.code, 2, "{}", ran.err);
+    assert!(ran.err.contains("--image-size") && ran.err.contains("4096"), "{}", ran.err);
+}

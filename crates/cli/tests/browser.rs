@@ -124,7 +124,8 @@ fn numbers_on_the_page_are_those_of_the_run_and_say_what_they_are() {
     let traces = seed["traces"].as_array().unwrap();
     let valid = traces.iter().filter(|trace| trace["valid"] == true);
     let ends: Vec<f64> = valid.map(|trace| trace["values"][0].as_f64().unwrap()).collect();
-    assert!(ends.len() == 2 && ends[0] >= ends[1], "{ends:?}");
+    // Up to rounding, where both are the same plan.
+    assert!(ends.len() == 2 && ends[0] >= ends[1] * (1.0 - 1e-12), "{ends:?}");
     let drawn = "return document.querySelectorAll('#objective .series[data-valid=true]').length";
     assert_eq!(browser.script(drawn), 2);
 }

@@ -114,7 +114,7 @@ fn what_others_could_rebuild_is_not_published() {
             "or fewer on all devices",
         ),
         (
-            "divergence.estimator=discriminant",
+            "partition.scale=0.08 divergence.estimator=discriminant",
             "divergence.estimator: it publishes covariances, from which every other member can rebuild samples",
             "accept = \"others can rebuild my samples\"",
         ),
@@ -140,7 +140,7 @@ fn what_real_devices_do_not_do_is_refused() {
     let (roster, key) = alone(folder.path());
     for (named, setting) in [
         ("training.warm-up-rounds", "training.warm-up-rounds=2"),
-        ("divergence.nearest", "divergence.estimator=sketch divergence.nearest=3"),
+        ("divergence.nearest", "divergence.estimator=means divergence.nearest=3"),
     ] {
         let ran = run(&["node", "start", "--roster", &roster, "--key", &key, "-c", setting], "");
         assert_eq!(ran.code, 2, "{setting}");

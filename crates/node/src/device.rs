@@ -407,6 +407,7 @@ impl Device {
             | Message::Missing(_)
             | Message::Hello(_)
             | Message::Known
+            | Message::Probe(_)
             | Message::Roster(_) => {
                 return Err(Refusal::Unfit("not a message of an epoch's work"));
             }

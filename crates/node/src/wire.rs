@@ -12,6 +12,9 @@ use crate::shared::SharedSettings;
 /// The version of these messages. Others are not understood.
 pub const VERSION: u16 = 3;
 
+/// How much a [`Message::Probe`] has: enough to tell a link's rate rather than its delay, and less than most models.
+pub const PROBE_BYTES: usize = 32 << 10;
+
 /// The longest message: moments of 4,096 features take a little less than this.
 pub const MOST_BYTES: usize = 72 << 20;
 
@@ -73,6 +76,8 @@ pub enum Message {
     Roster(Vec<u8>),
     /// To whoever may know of another one: the last epoch that the sender knows of, which the envelope has.
     Known,
+    /// Nothing, but so much of it that the time it takes tells how fast the link is.
+    Probe(Vec<u8>),
 }
 
 /// What a device says of itself when it meets another.
@@ -313,7 +318,7 @@ impl Message {
             Message::Roster(bytes) => holds(bytes.len() <= LONGEST_ROSTER, "a long roster"),
             Message::Hello(hello) => hello.settings.check(),
             Message::Offer(_) | Message::Failed(_) => Ok(()),
-            Message::Done | Message::Complete | Message::Known => Ok(()),
+            Message::Done | Message::Complete | Message::Known | Message::Probe(_) => Ok(()),
         }
     }
 }

@@ -26,7 +26,7 @@ use std::time::Duration;
 use common::{DEVICES, devices, identity, setup};
 use iroh::endpoint::{Connection, presets};
 use iroh::{Endpoint, EndpointAddr, PublicKey, SecretKey};
-use net::{Fleet, end, settings};
+use net::{DEADLINE, Fleet, end, settings};
 use stlf::Role;
 use stlf::local::OwnError;
 use stlf_learn::Params;
@@ -104,6 +104,17 @@ async fn the_planner_is_killed() {
     without(15, 0, |event| matches!(event, Event::Began { .. })).await;
 }
 
+/// Waits until nobody has a file's lock or an address: what was killed may have them a moment longer than the task that was.
+async fn released(file: &std::path::Path, address: std::net::SocketAddr) {
+    let begun = std::time::Instant::now();
+    while std::fs::File::open(file).unwrap().try_lock().is_err()
+        || std::net::UdpSocket::bind(address).is_err()
+    {
+        assert!(begun.elapsed() < DEADLINE, "{} or {address} stays taken", file.display());
+        tokio::task::yield_now().await;
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_target_is_killed_while_models_come_and_is_back() {
     let folder = tempfile::tempdir().unwrap();
@@ -123,8 +134,7 @@ async fn a_target_is_killed_while_models_come_and_is_back() {
     fleet.until(LAST, |event| matches!(event, Event::Received { .. })).await;
     fleet.take(LAST).kill();
     fleet.until(0, |event| matches!(event, Event::Lost(LAST))).await;
-    // The killed store may hold its lock a moment longer than the task that had it.
-    tokio::time::sleep(Duration::from_secs(1)).await;
+    released(&store.join("blobs.db"), fleet.addresses[LAST]).await;
     fleet.start(devices().remove(LAST), kept);
     let everybody: Vec<usize> = (0..DEVICES).collect();
     all_complete(&mut fleet, &everybody, DEVICES).await;

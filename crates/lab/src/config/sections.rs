@@ -209,9 +209,11 @@ impl Estimator {
 const PRIVATE_FEATURES: usize = 128;
 
 impl Divergence {
-    /// The estimator of a simulation.
+    /// The estimator of a simulation. Noise and a bandwidth are for means, and ask for them.
     pub fn estimator(&self) -> Estimator {
-        self.estimator.unwrap_or(Estimator::SIMULATED)
+        let for_means = self.privacy.is_some() || self.bandwidth.is_some();
+        let default = if for_means { Estimator::Means } else { Estimator::SIMULATED };
+        self.estimator.unwrap_or(default)
     }
 
     /// The same with an estimator.

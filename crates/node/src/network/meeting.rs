@@ -7,7 +7,7 @@ use iroh::endpoint::Connection;
 use super::Event;
 use super::member::{Member, Observer, add_traffic, present};
 use crate::roster::{Invalid, SignedRoster};
-use crate::wire::{Envelope, Hello, Message};
+use crate::wire::{Envelope, Hello, Message, PROBE_BYTES};
 
 /// So many messages of a device may overtake its greeting.
 const MOST_BEFORE_GREETING: usize = 16;
@@ -98,6 +98,9 @@ impl Member {
         self.greeted.insert(place);
         self.membership.came(place, hello.start, hello.running, self.now);
         self.tell(Event::Came(place), observer);
+        if self.joule_bits_per_second > 0.0 {
+            self.tell_known(place, Message::Probe(vec![0; PROBE_BYTES]));
+        }
         for bytes in self.outbox.to(place) {
             self.transmit(place, bytes);
         }

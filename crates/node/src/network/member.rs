@@ -73,7 +73,7 @@ pub(super) struct Member {
     offers: Vec<usize>,
     rates: Rates,
     asks_for_links: bool,
-    joule_bits_per_second: f64,
+    pub(super) joule_bits_per_second: f64,
     patience: Duration,
     pub(super) refused: BTreeMap<usize, u64>,
     pub(super) tally: Tally,
@@ -287,6 +287,8 @@ impl Member {
         let heard = match &envelope.message {
             Message::Hello(hello) => self.hear_hello(place, envelope.epoch, hello, observer),
             Message::Known => self.hear_known(envelope.epoch),
+            // That it has arrived is all that it says.
+            Message::Probe(_) => Ok(()),
             Message::Roster(bytes) => self.hear_roster(bytes, observer),
             _ if !self.membership.is_near(envelope.epoch) => self.hear_known(envelope.epoch),
             Message::Done | Message::Complete | Message::Missing(_) => {

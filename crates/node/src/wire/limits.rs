@@ -5,7 +5,9 @@ use serde::Deserialize;
 use stlf::divergence::Settings;
 use stlf_data::Shape;
 
-use super::{Envelope, LONGEST_REASON, LONGEST_ROSTER, MOST_BYTES, Malformed, VERSION};
+use super::{
+    Envelope, LONGEST_REASON, LONGEST_ROSTER, MOST_BYTES, Malformed, PROBE_BYTES, VERSION,
+};
 use crate::roster::MOST_DEVICES;
 use crate::shared;
 
@@ -40,6 +42,7 @@ pub(super) enum Kind {
     Hello,
     Roster,
     Known,
+    Probe,
 }
 
 /// What a device has use for.
@@ -77,7 +80,7 @@ impl Limits {
 
     /// The longest message of any kind.
     pub fn longest(&self) -> usize {
-        [Kind::Moments, Kind::Report, Kind::Plan, Kind::Hello, Kind::Roster]
+        [Kind::Moments, Kind::Report, Kind::Plan, Kind::Hello, Kind::Roster, Kind::Probe]
             .map(|kind| self.most(kind))
             .into_iter()
             .fold(0, usize::max)
@@ -96,6 +99,7 @@ impl Limits {
             Kind::Roster => LONGEST_ROSTER,
             Kind::Bandwidth | Kind::Offer | Kind::Failed => 0,
             Kind::Done | Kind::Complete | Kind::Known => 0,
+            Kind::Probe => PROBE_BYTES,
         };
         (HEAD + list).min(MOST_BYTES)
     }

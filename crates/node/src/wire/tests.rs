@@ -44,6 +44,7 @@ fn samples() -> Vec<Message> {
         Message::Hello(hello()),
         Message::Roster(b"{}".to_vec()),
         Message::Known,
+        Message::Probe(vec![0; 9]),
     ]
 }
 

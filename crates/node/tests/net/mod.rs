@@ -18,7 +18,7 @@ use tokio::time::timeout;
 use super::common::{DEVICES, identity, signed};
 
 /// No test waits longer than this.
-const DEADLINE: Duration = Duration::from_secs(120);
+pub(crate) const DEADLINE: Duration = Duration::from_secs(120);
 
 pub(crate) fn options(addresses: &[SocketAddr], place: usize) -> Options {
     Options {

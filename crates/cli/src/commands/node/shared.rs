@@ -39,6 +39,8 @@ pub(super) fn settings(
             flatten(section, value, &mut settings);
         }
     }
+    // Where it differs, so do others that follow from it, and it is the one to name.
+    settings.sort_by_key(|(name, _)| name != "divergence.estimator");
     Ok(SharedSettings::new(settings))
 }
 

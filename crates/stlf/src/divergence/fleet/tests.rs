@@ -1,5 +1,6 @@
 use super::*;
 use crate::divergence::privacy::{Privacy, normal};
+use crate::divergence::sketch::Bandwidth;
 use proptest::prelude::*;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -115,7 +116,9 @@ fn devices_without_any_spread_are_alike() {
 #[test]
 fn noise_is_taken_out_of_the_distance_again() {
     let privacy = Privacy { epsilon: 1.0, delta: 1e-5 };
-    let settings = Settings { privacy: Some(privacy), ..settings(64, Statistic::DISCREPANCY) };
+    let bandwidth = Bandwidth::Fixed(1.0);
+    let settings =
+        Settings { privacy: Some(privacy), bandwidth, ..settings(64, Statistic::DISCREPANCY) };
     let mut rng = ChaCha8Rng::seed_from_u64(8);
     let noise = mean_noise(&privacy, 1000);
     let mut squared = 0.0;
