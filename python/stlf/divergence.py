@@ -146,14 +146,14 @@ def measure(
     """Measure all pairs of a fleet.
 
     `discriminant` (one message a device, and errors counted per pair) is the default; `sketch` (one message a device)
-    is for large fleets; `means` (a few hundred bytes a device) is what real devices publish, since others cannot rebuild
-    samples from it; `classifier` is the paper's Algorithm 1, with `rounds` averages after `steps` local steps,
+    is for large fleets; `means` (a few hundred bytes a device) is what real devices publish, since others cannot
+    rebuild samples from it; `classifier` is the paper's Algorithm 1, with `rounds` averages after `steps` local steps,
     `repeats` times; `published` is that as in the paper's runs. For a domain classifier of one's own see
     `measure_with`.
 
     `embed` maps a device's inputs to what is compared, such as the last layer of a model of one's own. `features` is
-    the number of random features, `bandwidth` the distance over which they vary (`sketch` and `means`), `privacy` an (ε, δ) for
-    the noise on sketches and means.
+    the number of random features, `bandwidth` the distance over which they vary (`sketch` and `means`), `privacy` an
+    (ε, δ) for the noise on sketches and means.
 
     >>> rng = np.random.default_rng(0)
     >>> near, far = rng.normal(0, 1, (400, 3)), rng.normal(2, 1, (200, 3))

@@ -31,8 +31,7 @@ ACCEPTED = "others can rebuild my samples"
 class Sketch:
     """What a device publishes: means of random features of its inputs, and of how many inputs.
 
-    >>> made = sketch(np.eye(20))
-    >>> made.samples, made.mean.shape, made.covariance
+    >>> sketch(np.eye(20))
     Traceback (most recent call last):
     stlf.errors.InputError: divergence.features: others could rebuild 20 samples from 64 published means of them
     hint: a device needs at least 64 samples, or set divergence.features = 20 or fewer on all devices, or noise \
@@ -64,8 +63,8 @@ class Sketch:
 def bandwidth(inputs: npt.ArrayLike, *, seed: int = 0) -> float | None:
     """Give the median distance of inputs; None with fewer than two.
 
-    It shows which bandwidth fits inputs of an unusual scale. All devices need the same, and one that was published says something
-    about the data: choose it beforehand.
+    It shows which bandwidth fits inputs of an unusual scale. All devices need the same, and one that was published says
+    something about the data: choose it beforehand.
 
     >>> bandwidth([[0.0], [1.0]])
     1.0
@@ -85,10 +84,10 @@ def sketch(
 ) -> Sketch:
     """Step 1, at every device: the sketch that it publishes.
 
-    All devices use one seed, one number of features and one bandwidth; without one it is what inputs of this shape usually
-    have: columns of deviation 1, or pixels from 0 to 1. `privacy` is an (ε, δ) for noise, which is drawn anew every time. With
-    `moments` covariances are published too; others can rebuild samples from them, so that `accept` must say
-    "others can rebuild my samples".
+    All devices use one seed, one number of features and one bandwidth; without one it is what inputs of this shape
+    usually have: columns of deviation 1, or pixels from 0 to 1. `privacy` is an (ε, δ) for noise, which is drawn anew
+    every time. With `moments` covariances are published too; others can rebuild samples from them, so that `accept`
+    must say "others can rebuild my samples".
 
     >>> sketch(np.eye(64))
     Sketch(64 samples, 264 bytes)

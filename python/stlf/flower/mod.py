@@ -26,11 +26,11 @@ class StlfMod:
     `data` gives this client's inputs and labels, as `Fleet.from_devices` takes them. The inputs are what devices are
     compared by: pictures as they are, or features that a model makes of them, of one shape on all devices. `name` is
     what the plan calls the device; without it that is Flower's `partition-id`, else the number of the node. `privacy`
-    is the noise (ε, δ) that this client insists on: who asks for less gets no sketch. `accept` lets it answer who asks for
-    moments, from which the server can rebuild samples; it must say "others can rebuild my samples".
+    is the noise (ε, δ) that this client insists on: who asks for less gets no sketch. `accept` lets it answer who asks
+    for moments, from which the server can rebuild samples; it must say "others can rebuild my samples".
 
-    In a run a client answers one question. Asked the same again it repeats its answer, and what asks for anything else is
-    refused: many answers would tell what one does not.
+    In a run a client answers one question. Asked the same again it repeats its answer, and what asks for anything else
+    is refused: many answers would tell what one does not.
 
     The mod comes first in the list. Flower calls mods only for kinds of messages that the client has a function for,
     so questions come as messages to train.
