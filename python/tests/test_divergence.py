@@ -46,7 +46,7 @@ def test_the_steps_of_devices_on_their_own_give_what_one_call_gives(moments: boo
 
 
 def test_means_are_what_a_device_publishes_unless_it_accepts_more() -> None:
-    inputs = fleet_of(0)["a"].inputs
+    inputs = fleet_of(0)[0].inputs
     assert sketch.sketch(inputs).covariance is None
     for accept in (None, "yes"):
         with pytest.raises(stlf.InputError, match="every other member can rebuild"):
@@ -56,7 +56,7 @@ def test_means_are_what_a_device_publishes_unless_it_accepts_more() -> None:
 
 
 def test_noise_is_drawn_anew_and_publishes_means_alone() -> None:
-    inputs = fleet_of(0)["a"].inputs
+    inputs = fleet_of(0)[0].inputs
     first, second = (sketch.sketch(inputs, privacy=(1.0, 1e-5)) for _ in range(2))
     assert first.covariance is None
     assert not np.array_equal(first.mean, second.mean)

