@@ -49,6 +49,7 @@ impl Links {
         energy.iter_mut().step_by(devices + 1).for_each(|own| *own = f64::NAN);
         transpose(devices, &mut divergence);
         transpose(devices, &mut energy);
+        divergence.iter_mut().chain(&mut energy).for_each(|x| *x = unsigned(*x));
         Links { devices, store: Store::Dense { divergence, energy } }
     }
 
@@ -65,8 +66,8 @@ impl Links {
         let store = Store::Sparse {
             first,
             from: list.iter().map(|l| l.0).collect(),
-            divergence: list.iter().map(|l| l.2).collect(),
-            energy: list.iter().map(|l| l.3).collect(),
+            divergence: list.iter().map(|l| unsigned(l.2)).collect(),
+            energy: list.iter().map(|l| unsigned(l.3)).collect(),
         };
         Links { devices, store }
     }
@@ -167,6 +168,11 @@ impl Links {
     }
 }
 
+/// Without the sign that a zero may have in a file; nobody wants to read that a link takes -0 J.
+fn unsigned(number: f64) -> f64 {
+    number + 0.0
+}
+
 /// Transposes a square in place, block by block so that both sides stay in the cache.
 pub(crate) fn transpose(n: usize, values: &mut [f64]) {
     const BLOCK: usize = 32;
@@ -212,6 +218,16 @@ mod tests {
                 assert_eq!(dense.get(i, j).is_some(), present(i, j));
                 assert_eq!(dense.get(i, j), sparse.get(i, j));
             }
+        }
+    }
+
+    #[test]
+    fn zero_has_no_sign() {
+        let dense = Links::from_rows(2, vec![-0.0; 4], vec![-0.0; 4]);
+        let sparse = Links::from_list(2, vec![(0, 1, -0.0, -0.0)]);
+        for link in [dense.get(0, 1), sparse.get(0, 1)] {
+            let Link { divergence, energy, .. } = link.expect("it is there");
+            assert!(divergence.is_sign_positive() && energy.is_sign_positive());
         }
     }
 
