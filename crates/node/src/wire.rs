@@ -13,7 +13,7 @@ use crate::shared::SharedSettings;
 pub const VERSION: u16 = 3;
 
 /// How much a [`Message::Probe`] has: enough to tell a link's rate rather than its delay, and less than most models.
-pub const PROBE_BYTES: usize = 32 << 10;
+pub const PROBE_BYTES: usize = 16 << 10;
 
 /// The longest message: moments of 4,096 features take a little less than this.
 pub const MOST_BYTES: usize = 72 << 20;

@@ -98,9 +98,8 @@ impl Member {
         self.greeted.insert(place);
         self.membership.came(place, hello.start, hello.running, self.now);
         self.tell(Event::Came(place), observer);
-        if self.joule_bits_per_second > 0.0 {
-            self.tell_known(place, Message::Probe(vec![0; PROBE_BYTES]));
-        }
+        self.rates.came(place);
+        self.probe(place);
         for bytes in self.outbox.to(place) {
             self.transmit(place, bytes);
         }
@@ -109,6 +108,13 @@ impl Member {
             self.hear_envelope(place, &envelope, observer);
         }
         Ok(())
+    }
+
+    /// Sends the next probe over a link, where links are measured and nothing else is on its way there.
+    pub(super) fn probe(&mut self, to: usize) {
+        if self.joule_bits_per_second > 0.0 && self.rates.takes_probe(to) {
+            self.tell_known(to, Message::Probe(vec![0; PROBE_BYTES]));
+        }
     }
 
     /// A number that another device knows of.

@@ -71,7 +71,7 @@ pub(super) struct Member {
     awaited: BTreeMap<usize, (Offer, Duration)>,
     /// To whom the model goes in this epoch.
     offers: Vec<usize>,
-    rates: Rates,
+    pub(super) rates: Rates,
     asks_for_links: bool,
     pub(super) joule_bits_per_second: f64,
     patience: Duration,
@@ -243,7 +243,10 @@ impl Member {
             News::Came(_, connection) => self.connect(place, connection),
             News::Lost(_, id) => self.lose(place, id, observer),
             News::Message(_, bytes, _permit) => self.hear_message(place, &bytes, observer),
-            News::Sent(_, bytes, after) => self.rates.arrived(place, bytes, after),
+            News::Sent(_, bytes, after) => {
+                self.rates.arrived(place, bytes, after);
+                self.probe(place);
+            }
             News::Model(_, epoch, model) => self.hear_model(place, epoch, model, observer),
             News::Interrupted(_, epoch, offer) if epoch == self.running() => {
                 self.act(vec![Action::Fetch(place, offer)], observer);
