@@ -8,13 +8,16 @@ use stlf::format::{Run, StoppedBy};
 use stlf::plan::{PlanLink, Status, SuccessiveReport};
 use stlf::planner::successive;
 use stlf::problem::{EnergyUnit, Model};
-use stlf::words::{counted, energy, grouped, mixture, percent, short};
+use stlf::words::{clean, counted, energy, grouped, mixture, percent, short};
 use stlf::{Plan, Problem, Role};
 
 use crate::table::{Align, Cell, Table, role_style};
 
 /// A fleet of more devices than this is shown in part.
 const MOST_DEVICES: usize = 40;
+
+/// A link of less weight says nothing.
+const IDLE: f64 = 1e-4;
 
 /// The whole summary.
 pub(crate) fn plan(problem: &Problem, plan: &Plan, run: Run) -> String {
@@ -137,6 +140,13 @@ fn figures(problem: &Problem, plan: &Plan, run: Run) -> String {
         };
         let links = counted(plan.links.len(), "link");
         lines.push(("energy", format!("{} over {links}{share}", energy(joules))));
+    }
+    let idle = |l: &&PlanLink| l.weight < IDLE && problem.required().contains(&(l.from, l.to));
+    for link in plan.links.iter().filter(idle) {
+        let (from, to) = (problem.name(link.from), problem.name(link.to));
+        let line =
+            format!("the link {from} → {to} carries almost nothing, but is required and paid for");
+        lines.push(("note", clean(&line)));
     }
     lines.push(("bound", settings(problem, plan.bound)));
     lines.push(("solver", solver(plan, run)));

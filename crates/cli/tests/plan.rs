@@ -37,6 +37,35 @@ fn json_mode_prints_one_valid_document_and_nothing_else() {
 }
 
 #[test]
+fn a_required_link_that_carries_nothing_is_named() {
+    let far = |i: usize, j: usize| if i == j { 0.0 } else { [0.1, 1.9, 1.9, 1.9][i] };
+    let row = |i: usize| (0..4).map(|j| far(i, j)).collect::<Vec<_>>();
+    let device = |i: usize| match i < 2 {
+        true => {
+            json!({"name": format!("d{i}"), "labeled": 100, "unlabeled": 100, "source_error": 0.1})
+        }
+        false => json!({"name": format!("d{i}"), "labeled": 0, "unlabeled": 100}),
+    };
+    let problem = json!({
+        "format": "stlf-problem/1",
+        "preset": "balanced",
+        "devices": (0..4).map(device).collect::<Vec<_>>(),
+        "divergence": (0..4).map(row).collect::<Vec<_>>(),
+        "link_energy": vec![vec![1.0; 4]; 4],
+        "required_links": [{"from": "d1", "to": "d2"}],
+    });
+    let ran = run(&["plan", "-"], problem.to_string());
+    let note = "the link d1 → d2 carries almost nothing, but is required and paid for";
+    assert!(ran.out.contains(note) && !ran.out.contains("the link d0"), "{}{}", ran.out, ran.err);
+    let ran = run(&["explain", "-", "--device", "d2"], problem.to_string());
+    assert!(
+        ran.out.contains("No value of the link's energy would make it drop d0."),
+        "{}",
+        ran.out
+    );
+}
+
+#[test]
 fn an_infeasible_problem_is_a_document_too() {
     let mut problem = cars();
     for sender in 0..5 {

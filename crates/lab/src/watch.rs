@@ -2,6 +2,7 @@
 
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
@@ -85,6 +86,15 @@ impl<'a> Watch<'a> {
     /// As [`Watch::check`], for those that want to know only whether to go on.
     pub fn flow(&self) -> ControlFlow<()> {
         flow(&self.check())
+    }
+
+    /// As [`Watch::flow`], until time is up.
+    pub fn within(&self, limit: Duration) -> impl Fn() -> ControlFlow<()> {
+        let started = Instant::now();
+        move || match started.elapsed() < limit {
+            true => self.flow(),
+            false => ControlFlow::Break(()),
+        }
     }
 
     /// Whether to go on.

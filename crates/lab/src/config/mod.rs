@@ -157,6 +157,10 @@ impl Config {
                 hint: Some("leave out training.balanced = false".to_owned()),
             });
         }
+        if self.planner.limit().is_none() {
+            let message = format!("{} is no number of seconds above 0", self.planner.time_limit);
+            return Err(wrong("planner.time-limit", message));
+        }
         self.descent().check().map_err(|e| wrong("training", e.to_string()))?;
         if let Some(message) = self.divergence.misplaced() {
             return Err(wrong("divergence", message));

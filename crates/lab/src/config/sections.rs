@@ -1,6 +1,7 @@
 //! The sections of the file, with their defaults.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use stlf::baselines::{Method, fada};
@@ -358,6 +359,8 @@ pub struct Planner {
     pub solver: Solver,
     /// Successive: whether its rounded plan is improved by opening, closing and swapping sources.
     pub polish: bool,
+    /// A search ends after so many seconds with the best plan so far, which then says that it is not proven.
+    pub time_limit: f64,
     /// `predictions`, `corrected` or `parameters`: what a target makes of the models it receives.
     pub combine: Combine,
 }
@@ -374,6 +377,13 @@ impl Planner {
     }
 }
 
+impl Planner {
+    /// How long a search may take; `None` if the setting makes no sense.
+    pub fn limit(&self) -> Option<Duration> {
+        Duration::try_from_secs_f64(self.time_limit).ok().filter(|limit| !limit.is_zero())
+    }
+}
+
 impl Default for Planner {
     fn default() -> Planner {
         Planner {
@@ -384,6 +394,7 @@ impl Default for Planner {
             bound: Bound::Pooled,
             solver: Solver::Exact,
             polish: true,
+            time_limit: 60.0,
             combine: Combine::Predictions,
         }
     }

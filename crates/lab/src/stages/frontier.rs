@@ -78,17 +78,19 @@ impl Transfer<'_> {
             return Ok(());
         }
         let watch = &self.run.watch;
-        let mut observer = |_: &Progress| watch.flow();
-        let weights = weights(self.problem, &mut observer).ok_or(Error::Stopped)?;
+        // All of its plans together may take as long as the run's own; those that do not fit are left out.
+        let flow = watch.within(self.run.config.planner.limit().unwrap_or_default());
+        let mut observer = |_: &Progress| flow();
+        let own_weight = own_weight(self.problem);
+        let weights = weights(self.problem, &mut observer).unwrap_or_else(|| vec![own_weight]);
         let mut rows = Vec::new();
         for weight in weights {
-            rows.push(if weight == own_weight(self.problem) {
-                self.frontier_row(own, weight)?
-            } else {
-                let planned = plan_at(self.problem, weight, &mut observer);
-                let (_, plan) = planned.ok_or(Error::Stopped)?;
-                self.frontier_row(&plan, weight)?
-            });
+            if weight == own_weight {
+                rows.push(self.frontier_row(own, weight)?);
+            } else if let Some((_, plan)) = plan_at(self.problem, weight, &mut observer) {
+                rows.push(self.frontier_row(&plan, weight)?);
+            }
+            watch.check()?;
         }
         folder.write_csv(TABLE, &rows)
     }

@@ -13,6 +13,7 @@ use super::SeedRun;
 use super::measure::Measured;
 use crate::config::{self, Config, EnergyModel};
 use crate::record::{LinkRow, TrainingRow};
+use crate::watch::Watch;
 use crate::{Error, Stage};
 
 /// The file that the stage ends with.
@@ -94,15 +95,7 @@ pub fn problem(
 /// it is never skipped; that the result is the same every time is the planner's promise.
 pub fn plan(run: &SeedRun<'_>, problem: &Problem) -> Result<Box<Plan>, Error> {
     let SeedRun { config, folder, seed, watch, .. } = run;
-    let method = match config.planner.solver {
-        config::Solver::Exact => Method::Exact,
-        config::Solver::Successive => Method::Successive,
-    };
-    let polish = config.planner.polish;
-    let settings = planner::Settings { method, polish, ..planner::Settings::default() };
-    let outcome = planner::plan(problem, &settings, &mut |_| watch.flow());
-    watch.check()?;
-    let plan = match outcome {
+    let plan = match within_limit(problem, &config.planner, watch)? {
         Outcome::Planned(plan) => plan,
         Outcome::Infeasible(reason) => {
             return Err(Error::Infeasible { seed: *seed, reason: reason.to_string() });
@@ -128,9 +121,83 @@ pub fn plan(run: &SeedRun<'_>, problem: &Problem) -> Result<Box<Plan>, Error> {
     Ok(plan)
 }
 
+/// The best plan that the limit of time allows, unless the run was stopped.
+fn within_limit(
+    problem: &Problem,
+    planner: &config::Planner,
+    watch: &Watch<'_>,
+) -> Result<Outcome, Error> {
+    let method = match planner.solver {
+        config::Solver::Exact => Method::Exact,
+        config::Solver::Successive => Method::Successive,
+    };
+    let settings =
+        planner::Settings { method, polish: planner.polish, ..planner::Settings::default() };
+    let flow = watch.within(planner.limit().unwrap_or_default());
+    let outcome = planner::plan(problem, &settings, &mut |_| flow());
+    watch.check()?;
+    Ok(outcome)
+}
+
 fn divergence(problem: &Problem, from: usize, to: usize) -> Option<f64> {
     match problem.model() {
         Model::Measured(measured) => measured.links.get(from, to).map(|link| link.divergence),
         Model::Costs(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ops::ControlFlow;
+    use std::sync::atomic::AtomicBool;
+
+    use stlf::bound::Bound;
+    use stlf::plan::Status;
+    use stlf::problem::{EnergyUnit, Preset};
+
+    use super::*;
+
+    /// Devices that are all alike, half of them with labels: a search among them goes on for hours.
+    fn alike(n: usize) -> Problem {
+        let device = |i: usize| Device {
+            name: format!("d{i}"),
+            labeled: if i < n / 2 { 100 } else { 0 },
+            unlabeled: 100,
+            source_error: (i < n / 2).then_some(0.3),
+        };
+        let square = |own: f64, other: f64| -> Vec<f64> {
+            (0..n * n).map(|k| if k / n == k % n { own } else { other }).collect()
+        };
+        let source = Source::Measured {
+            links: Links::from_rows(n, square(0.0, 0.2), square(f64::INFINITY, 1.0)),
+            weights: Preset::Balanced.weights(),
+            bound: Bound { complexity: Preset::Balanced.complexity(), ..Bound::default() },
+            energy_epsilon: ENERGY_EPSILON,
+            energy_unit: EnergyUnit::MeanLink,
+            disagreement: None,
+        };
+        let (forbidden, required) = (Vec::new(), Vec::new());
+        let devices = (0..n).map(device).collect();
+        Problem::new(Parts { devices, source, pins: vec![None; n], forbidden, required }).unwrap()
+    }
+
+    #[test]
+    fn a_search_ends_with_its_limit_and_says_so() {
+        let observer = |_| ControlFlow::Continue(());
+        let stopped = AtomicBool::new(false);
+        let planner = config::Planner { time_limit: 0.2, ..config::Planner::default() };
+        let outcome = within_limit(&alike(64), &planner, &Watch::new(&observer, &stopped));
+        let Ok(Outcome::Planned(plan)) = outcome else { panic!("{outcome:?}") };
+        assert!(matches!(plan.status, Status::Feasible(_)), "{:?}", plan.status);
+        assert!(plan.lower_bound < plan.objective());
+    }
+
+    #[test]
+    fn a_search_ends_when_the_run_is_stopped() {
+        let observer = |_| ControlFlow::Continue(());
+        let stopped = AtomicBool::new(true);
+        let planner = config::Planner { time_limit: 3600.0, ..config::Planner::default() };
+        let outcome = within_limit(&alike(64), &planner, &Watch::new(&observer, &stopped));
+        assert!(matches!(outcome, Err(Error::Stopped)), "{outcome:?}");
     }
 }

@@ -150,7 +150,7 @@ impl Words<'_> {
                 ),
                 quantity => {
                     let (what, _) = subject(quantity);
-                    format!("Nothing depends on {what}: its weight is 0.")
+                    format!("No value of {what} would make it drop {from}.")
                 }
             });
         }
