@@ -1,7 +1,7 @@
 //! Methods side by side, as text.
 
-use stlf::baselines::Method;
 use stlf::energy::PAPER_MODEL_BITS;
+use stlf::method::Method;
 use stlf_lab::config::Preset;
 use stlf_lab::summary::{Line, Spread, summarise};
 use stlf_lab::{Config, Outcome};

@@ -88,13 +88,14 @@ pub(crate) fn devices(problem: &Problem, plan: &Plan) -> String {
             cells.push(grouped(d.samples()).into());
             cells.push(grouped(d.labeled).into());
             cells.push(d.source_error.map_or(String::new(), short).into());
-            let incoming = plan.incoming(device);
-            let energy = |l: &PlanLink| problem.link_energy(l.from, l.to);
-            let joules: Option<f64> = incoming.iter().map(energy).sum();
-            let joules = joules.filter(|_| !incoming.is_empty());
+            let links = plan.incoming(device).iter().map(|l| l.from);
+            let senders: Vec<usize> = links.chain(plan.handed_from(device)).collect();
+            let joules: Option<f64> =
+                senders.iter().map(|&from| problem.link_energy(from, device)).sum();
+            let joules = joules.filter(|_| !senders.is_empty());
             cells.push(joules.map_or(String::new(), column).into());
         }
-        cells.push(mixture(problem, plan.incoming(device)).into());
+        cells.push(receives(problem, plan, device).into());
         table.row(cells);
     }
     let mut text = table.render();
@@ -107,6 +108,14 @@ pub(crate) fn devices(problem: &Problem, plan: &Plan) -> String {
         );
     }
     text
+}
+
+/// Whose models a device takes: a target mixes them, a source trains one on.
+fn receives(problem: &Problem, plan: &Plan, device: usize) -> String {
+    match plan.handed_from(device) {
+        Some(from) => format!("{}, trains it on", problem.name(from)),
+        None => mixture(problem, plan.incoming(device)),
+    }
 }
 
 /// A number under `joules`: two decimals line up, but a small one has digits of its own.
@@ -138,8 +147,11 @@ fn figures(problem: &Problem, plan: &Plan, run: Run) -> String {
         } else {
             String::new()
         };
-        let links = counted(plan.links.len(), "link");
-        lines.push(("energy", format!("{} over {links}{share}", energy(joules))));
+        let mut over = counted(plan.links.len(), "link");
+        if !plan.handovers.is_empty() {
+            over += &format!(" and {}", counted(plan.handovers.len(), "hand-over"));
+        }
+        lines.push(("energy", format!("{} over {over}{share}", energy(joules))));
     }
     let idle = |l: &&PlanLink| l.weight < IDLE && problem.required().contains(&(l.from, l.to));
     for link in plan.links.iter().filter(idle) {

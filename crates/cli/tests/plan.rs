@@ -105,7 +105,8 @@ fn the_document_repeats_the_problem_as_it_was_planned() {
     assert_eq!((weights.source, weights.target, weights.energy), (Some(2.0), Some(1.0), Some(0.5)));
     assert_eq!(plan.bound, stlf::bound::BoundKind::Paper);
     let (problem, again) = plan.restore().unwrap();
-    let terms = stlf::plan::evaluate(&problem, again.bound, &again.roles, &again.links);
+    let terms =
+        stlf::plan::evaluate(&problem, again.bound, &again.roles, &again.links, &again.handovers);
     assert!((terms.total() - plan.objective.unwrap()).abs() < 1e-9);
 }
 
@@ -218,6 +219,6 @@ fn an_output_that_is_no_file_is_written_to_and_stays_what_it_is() {
     assert!(std::fs::symlink_metadata(&pipe).unwrap().file_type().is_fifo());
     let plan = read.recv_timeout(std::time::Duration::from_secs(60)).unwrap();
     let plan: serde_json::Value = serde_json::from_slice(&plan).unwrap();
-    assert_eq!(plan["format"], "stlf-plan/1");
+    assert_eq!(plan["format"], "stlf-plan/2");
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 
 use rayon::prelude::*;
 use serde::Serialize;
-use stlf::baselines::Method;
+use stlf::method::Method;
 use stlf_data::domains::{self, Domain};
 use stlf_data::{Dataset, Shape, features, folder::data_folder, whole_file};
 

@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use stlf::baselines::Method;
+use stlf::method::Method;
 use stlf_lab::{Config, Error, Event, Shard, Stage, compare, merge, reach, run, run_shard};
 
 /// Small enough to run dozens of times.

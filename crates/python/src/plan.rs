@@ -226,6 +226,7 @@ impl Plan {
         Decisions {
             names: names.collect(),
             roles: self.plan.roles.clone(),
+            handovers: self.plan.handovers.clone(),
             links: self.plan.links.clone(),
             terms: self.plan.terms,
         }

@@ -17,6 +17,8 @@ pub struct Diff {
     pub roles: Vec<RoleChange>,
     /// Links that differ, sorted by receiver, then sender.
     pub links: Vec<LinkChange>,
+    /// Sources that take another source's model than before, or none, sorted by name.
+    pub handovers: Vec<HandoverChange>,
     /// A's terms.
     pub before: Terms,
     /// B's terms.
@@ -47,14 +49,26 @@ pub struct LinkChange {
     pub after: Option<f64>,
 }
 
+/// A source that trains on with another model than before.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HandoverChange {
+    /// The source.
+    pub to: String,
+    /// Whose model it takes in A, if any.
+    pub before: Option<String>,
+    /// Whose model it takes in B, if any.
+    pub after: Option<String>,
+}
+
 impl Diff {
-    /// Whether both plans have the same devices in the same roles over the same links. What they
+    /// Whether both plans have the same devices in the same roles over the same links and hand-overs. What they
     /// cost does not count: the same plan costs something else under other measurements.
     pub fn same_plan(&self) -> bool {
         self.removed_devices.is_empty()
             && self.added_devices.is_empty()
             && self.roles.is_empty()
             && self.links.is_empty()
+            && self.handovers.is_empty()
     }
 }
 
@@ -81,6 +95,7 @@ pub fn diff(a: &Decisions, b: &Decisions, threshold: f64) -> Diff {
         added_devices: missing(&roles_a, &b.names),
         roles,
         links: link_changes(a, b, threshold),
+        handovers: handover_changes(a, b),
         before: a.terms,
         after: b.terms,
     }
@@ -105,6 +120,23 @@ fn link_changes(a: &Decisions, b: &Decisions, threshold: f64) -> Vec<LinkChange>
             to: to.to_owned(),
             before,
             after,
+        })
+        .collect()
+}
+
+fn handover_changes(a: &Decisions, b: &Decisions) -> Vec<HandoverChange> {
+    let mut senders: BTreeMap<&str, [Option<&str>; 2]> = BTreeMap::new();
+    for (k, side) in [a, b].into_iter().enumerate() {
+        for h in &side.handovers {
+            senders.entry(&side.names[h.to]).or_default()[k] = Some(&side.names[h.from]);
+        }
+    }
+    let changed = senders.into_iter().filter(|(_, [before, after])| before != after);
+    changed
+        .map(|(to, [before, after])| HandoverChange {
+            to: to.to_owned(),
+            before: before.map(str::to_owned),
+            after: after.map(str::to_owned),
         })
         .collect()
 }

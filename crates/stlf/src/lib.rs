@@ -26,6 +26,7 @@ pub mod error;
 pub mod explain;
 pub mod format;
 pub mod local;
+pub mod method;
 pub mod plan;
 pub mod planner;
 pub mod problem;

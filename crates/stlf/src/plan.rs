@@ -1,9 +1,13 @@
-//! A plan: roles, weighted links, what they cost, and how sure we are that nothing is cheaper.
+//! A plan: roles, hand-overs, weighted links, what they cost, and how sure we are that nothing is cheaper.
 
-use crate::bound::{BoundKind, Share};
+mod cost;
+
+use crate::bound::BoundKind;
 use crate::device::Role;
-use crate::problem::{Measured, Model, Problem};
+use crate::problem::{Model, Problem};
 
+pub(crate) use cost::handed_on_cost;
+pub use cost::{column_cost, evaluate};
 pub use stlf_optim::status::Status;
 
 /// A weighted link, α_ij.
@@ -17,6 +21,15 @@ pub struct PlanLink {
     pub weight: f64,
 }
 
+/// A source gives its model to another source, which trains it on with labels of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Handover {
+    /// Whose model it is.
+    pub from: usize,
+    /// Who trains it on.
+    pub to: usize,
+}
+
 /// The three terms of the objective, each with its φ.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Terms {
@@ -24,7 +37,7 @@ pub struct Terms {
     pub source: f64,
     /// φ^T Σ T_j over targets.
     pub target: f64,
-    /// φ^E Σ K_ij α_ij / (α_ij + ε_E), or a whole link each under the pooled bound.
+    /// φ^E Σ K_ij α_ij / (α_ij + ε_E), or a whole link each under the pooled bound; and φ^E K of every hand-over.
     pub energy: f64,
 }
 
@@ -70,6 +83,8 @@ pub struct Plan {
     pub roles: Vec<Role>,
     /// Sorted by receiver, then sender.
     pub links: Vec<PlanLink>,
+    /// Sorted by receiver, who takes one model at most.
+    pub handovers: Vec<Handover>,
     /// What the plan costs, by term.
     pub terms: Terms,
     /// No plan costs less than this.
@@ -103,10 +118,21 @@ impl Plan {
         incoming(&self.links, to)
     }
 
-    /// Joules of all links; `None` with raw costs, which have no energies.
+    /// Whose model a source trains on, if any.
+    pub fn handed_from(&self, to: usize) -> Option<usize> {
+        handed_from(&self.handovers, to)
+    }
+
+    /// The sources that a source's model has been at, the source itself last.
+    pub fn route(&self, source: usize) -> Vec<usize> {
+        route(&self.handovers, source)
+    }
+
+    /// Joules of all links and hand-overs; `None` with raw costs, which have no energies.
     pub fn joules(&self, problem: &Problem) -> Option<f64> {
-        let joules: Option<f64> =
-            self.links.iter().map(|l| problem.link_energy(l.from, l.to)).sum();
+        let links = self.links.iter().map(|l| (l.from, l.to));
+        let sent = links.chain(self.handovers.iter().map(|h| (h.from, h.to)));
+        let joules: Option<f64> = sent.map(|(from, to)| problem.link_energy(from, to)).sum();
         // An empty sum of floats is −0.
         joules.map(|j| j + 0.0)
     }
@@ -131,62 +157,20 @@ pub fn incoming(links: &[PlanLink], to: usize) -> &[PlanLink] {
     &links[start..end]
 }
 
-/// The objective of `eq:obj_fxn_1` at given roles and weights, under the given bound.
-pub fn evaluate(problem: &Problem, bound: BoundKind, roles: &[Role], links: &[PlanLink]) -> Terms {
-    let source = (0..roles.len())
-        .filter(|&i| roles[i] == Role::Source)
-        .map(|i| problem.source_cost(i).unwrap_or(f64::INFINITY))
-        .sum();
-    let (mut target, mut energy) = (0.0, 0.0);
-    for column in links.chunk_by(|a, b| a.to == b.to) {
-        let (t, e) = column_cost(problem, bound, column);
-        target += t;
-        energy += e;
-    }
-    Terms { source, target, energy }
+/// Whose model a source trains on, of hand-overs that are sorted by receiver.
+pub fn handed_from(handovers: &[Handover], to: usize) -> Option<usize> {
+    handovers.binary_search_by_key(&to, |h| h.to).ok().map(|at| handovers[at].from)
 }
 
-/// What one target costs: its weighted bound, and the energy of its links.
-pub fn column_cost(problem: &Problem, bound: BoundKind, column: &[PlanLink]) -> (f64, f64) {
-    let m = match problem.model() {
-        Model::Measured(m) => m,
-        Model::Costs(_) => {
-            let cost = |l: &PlanLink| {
-                let known = problem.link_cost(l.from, l.to);
-                l.weight * known.map_or(f64::INFINITY, |c| c.total())
-            };
-            return (column.iter().map(cost).sum(), 0.0);
-        }
-    };
-    let mut energy = 0.0;
-    let mut shares = Vec::with_capacity(column.len());
-    for l in column {
-        let Some(link) = m.links.get(l.from, l.to) else { return (f64::INFINITY, 0.0) };
-        energy += match bound {
-            BoundKind::Paper => m.energy_cost_at(link.energy, l.weight),
-            BoundKind::Pooled => m.energy_cost(link.energy),
-        };
-        shares.push(m.share(l, link.divergence));
+/// The sources that a source's model has been at, the source itself last.
+pub fn route(handovers: &[Handover], source: usize) -> Vec<usize> {
+    let mut route = vec![source];
+    // A model that came back to where it was would go round for ever.
+    while route.len() <= handovers.len()
+        && let Some(from) = handed_from(handovers, route[route.len() - 1])
+    {
+        route.push(from);
     }
-    let samples = column.first().map_or(1.0, |l| m.devices[l.to].samples() as f64);
-    let target = match bound {
-        BoundKind::Pooled => m.bound.pooled_target(&shares, samples),
-        BoundKind::Paper => shares
-            .iter()
-            .map(|s| s.weight * m.bound.target(s.source_error, s.divergence, s.samples, samples))
-            .sum(),
-    };
-    (m.weights.target * target, energy)
-}
-
-impl Measured {
-    fn share(&self, link: &PlanLink, divergence: f64) -> Share {
-        let sender = &self.devices[link.from];
-        Share {
-            weight: link.weight,
-            source_error: sender.source_error.unwrap_or(f64::INFINITY),
-            divergence,
-            samples: sender.samples() as f64,
-        }
-    }
+    route.reverse();
+    route
 }

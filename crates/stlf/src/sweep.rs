@@ -140,7 +140,8 @@ impl Search<'_, '_> {
         self.proven &= plan.status == Status::Optimal;
         self.stopped |= plan.status == Status::Feasible(Stop::Observer);
         self.largest_gap = self.largest_gap.max(plan.gap());
-        let terms = evaluate(&self.per_weight, plan.bound, &plan.roles, &plan.links);
+        let terms =
+            evaluate(&self.per_weight, plan.bound, &plan.roles, &plan.links, &plan.handovers);
         Ok(Segment {
             from: energy_weight,
             to: energy_weight,

@@ -277,7 +277,7 @@ proptest! {
         })
         .unwrap();
         prop_assert!(close(scaled.objective() / scale, plan.objective()));
-        let same = evaluate(&problem, scaled.bound, &scaled.roles, &scaled.links).total();
+        let same = evaluate(&problem, scaled.bound, &scaled.roles, &scaled.links, &[]).total();
         prop_assert!(close(same, plan.objective()));
     }
 
@@ -358,6 +358,7 @@ proptest! {
         let decisions = |plan: Plan| Decisions {
             names: (0..plan.roles.len()).map(|i| format!("d{i}")).collect(),
             roles: plan.roles,
+            handovers: plan.handovers,
             links: plan.links,
             terms: plan.terms,
         };

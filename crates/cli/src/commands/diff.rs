@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anstyle::{AnsiColor, Style};
 use clap::ValueEnum;
-use stlf::diff::{Diff, LinkChange, diff};
+use stlf::diff::{Diff, HandoverChange, LinkChange, diff};
 use stlf::format::{Decisions, DiffFile, write_json};
 use stlf::plan::Terms;
 
@@ -29,7 +29,7 @@ Examples:
 
 Exit codes: 0 the plans are the same, 1 they differ, 2 bad input.")]
 pub(crate) struct Args {
-    /// A plan (stlf-plan/1), a run folder, or - for standard input.
+    /// A plan (stlf-plan/2), a run folder, or - for standard input.
     a: PathBuf,
 
     /// The plan to compare it with.
@@ -96,6 +96,9 @@ fn text(changes: &Diff) -> String {
     if !changes.links.is_empty() {
         blocks.push(links(&changes.links));
     }
+    if !changes.handovers.is_empty() {
+        blocks.push(handovers(&changes.handovers));
+    }
     if changes.same_plan() {
         blocks.push("The same roles and links, at another cost.\n".to_owned());
     }
@@ -127,6 +130,22 @@ fn links(changes: &[LinkChange]) -> String {
         };
     }
     text
+}
+
+/// Whose models sources train on.
+fn handovers(changes: &[HandoverChange]) -> String {
+    let mut table = Table::new(&[
+        ("source", Align::Left),
+        ("trained on with", Align::Left),
+        ("now with", Align::Left),
+    ]);
+    for change in changes {
+        let model = |from: &Option<String>| from.clone().unwrap_or_else(|| "its own".to_owned());
+        let cells: [Cell; 3] =
+            [change.to.as_str().into(), model(&change.before).into(), model(&change.after).into()];
+        table.row(cells);
+    }
+    table.render()
 }
 
 fn terms(before: Terms, after: Terms) -> String {

@@ -35,7 +35,7 @@ Examples:
   stlf explain plan.json --device car-3
   stlf explain fleet.json --format json | jq '.devices[] | {name, role_flip}'")]
 pub(crate) struct Args {
-    /// A plan (stlf-plan/1), a problem (stlf-problem/1) to plan first, or a run folder; - for standard input.
+    /// A plan (stlf-plan/2), a problem (stlf-problem/1) to plan first, or a run folder; - for standard input.
     plan: PathBuf,
 
     /// Explain only this device, in full.

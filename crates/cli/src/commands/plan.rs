@@ -4,8 +4,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::ValueEnum;
+use stlf::bound::BoundKind;
 use stlf::format::{PlanFile, Run, write_json};
+use stlf::planner::handover::LONGEST;
 use stlf::planner::{self, Infeasible, Limits, Method, Outcome, Settings};
+use stlf::problem::Model;
 use stlf::{Plan, Problem};
 
 use super::problem_args::{ProblemArgs, non_negative, positive};
@@ -40,6 +43,11 @@ pub(crate) struct Args {
     #[arg(long)]
     no_polish: bool,
 
+    /// Let sources hand their models on to other sources, which train them on: fewer links for the same mixture. Under the pooled bound only;
+    /// the plan is then bounded, not proven.
+    #[arg(long)]
+    handovers: bool,
+
     /// End the search after this time with the best plan so far.
     #[arg(long, value_name = "SECONDS", default_value_t = 60.0, value_parser = positive)]
     time_limit: f64,
@@ -52,7 +60,7 @@ pub(crate) struct Args {
     #[arg(long, value_enum, default_value_t = FormatArg::Text)]
     format: FormatArg,
 
-    /// Write the plan (stlf-plan/1, JSON) to a file.
+    /// Write the plan (stlf-plan/2, JSON) to a file.
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 }
@@ -69,7 +77,7 @@ enum SolverArg {
 enum FormatArg {
     /// Tables for people.
     Text,
-    /// One stlf-plan/1 document.
+    /// One stlf-plan/2 document.
     Json,
 }
 
@@ -85,10 +93,14 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<(), Failure> {
     args.problem.prepare(ui)?;
     let needs_paper = (method == Method::Successive).then_some("the successive solver");
     let problem = args.problem.load(needs_paper)?;
+    if args.handovers {
+        check_handovers(&problem)?;
+    }
     let settings = Settings {
         method,
         limits: Limits { gap: args.gap, ..Limits::default() },
         polish: !args.no_polish,
+        handovers: args.handovers.then_some(LONGEST),
         ..Settings::default()
     };
     let (outcome, run) = watched(&problem, &settings, Some(args.time_limit), ui)?;
@@ -102,6 +114,16 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<(), Failure> {
             Err(infeasible(&reason))
         }
     }
+}
+
+/// Refuses hand-overs where a problem has none.
+pub(crate) fn check_handovers(problem: &Problem) -> Result<(), Failure> {
+    let reason = match (problem.model(), problem.bound_kind()) {
+        (Model::Costs(_), _) => "raw costs do not say who has how much data",
+        (_, BoundKind::Paper) => "the paper's bound does not reward them; leave out --bound paper",
+        (_, BoundKind::Pooled) => return Ok(()),
+    };
+    Err(Failure::input(format!("--handovers: {reason}")))
 }
 
 /// A time limit as the command line takes it.

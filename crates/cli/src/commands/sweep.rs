@@ -193,6 +193,7 @@ fn decisions(problem: &Problem, segment: &Segment) -> Decisions {
     Decisions {
         names: (0..problem.len()).map(|i| problem.name(i).to_owned()).collect(),
         roles: segment.roles.clone(),
+        handovers: Vec::new(),
         links: segment.links.clone(),
         terms: Terms { target: segment.error_bound, ..Terms::default() },
     }

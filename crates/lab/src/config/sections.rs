@@ -4,9 +4,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use stlf::baselines::{Method, fada};
+use stlf::baselines::fada;
 use stlf::bound::BoundKind;
 use stlf::divergence;
+use stlf::method::Method;
 use stlf_data::Shape;
 
 /// `[data]`: domains of digits, or one's own pictures or features.

@@ -1,7 +1,7 @@
 //! Every method in every setting, beside what was published.
 
 use serde::Serialize;
-use stlf::baselines::Method;
+use stlf::method::Method;
 use stlf_figure::{bars, panels};
 
 use super::output::{Output, Table, percent};

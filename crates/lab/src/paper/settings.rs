@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use stlf::baselines::Method;
 use stlf::energy::PAPER_MODEL_BITS;
+use stlf::method::Method;
 use stlf_data::partition::{Paper, Scheme};
 
 use super::Heard;

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use stlf::baselines::Method;
 use stlf::bound::BoundKind;
 use stlf::format::{PlanFile, ProblemFile, ScaleEntry};
+use stlf::method::Method;
 use stlf::planner::{self, Observer, Outcome};
 use stlf::problem::Model;
 use stlf::{Plan, Problem};

@@ -41,7 +41,7 @@ pub fn progress(path: &Path) -> Result<Progress, Error> {
     };
     let methods = config.compare.methods()?;
     let results = methods.iter().map(|m| format!("results/{}", transfer::table(*m))).collect();
-    let ours = format!("results/{}", transfer::table(stlf::baselines::Method::StLf));
+    let ours = format!("results/{}", transfer::table(stlf::method::Method::StLf));
     let stages = [
         (Stage::Train, vec![train::TABLE.to_owned()]),
         (Stage::Measure, vec![measure::TABLE.to_owned()]),

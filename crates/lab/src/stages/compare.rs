@@ -3,8 +3,9 @@
 use std::ops::ControlFlow;
 
 use rayon::prelude::*;
-use stlf::baselines::{Assignment, Context, Method, fada};
+use stlf::baselines::{Assignment, Context, fada};
 use stlf::draw::Draw;
+use stlf::method::Method;
 use stlf_learn::Examples;
 
 use super::transfer::{Transfer, table};

@@ -3,9 +3,9 @@
 pub mod bounds;
 pub mod compare;
 pub mod frontier;
+pub mod handover;
 pub mod measure;
 pub mod plan;
-pub mod relay;
 pub mod train;
 pub mod transfer;
 

@@ -4,10 +4,11 @@ use std::sync::OnceLock;
 
 use rayon::prelude::*;
 use stlf::Problem;
-use stlf::baselines::{Assignment, Method};
+use stlf::baselines::Assignment;
 use stlf::class_shares::balanced;
 use stlf::combine::{Combine, combine};
 use stlf::device::Role;
+use stlf::method::Method;
 use stlf::plan::{Plan, PlanLink};
 use stlf_learn::Params;
 use stlf_learn::evaluate::{Predictions, predict};

@@ -15,7 +15,6 @@ pub mod fada;
 pub mod fedavg;
 pub mod local;
 mod matching;
-mod method;
 pub mod oracle;
 pub mod psi_fada;
 pub mod psi_fedavg;
@@ -23,14 +22,12 @@ pub mod rnd_alpha;
 pub mod rnd_psi;
 pub mod sm;
 
-pub use method::Method;
-
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 
 use crate::device::Role;
 use crate::error::Error;
-use crate::plan::{Plan, PlanLink, incoming};
+use crate::plan::{Handover, Plan, PlanLink, incoming};
 use crate::problem::{Model, Problem};
 
 /// Who is a source, who a target, and with what weights targets take sources' models.
@@ -40,15 +37,14 @@ pub struct Assignment {
     pub roles: Vec<Role>,
     /// Sorted by receiver, then sender; the weights into a target sum to one.
     pub links: Vec<PlanLink>,
-    /// One per device: the source whose model it trains on. None for all methods but ours with relays.
-    pub before: Vec<Option<usize>>,
+    /// Sorted by receiver; none for all methods but ours.
+    pub handovers: Vec<Handover>,
 }
 
 impl Assignment {
     /// Every source trains a model of its own.
     pub fn new(roles: Vec<Role>, links: Vec<PlanLink>) -> Assignment {
-        let before = vec![None; roles.len()];
-        Assignment { roles, links, before }
+        Assignment { roles, links, handovers: Vec::new() }
     }
 
     /// The devices with a role.
@@ -64,7 +60,8 @@ impl Assignment {
 
 impl From<&Plan> for Assignment {
     fn from(plan: &Plan) -> Assignment {
-        Assignment::new(plan.roles.clone(), plan.links.clone())
+        let Plan { roles, links, handovers, .. } = plan.clone();
+        Assignment { roles, links, handovers }
     }
 }
 

@@ -142,7 +142,7 @@ impl Ask<'_, '_> {
         // that they cross once. The crossing of the plans known is met, or a better plan is there.
         let line = |plan: &Plan, at: &Problem, energy: f64| {
             let Terms { source, target, energy: paid } =
-                evaluate(at, plan.bound, &plan.roles, &plan.links);
+                evaluate(at, plan.bound, &plan.roles, &plan.links, &[]);
             let Model::Measured(at) = at.model() else { return None };
             let line = Line { fixed: source + target, slope: paid / at.energy_scale() };
             let uses = plan.incoming(to).iter().any(|l| l.from == link.from);
@@ -231,7 +231,7 @@ impl Ask<'_, '_> {
         let samples = |device: usize| m.devices[device].samples() as f64;
         // The column as it is at this divergence, which the problem itself does not hold.
         let problem = self.problem.with_link(link, to);
-        let (bound, _) = column_cost(&problem, problem.bound_kind(), column);
+        let (bound, _) = column_cost(&problem, problem.bound_kind(), column, &[]);
         let raised = bound - m.target_constant_cost(to) + extra;
         let price = m.weights.target * m.bound.pooling_scale();
         let others: f64 = column

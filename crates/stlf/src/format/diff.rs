@@ -4,18 +4,19 @@ use serde::Serialize;
 
 use super::TermsEntry;
 use crate::Role;
-use crate::diff::{Diff, LinkChange, RoleChange};
+use crate::diff::{Diff, HandoverChange, LinkChange, RoleChange};
 
 /// What changed between two plans.
 #[derive(Debug, Serialize)]
 pub struct DiffFile<'a> {
     format: &'static str,
-    /// Whether devices, roles and links are the same.
+    /// Whether devices, roles, links and hand-overs are the same.
     same: bool,
     removed_devices: &'a [String],
     added_devices: &'a [String],
     roles: Vec<RoleEntry<'a>>,
     links: Vec<LinkEntry<'a>>,
+    handovers: Vec<HandoverEntry<'a>>,
     terms: Change<TermsEntry>,
     objective: Change<f64>,
 }
@@ -43,6 +44,15 @@ struct LinkEntry<'a> {
     after: Option<f64>,
 }
 
+#[derive(Debug, Serialize)]
+struct HandoverEntry<'a> {
+    to: &'a str,
+    /// Whose model the source took; null where it trained one of its own.
+    before: Option<&'a str>,
+    /// Whose model it takes now.
+    after: Option<&'a str>,
+}
+
 impl<'a> DiffFile<'a> {
     /// The file of these changes.
     pub fn new(changes: &'a Diff) -> DiffFile<'a> {
@@ -54,6 +64,11 @@ impl<'a> DiffFile<'a> {
             before: c.before,
             after: c.after,
         };
+        let handover = |c: &'a HandoverChange| HandoverEntry {
+            to: &c.to,
+            before: c.before.as_deref(),
+            after: c.after.as_deref(),
+        };
         DiffFile {
             format: "stlf-diff/1",
             same: changes.same_plan(),
@@ -61,6 +76,7 @@ impl<'a> DiffFile<'a> {
             added_devices: &changes.added_devices,
             roles: changes.roles.iter().map(role).collect(),
             links: changes.links.iter().map(link).collect(),
+            handovers: changes.handovers.iter().map(handover).collect(),
             terms: Change { before: changes.before.into(), after: changes.after.into() },
             objective: Change { before: changes.before.total(), after: changes.after.total() },
         }

@@ -13,6 +13,8 @@ use crate::error::{Error, nearest};
 pub(super) struct Kind {
     /// `stlf-problem/1`.
     pub(super) format: &'static str,
+    /// Earlier versions that are read as well.
+    pub(super) earlier: &'static [&'static str],
     /// The word for it in messages.
     pub(super) noun: &'static str,
 }
@@ -210,15 +212,16 @@ struct Head {
 impl Head {
     fn wrong_format(&self, kind: &Kind) -> Option<Error> {
         let given = self.format.as_deref()?;
-        if given == kind.format {
+        if given == kind.format || kind.earlier.contains(&given) {
             return None;
         }
         let message = format!("{:?} is not {:?}", shorten(given), kind.format);
-        let known = ["stlf-problem/1", "stlf-plan/1"];
+        let known = ["stlf-problem/1", "stlf-plan/1", "stlf-plan/2"];
         let hint = if known.contains(&given) {
             format!("this command reads a {}, not a {}", kind.noun, &given[5..given.len() - 2])
         } else if given.split('/').next() == kind.format.split('/').next() {
-            format!("this program reads version {} only", kind.format)
+            let read: Vec<&str> = kind.earlier.iter().copied().chain([kind.format]).collect();
+            format!("this program reads version {} only", read.join(" and "))
         } else {
             format!("write \"format\": {:?}", kind.format)
         };

@@ -3,7 +3,7 @@
 //! | file | struct |
 //! |---|---|
 //! | `stlf-problem/1` (JSON) | [`ProblemFile`] |
-//! | `stlf-plan/1` (JSON) | [`PlanFile`] |
+//! | `stlf-plan/2` (JSON) | [`PlanFile`] |
 //! | `stlf-explanation/1` (JSON) | [`ExplanationFile`] |
 //! | `stlf-diff/1` (JSON) | [`DiffFile`] |
 //! | a table of links (CSV, Parquet) | [`LinkTable`] |
@@ -36,7 +36,7 @@ pub fn problem_schema() -> serde_json::Value {
     schemars::schema_for!(ProblemFile).to_value()
 }
 
-/// The JSON schema of `stlf-plan/1`.
+/// The JSON schema of `stlf-plan/2`.
 pub fn plan_schema() -> serde_json::Value {
     schemars::schema_for!(PlanFile).to_value()
 }

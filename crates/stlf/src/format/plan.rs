@@ -1,4 +1,4 @@
-//! `stlf-plan/1`: roles, weighted links, what they cost and how sure that is.
+//! `stlf-plan/2`: roles, weighted links, hand-overs, what they cost and how sure that is. `stlf-plan/1`, which had no hand-overs, is read.
 
 mod read_back;
 
@@ -21,7 +21,7 @@ pub const MAX_EMBEDDED_LINKS: usize = 250_000;
 /// A plan: who trains, who receives whose model with what weight, and what that costs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "an object")]
-#[schemars(title = "stlf-plan/1")]
+#[schemars(title = "stlf-plan/2")]
 pub struct PlanFile {
     /// The version of this format.
     pub format: PlanFormat,
@@ -44,6 +44,9 @@ pub struct PlanFile {
     pub targets: Vec<String>,
     /// The links in use, by receiver.
     pub links: Vec<PlanLinkEntry>,
+    /// Sources that train on with another source's model, by receiver; none in stlf-plan/1.
+    #[serde(default)]
+    pub handovers: Vec<HandoverEntry>,
     /// The generalisation bound that the target term used.
     pub bound: BoundKind,
     /// What sending takes; absent with raw costs.
@@ -62,9 +65,12 @@ pub struct PlanFile {
 /// The version of the plan format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum PlanFormat {
-    /// The only one so far.
+    /// Without hand-overs; read, and no longer written.
     #[serde(rename = "stlf-plan/1")]
     V1,
+    /// With hand-overs.
+    #[serde(rename = "stlf-plan/2")]
+    V2,
 }
 
 /// How planning ended.
@@ -117,11 +123,23 @@ pub struct PlanLinkEntry {
     pub energy: Option<f64>,
 }
 
+/// A source that trains on with another source's model.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, expecting = "an object with from, to and energy")]
+pub struct HandoverEntry {
+    /// The source whose model it is.
+    pub from: String,
+    /// The source that trains it on.
+    pub to: String,
+    /// Joules to send the model.
+    pub energy: Option<f64>,
+}
+
 /// What sending takes.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "an object with joules and percent_of_all_to_all")]
 pub struct Energy {
-    /// Of all links in use.
+    /// Of all links in use and all hand-overs.
     pub joules: f64,
     /// Of what it would take if every source sent to every target; null where that is nothing.
     pub percent_of_all_to_all: Option<f64>,
@@ -274,8 +292,13 @@ impl PlanFile {
             weight: link.weight,
             energy: problem.link_energy(link.from, link.to),
         });
+        let handovers = plan.handovers.iter().map(|handover| HandoverEntry {
+            from: name(handover.from),
+            to: name(handover.to),
+            energy: problem.link_energy(handover.from, handover.to),
+        });
         PlanFile {
-            format: PlanFormat::V1,
+            format: PlanFormat::V2,
             status: match plan.status {
                 Status::Optimal => PlanStatus::Optimal,
                 Status::Feasible(_) => PlanStatus::Feasible,
@@ -288,6 +311,7 @@ impl PlanFile {
             sources: plan.with_role(Role::Source).map(name).collect(),
             targets: plan.with_role(Role::Target).map(name).collect(),
             links: links.collect(),
+            handovers: handovers.collect(),
             bound: plan.bound,
             energy: energy(problem, plan),
             settings: settings(problem),
@@ -315,7 +339,7 @@ impl PlanFile {
         run: Run,
     ) -> PlanFile {
         PlanFile {
-            format: PlanFormat::V1,
+            format: PlanFormat::V2,
             status: PlanStatus::Infeasible,
             reason: Some(reason.to_string()),
             objective: None,
@@ -325,6 +349,7 @@ impl PlanFile {
             sources: Vec::new(),
             targets: Vec::new(),
             links: Vec::new(),
+            handovers: Vec::new(),
             bound: problem.bound_kind(),
             energy: None,
             settings: settings(problem),

@@ -19,7 +19,7 @@ use crate::problem::{EnergyUnit, Preset, Weights};
 pub(in crate::format) use into_problem::device;
 pub use scale::ScaleEntry;
 
-const KIND: Kind = Kind { format: "stlf-problem/1", noun: "problem" };
+const KIND: Kind = Kind { format: "stlf-problem/1", earlier: &[], noun: "problem" };
 
 /// A planning problem: devices with what was measured on them, links with what they cost, and how
 /// much each counts. Instead of measurements it may hold raw `costs`.

@@ -88,7 +88,7 @@ pub(super) fn facility_instance(problem: &Problem) -> Instance {
         .expect("a checked, feasible problem is a facility location problem")
 }
 
-fn openings(problem: &Problem) -> Vec<Opening> {
+pub(super) fn openings(problem: &Problem) -> Vec<Opening> {
     (0..problem.len())
         .map(|i| match (problem.source_cost(i), problem.pin(i)) {
             (None, _) => Opening::Never,
@@ -169,7 +169,7 @@ impl Found {
         self.links.sort_unstable_by_key(|link| (link.to, link.from));
         let role = |&open: &bool| if open { Role::Source } else { Role::Target };
         let roles: Vec<Role> = self.open.iter().map(role).collect();
-        let terms = evaluate(problem, bound, &roles, &self.links);
+        let terms = evaluate(problem, bound, &roles, &self.links, &[]);
         let lower_bound = match self.status {
             // Proven: the two differ by rounding alone.
             Status::Optimal => terms.total(),
@@ -178,6 +178,7 @@ impl Found {
         Plan {
             roles,
             links: self.links,
+            handovers: Vec::new(),
             terms,
             lower_bound,
             status: self.status,

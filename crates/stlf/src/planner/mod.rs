@@ -1,8 +1,8 @@
 //! From a problem to a plan.
 
 pub mod exact;
+pub mod handover;
 mod polish;
-pub mod relay;
 pub mod successive;
 
 use std::ops::ControlFlow;
@@ -90,6 +90,8 @@ pub struct Settings {
     /// Whether the successive method's rounded plan is improved by opening, closing and swapping
     /// sources; without it the plan keeps the paper's own weights.
     pub polish: bool,
+    /// How many hand-overs a model's route may have, where sources hand models on at all.
+    pub handovers: Option<usize>,
 }
 
 impl Default for Settings {
@@ -99,6 +101,7 @@ impl Default for Settings {
             limits: Limits::default(),
             successive: successive::Settings::default(),
             polish: true,
+            handovers: None,
         }
     }
 }
@@ -115,7 +118,12 @@ pub fn plan(problem: &Problem, settings: &Settings, observer: &mut Observer<'_>)
         Method::Exact => exact::plan(problem, &settings.limits, observer),
         Method::Successive => polish::plan(problem, settings, observer),
     };
-    Outcome::Planned(Box::new(plan))
+    Outcome::Planned(Box::new(match settings.handovers {
+        Some(longest) => {
+            handover::with_handovers(problem, plan, longest, &settings.limits, observer)
+        }
+        None => plan,
+    }))
 }
 
 /// [`plan`] to proven optimality, without anyone watching.

@@ -38,7 +38,7 @@ pub(super) fn plan(problem: &Problem, settings: &Settings, observer: &mut Observ
         .expect("a checked problem has only finite, non-negative numbers");
     let rounded = successive::round(&instance, &outcome, THRESHOLD);
     let rounded_links = links(&rounded, &numbers.links);
-    let rounded_terms = evaluate(problem, BoundKind::Paper, &rounded.roles, &rounded_links);
+    let rounded_terms = evaluate(problem, BoundKind::Paper, &rounded.roles, &rounded_links, &[]);
 
     let facilities = exact::facility_instance(problem);
     let optimum = facility::solve(&facilities, &Limits::default(), observer);
@@ -49,12 +49,13 @@ pub(super) fn plan(problem: &Problem, settings: &Settings, observer: &mut Observ
     } else {
         (rounded.roles, rounded_links)
     };
-    let terms = evaluate(problem, BoundKind::Paper, &roles, &links);
+    let terms = evaluate(problem, BoundKind::Paper, &roles, &links, &[]);
     let proven = optimum.status == Status::Optimal;
     let optimal = proven && relative_gap(terms.total(), optimum.objective) <= TOLERANCE;
     Plan {
         roles,
         links,
+        handovers: Vec::new(),
         terms,
         lower_bound: if optimal { terms.total() } else { optimum.lower_bound },
         status: if optimal { Status::Optimal } else { Status::Feasible(Stop::NoProof) },

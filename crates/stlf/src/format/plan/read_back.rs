@@ -5,14 +5,15 @@ use std::collections::HashMap;
 use super::super::document::{Kind, parse, shorten};
 use super::super::problem::device;
 use super::{PlanFile, PlanStatus, SolverName, StoppedBy};
+use crate::bound::BoundKind;
 use crate::device::Role;
 use crate::error::Error;
-use crate::plan::{Plan, PlanLink, Solver, Status, Terms, evaluate};
+use crate::plan::{Handover, Plan, PlanLink, Solver, Status, Terms, evaluate, route};
 use crate::problem::Problem;
 use crate::words::short;
 use stlf_optim::status::Stop;
 
-const KIND: Kind = Kind { format: "stlf-plan/1", noun: "plan" };
+const KIND: Kind = Kind { format: "stlf-plan/2", earlier: &["stlf-plan/1"], noun: "plan" };
 
 /// What a plan decides, without the problem that it solves.
 #[derive(Debug, Clone, PartialEq)]
@@ -23,6 +24,8 @@ pub struct Decisions {
     pub roles: Vec<Role>,
     /// By index into the names, sorted by receiver, then sender.
     pub links: Vec<PlanLink>,
+    /// By index into the names, sorted by receiver.
+    pub handovers: Vec<Handover>,
     /// The objective's terms.
     pub terms: Terms,
 }
@@ -56,6 +59,7 @@ impl PlanFile {
         let roles = self.roles(&names, &index)?;
         Ok(Decisions {
             links: self.checked_links(&roles, &index)?,
+            handovers: self.checked_handovers(&roles, &index)?,
             roles,
             names,
             terms: self.terms()?,
@@ -128,6 +132,38 @@ impl PlanFile {
         Ok(links)
     }
 
+    /// Hand-overs lead from source to source, one to each at most, and not in a circle.
+    fn checked_handovers(
+        &self,
+        roles: &[Role],
+        index: &HashMap<String, usize>,
+    ) -> Result<Vec<Handover>, Error> {
+        if self.bound == BoundKind::Paper && !self.handovers.is_empty() {
+            return Err(Error::field("handovers", "the paper's bound knows no hand-overs"));
+        }
+        let mut handovers = Vec::with_capacity(self.handovers.len());
+        for (k, entry) in self.handovers.iter().enumerate() {
+            let at = |end: &str| format!("handovers[{k}].{end}");
+            let from = device(&entry.from, &at("from"), index)?;
+            let to = device(&entry.to, &at("to"), index)?;
+            for (end, device) in [("from", from), ("to", to)] {
+                if roles[device] != Role::Source {
+                    return Err(Error::field(at(end), "is not a source"));
+                }
+            }
+            handovers.push(Handover { from, to });
+        }
+        handovers.sort_unstable_by_key(|h| h.to);
+        if handovers.windows(2).any(|pair| pair[0].to == pair[1].to) {
+            return Err(Error::field("handovers", "a source takes two models"));
+        }
+        let returns = |h: &Handover| route(&handovers, h.from).contains(&h.to);
+        if handovers.iter().any(returns) {
+            return Err(Error::field("handovers", "a model comes back to where it was"));
+        }
+        Ok(handovers)
+    }
+
     /// The plan and the problem that it solves.
     ///
     /// # Errors
@@ -141,19 +177,23 @@ impl PlanFile {
             )));
         };
         let problem = problem.clone().into_problem(None).map_err(inside)?;
-        for (k, link) in self.links.iter().enumerate() {
-            let ends = (problem.find(&link.from), problem.find(&link.to));
+        let links = self.links.iter().enumerate().map(|(k, l)| ("links", k, &l.from, &l.to));
+        let handovers = self.handovers.iter().enumerate();
+        let handovers = handovers.map(|(k, h)| ("handovers", k, &h.from, &h.to));
+        for (field, k, sender, receiver) in links.chain(handovers) {
+            let ends = (problem.find(sender), problem.find(receiver));
             let (Some(from), Some(to)) = ends else { continue };
             if problem.link_cost(from, to).is_none() {
                 return Err(Error::field(
-                    format!("links[{k}]"),
-                    format!("the problem has no link {} → {}", link.from, link.to),
+                    format!("{field}[{k}]"),
+                    format!("the problem has no link {sender} → {receiver}"),
                 ));
             }
         }
         let plan = Plan {
             roles: decisions.roles,
             links: decisions.links,
+            handovers: decisions.handovers,
             terms: decisions.terms,
             lower_bound: self.lower_bound.unwrap_or(f64::NEG_INFINITY),
             status: self.search_status(),
@@ -178,7 +218,8 @@ impl PlanFile {
     pub fn restore_checked(&self) -> Result<(Problem, Plan), Error> {
         let (problem, plan) = self.restore()?;
         let problem = problem.with_bound(plan.bound);
-        let cost = evaluate(&problem, plan.bound, &plan.roles, &plan.links).total();
+        let cost =
+            evaluate(&problem, plan.bound, &plan.roles, &plan.links, &plan.handovers).total();
         // Weights in files may have been rounded.
         let room = 1e-6 * cost.abs().max(1.0);
         let told = [Some(plan.objective()), self.objective];

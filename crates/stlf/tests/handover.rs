@@ -2,13 +2,15 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic, its helpers too")]
 
+use std::ops::ControlFlow;
+
 use proptest::prelude::*;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use stlf::bound::{Bound, BoundKind, Complexity, Share};
-use stlf::plan::{Plan, PlanLink, evaluate};
-use stlf::planner::relay::{Relayed, relay, way};
-use stlf::planner::{Outcome, optimum};
+use stlf::plan::{Handover, Plan, PlanLink, evaluate, route};
+use stlf::planner::handover::with_handovers;
+use stlf::planner::{Limits, Outcome, optimum};
 use stlf::problem::{EnergyUnit, Links, Model, Parts, Source, Weights};
 use stlf::{Device, Problem, Role};
 
@@ -70,8 +72,21 @@ fn planned(problem: &Problem) -> Option<Box<Plan>> {
     }
 }
 
-fn relayed(problem: &Problem, plan: &Plan, longest: usize) -> Relayed {
-    relay(problem, &plan.roles, &plan.links, longest)
+fn handed_on(problem: &Problem, plan: &Plan, longest: usize) -> Plan {
+    let go_on = &mut |_: &_| ControlFlow::Continue(());
+    with_handovers(problem, plan.clone(), longest, &Limits::default(), go_on)
+}
+
+/// One per device: whose model it takes.
+fn by_device(handovers: &[Handover], devices: usize) -> Vec<Option<usize>> {
+    (0..devices).map(|to| handovers.iter().find(|h| h.to == to).map(|h| h.from)).collect()
+}
+
+/// The sources that a model has been at, by following hand-overs backwards.
+fn way(before: &[Option<usize>], device: usize) -> Vec<usize> {
+    let mut way: Vec<usize> = std::iter::successors(Some(device), |&at| before[at]).collect();
+    way.reverse();
+    way
 }
 
 /// The objective of a forest and links, written down once more: every target's bound is that of the mixture of all samples on
@@ -159,15 +174,15 @@ fn best_of_all(problem: &Problem, plan: &Plan, longest: usize) -> f64 {
 fn sources_that_are_alike_hand_one_model_on_to_all() {
     let problem = alike(5, 5, 0.05);
     let plan = planned(&problem).unwrap();
-    let found = relayed(&problem, &plan, 8);
-    assert_eq!(found.before.iter().flatten().count(), 4);
+    let found = handed_on(&problem, &plan, 8);
+    assert_eq!(found.handovers.len(), 4);
     let last = found.links[0].from;
-    assert_eq!(way(&found.before, last).len(), 5);
+    assert_eq!(found.route(last).len(), 5);
     assert!(found.links.iter().all(|link| link.from == last && link.weight == 1.0));
     // The same mixture over 25 links has the same bound: five sources with a fifth of all samples each.
     let all: Vec<PlanLink> =
         (5..10).flat_map(|to| (0..5).map(move |from| PlanLink { from, to, weight: 0.2 })).collect();
-    let mixed = evaluate(&problem, BoundKind::Pooled, &plan.roles, &all);
+    let mixed = evaluate(&problem, BoundKind::Pooled, &plan.roles, &all, &[]);
     assert!((mixed.target - found.terms.target).abs() < 1e-9);
     assert!((mixed.energy * 9.0 / 25.0 - found.terms.energy).abs() < 1e-9);
 }
@@ -188,7 +203,7 @@ fn nobody_takes_a_model_whose_last_source_is_far() {
     let links = Links::from_rows(4, divergence, vec![1.0; 16]);
     let weights = Weights { source: 1.0, target: 1.0, energy: 0.06 };
     let problem = problem(devices.collect(), links, weights).unwrap();
-    let found = relayed(&problem, &planned(&problem).unwrap(), 8);
+    let found = handed_on(&problem, &planned(&problem).unwrap(), 8);
     let ends: Vec<(usize, usize)> = found.links.iter().map(|link| (link.from, link.to)).collect();
     assert_eq!(ends, [(0, 2), (1, 3)]);
 }
@@ -197,8 +212,8 @@ fn nobody_takes_a_model_whose_last_source_is_far() {
 fn nobody_hands_on_what_costs_more_than_it_brings() {
     let problem = alike(5, 5, 1.0);
     let plan = planned(&problem).unwrap();
-    let found = relayed(&problem, &plan, 8);
-    assert!(found.before.iter().all(Option::is_none));
+    let found = handed_on(&problem, &plan, 8);
+    assert!(found.handovers.is_empty());
     assert_eq!(found.links, plan.links);
     assert!((found.terms.total() - plan.objective()).abs() < 1e-9);
 }
@@ -209,8 +224,8 @@ fn the_papers_bound_and_a_limit_of_none_leave_the_plan_as_it_is() {
     let paper = problem.with_bound(BoundKind::Paper);
     for (problem, longest) in [(&paper, 8), (&problem, 0)] {
         let plan = planned(problem).unwrap();
-        let found = relayed(problem, &plan, longest);
-        assert!(found.before.iter().all(Option::is_none));
+        let found = handed_on(problem, &plan, longest);
+        assert!(found.handovers.is_empty());
         assert!((found.terms.total() - plan.objective()).abs() < 1e-9);
     }
 }
@@ -224,12 +239,12 @@ fn the_size_of_the_weights_does_not_matter() {
         let weights =
             Weights { source: scale * source, target: scale * target, energy: scale * energy };
         let problem = self::problem(m.devices.clone(), m.links.clone(), weights).unwrap();
-        relayed(&problem, &planned(&problem).unwrap(), 8)
+        handed_on(&problem, &planned(&problem).unwrap(), 8)
     };
     let plain = found(1.0);
     for scale in [1e9, 1e-9] {
         let scaled = found(scale);
-        assert_eq!((&scaled.before, &scaled.links), (&plain.before, &plain.links), "{scale}");
+        assert_eq!((&scaled.handovers, &scaled.links), (&plain.handovers, &plain.links), "{scale}");
     }
 }
 
@@ -249,7 +264,7 @@ fn required_links_stay() {
     let required = vec![(0, 4), (1, 5), (2, 5)];
     let parts = Parts { devices: m.devices.clone(), source, pins, forbidden, required };
     let problem = Problem::new(parts).unwrap();
-    let found = relayed(&problem, &planned(&problem).unwrap(), 8);
+    let found = handed_on(&problem, &planned(&problem).unwrap(), 8);
     for (from, to) in [(0, 4), (1, 5), (2, 5)] {
         assert!(found.links.iter().any(|l| (l.from, l.to) == (from, to)), "{:?}", found.links);
     }
@@ -263,19 +278,21 @@ proptest! {
     ) {
         let Some(problem) = fleet(labeled, spread, energy, missing, seed) else { return Ok(()) };
         let Some(plan) = planned(&problem) else { return Ok(()) };
-        let found = relayed(&problem, &plan, longest);
-        let again = objective(&problem, &plan.roles, &found.before, &found.links);
+        let found = handed_on(&problem, &plan, longest);
+        let again = objective(&problem, &plan.roles, &by_device(&found.handovers, problem.len()), &found.links);
         prop_assert!((again - found.terms.total()).abs() < 1e-9, "{again} {:?}", found.terms);
         prop_assert!(found.terms.total() <= plan.objective() + 1e-9);
-        for (to, from) in found.before.iter().enumerate() {
-            if let Some(from) = *from {
-                prop_assert!(plan.roles[from] == Role::Source && plan.roles[to] == Role::Source);
-                prop_assert!(problem.link_energy(from, to).is_some());
-                prop_assert!(way(&found.before, to).len() <= longest + 1);
-                // Somebody takes what was handed on.
-                let used = found.links.iter().any(|l| way(&found.before, l.from).contains(&to));
-                prop_assert!(used, "{found:?}");
-            }
+        let evaluated = evaluate(&problem, BoundKind::Pooled, &found.roles, &found.links, &found.handovers);
+        prop_assert!((again - evaluated.total()).abs() < 1e-9, "{again} {evaluated:?}");
+        prop_assert!(found.lower_bound <= found.objective() + 1e-9);
+        for &Handover { from, to } in &found.handovers {
+            prop_assert!(plan.roles[from] == Role::Source && plan.roles[to] == Role::Source);
+            prop_assert!(problem.link_energy(from, to).is_some());
+            prop_assert!(found.route(to).len() <= longest + 1);
+            prop_assert_eq!(found.route(to), way(&by_device(&found.handovers, problem.len()), to));
+            // Somebody takes what was handed on.
+            let used = found.links.iter().any(|l| route(&found.handovers, l.from).contains(&to));
+            prop_assert!(used, "{found:?}");
         }
         for target in plan.with_role(Role::Target) {
             let links = found.links.iter().filter(|l| l.to == target);
@@ -293,8 +310,10 @@ fn nearly_always_no_forest_is_better() {
         let (missing, longest) = (rng.random_range(0.0..0.3), rng.random_range(1..5));
         let Some(problem) = fleet(4, spread, energy, missing, seed) else { continue };
         let Some(plan) = planned(&problem) else { continue };
-        let found = relayed(&problem, &plan, longest).terms.total();
+        let plan_found = handed_on(&problem, &plan, longest);
+        let (found, bound) = (plan_found.objective(), plan_found.lower_bound);
         let best = best_of_all(&problem, &plan, longest);
+        assert!(bound <= best + 1e-9, "{bound} is no lower bound: {best} exists");
         assert!(found >= best - 1e-9, "{found} is below the best of all, {best}");
         let gap = found / best - 1.0;
         fleets += 1;

@@ -1,20 +1,20 @@
-//! The methods by name.
+//! The methods by name: ours, and those that it is compared with.
 
 use std::str::FromStr;
 
-use super::{
+use crate::baselines::{
     Assignment, Context, avgd, fada, fedavg, local, oracle, psi_fada, psi_fedavg, rnd_alpha,
     rnd_psi, sm,
 };
 use crate::error::{Error, nearest};
-use crate::planner::relay::{LONGEST, Relayed, relay};
+use crate::planner::handover::{LONGEST, search};
 
-/// A way to decide roles and links: ours without and with relays, the paper's eight baselines, and two honest lines.
+/// A way to decide roles and links: ours without and with hand-overs, the paper's eight baselines, and two honest lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Method {
     /// Ours: the plan itself.
     StLf,
-    /// Ours with relays: sources hand their models on.
+    /// Ours with hand-overs: sources hand their models on.
     Relay,
     /// Ours' roles, random weights.
     RndAlpha,
@@ -114,7 +114,7 @@ impl Method {
     pub fn assign(self, context: &Context<'_>, seed: u64) -> Result<Assignment, Error> {
         match self {
             Method::StLf => Ok(context.ours().clone()),
-            Method::Relay => Ok(relayed(context)),
+            Method::Relay => Ok(with_handovers(context)),
             Method::RndAlpha => rnd_alpha::assign(context, seed),
             Method::FedAvg => fedavg::assign(context),
             Method::Fada => fada::assign(context, seed),
@@ -130,10 +130,14 @@ impl Method {
 }
 
 /// Ours' roles, with hand-overs among sources.
-fn relayed(context: &Context<'_>) -> Assignment {
-    let Assignment { roles, links, .. } = context.ours();
-    let Relayed { before, links, .. } = relay(context.problem(), roles, links, LONGEST);
-    Assignment { roles: roles.clone(), links, before }
+fn with_handovers(context: &Context<'_>) -> Assignment {
+    let ours = context.ours();
+    match search(context.problem(), &ours.roles, &ours.links, LONGEST, None) {
+        Some(found) => {
+            Assignment { roles: ours.roles.clone(), links: found.links, handovers: found.handovers }
+        }
+        None => ours.clone(),
+    }
 }
 
 impl std::fmt::Display for Method {

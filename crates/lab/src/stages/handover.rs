@@ -3,11 +3,12 @@
 use std::collections::BTreeSet;
 
 use rayon::prelude::*;
-use stlf::baselines::{Assignment, Method};
+use stlf::baselines::Assignment;
 use stlf::device::Role;
 use stlf::draw::Draw;
 use stlf::local::Training;
-use stlf::planner::relay::way;
+use stlf::method::Method;
+use stlf::plan::{Handover, route};
 use stlf_learn::Params;
 
 use super::train::{splits, train_on};
@@ -42,7 +43,7 @@ impl Transfer<'_> {
         let mut seen = BTreeSet::new();
         for (row, target) in rows.iter_mut().zip(assigned.with_role(Role::Target)) {
             for link in assigned.incoming(target) {
-                for hop in way(&assigned.before, link.from).windows(2) {
+                for hop in route(&assigned.handovers, link.from).windows(2) {
                     if seen.insert((hop[0], hop[1])) {
                         row.links += 1;
                         row.joules += self.problem.link_energy(hop[0], hop[1]).unwrap_or(0.0);
@@ -60,9 +61,8 @@ impl Transfer<'_> {
         let folder = run.folder.folder(FOLDER)?;
         let mut models = self.models.to_vec();
         let mut waves: Vec<Vec<(usize, usize)>> = Vec::new();
-        for (to, from) in assigned.before.iter().enumerate() {
-            let Some(from) = *from else { continue };
-            let depth = way(&assigned.before, from).len() - 1;
+        for &Handover { from, to } in &assigned.handovers {
+            let depth = route(&assigned.handovers, from).len() - 1;
             waves.resize_with(waves.len().max(depth + 1), Vec::new);
             waves[depth].push((from, to));
         }
@@ -103,8 +103,7 @@ impl Transfer<'_> {
             weight,
             joules: self.problem.link_energy(from, to),
         };
-        let before = assigned.before.iter().enumerate();
-        let hand_overs = before.filter_map(|(to, from)| Some(row((*from)?, to, None)));
+        let hand_overs = assigned.handovers.iter().map(|h| row(h.from, h.to, None));
         let links = assigned.links.iter().map(|l| row(l.from, l.to, Some(l.weight)));
         hand_overs.chain(links).collect()
     }

@@ -1,0 +1,117 @@
+//! Hand-overs: sources give their models to other sources, which train them on with labels of their own.
+//!
+//! Under the pooled bound a target mixes sources to profit from all their samples, and pays for a link from each. Targets that want the
+//! same mixture can have it cheaper: a model that was trained at k, handed on to i and trained on there has learnt from the samples of
+//! both, and a target gets it over one link. [`crate::plan::evaluate`] has the bound of such a model.
+//!
+//! A hand-over costs what any link costs. Roles are the plan's. Who takes a model from whom is a forest over the sources, found by
+//! local search that begins with the plan, so that it never costs more. That no other forest costs less is not proven; how much less
+//! one could cost is bounded from below by [`lower_bound`] (docs/relays.md says how near the search comes where all can be tried).
+
+mod search;
+
+use stlf_optim::pooled;
+
+use super::exact::openings;
+use super::{Limits, Observer};
+use crate::bound::BoundKind;
+use crate::device::Role;
+use crate::plan::{Handover, Plan, PlanLink, Status, Terms, evaluate};
+use crate::problem::{Link, Measured, Model, Problem};
+use search::Search;
+use stlf_optim::status::{Stop, relative_gap};
+
+/// Hand-overs that a model makes at most: each is a training that waits for the one before.
+pub const LONGEST: usize = 8;
+
+/// An objective this near its lower bound, relative, is the least.
+const PROVEN: f64 = 1e-9;
+
+/// A plan with hand-overs among its sources, at most `longest` on the route of a model. There are none where the problem has raw
+/// costs, which do not say who has how much data, or asks for the paper's bound, which does not reward them.
+pub fn with_handovers(
+    problem: &Problem,
+    plan: Plan,
+    longest: usize,
+    limits: &Limits,
+    observer: &mut Observer<'_>,
+) -> Plan {
+    let Model::Measured(measured) = problem.model() else { return plan };
+    if problem.bound_kind() != BoundKind::Pooled || longest == 0 {
+        return plan;
+    }
+    let found = search(problem, &plan.roles, &plan.links, longest, None);
+    let found = found.unwrap_or_else(|| Found::none(&plan));
+    let lower_bound = lower_bound(problem, measured, limits, observer).min(found.terms.total());
+    let is_proven = relative_gap(found.terms.total(), lower_bound) <= PROVEN;
+    let Found { handovers, links, terms } = found;
+    let status = match (is_proven, plan.status) {
+        (true, _) => Status::Optimal,
+        (false, Status::Optimal) => Status::Feasible(Stop::NoProof),
+        (false, stopped) => stopped,
+    };
+    Plan { handovers, links, terms, lower_bound, status, ..plan }
+}
+
+/// What a search found.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Found {
+    pub(crate) handovers: Vec<Handover>,
+    pub(crate) links: Vec<PlanLink>,
+    pub(crate) terms: Terms,
+}
+
+impl Found {
+    fn none(plan: &Plan) -> Found {
+        Found { handovers: Vec::new(), links: plan.links.clone(), terms: plan.terms }
+    }
+}
+
+/// The best hand-overs that local search finds among sources, `without` not being one of them; none where the problem has raw costs or
+/// the paper's bound. Targets take one model, or mix those of the links given.
+pub(crate) fn search(
+    problem: &Problem,
+    roles: &[Role],
+    links: &[PlanLink],
+    longest: usize,
+    without: Option<Handover>,
+) -> Option<Found> {
+    let Model::Measured(measured) = problem.model() else { return None };
+    if measured.bound.kind != BoundKind::Pooled {
+        return None;
+    }
+    let source = evaluate(problem, BoundKind::Pooled, roles, &[], &[]).source;
+    Search::new(problem, measured, roles, links, longest, without).best(roles.len(), source)
+}
+
+/// No plan with hand-overs costs less: whatever models are handed on, a target's bound is at least that of the best mixture of sources
+/// with nothing forgotten, and at least its cheapest link is paid. What sources cost is as ever.
+fn lower_bound(
+    problem: &Problem,
+    measured: &Measured,
+    limits: &Limits,
+    observer: &mut Observer<'_>,
+) -> f64 {
+    let scale = measured.weights.target * measured.bound.pooling_scale();
+    let spread = |i: usize| scale * scale / measured.devices[i].samples() as f64;
+    let client = |to: usize| {
+        let senders = || measured.links.incoming(to).filter(|link| problem.eligible(link.from));
+        let least = senders().map(|l| measured.energy_cost(l.energy)).fold(f64::INFINITY, f64::min);
+        let candidate = |link: Link| pooled::Candidate {
+            facility: link.from as u32,
+            slope: measured.mixing_cost(link.from, link.divergence),
+            charge: 0.0,
+        };
+        let is_source = problem.pin(to) == Some(Role::Source);
+        pooled::Client {
+            constant: measured.target_constant_cost(to)
+                + if least.is_finite() { least } else { 0.0 },
+            own: problem.eligible(to).then_some(to as u32),
+            required: Vec::new(),
+            candidates: senders().filter(|_| !is_source).map(candidate).collect(),
+        }
+    };
+    let spreads = (0..problem.len()).map(spread).collect();
+    let instance = pooled::Instance::new(openings(problem), spreads, problem.len(), client);
+    pooled::solve(&instance, limits, observer).lower_bound
+}
