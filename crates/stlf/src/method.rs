@@ -132,6 +132,9 @@ impl Method {
 /// Ours' roles, with hand-overs among sources.
 fn with_handovers(context: &Context<'_>) -> Assignment {
     let ours = context.ours();
+    if !ours.handovers.is_empty() {
+        return ours.clone();
+    }
     match search(context.problem(), &ours.roles, &ours.links, LONGEST, None) {
         Some(found) => {
             Assignment { roles: ours.roles.clone(), links: found.links, handovers: found.handovers }

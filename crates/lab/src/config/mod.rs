@@ -157,6 +157,10 @@ impl Config {
                 hint: Some("leave out training.balanced = false".to_owned()),
             });
         }
+        if self.planner.handovers && self.planner.bound == Bound::Paper {
+            let message = "the paper's bound does not reward them".to_owned();
+            return Err(wrong("planner.handovers", message));
+        }
         if self.planner.limit().is_none() {
             let message = format!("{} is no number of seconds above 0", self.planner.time_limit);
             return Err(wrong("planner.time-limit", message));

@@ -360,6 +360,8 @@ pub struct Planner {
     pub solver: Solver,
     /// Successive: whether its rounded plan is improved by opening, closing and swapping sources.
     pub polish: bool,
+    /// Whether sources hand their models on to other sources, which train them on.
+    pub handovers: bool,
     /// A search ends after so many seconds with the best plan so far, which then says that it is not proven.
     pub time_limit: f64,
     /// `predictions`, `corrected` or `parameters`: what a target makes of the models it receives.
@@ -395,6 +397,7 @@ impl Default for Planner {
             bound: Bound::Pooled,
             solver: Solver::Exact,
             polish: true,
+            handovers: false,
             time_limit: 60.0,
             combine: Combine::Predictions,
         }

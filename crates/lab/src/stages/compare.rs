@@ -27,10 +27,7 @@ impl Transfer<'_> {
                 None if method.needs_accuracies() && !self.is_truth_known() => Vec::new(),
                 None => {
                     let assigned = self.assign(method)?;
-                    let rows = match method {
-                        Method::Relay => self.relayed_rows(method, &assigned)?,
-                        _ => self.rows(method, &assigned)?,
-                    };
+                    let rows = self.rows_with_handovers(method, &assigned)?;
                     results.write_csv(&name, &rows)?;
                     rows
                 }

@@ -82,7 +82,11 @@ impl Transfer<'_> {
         let flow = watch.within(self.run.config.planner.limit().unwrap_or_default());
         let mut observer = |_: &Progress| flow();
         let own_weight = own_weight(self.problem);
-        let weights = weights(self.problem, &mut observer).unwrap_or_else(|| vec![own_weight]);
+        // At another weight other models would be handed on, and every hand-over is a training.
+        let weights = match own.handovers.is_empty() {
+            true => weights(self.problem, &mut observer).unwrap_or_else(|| vec![own_weight]),
+            false => vec![own_weight],
+        };
         let mut rows = Vec::new();
         for weight in weights {
             if weight == own_weight {
@@ -97,9 +101,11 @@ impl Transfer<'_> {
 
     fn frontier_row(&self, plan: &Plan, weight: f64) -> Result<FrontierRow, Error> {
         let assigned = Assignment::from(plan);
+        let handed_on = self.after_handovers(&assigned)?;
+        let sent = handed_on.as_ref().unwrap_or(self);
         let mut accuracies = Vec::new();
         for target in plan.with_role(Role::Target) {
-            let combined = self.combined(assigned.incoming(target), target)?;
+            let combined = sent.combined(assigned.incoming(target), target)?;
             let truth = self.run.fleet.devices[target].truth.as_ref();
             accuracies.extend(combined.zip(truth).map(|(p, truth)| p.accuracy(truth)));
         }
@@ -111,7 +117,7 @@ impl Transfer<'_> {
             proven: plan.status == Status::Optimal,
             error_bound: plan.terms.source + plan.terms.target,
             sources: plan.with_role(Role::Source).count(),
-            links: plan.links.len(),
+            links: plan.links.len() + plan.handovers.len(),
             joules,
             energy_share: joules.zip(all).filter(|(_, all)| *all > 0.0).map(|(j, all)| j / all),
             accuracy: (!accuracies.is_empty()).then(|| mean(&accuracies)),

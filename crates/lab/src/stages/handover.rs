@@ -23,13 +23,14 @@ pub const TABLE: &str = "relays.csv";
 const FOLDER: &str = "relayed";
 
 impl Transfer<'_> {
-    /// The rows of a method whose sources hand models on. A hand-over counts as a link of the first target that
-    /// profits from it.
-    pub(super) fn relayed_rows(
+    /// The same with models as they are after hand-overs; nothing where there are none.
+    pub(super) fn after_handovers(
         &self,
-        method: Method,
         assigned: &Assignment,
-    ) -> Result<Vec<Row>, Error> {
+    ) -> Result<Option<Transfer<'_>>, Error> {
+        if assigned.handovers.is_empty() {
+            return Ok(None);
+        }
         let folder = &self.run.folder;
         let table = self.table(assigned);
         // Models of other hand-overs are no models of these.
@@ -37,9 +38,18 @@ impl Transfer<'_> {
             folder.remove_folder(FOLDER)?;
             folder.write_csv(TABLE, &table)?;
         }
-        let relayed =
-            Transfer::of(self.run, self.relay(assigned)?, self.problem, self.measuring, &self.plan);
-        let mut rows = relayed.rows(method, assigned)?;
+        let models = self.hand_on(assigned)?;
+        Ok(Some(Transfer::of(self.run, models, self.problem, self.measuring, &self.plan)))
+    }
+
+    /// How a method serves its targets, hand-overs and all. A hand-over counts as a link of the first target that profits from it.
+    pub(super) fn rows_with_handovers(
+        &self,
+        method: Method,
+        assigned: &Assignment,
+    ) -> Result<Vec<Row>, Error> {
+        let handed_on = self.after_handovers(assigned)?;
+        let mut rows = handed_on.as_ref().unwrap_or(self).rows(method, assigned)?;
         let mut seen = BTreeSet::new();
         for (row, target) in rows.iter_mut().zip(assigned.with_role(Role::Target)) {
             for link in assigned.incoming(target) {
@@ -56,7 +66,7 @@ impl Transfer<'_> {
     }
 
     /// The models after all hand-overs, as each device sends them; what is trained is kept at once.
-    fn relay(&self, assigned: &Assignment) -> Result<Vec<Option<Params>>, Error> {
+    fn hand_on(&self, assigned: &Assignment) -> Result<Vec<Option<Params>>, Error> {
         let (run, splits) = (self.run, splits(self.run)?);
         let folder = run.folder.folder(FOLDER)?;
         let mut models = self.models.to_vec();

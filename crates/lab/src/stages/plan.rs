@@ -4,6 +4,7 @@ use stlf::draw::Draw;
 use stlf::energy::{Radio, Ranges};
 use stlf::format::{PlanFile, ProblemFile, Run};
 use stlf::plan::Plan;
+use stlf::planner::handover::LONGEST;
 use stlf::planner::{self, Method, Outcome};
 use stlf::problem::{ENERGY_EPSILON, Links, Model, Parts, Source};
 use stlf::{Device, Problem};
@@ -131,8 +132,12 @@ fn within_limit(
         config::Solver::Exact => Method::Exact,
         config::Solver::Successive => Method::Successive,
     };
-    let settings =
-        planner::Settings { method, polish: planner.polish, ..planner::Settings::default() };
+    let settings = planner::Settings {
+        method,
+        polish: planner.polish,
+        handovers: planner.handovers.then_some(LONGEST),
+        ..planner::Settings::default()
+    };
     let flow = watch.within(planner.limit().unwrap_or_default());
     let outcome = planner::plan(problem, &settings, &mut |_| flow());
     watch.check()?;

@@ -77,18 +77,20 @@ impl<'a> Transfer<'a> {
             return Ok(rows);
         }
         let folder = self.run.folder.folder(FOLDER)?;
+        let handed_on = self.after_handovers(&self.plan)?;
+        let sent = handed_on.as_ref().unwrap_or(self);
         let targets: Vec<usize> = self.plan.with_role(Role::Target).collect();
         let count = self.run.watch.counter(Stage::Transfer, targets.len());
         let confusion: Vec<Vec<ConfusionRow>> = targets
             .par_iter()
             .map(|&target| {
-                let rows = self.keep(&folder, target, classes)?;
+                let rows = sent.keep(&folder, target, classes)?;
                 count.one()?;
                 Ok(rows)
             })
             .collect::<Result<_, Error>>()?;
         self.run.folder.write_csv(CONFUSION, &confusion.concat())?;
-        let rows = self.rows(Method::StLf, &self.plan)?;
+        let rows = self.rows_with_handovers(Method::StLf, &self.plan)?;
         results.write_csv(&name, &rows)?;
         Ok(rows)
     }
