@@ -34,7 +34,9 @@ _See = Callable[[str, int | None, int, int], object] | None
 _Numbers = npt.NDArray[np.float64]
 _Singles = npt.NDArray[np.float32]
 _Measured = tuple[_Numbers, _Numbers, _Numbers, list[int]]
-_Segment = tuple[float, float, float, float, float, list[bool], list[tuple[int, int, float]]]
+_Segment = tuple[
+    float, float, float, float, float, list[bool], list[tuple[int, int, float]], list[tuple[int, int]]
+]
 
 @final
 class Problem:
@@ -72,6 +74,10 @@ class Plan:
     def links(self) -> tuple[npt.NDArray[np.uintp], npt.NDArray[np.uintp], _Numbers]: ...
     @property
     def link_joules(self) -> list[float] | None: ...
+    @property
+    def handovers(self) -> list[tuple[int, int]]: ...
+    @property
+    def handover_joules(self) -> list[float] | None: ...
     @property
     def status(self) -> str: ...
     @property
@@ -111,7 +117,14 @@ class Sketch:
     def covariance(self) -> _Singles | None: ...
 
 def plan(
-    problem: Problem, *, solver: str, polish: bool, gap: float, time_limit: float, progress: _See = None
+    problem: Problem,
+    *,
+    solver: str,
+    polish: bool,
+    handovers: bool,
+    gap: float,
+    time_limit: float,
+    progress: _See = None,
 ) -> Plan: ...
 def diff(before: Plan, after: Plan, threshold: float) -> str: ...
 def draw_energy(devices: int, model: str, bits: float, seed: int) -> _Numbers: ...

@@ -55,6 +55,8 @@ class Difference:
     """Devices with another role: name, before, after."""
     links: list[tuple[str, str, float | None, float | None]]
     """Links that differ: sender, receiver, weight before and after, None where there is none."""
+    handovers: list[tuple[str, str | None, str | None]]
+    """Sources that take another model: who, whose before, whose after, None where it starts from its own."""
     objective: tuple[float, float]
     """Before and after."""
     document: dict[str, Any] = field(repr=False)
@@ -67,6 +69,7 @@ class Difference:
             read["same"],
             [(change["device"], change["before"], change["after"]) for change in read["roles"]],
             [(change["from"], change["to"], change["before"], change["after"]) for change in read["links"]],
+            [(change["to"], change["before"], change["after"]) for change in read["handovers"]],
             (read["objective"]["before"], read["objective"]["after"]),
             read,
         )
@@ -83,6 +86,7 @@ class Difference:
             sign = "~" if was is not None and now is not None else "-" if now is None else "+"
             weights = " → ".join(percent(weight) for weight in (was, now) if weight is not None)
             lines.append(f"{sign} {sender} → {receiver}  {weights}")
+        lines += [f"{to} trains on with {now or 'its own'} (was {was or 'its own'})" for to, was, now in self.handovers]
         return "\n".join([*lines, cost])
 
     def _only(self, which: str) -> list[str]:
@@ -105,6 +109,8 @@ class Segment:
     """Who trains."""
     links: dict[tuple[str, str], float]
     """Weights by sender and receiver."""
+    handovers: dict[str, str]
+    """Sources that train on with another source's model: whose, by who takes it."""
 
 
 @dataclass(frozen=True)
@@ -125,9 +131,10 @@ class Sweep:
         segments, solves, proven, gap = swept
 
         def segment(one: Any) -> Segment:
-            low, high, joules, bound, _, is_target, links = one
+            low, high, joules, bound, _, is_target, links, handovers = one
             sources = [name for name, target in zip(names, is_target, strict=True) if not target]
-            return Segment(low, high, joules, bound, sources, {(names[i], names[j]): w for i, j, w in links})
+            by_link = {(names[i], names[j]): w for i, j, w in links}
+            return Segment(low, high, joules, bound, sources, by_link, {names[j]: names[i] for i, j in handovers})
 
         return Sweep([segment(one) for one in segments], solves, proven, gap)
 

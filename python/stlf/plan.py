@@ -46,7 +46,7 @@ class Plan:
 
     @staticmethod
     def read(path: files.AnyPath, problem: Problem | None = None) -> Plan:
-        """Read `stlf-plan/1`; a plan that does not repeat its problem needs it.
+        """Read `stlf-plan/2` or `/1`; a plan that does not repeat its problem needs it.
 
         >>> Plan.read("no-such-file.json")
         Traceback (most recent call last):
@@ -90,6 +90,20 @@ class Plan:
             (self.names[sender], self.names[receiver]): float(weight)
             for sender, receiver, weight in zip(*self._compiled.links, strict=True)
         }
+
+    @cached_property
+    def handovers(self) -> dict[str, str]:
+        """Sources that train on with another source's model: whose, by who takes it. Empty unless asked for."""
+        return {self.names[to]: self.names[from_] for from_, to in self._compiled.handovers}
+
+    def route(self, source: str | int) -> list[str]:
+        """Give the sources that trained a source's model, in their order, the source itself last."""
+        at = self.names[place_of(source, self.names)]
+        route = [at]
+        while at in self.handovers:
+            at = self.handovers[at]
+            route.append(at)
+        return route[::-1]
 
     def senders(self, device: str | int) -> dict[str, float]:
         """Give the sources of a target with their weights; nothing for a source.
@@ -150,7 +164,7 @@ class Plan:
 
     @property
     def joules(self) -> float | None:
-        """Energy of all links; None with raw costs."""
+        """Energy of all links and hand-overs; None with raw costs."""
         joules = self._compiled.joules
         return None if joules is None else joules[0]
 
@@ -186,14 +200,21 @@ class Plan:
         for sender, receiver, weight, cost in zip(from_, to, weights, costs, strict=True):
             joules[int(receiver)] += cost
             senders.setdefault(int(receiver), []).append((-float(weight), self.names[sender]))
+        handed = dict.fromkeys(range(len(self.names)), "")
+        for (sender, receiver), cost in zip(
+            self._compiled.handovers, self._compiled.handover_joules or [], strict=False
+        ):
+            joules[receiver] += cost
+            handed[receiver] = f"{self.names[sender]}, trains it on"
         rows = []
         for place, (name, target) in enumerate(zip(self.names, self._compiled.is_target, strict=True)):
             labeled, unlabeled, error = devices[place]
             samples = None if labeled is None or unlabeled is None else labeled + unlabeled
             mixture = sorted(senders.get(place, []))
             shares = [name if weight == -1 else f"{percent(-weight)} {name}" for weight, name in mixture]
-            own = joules[place] if target and self.joules is not None else None
-            rows.append((name, "target" if target else "source", samples, labeled, error, own, ", ".join(shares)))
+            own = joules[place] if (target or handed[place]) and self.joules is not None else None
+            receives = handed[place] or ", ".join(shares)
+            rows.append((name, "target" if target else "source", samples, labeled, error, own, receives))
         return rows
 
     def _cells(self) -> list[list[str]]:
@@ -254,11 +275,11 @@ class Plan:
             return Sweep._of(self.names, self._compiled.sweep(low, high, gap, time_limit, see))
 
     def to_json(self) -> str:
-        """Give `stlf-plan/1`, as the command line writes it."""
+        """Give `stlf-plan/2`, as the command line writes it."""
         return self._compiled.document()
 
     def save(self, path: files.AnyPath) -> None:
-        """Write `stlf-plan/1` to a file, which the command line reads too."""
+        """Write `stlf-plan/2` to a file, which the command line reads too."""
         files.write(path, self.to_json())
 
     def _headline(self) -> str:
@@ -274,7 +295,10 @@ class Plan:
             figures.append(f"no plan costs under {short(self.lower_bound)}")
         if self.joules is not None:
             count = len(self._compiled.links[0])
-            figures.append(f"{energy(self.joules)} over {count:,} link{'' if count == 1 else 's'}")
+            over = f"{count:,} link{'' if count == 1 else 's'}"
+            if handovers := len(self._compiled.handovers):
+                over += f" and {handovers:,} hand-over{'' if handovers == 1 else 's'}"
+            figures.append(f"{energy(self.joules)} over {over}")
         exact = self._compiled.exact
         if exact is not None:
             figures.append(f"{'optimum, proven' if exact[1] else 'best known'}: {short(exact[0])}")
@@ -311,6 +335,7 @@ def plan(
     forbidden: Iterable[Link] = (),
     required: Iterable[Link] = (),
     polish: bool = True,
+    handovers: bool = False,
     gap: float = 0.0,
     time_limit: float = 60.0,
     progress: Progress = None,
@@ -328,7 +353,8 @@ def plan(
     `phi_s`, `phi_t`, `phi_e` weigh the sources' bounds, the targets' and energy; `preset` is `balanced` or `paper`;
     `bound` is `pooled` (several sources may share a target) or `paper`; `solver` is `exact` or the paper's
     `successive`, whose rounded plan `polish` improves. The search ends at a proof, at the `gap` asked for, or at
-    the `time_limit` in seconds, and says so.
+    the `time_limit` in seconds, and says so. With `handovers`, sources may hand their models on to other sources, which
+    train them on: fewer links for the same mixture, with a gap in place of a proof.
 
     >>> fleet = Fleet.from_devices({"gate": ([[0.0]], [0]), "roof": ([[0.5]], None)})
     >>> plan(fleet, [[0, 0.4], [0.4, 0]], {"gate": 0.1}, phi_e=0.5).status
@@ -370,6 +396,12 @@ device is fixed as a target
             problem = Problem.read(what, **settings)
     with bars(progress) as see:
         compiled = _internal.plan(
-            problem._compiled, solver=solver, polish=polish, gap=gap, time_limit=time_limit, progress=see
+            problem._compiled,
+            solver=solver,
+            polish=polish,
+            handovers=handovers,
+            gap=gap,
+            time_limit=time_limit,
+            progress=see,
         )
     return Plan(compiled)

@@ -111,7 +111,7 @@ pub(crate) fn devices(problem: &Problem, plan: &Plan) -> String {
 }
 
 /// Whose models a device takes: a target mixes them, a source trains one on.
-fn receives(problem: &Problem, plan: &Plan, device: usize) -> String {
+pub(crate) fn receives(problem: &Problem, plan: &Plan, device: usize) -> String {
     match plan.handed_from(device) {
         Some(from) => format!("{}, trains it on", problem.name(from)),
         None => mixture(problem, plan.incoming(device)),

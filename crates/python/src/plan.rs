@@ -9,6 +9,7 @@ use stlf::diff::diff as changes;
 use stlf::explain::{Words, explain};
 use stlf::format::{Decisions, DiffFile, ExplanationFile, PlanFile, Run, StoppedBy};
 use stlf::plan::Status;
+use stlf::planner::handover::{LONGEST, refusal};
 use stlf::planner::{self, Limits, Method, Outcome, Settings};
 use stlf::sweep::sweep;
 
@@ -31,14 +32,14 @@ type Links<'py> =
     (Bound<'py, PyArray1<usize>>, Bound<'py, PyArray1<usize>>, Bound<'py, PyArray1<f64>>);
 
 /// From and to which φ^E, joules, error bound, what the objective gains per φ^E, who is a target, the links.
-type Segment = (f64, f64, f64, f64, f64, Vec<bool>, Vec<(usize, usize, f64)>);
+type Segment = (f64, f64, f64, f64, f64, Vec<bool>, Vec<(usize, usize, f64)>, Vec<(usize, usize)>);
 
 /// `stlf-explanation/1`, the first sentence, costs with their names, further sentences.
 type Explained = (String, String, Vec<(f64, String)>, Vec<String>);
 
 #[pymethods]
 impl Plan {
-    /// From `stlf-plan/1`; a problem stands for the one that the document may repeat.
+    /// From `stlf-plan/2`; a problem stands for the one that the document may repeat.
     #[staticmethod]
     #[pyo3(signature = (document, *, file=None, problem=None))]
     fn read(
@@ -86,6 +87,19 @@ impl Plan {
     fn link_joules(&self) -> Option<Vec<f64>> {
         let joules = |link: &stlf::plan::PlanLink| self.problem.link_energy(link.from, link.to);
         self.plan.links.iter().map(joules).collect()
+    }
+
+    /// Who hands its model on to whom.
+    #[getter]
+    fn handovers(&self) -> Vec<(usize, usize)> {
+        self.plan.handovers.iter().map(|h| (h.from, h.to)).collect()
+    }
+
+    /// Joules of each hand-over, in their order.
+    #[getter]
+    fn handover_joules(&self) -> Option<Vec<f64>> {
+        let handovers = self.plan.handovers.iter();
+        handovers.map(|h| self.problem.link_energy(h.from, h.to)).collect()
     }
 
     /// `optimal` where that is proven, else `feasible`.
@@ -158,7 +172,7 @@ impl Plan {
         report.map(|report| (report.exact_objective, report.exact_is_proven))
     }
 
-    /// `stlf-plan/1`.
+    /// `stlf-plan/2`.
     fn document(&self, py: Python<'_>) -> PyResult<String> {
         py.detach(|| match &self.file {
             Some(file) => text(file),
@@ -205,16 +219,21 @@ impl Plan {
             return Err(input(py, "raw costs have no energy weight to sweep", hint));
         }
         let limit = limit(py, time_limit)?;
-        let limits = Limits { gap, ..Limits::default() };
+        let settings = Settings {
+            limits: Limits { gap, ..Limits::default() },
+            handovers: (!self.plan.handovers.is_empty()).then_some(LONGEST),
+            ..Settings::default()
+        };
         let problem = &*self.problem;
         let swept = watched(py, progress, |watch| {
-            sweep(problem, low..=high, &limits, &mut |progress| watch.search(progress, limit))
+            sweep(problem, low..=high, &settings, &mut |progress| watch.search(progress, limit))
         })?;
         let swept = swept.map_err(|reason| infeasible(py, &reason))?;
         let segments = swept.segments.into_iter().map(|s| {
             let targets = s.roles.iter().map(|&role| role == stlf::Role::Target).collect();
             let links = s.links.iter().map(|link| (link.from, link.to, link.weight)).collect();
-            (s.from, s.to, s.joules, s.error_bound, s.energy, targets, links)
+            let handovers = s.handovers.iter().map(|h| (h.from, h.to)).collect();
+            (s.from, s.to, s.joules, s.error_bound, s.energy, targets, links, handovers)
         });
         Ok((segments.collect(), swept.solves, swept.proven, swept.largest_gap))
     }
@@ -235,20 +254,25 @@ impl Plan {
 
 /// Plans a problem.
 #[pyfunction]
-#[pyo3(signature = (problem, *, solver, polish, gap, time_limit, progress=None))]
+#[pyo3(signature = (problem, *, solver, polish, handovers, gap, time_limit, progress=None))]
 pub(crate) fn plan(
     py: Python<'_>,
     problem: &Problem,
     solver: &str,
     polish: bool,
+    handovers: bool,
     gap: f64,
     time_limit: f64,
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Plan> {
+    if let Some(reason) = refusal(&problem.problem).filter(|_| handovers) {
+        return Err(input(py, format!("handovers: {reason}"), "leave handovers out"));
+    }
     let settings = Settings {
         method: method(py, solver)?,
         limits: Limits { gap, ..Limits::default() },
         polish,
+        handovers: handovers.then_some(LONGEST),
         ..Settings::default()
     };
     let limit = limit(py, time_limit)?;

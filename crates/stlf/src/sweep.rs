@@ -11,8 +11,8 @@ use std::collections::VecDeque;
 use std::ops::RangeInclusive;
 
 use crate::device::Role;
-use crate::plan::{PlanLink, Status, evaluate};
-use crate::planner::{self, Infeasible, Limits, Observer, Outcome};
+use crate::plan::{Handover, PlanLink, Status, evaluate};
+use crate::planner::{self, Infeasible, Observer, Outcome, Settings};
 use crate::problem::Problem;
 use stlf_optim::status::{Stop, TOLERANCE};
 
@@ -40,12 +40,14 @@ pub struct Segment {
     pub roles: Vec<Role>,
     /// The weighted links.
     pub links: Vec<PlanLink>,
+    /// Sources that train on with another source's model, where the settings ask for hand-overs.
+    pub handovers: Vec<Handover>,
     /// φ^S Σ S_i + φ^T Σ T_j, the objective at φ^E = 0.
     pub error_bound: f64,
-    /// What the objective gains per unit of φ^E: the links' energy in the problem's unit, over
+    /// What the objective gains per unit of φ^E: the energy of links and hand-overs in the problem's unit, over
     /// 1 + ε_E.
     pub energy: f64,
-    /// The links' energy in joules; 0 with raw costs.
+    /// The energy of links and hand-overs in joules; 0 with raw costs.
     pub joules: f64,
 }
 
@@ -63,7 +65,7 @@ impl Segment {
 
 /// Finds all segments of `range` under the problem's own bound.
 ///
-/// `limits` and `observer` hold for each plan. Once the observer ends a search, no further plan is
+/// `settings` and `observer` hold for each plan. With hand-overs, which are not proven, the segments are the best known too. Once the observer ends a search, no further plan is
 /// made and the segments are the best known.
 ///
 /// # Errors
@@ -71,14 +73,14 @@ impl Segment {
 pub fn sweep(
     problem: &Problem,
     range: RangeInclusive<f64>,
-    limits: &Limits,
+    settings: &Settings,
     observer: &mut Observer<'_>,
 ) -> Result<Sweep, Infeasible> {
     let (low, high) = range.into_inner();
     let mut search = Search {
         problem,
         per_weight: problem.with_energy_weight(1.0),
-        limits,
+        settings,
         observer,
         solves: 0,
         proven: true,
@@ -120,7 +122,7 @@ struct Search<'a, 'o> {
     problem: &'a Problem,
     /// The problem at φ^E = 1, where the energy term is what one unit of φ^E costs.
     per_weight: Problem,
-    limits: &'a Limits,
+    settings: &'a Settings,
     observer: &'a mut Observer<'o>,
     solves: usize,
     proven: bool,
@@ -131,8 +133,7 @@ struct Search<'a, 'o> {
 impl Search<'_, '_> {
     fn solve(&mut self, energy_weight: f64) -> Result<Segment, Infeasible> {
         let problem = self.problem.with_energy_weight(energy_weight);
-        let settings = planner::Settings { limits: *self.limits, ..planner::Settings::default() };
-        let plan = match planner::plan(&problem, &settings, self.observer) {
+        let plan = match planner::plan(&problem, self.settings, self.observer) {
             Outcome::Planned(plan) => *plan,
             Outcome::Infeasible(reason) => return Err(reason),
         };
@@ -150,6 +151,7 @@ impl Search<'_, '_> {
             joules: plan.joules(self.problem).unwrap_or(0.0),
             roles: plan.roles,
             links: plan.links,
+            handovers: plan.handovers,
         })
     }
 }

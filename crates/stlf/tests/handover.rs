@@ -8,8 +8,9 @@ use proptest::prelude::*;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use stlf::bound::{Bound, BoundKind, Complexity, Share};
+use stlf::explain::{account, explain};
 use stlf::plan::{Handover, Plan, PlanLink, evaluate, route};
-use stlf::planner::handover::with_handovers;
+use stlf::planner::handover::{LONGEST, with_handovers};
 use stlf::planner::{Limits, Outcome, optimum};
 use stlf::problem::{EnergyUnit, Links, Model, Parts, Source, Weights};
 use stlf::{Device, Problem, Role};
@@ -297,6 +298,29 @@ proptest! {
         for target in plan.with_role(Role::Target) {
             let links = found.links.iter().filter(|l| l.to == target);
             prop_assert!((links.map(|l| l.weight).sum::<f64>() - 1.0).abs() < 1e-9);
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn accounts_add_up_and_a_hand_over_is_worth_what_explain_says(
+        labeled in 2..7usize, spread in 0.0..0.4f64, energy in 0.01..0.2f64, seed in 0..u64::MAX,
+    ) {
+        let Some(problem) = fleet(labeled, spread, energy, 0.1, seed) else { return Ok(()) };
+        let Some(alone) = planned(&problem) else { return Ok(()) };
+        let plan = handed_on(&problem, &alone, LONGEST);
+        let total: f64 = (0..problem.len()).map(|i| account(&problem, &plan, i).total()).sum();
+        prop_assert!((total - plan.objective()).abs() < 1e-9, "{total} {}", plan.objective());
+        let go_on = &mut |_: &_| ControlFlow::Continue(());
+        for device in 0..problem.len() {
+            let explained = explain(&problem, &plan, device, &Limits::default(), go_on);
+            let taken = explained.takes.map(|taken| (taken.handover.from, taken.extra));
+            prop_assert_eq!(taken.map(|(from, _)| from), plan.handed_from(device));
+            // Without any hand-over the plan is the one that was there before.
+            prop_assert!(taken.is_none_or(|(_, extra)| plan.objective() + extra <= alone.objective() + 1e-9));
+            let to = plan.handovers.iter().filter(|h| h.from == device).map(|h| h.to);
+            prop_assert_eq!(explained.hands_to, to.collect::<Vec<_>>());
         }
     }
 }

@@ -10,7 +10,7 @@ use stlf::diff::diff;
 use stlf::explain::{Alternative, Explanation, Impossible, Quantity, account, explain};
 use stlf::format::{Decisions, LinkEnds, ProblemFile};
 use stlf::plan::{Plan, PlanLink, evaluate};
-use stlf::planner::{Limits, Outcome, optimum};
+use stlf::planner::{Limits, Outcome, Settings, optimum};
 use stlf::problem::{EnergyUnit, Link, Links, Model, Parts, Source, Weights};
 use stlf::sweep::{Sweep, sweep};
 use stlf::{Device, Problem, Role};
@@ -77,7 +77,7 @@ fn explained(problem: &Problem, plan: &Plan, device: usize) -> Explanation {
 
 fn swept(problem: &Problem, low: f64, high: f64) -> Sweep {
     let go_on = &mut |_: &_| ControlFlow::Continue(());
-    sweep(problem, low..=high, &Limits::default(), go_on).unwrap()
+    sweep(problem, low..=high, &Settings::default(), go_on).unwrap()
 }
 
 fn close(a: f64, b: f64) -> bool {

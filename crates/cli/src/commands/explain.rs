@@ -7,15 +7,17 @@ use stlf::error::nearest;
 use stlf::explain::{Alternative, Explanation, Words, account, doubt, explain};
 use stlf::format::{ExplanationFile, write_json};
 use stlf::plan::Status;
+use stlf::planner::handover::LONGEST;
 use stlf::planner::{self, Limits, Outcome, Settings};
-use stlf::words::{clean, counted, mixture, short};
+use stlf::words::{clean, counted, short};
 use stlf::{Plan, Problem};
 
-use super::plan::{infeasible, seconds};
+use super::plan::{check_handovers, infeasible, seconds};
 use super::problem_args::positive;
 use crate::error::Failure;
 use crate::input::{self, PlanOrProblem};
 use crate::progress::Watch;
+use crate::report;
 use crate::table::{Align, Cell, Table};
 use crate::ui::Ui;
 
@@ -45,6 +47,10 @@ pub(crate) struct Args {
     /// The problem that was planned, where the plan does not repeat it.
     #[arg(long, value_name = "FILE")]
     problem: Option<PathBuf>,
+
+    /// Where a problem is planned first, let sources hand their models on, as in `stlf plan --handovers`.
+    #[arg(long)]
+    handovers: bool,
 
     /// After this time, all plans together, answer with what is not proven.
     #[arg(long, value_name = "SECONDS", default_value_t = 60.0, value_parser = positive)]
@@ -101,7 +107,12 @@ fn load(args: &Args, watch: &mut Watch) -> Result<(Problem, Plan), Failure> {
             // Reading a large file is no planning.
             watch.restart();
             let mut see = |progress: &planner::Progress| watch.see(progress);
-            return match planner::plan(&problem, &Settings::default(), &mut see) {
+            if args.handovers {
+                check_handovers(&problem)?;
+            }
+            let handovers = args.handovers.then_some(LONGEST);
+            let settings = Settings { handovers, ..Settings::default() };
+            return match planner::plan(&problem, &settings, &mut see) {
                 Outcome::Planned(plan) => Ok((problem, *plan)),
                 Outcome::Infeasible(reason) => Err(infeasible(&reason)),
             };
@@ -169,7 +180,7 @@ fn overview(words: &Words<'_>, explanations: &[Explanation]) -> String {
             short(e.account.total()).into(),
             extra.into(),
             words.role_threshold(e).into(),
-            mixture(words.problem, &e.receives).into(),
+            report::receives(words.problem, words.plan, e.device).into(),
             words.link_thresholds(e).into(),
         ]);
     }
@@ -198,7 +209,7 @@ fn costs(words: &Words<'_>) -> String {
             problem.name(device).into(),
             plan.roles[device].into(),
             short(cost).into(),
-            mixture(problem, plan.incoming(device)).into(),
+            report::receives(problem, plan, device).into(),
         ];
         table.row(cells);
     }

@@ -4,11 +4,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::ValueEnum;
-use stlf::bound::BoundKind;
 use stlf::format::{PlanFile, Run, write_json};
-use stlf::planner::handover::LONGEST;
+use stlf::planner::handover::{LONGEST, refusal};
 use stlf::planner::{self, Infeasible, Limits, Method, Outcome, Settings};
-use stlf::problem::Model;
 use stlf::{Plan, Problem};
 
 use super::problem_args::{ProblemArgs, non_negative, positive};
@@ -118,12 +116,10 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<(), Failure> {
 
 /// Refuses hand-overs where a problem has none.
 pub(crate) fn check_handovers(problem: &Problem) -> Result<(), Failure> {
-    let reason = match (problem.model(), problem.bound_kind()) {
-        (Model::Costs(_), _) => "raw costs do not say who has how much data",
-        (_, BoundKind::Paper) => "the paper's bound does not reward them; leave out --bound paper",
-        (_, BoundKind::Pooled) => return Ok(()),
-    };
-    Err(Failure::input(format!("--handovers: {reason}")))
+    match refusal(problem) {
+        Some(reason) => Err(Failure::input(format!("--handovers: {reason}"))),
+        None => Ok(()),
+    }
 }
 
 /// A time limit as the command line takes it.

@@ -9,12 +9,13 @@ use clap::ValueEnum;
 use stlf::diff::diff;
 use stlf::format::Decisions;
 use stlf::plan::Terms;
-use stlf::planner::Limits;
+use stlf::planner::handover::LONGEST;
+use stlf::planner::{Limits, Settings};
 use stlf::problem::Model;
 use stlf::sweep::{Segment, Sweep, sweep};
 use stlf::{Problem, Role};
 
-use super::plan::infeasible;
+use super::plan::{check_handovers, infeasible};
 use super::problem_args::{ProblemArgs, non_negative, positive};
 use crate::error::Failure;
 use crate::output;
@@ -42,6 +43,10 @@ pub(crate) struct Args {
     /// The range of energy weights, such as 1e-3..1e4.
     #[arg(long, value_name = "FROM..TO", default_value = "1e-3..1e4", value_parser = range)]
     energy_weight: Range,
+
+    /// Let sources hand their models on, as in `stlf plan --handovers`; breakpoints are then not proven.
+    #[arg(long)]
+    handovers: bool,
 
     /// Write the table as CSV to a file.
     #[arg(long, value_name = "FILE")]
@@ -97,9 +102,16 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<(), Failure> {
             .hint("give errors, divergences and energies instead of costs"));
     };
     let Range { low, high } = args.energy_weight;
-    let limits = Limits { gap: args.gap, ..Limits::default() };
+    if args.handovers {
+        check_handovers(&problem)?;
+    }
+    let settings = Settings {
+        limits: Limits { gap: args.gap, ..Limits::default() },
+        handovers: args.handovers.then_some(LONGEST),
+        ..Settings::default()
+    };
     let mut watch = Watch::start(Duration::try_from_secs_f64(args.time_limit).ok(), ui)?;
-    let swept = sweep(&problem, low..=high, &limits, &mut |progress| watch.see(progress));
+    let swept = sweep(&problem, low..=high, &settings, &mut |progress| watch.see(progress));
     let seconds = watch.finish().as_secs_f64();
     let swept = swept.map_err(|reason| infeasible(&reason))?;
     if let Some(path) = &args.csv {
@@ -137,7 +149,7 @@ fn summary(swept: &Sweep) -> String {
 fn csv(out: &mut dyn Write, problem: &Problem, segments: &[Segment]) -> io::Result<()> {
     writeln!(
         out,
-        "energy_weight_from,energy_weight_to,joules,links,sources,error_bound,objective_from,objective_to,source_names"
+        "energy_weight_from,energy_weight_to,joules,links,sources,error_bound,objective_from,objective_to,source_names,handovers"
     )?;
     for s in segments {
         let names: Vec<&str> = (0..s.roles.len())
@@ -146,7 +158,7 @@ fn csv(out: &mut dyn Write, problem: &Problem, segments: &[Segment]) -> io::Resu
             .collect();
         writeln!(
             out,
-            "{},{},{},{},{},{},{},{},\"{}\"",
+            "{},{},{},{},{},{},{},{},\"{}\",{}",
             s.from,
             s.to,
             s.joules,
@@ -155,7 +167,8 @@ fn csv(out: &mut dyn Write, problem: &Problem, segments: &[Segment]) -> io::Resu
             s.error_bound,
             s.objective(s.from),
             s.objective(s.to),
-            names.join(";").replace('"', "\"\"")
+            names.join(";").replace('"', "\"\""),
+            s.handovers.len()
         )?;
     }
     Ok(())
@@ -179,7 +192,7 @@ fn table(problem: &Problem, segments: &[Segment]) -> String {
             short(s.from).into(),
             short(s.to).into(),
             short(s.joules).into(),
-            s.links.len().to_string().into(),
+            links(s).into(),
             s.sources().to_string().into(),
             short(s.error_bound).into(),
             change.into(),
@@ -189,11 +202,19 @@ fn table(problem: &Problem, segments: &[Segment]) -> String {
     table.render()
 }
 
+/// How many links, and hand-overs if there are any.
+fn links(segment: &Segment) -> String {
+    match segment.handovers.len() {
+        0 => segment.links.len().to_string(),
+        handovers => format!("{} + {}", segment.links.len(), counted(handovers, "hand-over")),
+    }
+}
+
 fn decisions(problem: &Problem, segment: &Segment) -> Decisions {
     Decisions {
         names: (0..problem.len()).map(|i| problem.name(i).to_owned()).collect(),
         roles: segment.roles.clone(),
-        handovers: Vec::new(),
+        handovers: segment.handovers.clone(),
         links: segment.links.clone(),
         terms: Terms { target: segment.error_bound, ..Terms::default() },
     }
@@ -214,6 +235,10 @@ fn changes(before: &Decisions, after: &Decisions) -> String {
     );
     words.extend(gone.map(|c| format!("−{} → {}", c.from, c.to)));
     words.extend(new.map(|c| format!("+{} → {}", c.from, c.to)));
+    words.extend(changes.handovers.iter().map(|c| match &c.after {
+        Some(from) => format!("{} takes {from}'s model", c.to),
+        None => format!("{} takes no model", c.to),
+    }));
     if words.len() > MOST {
         let more = words.len() - MOST;
         words.truncate(MOST);

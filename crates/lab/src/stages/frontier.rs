@@ -4,7 +4,7 @@ use stlf::Problem;
 use stlf::baselines::Assignment;
 use stlf::device::Role;
 use stlf::plan::{Plan, Status};
-use stlf::planner::{self, Limits, Observer, Outcome, Progress};
+use stlf::planner::{self, Observer, Outcome, Progress};
 use stlf::problem::Model;
 use stlf::sweep::{Segment, sweep};
 
@@ -29,11 +29,12 @@ pub fn weights(problem: &Problem, observer: &mut Observer<'_>) -> Option<Vec<f64
         return Some(vec![own]);
     }
     let mut ended = false;
-    let found = sweep(problem, own / REACH..=own * REACH, &Limits::default(), &mut |progress| {
-        let flow = observer(progress);
-        ended |= flow.is_break();
-        flow
-    });
+    let found =
+        sweep(problem, own / REACH..=own * REACH, &planner::Settings::default(), &mut |progress| {
+            let flow = observer(progress);
+            ended |= flow.is_break();
+            flow
+        });
     let segments = found.ok().filter(|_| !ended)?.segments;
     let weight =
         |s: &Segment| if s.from <= own && own <= s.to { own } else { (s.from * s.to).sqrt() };

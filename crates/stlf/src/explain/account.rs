@@ -1,5 +1,7 @@
 //! One device's part of the objective, term by term.
 
+use std::collections::BTreeMap;
+
 use crate::bound::BoundKind;
 use crate::device::Role;
 use crate::plan::{Plan, PlanLink};
@@ -49,7 +51,12 @@ pub enum Term {
         /// i.
         from: usize,
     },
-    /// φ^E times the link's energy.
+    /// φ^T α_ij ½ d̂_ik: what a model that was trained on at k has forgotten of i's data.
+    Forgetting {
+        /// i.
+        from: usize,
+    },
+    /// φ^E times the link's energy, or the hand-over's.
     Energy {
         /// i.
         from: usize,
@@ -71,8 +78,11 @@ pub fn account(problem: &Problem, plan: &Plan, device: usize) -> Account {
             c.source[device].map(|cost| Part { term: Term::SourceCost, cost }).into_iter().collect()
         }
         (Model::Costs(_), Role::Target) => raw_column(problem, column),
-        (Model::Measured(m), Role::Source) => source(m, device),
-        (Model::Measured(m), Role::Target) => target(m, plan.bound, device, column),
+        (Model::Measured(m), Role::Source) => source(m, plan, device),
+        (Model::Measured(m), Role::Target) if plan.handovers.is_empty() => {
+            target(m, plan.bound, device, column)
+        }
+        (Model::Measured(m), Role::Target) => handed_on(m, plan, device),
     };
     parts.retain(|p| p.cost != 0.0);
     Account { parts }
@@ -88,15 +98,64 @@ fn raw_column(problem: &Problem, column: &[PlanLink]) -> Vec<Part> {
     parts
 }
 
-fn source(m: &Measured, device: usize) -> Vec<Part> {
+fn source(m: &Measured, plan: &Plan, device: usize) -> Vec<Part> {
+    let handover = plan.handed_from(device).and_then(|from| {
+        let cost = m.energy_cost(m.links.get(from, device)?.energy);
+        Some(Part { term: Term::Energy { from }, cost })
+    });
     let d = &m.devices[device];
     let phi = m.weights.source;
     let part = |term, value: f64| Part { term, cost: phi * value };
-    vec![
+    let mut parts = vec![
         part(Term::OwnError, d.source_error.unwrap_or(f64::INFINITY)),
         part(Term::Complexity, 2.0 * m.bound.complexity.value()),
         part(Term::OwnSampling, 3.0 * m.bound.deviation(d.samples() as f64)),
-    ]
+    ];
+    parts.extend(handover);
+    parts
+}
+
+/// A target of models that were handed on, as [`crate::plan::evaluate`] prices it: each is a mixture of the sources on its route.
+fn handed_on(m: &Measured, plan: &Plan, device: usize) -> Vec<Part> {
+    let phi = m.weights.target;
+    let samples = |device: usize| m.devices[device].samples() as f64;
+    let apart = |from: usize, to: usize| m.links.get(from, to).map_or(0.0, |link| link.divergence);
+    let mut parts = Vec::new();
+    // By source: its weight, and that times the divergence from where the model was last.
+    let mut mixture: BTreeMap<usize, (f64, f64)> = BTreeMap::new();
+    for link in plan.incoming(device) {
+        let from = link.from;
+        let energy = m.links.get(from, device).map_or(0.0, |link| m.energy_cost(link.energy));
+        parts.push(Part { term: Term::Energy { from }, cost: energy });
+        let route = plan.route(from);
+        let all: f64 = route.iter().map(|&i| samples(i)).sum();
+        for i in route {
+            let weight = link.weight * samples(i) / all;
+            let forgotten = if i == from { 0.0 } else { apart(i, from) };
+            let (sum, moved) = mixture.entry(i).or_default();
+            *sum += weight;
+            *moved += weight * forgotten;
+        }
+    }
+    for (&from, &(weight, moved)) in &mixture {
+        let error = m.devices[from].source_error.unwrap_or(f64::INFINITY);
+        parts.extend([
+            Part { term: Term::SourceError { from }, cost: phi * weight * error },
+            Part {
+                term: Term::Divergence { from },
+                cost: phi * weight * 0.5 * apart(from, device),
+            },
+            Part { term: Term::Forgetting { from }, cost: phi * 0.5 * moved },
+        ]);
+    }
+    let spread: f64 = mixture.iter().map(|(&i, (weight, _))| weight * weight / samples(i)).sum();
+    let scale = m.bound.pooling_scale();
+    parts.extend([
+        Part { term: Term::SourceSampling, cost: phi * scale * spread.sqrt() },
+        Part { term: Term::OwnSampling, cost: phi * 6.0 * m.bound.deviation(samples(device)) },
+        Part { term: Term::Complexity, cost: phi * 10.0 * m.bound.complexity.value() },
+    ]);
+    parts
 }
 
 fn target(m: &Measured, bound: BoundKind, device: usize, column: &[PlanLink]) -> Vec<Part> {

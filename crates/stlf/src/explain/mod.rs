@@ -2,18 +2,22 @@
 //!
 //! Every comparison is a plan of its own: the best one in which the device has the other role, or
 //! may not use its main link. What would flip a choice is then a crossing of two optimal values,
-//! found in `flip`.
+//! found in `flip`. Where the plan hands models on, so do the plans that it is compared with; what would flip a choice is then told of
+//! hand-overs alone, in `handover`.
 
 mod account;
 mod flip;
+mod handover;
 mod words;
 
 pub use account::{Account, Part, Term, account};
+pub use handover::TakenModel;
 pub use words::{Words, doubt};
 
 use crate::bound::BoundKind;
 use crate::device::Role;
 use crate::plan::{Plan, PlanLink, Status};
+use crate::planner::handover::LONGEST;
 use crate::planner::{self, Infeasible, Limits, Observer, Outcome};
 use crate::problem::{Model, Problem};
 use stlf_optim::status::Stop;
@@ -40,6 +44,10 @@ pub struct Explanation {
     pub role_flip: Option<Flip>,
     /// The link that a target relies on most.
     pub main_link: Option<MainLink>,
+    /// The model that a source trains on, if another source hands it one.
+    pub takes: Option<TakenModel>,
+    /// The sources that it hands its model on to.
+    pub hands_to: Vec<usize>,
     /// Whether every plan behind these figures is proven optimal, the explained one included.
     pub proven: bool,
 }
@@ -133,7 +141,9 @@ pub fn explain(
     let pinned = problem.pin(device).is_some();
     let (other_role, rival) = ask.other_role(device);
     let role_flip = match rival {
-        Some(rival) if !pinned && ask.is_worse(&rival) => ask.role_flip(device, &rival),
+        Some(rival) if !pinned && ask.is_affine() && ask.is_worse(&rival) => {
+            ask.role_flip(device, &rival)
+        }
         _ => None,
     }
     .filter(|_| !ask.stopped);
@@ -143,6 +153,10 @@ pub fn explain(
         .copied()
         .reduce(|best, link| if link.weight > best.weight { link } else { best })
         .map(|link| ask.main_link(link));
+    let takes = plan.handed_from(device).and_then(|_| {
+        let alone = ask.solve_with(problem, None).ok()?;
+        handover::taken_model(problem, plan, &alone, device)
+    });
     let proven = ask.proven;
     Explanation {
         device,
@@ -154,6 +168,8 @@ pub fn explain(
         other_role,
         role_flip,
         main_link,
+        takes,
+        hands_to: plan.handovers.iter().filter(|h| h.from == device).map(|h| h.to).collect(),
         proven,
     }
 }
@@ -170,8 +186,18 @@ struct Ask<'a, 'o> {
 }
 
 impl Ask<'_, '_> {
+    /// A plan that hands models on where the explained one does.
     fn solve(&mut self, problem: &Problem) -> Result<Plan, Infeasible> {
-        let settings = planner::Settings { limits: *self.limits, ..planner::Settings::default() };
+        self.solve_with(problem, (!self.plan.handovers.is_empty()).then_some(LONGEST))
+    }
+
+    fn solve_with(
+        &mut self,
+        problem: &Problem,
+        handovers: Option<usize>,
+    ) -> Result<Plan, Infeasible> {
+        let limits = *self.limits;
+        let settings = planner::Settings { limits, handovers, ..planner::Settings::default() };
         match planner::plan(problem, &settings, self.observer) {
             Outcome::Planned(plan) => {
                 self.proven &= plan.status == Status::Optimal;
@@ -180,6 +206,11 @@ impl Ask<'_, '_> {
             }
             Outcome::Infeasible(reason) => Err(reason),
         }
+    }
+
+    /// Whether costs are affine in what is measured of a device or a link: a model that is handed on mixes all that it has been at.
+    fn is_affine(&self) -> bool {
+        self.plan.handovers.is_empty()
     }
 
     /// Whether the explained plan is at least as good, so that a flip has a meaning.
@@ -228,7 +259,9 @@ impl Ask<'_, '_> {
         let other = self.problem.clone().without_link(link.from, link.to);
         let (without, rival) = self.alternative(&other, link.to);
         let flips = match rival {
-            Some(rival) if self.is_worse(&rival) => self.link_flips(link, &rival),
+            Some(rival) if self.is_affine() && self.is_worse(&rival) => {
+                self.link_flips(link, &rival)
+            }
             _ => Vec::new(),
         };
         let flips = if self.stopped { Vec::new() } else { flips };

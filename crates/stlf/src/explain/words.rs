@@ -128,19 +128,10 @@ impl Words<'_> {
     /// What would make a target drop its main source.
     pub fn link_flips(&self, main: &MainLink) -> Option<String> {
         let from = self.name(main.link.from);
-        let (reachable, beyond): (Vec<&Flip>, Vec<&Flip>) =
-            main.flips.iter().partition(|flip| is_reachable(flip));
+        let (reachable, beyond) = conditions(&main.flips);
         let mut sentences = Vec::new();
         if !reachable.is_empty() {
-            let conditions: Vec<String> = reachable
-                .iter()
-                .filter_map(|flip| {
-                    let (what, unit) = subject(flip.quantity);
-                    let at = short(flip.at?);
-                    Some(format!("{what} rose above {at}{unit} (now {}{unit})", short(flip.now)))
-                })
-                .collect();
-            sentences.push(format!("It would drop {from} if {}.", conditions.join(" or ")));
+            sentences.push(format!("It would drop {from} if {}.", reachable.join(" or ")));
         }
         for flip in beyond {
             sentences.push(match flip.quantity {
@@ -209,12 +200,12 @@ impl Words<'_> {
         each.collect::<Vec<_>>().join(", ")
     }
 
-    /// The receivers of a source: `a, b and 3 more`.
-    pub fn receivers(&self, links: &[PlanLink]) -> String {
+    /// Devices by name: `a, b and 3 more`.
+    pub fn list(&self, devices: &[usize]) -> String {
         const MOST: usize = 6;
-        let mut names: Vec<String> = links.iter().take(MOST).map(|l| self.name(l.to)).collect();
-        if links.len() > MOST {
-            names.push(format!("{} more", links.len() - MOST));
+        let mut names: Vec<String> = devices.iter().take(MOST).map(|&i| self.name(i)).collect();
+        if devices.len() > MOST {
+            names.push(format!("{} more", devices.len() - MOST));
         }
         match names.split_last() {
             Some((last, rest)) if !rest.is_empty() => format!("{} and {last}", rest.join(", ")),
@@ -222,11 +213,37 @@ impl Words<'_> {
         }
     }
 
+    /// Whose model a source trains on, why, and what would change that.
+    pub fn taken_model(&self, e: &Explanation) -> Option<String> {
+        let taken = e.takes.as_ref()?;
+        let from = self.name(taken.handover.from);
+        let route = self.plan.route(taken.handover.from);
+        let trained = match route.as_slice() {
+            [_] => String::new(),
+            [before @ .., _] => format!(", which {} trained before", self.list(before)),
+            [] => return None,
+        };
+        let mut text = format!(
+            "It trains on with {from}'s model{trained}. Without that hand-over the best plan found {}.",
+            self.more(taken.extra)
+        );
+        let (reachable, _) = conditions(&taken.flips);
+        if !reachable.is_empty() {
+            text += &format!(" That plan is cheaper if {}.", reachable.join(" or "));
+        }
+        Some(text)
+    }
+
     /// Everything there is to say beyond the role and the costs, a sentence or two each.
     pub fn further(&self, e: &Explanation) -> Vec<String> {
         let mut sentences = Vec::new();
+        sentences.extend(self.taken_model(e));
+        if !e.hands_to.is_empty() {
+            sentences.push(format!("It hands its model on to {}.", self.list(&e.hands_to)));
+        }
         if !e.sends.is_empty() {
-            sentences.push(format!("It sends to {}.", self.receivers(&e.sends)));
+            let receivers: Vec<usize> = e.sends.iter().map(|l| l.to).collect();
+            sentences.push(format!("It sends to {}.", self.list(&receivers)));
         }
         if let Some(main) = &e.main_link {
             sentences.push(self.main_link(main));
@@ -246,6 +263,7 @@ impl Words<'_> {
             Term::SourceSampling => "the sources' finite samples".to_owned(),
             Term::SourceError { from } => format!("error of {}", self.name(from)),
             Term::Divergence { from } => format!("divergence from {}", self.name(from)),
+            Term::Forgetting { from } => format!("what was forgotten of {}", self.name(from)),
             Term::Energy { from } => format!("energy of the link from {}", self.name(from)),
             Term::SourceCost => "cost as a source".to_owned(),
             Term::LinkCost { from } => format!("link from {}", self.name(from)),
@@ -262,6 +280,17 @@ fn is_reachable(flip: &Flip) -> bool {
         Quantity::Energy | Quantity::SourceCost | Quantity::LinkCost => f64::INFINITY,
     };
     flip.at.is_some_and(|at| at <= most || flip.now > most)
+}
+
+/// What must rise above what, and the flips that nothing brings about.
+fn conditions(flips: &[Flip]) -> (Vec<String>, Vec<&Flip>) {
+    let (reachable, beyond): (Vec<&Flip>, Vec<&Flip>) = flips.iter().partition(|f| is_reachable(f));
+    let condition = |flip: &Flip| {
+        let (what, unit) = subject(flip.quantity);
+        let at = short(flip.at?);
+        Some(format!("{what} rose above {at}{unit} (now {}{unit})", short(flip.now)))
+    };
+    (reachable.into_iter().filter_map(condition).collect(), beyond)
 }
 
 /// What a link's measurement is called in a sentence, and its unit.

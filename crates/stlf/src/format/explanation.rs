@@ -27,6 +27,12 @@ struct DeviceEntry {
     other_role: AlternativeEntry,
     role_flip: Option<FlipEntry>,
     main_link: Option<MainLinkEntry>,
+    /// The model of another source that this source trains on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    takes: Option<TakenModelEntry>,
+    /// The sources that it hands its model on to.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    hands_to: Vec<String>,
     /// Whether every plan behind these figures is proven optimal.
     proven: bool,
 }
@@ -72,6 +78,14 @@ struct MainLinkEntry {
 }
 
 #[derive(Debug, Serialize)]
+struct TakenModelEntry {
+    from: String,
+    /// How much more the best plan costs that was found without it.
+    extra: f64,
+    flips: Vec<FlipEntry>,
+}
+
+#[derive(Debug, Serialize)]
 struct FlipEntry {
     quantity: &'static str,
     now: f64,
@@ -98,6 +112,7 @@ struct Entries<'a> {
 
 impl Entries<'_> {
     fn device_entry(&self, e: &Explanation) -> DeviceEntry {
+        let name = |device: usize| self.words.problem.name(device).to_owned();
         DeviceEntry {
             name: self.words.problem.name(e.device).to_owned(),
             role: e.role,
@@ -109,6 +124,12 @@ impl Entries<'_> {
             other_role: self.alternative_entry(&e.other_role, e.device),
             role_flip: e.role_flip.as_ref().map(flip_entry),
             main_link: e.main_link.as_ref().map(|main| self.main_link_entry(main)),
+            takes: e.takes.as_ref().map(|taken| TakenModelEntry {
+                from: name(taken.handover.from),
+                extra: taken.extra,
+                flips: taken.flips.iter().map(flip_entry).collect(),
+            }),
+            hands_to: e.hands_to.iter().map(|&to| name(to)).collect(),
             proven: e.proven,
         }
     }
@@ -121,6 +142,7 @@ impl Entries<'_> {
             Term::SourceSampling => ("source-sampling", None),
             Term::SourceError { from } => ("source-error", Some(from)),
             Term::Divergence { from } => ("divergence", Some(from)),
+            Term::Forgetting { from } => ("forgetting", Some(from)),
             Term::Energy { from } => ("energy", Some(from)),
             Term::SourceCost => ("source-cost", None),
             Term::LinkCost { from } => ("link-cost", Some(from)),

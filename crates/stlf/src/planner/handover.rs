@@ -27,6 +27,15 @@ pub const LONGEST: usize = 8;
 /// An objective this near its lower bound, relative, is the least.
 const PROVEN: f64 = 1e-9;
 
+/// Why no plan of a problem has hand-overs, where that is so.
+pub fn refusal(problem: &Problem) -> Option<&'static str> {
+    match (problem.model(), problem.bound_kind()) {
+        (Model::Costs(_), _) => Some("raw costs do not say who has how much data"),
+        (_, BoundKind::Paper) => Some("the paper's bound does not reward them; use the pooled one"),
+        (_, BoundKind::Pooled) => None,
+    }
+}
+
 /// A plan with hand-overs among its sources, at most `longest` on the route of a model. There are none where the problem has raw
 /// costs, which do not say who has how much data, or asks for the paper's bound, which does not reward them.
 pub fn with_handovers(
