@@ -1,4 +1,4 @@
-//! One chart of each kind, as SVG and as PNG.
+//! One chart of each kind.
 //!
 //! `cargo run -p stlf-figure --example gallery target/gallery`
 
@@ -6,7 +6,7 @@ use std::error::Error;
 use std::path::Path;
 
 use stlf_figure::heat::Badge;
-use stlf_figure::{Axis, Colour, Figure, Text, bars, heat, lines, panels};
+use stlf_figure::{Axis, Colour, Figure, bars, heat, lines, panels};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let folder = std::env::args().nth(1).ok_or("name the folder to write into")?;
@@ -18,7 +18,6 @@ fn main() -> Result<(), Box<dyn Error>> {
         ("bars-single", ablation().draw()),
         ("heat", divergences(10).draw()),
         ("heat-large", divergences(48).draw()),
-        ("letters", letters()),
         ("hard", hard()),
         (
             "panels",
@@ -30,10 +29,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         ),
     ];
     for (name, figure) in figures {
-        let path = |ending: &str| Path::new(&folder).join(format!("{name}{ending}"));
-        std::fs::write(path(".svg"), figure.to_svg())?;
-        std::fs::write(path(".png"), figure.to_png(1.0)?)?;
-        std::fs::write(path("@2x.png"), figure.to_png(2.0)?)?;
+        std::fs::write(Path::new(&folder).join(format!("{name}.svg")), figure.to_svg())?;
     }
     Ok(())
 }
@@ -162,30 +158,6 @@ fn divergences(devices: usize) -> heat::Map {
         column_badges: (0..devices).map(role).collect(),
         ..heat::Map::default()
     }
-}
-
-/// Every letter, in three sizes.
-fn letters() -> Figure {
-    let lines = [
-        "ABCDEFGHIJKLMNOPQRSTUVWXYZ 0123456789",
-        "abcdefghijklmnopqrstuvwxyz .,:;!?'\"`“”‘’",
-        "#$%&()*+-/<=>@[\\]^_{|}~ αβγδεηθκλµπρστφχψω ΔΣΦΨΩ",
-        "± − – — … × · • → ← ↑ ↓ ° ≤ ≥ ≠ ≈ ∞ √ 10⁰¹²³⁴⁵⁶⁷⁸⁹ 10⁻³ x₀₁₂ ε\u{302} d\u{302} 語",
-        "The quick brown fox jumps over the lazy dog; 31.4 % of 2718 links, φ^E = 0.5",
-    ];
-    let mut figure = Figure::new("Letters", 720.0, 430.0);
-    let mut y = 10.0;
-    for size in [10.0, 12.0, 16.0] {
-        for line in lines {
-            y += size * 1.7;
-            figure.text(Text::new((16.0, y), size, Colour::INK, line));
-        }
-        y += size;
-        let bold = Text::new((16.0, y + 6.0), size, Colour::INK, lines[4]);
-        figure.text(bold.weighing(stlf_figure::Weight::Bold));
-        y += size;
-    }
-    figure
 }
 
 /// What should never be asked for.
