@@ -70,7 +70,7 @@ pub enum Mark {
         at: Point,
         /// Its width and height.
         size: (f64, f64),
-        /// What is shown.
+        /// What is shown; lines stay lines.
         content: String,
     },
 }

@@ -1,6 +1,6 @@
 //! Draws charts as SVG; knows no fleet.
 //!
-//! A chart is plain data ([`lines::Chart`], [`bars::Chart`], [`heat::Map`]). Drawn, it is a [`Figure`]: marks on
+//! A chart is plain data ([`lines::Chart`], [`steps::Chart`], [`bars::Chart`], [`heat::Map`], [`circles::Table`]). Drawn, it is a [`Figure`]: marks on
 //! white paper. [`panels::arrange`] puts figures beside each other, [`Figure::to_svg`] writes them.
 //!
 //! ```
@@ -22,6 +22,7 @@
 
 pub mod axis;
 pub mod bars;
+pub mod circles;
 mod clip;
 pub mod colour;
 pub mod figure;
@@ -32,6 +33,7 @@ pub mod lines;
 mod number;
 pub mod panels;
 mod plot;
+pub mod steps;
 mod svg;
 
 pub use axis::{Axis, Scale};

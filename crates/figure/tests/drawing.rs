@@ -3,7 +3,9 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic, its helpers too")]
 
 use stlf_figure::heat::Badge;
-use stlf_figure::{Axis, Colour, Figure, Fill, Mark, Stroke, Text, bars, heat, lines, panels};
+use stlf_figure::{
+    Axis, Colour, Figure, Fill, Mark, Stroke, Text, bars, circles, heat, lines, panels, steps,
+};
 
 /// The first thing that keeps a document from being well-formed XML of the kind we write.
 fn ill_formed(xml: &str) -> Option<String> {
@@ -172,12 +174,14 @@ fn names_are_escaped_wherever_they_stand() {
 
 #[test]
 fn whatever_is_drawn_it_is_drawn() {
-    for seed in 0..200 {
+    for seed in 0..300 {
         let mut chance = Chance(seed);
-        let figure = match seed % 4 {
+        let figure = match seed % 6 {
             0 => chance.lines().draw(),
             1 => chance.bars().draw(),
             2 => chance.map().draw(),
+            3 => chance.steps().draw(),
+            4 => chance.circles().draw(),
             _ => {
                 let parts = vec![chance.lines().draw(), chance.bars().draw(), chance.map().draw()];
                 panels::arrange(&chance.name(), chance.below(5), parts)
@@ -302,6 +306,41 @@ impl Chance {
             numbers: self.below(2) == 0,
             width: self.side(),
             height: self.side(),
+        }
+    }
+
+    fn steps(&mut self) -> steps::Chart {
+        steps::Chart {
+            title: self.name(),
+            subtitle: self.name(),
+            x: self.axis(),
+            edges: self.list(60, Chance::value),
+            panels: self.list(4, |chance| steps::Panel {
+                label: chance.name(),
+                values: chance.list(62, Chance::value),
+                from_zero: chance.below(2) == 0,
+            }),
+            guide: self.maybe(|chance| lines::Guide { at: chance.value(), label: chance.name() }),
+            notes: self.list(62, Chance::name),
+            width: self.side(),
+        }
+    }
+
+    fn circles(&mut self) -> circles::Table {
+        let cell = |chance: &mut Chance| circles::Cell {
+            whole: chance.value(),
+            part: chance.value(),
+            note: chance.name(),
+        };
+        circles::Table {
+            title: self.name(),
+            subtitle: self.name(),
+            rows: self.list(20, Chance::name),
+            columns: self.list(40, Chance::name),
+            cells: self.list(22, |chance| chance.list(42, cell)),
+            whole_label: self.name(),
+            part_label: self.name(),
+            width: self.side(),
         }
     }
 
