@@ -4,14 +4,14 @@ use stlf::draw::Draw;
 use stlf::energy::{Radio, Ranges};
 use stlf::format::{PlanFile, ProblemFile, Run};
 use stlf::plan::Plan;
-use stlf::planner::{self, Method, Outcome};
+use stlf::planner::{self, Outcome};
 use stlf::problem::{ENERGY_EPSILON, Links, Model, Parts, Source};
 use stlf::{Device, Problem};
 use stlf_learn::Spec;
 
 use super::SeedRun;
 use super::measure::Measured;
-use crate::config::{self, Config, EnergyModel};
+use crate::config::{Config, EnergyModel, Planner};
 use crate::record::{LinkRow, TrainingRow};
 use crate::{Error, Stage};
 
@@ -59,11 +59,10 @@ pub fn problem(
 ) -> Result<Problem, Error> {
     let n = table.len();
     let planner = &run.config.planner;
-    let preset = stlf::problem::Preset::from(planner.preset);
+    let preset = planner.preset;
     let weights = planner.weights();
-    let kind = planner.bound.into();
     let bound = stlf::bound::Bound {
-        kind,
+        kind: planner.bound,
         complexity: preset.complexity(),
         ..stlf::bound::Bound::default()
     };
@@ -94,11 +93,7 @@ pub fn problem(
 /// it is never skipped; that the result is the same every time is the planner's promise.
 pub fn plan(run: &SeedRun<'_>, problem: &Problem) -> Result<Box<Plan>, Error> {
     let SeedRun { config, folder, seed, watch, .. } = run;
-    let method = match config.planner.solver {
-        config::Solver::Exact => Method::Exact,
-        config::Solver::Successive => Method::Successive,
-    };
-    let polish = config.planner.polish;
+    let Planner { solver: method, polish, .. } = config.planner;
     let settings = planner::Settings { method, polish, ..planner::Settings::default() };
     let outcome = planner::plan(problem, &settings, &mut |_| watch.flow());
     watch.check()?;
