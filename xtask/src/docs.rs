@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::layout::MAY_SEE;
 use crate::rust_text::documented;
 use crate::tree::{Finding, Tree};
 
@@ -13,6 +14,7 @@ pub(crate) fn check(tree: &Tree, paper: Option<&str>) -> Vec<Finding> {
     let mut findings = paper_map(tree);
     findings.extend(paper.into_iter().flat_map(|paper| labels_exist(tree, paper)));
     findings.extend(code_map(tree));
+    findings.extend(dependency_table(tree));
     findings
 }
 
@@ -139,6 +141,35 @@ fn code_map(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
+/// The table of ARCHITECTURE.md that says which crate may see which is that of `layout`.
+fn dependency_table(tree: &Tree) -> Vec<Finding> {
+    let text = tree.get(ARCHITECTURE).map_or("", |f| f.text());
+    let lines = text.lines().enumerate().skip_while(|(_, line)| *line != "| crate | may see |");
+    let mut told: BTreeMap<&str, (usize, BTreeSet<&str>)> = BTreeMap::new();
+    for (k, line) in lines.skip(2).take_while(|(_, line)| line.starts_with('|')) {
+        let (crates, seen) = line[1..].split_once('|').unwrap_or_default();
+        told.extend(backticked(crates).map(|name| (name, (k + 1, backticked(seen).collect()))));
+    }
+    let mut findings = Vec::new();
+    for (name, may_see) in MAY_SEE {
+        match told.remove(name) {
+            None => {
+                let message = format!("does not say which crates {name} may see");
+                findings.push(Finding::new(ARCHITECTURE, 0, message));
+            }
+            Some((_, seen)) if seen.iter().eq(&BTreeSet::from_iter(may_see.iter().copied())) => {}
+            Some((line, _)) => {
+                let message = format!("{name} may see {may_see:?} (xtask/src/layout.rs)");
+                findings.push(Finding::new(ARCHITECTURE, line, message));
+            }
+        }
+    }
+    findings.extend(told.into_iter().map(|(name, (line, _))| {
+        Finding::new(ARCHITECTURE, line, format!("there is no crate {name} (xtask/src/layout.rs)"))
+    }));
+    findings
+}
+
 /// What stands directly in a crate's `src`, `lib.rs` apart.
 fn rooms(tree: &Tree) -> BTreeSet<String> {
     let sources = tree.files.iter().filter(|f| f.is_rust() && f.source_of().is_some());
@@ -240,5 +271,25 @@ mod tests {
         assert!(code_map(&files(&partial))[0].message.contains("crates/optim/src/facility"));
         let stale = whole.replace("src/gp.rs`", "src/gp.rs`, `src/old.rs`");
         assert!(code_map(&files(&stale))[0].message.contains("src/old.rs"));
+    }
+
+    #[test]
+    fn the_table_of_dependencies_is_that_of_the_layout() {
+        let rows: String = MAY_SEE
+            .iter()
+            .map(|(name, seen)| {
+                format!("| `{name}` | `{}` |\n", seen.join("`, `")).replace("``", "")
+            })
+            .collect();
+        let findings = |rows: &str| -> Vec<String> {
+            let text = format!("| crate | may see |\n|---|---|\n{rows}\n| `x` | `y` |\n");
+            let tree = tree(&[(ARCHITECTURE, &text)]);
+            dependency_table(&tree).into_iter().map(|f| f.message).collect()
+        };
+        assert_eq!(findings(&rows), Vec::<String>::new());
+        assert!(findings(&rows.replace("`node`, ", ""))[0].starts_with("cli may see"));
+        assert!(findings(&rows.replace("| `learn` | `data` |\n", ""))[0].contains("learn may see"));
+        assert!(findings(&format!("{rows}| `new` | |\n"))[0].contains("no crate new"));
+        assert_eq!(findings("").len(), MAY_SEE.len());
     }
 }

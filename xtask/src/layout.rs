@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use crate::rust_text::{code_only, shipped_code};
 use crate::tree::{File, Finding, LARGEST_FILE, Tree};
 
-/// Which sibling crates a crate may depend on. Dependencies point one way.
-const MAY_SEE: [(&str, &[&str]); 9] = [
+/// Which sibling crates a crate may depend on. Dependencies point one way. ARCHITECTURE.md has the same table.
+pub(crate) const MAY_SEE: [(&str, &[&str]); 9] = [
     ("optim", &[]),
     ("data", &[]),
     ("figure", &[]),
@@ -14,7 +14,7 @@ const MAY_SEE: [(&str, &[&str]); 9] = [
     ("stlf", &["optim", "data", "learn"]),
     ("lab", &["stlf", "data", "learn", "figure"]),
     ("node", &["stlf", "data", "learn"]),
-    ("cli", &["lab", "node", "stlf", "data", "learn"]),
+    ("cli", &["lab", "node", "stlf", "data", "learn", "figure"]),
     ("python", &["lab", "stlf", "optim", "data", "learn"]),
 ];
 

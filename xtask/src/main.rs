@@ -21,8 +21,8 @@ const USAGE: &str = "\
 usage: cargo xtask check [--fast]   format, layout, docs, lints, tests, README, Python; cheapest first
                                     --fast leaves out what runs tests
        cargo xtask layout           only the rules about files and documentation; takes no time
-       cargo xtask readme [--write] only the commands that README.md shows;
-                                    --write puts what they print into it
+       cargo xtask readme [--write] only the commands that README.md, the guide and the findings show;
+                                    --write puts what they print into them
        cargo xtask python           only the Python package: wheel, lints, types, tests
        cargo xtask bench [ARGS]     the benchmarks (arguments go to cargo bench)
        cargo xtask peers plan [--quick]   the same problems with CVXPY and HiGHS, side by side
@@ -35,10 +35,8 @@ fn main() -> ExitCode {
     let result = match arguments[..] {
         ["check"] => check(false),
         ["check", "--fast"] => check(true),
-        ["readme"] => Steps::new().step("README commands", || readme_commands(&root(), false)),
-        ["readme", "--write"] => {
-            Steps::new().step("README commands", || readme_commands(&root(), true))
-        }
+        ["readme"] => shown_commands(&mut Steps::new(), &root(), false),
+        ["readme", "--write"] => shown_commands(&mut Steps::new(), &root(), true),
         ["python"] => Steps::new().step("Python", || python_package(&root())),
         ["layout"] => layout_and_docs(&mut Steps::new()),
         ["bench", ref rest @ ..] => {
@@ -135,7 +133,7 @@ fn check(fast: bool) -> Result<(), Failure> {
         }
         steps
             .step("tests", || command("cargo", &["test", "--workspace", "--all-features"], &[]))?;
-        steps.step("README commands", || readme_commands(&root, false))?;
+        shown_commands(&mut steps, &root, false)?;
         steps.step("Python", || python_package(&root))?;
     }
     println!("\n{}", steps.summary());
@@ -169,27 +167,37 @@ fn python_package(root: &Path) -> Result<Done, Failure> {
     python::check(root, &target_folder(), &build_cli()?)
 }
 
-/// Runs what README.md shows; with `write`, puts what is printed into it.
-fn readme_commands(root: &Path, write: bool) -> Result<Done, Failure> {
+/// Runs what the documents show; with `write`, puts what is printed into them.
+fn shown_commands(steps: &mut Steps, root: &Path, write: bool) -> Result<(), Failure> {
+    let binary = build_cli()?;
+    for name in readme::DOCUMENTS {
+        steps.step(&format!("commands of {name}"), || commands_of(name, root, &binary, write))?;
+    }
+    Ok(())
+}
+
+fn commands_of(name: &str, root: &Path, binary: &Path, write: bool) -> Result<Done, Failure> {
     let failure = |message: String| Failure { message, again: "cargo xtask readme".into() };
     let io = |path: &Path, e: std::io::Error| failure(format!("{}: {e}", path.display()));
-    let binary = build_cli()?;
-    let file = root.join("README.md");
+    let file = root.join(name);
     let markdown = std::fs::read_to_string(&file).map_err(|e| io(&file, e))?;
+    if let Some(program) = readme::missing(&markdown) {
+        return Ok(Done::Skipped(format!("there is no {program}")));
+    }
     let folder = std::env::temp_dir().join(format!("stlf-readme-{}", std::process::id()));
     std::fs::create_dir_all(&folder).map_err(|e| io(&folder, e))?;
-    let result = readme::run(&markdown, &binary, &folder);
+    let result = readme::run(name, &markdown, binary, &folder);
     std::fs::remove_dir_all(&folder).map_err(|e| io(&folder, e))?;
     let ran = result.map_err(failure)?;
     match ran.difference {
-        _ if ran.commands == 0 => Err(failure("README.md shows no command that can be run".into())),
+        _ if ran.commands == 0 => Err(failure(format!("{name} shows no command that can be run"))),
         Some(_) if write => {
             std::fs::write(&file, ran.updated).map_err(|e| io(&file, e))?;
-            println!("   README.md is rewritten");
+            println!("   {name} is rewritten");
             Ok(Done::Passed)
         }
         Some(difference) => {
-            let hint = "cargo xtask readme --write puts what is printed into README.md";
+            let hint = format!("cargo xtask readme --write puts what is printed into {name}");
             Err(failure(format!("{difference}\n{hint}")))
         }
         None => {

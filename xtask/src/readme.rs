@@ -1,21 +1,26 @@
-//! Runs the commands that README.md shows and compares what they print with what it shows.
+//! Runs the commands that documents show and compares what they print with what is shown.
 //!
 //! A block of code that follows `<!-- file: NAME -->` is written to NAME in an empty folder. Every
 //! `console` block is then run there, in order: a line `$ command` runs, the lines below it are what
 //! it must print. A line `…` stands for any lines, and times may differ. A command with no lines
-//! below it must only succeed.
+//! below it must only succeed. A command goes on in the next line after `\`.
+//!
+//! Commands that take minutes, or start what does not end, stand in indented blocks, which are not run.
 
 use std::path::Path;
 use std::process::Command;
 
-/// What the README shows: files, and commands with their output.
+/// The documents, each run in a folder of its own.
+pub(crate) const DOCUMENTS: [&str; 3] = ["README.md", "docs/guide.md", "docs/findings.md"];
+
+/// What a document shows: files, and commands with their output.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Block {
     File { name: String, text: String },
     Commands(Vec<Shown>),
 }
 
-/// One command, the line it stands on, and the lines it is shown to print.
+/// One command, the line it ends on, and the lines it is shown to print.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Shown {
     pub(crate) command: String,
@@ -51,7 +56,12 @@ pub(crate) fn blocks(markdown: &str) -> Vec<Block> {
 fn commands(body: &[(usize, &str)]) -> Vec<Shown> {
     let mut shown: Vec<Shown> = Vec::new();
     for (k, line) in body {
-        if let Some(command) = line.strip_prefix("$ ") {
+        if let Some(last) = shown.last_mut()
+            && last.command.ends_with('\\')
+        {
+            last.command += &format!("\n{line}");
+            last.line = k + 1;
+        } else if let Some(command) = line.strip_prefix("$ ") {
             shown.push(Shown { command: command.to_owned(), output: Vec::new(), line: k + 1 });
         } else if let Some(last) = shown.last_mut() {
             last.output.push((*line).to_owned());
@@ -104,18 +114,27 @@ fn without_times(line: &str) -> String {
     words.join(" ")
 }
 
-/// What running the README came to.
+/// A program that the commands need besides ours, and that is not here.
+pub(crate) fn missing(markdown: &str) -> Option<&'static str> {
+    let uses_jq = blocks(markdown).iter().any(|block| match block {
+        Block::Commands(shown) => shown.iter().any(|shown| shown.command.starts_with("jq ")),
+        Block::File { .. } => false,
+    });
+    (uses_jq && Command::new("jq").arg("--version").output().is_err()).then_some("jq")
+}
+
+/// What running a document came to.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Ran {
     pub(crate) commands: usize,
-    /// The README with what the commands printed just now.
+    /// The document with what the commands printed just now.
     pub(crate) updated: String,
     /// The first command that printed something else than is shown.
     pub(crate) difference: Option<String>,
 }
 
-/// Runs all of it with `binary`'s folder first on the path.
-pub(crate) fn run(markdown: &str, binary: &Path, folder: &Path) -> Result<Ran, String> {
+/// Runs all of a document with `binary`'s folder first on the path.
+pub(crate) fn run(name: &str, markdown: &str, binary: &Path, folder: &Path) -> Result<Ran, String> {
     let (mut commands, mut difference) = (0, None);
     let mut lines: Vec<String> = markdown.lines().map(str::to_owned).collect();
     // How far the lines below have moved by what was put in place of older output.
@@ -131,7 +150,7 @@ pub(crate) fn run(markdown: &str, binary: &Path, folder: &Path) -> Result<Ran, S
         };
         for Shown { command, output, line } in shown {
             let Some(runnable) = runnable(&command) else { continue };
-            let at = format!("README.md:{line}: $ {command}");
+            let at = format!("{name}:{line}: $ {command}");
             let printed = run_one(&runnable, binary, folder).map_err(|e| format!("{at}\n{e}"))?;
             commands += 1;
             if output.is_empty() || agrees(&output, &printed) {
@@ -218,15 +237,19 @@ mod tests {
         let binary = folder.join("stlf");
         let good =
             "<!-- file: f -->\n```text\nhello\n```\n```console\n$ cat f\nhello\n$ cargo x\n```\n";
-        let ran = run(good, &binary, &folder).unwrap();
+        let ran = run("a.md", good, &binary, &folder).unwrap();
         assert_eq!((ran.commands, ran.difference), (1, None));
         assert_eq!(ran.updated, good);
         let failing = good.replace("cat f\nhello", "cat g");
-        assert!(run(&failing, &binary, &folder).is_err_and(|e| e.contains("README.md:6")));
+        assert!(run("a.md", &failing, &binary, &folder).is_err_and(|e| e.contains("a.md:6")));
         let stale = good.replace("cat f\nhello", "cat f\nold\nlines\n$ cat f\nstale");
-        let ran = run(&stale, &binary, &folder).unwrap();
-        assert!(ran.difference.is_some_and(|d| d.starts_with("README.md:6: $ cat f")));
+        let ran = run("a.md", &stale, &binary, &folder).unwrap();
+        assert!(ran.difference.is_some_and(|d| d.starts_with("a.md:6: $ cat f")));
         assert_eq!(ran.updated, stale.replace("old\nlines", "hello").replace("stale", "hello"));
+        let long = "```console\n$ printf '%s\\n' a \\\n    b\na\nold\n```\n";
+        let ran = run("a.md", long, &binary, &folder).unwrap();
+        assert!(ran.difference.is_some_and(|d| d.starts_with("a.md:3: $ printf")));
+        assert_eq!(ran.updated, long.replace("old", "b"));
         std::fs::remove_dir_all(&folder).unwrap();
     }
 }

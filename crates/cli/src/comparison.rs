@@ -2,7 +2,7 @@
 
 use stlf::energy::PAPER_MODEL_BITS;
 use stlf::method::Method;
-use stlf_lab::config::Preset;
+use stlf::problem::Preset;
 use stlf_lab::summary::{Line, Spread, summarise};
 use stlf_lab::{Config, Outcome};
 

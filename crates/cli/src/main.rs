@@ -8,7 +8,6 @@ mod opener;
 mod output;
 mod progress;
 mod report;
-mod svg;
 mod table;
 mod ui;
 

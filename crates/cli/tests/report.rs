@@ -107,7 +107,8 @@ fn figures_are_made_again_and_told() {
     assert!(ran.out.contains("device 3 errs on everything"), "{}", ran.out);
     let summary = std::fs::read_to_string(to.join("README.md")).unwrap();
     assert!(summary.contains("## fig3") && summary.contains("## fig4"));
-    assert!(std::fs::read(to.join("fig4.png")).unwrap().starts_with(b"\x89PNG"));
+    assert!(std::fs::read_to_string(to.join("fig4.svg")).unwrap().starts_with("<svg"));
+    assert!(!to.join("fig4.png").exists());
     let wrong = run(&["reproduce", "fig9"], "");
     assert_eq!(wrong.code, 2);
     assert!(wrong.err.contains("there is no \"fig9\""), "{}", wrong.err);

@@ -1,4 +1,4 @@
-//! One chart of each kind, as SVG and as PNG.
+//! One chart of each kind.
 //!
 //! `cargo run -p stlf-figure --example gallery target/gallery`
 
@@ -6,7 +6,7 @@ use std::error::Error;
 use std::path::Path;
 
 use stlf_figure::heat::Badge;
-use stlf_figure::{Axis, Colour, Figure, Text, bars, heat, lines, panels};
+use stlf_figure::{Axis, Colour, Figure, bars, circles, heat, lines, panels, steps};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let folder = std::env::args().nth(1).ok_or("name the folder to write into")?;
@@ -14,11 +14,12 @@ fn main() -> Result<(), Box<dyn Error>> {
     let figures = [
         ("lines", curves().draw()),
         ("sweep", sweep().draw()),
+        ("steps", prices().draw()),
         ("bars", methods().draw()),
         ("bars-single", ablation().draw()),
         ("heat", divergences(10).draw()),
         ("heat-large", divergences(48).draw()),
-        ("letters", letters()),
+        ("circles", holdings().draw()),
         ("hard", hard()),
         (
             "panels",
@@ -30,10 +31,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         ),
     ];
     for (name, figure) in figures {
-        let path = |ending: &str| Path::new(&folder).join(format!("{name}{ending}"));
-        std::fs::write(path(".svg"), figure.to_svg())?;
-        std::fs::write(path(".png"), figure.to_png(1.0)?)?;
-        std::fs::write(path("@2x.png"), figure.to_png(2.0)?)?;
+        std::fs::write(Path::new(&folder).join(format!("{name}.svg")), figure.to_svg())?;
     }
     Ok(())
 }
@@ -85,6 +83,43 @@ fn sweep() -> lines::Chart {
         series,
         guides: vec![lines::Guide { at: 1.0, label: "now: φ^E = 1".to_owned() }],
         ..lines::Chart::default()
+    }
+}
+
+fn prices() -> steps::Chart {
+    let panel = |label: &str, values: [f64; 5], from_zero| steps::Panel {
+        label: label.to_owned(),
+        values: values.to_vec(),
+        from_zero,
+    };
+    steps::Chart {
+        title: "Energy against error".to_owned(),
+        subtitle: "five plans".to_owned(),
+        x: Axis::log("energy weight"),
+        edges: vec![1e-3, 0.08, 0.26, 0.38, 9.9, 1e4],
+        panels: vec![
+            panel("energy (joules)", [13.2, 10.2, 7.3, 6.5, 6.2], true),
+            panel("links", [4.0, 3.0, 2.0, 2.0, 2.0], true),
+            panel("error bound", [3.97, 4.03, 4.26, 4.35, 5.23], false),
+        ],
+        guide: Some(lines::Guide { at: 1.0, label: "now".to_owned() }),
+        ..steps::Chart::default()
+    }
+}
+
+fn holdings() -> circles::Table {
+    let cell = |row: usize, column: usize| {
+        let whole = ((row * 7 + column * 5) % 11) as f64 * 12.0;
+        circles::Cell { whole, part: whole * row as f64 / 4.0, note: String::new() }
+    };
+    circles::Table {
+        title: "Who holds what".to_owned(),
+        rows: (0..5).map(|row| format!("device {row}")).collect(),
+        columns: (0..10).map(|class| format!("class {class}")).collect(),
+        cells: (0..5).map(|row| (0..10).map(|class| cell(row, class)).collect()).collect(),
+        whole_label: "all samples; area is their number".to_owned(),
+        part_label: "labels known".to_owned(),
+        ..circles::Table::default()
     }
 }
 
@@ -162,30 +197,6 @@ fn divergences(devices: usize) -> heat::Map {
         column_badges: (0..devices).map(role).collect(),
         ..heat::Map::default()
     }
-}
-
-/// Every letter, in three sizes.
-fn letters() -> Figure {
-    let lines = [
-        "ABCDEFGHIJKLMNOPQRSTUVWXYZ 0123456789",
-        "abcdefghijklmnopqrstuvwxyz .,:;!?'\"`“”‘’",
-        "#$%&()*+-/<=>@[\\]^_{|}~ αβγδεηθκλµπρστφχψω ΔΣΦΨΩ",
-        "± − – — … × · • → ← ↑ ↓ ° ≤ ≥ ≠ ≈ ∞ √ 10⁰¹²³⁴⁵⁶⁷⁸⁹ 10⁻³ x₀₁₂ ε\u{302} d\u{302} 語",
-        "The quick brown fox jumps over the lazy dog; 31.4 % of 2718 links, φ^E = 0.5",
-    ];
-    let mut figure = Figure::new("Letters", 720.0, 430.0);
-    let mut y = 10.0;
-    for size in [10.0, 12.0, 16.0] {
-        for line in lines {
-            y += size * 1.7;
-            figure.text(Text::new((16.0, y), size, Colour::INK, line));
-        }
-        y += size;
-        let bold = Text::new((16.0, y + 6.0), size, Colour::INK, lines[4]);
-        figure.text(bold.weighing(stlf_figure::Weight::Bold));
-        y += size;
-    }
-    figure
 }
 
 /// What should never be asked for.

@@ -209,6 +209,9 @@ fn linear_range(least: f64, most: f64, from_zero: bool) -> (f64, f64) {
         low = low.min(0.0);
         high = high.max(0.0);
     }
+    if !apart(low, high) && from_zero {
+        return (0.0, 1.0);
+    }
     if !apart(low, high) {
         let around = if low.abs() > 1.0 / HUGE { low.abs() * 0.1 } else { 1.0 };
         return (low - around, high + around);

@@ -1,7 +1,7 @@
 //! A figure: marks on white paper, in the order in which they are drawn.
 
 use crate::colour::Colour;
-use crate::{Error, raster, svg};
+use crate::svg;
 
 /// A place on a figure: to the right, and down.
 pub type Point = (f64, f64);
@@ -64,13 +64,13 @@ pub enum Mark {
     },
     /// A line of text.
     Text(Text),
-    /// What a pointer over a rectangle shows, in SVG; nothing in PNG.
+    /// What a pointer over a rectangle shows.
     Note {
         /// Its upper left corner.
         at: Point,
         /// Its width and height.
         size: (f64, f64),
-        /// What is shown.
+        /// What is shown; lines stay lines.
         content: String,
     },
 }
@@ -191,11 +191,6 @@ impl Figure {
     /// The figure as an SVG document that needs nothing else: no script, no style sheet, no font.
     pub fn to_svg(&self) -> String {
         svg::document(self)
-    }
-
-    /// The figure as a PNG file, with `scale` pixels per unit.
-    pub fn to_png(&self, scale: f64) -> Result<Vec<u8>, Error> {
-        raster::png(self, scale)
     }
 
     /// Draws a filled rectangle.

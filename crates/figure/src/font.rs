@@ -1,24 +1,70 @@
-//! Text: how wide it is, how it is shortened and broken, and its letters as lines.
+//! Text: how wide it is, and how it is shortened and broken.
 //!
-//! In SVG the reader's own font is used, in PNG the letters of `font::glyphs`. Their widths are near those of common
-//! sans-serif fonts, so one layout serves both.
-
-mod glyphs;
-mod place;
-mod strokes;
-
-pub(crate) use place::place;
+//! The reader's own font is used, which is not known here. The widths below are near those of common sans-serif fonts.
 
 use crate::figure::Weight;
 
-/// Units of a glyph in the size of the font.
+/// Units of a width in the size of the font.
 const UNITS: f64 = 20.0;
 /// How much smaller raised and lowered characters are.
 const SMALLER: f64 = 0.66;
 /// How much wider bold text runs.
 const BOLD_ADVANCE: f64 = 1.06;
 
+/// A circumflex over the character before it; it takes no room of its own.
 const HAT: char = '\u{302}';
+
+/// The width of a character that is not in the table.
+const UNKNOWN: f64 = 11.0;
+
+/// Characters by their width, in units.
+const WIDTHS: &[(f64, &str)] = &[
+    (3.4, "\u{2009}"),
+    (4.2, "'"),
+    (4.6, "il‘’"),
+    (4.8, "j"),
+    (5.2, "I,.:;|·"),
+    (5.4, "!"),
+    (5.8, "/\\"),
+    (6.0, "f \u{a0}[]`"),
+    (6.2, "t"),
+    (6.4, "()"),
+    (6.6, "-"),
+    (6.8, "r"),
+    (7.0, "\"{}"),
+    (7.6, "•"),
+    (7.8, "“”"),
+    (8.0, "*°"),
+    (9.4, "ετ"),
+    (9.6, "z"),
+    (9.8, "svxyJ"),
+    (10.0, "ck^γκλχ"),
+    (10.4, "?"),
+    (10.6, "a"),
+    (10.8, "eδ"),
+    (11.0, "0123456789hnuL$_ηθ–"),
+    (11.2, "bdgopqβµμρ"),
+    (11.4, "#"),
+    (11.6, "F+<=>~σ±−×↑↓≤≥≠≈√"),
+    (11.8, "α"),
+    (12.0, "TZπ"),
+    (12.4, "EΣ∑"),
+    (12.6, "φ"),
+    (12.8, "PSψ"),
+    (13.0, "ABKVXY&Δ"),
+    (13.6, "R"),
+    (14.0, "wUω"),
+    (14.2, "CDHN"),
+    (14.8, "ΦΨ"),
+    (15.0, "GΩ"),
+    (15.2, "OQ"),
+    (16.0, "∞"),
+    (16.4, "mM"),
+    (17.0, "%…"),
+    (18.6, "W"),
+    (19.0, "@→←"),
+    (20.0, "—"),
+];
 
 /// How wide a line of text is.
 pub(crate) fn width(content: &str, size: f64, weight: Weight) -> f64 {
@@ -26,7 +72,7 @@ pub(crate) fn width(content: &str, size: f64, weight: Weight) -> f64 {
     units / UNITS * size * if weight == Weight::Bold { BOLD_ADVANCE } else { 1.0 }
 }
 
-/// The room that a line of text needs, whatever font the reader has: some are that much wider than ours.
+/// The room that a line of text needs, whatever font the reader has: some are that much wider than the table says.
 pub(crate) fn room(content: &str, size: f64, weight: Weight) -> f64 {
     let wider = if weight == Weight::Bold { 1.16 } else { 1.1 };
     width(content, size, weight) * wider
@@ -36,9 +82,29 @@ fn advance(character: char) -> f64 {
     if character == HAT {
         return 0.0;
     }
-    match glyphs::small_form(character) {
-        Some((of, _)) => SMALLER * glyphs::find(of).unwrap_or(glyphs::UNKNOWN).1,
-        None => glyphs::find(character).unwrap_or(glyphs::UNKNOWN).1,
+    match full_form(character) {
+        Some(full) => SMALLER * listed(full).unwrap_or(UNKNOWN),
+        None => listed(character).unwrap_or(UNKNOWN),
+    }
+}
+
+fn listed(character: char) -> Option<f64> {
+    WIDTHS.iter().find(|(_, characters)| characters.contains(character)).map(|(width, _)| *width)
+}
+
+/// The character that another one is raised or lowered from.
+fn full_form(character: char) -> Option<char> {
+    let digit = |zero: char| char::from_digit(character as u32 - zero as u32, 10);
+    match character {
+        '¹' => Some('1'),
+        '²' => Some('2'),
+        '³' => Some('3'),
+        '⁰' | '⁴'..='⁹' => digit('⁰'),
+        '⁺' => Some('+'),
+        '⁻' => Some('−'),
+        'ⁿ' => Some('n'),
+        '₀'..='₉' => digit('₀'),
+        _ => None,
     }
 }
 
@@ -98,7 +164,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn widths_are_those_of_the_glyphs() {
+    fn printable_ascii_and_the_letters_of_the_method_are_listed_once() {
+        let ours = "φψαεδσρ±−–…×·→°≤≥^µ";
+        let missing: String =
+            (' '..='~').chain(ours.chars()).filter(|&c| listed(c).is_none()).collect();
+        assert_eq!(missing, "");
+        let mut all: Vec<char> = WIDTHS.iter().flat_map(|(_, listed)| listed.chars()).collect();
+        all.sort_unstable();
+        let count = all.len();
+        all.dedup();
+        assert_eq!(all.len(), count);
+        assert!("⁰¹²³⁴⁵⁶⁷⁸⁹⁻₀₉".chars().all(|c| full_form(c).is_some()));
+        assert_eq!([full_form('⁷'), full_form('₂')], [Some('7'), Some('2')]);
+    }
+
+    #[test]
+    fn widths_are_those_of_the_table() {
         assert_eq!(width("00", 20.0, Weight::Regular), 22.0);
         assert!(width("00", 20.0, Weight::Bold) > 22.0);
         assert_eq!(width("ε\u{302}", 20.0, Weight::Regular), width("ε", 20.0, Weight::Regular));

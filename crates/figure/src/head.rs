@@ -32,13 +32,15 @@ pub(crate) enum Sample {
     Line(Option<Stroke>, Option<Marker>),
     /// A square as bars have it.
     Block(Colour),
+    /// A circle.
+    Disc(Fill, Option<Stroke>),
 }
 
 impl Sample {
     fn width(&self) -> f64 {
         match self {
             Sample::Line(..) => 24.0,
-            Sample::Block(_) => 12.0,
+            Sample::Block(_) | Sample::Disc(..) => 12.0,
         }
     }
 
@@ -53,6 +55,11 @@ impl Sample {
             }
             Sample::Block(colour) => {
                 figure.fill_rect((x, y - width / 2.0), (width, width), *colour);
+            }
+            Sample::Disc(fill, stroke) => {
+                let radius = width / 2.0;
+                let (fill, stroke) = (Some(*fill), *stroke);
+                figure.marks.push(Mark::Circle { centre: (x + radius, y), radius, fill, stroke });
             }
         }
     }

@@ -1,8 +1,7 @@
-//! Draws charts as SVG and as PNG; knows no fleet.
+//! Draws charts as SVG; knows no fleet.
 //!
-//! A chart is plain data ([`lines::Chart`], [`bars::Chart`], [`heat::Map`]). Drawn, it is a [`Figure`]: marks on
-//! white paper. [`panels::arrange`] puts figures beside each other, [`Figure::to_svg`] and [`Figure::to_png`]
-//! write them.
+//! A chart is plain data ([`lines::Chart`], [`steps::Chart`], [`bars::Chart`], [`heat::Map`], [`circles::Table`]). Drawn, it is a [`Figure`]: marks on
+//! white paper. [`panels::arrange`] puts figures beside each other, [`Figure::to_svg`] writes them.
 //!
 //! ```
 //! use stlf_figure::{Axis, lines};
@@ -14,10 +13,7 @@
 //!     series: vec![lines::Series::new("ST-LF", vec![(1.0, 0.4), (2.0, 0.7), (3.0, 0.8)])],
 //!     ..lines::Chart::default()
 //! };
-//! let figure = chart.draw();
-//! assert!(figure.to_svg().starts_with("<svg"));
-//! assert!(figure.to_png(2.0)?.starts_with(b"\x89PNG"));
-//! # Ok::<(), stlf_figure::Error>(())
+//! assert!(chart.draw().to_svg().starts_with("<svg"));
 //! ```
 //!
 //! Anything can be drawn: values that are not finite are left out, names that are too long are shortened, and a
@@ -26,9 +22,9 @@
 
 pub mod axis;
 pub mod bars;
+pub mod circles;
 mod clip;
 pub mod colour;
-pub mod error;
 pub mod figure;
 mod font;
 mod head;
@@ -37,10 +33,9 @@ pub mod lines;
 mod number;
 pub mod panels;
 mod plot;
-mod raster;
+pub mod steps;
 mod svg;
 
 pub use axis::{Axis, Scale};
 pub use colour::Colour;
-pub use error::Error;
 pub use figure::{Anchor, Figure, Fill, Mark, Point, Stroke, Text, Weight};

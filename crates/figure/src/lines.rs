@@ -318,7 +318,7 @@ impl Field {
 }
 
 /// The stretches without a gap.
-fn runs<T>(items: impl Iterator<Item = Option<T>>) -> Vec<Vec<T>> {
+pub(crate) fn runs<T>(items: impl Iterator<Item = Option<T>>) -> Vec<Vec<T>> {
     let mut runs = vec![Vec::new()];
     for item in items {
         match (item, runs.last_mut()) {

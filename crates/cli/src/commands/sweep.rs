@@ -1,6 +1,5 @@
 //! `stlf sweep`: the energy weights at which the plan changes.
 
-use std::fmt::Write as _;
 use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -14,6 +13,8 @@ use stlf::planner::{Limits, Settings};
 use stlf::problem::Model;
 use stlf::sweep::{Segment, Sweep, sweep};
 use stlf::{Problem, Role};
+use stlf_figure::lines::Guide;
+use stlf_figure::{Axis, Figure, steps};
 
 use super::plan::{check_handovers, infeasible};
 use super::problem_args::{ProblemArgs, non_negative, positive};
@@ -21,7 +22,6 @@ use crate::error::Failure;
 use crate::output;
 use crate::progress::Watch;
 use crate::report::duration;
-use crate::svg::{Panel, StepChart};
 use crate::table::{Align, Table};
 use crate::ui::Ui;
 use stlf::words::{counted, percent, short};
@@ -119,7 +119,7 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<(), Failure> {
     }
     if let Some(path) = &args.svg {
         let drawn = draw(&problem, measured.weights.energy, &swept);
-        output::write_file(path, |out| out.write_all(drawn.as_bytes()))?;
+        output::write_file(path, |out| out.write_all(drawn.to_svg().as_bytes()))?;
     }
     let summary = format!("{}; {}\n", summary(&swept), duration(seconds));
     let as_text = args.csv.is_some() || io::stdout().is_terminal();
@@ -247,42 +247,38 @@ fn changes(before: &Decisions, after: &Decisions) -> String {
     words.join(", ")
 }
 
-fn draw(problem: &Problem, energy_weight: f64, swept: &Sweep) -> String {
+fn draw(problem: &Problem, energy_weight: f64, swept: &Sweep) -> Figure {
     let segments = &swept.segments;
-    let edges: Vec<f64> =
-        segments.iter().map(|s| s.from).chain(segments.last().map(|s| s.to)).collect();
-    let panel = |label, from_zero, value: fn(&Segment) -> f64| Panel {
-        label,
+    let panel = |label: &str, from_zero, value: fn(&Segment) -> f64| steps::Panel {
+        label: label.to_owned(),
         values: segments.iter().map(value).collect(),
         from_zero,
     };
-    let notes: Vec<String> = segments
-        .iter()
-        .map(|s| {
-            let mut note = format!("energy weight {} to {}", short(s.from), short(s.to));
-            let _ = write!(
-                note,
-                "\n{} J, {}, {}\nerror bound {}",
-                short(s.joules),
-                counted(s.links.len(), "link"),
-                counted(s.sources(), "source"),
-                short(s.error_bound)
-            );
-            note
-        })
-        .collect();
-    StepChart {
-        title: &format!("Energy against error, {}", counted(problem.len(), "device")),
-        subtitle: &format!("{} bound; {}", problem.bound_kind(), summary(swept)),
-        axis: "energy weight φᴱ",
-        edges: &edges,
-        marker: Some((energy_weight, format!("φᴱ = {} in the problem", short(energy_weight)))),
-        panels: &[
+    let note = |s: &Segment| {
+        format!(
+            "energy weight {} to {}\n{} J, {}, {}\nerror bound {}",
+            short(s.from),
+            short(s.to),
+            short(s.joules),
+            counted(s.links.len(), "link"),
+            counted(s.sources(), "source"),
+            short(s.error_bound)
+        )
+    };
+    let label = format!("φᴱ = {} in the problem", short(energy_weight));
+    steps::Chart {
+        title: format!("Energy against error, {}", counted(problem.len(), "device")),
+        subtitle: format!("{} bound; {}", problem.bound_kind(), summary(swept)),
+        x: Axis::log("energy weight φᴱ"),
+        edges: segments.iter().map(|s| s.from).chain(segments.last().map(|s| s.to)).collect(),
+        panels: vec![
             panel("energy (joules)", true, |s| s.joules),
             panel("links in use", true, |s| s.links.len() as f64),
             panel("error bound, sources and targets", false, |s| s.error_bound),
         ],
-        notes: &notes,
+        guide: Some(Guide { at: energy_weight, label }),
+        notes: segments.iter().map(note).collect(),
+        ..steps::Chart::default()
     }
-    .render()
+    .draw()
 }

@@ -5,14 +5,17 @@ mod sections;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Deserializer, Serialize};
+use stlf::bound::BoundKind;
+use stlf::combine::Combine;
 use stlf::energy::PAPER_MODEL_BITS;
+use stlf::problem::Preset;
 use stlf_data::Dataset;
 use stlf_data::partition::Scheme;
 use stlf_learn::Spec;
 
 pub use sections::{
-    Accepted, Bound, Combine, Compare, Data, Divergence, Energy, EnergyModel, Estimator, Fada,
-    Model, Planner, Preset, Privacy, Solver, Training,
+    Accepted, Compare, Data, Divergence, Energy, EnergyModel, Estimator, Fada, Model, Planner,
+    Privacy, Training,
 };
 
 use crate::Error;
@@ -157,7 +160,7 @@ impl Config {
                 hint: Some("leave out training.balanced = false".to_owned()),
             });
         }
-        if self.planner.handovers && self.planner.bound == Bound::Paper {
+        if self.planner.handovers && self.planner.bound == BoundKind::Paper {
             let message = "the paper's bound does not reward them".to_owned();
             return Err(wrong("planner.handovers", message));
         }
@@ -290,6 +293,28 @@ mod tests {
     }
 
     #[test]
+    fn what_the_planner_can_be_told_has_the_names_of_the_template() {
+        let told = |preset, bound, solver, combine| {
+            let changes = [
+                format!("planner.preset={preset}"),
+                format!("planner.bound={bound}"),
+                format!("planner.solver={solver}"),
+                format!("planner.combine={combine}"),
+            ];
+            let config = Config::default().with(changes.iter().map(String::as_str)).unwrap();
+            let written = config.to_toml().unwrap();
+            for (key, name) in
+                [("preset", preset), ("bound", bound), ("solver", solver), ("combine", combine)]
+            {
+                assert!(written.contains(&format!("\n{key} = \"{name}\"\n")), "{written}");
+            }
+        };
+        told("balanced", "pooled", "exact", "predictions");
+        told("paper", "paper", "successive", "corrected");
+        told("paper", "paper", "successive", "parameters");
+    }
+
+    #[test]
     fn changes_on_the_command_line_win() {
         let config = Config::default()
             .with([
@@ -359,6 +384,13 @@ mod tests {
             ("[compare.fada]\nsteps = 0", "fada.steps: must be at least 1"),
             ("[energy]\nmodel-bits = -1.0", "energy.model-bits: -1"),
             ("[planner]\nbound = \"poled\"", "line 2"),
+            ("[planner]\npreset = \"papr\"", "`papr`, expected `balanced` or `paper`"),
+            ("[planner]\nbound = \"poled\"", "`poled`, expected `pooled` or `paper`"),
+            ("[planner]\nsolver = \"exakt\"", "`exakt`, expected `exact` or `successive`"),
+            (
+                "[planner]\ncombine = \"mix\"",
+                "`mix`, expected one of `predictions`, `corrected`, `parameters`",
+            ),
         ] {
             let error = Config::parse(text, Path::new("a.toml")).unwrap_err().to_string();
             assert!(error.contains(part), "{error}");

@@ -6,8 +6,11 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use stlf::baselines::fada;
 use stlf::bound::BoundKind;
+use stlf::combine::Combine;
 use stlf::divergence;
 use stlf::method::Method;
+use stlf::planner;
+use stlf::problem::{Preset, Weights};
 use stlf_data::Shape;
 
 /// `[data]`: domains of digits, or one's own pictures or features.
@@ -355,9 +358,9 @@ pub struct Planner {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub phi_e: Option<f64>,
     /// `pooled` or `paper`.
-    pub bound: Bound,
+    pub bound: BoundKind,
     /// `exact` or `successive`.
-    pub solver: Solver,
+    pub solver: planner::Method,
     /// Successive: whether its rounded plan is improved by opening, closing and swapping sources.
     pub polish: bool,
     /// Whether sources hand their models on to other sources, which train them on.
@@ -370,9 +373,9 @@ pub struct Planner {
 
 impl Planner {
     /// φ: the preset's, where none is set.
-    pub fn weights(&self) -> stlf::problem::Weights {
-        let preset = stlf::problem::Preset::from(self.preset).weights();
-        stlf::problem::Weights {
+    pub fn weights(&self) -> Weights {
+        let preset = self.preset.weights();
+        Weights {
             source: self.phi_s.unwrap_or(preset.source),
             target: self.phi_t.unwrap_or(preset.target),
             energy: self.phi_e.unwrap_or(preset.energy),
@@ -394,82 +397,12 @@ impl Default for Planner {
             phi_s: None,
             phi_t: None,
             phi_e: None,
-            bound: Bound::Pooled,
-            solver: Solver::Exact,
+            bound: BoundKind::Pooled,
+            solver: planner::Method::Exact,
             polish: true,
             handovers: false,
             time_limit: 60.0,
             combine: Combine::Predictions,
-        }
-    }
-}
-
-/// A set of weights under one name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Preset {
-    /// φ = (1, 1, 0.05), no complexity term, energy in mean links.
-    Balanced,
-    /// φ = (1, 5, 1), Massart's complexity, energy in joules.
-    Paper,
-}
-
-impl From<Preset> for stlf::problem::Preset {
-    fn from(preset: Preset) -> stlf::problem::Preset {
-        match preset {
-            Preset::Balanced => stlf::problem::Preset::Balanced,
-            Preset::Paper => stlf::problem::Preset::Paper,
-        }
-    }
-}
-
-/// Which bound a target's error has.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Bound {
-    /// Sources sample independently, so mixing pays.
-    Pooled,
-    /// The paper's.
-    Paper,
-}
-
-impl From<Bound> for BoundKind {
-    fn from(bound: Bound) -> BoundKind {
-        match bound {
-            Bound::Pooled => BoundKind::Pooled,
-            Bound::Paper => BoundKind::Paper,
-        }
-    }
-}
-
-/// Which planner.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Solver {
-    /// The optimum with proof.
-    Exact,
-    /// The paper's successive approximation.
-    Successive,
-}
-
-/// How several models become one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Combine {
-    /// Their probabilities are mixed.
-    Predictions,
-    /// Their probabilities are mixed and corrected for the target's own shares of classes.
-    Corrected,
-    /// Their parameters are averaged.
-    Parameters,
-}
-
-impl From<Combine> for stlf::combine::Combine {
-    fn from(combine: Combine) -> stlf::combine::Combine {
-        match combine {
-            Combine::Predictions => stlf::combine::Combine::Predictions,
-            Combine::Corrected => stlf::combine::Combine::Corrected,
-            Combine::Parameters => stlf::combine::Combine::Parameters,
         }
     }
 }

@@ -9,9 +9,6 @@ use super::spec::Spec;
 use super::{Artifact, Made};
 use crate::{Error, Folder};
 
-/// How many pixels a unit of a figure has in its PNG.
-const SCALE: f64 = 2.0;
-
 /// What is being made.
 pub(super) struct Output<'a> {
     artifact: Artifact,
@@ -39,13 +36,10 @@ impl<'a> Output<'a> {
         Ok(())
     }
 
-    /// A picture, as SVG and PNG.
+    /// A picture, as SVG.
     pub(super) fn figure(&mut self, figure: &Figure) -> Result<(), Error> {
         let name = self.artifact.name();
-        self.write(&format!("{name}.svg"), figure.to_svg().as_bytes())?;
-        let file = format!("{name}.png");
-        let png = figure.to_png(SCALE).map_err(|e| self.folder.broken(&file, &e.to_string()))?;
-        self.write(&file, &png)
+        self.write(&format!("{name}.svg"), figure.to_svg().as_bytes())
     }
 
     /// A table, as Markdown and LaTeX.

@@ -2,13 +2,17 @@
 
 use std::path::PathBuf;
 
+use stlf::bound::BoundKind;
+use stlf::combine::Combine;
 use stlf::energy::PAPER_MODEL_BITS;
 use stlf::method::Method;
+use stlf::planner;
+use stlf::problem::Preset;
 use stlf_data::partition::{Paper, Scheme};
 
 use super::Heard;
 use super::spec::{self, Setting, Spec};
-use crate::config::{Bound, Combine, Estimator, Planner, Preset, Solver};
+use crate::config::{Estimator, Planner};
 use crate::run::seed_folder;
 use crate::watch::{Observer, Stage};
 use crate::{Config, Error, Folder, Outcome, compare, reach};
@@ -168,8 +172,8 @@ fn faithful(config: &mut Config, quick: bool) {
     }
     config.planner = Planner {
         preset: Preset::Paper,
-        bound: Bound::Paper,
-        solver: Solver::Successive,
+        bound: BoundKind::Paper,
+        solver: planner::Method::Successive,
         polish: false,
         combine: Combine::Parameters,
         ..Planner::default()

@@ -5,14 +5,14 @@ use stlf::energy::{Radio, Ranges};
 use stlf::format::{PlanFile, ProblemFile, Run};
 use stlf::plan::Plan;
 use stlf::planner::handover::LONGEST;
-use stlf::planner::{self, Method, Outcome};
+use stlf::planner::{self, Outcome};
 use stlf::problem::{ENERGY_EPSILON, Links, Model, Parts, Source};
 use stlf::{Device, Problem};
 use stlf_learn::Spec;
 
 use super::SeedRun;
 use super::measure::Measured;
-use crate::config::{self, Config, EnergyModel};
+use crate::config::{Config, EnergyModel, Planner};
 use crate::record::{LinkRow, TrainingRow};
 use crate::watch::Watch;
 use crate::{Error, Stage};
@@ -61,11 +61,10 @@ pub fn problem(
 ) -> Result<Problem, Error> {
     let n = table.len();
     let planner = &run.config.planner;
-    let preset = stlf::problem::Preset::from(planner.preset);
+    let preset = planner.preset;
     let weights = planner.weights();
-    let kind = planner.bound.into();
     let bound = stlf::bound::Bound {
-        kind,
+        kind: planner.bound,
         complexity: preset.complexity(),
         ..stlf::bound::Bound::default()
     };
@@ -123,17 +122,9 @@ pub fn plan(run: &SeedRun<'_>, problem: &Problem) -> Result<Box<Plan>, Error> {
 }
 
 /// The best plan that the limit of time allows, unless the run was stopped.
-fn within_limit(
-    problem: &Problem,
-    planner: &config::Planner,
-    watch: &Watch<'_>,
-) -> Result<Outcome, Error> {
-    let method = match planner.solver {
-        config::Solver::Exact => Method::Exact,
-        config::Solver::Successive => Method::Successive,
-    };
+fn within_limit(problem: &Problem, planner: &Planner, watch: &Watch<'_>) -> Result<Outcome, Error> {
     let settings = planner::Settings {
-        method,
+        method: planner.solver,
         polish: planner.polish,
         handovers: planner.handovers.then_some(LONGEST),
         ..planner::Settings::default()
@@ -190,7 +181,7 @@ mod tests {
     fn a_search_ends_with_its_limit_and_says_so() {
         let observer = |_| ControlFlow::Continue(());
         let stopped = AtomicBool::new(false);
-        let planner = config::Planner { time_limit: 0.2, ..config::Planner::default() };
+        let planner = Planner { time_limit: 0.2, ..Planner::default() };
         let outcome = within_limit(&alike(64), &planner, &Watch::new(&observer, &stopped));
         let Ok(Outcome::Planned(plan)) = outcome else { panic!("{outcome:?}") };
         assert!(matches!(plan.status, Status::Feasible(_)), "{:?}", plan.status);
@@ -201,7 +192,7 @@ mod tests {
     fn a_search_ends_when_the_run_is_stopped() {
         let observer = |_| ControlFlow::Continue(());
         let stopped = AtomicBool::new(true);
-        let planner = config::Planner { time_limit: 3600.0, ..config::Planner::default() };
+        let planner = Planner { time_limit: 3600.0, ..Planner::default() };
         let outcome = within_limit(&alike(64), &planner, &Watch::new(&observer, &stopped));
         assert!(matches!(outcome, Err(Error::Stopped)), "{outcome:?}");
     }

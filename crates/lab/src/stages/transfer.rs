@@ -14,7 +14,7 @@ use stlf_learn::Params;
 use stlf_learn::evaluate::{Predictions, predict};
 
 use super::SeedRun;
-use crate::config::{self, model_bytes};
+use crate::config::model_bytes;
 use crate::fleet::DeviceData;
 use crate::record::{ConfusionRow, MeasuringRow, PredictionRow, Row};
 use crate::{Error, Folder, Stage};
@@ -107,7 +107,7 @@ impl<'a> Transfer<'a> {
         let Some(combined) = self.combined(links, target)? else { return Ok(Vec::new()) };
         let rows = PredictionRow::all(&combined, &device.places, classes);
         folder.write_csv(&format!("{}.csv", device.name), &rows)?;
-        if self.run.config.planner.combine == config::Combine::Parameters {
+        if self.run.config.planner.combine == Combine::Parameters {
             let average = Params::average(self.senders(links))?;
             let file = average.to_safetensors(&self.run.spec)?;
             folder.write(&format!("{}.safetensors", device.name), &file)?;
@@ -177,7 +177,7 @@ impl<'a> Transfer<'a> {
         links: &[PlanLink],
         target: usize,
     ) -> Result<Option<Predictions>, Error> {
-        let how = Combine::from(self.run.config.planner.combine);
+        let how = self.run.config.planner.combine;
         if how == Combine::Parameters {
             let models: Vec<(&Params, f64)> = self.senders(links).collect();
             if models.is_empty() {
@@ -195,7 +195,7 @@ impl<'a> Transfer<'a> {
 
     /// What a device would make of one other's model alone; nothing without a model.
     pub(super) fn alone(&self, sender: usize, receiver: usize) -> Option<Predictions> {
-        let how = Combine::from(self.run.config.planner.combine);
+        let how = self.run.config.planner.combine;
         how.mixed(&[(self.prediction(sender, receiver)?, 1.0)])
     }
 

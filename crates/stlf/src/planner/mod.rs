@@ -7,6 +7,8 @@ pub mod successive;
 
 use std::ops::ControlFlow;
 
+use serde::{Deserialize, Serialize};
+
 use crate::bound::BoundKind;
 use crate::plan::Plan;
 use crate::problem::Problem;
@@ -14,7 +16,8 @@ use crate::problem::Problem;
 pub use stlf_optim::status::{Limits, Observer, Progress};
 
 /// Which method plans.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Method {
     /// Global optimum with proof, by branch and bound.
     #[default]

@@ -10,6 +10,8 @@ pub use links::{Link, Links};
 
 pub(crate) use checks::non_negative;
 
+use serde::{Deserialize, Serialize};
+
 use crate::bound::{Bound, BoundKind, Complexity};
 use crate::device::{Device, Role};
 
@@ -39,7 +41,8 @@ pub enum EnergyUnit {
 pub const ENERGY_EPSILON: f64 = 1e-3;
 
 /// A set of settings under one name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Preset {
     /// φ = (1, 1, 0.05), ρ = 0, energy in mean links: errors, divergences and links of one magnitude.
     Balanced,

@@ -4,13 +4,13 @@ use std::path::PathBuf;
 
 use clap::ValueEnum;
 use stlf::format::write_json;
+use stlf_figure::{Figure, circles};
 
 use super::data_args::DataArgs;
-use super::deal::Deal;
+use super::deal::{Deal, Device};
 use super::scheme_args::SchemeArgs;
 use crate::error::Failure;
 use crate::output;
-use crate::svg::DeviceChart;
 use crate::table::{Align, Table};
 use crate::ui::Ui;
 use stlf::words::{counted, grouped};
@@ -63,7 +63,7 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<(), Failure> {
     let deal = Deal::count(&data, &scheme, args.scheme.seed, &partition);
     if let Some(path) = &args.plot {
         let drawn = draw(&deal);
-        output::write_file(path, |out| out.write_all(drawn.as_bytes()))?;
+        output::write_file(path, |out| out.write_all(drawn.to_svg().as_bytes()))?;
     }
     match args.format {
         FormatArg::Json => ui.write(|out| write_json(out, &deal)),
@@ -153,28 +153,37 @@ fn table(deal: &Deal<'_>) -> String {
     table.render()
 }
 
-fn draw(deal: &Deal<'_>) -> String {
-    let cells = |device: &super::deal::Device<'_>| {
-        (0..deal.classes.len())
-            .map(|class| (device.labeled_by_class[class], device.hidden_by_class[class]))
-            .collect()
+fn draw(deal: &Deal<'_>) -> Figure {
+    let cell = |device: &Device<'_>, class: usize| {
+        let known = device.labeled_by_class[class];
+        let all = known + device.hidden_by_class[class];
+        let note = format!(
+            "{}: {} of {}, {} with labels",
+            named(deal, device),
+            grouped(all as u64),
+            deal.classes[class],
+            grouped(known as u64)
+        );
+        circles::Cell { whole: all as f64, part: known as f64, note }
     };
-    let rows: Vec<(String, Vec<(usize, usize)>)> = deal
-        .devices
-        .iter()
-        .map(|device| {
-            let name = match deal.domains {
-                [_] => device.name.to_owned(),
-                _ => format!("{} · {}", device.name, device.domains(deal.domains)),
-            };
-            (name, cells(device))
-        })
-        .collect();
-    DeviceChart {
-        title: &format!("Who holds what, {}", counted(deal.devices.len(), "device")),
-        subtitle: &summary(deal),
-        classes: deal.classes,
-        rows: &rows,
+    let row = |device| (0..deal.classes.len()).map(|class| cell(device, class)).collect();
+    circles::Table {
+        title: format!("Who holds what, {}", counted(deal.devices.len(), "device")),
+        subtitle: summary(deal),
+        rows: deal.devices.iter().map(|device| named(deal, device)).collect(),
+        columns: deal.classes.to_vec(),
+        cells: deal.devices.iter().map(row).collect(),
+        whole_label: "all samples; area is their number".to_owned(),
+        part_label: "labels known".to_owned(),
+        ..circles::Table::default()
     }
-    .render()
+    .draw()
+}
+
+/// A device's name, and its domains where there are several.
+fn named(deal: &Deal<'_>, device: &Device<'_>) -> String {
+    match deal.domains {
+        [_] => device.name.to_owned(),
+        _ => format!("{} · {}", device.name, device.domains(deal.domains)),
+    }
 }
