@@ -36,6 +36,89 @@ fn json_mode_prints_one_valid_document_and_nothing_else() {
     }
 }
 
+/// Five devices with labels and five without, all alike: there one model goes round.
+fn alike() -> Value {
+    let device = |i: usize| match i < 5 {
+        true => {
+            json!({"name": format!("s{i}"), "labeled": 500, "unlabeled": 100, "source_error": 0.1})
+        }
+        false => json!({"name": format!("t{i}"), "labeled": 0, "unlabeled": 100}),
+    };
+    json!({
+        "format": "stlf-problem/1",
+        "preset": "balanced",
+        "devices": (0..10).map(device).collect::<Vec<_>>(),
+        "divergence": vec![vec![0.0; 10]; 10],
+        "link_energy": vec![vec![1.0; 10]; 10],
+    })
+}
+
+#[test]
+fn sources_hand_models_on_where_that_is_asked_for() {
+    let problem = alike().to_string();
+    let ran = run(&["plan", "-", "--handovers"], problem.clone());
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    assert!(ran.out.contains("over 5 links and 4 hand-overs"), "{}", ran.out);
+    assert!(ran.out.contains(", trains it on") && ran.out.contains("(no proof)"), "{}", ran.out);
+    let ran = run(&["plan", "-", "--handovers", "--format", "json"], problem.clone());
+    let document: Value = serde_json::from_str(&ran.out).unwrap();
+    let validator = jsonschema::validator_for(&plan_schema()).unwrap();
+    assert!(validator.is_valid(&document));
+    assert_eq!(document["handovers"].as_array().unwrap().len(), 4);
+    assert!(document["lower_bound"].as_f64().unwrap() < document["objective"].as_f64().unwrap());
+
+    // Every device is accounted for, and every source but the first says whose model it takes.
+    let explained = run(&["explain", "-"], ran.out.clone());
+    assert_eq!(explained.code, 0, "{}", explained.err);
+    for handover in document["handovers"].as_array().unwrap() {
+        let [from, to] = ["from", "to"].map(|end| handover[end].as_str().unwrap());
+        let of = run(&["explain", "-", "--device", to], ran.out.clone());
+        assert!(of.out.contains(&format!("It trains on with {from}'s model")), "{}", of.out);
+        assert!(of.out.contains("That plan is cheaper if "), "{}", of.out);
+    }
+    let swept = run(&["sweep", "-", "--handovers", "--format", "text"], problem.clone());
+    assert!(
+        swept.out.contains("4 hand-overs") && swept.out.contains("not all proven"),
+        "{}",
+        swept.out
+    );
+
+    let refused = run(&["plan", "-", "--handovers", "--bound", "paper"], problem);
+    assert_eq!(refused.code, 2);
+    assert!(refused.err.contains("the paper's bound does not reward them"), "{}", refused.err);
+}
+
+#[test]
+fn plans_of_the_first_version_are_read_and_absurd_hand_overs_are_not() {
+    let ran = run(&["plan", "-", "--handovers", "--format", "json"], alike().to_string());
+    let good: Value = serde_json::from_str(&ran.out).unwrap();
+    let read = |change: &dyn Fn(&mut Value)| {
+        let mut document = good.clone();
+        change(&mut document);
+        PlanFile::read(document.to_string().as_bytes()).and_then(|file| file.restore_checked())
+    };
+    assert_eq!(read(&|_| ()).unwrap().1.handovers.len(), 4);
+    let told = |change: &dyn Fn(&mut Value)| read(change).unwrap_err().to_string();
+    let there = good["handovers"][0].clone();
+    let back = json!({"from": there["to"], "to": there["from"], "energy": 1.0});
+    let circle = told(&|plan| plan["handovers"] = json!([there, back]));
+    assert!(circle.contains("a model comes back to where it was"), "{circle}");
+    let twice = told(&|plan| plan["handovers"].as_array_mut().unwrap().push(there.clone()));
+    assert!(twice.contains("a source takes two models"), "{twice}");
+    let target = told(&|plan| plan["handovers"][0]["to"] = json!("t5"));
+    assert!(target.contains("handovers[0].to: is not a source"), "{target}");
+    let fewer = told(&|plan| plan["handovers"] = json!([]));
+    assert!(fewer.contains("not a plan for this problem"), "{fewer}");
+
+    let ran = run(&["plan", "-", "--format", "json"], alike().to_string());
+    let mut first: Value = serde_json::from_str(&ran.out).unwrap();
+    first["format"] = json!("stlf-plan/1");
+    first.as_object_mut().unwrap().remove("handovers");
+    let (_, plan) =
+        PlanFile::read(first.to_string().as_bytes()).unwrap().restore_checked().unwrap();
+    assert!(plan.handovers.is_empty());
+}
+
 #[test]
 fn a_required_link_that_carries_nothing_is_named() {
     let far = |i: usize, j: usize| if i == j { 0.0 } else { [0.1, 1.9, 1.9, 1.9][i] };

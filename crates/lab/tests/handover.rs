@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::path::Path;
 
+use stlf::format::PlanFile;
 use stlf_lab::record::{RelayRow, Row};
 use stlf_lab::{Config, Error, Event, Stage, run};
 
@@ -65,6 +66,27 @@ fn every_hand_over_is_trained_and_counted_once() {
     for hop in hand_overs {
         assert!(relayed[&hop.to] != own[&hop.to] && relayed[&hop.to] != own[&hop.from]);
     }
+}
+
+#[test]
+fn a_plan_with_hand_overs_is_carried_out_as_the_method_that_adds_them() {
+    let (apart, planned) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let go_on = |_| ControlFlow::Continue(());
+    let expected = run(&alike(), apart.path(), &go_on).unwrap();
+    let asked = alike().with(["planner.handovers=true"]).unwrap();
+    let outcome = run(&asked, planned.path(), &go_on).unwrap();
+    let rows = |rows: &[Row], method: &str| -> Vec<Row> {
+        let of_method = rows.iter().filter(|row| row.method == method).cloned();
+        of_method.map(|row| Row { method: String::new(), ..row }).collect()
+    };
+    let relayed = rows(&expected.rows, "st-lf-relay");
+    assert_eq!(rows(&outcome.rows, "st-lf"), relayed);
+    assert_eq!(rows(&outcome.rows, "st-lf-relay"), relayed);
+    assert!(models(planned.path(), "relayed") == models(apart.path(), "relayed"));
+    let bytes = std::fs::read(planned.path().join("seed-3/plan.json")).unwrap();
+    let (_, plan) = PlanFile::read(&bytes).unwrap().restore_checked().unwrap();
+    let hand_overs = table(planned.path()).iter().filter(|row| row.weight.is_none()).count();
+    assert_eq!(plan.handovers.len(), hand_overs);
 }
 
 #[test]
