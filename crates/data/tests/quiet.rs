@@ -1,4 +1,4 @@
-//! What a library's panic leaves behind. Alone in its file: the hook is that of the whole program.
+//! What a library's panic leaves behind. Alone in its program: the hook is that of the whole program.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
