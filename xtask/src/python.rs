@@ -1,12 +1,8 @@
 //! The Python package: its own virtual environment, the wheel, lints, types and tests.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
-use crate::steps::{Done, Failure, command};
-
-/// Set where the step may not be skipped.
-const REQUIRED: &str = "STLF_NEEDS_PYTHON";
+use crate::steps::{Done, Failure, command, succeeds};
 
 /// What the package asks of Python.
 const VERSION: &str = "import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 10))";
@@ -22,14 +18,12 @@ const KNOWS_NUMPY_2: &str =
 pub(crate) fn check(root: &Path, target: &Path, cli: &Path) -> Result<Done, Failure> {
     let python = std::env::var("PYTHON").unwrap_or_else(|_| "python3".to_owned());
     if !succeeds(&python, &["-c", VERSION]) {
-        return skipped(format!("there is no {python} of at least 3.10 with venv and pip"));
+        let why = format!("there is no {python} of at least 3.10 with venv and pip");
+        return Ok(Done::Skipped(why));
     }
     let environment = target.join("python");
     let program = |name: &str| environment.join("bin").join(name).to_string_lossy().into_owned();
     let has_torch = succeeds(&python, &["-c", HAS_TORCH]);
-    if !has_torch && std::env::var_os(REQUIRED).is_some() {
-        return skipped(format!("{python} has no PyTorch, and some tests need it"));
-    }
     let (has_pip, is_shared) = (["-m", "pip", "--version"], ["-c", HAS_TORCH]);
     let own = program("python");
     if !succeeds(&own, &has_pip) || has_torch && !succeeds(&own, &is_shared) {
@@ -46,7 +40,8 @@ pub(crate) fn check(root: &Path, target: &Path, cli: &Path) -> Result<Done, Fail
     let packages: Vec<&str> = packages.iter().map(String::as_str).collect();
     let install = [&["install", "--quiet", "--disable-pip-version-check"], &packages[..]].concat();
     if let Err(failure) = command(&pip, &install, &[]) {
-        return skipped(format!("pip could not install what the tests need: {}", failure.message));
+        let why = format!("pip could not install what the tests need: {}", failure.message);
+        return Ok(Done::Skipped(why));
     }
     // The tests' own profile, so that what they built is of use.
     let (target, wheels) = (target.to_string_lossy(), wheels.to_string_lossy());
@@ -65,21 +60,6 @@ pub(crate) fn check(root: &Path, target: &Path, cli: &Path) -> Result<Done, Fail
     let examples = ["--doctest-modules", "--doctest-ignore-import-errors", "--pyargs", "stlf"];
     command(&own, &[&["-m", "pytest", "--quiet"], &examples[..]].concat(), &variables)?;
     command(&own, &["-m", "pytest", "--quiet", "python/tests"], &variables)
-}
-
-/// Skips, unless this machine must not.
-fn skipped(why: String) -> Result<Done, Failure> {
-    match std::env::var_os(REQUIRED) {
-        None => Ok(Done::Skipped(why)),
-        Some(_) => {
-            let again = format!("install it, or run without {REQUIRED}");
-            Err(Failure { message: why, again })
-        }
-    }
-}
-
-fn succeeds(program: &str, arguments: &[&str]) -> bool {
-    Command::new(program).args(arguments).output().is_ok_and(|output| output.status.success())
 }
 
 /// What to install: the builder, what the package needs, and its extra `test`.
