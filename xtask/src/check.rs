@@ -35,7 +35,7 @@ pub(crate) fn whole() -> Result<(), Failure> {
         let check = ["check", "--manifest-path", "fuzz/Cargo.toml", "--target-dir", &target];
         command("cargo", &check, &[])
     })?;
-    steps.step("tests", || tests(Tests::All))?;
+    steps.step("tests", || tests(&ALL))?;
     steps.step("README commands", || readme_commands(&root, false))?;
     steps.step("Python", || python_package(&root))?;
     println!("\n{}", steps.summary());
@@ -47,8 +47,9 @@ pub(crate) fn fast() -> Result<(), Failure> {
     enter(&root())?;
     let mut steps = Steps::new();
     format_and_layout(&mut steps)?;
-    steps.step("lints", || lint(&["--workspace", "--all-targets"]))?;
-    steps.step("tests", || tests(Tests::Fast))?;
+    let (what, package) = INSTALLED[0];
+    steps.step(&format!("lints of {what}"), || lint(package))?;
+    steps.step("tests", || tests(&FAST))?;
     println!("\n{}", steps.summary());
     println!("cargo xtask check, without --fast, checks everything");
     Ok(())
@@ -63,16 +64,12 @@ fn lint(what: &[&str]) -> Result<Done, Failure> {
     command("cargo", &[&["clippy"], what, &["--", "-D", "warnings"]].concat(), &[])
 }
 
-/// Which tests.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Tests {
-    All,
-    /// Of units, and of devices in memory.
-    Fast,
-}
+/// Which tests: all programs of the workspace, or units and devices in memory. The features are the same, so that both are built once.
+const ALL: [&str; 2] = ["--workspace", "--all-features"];
+const FAST: [&str; 6] = ["--workspace", "--all-features", "--lib", "--bins", "--test", "memory"];
 
 /// Runs tests and tells which of them were skipped.
-fn tests(which: Tests) -> Result<Done, Failure> {
+fn tests(which: &[&str]) -> Result<Done, Failure> {
     if shared().is_none() {
         println!("   reference cases: STLF_SHARED names no folder");
     }
@@ -80,25 +77,14 @@ fn tests(which: Tests) -> Result<Done, Failure> {
     forget(&skipped)?;
     let variables = [(stlf_testing::SKIPPED, &*skipped.to_string_lossy())];
     if succeeds("cargo", &["nextest", "--version"]) {
-        let run = ["nextest", "run", "--workspace"];
-        match which {
-            Tests::Fast => {
-                command("cargo", &[&run[..], &["--profile", "fast"]].concat(), &variables)?;
-            }
-            Tests::All => {
-                command("cargo", &[&run[..], &["--all-features"]].concat(), &variables)?;
-                // The examples in the documentation, which nextest does not run.
-                let examples = ["test", "--doc", "--workspace", "--all-features"];
-                command("cargo", &examples, &variables)?;
-            }
+        command("cargo", &[&["nextest", "run"], which].concat(), &variables)?;
+        if which == ALL {
+            // The examples in the documentation, which nextest does not run.
+            command("cargo", &[&["test", "--doc"], which].concat(), &variables)?;
         }
     } else {
         println!("   one program after another, which takes longer: there is no cargo-nextest");
-        let features: &[&str] = match which {
-            Tests::Fast => &["--lib", "--bins"],
-            Tests::All => &["--all-features"],
-        };
-        command("cargo", &[&["test", "--workspace"], features].concat(), &variables)?;
+        command("cargo", &[&["test"], which].concat(), &variables)?;
     }
     Ok(told(&skipped))
 }

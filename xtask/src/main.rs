@@ -22,7 +22,7 @@ const USAGE: &str = "\
 usage: cargo xtask check            everything that must hold: format, layout, docs, lints of all that people
                                     install, every test, README, Python; cheapest first
        cargo xtask check --fast     under two minutes after a small change: format, layout, docs, lints of
-                                    the default features, tests of units and of devices in memory
+                                    the command line with its default features, tests of units and in memory
        cargo xtask layout           only the rules about files and documentation; takes no time
        cargo xtask readme [--write] only the commands that README.md shows;
                                     --write puts what they print into it

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::steps::{Done, Failure, command, succeeds};
+use crate::steps::{Done, Failure, cargo, command, succeeds};
 
 /// What the package asks of Python.
 const VERSION: &str = "import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 10))";
@@ -43,10 +43,14 @@ pub(crate) fn check(root: &Path, target: &Path, cli: &Path) -> Result<Done, Fail
         let why = format!("pip could not install what the tests need: {}", failure.message);
         return Ok(Done::Skipped(why));
     }
-    // The tests' own profile, so that what they built is of use.
+    let stand_in = stand_in_cargo(&environment)?;
+    let stand_in = stand_in.to_string_lossy();
     let (target, wheels) = (target.to_string_lossy(), wheels.to_string_lossy());
     let build = ["build", "--quiet", "--profile", "dev", "--interpreter", &own, "--out", &wheels];
-    command(&program("maturin"), &build, &[("CARGO_TARGET_DIR", &target)])?;
+    let variables = [("CARGO_TARGET_DIR", &*target), ("CARGO", &*stand_in)];
+    // Elsewhere maturin gives the linker arguments that must not be lost.
+    let variables = if cfg!(target_os = "linux") { &variables[..] } else { &variables[..1] };
+    command(&program("maturin"), &build, variables)?;
     let wheel = wheel(Path::new(&*wheels))?;
     let replace = ["install", "--quiet", "--disable-pip-version-check", "--no-deps"];
     let wheel = wheel.to_string_lossy();
@@ -60,6 +64,25 @@ pub(crate) fn check(root: &Path, target: &Path, cli: &Path) -> Result<Done, Fail
     let examples = ["--doctest-modules", "--doctest-ignore-import-errors", "--pyargs", "stlf"];
     command(&own, &[&["-m", "pytest", "--quiet"], &examples[..]].concat(), &variables)?;
     command(&own, &["-m", "pytest", "--quiet", "python/tests"], &variables)
+}
+
+/// What maturin takes for cargo. Where it would build our package alone, and with it nearly everything that it depends on with other
+/// features and so anew, this builds it as one of the workspace, as the tests were built.
+fn stand_in_cargo(environment: &Path) -> Result<PathBuf, Failure> {
+    let file = environment.join("bin").join("stand-in-cargo");
+    let (cargo, whole) = (cargo(), "build --workspace --all-features --lib --bins --tests");
+    let script = format!(
+        "#!/bin/sh\nif [ \"$1\" = rustc ]; then\n  set -- {whole} --message-format json-render-diagnostics\nfi\n\
+         unset CARGO\nexec '{}' \"$@\"\n",
+        cargo.to_string_lossy()
+    );
+    let failure = |e: std::io::Error| Failure {
+        message: format!("{}: {e}", file.display()),
+        again: "cargo xtask python".into(),
+    };
+    std::fs::write(&file, script).map_err(failure)?;
+    command("chmod", &["+x", &file.to_string_lossy()], &[])?;
+    Ok(file)
 }
 
 /// What to install: the builder, what the package needs, and its extra `test`.

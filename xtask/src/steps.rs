@@ -26,12 +26,19 @@ pub(crate) struct Failure {
 #[derive(Debug)]
 pub(crate) struct Steps {
     started: Instant,
+    may_skip: bool,
     done: Vec<(String, Duration, Done)>,
 }
 
 impl Steps {
     pub(crate) fn new() -> Steps {
-        Steps { started: Instant::now(), done: Vec::new() }
+        Steps::with(std::env::var(MAY_SKIP).ok().as_deref())
+    }
+
+    /// The same where `MAY_SKIP` has this value.
+    fn with(setting: Option<&str>) -> Steps {
+        let may_skip = may_skip(Lack::Machine, setting);
+        Steps { started: Instant::now(), may_skip, done: Vec::new() }
     }
 
     /// Announces and runs one step.
@@ -44,7 +51,7 @@ impl Steps {
         let start = Instant::now();
         let done = run()?;
         if let Done::Skipped(why) = &done
-            && !may_skip(Lack::Machine, std::env::var(MAY_SKIP).ok().as_deref())
+            && !self.may_skip
         {
             let message = format!("{name} would be skipped, but {MAY_SKIP} forbids it: {why}");
             return Err(Failure {
@@ -123,7 +130,7 @@ fn is_about_this_package(variable: &str) -> bool {
 }
 
 /// The cargo that runs this program, so that toolchain overrides hold.
-fn cargo() -> std::ffi::OsString {
+pub(crate) fn cargo() -> std::ffi::OsString {
     std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into())
 }
 
@@ -163,8 +170,16 @@ mod tests {
     }
 
     #[test]
+    fn a_skipped_step_fails_where_skips_are_forbidden() {
+        let mut steps = Steps::with(Some("nothing"));
+        let failure = steps.step("fuzz", || Ok(Done::Skipped("no fuzz".into()))).unwrap_err();
+        assert!(failure.message.contains("no fuzz") && failure.message.contains(MAY_SKIP));
+        assert_eq!(steps.step("half", || Ok(Done::Passed)), Ok(()));
+    }
+
+    #[test]
     fn the_summary_lists_every_step() {
-        let mut steps = Steps::new();
+        let mut steps = Steps::with(None);
         steps.step("one", || Ok(Done::Passed)).unwrap();
         steps.step("second", || Ok(Done::Skipped("no fuzz".into()))).unwrap();
         steps.step("half", || Ok(Done::Partly("skipped twice".into()))).unwrap();
