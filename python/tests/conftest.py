@@ -1,4 +1,4 @@
-"""What several tests need: the command line, the reference cases."""
+"""What several tests need: the command line, the reference cases. And where skips are failures."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 import shutil
 import signal
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from pathlib import Path
 
 import pytest
@@ -16,6 +16,34 @@ os.environ.setdefault("MPLBACKEND", "Agg")
 # A shell that runs the tests in the background has them ignore Ctrl-C, and with them every program that they start.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+NEEDS_DATA = "no data: "
+"""How the reason of a skip begins where reference cases or data sets are missing."""
+
+
+def forbidden(report: pytest.TestReport | pytest.CollectReport) -> None:
+    """Makes a skip a failure where STLF_MAY_SKIP is set: `nothing` may be skipped, or only what needs `data`."""
+    allowed = os.environ.get("STLF_MAY_SKIP")
+    if report.skipped and allowed is not None and isinstance(report.longrepr, tuple):
+        why = report.longrepr[2].removeprefix("Skipped: ")
+        if not (allowed == "data" and why.startswith(NEEDS_DATA)):
+            report.outcome = "failed"
+            report.longrepr = f"skipped, but STLF_MAY_SKIP forbids it: {why}"
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    forbidden(report)
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    report = yield
+    forbidden(report)
+    return report
 
 
 Cli = Callable[..., subprocess.CompletedProcess[str]]
@@ -39,5 +67,5 @@ def shared() -> Path:
     """The folder with the reference cases."""
     folder = os.environ.get("STLF_SHARED")
     if not folder:
-        pytest.skip("reference cases: STLF_SHARED is not set")
+        pytest.skip(f"{NEEDS_DATA}STLF_SHARED names no folder of reference cases")
     return Path(folder)

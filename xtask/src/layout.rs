@@ -6,23 +6,24 @@ use crate::rust_text::{code_only, shipped_code};
 use crate::tree::{File, Finding, LARGEST_FILE, Tree};
 
 /// Which sibling crates a crate may depend on. Dependencies point one way. ARCHITECTURE.md has the same table.
-pub(crate) const MAY_SEE: [(&str, &[&str]); 9] = [
+pub(crate) const MAY_SEE: [(&str, &[&str]); 10] = [
+    ("testing", &[]),
     ("optim", &[]),
-    ("data", &[]),
+    ("data", &["testing"]),
     ("figure", &[]),
-    ("learn", &["data"]),
-    ("stlf", &["optim", "data", "learn"]),
+    ("learn", &["data", "testing"]),
+    ("stlf", &["optim", "data", "learn", "testing"]),
     ("lab", &["stlf", "data", "learn", "figure"]),
     ("node", &["stlf", "data", "learn"]),
-    ("cli", &["lab", "node", "stlf", "data", "learn", "figure"]),
+    ("cli", &["lab", "node", "stlf", "data", "learn", "figure", "testing"]),
     ("python", &["lab", "stlf", "optim", "data", "learn"]),
 ];
 
 /// Crates that do no I/O, print nothing, and read no clock and no global random source.
 const PURE: [&str; 4] = ["optim", "learn", "stlf", "figure"];
 
-/// Crates that may print.
-const MAY_PRINT: [&str; 1] = ["cli"];
+/// Crates that may print; `testing` tells which tests were skipped.
+const MAY_PRINT: [&str; 2] = ["cli", "testing"];
 
 const LONGEST_FILE: usize = 600;
 

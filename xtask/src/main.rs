@@ -3,6 +3,7 @@
 // A program for the terminal: printing is what it does.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
+mod check;
 mod docs;
 mod layout;
 mod python;
@@ -18,8 +19,10 @@ use steps::{Done, Failure, Steps, command};
 use tree::{Finding, Tree};
 
 const USAGE: &str = "\
-usage: cargo xtask check [--fast]   format, layout, docs, lints, tests, README, Python; cheapest first
-                                    --fast leaves out what runs tests
+usage: cargo xtask check            everything that must hold: format, layout, docs, lints of all that people
+                                    install, every test, README, Python; cheapest first
+       cargo xtask check --fast     under two minutes after a small change: format, layout, docs, lints of
+                                    the command line with its default features, tests of units and in memory
        cargo xtask layout           only the rules about files and documentation; takes no time
        cargo xtask readme [--write] only the commands that README.md, the guide and the findings show;
                                     --write puts what they print into them
@@ -27,14 +30,18 @@ usage: cargo xtask check [--fast]   format, layout, docs, lints, tests, README, 
        cargo xtask bench [ARGS]     the benchmarks (arguments go to cargo bench)
        cargo xtask peers plan [--quick]   the same problems with CVXPY and HiGHS, side by side
        cargo xtask peers learn [--quick]  the same network with PyTorch
+
+Tests run under cargo-nextest where it is installed, else under cargo test, which takes longer. What is skipped, because
+this machine lacks it, is told. STLF_MAY_SKIP=nothing makes each skip a failure; STLF_MAY_SKIP=data allows those for
+lack of data sets and reference cases.
 ";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let result = match arguments[..] {
-        ["check"] => check(false),
-        ["check", "--fast"] => check(true),
+        ["check"] => check::whole(),
+        ["check", "--fast"] => check::fast(),
         ["readme"] => shown_commands(&mut Steps::new(), &root(), false),
         ["readme", "--write"] => shown_commands(&mut Steps::new(), &root(), true),
         ["python"] => Steps::new().step("Python", || python_package(&root())),
@@ -94,50 +101,6 @@ fn enter(root: &Path) -> Result<(), Failure> {
 /// The folder with the reference cases.
 fn shared() -> Option<PathBuf> {
     std::env::var_os("STLF_SHARED").map(PathBuf::from)
-}
-
-fn check(fast: bool) -> Result<(), Failure> {
-    let root = root();
-    enter(&root)?;
-    let mut steps = Steps::new();
-
-    steps.step("format", || command("cargo", &["fmt", "--all", "--check"], &[]))?;
-    layout_and_docs(&mut steps)?;
-    steps.step("lints", || {
-        let lint =
-            ["clippy", "--workspace", "--all-targets", "--all-features", "--", "-D", "warnings"];
-        command("cargo", &lint, &[])
-    })?;
-    steps.step("lints without the optional parts", || {
-        let lint = ["clippy", "--workspace", "--no-default-features", "--", "-D", "warnings"];
-        command("cargo", &lint, &[])
-    })?;
-    steps.step("rustdoc", || {
-        // Libraries only: the binary has the library's name and would overwrite its pages.
-        let doc = ["doc", "--workspace", "--lib", "--no-deps", "--all-features"];
-        command("cargo", &doc, &[("RUSTDOCFLAGS", "-D warnings")])
-    })?;
-    steps.step("fuzz target", || {
-        if !Path::new("fuzz/Cargo.toml").is_file() {
-            return Ok(Done::Skipped("there is no fuzz/Cargo.toml".into()));
-        }
-        let target = target_folder().join("fuzz");
-        let target = target.to_string_lossy();
-        let check = ["check", "--manifest-path", "fuzz/Cargo.toml", "--target-dir", &target];
-        command("cargo", &check, &[])
-    })?;
-    if !fast {
-        match shared() {
-            Some(shared) => println!("reference cases: {}", shared.display()),
-            None => println!("reference cases: skipped, STLF_SHARED is not set"),
-        }
-        steps
-            .step("tests", || command("cargo", &["test", "--workspace", "--all-features"], &[]))?;
-        shown_commands(&mut steps, &root, false)?;
-        steps.step("Python", || python_package(&root))?;
-    }
-    println!("\n{}", steps.summary());
-    Ok(())
 }
 
 fn no_findings(findings: Vec<Finding>) -> Result<Done, Failure> {

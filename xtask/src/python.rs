@@ -1,12 +1,8 @@
 //! The Python package: its own virtual environment, the wheel, lints, types and tests.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
-use crate::steps::{Done, Failure, command};
-
-/// Set where the step may not be skipped.
-const REQUIRED: &str = "STLF_NEEDS_PYTHON";
+use crate::steps::{Done, Failure, cargo, command, succeeds};
 
 /// What the package asks of Python.
 const VERSION: &str = "import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 10))";
@@ -22,14 +18,12 @@ const KNOWS_NUMPY_2: &str =
 pub(crate) fn check(root: &Path, target: &Path, cli: &Path) -> Result<Done, Failure> {
     let python = std::env::var("PYTHON").unwrap_or_else(|_| "python3".to_owned());
     if !succeeds(&python, &["-c", VERSION]) {
-        return skipped(format!("there is no {python} of at least 3.10 with venv and pip"));
+        let why = format!("there is no {python} of at least 3.10 with venv and pip");
+        return Ok(Done::Skipped(why));
     }
     let environment = target.join("python");
     let program = |name: &str| environment.join("bin").join(name).to_string_lossy().into_owned();
     let has_torch = succeeds(&python, &["-c", HAS_TORCH]);
-    if !has_torch && std::env::var_os(REQUIRED).is_some() {
-        return skipped(format!("{python} has no PyTorch, and some tests need it"));
-    }
     let (has_pip, is_shared) = (["-m", "pip", "--version"], ["-c", HAS_TORCH]);
     let own = program("python");
     if !succeeds(&own, &has_pip) || has_torch && !succeeds(&own, &is_shared) {
@@ -46,12 +40,17 @@ pub(crate) fn check(root: &Path, target: &Path, cli: &Path) -> Result<Done, Fail
     let packages: Vec<&str> = packages.iter().map(String::as_str).collect();
     let install = [&["install", "--quiet", "--disable-pip-version-check"], &packages[..]].concat();
     if let Err(failure) = command(&pip, &install, &[]) {
-        return skipped(format!("pip could not install what the tests need: {}", failure.message));
+        let why = format!("pip could not install what the tests need: {}", failure.message);
+        return Ok(Done::Skipped(why));
     }
-    // The tests' own profile, so that what they built is of use.
+    let stand_in = stand_in_cargo(&environment)?;
+    let stand_in = stand_in.to_string_lossy();
     let (target, wheels) = (target.to_string_lossy(), wheels.to_string_lossy());
     let build = ["build", "--quiet", "--profile", "dev", "--interpreter", &own, "--out", &wheels];
-    command(&program("maturin"), &build, &[("CARGO_TARGET_DIR", &target)])?;
+    let variables = [("CARGO_TARGET_DIR", &*target), ("CARGO", &*stand_in)];
+    // Elsewhere maturin gives the linker arguments that must not be lost.
+    let variables = if cfg!(target_os = "linux") { &variables[..] } else { &variables[..1] };
+    command(&program("maturin"), &build, variables)?;
     let wheel = wheel(Path::new(&*wheels))?;
     let replace = ["install", "--quiet", "--disable-pip-version-check", "--no-deps"];
     let wheel = wheel.to_string_lossy();
@@ -67,19 +66,23 @@ pub(crate) fn check(root: &Path, target: &Path, cli: &Path) -> Result<Done, Fail
     command(&own, &["-m", "pytest", "--quiet", "python/tests"], &variables)
 }
 
-/// Skips, unless this machine must not.
-fn skipped(why: String) -> Result<Done, Failure> {
-    match std::env::var_os(REQUIRED) {
-        None => Ok(Done::Skipped(why)),
-        Some(_) => {
-            let again = format!("install it, or run without {REQUIRED}");
-            Err(Failure { message: why, again })
-        }
-    }
-}
-
-fn succeeds(program: &str, arguments: &[&str]) -> bool {
-    Command::new(program).args(arguments).output().is_ok_and(|output| output.status.success())
+/// What maturin takes for cargo. Where it would build our package alone, and with it nearly everything that it depends on with other
+/// features and so anew, this builds it as one of the workspace, as the tests were built.
+fn stand_in_cargo(environment: &Path) -> Result<PathBuf, Failure> {
+    let file = environment.join("bin").join("stand-in-cargo");
+    let (cargo, whole) = (cargo(), "build --workspace --all-features --lib --bins --tests");
+    let script = format!(
+        "#!/bin/sh\nif [ \"$1\" = rustc ]; then\n  set -- {whole} --message-format json-render-diagnostics\nfi\n\
+         unset CARGO\nexec '{}' \"$@\"\n",
+        cargo.to_string_lossy()
+    );
+    let failure = |e: std::io::Error| Failure {
+        message: format!("{}: {e}", file.display()),
+        again: "cargo xtask python".into(),
+    };
+    std::fs::write(&file, script).map_err(failure)?;
+    command("chmod", &["+x", &file.to_string_lossy()], &[])?;
+    Ok(file)
 }
 
 /// What to install: the builder, what the package needs, and its extra `test`.

@@ -3,10 +3,14 @@
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use stlf_testing::{Lack, MAY_SKIP, may_skip};
+
 /// How a step ended when it did not fail.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Done {
     Passed,
+    /// Passed, but for some parts that were not checked.
+    Partly(String),
     /// Nothing was checked, and why.
     Skipped(String),
 }
@@ -22,12 +26,19 @@ pub(crate) struct Failure {
 #[derive(Debug)]
 pub(crate) struct Steps {
     started: Instant,
+    may_skip: bool,
     done: Vec<(String, Duration, Done)>,
 }
 
 impl Steps {
     pub(crate) fn new() -> Steps {
-        Steps { started: Instant::now(), done: Vec::new() }
+        Steps::with(std::env::var(MAY_SKIP).ok().as_deref())
+    }
+
+    /// The same where `MAY_SKIP` has this value.
+    fn with(setting: Option<&str>) -> Steps {
+        let may_skip = may_skip(Lack::Machine, setting);
+        Steps { started: Instant::now(), may_skip, done: Vec::new() }
     }
 
     /// Announces and runs one step.
@@ -39,11 +50,17 @@ impl Steps {
         println!("── {name}");
         let start = Instant::now();
         let done = run()?;
-        let time = start.elapsed();
-        match &done {
-            Done::Passed => println!("   ok, {}", seconds(time)),
-            Done::Skipped(why) => println!("   skipped: {why}"),
+        if let Done::Skipped(why) = &done
+            && !self.may_skip
+        {
+            let message = format!("{name} would be skipped, but {MAY_SKIP} forbids it: {why}");
+            return Err(Failure {
+                message,
+                again: format!("env --unset={MAY_SKIP} cargo xtask check"),
+            });
         }
+        let time = start.elapsed();
+        println!("   {}, {}", end(&done), seconds(time));
         self.done.push((name.to_owned(), time, done));
         Ok(())
     }
@@ -53,13 +70,17 @@ impl Steps {
         let width = self.done.iter().map(|(name, ..)| name.chars().count()).max().unwrap_or(0);
         let mut text = String::new();
         for (name, time, done) in &self.done {
-            let end = match done {
-                Done::Passed => "ok".to_owned(),
-                Done::Skipped(why) => format!("skipped: {why}"),
-            };
-            text += &format!("{name:width$}  {:>8}  {end}\n", seconds(*time));
+            text += &format!("{name:width$}  {:>8}  {}\n", seconds(*time), end(done));
         }
         text + &format!("{:width$}  {:>8}\n", "all", seconds(self.started.elapsed()))
+    }
+}
+
+fn end(done: &Done) -> String {
+    match done {
+        Done::Passed => "ok".to_owned(),
+        Done::Partly(but) => format!("ok, but {but}"),
+        Done::Skipped(why) => format!("skipped: {why}"),
     }
 }
 
@@ -79,8 +100,7 @@ pub(crate) fn command(
     again.extend(arguments.iter().map(|a| quoted(a)));
     let again = again.join(" ");
     println!("   {again}");
-    let program = if program == "cargo" { cargo() } else { program.into() };
-    let status = Command::new(program).args(arguments).envs(environment.iter().copied()).status();
+    let status = started(program).args(arguments).envs(environment.iter().copied()).status();
     match status {
         Ok(status) if status.success() => Ok(Done::Passed),
         Ok(status) => Err(Failure { message: format!("ended with {status}"), again }),
@@ -88,8 +108,29 @@ pub(crate) fn command(
     }
 }
 
+/// Whether a command succeeds; what it says is not shown.
+pub(crate) fn succeeds(program: &str, arguments: &[&str]) -> bool {
+    started(program).args(arguments).output().is_ok_and(|output| output.status.success())
+}
+
+/// A program without what cargo told this one about itself: build scripts that look at it would run again, and all that depends on
+/// them would be built again, whenever cargo is started by hand and by us in turn.
+fn started(program: &str) -> Command {
+    let mut command = Command::new(if program == "cargo" { cargo() } else { program.into() });
+    for (name, _) in std::env::vars_os() {
+        if name.to_str().is_some_and(is_about_this_package) {
+            command.env_remove(name);
+        }
+    }
+    command
+}
+
+fn is_about_this_package(variable: &str) -> bool {
+    ["CARGO_PKG_", "CARGO_MANIFEST_"].iter().any(|prefix| variable.starts_with(prefix))
+}
+
 /// The cargo that runs this program, so that toolchain overrides hold.
-fn cargo() -> std::ffi::OsString {
+pub(crate) fn cargo() -> std::ffi::OsString {
     std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into())
 }
 
@@ -116,15 +157,38 @@ mod tests {
     }
 
     #[test]
+    fn a_command_is_not_told_which_package_started_it() {
+        assert!(
+            is_about_this_package("CARGO_PKG_NAME") && is_about_this_package("CARGO_MANIFEST_DIR")
+        );
+        assert!(
+            !is_about_this_package("CARGO_TARGET_DIR")
+                && !is_about_this_package("CARGO_INCREMENTAL")
+        );
+        let asked = "test -z \"$CARGO_MANIFEST_DIR$CARGO_PKG_NAME\"";
+        assert_eq!(command("sh", &["-c", asked], &[]), Ok(Done::Passed));
+    }
+
+    #[test]
+    fn a_skipped_step_fails_where_skips_are_forbidden() {
+        let mut steps = Steps::with(Some("nothing"));
+        let failure = steps.step("fuzz", || Ok(Done::Skipped("no fuzz".into()))).unwrap_err();
+        assert!(failure.message.contains("no fuzz") && failure.message.contains(MAY_SKIP));
+        assert_eq!(steps.step("half", || Ok(Done::Passed)), Ok(()));
+    }
+
+    #[test]
     fn the_summary_lists_every_step() {
-        let mut steps = Steps::new();
+        let mut steps = Steps::with(None);
         steps.step("one", || Ok(Done::Passed)).unwrap();
         steps.step("second", || Ok(Done::Skipped("no fuzz".into()))).unwrap();
+        steps.step("half", || Ok(Done::Partly("skipped twice".into()))).unwrap();
         let failure = Failure { message: "no".into(), again: "x".into() };
         assert_eq!(steps.step("third", || Err(failure.clone())), Err(failure));
         let summary = steps.summary();
         let lines: Vec<&str> = summary.lines().collect();
-        assert_eq!(lines.len(), 3);
+        assert_eq!(lines.len(), 4);
+        assert!(lines[2].ends_with("ok, but skipped twice"));
         assert!(lines[0].starts_with("one     ") && lines[1].ends_with("skipped: no fuzz"));
     }
 }

@@ -1,4 +1,4 @@
-//! What a library's panic leaves behind. Alone in its file, and one test: the hook is that of the whole program.
+//! What a library's panic leaves behind. Alone in its program, and one test: the hook is that of the whole program.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -1,9 +1,8 @@
 //! A real browser, driven over the WebDriver protocol; ended with the test.
-#![allow(clippy::print_stdout, reason = "a test that is skipped says so")]
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, ChildStdout, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -52,9 +51,7 @@ impl Browser {
                 .stderr(Stdio::null())
                 .spawn();
             let Ok(mut driver) = driver else {
-                println!(
-                    "skipped: no chromedriver here (Debian: apt-get install chromium chromium-driver)"
-                );
+                stlf_testing::skip("no chromedriver (Debian: apt-get install chromium-driver)");
                 return None;
             };
             let mut said = BufReader::new(driver.stdout.take().unwrap());
@@ -89,11 +86,8 @@ impl Browser {
 
     /// Runs a script until it returns true; panics after thirty seconds.
     pub(crate) fn wait_for(&self, what: &str, script: &str) {
-        let deadline = Instant::now() + Duration::from_secs(30);
-        while self.script(script) != Value::Bool(true) {
-            assert!(Instant::now() < deadline, "waited in vain for {what}");
-            std::thread::sleep(Duration::from_millis(50));
-        }
+        let is_true = || (self.script(script) == Value::Bool(true)).then_some(());
+        stlf_testing::wait_for(Duration::from_secs(30), is_true, || what.to_owned());
     }
 
     fn element(&self, selector: &str) -> String {

@@ -3,26 +3,30 @@
 use std::net::{SocketAddr, UdpSocket};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use serde_json::Value;
+use stlf_testing::{DEADLINE, wait_for};
 
 use super::run;
-
-/// No wait is longer than this.
-pub(crate) const DEADLINE: Duration = Duration::from_secs(90);
 
 /// What a small fleet runs: seconds, and every device has something to do.
 pub(crate) const SMALL: &str = "seeds=[3] data.samples=3000 partition.scale=0.08 partition.devices=6 training.model=mlp \
                                 training.steps=200 divergence.features=32";
 
 /// Devices `d1`, `d2` and so on, what they run, and where.
+///
+/// One fleet at a time within a program: what a busy machine makes slow would be taken for lost.
 pub(crate) struct Fleet {
     folder: tempfile::TempDir,
     settings: String,
     addresses: Vec<SocketAddr>,
     running: Vec<Option<Child>>,
+    _alone: MutexGuard<'static, ()>,
 }
+
+static ALONE: Mutex<()> = Mutex::new(());
 
 impl Fleet {
     /// Keys for devices at these addresses, all of which are admitted.
@@ -44,9 +48,10 @@ impl Fleet {
     }
 
     fn empty(addresses: Vec<SocketAddr>, settings: &str) -> Fleet {
+        let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
         let (folder, settings) = (tempfile::tempdir().unwrap(), settings.to_owned());
         let running = addresses.iter().map(|_| None).collect();
-        let fleet = Fleet { folder, settings, addresses, running };
+        let fleet = Fleet { folder, settings, addresses, running, _alone: alone };
         assert_eq!(run(&["fleet", "init", &fleet.text("fleet")], "").code, 0);
         fleet
     }
@@ -108,7 +113,21 @@ impl Fleet {
 
     /// Waits until a device has left by itself, and whether all was well.
     pub(crate) fn has_left_well(&mut self, k: usize) -> bool {
-        self.running[k - 1].take().unwrap().wait().unwrap().success()
+        self.has_left_well_within(DEADLINE, k)
+    }
+
+    /// The same for a fleet that needs longer.
+    pub(crate) fn has_left_well_within(&mut self, time: Duration, k: usize) -> bool {
+        let mut child = self.running[k - 1].take().unwrap();
+        let left =
+            wait_for(time, || child.try_wait().unwrap(), || format!("d{k} stays\n{}", self.log(k)));
+        left.success()
+    }
+
+    /// Waits until a device tells of something, after so many bytes that it has told before.
+    pub(crate) fn wait_for_words(&self, k: usize, after: usize, words: &str) {
+        let said = || self.log(k).get(after..)?.contains(words).then_some(());
+        wait_for(DEADLINE, said, || format!("d{k} did not say {words:?}\n{}", self.log(k)));
     }
 
     /// What a device wrote on standard error.
@@ -124,27 +143,23 @@ impl Fleet {
 
     /// Waits until these devices have completed an epoch of so many devices, after this one.
     pub(crate) fn wait_for(&self, devices: &[usize], of: usize, after: u64) -> u64 {
-        let started = Instant::now();
-        loop {
-            let done = devices.iter().map(|&k| {
-                let status = self.status(k)?;
-                let part = status["devices"].as_array()?;
-                let part = part.iter().filter(|d| d["takes_part"] == true).count();
-                let epoch = status["epoch"].as_u64().filter(|&epoch| epoch > after)?;
-                (part == of && status["stage"] == "complete").then_some(epoch)
-            });
-            if let Some(epochs) = done.collect::<Option<Vec<u64>>>() {
-                return epochs[0];
-            }
-            if started.elapsed() > DEADLINE {
-                let told = devices
-                    .iter()
-                    .map(|&k| format!("d{k}: {:#?}\n{}", self.status(k), self.log(k)));
-                let told = told.collect::<Vec<_>>().join("\n");
-                panic!("no epoch of {of} devices was completed\n{told}");
-            }
-            std::thread::sleep(Duration::from_millis(50));
-        }
+        let done = |k: &usize| {
+            let status = self.status(*k)?;
+            let part = status["devices"].as_array()?;
+            let part = part.iter().filter(|d| d["takes_part"] == true).count();
+            let epoch = status["epoch"].as_u64().filter(|&epoch| epoch > after)?;
+            (part == of && status["stage"] == "complete").then_some(epoch)
+        };
+        let told = |k: &usize| format!("d{k}: {:#?}\n{}", self.status(*k), self.log(*k));
+        let epochs = wait_for(
+            DEADLINE,
+            || devices.iter().map(done).collect::<Option<Vec<u64>>>(),
+            || {
+                let told: Vec<String> = devices.iter().map(told).collect();
+                format!("no epoch of {of} devices was completed\n{}", told.join("\n"))
+            },
+        );
+        epochs[0]
     }
 
     /// A file of JSON.

@@ -1,7 +1,6 @@
 //! Running the program as a user does.
 #![allow(dead_code, reason = "each test file uses its own part")]
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
-#![allow(clippy::print_stderr, reason = "why a test is skipped")]
 
 pub(crate) mod browser;
 pub(crate) mod fleet;

@@ -2,7 +2,7 @@
 //!
 //! A device's samples are unknowns, and every number that it publishes is an equation for them. Means and covariances of F features
 //! are F(F+3)/2 equations: another member solves them for hundreds of samples. Means alone are F. They are refused where they are
-//! not far fewer than what stands behind them; `crates/node/tests/reconstruction.rs` attacks both.
+//! not far fewer than what stands behind them; `crates/node/tests/memory/reconstruction.rs` attacks both.
 
 use stlf_data::Shape;
 

@@ -1,0 +1,145 @@
+//! Devices as processes of their own end with the plan and the accuracies of the simulator.
+
+use crate::common::fleet::Fleet;
+use crate::common::run;
+use serde_json::Value;
+
+const DEVICES: usize = 10;
+
+const SETTINGS: &str = "seeds=[3] data.samples=6000 partition.scale=0.08 training.model=mlp training.steps=300 \
+                        divergence.estimator=means divergence.features=32";
+
+#[test]
+fn ten_processes_end_as_the_simulator_does() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let simulated = run(&["run", "-c", SETTINGS, "--to", &path("simulated")], "");
+    assert_eq!((simulated.code, simulated.err.as_str()), (0, ""));
+
+    let mut fleet = Fleet::on("127.0.8.1", DEVICES, DEVICES, SETTINGS);
+    (1..=DEVICES).for_each(|k| fleet.start(k, &["--once", "--wait", "60", "--deadline", "100"]));
+    for k in 1..=DEVICES {
+        assert!(fleet.has_left_well(k), "d{k}: {}", fleet.log(k));
+    }
+
+    let json =
+        |file: &str| -> Value { serde_json::from_slice(&std::fs::read(file).unwrap()).unwrap() };
+    let expected = json(&path("simulated/seed-3/plan.json"));
+    let links: Vec<(String, String, f64)> = expected["links"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|l| {
+            let text = |end: &str| l[end].as_str().unwrap().to_owned();
+            (text("from"), text("to"), l["weight"].as_f64().unwrap())
+        })
+        .collect();
+    assert!(!links.is_empty());
+    for k in 1..=DEVICES {
+        let plan = fleet.json(&format!("node-{k}/plan.json"));
+        assert_eq!(plan["objective"], expected["objective"], "d{k}");
+        let own: Vec<(String, String, f64)> = plan["links"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|l| {
+                let name = |end: &str| format!("d{}", l[end].as_u64().unwrap() + 1);
+                (name("from"), name("to"), l["weight"].as_f64().unwrap())
+            })
+            .collect();
+        assert_eq!(own, links, "d{k}");
+    }
+    // The same samples are given the same classes with the same probabilities.
+    let mut targets = 0;
+    for k in 1..=DEVICES {
+        let simulated = path(&format!("simulated/seed-3/targets/d{k}.csv"));
+        let Ok(expected) = std::fs::read(&simulated) else { continue };
+        let got = std::fs::read(fleet.path(&format!("node-{k}/predictions.csv"))).unwrap();
+        assert_eq!(got, expected, "d{k}");
+        targets += 1;
+    }
+    assert!(targets > 0);
+}
+
+#[test]
+fn who_is_not_in_the_roster_is_told_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let fleet = path("one");
+    assert_eq!(run(&["fleet", "init", &fleet], "").code, 0);
+    run(&["node", "init", &path("a.key")], "");
+    let roster = format!("{fleet}/roster.json");
+    let ran = run(&["node", "start", "--roster", &roster, "--key", &path("a.key")], "");
+    assert_eq!(ran.code, 2);
+    assert!(ran.err.contains("is not in the roster of one"), "{}", ran.err);
+}
+
+/// A fleet of one device: its roster and its key.
+fn alone(folder: &std::path::Path) -> (String, String) {
+    let path = |name: &str| folder.join(name).to_str().unwrap().to_owned();
+    let (fleet, key_file) = (path("one"), path("a.key"));
+    assert_eq!(run(&["fleet", "init", &fleet], "").code, 0);
+    let key = run(&["node", "init", &key_file], "");
+    assert_eq!(run(&["fleet", "add", "a", key.out.trim(), "--fleet", &fleet], "").code, 0);
+    (format!("{fleet}/roster.json"), key_file)
+}
+
+#[test]
+fn an_address_that_is_taken_is_named_before_the_training() {
+    let folder = tempfile::tempdir().unwrap();
+    let (roster, key) = alone(folder.path());
+    let taken = std::net::UdpSocket::bind("127.0.8.8:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let to = folder.path().join("node");
+    let start = ["node", "start", "--roster", &roster, "--key", &key, "--listen", &address, "--to"];
+    let ran = run(&[&start[..], &[to.to_str().unwrap()]].concat(), "");
+    assert_eq!(ran.code, 1, "{}", ran.err);
+    assert!(ran.err.contains(&format!("cannot listen on {address}")), "{}", ran.err);
+    assert!(!ran.err.contains("training"), "{}", ran.err);
+}
+
+#[test]
+fn what_others_could_rebuild_is_not_published() {
+    let folder = tempfile::tempdir().unwrap();
+    let (roster, key) = alone(folder.path());
+    let to = folder.path().join("node");
+    for (settings, message, hint) in [
+        (
+            "partition.devices=10 partition.scale=0.02",
+            "divergence.features: others could rebuild",
+            "or fewer on all devices",
+        ),
+        (
+            "partition.scale=0.08 divergence.estimator=discriminant",
+            "divergence.estimator: it publishes covariances, from which every other member can rebuild samples",
+            "accept = \"others can rebuild my samples\"",
+        ),
+    ] {
+        let common = format!("data.samples=6000 training.model=mlp training.steps=1 {settings}");
+        let ran = run(
+            &[
+                &["node", "start", "--roster", &roster, "--key", &key, "-c", &common][..],
+                &["--once", "--wait", "1", "--to", to.to_str().unwrap()],
+            ]
+            .concat(),
+            "",
+        );
+        assert_eq!(ran.code, 2, "{}", ran.err);
+        assert!(ran.err.contains(message) && ran.err.contains(hint), "{}", ran.err);
+        assert!(!ran.err.contains("training"), "{}", ran.err);
+    }
+}
+
+#[test]
+fn what_real_devices_do_not_do_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let (roster, key) = alone(folder.path());
+    for (named, setting) in [
+        ("training.warm-up-rounds", "training.warm-up-rounds=2"),
+        ("divergence.nearest", "divergence.estimator=means divergence.nearest=3"),
+    ] {
+        let ran = run(&["node", "start", "--roster", &roster, "--key", &key, "-c", setting], "");
+        assert_eq!(ran.code, 2, "{setting}");
+        assert!(ran.err.contains(&format!("leave out {named}")), "{}", ran.err);
+    }
+}

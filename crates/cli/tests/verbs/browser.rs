@@ -1,0 +1,245 @@
+//! The report page in a real browser: it loads without complaint, and does what it says.
+
+use std::path::Path;
+
+use crate::common::browser::Browser;
+use crate::common::served::Served;
+use crate::common::{example, run};
+use serde_json::Value;
+
+const SMALL: &str = "seeds=[1,2] data.samples=6000 partition.devices=6 partition.scale=0.05 training.model=mlp \
+                     training.steps=200";
+
+/// A page of a small run.
+fn report(folder: &Path) -> String {
+    let to = folder.join("run");
+    assert_eq!(run(&["run", "-c", SMALL, "--to", to.to_str().unwrap()], "").code, 0);
+    assert_eq!(run(&["report", to.to_str().unwrap()], "").code, 0);
+    format!("file://{}", to.join("report.html").display())
+}
+
+/// That the page is there, complained about nothing and fits the window.
+fn check(browser: &Browser) {
+    browser.wait_for("the fleet", "return document.querySelectorAll('#graph svg').length > 0");
+    assert_eq!(browser.complaints(), [] as [String; 0]);
+    let fits = "return document.documentElement.scrollWidth <= window.innerWidth";
+    assert_eq!(browser.script(fits), true, "the page is wider than the window");
+}
+
+#[test]
+fn a_report_loads_explains_and_slides() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(browser) = Browser::open(1280) else { return };
+    browser.visit(&report(folder.path()));
+    check(&browser);
+    browser.screenshot("report-1280");
+
+    // A click on a device says why it is what it is.
+    browser.click("#graph [role=button]");
+    browser.wait_for(
+        "an explanation",
+        "return /is a (source|target)/.test(document.querySelector('#explanation').innerText)",
+    );
+    // So does the keyboard, for another one.
+    let told = browser.script("return document.querySelector('#explanation').innerText");
+    browser.script("document.querySelectorAll('#graph [role=button]')[1].focus()");
+    browser.press("\u{e007}");
+    browser.wait_for(
+        "another explanation",
+        &format!("return document.querySelector('#explanation').innerText !== {told}"),
+    );
+
+    // The slider changes the plan.
+    let links = "return document.querySelector('#graph').innerHTML";
+    let name = "return document.querySelector('#plan-name').textContent";
+    let (before, called) = (browser.script(links), browser.script(name));
+    browser.type_into("#plan-slider", "\u{e010}");
+    let last =
+        "const s = document.querySelector('#plan-slider'); return s.value === s.max && s.max > 0";
+    browser.wait_for("the slider's end", last);
+    assert_ne!(browser.script(name), called);
+    assert_ne!(browser.script(links), before);
+    assert_eq!(browser.complaints(), [] as [String; 0]);
+}
+
+/// The data inside the page, and what a script makes of the page itself.
+fn data(browser: &Browser) -> Value {
+    browser.script("return JSON.parse(document.querySelector('#data').textContent)")
+}
+
+fn texts(browser: &Browser, selector: &str) -> Vec<String> {
+    let script = format!(
+        "return Array.from(document.querySelectorAll({selector:?})).map((e) => e.textContent)"
+    );
+    let found = browser.script(&script);
+    found.as_array().unwrap().iter().map(|t| t.as_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn numbers_on_the_page_are_those_of_the_run_and_say_what_they_are() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(browser) = Browser::open(1280) else { return };
+    browser.visit(&report(folder.path()));
+    check(&browser);
+    browser.wait_for(
+        "the methods",
+        "return document.querySelectorAll('#methods tbody tr').length > 0",
+    );
+    let run = &data(&browser)["runs"][0];
+    let seed = &run["seeds"][0];
+    let plan = &seed["plans"][seed["chosen"].as_u64().unwrap() as usize];
+    // Tiles are of one seed, and a proof is of one bound.
+    let tiles = texts(&browser, "#facts > div").join("\n");
+    assert!(tiles.contains("under the pooled bound"), "{tiles}");
+    assert!(tiles.contains("mean over targets, seed 1"), "{tiles}");
+    assert!(tiles.contains("before measuring ("), "{tiles}");
+    let accuracy = format!("{:.1} %", 100.0 * plan["accuracy"].as_f64().unwrap());
+    assert!(tiles.contains(&accuracy), "{accuracy} is not in {tiles}");
+    // ± is half the 95 % interval: with two seeds 12.706 standard errors.
+    let rows = texts(&browser, "#methods tbody tr");
+    let lines = run["summary"].as_array().unwrap();
+    for line in lines.iter().filter(|line| line["accuracy"].is_object()) {
+        let [mean, half] =
+            ["mean", "half"].map(|key| 100.0 * line["accuracy"][key].as_f64().unwrap());
+        let wanted =
+            if half > 0.0 { format!("{mean:.1} ± {half:.1}") } else { format!("{mean:.1}") };
+        assert!(rows.iter().any(|row| row.contains(&wanted)), "{wanted} is in none of {rows:?}");
+    }
+    let results = std::fs::read_to_string(folder.path().join("run/results.csv")).unwrap();
+    let of_seed = |seed: &str| {
+        let own = results.lines().filter(|l| l.starts_with(&format!("{seed},fedavg,")));
+        let own: Vec<f64> = own.map(|l| l.split(',').nth(3).unwrap().parse().unwrap()).collect();
+        own.iter().sum::<f64>() / own.len() as f64
+    };
+    let half = 12.706 * (of_seed("1") - of_seed("2")).abs() / 2.0;
+    let fedavg = lines.iter().find(|line| line["method"] == "fedavg").unwrap();
+    assert!((fedavg["accuracy"]["half"].as_f64().unwrap() - half).abs() < 1e-9);
+    // Only valid plans are drawn as plans, and none lies below the best one.
+    let keys = texts(&browser, "#objective .key").join("\n");
+    assert!(keys.contains("relaxed (not a valid plan)"), "{keys}");
+    assert!(texts(&browser, "#objective .lead")[0].contains("under the pooled bound"));
+    let traces = seed["traces"].as_array().unwrap();
+    let valid = traces.iter().filter(|trace| trace["valid"] == true);
+    let ends: Vec<f64> = valid.map(|trace| trace["values"][0].as_f64().unwrap()).collect();
+    // Up to rounding, where both are the same plan.
+    assert!(ends.len() == 2 && ends[0] >= ends[1] * (1.0 - 1e-12), "{ends:?}");
+    let drawn = "return document.querySelectorAll('#objective .series[data-valid=true]').length";
+    assert_eq!(browser.script(drawn), 2);
+}
+
+#[test]
+fn the_frontier_of_a_problem_is_the_error_bound_that_the_plan_weighs() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(browser) = Browser::open(1280) else { return };
+    let page = folder.path().join("ten.html");
+    let problem = example("ten-devices.json");
+    let made = run(&["report", problem.to_str().unwrap(), "-o", page.to_str().unwrap()], "");
+    assert_eq!(made.code, 0, "{}", made.err);
+    browser.visit(&format!("file://{}", page.display()));
+    check(&browser);
+    browser.wait_for(
+        "the frontier",
+        "return document.querySelectorAll('#frontier .reach').length > 1",
+    );
+    assert!(
+        texts(&browser, "#frontier svg text").iter().any(|t| t == "error bound, sources + targets")
+    );
+    let seed = &data(&browser)["runs"][0]["seeds"][0];
+    let chosen = &seed["plans"][seed["chosen"].as_u64().unwrap() as usize];
+    let bound = ["source", "target"].map(|term| chosen["terms"][term].as_f64().unwrap());
+    let shown = browser.script(
+        "const t = Array.from(document.querySelectorAll('#frontier dt')).find((d) => /error bound/.test(d.textContent)); \
+         return Number(t.nextElementSibling.textContent)",
+    );
+    let shown = shown.as_f64().unwrap();
+    assert!((shown - bound[0] - bound[1]).abs() < 1e-3 * shown, "{shown} is not {bound:?}");
+    // More energy never buys a worse bound: no point of the frontier is beaten by another.
+    let points = browser.script(
+        "return Array.from(document.querySelectorAll('#frontier .reach')).map((c) => [Number(c.getAttribute('cx')), \
+         Number(c.getAttribute('cy'))]).sort((a, b) => a[0] - b[0])",
+    );
+    let heights: Vec<f64> =
+        points.as_array().unwrap().iter().map(|point| point[1].as_f64().unwrap()).collect();
+    assert!(heights.windows(2).all(|pair| pair[0] <= pair[1] + 0.5), "{heights:?}");
+    browser.screenshot("problem-1280");
+}
+
+#[test]
+fn a_report_is_readable_on_a_phone() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(browser) = Browser::open(390) else { return };
+    browser.visit(&report(folder.path()));
+    check(&browser);
+    browser.screenshot("report-390");
+}
+
+#[test]
+fn an_edit_in_the_live_page_changes_roles() {
+    let Some(browser) = Browser::open(1280) else { return };
+    let served = Served::start(&example("ten-devices.json"));
+    browser.visit(&format!("http://127.0.0.1:{}/", served.port));
+    check(&browser);
+    let sources = "return document.querySelector('#facts').innerText";
+    let before = browser.script(sources);
+    browser.choose("#edit-device", "d1");
+    browser.choose("#edit-pin", "target");
+    browser.wait_for(
+        "new roles",
+        &format!("return document.querySelector('#facts').innerText !== {before}"),
+    );
+    browser.screenshot("serve-1280");
+    // Nonsense is refused in words, and what was there stays.
+    browser.type_into("#phi-e", "\u{e009}a\u{e000}-4");
+    browser.wait_for(
+        "a complaint",
+        "return document.querySelector('#problem-message').textContent.length > 0",
+    );
+    // So is percent where a share is meant.
+    browser.type_into("#edit-error", "\u{e009}a\u{e000}7");
+    browser.wait_for(
+        "another complaint",
+        "return document.querySelector('#problem-message').textContent.includes('Did you mean 0.07?')",
+    );
+    browser.click("#reset");
+    browser.wait_for(
+        "the first plan",
+        &format!("return document.querySelector('#facts').innerText === {before}"),
+    );
+}
+
+#[test]
+fn a_thousand_devices_open_and_scroll() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(browser) = Browser::open(1280) else { return };
+    let file = folder.path().join("fleet.json");
+    std::fs::write(&file, thousand().to_string()).unwrap();
+    assert_eq!(run(&["report", file.to_str().unwrap()], "").code, 0);
+    browser.visit(&format!("file://{}", folder.path().join("fleet.html").display()));
+    check(&browser);
+    let marks = browser.script("return document.querySelectorAll('*').length").as_u64().unwrap();
+    assert!(marks < 20_000, "{marks} elements");
+}
+
+/// A fleet of 1,000, a tenth of it with labels, links from the nearest twelve on a ring.
+fn thousand() -> serde_json::Value {
+    let devices: Vec<_> = (0..1000)
+        .map(|i| match i % 10 {
+            0 => serde_json::json!({"name": format!("n{i}"), "labeled": 500, "unlabeled": 50,
+                "source_error": 0.05 + 0.002 * f64::from(i % 70)}),
+            _ => serde_json::json!({"name": format!("n{i}"), "labeled": 0, "unlabeled": 300}),
+        })
+        .collect();
+    let links: Vec<_> = (0..1000_i32)
+        .flat_map(|to| {
+            (1..=6).flat_map(move |step| {
+                let near = (to / 10 + step - 3).rem_euclid(100) * 10;
+                (near != to).then(|| {
+                    let far = f64::from((to - near).abs().min(1000 - (to - near).abs()));
+                    serde_json::json!({"from": format!("n{near}"), "to": format!("n{to}"),
+                        "divergence": 0.1 + far / 100.0, "energy": 2.0 + far / 50.0})
+                })
+            })
+        })
+        .collect();
+    serde_json::json!({"format": "stlf-problem/1", "preset": "balanced", "devices": devices, "links": links})
+}

@@ -1,0 +1,19 @@
+//! What people see of every verb, each in a file. One program, because to link nineteen takes longer than to run them.
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "tests and their helpers")]
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod bad_input;
+mod browser;
+mod data;
+mod diff;
+mod explain;
+mod fleet;
+mod limits;
+mod other_verbs;
+mod plan;
+mod report;
+mod run;
+mod serve;
+mod sweep;

@@ -1,0 +1,100 @@
+//! The live page's server: what it answers, and whom it refuses.
+
+use crate::common::http::{ask, send};
+use crate::common::served::Served;
+use crate::common::{example, run};
+use serde_json::json;
+
+#[test]
+fn an_edit_is_planned_at_once() {
+    let served = Served::start(&example("ten-devices.json"));
+    let page = ask(served.port, "GET /", "");
+    assert_eq!(page.status, 200);
+    assert!(page.body.starts_with("<!doctype html>") && page.body.contains("stlf-report/1"));
+    let state = ask(served.port, "GET /api/state", "").json();
+    assert_eq!(state["runs"][0]["seeds"][0]["devices"].as_array().unwrap().len(), 10);
+    let role = |edits: serde_json::Value| {
+        let reply = ask(served.port, "POST /api/plan", &edits.to_string());
+        assert_eq!(reply.status, 200, "{}", reply.body);
+        let seed = &reply.json()["seed"];
+        assert_eq!(seed["plans"][0]["status"], "optimal");
+        seed["plans"][0]["roles"][0].as_str().unwrap().to_owned()
+    };
+    assert_eq!(role(json!({})), "source");
+    assert_eq!(role(json!({"devices": [{"name": "d1", "pin": "target"}]})), "target");
+    assert_eq!(role(json!({"devices": [{"name": "d1", "labeled": 0}]})), "target");
+    let dear = json!({"weights": {"energy": 0.5}, "bound": "paper",
+        "links": [{"from": "d1", "to": "d6", "divergence": 2.0, "energy": 9.0}]});
+    assert_eq!(role(dear), "source");
+    assert_eq!(ask(served.port, "GET /api/progress", "").json()["finished"], true);
+}
+
+#[test]
+fn wrong_requests_get_a_json_error() {
+    let served = Served::start(&example("ten-devices.json"));
+    let port = served.port;
+    let told = |request: &str, body: &str| {
+        let reply = ask(port, request, body);
+        (reply.status, reply.json()["error"]["message"].as_str().unwrap().to_owned())
+    };
+    assert_eq!(told("GET /nowhere", "").0, 404);
+    assert_eq!(told("POST /api/state", "{}").0, 405);
+    assert_eq!(told("POST /api/plan", "{").0, 400);
+    assert!(told("POST /api/plan", r#"{"devises": []}"#).1.contains("unknown field `devises`"));
+    let (status, message) = told("POST /api/plan", r#"{"devices": [{"name": "d77"}]}"#);
+    assert_eq!(status, 422);
+    assert!(message.contains("there is no device \"d77\""), "{message}");
+    let negative = r#"{"links": [{"from": "d1", "to": "d6", "energy": -1}]}"#;
+    assert!(told("POST /api/plan", negative).1.contains("energy -1 is not at least 0"));
+    let percent = r#"{"links": [{"from": "d1", "to": "d6", "divergence": 9}]}"#;
+    assert!(told("POST /api/plan", percent).1.contains("divergence: 9 is not between 0 and 2"));
+    let percent = r#"{"devices": [{"name": "d1", "source_error": 7}]}"#;
+    assert!(told("POST /api/plan", percent).1.contains("(d1): 7 is not between 0 and 1"));
+    let all_targets: Vec<_> =
+        (1..=10).map(|k| json!({"name": format!("d{k}"), "pin": "target"})).collect();
+    let (status, message) = told("POST /api/plan", &json!({"devices": all_targets}).to_string());
+    assert_eq!(status, 422);
+    assert!(message.starts_with("no plan exists"), "{message}");
+    let large = format!("{{\"bound\": \"{}\"}}", "x".repeat(2 << 20));
+    assert_eq!(ask(port, "POST /api/plan", &large).status, 413);
+
+    let own = format!("Host: 127.0.0.1:{port}");
+    assert_eq!(send(port, "GET /", &["Host: evil.example"], "").status, 403);
+    let foreign = [own.as_str(), "Origin: http://evil.example", "Content-Type: application/json"];
+    assert_eq!(send(port, "POST /api/plan", &foreign, "{}").status, 403);
+    let form = [own.as_str(), "Content-Type: text/plain"];
+    assert_eq!(send(port, "POST /api/plan", &form, "{}").status, 415);
+    // And it still answers.
+    assert_eq!(ask(port, "GET /", "").status, 200);
+}
+
+#[test]
+fn what_is_not_there_is_told_before_anything_is_served() {
+    let ran = run(&["serve", "no-such-run"], "");
+    assert_eq!(ran.code, 2);
+    assert!(ran.err.contains("no-such-run"), "{}", ran.err);
+}
+
+#[test]
+fn an_unfinished_run_shows_how_far_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let to = folder.path().join("run");
+    let small = "seeds=[1,2] data.samples=3000 partition.devices=4 partition.scale=0.03 \
+                 training.model=mlp training.steps=20";
+    assert_eq!(run(&["measure", "-c", small, "--to", to.to_str().unwrap()], "").code, 0);
+    let served = Served::start(&to);
+    let progress = ask(served.port, "GET /api/progress", "").json();
+    assert_eq!(progress["finished"], false);
+    let stage = |name: &str| {
+        let stages = progress["stages"].as_array().unwrap();
+        let found = stages.iter().find(|stage| stage["stage"] == name).unwrap();
+        (found["done"].as_u64().unwrap(), found["total"].as_u64().unwrap())
+    };
+    assert_eq!((stage("measure"), stage("train")), ((2, 2), (0, 2)));
+    assert_eq!(run(&["run", to.to_str().unwrap()], "").code, 0);
+    assert_eq!(ask(served.port, "GET /api/progress", "").json()["finished"], true);
+    let edits = json!({"seed": 2, "weights": {"energy": 1.0}}).to_string();
+    assert_eq!(ask(served.port, "POST /api/plan", &edits).json()["seed"]["seed"], 2);
+    let missing = ask(served.port, "POST /api/plan", r#"{"seed": 9}"#);
+    assert_eq!(missing.status, 422, "{}", missing.body);
+}

@@ -1,0 +1,6 @@
+//! Whole runs, in small.
+#![allow(clippy::unwrap_used, reason = "tests and their helpers")]
+
+mod handover;
+mod paper;
+mod run;

@@ -1,0 +1,385 @@
+//! The ladder of faults. On every rung the others finish, within deadlines, and say what happened.
+//!
+//! | rung | what it shows |
+//! |---|---|
+//! | a device is killed in each stage | an epoch is begun anew without it |
+//! | the planner is killed | the next one takes over |
+//! | a target is killed while models come, and is back | it goes on with what it had of them |
+//! | clocks | no two devices need to agree on the time (in `membership.rs`) |
+//! | a full disk, a partition, a slow link | in the command line's tests, with processes in network namespaces |
+//! | a tampered model | its link is not used again |
+//! | garbage, and a flood of it | refused, counted, and in the end not heard |
+//! | silence, or the same again and again | who says nothing new is left out |
+//! | an epoch by somebody who does not plan | not heeded while the planner is connected |
+//! | other settings | the device takes no part, and both sides say which setting |
+//! | a device starts again before anybody has noticed | everyone is in the next epoch (in `membership.rs`) |
+//! | somebody unauthorised | turned away (in `loopback.rs`) |
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use crate::common::{DEVICES, devices, identity, setup};
+use crate::net::{DEADLINE, Fleet, end, settings};
+use iroh::endpoint::{Connection, presets};
+use iroh::{Endpoint, EndpointAddr, PublicKey, SecretKey};
+use stlf::Role;
+use stlf::local::OwnError;
+use stlf_learn::Params;
+use stlf_node::Device;
+use stlf_node::network::{Event, Options};
+use stlf_node::wire::{Envelope, Hello, Message};
+
+const LAST: usize = DEVICES - 1;
+
+/// A fleet that goes on until it is stopped.
+fn forever(mut options: Options) -> Options {
+    options.once = None;
+    options.timing.wait = Duration::from_secs(12);
+    options
+}
+
+fn complete(devices: usize) -> impl Fn(&[Event]) -> bool {
+    move |events| {
+        let began = events
+            .iter()
+            .rposition(|e| matches!(e, Event::Began { devices: n, .. } if *n == devices));
+        began.is_some_and(|at| events[at..].contains(&Event::Complete))
+    }
+}
+
+/// Waits until these devices have completed an epoch of so many.
+async fn all_complete(fleet: &mut Fleet, places: &[usize], devices: usize) {
+    for place in places {
+        fleet.running.get_mut(place).unwrap().until(complete(devices)).await;
+    }
+}
+
+/// Kills a device when it has told of something, and has the others finish without it.
+async fn without(host: u8, killed: usize, when: impl Fn(&Event) -> bool) {
+    let mut fleet = Fleet::new(host);
+    devices().into_iter().for_each(|device| fleet.start(device, forever));
+    fleet.until(killed, when).await;
+    fleet.take(killed).kill();
+    let others: Vec<usize> = (0..DEVICES).filter(|&place| place != killed).collect();
+    let planner = others[0];
+    all_complete(&mut fleet, &others, DEVICES - 1).await;
+    for (place, ended) in fleet.stop().await {
+        let device = ended.device.unwrap();
+        let plan = device.plan().unwrap();
+        assert_eq!(plan.role(killed), None, "{:?}", ended.events);
+        assert!(plan.role(place).is_some());
+        // The planner must have noticed; others may have heard of the new epoch first.
+        let noticed = ended.events.contains(&Event::Lost(killed));
+        assert!(noticed || place != planner, "{:?}", ended.events);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_device_is_killed_while_it_measures() {
+    without(11, LAST, |event| matches!(event, Event::Began { .. })).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_device_is_killed_when_there_is_a_plan() {
+    without(12, LAST, |event| matches!(event, Event::Planned { .. })).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_device_is_killed_when_it_has_received_a_model() {
+    without(13, LAST, |event| matches!(event, Event::Received { .. })).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_device_is_killed_when_all_is_over() {
+    without(14, LAST, |event| matches!(event, Event::Complete)).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_planner_is_killed() {
+    without(15, 0, |event| matches!(event, Event::Began { .. })).await;
+}
+
+/// Waits until nobody has a file's lock or an address: what was killed may have them a moment longer than the task that was.
+async fn released(file: &std::path::Path, address: std::net::SocketAddr) {
+    let begun = std::time::Instant::now();
+    while std::fs::File::open(file).unwrap().try_lock().is_err()
+        || std::net::UdpSocket::bind(address).is_err()
+    {
+        assert!(begun.elapsed() < DEADLINE, "{} or {address} stays taken", file.display());
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_target_is_killed_while_models_come_and_is_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = folder.path().join("models");
+    let kept = |mut options: Options| {
+        options.store = Some(store.clone());
+        forever(options)
+    };
+    let mut fleet = Fleet::new(16);
+    for device in devices() {
+        match device.place() {
+            LAST => fleet.start(device, kept),
+            _ => fleet.start(device, forever),
+        }
+    }
+    // Its first model is there; the epoch is not over for it.
+    fleet.until(LAST, |event| matches!(event, Event::Received { .. })).await;
+    fleet.take(LAST).kill();
+    fleet.until(0, |event| matches!(event, Event::Lost(LAST))).await;
+    released(&store.join("blobs.db"), fleet.addresses[LAST]).await;
+    fleet.start(devices().remove(LAST), kept);
+    let everybody: Vec<usize> = (0..DEVICES).collect();
+    all_complete(&mut fleet, &everybody, DEVICES).await;
+    let ended = fleet.take(LAST).stop().await;
+    let device = ended.device.unwrap();
+    assert_eq!(device.plan().unwrap().role(LAST), Some(Role::Target));
+    assert!(device.outcome().is_some());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_tampered_model_is_not_used_again() {
+    let honest = {
+        let mut memory = stlf_node::memory::Network::new(devices(), 1);
+        memory.begin(0, 1, &crate::common::ALL);
+        memory.run().unwrap();
+        memory.devices.remove(0).plan().unwrap().clone()
+    };
+    // The busiest source says what it measured, but gives away something else.
+    let count = |place: usize| honest.links.iter().filter(|l| l.from as usize == place).count();
+    let liar = (0..DEVICES).max_by_key(|&place| count(place)).unwrap();
+    let mut fleet = Fleet::new(19);
+    for mut device in devices() {
+        if device.place() == liar {
+            let error: OwnError = device.own_error().unwrap();
+            let mut broken = Params::initial(&setup().spec, 1);
+            broken[7] = f32::NAN;
+            device.resume(Some((broken, error)), None);
+        }
+        fleet.start(device, forever);
+    }
+    let everybody: Vec<usize> = (0..DEVICES).collect();
+    fleet.until(0, |event| matches!(event, Event::Forbidden { from, .. } if *from == liar)).await;
+    // Every target that was to have it says so once; then nobody is.
+    all_complete(&mut fleet, &everybody, DEVICES).await;
+    let mut told = 0;
+    for (place, ended) in fleet.stop().await {
+        let device = ended.device.unwrap();
+        let plan = device.plan().unwrap();
+        let used = plan.links.iter().any(|link| link.from as usize == liar);
+        assert!(!used || place == liar, "{plan:?}");
+        told += ended
+            .events
+            .iter()
+            .filter(|e| matches!(e, Event::NotReceived { from, .. } if *from == liar))
+            .count();
+    }
+    assert!(told > 0);
+}
+
+/// A member with a right key and a program of its own: its connections to all others.
+async fn impostor(fleet: &Fleet, place: usize) -> (Endpoint, BTreeMap<usize, Connection>) {
+    let endpoint = Endpoint::builder(presets::Minimal)
+        .secret_key(SecretKey::from_bytes(&identity(place).to_bytes()))
+        .clear_ip_transports()
+        .bind_addr(fleet.addresses[place])
+        .unwrap()
+        .bind()
+        .await
+        .unwrap();
+    let mut connections = BTreeMap::new();
+    for other in (0..DEVICES).filter(|&other| other != place) {
+        let key = PublicKey::from_bytes(identity(other).id().as_bytes()).unwrap();
+        let address = EndpointAddr::new(key).with_ip_addr(fleet.addresses[other]);
+        connections.insert(other, endpoint.connect(address, b"stlf/node/3").await.unwrap());
+    }
+    (endpoint, connections)
+}
+
+/// Says something; whether it was taken.
+async fn say(connection: &Connection, epoch: u64, message: Message) -> bool {
+    let bytes = Envelope::new(epoch, message).to_bytes();
+    let Ok(mut stream) = connection.open_uni().await else { return false };
+    stream.write_all(&bytes).await.is_ok()
+        && stream.finish().is_ok()
+        && stream.stopped().await.is_ok()
+}
+
+/// Greets as a device does that has just started.
+async fn greet(connection: &Connection) {
+    let hello = Hello { roster: 99, start: 1, running: 0, settings: settings("calm, storm") };
+    assert!(say(connection, 0, Message::Hello(hello)).await);
+}
+
+/// All but the last have an epoch of their own.
+async fn others_finish(mut fleet: Fleet) -> Vec<Vec<Event>> {
+    let others: Vec<usize> = (0..LAST).collect();
+    all_complete(&mut fleet, &others, DEVICES - 1).await;
+    let mut events = Vec::new();
+    for (_, ended) in fleet.stop().await {
+        assert_eq!(ended.device.unwrap().plan().unwrap().role(LAST), None);
+        events.push(ended.events);
+    }
+    events
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn garbage_is_refused_counted_and_in_the_end_not_heard() {
+    let mut fleet = Fleet::new(20);
+    devices().into_iter().take(LAST).for_each(|device| fleet.start(device, forever));
+    let (endpoint, connections) = impostor(&fleet, LAST).await;
+    for connection in connections.values() {
+        for k in 0..1_100_u32 {
+            let Ok(mut stream) = connection.open_uni().await else { break };
+            let garbage: Vec<u8> = (0..64).map(|i| (k.wrapping_mul(31) + i * 7) as u8).collect();
+            let _ = stream.write_all(&garbage).await;
+            let _ = stream.finish();
+        }
+        // A request for a model that nobody offered.
+        if let Ok((mut send, mut receive)) = connection.open_bi().await {
+            let _ = send.write_all(&[0; 40]).await;
+            let _ = send.finish();
+            let answer = receive.read_to_end(1 << 20).await;
+            assert!(answer.is_err() || answer.is_ok_and(|bytes| bytes.is_empty()));
+        }
+    }
+    for connection in connections.values() {
+        let closed = tokio::time::timeout(Duration::from_secs(30), connection.closed()).await;
+        assert!(closed.is_ok(), "it is still heard");
+    }
+    let events = others_finish(fleet).await;
+    let refused = |events: &[Event]| {
+        events.iter().filter(|e| matches!(e, Event::Refused { from: LAST, .. })).count()
+    };
+    assert!(events.iter().all(|events| refused(events) >= 1_000));
+    endpoint.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_says_nothing_is_left_out() {
+    let mut fleet = Fleet::new(21);
+    devices().into_iter().take(LAST).for_each(|device| fleet.start(device, forever));
+    let (endpoint, connections) = impostor(&fleet, LAST).await;
+    for connection in connections.values() {
+        greet(connection).await;
+    }
+    let events = others_finish(fleet).await;
+    assert!(events[0].contains(&Event::LeftOut(LAST)), "{:?}", events[0]);
+    endpoint.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_says_the_same_again_and_again_is_left_out() {
+    let mut fleet = Fleet::new(23);
+    devices().into_iter().take(LAST).for_each(|device| fleet.start(device, forever));
+    let (endpoint, connections) = impostor(&fleet, LAST).await;
+    for connection in connections.values() {
+        greet(connection).await;
+    }
+    let mut often = tokio::time::interval(Duration::from_millis(200));
+    let repeats = async {
+        // Valid in the first epoch, but new only once.
+        loop {
+            for connection in connections.values() {
+                say(connection, 1, Message::Bandwidth(None)).await;
+            }
+            often.tick().await;
+        }
+    };
+    let events = tokio::select! {
+        events = others_finish(fleet) => events,
+        () = repeats => Vec::new(),
+    };
+    assert!(events[0].contains(&Event::LeftOut(LAST)), "{:?}", events[0]);
+    endpoint.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nobody_begins_an_epoch_while_the_planner_is_connected() {
+    let mut fleet = Fleet::new(24);
+    devices().into_iter().filter(|d| d.place() != 1).for_each(|d| fleet.start(d, forever));
+    let (endpoint, connections) = impostor(&fleet, 1).await;
+    for connection in connections.values() {
+        greet(connection).await;
+    }
+    let others: Vec<usize> = connections.keys().copied().collect();
+    for &place in &others {
+        fleet.until(place, |event| matches!(event, Event::Began { .. })).await;
+    }
+    for place in &others[1..] {
+        for epoch in [7, 8, 1 << 33] {
+            let begin = Message::Begin((1..DEVICES as u32).collect());
+            assert!(say(&connections[place], epoch, begin).await);
+        }
+    }
+    all_complete(&mut fleet, &others, DEVICES - 1).await;
+    for (place, ended) in fleet.stop().await {
+        let began = |e: &Event| matches!(e, Event::Began { epoch, .. } if *epoch >= 7);
+        assert!(!ended.events.iter().any(began), "{:?}", ended.events);
+        assert_eq!(ended.device.unwrap().plan().unwrap().role(1), None);
+        let refused = |what: &str| {
+            let says = |e: &Event| matches!(e, Event::Refused { from: 1, reason } if reason.contains(what));
+            ended.events.iter().any(says)
+        };
+        assert!(place == 0 || refused("is too far") && refused("not the planner"), "{place}");
+    }
+    endpoint.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_has_other_settings_takes_no_part_and_all_say_which() {
+    let mut fleet = Fleet::new(25);
+    for device in devices() {
+        let classes = if device.place() == LAST { "storm, calm" } else { "calm, storm" };
+        fleet.start(device, |options| Options { settings: settings(classes), ..forever(options) });
+    }
+    let others: Vec<usize> = (0..LAST).collect();
+    all_complete(&mut fleet, &others, DEVICES - 1).await;
+    let differs = |from: usize, told: &'static str| move |event: &Event| matches!(event, Event::Differs { from: f, difference } if *f == from && difference.to_string() == told);
+    for &other in &others {
+        let told = r#"data.classes differs: "calm, storm" here, "storm, calm" there"#;
+        fleet.until(other, differs(LAST, told)).await;
+        let told = r#"data.classes differs: "storm, calm" here, "calm, storm" there"#;
+        fleet.until(LAST, differs(other, told)).await;
+    }
+    // Started again with those of all it is one of them.
+    fleet.take(LAST).stop().await;
+    fleet.start(devices().remove(LAST), forever);
+    let everybody: Vec<usize> = (0..DEVICES).collect();
+    all_complete(&mut fleet, &everybody, DEVICES).await;
+    fleet.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_joins_late_changes_little() {
+    let mut fleet = Fleet::new(22);
+    let mut all = devices();
+    let late = all.remove(LAST);
+    for device in all {
+        fleet.start(device, |mut options| {
+            options.timing.wait = Duration::from_secs(2);
+            forever(options)
+        });
+    }
+    let others: Vec<usize> = (0..LAST).collect();
+    all_complete(&mut fleet, &others, DEVICES - 1).await;
+    // What they planned, found in memory: to stop one and ask it would have the others plan without it.
+    let before = {
+        let mut memory = stlf_node::memory::Network::new(devices(), 1);
+        memory.begin(0, 1, &others);
+        memory.run().unwrap();
+        memory.devices.remove(1)
+    };
+    fleet.start(late, forever);
+    let everybody: Vec<usize> = (0..DEVICES).collect();
+    all_complete(&mut fleet, &everybody, DEVICES).await;
+    let after: Device = fleet.take(0).stop().await.device.unwrap();
+    let (before, _) = end(&before);
+    let (after, _) = end(&after);
+    let kept =
+        before.iter().filter(|(from, to, _)| after.iter().any(|(f, t, _)| (f, t) == (from, to)));
+    assert_eq!(kept.count(), before.len(), "{before:?} became {after:?}");
+    assert!(after.len() > before.len());
+}

@@ -1,0 +1,80 @@
+//! The same fleet over a real network on this machine: it ends as in memory, and turns strangers away. `faults.rs` has what goes
+//! wrong.
+
+use crate::common::{ALL, DEVICES, devices, owner, roster};
+use crate::net::{Fleet, end, options};
+use std::collections::BTreeMap;
+use std::time::Duration;
+use stlf_node::memory::Network;
+use stlf_node::network::{Error, Event, run};
+use stlf_node::{Device, Identity};
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_fleet_on_a_network_ends_as_in_memory() {
+    let mut memory = Network::new(devices(), 1);
+    memory.begin(0, 1, &ALL);
+    memory.run().unwrap();
+    let mut fleet = Fleet::new(1);
+    devices().into_iter().for_each(|device| fleet.start(device, |o| o));
+    for (place, ended) in fleet.ends().await {
+        let device = ended.device.unwrap_or_else(|e| panic!("{place}: {e}; {:?}", ended.events));
+        assert_eq!(end(&device), end(&memory.devices[place]), "device {place}");
+        let began = Event::Began { epoch: 1, devices: DEVICES };
+        assert!(ended.events.contains(&began), "{:?}", ended.events);
+        let refused = ended.events.iter().any(|event| matches!(event, Event::Refused { .. }));
+        assert!(!refused, "{:?}", ended.events);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn strangers_are_turned_away_and_who_never_comes_is_done_without() {
+    let mut fleet = Fleet::new(2);
+    // The first device, which would plan, never comes; a stranger does, under its address and with a key of its own.
+    for device in devices().into_iter().skip(1) {
+        fleet.start(device, |mut options| {
+            options.timing.wait = Duration::from_secs(3);
+            options
+        });
+    }
+    let stranger = Identity::from_bytes(&[99; 32]);
+    // It believes in a roster of its own, in which it has the last place.
+    let claimed = roster().with("stranger", stranger.id()).unwrap();
+    let holdings = crate::common::holdings(&crate::common::data()).remove(5);
+    let device = Device::new(
+        crate::common::setup(),
+        claimed.clone(),
+        stranger.clone(),
+        holdings,
+        BTreeMap::new(),
+    );
+    let mut options = options(&fleet.addresses, 0);
+    options.peers.remove(&0);
+    options.timing.wait = Duration::from_secs(3);
+    options.once = Some(Duration::from_secs(2));
+    let claimed = claimed.sign(&owner()).unwrap();
+    let turned = tokio::spawn(async move {
+        let (_orders, given) = tokio::sync::mpsc::channel(1);
+        let device = device.unwrap();
+        run(device, claimed, &stranger, options, given, &mut |_, _| ()).await.map(|_| ())
+    });
+    let mut strangers = 0;
+    for (place, ended) in fleet.ends().await {
+        let device = ended.device.unwrap_or_else(|e| panic!("{place}: {e}; {:?}", ended.events));
+        assert_eq!(device.plan().unwrap().role(0), None);
+        assert!(device.plan().unwrap().role(place).is_some());
+        strangers += ended.events.iter().filter(|e| matches!(e, Event::TurnedAway(_))).count();
+    }
+    assert!(strangers > 0, "nobody saw the stranger");
+    assert!(turned.await.unwrap().is_err());
+}
+
+#[tokio::test]
+async fn alone_it_says_so() {
+    let mut fleet = Fleet::new(4);
+    fleet.start(devices().remove(0), |mut options| {
+        options.timing.wait = Duration::from_millis(200);
+        options
+    });
+    let (_, ended) = fleet.ends().await.remove(0);
+    assert!(matches!(ended.device, Err(Error::Alone(_))));
+}

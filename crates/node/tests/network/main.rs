@@ -1,0 +1,10 @@
+//! Devices over a real network on this machine.
+#![cfg(feature = "network")]
+#![allow(clippy::unwrap_used, reason = "tests and their helpers")]
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod faults;
+mod loopback;
+mod net;

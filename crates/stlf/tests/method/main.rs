@@ -1,0 +1,11 @@
+//! The method from outside, a file for each part of it.
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "tests and their helpers")]
+
+mod baselines;
+mod baselines_fada;
+mod divergence;
+mod golden;
+mod handover;
+mod problem_reader;
+mod schemas;
+mod what_if;

@@ -1,0 +1,126 @@
+//! The check in its tiers: all of it, and what is fast enough for every few minutes.
+
+use std::path::Path;
+
+use crate::steps::{Done, Failure, Steps, command, succeeds};
+use crate::{enter, layout_and_docs, python_package, root, shared, shown_commands, target_folder};
+
+/// What people install, besides everything at once: packages with their features. To build the whole workspace would not tell, since
+/// there a package has the features that any other asks for.
+const INSTALLED: [(&str, &[&str]); 4] = [
+    ("the command line", &["--package", "stlf-cli"]),
+    ("the smallest command line", &["--package", "stlf-cli", "--no-default-features"]),
+    ("the command line with devices", &["--package", "stlf-cli", "--all-features"]),
+    ("the Python package", &["--package", "stlf-python"]),
+];
+
+/// Everything that must hold before a change is handed in.
+pub(crate) fn whole() -> Result<(), Failure> {
+    let root = root();
+    enter(&root)?;
+    let mut steps = Steps::new();
+    format_and_layout(&mut steps)?;
+    steps.step("lints", || lint(&["--workspace", "--all-targets", "--all-features"]))?;
+    for (what, package) in INSTALLED {
+        steps.step(&format!("lints of {what}"), || lint(package))?;
+    }
+    steps.step("rustdoc", || {
+        // Libraries only: the binary has the library's name and would overwrite its pages.
+        let doc = ["doc", "--workspace", "--lib", "--no-deps", "--all-features"];
+        command("cargo", &doc, &[("RUSTDOCFLAGS", "-D warnings")])
+    })?;
+    steps.step("fuzz target", || {
+        let target = target_folder().join("fuzz");
+        let target = target.to_string_lossy();
+        let check = ["check", "--manifest-path", "fuzz/Cargo.toml", "--target-dir", &target];
+        command("cargo", &check, &[])
+    })?;
+    steps.step("tests", || tests(&ALL))?;
+    shown_commands(&mut steps, &root, false)?;
+    steps.step("Python", || python_package(&root))?;
+    println!("\n{}", steps.summary());
+    Ok(())
+}
+
+/// What finds most mistakes within two minutes, where the last change was a small one.
+pub(crate) fn fast() -> Result<(), Failure> {
+    enter(&root())?;
+    let mut steps = Steps::new();
+    format_and_layout(&mut steps)?;
+    let (what, package) = INSTALLED[0];
+    steps.step(&format!("lints of {what}"), || lint(package))?;
+    steps.step("tests", || tests(&FAST))?;
+    println!("\n{}", steps.summary());
+    println!("cargo xtask check, without --fast, checks everything");
+    Ok(())
+}
+
+fn format_and_layout(steps: &mut Steps) -> Result<(), Failure> {
+    steps.step("format", || command("cargo", &["fmt", "--all", "--check"], &[]))?;
+    layout_and_docs(steps)
+}
+
+fn lint(what: &[&str]) -> Result<Done, Failure> {
+    command("cargo", &[&["clippy"], what, &["--", "-D", "warnings"]].concat(), &[])
+}
+
+/// Which tests: all programs of the workspace, or units and devices in memory. The features are the same, so that both are built once.
+const ALL: [&str; 2] = ["--workspace", "--all-features"];
+const FAST: [&str; 6] = ["--workspace", "--all-features", "--lib", "--bins", "--test", "memory"];
+
+/// Runs tests and tells which of them were skipped.
+fn tests(which: &[&str]) -> Result<Done, Failure> {
+    if shared().is_none() {
+        println!("   reference cases: STLF_SHARED names no folder");
+    }
+    let skipped = target_folder().join("skipped-tests");
+    forget(&skipped)?;
+    let variables = [(stlf_testing::SKIPPED, &*skipped.to_string_lossy())];
+    if succeeds("cargo", &["nextest", "--version"]) {
+        command("cargo", &[&["nextest", "run"], which].concat(), &variables)?;
+        if which == ALL {
+            // The examples in the documentation, which nextest does not run.
+            command("cargo", &[&["test", "--doc"], which].concat(), &variables)?;
+        }
+    } else {
+        println!("   one program after another, which takes longer: there is no cargo-nextest");
+        command("cargo", &[&["test"], which].concat(), &variables)?;
+    }
+    Ok(told(&skipped))
+}
+
+fn forget(file: &Path) -> Result<(), Failure> {
+    match std::fs::remove_file(file) {
+        Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
+            let again = format!("rm {}", file.display());
+            Err(Failure { message: format!("{}: {e}", file.display()), again })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The lines of a file in which tests say that they were skipped.
+fn told(file: &Path) -> Done {
+    let text = std::fs::read_to_string(file).unwrap_or_default();
+    if text.is_empty() {
+        return Done::Passed;
+    }
+    print!("{text}");
+    Done::Partly(format!("skipped {} times", text.lines().count()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_skipped_is_counted() {
+        let file = std::env::temp_dir().join(format!("stlf-skipped-{}", std::process::id()));
+        forget(&file).unwrap();
+        assert_eq!(told(&file), Done::Passed);
+        std::fs::write(&file, "skipped at a.rs:1: no ship\nskipped at b.rs:2: no sea\n").unwrap();
+        assert_eq!(told(&file), Done::Partly("skipped 2 times".into()));
+        forget(&file).unwrap();
+        assert_eq!(told(&file), Done::Passed);
+    }
+}
