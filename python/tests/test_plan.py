@@ -329,3 +329,43 @@ def test_how_long_ten_devices_take(capsys: pytest.CaptureFixture[str]) -> None:
         print(
             f"\nplan() of 10 devices: median {1e3 * statistics.median(times):.3f} ms, longest {1e3 * max(times):.3f} ms"
         )
+
+
+def alike(sources: int = 5, targets: int = 5) -> dict[str, Any]:
+    """Devices that differ in nothing but labels: there one model goes round."""
+    devices: list[dict[str, Any]] = [
+        {"name": f"s{i}", "labeled": 500, "unlabeled": 100, "source_error": 0.1} for i in range(sources)
+    ]
+    devices += [{"name": f"t{i}", "labeled": 0, "unlabeled": 100} for i in range(targets)]
+    size = sources + targets
+    return {
+        "format": "stlf-problem/1",
+        "preset": "balanced",
+        "devices": devices,
+        "divergence": np.zeros((size, size)).tolist(),
+        "link_energy": np.ones((size, size)).tolist(),
+    }
+
+
+def test_sources_hand_models_on_where_that_is_asked_for(tmp_path: Path) -> None:
+    alone, plan = stlf.plan(alike()), stlf.plan(alike(), handovers=True)
+    assert alone.handovers == {}
+    assert len(plan.handovers) == 4
+    assert plan.objective < alone.objective
+    assert plan.lower_bound <= plan.objective
+    assert plan.stopped_by == "no-proof"
+    (last,) = {sender for sender, _ in plan.links}
+    assert sorted(plan.route(last)) == plan.sources
+    assert plan.route(last)[-1] == last
+    assert plan.joules == pytest.approx(9)
+    assert "5 links and 4 hand-overs" in str(plan)
+    assert f"{plan.handovers[last]}, trains it on" in plan.table()
+    assert plan.explain(last).sentences[1].startswith(f"It trains on with {plan.handovers[last]}'s model")
+    changed = alone.diff(plan)
+    assert not changed.same
+    assert {to: now for to, was, now in changed.handovers if was is None} == plan.handovers
+    assert any(segment.handovers for segment in plan.sweep(1e-2, 1e-1).segments)
+    plan.save(tmp_path / "plan.json")
+    assert stlf.Plan.read(tmp_path / "plan.json").handovers == plan.handovers
+    with pytest.raises(stlf.InputError, match="the paper's bound does not reward them"):
+        stlf.plan(alike(), handovers=True, bound="paper")

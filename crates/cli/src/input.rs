@@ -36,7 +36,7 @@ pub(crate) fn plan(path: &Path) -> Result<PlanFile, Failure> {
 
 /// A plan, or a problem yet to be planned.
 pub(crate) enum PlanOrProblem {
-    /// `stlf-plan/1`.
+    /// A plan, `stlf-plan/2` or `/1`.
     Plan(Box<PlanFile>),
     /// `stlf-problem/1`, or nothing known, which the reader of problems says best.
     Problem(Box<ProblemFile>),
