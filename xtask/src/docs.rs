@@ -211,13 +211,13 @@ mod tests {
     use crate::tree::tree;
 
     const MAP: &str = "| label | meaning | item | file |\n|---|---|---|---|\n\
-        | `eq:a` | the bound | `Bound::source` | `crates/stlf/src/bound.rs` |\n\
-        | `alg:b` | whole file | `module` | `crates/stlf/src/bound.rs` |\n";
+        | `eq:a` | the bound | `Bound::source` | `crates/planning/src/bound.rs` |\n\
+        | `alg:b` | whole file | `module` | `crates/planning/src/bound.rs` |\n";
     const CODE: &str =
         "//! Does `alg:b`.\n\nimpl Bound {\n    /// S_i, `eq:a`.\n    pub fn source(&self) {}\n}\n";
 
     fn check_map(map: &str, code: &str) -> Vec<String> {
-        let tree = tree(&[(PAPER_MAP, map), ("crates/stlf/src/bound.rs", code)]);
+        let tree = tree(&[(PAPER_MAP, map), ("crates/planning/src/bound.rs", code)]);
         paper_map(&tree).into_iter().map(|f| f.message).collect()
     }
 

@@ -6,13 +6,14 @@ use crate::rust_text::{code_only, shipped_code};
 use crate::tree::{File, Finding, LARGEST_FILE, Tree};
 
 /// Which sibling crates a crate may depend on. Dependencies point one way. ARCHITECTURE.md has the same table.
-pub(crate) const MAY_SEE: [(&str, &[&str]); 10] = [
+pub(crate) const MAY_SEE: [(&str, &[&str]); 11] = [
     ("testing", &[]),
     ("optim", &[]),
     ("data", &["testing"]),
     ("figure", &[]),
     ("learn", &["data", "testing"]),
-    ("stlf", &["optim", "data", "learn", "testing"]),
+    ("planning", &["optim"]),
+    ("stlf", &["planning", "optim", "data", "learn", "testing"]),
     ("lab", &["stlf", "data", "learn", "figure"]),
     ("node", &["stlf", "data", "learn"]),
     ("cli", &["lab", "node", "stlf", "data", "learn", "figure", "testing"]),
@@ -20,7 +21,7 @@ pub(crate) const MAY_SEE: [(&str, &[&str]); 10] = [
 ];
 
 /// Crates that do no I/O, print nothing, and read no clock and no global random source.
-const PURE: [&str; 4] = ["optim", "learn", "stlf", "figure"];
+const PURE: [&str; 5] = ["optim", "planning", "learn", "stlf", "figure"];
 
 /// Crates that may print; `testing` tells which tests were skipped.
 const MAY_PRINT: [&str; 2] = ["cli", "testing"];

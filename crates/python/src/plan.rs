@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use numpy::PyArray1;
 use pyo3::prelude::*;
-use stlf::diff::diff as changes;
+use stlf::diff::{Decisions, diff as changes};
 use stlf::explain::{Words, explain};
-use stlf::format::{Decisions, DiffFile, ExplanationFile, PlanFile, Run, StoppedBy};
+use stlf::format::{DiffFile, ExplanationFile, PlanFile, Run, StoppedBy};
 use stlf::plan::Status;
 use stlf::planner::handover::{LONGEST, refusal};
 use stlf::planner::{self, Limits, Method, Outcome, Settings};

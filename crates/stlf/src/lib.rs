@@ -14,26 +14,16 @@
 //! The crate opens no file, prints nothing, reads no clock and no global random source.
 
 pub mod baselines;
-pub mod bound;
 pub mod class_shares;
 pub mod combine;
-pub mod device;
-pub mod diff;
 pub mod divergence;
 pub mod draw;
 pub mod energy;
-pub mod error;
-pub mod explain;
 pub mod format;
 pub mod local;
 pub mod method;
-pub mod plan;
-pub mod planner;
-pub mod problem;
-pub mod sweep;
-pub mod words;
 
-pub use device::{Device, Role};
-pub use error::Error;
-pub use plan::Plan;
-pub use problem::Problem;
+pub use stlf_planning::{
+    Device, Error, Plan, Problem, Role, bound, device, diff, error, explain, plan, planner,
+    problem, sweep, words,
+};

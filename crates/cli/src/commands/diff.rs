@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use anstyle::{AnsiColor, Style};
 use clap::ValueEnum;
-use stlf::diff::{Diff, HandoverChange, LinkChange, diff};
-use stlf::format::{Decisions, DiffFile, write_json};
+use stlf::diff::{Decisions, Diff, HandoverChange, LinkChange, diff};
+use stlf::format::{DiffFile, write_json};
 use stlf::plan::Terms;
 
 use super::problem_args::non_negative;

@@ -5,8 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::ValueEnum;
-use stlf::diff::diff;
-use stlf::format::Decisions;
+use stlf::diff::{Decisions, diff};
 use stlf::plan::Terms;
 use stlf::planner::handover::LONGEST;
 use stlf::planner::{Limits, Settings};

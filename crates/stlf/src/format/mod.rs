@@ -23,8 +23,8 @@ pub use json::write_json;
 pub use link_table::LinkTable;
 pub use matrix::Matrix;
 pub use plan::{
-    Decisions, Energy, IterationEnded, MAX_EMBEDDED_LINKS, PlanFile, PlanFormat, PlanLinkEntry,
-    PlanStatus, Run, SettingsEntry, SolverEntry, SolverName, StoppedBy, TermsEntry,
+    Energy, IterationEnded, MAX_EMBEDDED_LINKS, PlanFile, PlanFormat, PlanLinkEntry, PlanStatus,
+    Run, SettingsEntry, SolverEntry, SolverName, StoppedBy, TermsEntry,
 };
 pub use problem::{
     BoundEntry, ComplexityEntry, ComplexityName, CostsEntry, DeviceEntry, EnergyUnitEntry,

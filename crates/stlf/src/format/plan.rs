@@ -13,8 +13,6 @@ use crate::planner::{Infeasible, Method, successive};
 use crate::problem::{Model, Problem};
 use stlf_optim::status::Stop;
 
-pub use read_back::Decisions;
-
 /// A problem with more links than this is not repeated in its plan.
 pub const MAX_EMBEDDED_LINKS: usize = 250_000;
 

@@ -4,9 +4,9 @@ use std::ops::ControlFlow;
 
 use proptest::prelude::*;
 use stlf::bound::{Bound, BoundKind, Complexity};
-use stlf::diff::diff;
+use stlf::diff::{Decisions, diff};
 use stlf::explain::{Alternative, Explanation, Impossible, Quantity, account, explain};
-use stlf::format::{Decisions, LinkEnds, ProblemFile};
+use stlf::format::{LinkEnds, ProblemFile};
 use stlf::plan::{Plan, PlanLink, evaluate};
 use stlf::planner::{Limits, Outcome, Settings, optimum};
 use stlf::problem::{EnergyUnit, Link, Links, Model, Parts, Source, Weights};

@@ -7,6 +7,7 @@ use super::super::problem::device;
 use super::{PlanFile, PlanStatus, SolverName, StoppedBy};
 use crate::bound::BoundKind;
 use crate::device::Role;
+use crate::diff::Decisions;
 use crate::error::Error;
 use crate::plan::{Handover, Plan, PlanLink, Solver, Status, Terms, evaluate, route};
 use crate::problem::Problem;
@@ -14,21 +15,6 @@ use crate::words::short;
 use stlf_optim::status::Stop;
 
 const KIND: Kind = Kind { format: "stlf-plan/2", earlier: &["stlf-plan/1"], noun: "plan" };
-
-/// What a plan decides, without the problem that it solves.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Decisions {
-    /// The devices, in the problem's order where the file repeats the problem.
-    pub names: Vec<String>,
-    /// One role per device.
-    pub roles: Vec<Role>,
-    /// By index into the names, sorted by receiver, then sender.
-    pub links: Vec<PlanLink>,
-    /// By index into the names, sorted by receiver.
-    pub handovers: Vec<Handover>,
-    /// The objective's terms.
-    pub terms: Terms,
-}
 
 impl PlanFile {
     /// Reads a plan.

@@ -65,10 +65,13 @@ pub fn with_handovers(
 
 /// What a search found.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Found {
-    pub(crate) handovers: Vec<Handover>,
-    pub(crate) links: Vec<PlanLink>,
-    pub(crate) terms: Terms,
+pub struct Found {
+    /// Sorted by receiver.
+    pub handovers: Vec<Handover>,
+    /// Sorted by receiver, then sender.
+    pub links: Vec<PlanLink>,
+    /// What they cost, with the sources.
+    pub terms: Terms,
 }
 
 impl Found {
@@ -79,7 +82,7 @@ impl Found {
 
 /// The best hand-overs that local search finds among sources, `without` not being one of them; none where the problem has raw costs or
 /// the paper's bound. Targets take one model, or mix those of the links given.
-pub(crate) fn search(
+pub fn search(
     problem: &Problem,
     roles: &[Role],
     links: &[PlanLink],

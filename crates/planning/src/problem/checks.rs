@@ -281,7 +281,8 @@ const LEAST_DELTA: f64 = 1e-300;
 /// Far above any measurement, far below where products of two such numbers overflow.
 const LARGEST: f64 = 1e100;
 
-pub(crate) fn non_negative(value: f64, field: impl Fn() -> String) -> Result<(), Error> {
+/// That a number is at least 0 and no more than can be calculated with; `field` says which one it is.
+pub fn non_negative(value: f64, field: impl Fn() -> String) -> Result<(), Error> {
     let (message, hint) = if value.is_nan() {
         ("is not a number", "it must be at least 0")
     } else if value < 0.0 {

@@ -3,8 +3,22 @@
 use std::collections::{BTreeMap, HashMap};
 
 use crate::device::Role;
-use crate::format::Decisions;
-use crate::plan::Terms;
+use crate::plan::{Handover, PlanLink, Terms};
+
+/// What a plan decides, without the problem that it solves.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Decisions {
+    /// The devices, in the problem's order where a file repeats the problem.
+    pub names: Vec<String>,
+    /// One role per device.
+    pub roles: Vec<Role>,
+    /// By index into the names, sorted by receiver, then sender.
+    pub links: Vec<PlanLink>,
+    /// By index into the names, sorted by receiver.
+    pub handovers: Vec<Handover>,
+    /// The objective's terms.
+    pub terms: Terms,
+}
 
 /// The differences from a plan A to a plan B.
 #[derive(Debug, Clone, PartialEq)]

@@ -33,7 +33,8 @@ impl Error {
         Error::Field { field: field.into(), message: message.into(), hint: None }
     }
 
-    pub(crate) fn with_hint(mut self, text: impl Into<String>) -> Error {
+    /// The same, with what to do about it.
+    pub fn with_hint(mut self, text: impl Into<String>) -> Error {
         match &mut self {
             Error::Syntax { hint, .. } | Error::Field { hint, .. } => *hint = Some(text.into()),
         }

@@ -8,7 +8,7 @@ pub use checks::{Parts, Source};
 pub use costs::{Costs, LinkCost};
 pub use links::{Link, Links};
 
-pub(crate) use checks::non_negative;
+pub use checks::non_negative;
 
 use serde::{Deserialize, Serialize};
 
@@ -108,7 +108,7 @@ pub struct Measured {
     /// d̂_ij and K_ij of every usable link.
     pub links: Links,
     /// Forbidden links as they were measured, each with its receiver: they count in the mean.
-    pub(crate) forbidden: Vec<(Link, usize)>,
+    pub forbidden: Vec<(Link, usize)>,
     /// φ.
     pub weights: Weights,
     /// δ, ρ, and which bound.

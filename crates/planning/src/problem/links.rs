@@ -139,7 +139,7 @@ impl Links {
     }
 
     /// Changes one link's values, for asking "what if".
-    pub(crate) fn set(&mut self, link: Link, to: usize) {
+    pub fn set(&mut self, link: Link, to: usize) {
         let n = self.devices;
         let (at, store_divergence, store_energy) = match &mut self.store {
             Store::Dense { divergence, energy } => (to * n + link.from, divergence, energy),

@@ -28,7 +28,7 @@ pub struct Costs {
     /// f_i, or `None` where device i cannot be a source.
     pub source: Vec<Option<f64>>,
     /// c_ij, receiver-major, NaN where there is no link. The diagonal says nothing.
-    pub(crate) link: Vec<f64>,
+    pub link: Vec<f64>,
 }
 
 impl Costs {

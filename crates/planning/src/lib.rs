@@ -1,0 +1,21 @@
+//! From what is known of devices to what they should do: roles ψ, link weights α and hand-overs, of least cost.
+//!
+//! The way of the data: [`problem`] (S and T by [`bound`], energies) → [`planner`] → [`plan`] → [`explain`], [`sweep`], [`diff`].
+//!
+//! Planning needs mathematics alone: no data, no training, no file, no random number.
+
+pub mod bound;
+pub mod device;
+pub mod diff;
+pub mod error;
+pub mod explain;
+pub mod plan;
+pub mod planner;
+pub mod problem;
+pub mod sweep;
+pub mod words;
+
+pub use device::{Device, Role};
+pub use error::Error;
+pub use plan::Plan;
+pub use problem::Problem;
