@@ -396,12 +396,14 @@ async fn who_joins_late_changes_little() {
     }
     let others: Vec<usize> = (0..LAST).collect();
     all_complete(&mut fleet, &others, DEVICES - 1).await;
+    // Trained before, so that it is back before the others begin without it.
+    let again = devices().remove(1);
     let before = {
         let ended = fleet.take(1).stop().await;
         ended.device.unwrap()
     };
     fleet.start(late, forever);
-    fleet.start(devices().remove(1), forever);
+    fleet.start(again, forever);
     let everybody: Vec<usize> = (0..DEVICES).collect();
     all_complete(&mut fleet, &everybody, DEVICES).await;
     let after: Device = fleet.take(0).stop().await.device.unwrap();

@@ -32,9 +32,9 @@ async fn a_fleet_that_hands_models_on_ends_as_in_memory() {
         match place {
             1 | 2 => {
                 let from = place - 1;
-                let own = [Event::Awaits { from }, Event::TrainsOn { from }];
-                let all = own.iter().chain(&[Event::TrainedOn { from }, Event::Ended]);
-                assert!(told.iter().copied().eq(all), "{events:?}");
+                let (awaits, trains) = (Event::Awaits { from }, Event::TrainsOn { from });
+                let trained = Event::TrainedOn { from };
+                assert_eq!(told, [&awaits, &trains, &trained, &Event::Ended], "{events:?}");
             }
             _ => assert_eq!(told, [&Event::Ended]),
         }
