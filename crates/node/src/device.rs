@@ -1,5 +1,6 @@
 //! A device of the fleet as a machine without I/O: a message in, actions out.
 
+mod handed;
 mod steps;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -7,17 +8,19 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 
+use stlf::bound::BoundKind;
 use stlf::class_shares::balanced;
 use stlf::combine::Combine;
 use stlf::divergence;
 use stlf::draw::Draw;
-use stlf::local::{OwnError, Split, Training};
+use stlf::local::{OwnError, Training};
 use stlf::problem::{Preset, Weights};
-use stlf::{Role, bound::BoundKind};
 use stlf_data::{Class, Shape};
 use stlf_learn::evaluate::Predictions;
 use stlf_learn::{Params, Spec};
 
+use self::handed::HandedOn;
+pub use self::handed::TrainingOn;
 use crate::exchange::Exchange;
 use crate::identity::Identity;
 use crate::planning::Planner;
@@ -47,6 +50,8 @@ pub struct Setup {
     pub weights: Weights,
     /// The bound of the plan.
     pub bound: BoundKind,
+    /// Whether sources hand their models on to other sources, which train them on.
+    pub handovers: bool,
     /// What a target makes of the models it receives.
     pub combine: Combine,
     /// Whether the joules of links are asked for in every epoch ([`Action::MeasureLinks`]).
@@ -77,6 +82,8 @@ pub enum Action {
     Offer(usize),
     /// Get a model from the device at a place.
     Fetch(usize, Offer),
+    /// Train on the model of the device at a place ([`Device::to_train_on`]), without holding anything up.
+    TrainOn(usize),
     /// Say what a model costs to each place ([`Device::links_measured`]).
     MeasureLinks,
     /// As the planner: no usable model came over this link, from and to.
@@ -126,6 +133,7 @@ pub struct Device {
     /// Joules of sending a model to each place that something is known of.
     joules: BTreeMap<usize, f64>,
     trained: Option<(Params, OwnError)>,
+    handed_on: Option<HandedOn>,
     epoch: Option<Epoch>,
     /// What others said of an epoch that this device has not heard the beginning of yet.
     early: BTreeMap<usize, Vec<Envelope>>,
@@ -152,6 +160,9 @@ struct Epoch {
     fetched: BTreeSet<usize>,
     has_followed: bool,
     models: BTreeMap<usize, Params>,
+    has_begun_training: bool,
+    /// How many percent those have done that train on a model.
+    trained_on: BTreeMap<usize, u8>,
     outcome: Option<Predictions>,
 }
 
@@ -165,7 +176,7 @@ impl Device {
         joules: BTreeMap<usize, f64>,
     ) -> Option<Device> {
         let place = roster.place(identity.id())?;
-        let (trained, epoch, early, last_plan) = (None, None, BTreeMap::new(), None);
+        let (trained, handed_on, epoch, last_plan) = (None, None, None, None);
         Some(Device {
             setup,
             roster,
@@ -174,8 +185,9 @@ impl Device {
             holdings,
             joules,
             trained,
+            handed_on,
             epoch,
-            early,
+            early: BTreeMap::new(),
             last_plan,
         })
     }
@@ -199,10 +211,7 @@ impl Device {
         observer: &mut dyn FnMut() -> ControlFlow<()>,
     ) -> Result<bool, stlf::Error> {
         let Setup { spec, training, seed, .. } = &self.setup;
-        let Holdings { inputs, labels, unlabeled } = &self.holdings;
-        let numbers = spec.input().len();
-        let held_out = Draw::HeldOut.seed(*seed, self.place);
-        let split = Split::new(inputs, labels, numbers, self.setup.held_out, held_out);
+        let split = self.split();
         if split.is_empty() {
             return Ok(true);
         }
@@ -211,7 +220,8 @@ impl Device {
         let Some(params) = split.train(spec, start, *training, own, observer)? else {
             return Ok(false);
         };
-        let error = split.own_error(spec, &params, *unlabeled, self.setup.unlabeled_as);
+        let (unlabeled, counted) = (self.holdings.unlabeled, self.setup.unlabeled_as);
+        let error = split.own_error(spec, &params, unlabeled, counted);
         self.trained = Some((params, error));
         Ok(true)
     }
@@ -221,17 +231,22 @@ impl Device {
         self.trained.as_ref().map(|(params, _)| params)
     }
 
-    /// The model as targets get it.
+    /// The model as others get it: its own, or where the plan has it train on another's, what that became.
     pub fn sent_model(&self) -> Option<Params> {
         let (spec, labels) = (&self.setup.spec, &self.holdings.labels);
-        self.model().map(|model| match self.setup.balanced {
+        let model = match self.handed_from() {
+            Some(_) => self.trained_on(),
+            None => self.model(),
+        };
+        model.map(|model| match self.setup.balanced {
             true => balanced(spec, model, labels),
             false => model.clone(),
         })
     }
 
-    /// Takes up a training that this device finished before it was started anew.
+    /// Takes up a training that this device finished before it was started anew, and the plan that it followed, if it is one.
     pub fn resume(&mut self, trained: Option<(Params, OwnError)>, last_plan: Option<Plan>) {
+        let last_plan = last_plan.filter(|plan| plan.check().is_ok());
         (self.trained, self.last_plan) = (trained, last_plan);
     }
 
@@ -278,8 +293,7 @@ impl Device {
                 None => vec![planner],
             };
         };
-        let incoming = plan.incoming(self.place).map(|link| link.from as usize);
-        incoming.filter(|from| !epoch.models.contains_key(from)).collect()
+        plan.senders(self.place).filter(|from| !epoch.models.contains_key(from)).collect()
     }
 
     /// How much others have told of the epoch so far. Only what makes it more is progress; what is said again is not.
@@ -287,7 +301,11 @@ impl Device {
         self.epoch.as_ref().map_or(0, |epoch| {
             let reports = epoch.planner.as_ref().map_or(0, Planner::heard);
             let planned = usize::from(epoch.plan.is_some()) + usize::from(epoch.no_plan.is_some());
-            epoch.exchange.known() + reports + planned + epoch.offers.len() + epoch.models.len()
+            let handed = epoch.plan.iter().flat_map(|plan| &plan.handovers);
+            let trained = handed.filter_map(|h| epoch.trained_on.get(&(h.to as usize)));
+            let trained: usize = trained.map(|&percent| usize::from(percent)).sum();
+            let models = epoch.offers.len() + epoch.models.len();
+            epoch.exchange.known() + reports + planned + models + trained
         })
     }
 
@@ -324,8 +342,7 @@ impl Device {
     /// Whether its part of the epoch is over.
     pub fn is_done(&self) -> bool {
         self.epoch.as_ref().is_some_and(|epoch| {
-            let source = epoch.plan.as_ref().and_then(|plan| plan.role(self.place));
-            epoch.no_plan.is_some() || epoch.outcome.is_some() || source == Some(Role::Source)
+            epoch.no_plan.is_some() || epoch.outcome.is_some() || epoch.has_followed
         })
     }
 
@@ -396,11 +413,14 @@ impl Device {
             Message::Failed(source) => {
                 let source = *source as usize;
                 let plan = epoch.plan.as_ref().filter(|_| epoch.planner.is_some());
-                let links = plan.map(|plan| plan.incoming(from));
-                if !links.is_some_and(|mut links| links.any(|link| link.from as usize == source)) {
+                if !plan.is_some_and(|plan| plan.senders(from).any(|sender| sender == source)) {
                     return Err(Refusal::Unfit("a failure of a link that is not used"));
                 }
                 return Ok(vec![Action::Forbid(source, from)]);
+            }
+            Message::TrainedOn(percent) => {
+                let known = epoch.trained_on.entry(from).or_default();
+                *known = (*known).max(*percent);
             }
             Message::Done
             | Message::Complete
@@ -421,21 +441,14 @@ impl Device {
     /// # Errors
     /// It was not asked for, or is not a model of this network.
     pub fn receive_model(&mut self, from: usize, params: Params) -> Result<Vec<Action>, Refusal> {
-        let Some(epoch) = self.epoch.as_mut() else {
-            return Err(Refusal::Unfit("a model outside of any epoch"));
-        };
-        let links = epoch.plan.as_ref().map(|plan| plan.incoming(self.place));
-        if !links.is_some_and(|mut links| links.any(|link| link.from as usize == from)) {
+        let is_sender = |plan: &Plan| plan.senders(self.place).any(|sender| sender == from);
+        if !self.plan().is_some_and(is_sender) {
             return Err(Refusal::Unfit("a model that nobody asked for"));
         }
-        if params.len() != self.setup.spec.parameters() {
-            return Err(Refusal::Unfit("a model of another network"));
+        self.check_model(&params)?;
+        if let Some(epoch) = &mut self.epoch {
+            note(&mut epoch.models, from, params)?;
         }
-        // The weights of a network that learned anything are far below this.
-        if params.iter().any(|p| !p.is_finite() || p.abs() > 1e6) {
-            return Err(Refusal::Unfit("a model whose numbers cannot be"));
-        }
-        note(&mut epoch.models, from, params)?;
         Ok(self.go_on())
     }
 

@@ -400,8 +400,8 @@ fn suspects(
             *named.entry(place).or_default() += 1;
         }
     }
-    let silent: BTreeSet<usize> =
-        named.keys().copied().filter(|place| !complaints.contains_key(place)).collect();
+    let waits = |place: &usize| complaints.get(place).is_some_and(|others| !others.is_empty());
+    let silent: BTreeSet<usize> = named.keys().copied().filter(|place| !waits(place)).collect();
     if !silent.is_empty() {
         return silent;
     }

@@ -1,6 +1,9 @@
 //! A network within one program: messages are delivered in an order that a seed chooses, as bytes.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::ops::ControlFlow;
+
+use stlf_learn::Params;
 
 use crate::device::{Action, Device, Refusal};
 use crate::wire::{Envelope, Malformed, Message, Offer};
@@ -25,6 +28,7 @@ pub struct Network {
     pub forbidden: Vec<(usize, usize)>,
     /// Devices without which a planner has to do.
     pub left_out: Vec<usize>,
+    lost: BTreeSet<usize>,
     random: u64,
     spy: Option<Spy>,
 }
@@ -33,6 +37,16 @@ pub struct Network {
 enum Parcel {
     Message { from: usize, to: usize, bytes: Vec<u8> },
     Model { from: usize, to: usize },
+    Trained { at: usize, epoch: u64, model: Params },
+}
+
+impl Parcel {
+    fn ends(&self) -> (usize, usize) {
+        match self {
+            Parcel::Message { from, to, .. } | Parcel::Model { from, to } => (*from, *to),
+            Parcel::Trained { at, .. } => (*at, *at),
+        }
+    }
 }
 
 impl Network {
@@ -48,6 +62,7 @@ impl Network {
             joules: vec![BTreeMap::new(); n],
             forbidden: Vec::new(),
             left_out: Vec::new(),
+            lost: BTreeSet::new(),
             random: seed,
             spy: None,
         }
@@ -70,13 +85,30 @@ impl Network {
         self.spy = Some(Box::new(spy));
     }
 
+    /// Loses a device, and all that is on its way from and to it.
+    pub fn lose(&mut self, place: usize) {
+        self.waiting.retain(|parcel| {
+            let (from, to) = parcel.ends();
+            from != place && to != place
+        });
+        self.lost.insert(place);
+    }
+
     /// Delivers everything, until nothing is on its way. Between two devices the order is kept, as on a connection;
     /// else any is possible.
     ///
     /// # Errors
     /// A device got bytes that are no message.
     pub fn run(&mut self) -> Result<(), Malformed> {
-        while !self.waiting.is_empty() {
+        self.run_until(|_| false)
+    }
+
+    /// The same until the devices are such.
+    ///
+    /// # Errors
+    /// A device got bytes that are no message.
+    pub fn run_until(&mut self, is: impl Fn(&[Device]) -> bool) -> Result<(), Malformed> {
+        while !self.waiting.is_empty() && !is(&self.devices) {
             let parcel = self.next();
             let (to, result) = match parcel {
                 Parcel::Message { from, to, bytes } => {
@@ -93,6 +125,13 @@ impl Network {
                     self.sent[from] += 4 * model.len() as u64;
                     (to, self.devices[to].receive_model(from, model))
                 }
+                Parcel::Trained { at, epoch, model } => {
+                    let running = self.devices[at].plan().map(|plan| plan.epoch);
+                    if running != Some(epoch) {
+                        continue;
+                    }
+                    (at, self.devices[at].has_trained_on(model))
+                }
             };
             match result {
                 Ok(actions) => self.act(to, actions),
@@ -106,17 +145,15 @@ impl Network {
     fn next(&mut self) -> Parcel {
         self.random = self.random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
         let chosen = (self.random >> 33) as usize % self.waiting.len();
-        let ends = |parcel: &Parcel| match parcel {
-            Parcel::Message { from, to, .. } | Parcel::Model { from, to } => (*from, *to),
-        };
-        let pair = ends(&self.waiting[chosen]);
-        let first = self.waiting.iter().position(|parcel| ends(parcel) == pair).unwrap_or(chosen);
+        let pair = self.waiting[chosen].ends();
+        let first = self.waiting.iter().position(|parcel| parcel.ends() == pair).unwrap_or(chosen);
         self.waiting.remove(first).unwrap_or(Parcel::Model { from: 0, to: 0 })
     }
 
     fn act(&mut self, place: usize, actions: Vec<Action>) {
         for action in actions {
             match action {
+                Action::Send(to, _) | Action::Fetch(to, _) if self.lost.contains(&to) => {}
                 Action::Send(to, envelope) => {
                     let bytes = envelope.to_bytes();
                     self.sent[place] += bytes.len() as u64;
@@ -124,6 +161,20 @@ impl Network {
                 }
                 Action::Fetch(from, _) => {
                     self.waiting.push_back(Parcel::Model { from, to: place });
+                }
+                Action::TrainOn(from) => {
+                    let epoch = self.devices[place].plan().map_or(0, |plan| plan.epoch);
+                    let training = self.devices[place].to_train_on();
+                    let trained = training.map(|t| t.run(&mut |_| ControlFlow::Continue(())));
+                    match trained {
+                        Some(Ok(Some(model))) => {
+                            self.waiting.push_back(Parcel::Trained { at: place, epoch, model });
+                        }
+                        _ => {
+                            let actions = self.devices[place].model_failed(from);
+                            self.act(place, actions);
+                        }
+                    }
                 }
                 Action::Offer(to) => {
                     // Within one program nobody else can take it.

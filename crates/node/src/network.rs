@@ -9,6 +9,8 @@ mod member;
 mod models;
 mod outbox;
 mod rates;
+mod training;
+mod transfers;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -34,7 +36,7 @@ use crate::roster::{Roster, SignedRoster};
 use crate::shared::{Difference, SharedSettings};
 
 /// What both ends of a connection speak.
-const PROTOCOL: &[u8] = b"stlf/node/3";
+const PROTOCOL: &[u8] = b"stlf/node/4";
 
 /// A connection on which nothing was heard for so long is lost, in a small fleet. In a large one every device has many, and to
 /// keep them all alive so often would be most of what it does.
@@ -137,6 +139,21 @@ pub enum Event {
         from: usize,
         /// Why.
         reason: String,
+    },
+    /// By the plan this device trains on another's model, and waits for it.
+    Awaits {
+        /// Whose.
+        from: usize,
+    },
+    /// It is here, and this device trains it on.
+    TrainsOn {
+        /// Whose.
+        from: usize,
+    },
+    /// That is done; the result is this device's model in this epoch.
+    TrainedOn {
+        /// Whose.
+        from: usize,
     },
     /// The epoch is over for this device, and others are told next.
     Ended,

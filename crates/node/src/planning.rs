@@ -2,11 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use stlf::bound::Bound;
 use stlf::divergence::Settings;
-use stlf::plan::{PlanLink, Status};
+use stlf::plan::{PlanLink, Status, evaluate};
+use stlf::planner::handover::LONGEST;
 use stlf::planner::{self, Infeasible, Outcome};
 use stlf::problem::{ENERGY_EPSILON, Links, Parts, Source};
 use stlf::{Problem, Role};
@@ -14,10 +15,10 @@ use stlf::{Problem, Role};
 use crate::device::{Refusal, Setup};
 use crate::exchange::divergence;
 use crate::roster::Roster;
-use crate::wire::{Link, Measured, PairReport, Plan, Report};
+use crate::wire::{Handover, Link, Measured, PairReport, Plan, Report};
 
 /// What a signature of a plan is for.
-pub(crate) const PLAN: &str = "stlf-plan-message/1";
+pub(crate) const PLAN: &str = "stlf-plan-message/2";
 
 /// The planner's desk.
 #[derive(Debug)]
@@ -33,10 +34,12 @@ pub(crate) struct Planner {
 /// How much worse than the best plan one may be that changes less.
 const WORTH_NO_CHANGE: f64 = 0.01;
 
-/// The best plan that is found in this time; one that is not proven says so.
-fn within(time: Duration, problem: &Problem) -> Outcome {
+/// The best plan that is found in the planner's time; one that is not proven says so.
+fn within_limit(setup: &Setup, problem: &Problem) -> Outcome {
     let started = Instant::now();
-    planner::plan(problem, &planner::Settings::default(), &mut |_| match started.elapsed() < time {
+    let handovers = setup.handovers.then_some(LONGEST);
+    let settings = planner::Settings { handovers, ..planner::Settings::default() };
+    planner::plan(problem, &settings, &mut |_| match started.elapsed() < setup.planning {
         true => ControlFlow::Continue(()),
         false => ControlFlow::Break(()),
     })
@@ -110,8 +113,8 @@ impl Planner {
         }
     }
 
-    /// The plan of this epoch: of the last one's roles and links it keeps what it can keep at no more than a hundredth above
-    /// the least cost.
+    /// The plan of this epoch: of the last one's roles, links and hand-overs it keeps what it can keep at no more than a hundredth
+    /// above the least cost that was found.
     pub(crate) fn plan(
         &self,
         epoch: u64,
@@ -120,7 +123,7 @@ impl Planner {
         last: Option<&Plan>,
     ) -> Result<Plan, NoPlan> {
         let problem = self.problem(roster, setup)?;
-        let best = match within(setup.planning, &problem) {
+        let best = match within_limit(setup, &problem) {
             Outcome::Planned(plan) => *plan,
             Outcome::Infeasible(Infeasible::Unreachable { device, .. }) => {
                 return Err(NoPlan::Without(self.members[device]));
@@ -139,11 +142,13 @@ impl Planner {
             to: place(link.to),
             weight: link.weight,
         };
+        let handover = |h: &stlf::plan::Handover| Handover { from: place(h.from), to: place(h.to) };
         Ok(Plan {
             epoch,
             sources: plan.with_role(Role::Source).map(place).collect(),
             targets: plan.with_role(Role::Target).map(place).collect(),
             links: plan.links.iter().map(link).collect(),
+            handovers: plan.handovers.iter().map(handover).collect(),
             objective: plan.objective(),
             optimal,
         })
@@ -151,7 +156,6 @@ impl Planner {
 
     /// The best plans that keep the last one's roles and links, and its roles alone.
     fn keeping(&self, problem: &Problem, last: &Plan, setup: &Setup) -> Vec<stlf::Plan> {
-        let index = |place: u32| self.members.binary_search(&(place as usize)).ok();
         let pinned = self.members.iter().enumerate().fold(problem.clone(), |problem, (k, &m)| {
             match last.role(m) {
                 Some(Role::Source) if !problem.eligible(k) => problem,
@@ -159,20 +163,53 @@ impl Planner {
                 None => problem,
             }
         });
-        let ends = |link: &Link| Some((index(link.from)?, index(link.to)?));
-        let kept: BTreeSet<(usize, usize)> = last.links.iter().filter_map(ends).collect();
-        let targets: BTreeSet<usize> = kept.iter().map(|&(_, to)| to).collect();
-        // Without its other links a target keeps those that it had.
-        let others = (0..self.members.len())
-            .flat_map(|from| targets.iter().map(move |&to| (from, to)))
-            .filter(|&(from, to)| from != to && !kept.contains(&(from, to)));
-        let linked =
-            others.fold(pinned.clone(), |problem, (from, to)| problem.without_link(from, to));
-        let planned = |problem: &Problem| match within(setup.planning, problem) {
+        let planned = |problem: &Problem| match within_limit(setup, problem) {
             Outcome::Planned(plan) => Some(*plan),
             Outcome::Infeasible(_) => None,
         };
-        [&linked, &pinned].into_iter().filter_map(planned).collect()
+        let free = planned(&pinned);
+        let linked = match (last.handovers.is_empty(), &free) {
+            (true, _) => planned(&self.with_links_of(last, pinned)),
+            (false, Some(free)) => Some(self.handing_on_as(last, problem, free)),
+            (false, None) => None,
+        };
+        linked.into_iter().chain(free).collect()
+    }
+
+    /// The device that stands at a place of the roster, if it takes part.
+    fn index(&self, place: u32) -> Option<usize> {
+        self.members.binary_search(&(place as usize)).ok()
+    }
+
+    /// The same problem without other links than the last plan's into its targets, which so keep what they had.
+    fn with_links_of(&self, last: &Plan, problem: Problem) -> Problem {
+        let ends = |link: &Link| Some((self.index(link.from)?, self.index(link.to)?));
+        let kept: BTreeSet<(usize, usize)> = last.links.iter().filter_map(ends).collect();
+        let targets: BTreeSet<usize> = kept.iter().map(|&(_, to)| to).collect();
+        let others = (0..self.members.len())
+            .flat_map(|from| targets.iter().map(move |&to| (from, to)))
+            .filter(|&(from, to)| from != to && !kept.contains(&(from, to)));
+        others.fold(problem, |problem, (from, to)| problem.without_link(from, to))
+    }
+
+    /// The last plan's hand-overs and links in a plan of the same roles: those whose ends are all here, and for other targets the
+    /// plan's. What models that were handed on are worth to a target follows from all its divergences, so that no link can be taken out
+    /// of the problem instead.
+    fn handing_on_as(&self, last: &Plan, problem: &Problem, plan: &stlf::Plan) -> stlf::Plan {
+        let source = |place: u32| self.index(place).filter(|&k| plan.roles[k] == Role::Source);
+        let handed =
+            |h: &Handover| Some(stlf::plan::Handover { from: source(h.from)?, to: source(h.to)? });
+        let handovers: Vec<_> = last.handovers.iter().filter_map(handed).collect();
+        let links_of = |to: usize| {
+            let before = last.incoming(self.members[to]);
+            let kept =
+                before.map(|l| Some(PlanLink { from: source(l.from)?, to, weight: l.weight }));
+            let kept = kept.collect::<Option<Vec<_>>>().filter(|links| !links.is_empty());
+            kept.unwrap_or_else(|| plan.incoming(to).to_vec())
+        };
+        let links: Vec<PlanLink> = plan.with_role(Role::Target).flat_map(links_of).collect();
+        let terms = evaluate(problem, plan.bound, &plan.roles, &links, &handovers);
+        stlf::Plan { links, handovers, terms, ..plan.clone() }
     }
 
     fn problem(&self, roster: &Roster, setup: &Setup) -> Result<Problem, NoPlan> {
@@ -199,9 +236,9 @@ impl Planner {
                 divergences[i * n + j] = divergence(&self.settings, said).ok_or_else(incomplete)?;
             }
         }
-        let index = |place: usize| self.members.binary_search(&place).ok();
-        let forbidden =
-            self.forbidden.iter().filter_map(|&(from, to)| Some((index(from)?, index(to)?)));
+        let ends =
+            |&(from, to): &(usize, usize)| Some((self.index(from as u32)?, self.index(to as u32)?));
+        let forbidden = self.forbidden.iter().filter_map(ends);
         let (kind, complexity) = (setup.bound, setup.preset.complexity());
         Problem::new(Parts {
             devices: self

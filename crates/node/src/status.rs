@@ -32,6 +32,8 @@ pub enum Stage {
     Planning,
     /// It waits for models.
     Receiving,
+    /// It trains on a model that was handed to it.
+    TrainingOn,
     /// Its part of the epoch is over.
     Done,
     /// The epoch is over for all.
@@ -45,6 +47,7 @@ impl std::fmt::Display for Stage {
             Stage::Measuring => "measuring",
             Stage::Planning => "planning",
             Stage::Receiving => "receiving",
+            Stage::TrainingOn => "training on",
             Stage::Done => "done",
             Stage::Complete => "complete",
         })
@@ -68,6 +71,9 @@ pub struct Status {
     pub stage: Stage,
     /// Who plans.
     pub planner: Option<String>,
+    /// For whose models it waits, once there is a plan.
+    #[serde(default)]
+    pub waits_for: Vec<String>,
     /// Why there is no plan.
     pub no_plan: Option<String>,
     /// Everyone in the roster, as this device knows them.
@@ -91,6 +97,9 @@ pub struct Peer {
     pub done: Option<bool>,
     /// Whose models it receives, with their weights.
     pub from: Vec<(String, f64)>,
+    /// Whose model it trains on, as a source that is handed one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub handed_from: Option<String>,
     /// The first setting that is another one there, where it takes no part because of that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub differs: Option<String>,
@@ -113,6 +122,7 @@ impl Status {
             None => Stage::Waiting,
             Some(_) if membership.is_over() => Stage::Complete,
             Some(_) if device.is_done() => Stage::Done,
+            Some(_) if device.is_training_on() => Stage::TrainingOn,
             Some(_) if plan.is_some() => Stage::Receiving,
             Some(_) if device.has_reported() => Stage::Planning,
             Some(_) => Stage::Measuring,
@@ -132,6 +142,7 @@ impl Status {
                 .flat_map(|plan| plan.incoming(place))
                 .filter_map(|link| Some((name(link.from as usize)?, link.weight)))
                 .collect(),
+            handed_from: plan.and_then(|plan| plan.handed_from(place)).and_then(name),
             differs: membership.unlike().get(&place).map(ToString::to_string),
         };
         let present = roster.devices.iter().enumerate().filter(|(_, member)| member.present);
@@ -143,6 +154,9 @@ impl Status {
             epoch: membership.epoch(),
             stage,
             planner: planner.and_then(name),
+            waits_for: (device.missing().into_iter().filter(|_| stage == Stage::Receiving))
+                .filter_map(name)
+                .collect(),
             no_plan: device.no_plan().map(str::to_owned),
             devices: present.map(peer).collect(),
             traffic,

@@ -5,12 +5,13 @@ mod limits;
 use serde::{Deserialize, Serialize};
 use stlf::Role;
 use stlf::divergence::sketch::Sketch;
+use stlf::planner::handover::LONGEST;
 
 pub use self::limits::Limits;
 use crate::shared::SharedSettings;
 
 /// The version of these messages. Others are not understood.
-pub const VERSION: u16 = 3;
+pub const VERSION: u16 = 4;
 
 /// How much a [`Message::Probe`] has: enough to tell a link's rate rather than its delay, and less than most models.
 pub const PROBE_BYTES: usize = 16 << 10;
@@ -60,10 +61,12 @@ pub enum Message {
     Plan(SignedPlan),
     /// From the planner to all: there is none, and why.
     NoPlan(String),
-    /// From a source to its target: the model may be fetched.
+    /// From a source to its targets and to those it hands its model on to: it may be fetched.
     Offer(Offer),
-    /// From a target to the planner: no usable model came from this source.
+    /// From a target, or from who trains a model on, to the planner: no usable model came from this source.
     Failed(u32),
+    /// To all: so many percent of training on a model that was handed to the sender are done.
+    TrainedOn(u8),
     /// To the planner: the epoch is over for the sender.
     Done,
     /// From the planner to all: it is over for all.
@@ -205,6 +208,9 @@ pub struct Plan {
     pub targets: Vec<u32>,
     /// Sorted by receiver, then sender.
     pub links: Vec<Link>,
+    /// Sorted by receiver, who takes one model at most.
+    #[serde(default)]
+    pub handovers: Vec<Handover>,
     /// What it costs.
     pub objective: f64,
     /// Whether it is proven that no plan costs less.
@@ -220,6 +226,15 @@ pub struct Link {
     pub to: u32,
     /// α.
     pub weight: f64,
+}
+
+/// A source gives its model to another one, which trains it on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Handover {
+    /// Whose model it is.
+    pub from: u32,
+    /// Who trains it on.
+    pub to: u32,
 }
 
 impl Plan {
@@ -241,6 +256,35 @@ impl Plan {
     /// The links into a device.
     pub fn incoming(&self, place: usize) -> impl Iterator<Item = Link> + '_ {
         self.links.iter().copied().filter(move |link| link.to as usize == place)
+    }
+
+    /// Whose model a source trains on, if any.
+    pub fn handed_from(&self, place: usize) -> Option<usize> {
+        let at =
+            self.handovers.binary_search_by_key(&place, |handover| handover.to as usize).ok()?;
+        Some(self.handovers[at].from as usize)
+    }
+
+    /// Whose models a device needs: a target those of its links, a source the one that it trains on.
+    pub fn senders(&self, place: usize) -> impl Iterator<Item = usize> + '_ {
+        let links = self.incoming(place).map(|link| link.from as usize);
+        links.chain(self.handed_from(place))
+    }
+
+    /// Who needs a device's model.
+    pub fn receivers(&self, place: usize) -> impl Iterator<Item = usize> + '_ {
+        let links = self.links.iter().map(|link| (link.from, link.to));
+        let all = links.chain(self.handovers.iter().map(|handover| (handover.from, handover.to)));
+        all.filter(move |(from, _)| *from as usize == place).map(|(_, to)| to as usize)
+    }
+
+    /// Whether some model comes to a source over more others than it may, as one does that goes round for ever.
+    fn hands_on_too_often(&self) -> bool {
+        let hops = |handover: &Handover| {
+            let before = |&place: &usize| self.handed_from(place);
+            std::iter::successors(Some(handover.from as usize), before).take(LONGEST + 1).count()
+        };
+        self.handovers.iter().any(|handover| hops(handover) > LONGEST)
     }
 }
 
@@ -317,6 +361,7 @@ impl Message {
             }
             Message::Roster(bytes) => holds(bytes.len() <= LONGEST_ROSTER, "a long roster"),
             Message::Hello(hello) => hello.settings.check(),
+            Message::TrainedOn(percent) => holds(*percent <= 100, "more than a whole training"),
             Message::Offer(_) | Message::Failed(_) => Ok(()),
             Message::Done | Message::Complete | Message::Known | Message::Probe(_) => Ok(()),
         }
@@ -409,7 +454,8 @@ impl Report {
 }
 
 impl Plan {
-    fn check(&self) -> Result<(), Malformed> {
+    /// That it is a plan at all, for whatever devices.
+    pub(crate) fn check(&self) -> Result<(), Malformed> {
         let holds = |fine: bool, what| if fine { Ok(()) } else { Err(Malformed::Absurd(what)) };
         let ascending = |places: &[u32]| places.is_sorted_by(|a, b| a < b);
         let apart = !self.sources.iter().any(|s| self.targets.binary_search(s).is_ok());
@@ -427,6 +473,12 @@ impl Plan {
             let sum: f64 = self.incoming(target as usize).map(|link| link.weight).sum();
             holds((sum - 1.0).abs() < 1e-6, "a target's weights do not sum to one")?;
         }
+        let is_source = |place: u32| self.sources.binary_search(&place).is_ok();
+        let between = |handover: &Handover| is_source(handover.from) && is_source(handover.to);
+        holds(self.handovers.iter().all(between), "a hand-over is not between sources")?;
+        let one_each = self.handovers.is_sorted_by(|a, b| a.to < b.to);
+        holds(one_each, "hand-overs are not ascending, or a source is handed two models")?;
+        holds(!self.hands_on_too_often(), "a model is handed on in a circle, or too often")?;
         holds(self.objective.is_finite(), "an objective is not a number")
     }
 }

@@ -1,4 +1,5 @@
-//! What a device does alone: it trains on its own labels, and measures its error ε̂ on labels that it held out.
+//! What a device does alone: it trains on its own labels, also a model that was handed to it, and measures its error ε̂ on labels that
+//! it held out.
 
 use std::ops::ControlFlow;
 
@@ -8,6 +9,7 @@ use stlf_data::Class;
 use stlf_learn::evaluate::{predict, source_error};
 use stlf_learn::{Descent, Examples, Learner, Network, Params, Spec};
 
+use crate::draw::Draw;
 use crate::error::Error;
 
 /// Steps between two looks at whether to stop.
@@ -27,6 +29,26 @@ pub struct Training {
 
 /// Points of the way whose mean is taken at least, where one is and the way has so many.
 const AVERAGED: usize = 20;
+
+impl Training {
+    /// The same on a model that another source handed over: as long, but averaged.
+    pub fn handed_over(self) -> Training {
+        Training { averaged: true, ..self }
+    }
+
+    /// How often an observer is asked whether to stop, in all.
+    pub fn looks(&self) -> usize {
+        self.steps.div_ceil(self.stride())
+    }
+
+    /// Steps between two of these.
+    fn stride(&self) -> usize {
+        match self.averaged {
+            true => (self.steps / (2 * AVERAGED)).clamp(1, STRIDE),
+            false => STRIDE,
+        }
+    }
+}
 
 /// One device's labels, apart: to train on, and to measure on.
 #[derive(Debug, Clone, PartialEq)]
@@ -108,10 +130,7 @@ impl Split {
         self.examples().check(spec).map_err(wrong)?;
         let mut learner = Learner::new(spec, start, training.descent, seed).map_err(wrong)?;
         let mut network = Network::new(spec, training.descent.batch);
-        let stride = match training.averaged {
-            true => (training.steps / (2 * AVERAGED)).clamp(1, STRIDE),
-            false => STRIDE,
-        };
+        let stride = training.stride();
         let (mut sum, mut points) = (vec![0.0f64; spec.parameters()], 0u32);
         let mut left = training.steps;
         while left > 0 {
@@ -131,6 +150,24 @@ impl Split {
             learner.params.iter_mut().zip(mean).for_each(|(p, mean)| *p = mean);
         }
         Ok(Some(learner.params))
+    }
+
+    /// Trains on a model that another source handed over, as it was sent, at this place of a run with this seed; `None` if `observer`
+    /// ended it.
+    ///
+    /// # Errors
+    /// Labels, inputs or a model that are not of this network.
+    pub fn train_on(
+        &self,
+        spec: &Spec,
+        handed: Params,
+        training: Training,
+        seed: u64,
+        place: usize,
+        observer: &mut dyn FnMut() -> ControlFlow<()>,
+    ) -> Result<Option<Params>, Error> {
+        let seed = Draw::Relay.seed(seed, place);
+        self.train(spec, handed, training.handed_over(), seed, observer)
     }
 
     /// ε̂ of a model, on the labels held out; each of so many samples without a label counts `unlabeled_as`.
@@ -213,5 +250,28 @@ mod tests {
         assert_eq!(train(40, true), mean);
         assert_ne!(train(40, true), train(40, false));
         assert_eq!(train(1, true), train(1, false));
+    }
+
+    #[test]
+    fn a_model_that_was_handed_over_is_trained_on_with_a_seed_of_its_own() {
+        let spec = Spec::mlp(Shape { channels: 1, height: 1, width: 2 }, 2).unwrap();
+        let labels: Vec<Class> = (0..40).map(|k| k % 2).collect();
+        let inputs: Vec<f32> = (0..80).map(|k| (k % 7) as f32).collect();
+        let split = Split::new(&inputs, &labels, 2, 0.0, 1);
+        for steps in [1, 39, 40, 1_001, 21_000] {
+            let training = Training { descent: Descent::default(), steps, averaged: false };
+            let (handed, averaged) = (Params::initial(&spec, 4), training.handed_over());
+            let mut looks = 0;
+            let mut look = || {
+                looks += 1;
+                ControlFlow::Continue(())
+            };
+            let trained = split.train_on(&spec, handed.clone(), training, 7, 2, &mut look).unwrap();
+            assert_eq!(looks, averaged.looks());
+            let seed = Draw::Relay.seed(7, 2);
+            let mut go_on = || ControlFlow::Continue(());
+            let alike = split.train(&spec, handed, averaged, seed, &mut go_on).unwrap();
+            assert_eq!(trained, alike);
+        }
     }
 }

@@ -9,14 +9,47 @@ const DEVICES: usize = 10;
 const SETTINGS: &str = "seeds=[3] data.samples=6000 partition.scale=0.08 training.model=mlp training.steps=300 \
                         divergence.estimator=means divergence.features=32";
 
+/// Devices that are alike, whose sources hand their models on.
+const ALIKE: &str = "partition.classes-per-device=all planner.handovers=true";
+
 #[test]
 fn ten_processes_end_as_the_simulator_does() {
+    let (_, plan) = end_as_the_simulator_does("127.0.8.1", SETTINGS);
+    assert_eq!(plan["handovers"], Value::Array(Vec::new()));
+}
+
+#[test]
+fn ten_processes_hand_models_on_as_the_simulator_does() {
+    let settings = format!("{SETTINGS} {ALIKE}");
+    let (fleet, plan) = end_as_the_simulator_does("127.0.8.15", &settings);
+    let handovers = plan["handovers"].as_array().unwrap();
+    // Some model goes over several sources.
+    assert!(handovers.iter().any(|h| handovers.iter().any(|next| next["from"] == h["to"])));
+    for handover in handovers {
+        let [from, to] = ["from", "to"].map(|end| handover[end].as_u64().unwrap() as usize + 1);
+        let log = fleet.log(to);
+        for told in [
+            format!("waiting for the model of d{from}, to train it on"),
+            format!("training on the model of d{from}"),
+            format!("trained on the model of d{from}"),
+        ] {
+            assert!(log.contains(&told), "d{to}: {log}");
+        }
+        let at = fleet.text(&format!("node-{to}"));
+        let status = run(&["node", "status", "--at", &at], "");
+        let role = format!("role source, trains on the model of d{from}");
+        assert!(status.out.contains(&role), "{}", status.out);
+    }
+}
+
+/// Runs a fleet of processes and the simulator, compares them, and returns the fleet with the plan of its first device.
+fn end_as_the_simulator_does(host: &str, settings: &str) -> (Fleet, Value) {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
-    let simulated = run(&["run", "-c", SETTINGS, "--to", &path("simulated")], "");
+    let simulated = run(&["run", "-c", settings, "--to", &path("simulated")], "");
     assert_eq!((simulated.code, simulated.err.as_str()), (0, ""));
 
-    let mut fleet = Fleet::on("127.0.8.1", DEVICES, DEVICES, SETTINGS);
+    let mut fleet = Fleet::on(host, DEVICES, DEVICES, settings);
     (1..=DEVICES).for_each(|k| fleet.start(k, &["--once", "--wait", "60", "--deadline", "100"]));
     for k in 1..=DEVICES {
         assert!(fleet.has_left_well(k), "d{k}: {}", fleet.log(k));
@@ -25,29 +58,20 @@ fn ten_processes_end_as_the_simulator_does() {
     let json =
         |file: &str| -> Value { serde_json::from_slice(&std::fs::read(file).unwrap()).unwrap() };
     let expected = json(&path("simulated/seed-3/plan.json"));
-    let links: Vec<(String, String, f64)> = expected["links"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|l| {
-            let text = |end: &str| l[end].as_str().unwrap().to_owned();
-            (text("from"), text("to"), l["weight"].as_f64().unwrap())
-        })
-        .collect();
-    assert!(!links.is_empty());
+    // Names as the simulator has them; a hand-over has no weight.
+    let ends =
+        |of: &Value, name: &dyn Fn(&Value) -> String| -> Vec<(String, String, Option<f64>)> {
+            let end = |l: &Value| (name(&l["from"]), name(&l["to"]), l["weight"].as_f64());
+            of.as_array().unwrap().iter().map(end).collect()
+        };
+    let named = |end: &Value| end.as_str().unwrap().to_owned();
+    let placed = |end: &Value| format!("d{}", end.as_u64().unwrap() + 1);
     for k in 1..=DEVICES {
         let plan = fleet.json(&format!("node-{k}/plan.json"));
         assert_eq!(plan["objective"], expected["objective"], "d{k}");
-        let own: Vec<(String, String, f64)> = plan["links"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .map(|l| {
-                let name = |end: &str| format!("d{}", l[end].as_u64().unwrap() + 1);
-                (name("from"), name("to"), l["weight"].as_f64().unwrap())
-            })
-            .collect();
-        assert_eq!(own, links, "d{k}");
+        for part in ["links", "handovers"] {
+            assert_eq!(ends(&plan[part], &placed), ends(&expected[part], &named), "d{k}: {part}");
+        }
     }
     // The same samples are given the same classes with the same probabilities.
     let mut targets = 0;
@@ -59,6 +83,8 @@ fn ten_processes_end_as_the_simulator_does() {
         targets += 1;
     }
     assert!(targets > 0);
+    let plan = fleet.json("node-1/plan.json");
+    (fleet, plan)
 }
 
 #[test]
@@ -136,6 +162,7 @@ fn what_real_devices_do_not_do_is_refused() {
     let (roster, key) = alone(folder.path());
     for (named, setting) in [
         ("training.warm-up-rounds", "training.warm-up-rounds=2"),
+        ("planner.solver", "planner.solver=successive"),
         ("divergence.nearest", "divergence.estimator=means divergence.nearest=3"),
     ] {
         let ran = run(&["node", "start", "--roster", &roster, "--key", &key, "-c", setting], "");

@@ -5,13 +5,12 @@ use std::collections::BTreeSet;
 use rayon::prelude::*;
 use stlf::baselines::Assignment;
 use stlf::device::Role;
-use stlf::draw::Draw;
 use stlf::local::Training;
 use stlf::method::Method;
 use stlf::plan::{Handover, route};
 use stlf_learn::Params;
 
-use super::train::{splits, train_on};
+use super::train::splits;
 use super::transfer::{Transfer, balanced_model};
 use crate::record::{RelayRow, Row};
 use crate::{Error, Stage};
@@ -77,7 +76,7 @@ impl Transfer<'_> {
             waves[depth].push((from, to));
         }
         let steps = run.config.training.steps;
-        let training = Training { descent: run.config.descent(), steps, averaged: true };
+        let training = Training { descent: run.config.descent(), steps, averaged: false };
         let count = run.watch.counter(Stage::Relay, waves.iter().map(Vec::len).sum());
         let train = |models: &[Option<Params>], from: usize, to: usize| {
             let device = &run.fleet.devices[to];
@@ -87,8 +86,10 @@ impl Transfer<'_> {
                 Some(file) => Params::from_safetensors(&run.spec, &file)
                     .map_err(|e| folder.broken(&name, &e.to_string()))?,
                 None => {
-                    let seed = Draw::Relay.seed(run.seed, to);
-                    let params = train_on(run, &splits[to], start.clone(), training, seed)?;
+                    let (spec, handed, mut flow) = (&run.spec, start.clone(), || run.watch.flow());
+                    let trained =
+                        splits[to].train_on(spec, handed, training, run.seed, to, &mut flow)?;
+                    let params = trained.ok_or(Error::Stopped)?;
                     folder.write(&name, &params.to_safetensors(&run.spec)?)?;
                     params
                 }

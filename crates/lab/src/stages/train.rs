@@ -111,17 +111,6 @@ fn descend(
     seed: u64,
 ) -> Result<Params, Error> {
     let training = Training { descent: run.config.descent(), steps, averaged: false };
-    train_on(run, split, start, training, seed)
-}
-
-/// Trains a model on a device's labels.
-pub(super) fn train_on(
-    run: &SeedRun<'_>,
-    split: &Split,
-    start: Params,
-    training: Training,
-    seed: u64,
-) -> Result<Params, Error> {
     let trained = split.train(&run.spec, start, training, seed, &mut || run.watch.flow())?;
     trained.ok_or(Error::Stopped)
 }

@@ -44,6 +44,8 @@ impl Device {
             models: BTreeMap::new(),
             outcome: None,
             has_followed: false,
+            has_begun_training: false,
+            trained_on: BTreeMap::new(),
             members,
         });
         let mut actions: Vec<Action> = actions.chain(self.go_on()).collect();
@@ -169,24 +171,21 @@ impl Device {
         }
     }
 
-    /// Step 5, once there is a plan: sources offer, targets fetch what is offered.
+    /// Step 5, once there is a plan: what is offered is fetched by those that need it, and sources offer what they have, or what they
+    /// made of a model that was handed to them.
     fn follow_plan(&mut self) -> Vec<Action> {
         let Some(epoch) = self.epoch.as_mut() else { return Vec::new() };
         let Some(plan) = &epoch.plan else { return Vec::new() };
-        if plan.role(self.place) == Some(Role::Source) {
-            if std::mem::replace(&mut epoch.has_followed, true) {
-                return Vec::new();
-            }
-            let own = plan.links.iter().filter(|link| link.from as usize == self.place);
-            let offers = own.map(|link| Action::Offer(link.to as usize));
-            return offers.chain([Action::Finish]).collect();
-        }
-        let senders = plan.incoming(self.place).map(|link| link.from as usize);
+        let is_source = plan.role(self.place) == Some(Role::Source);
+        let senders = plan.senders(self.place);
         let offered = senders.filter_map(|from| Some((from, *epoch.offers.get(&from)?)));
-        offered
-            .filter(|(from, _)| epoch.fetched.insert(*from))
-            .map(|(from, offer)| Action::Fetch(from, offer))
-            .collect()
+        let new = offered.filter(|(from, _)| epoch.fetched.insert(*from));
+        let mut actions: Vec<Action> =
+            new.map(|(from, offer)| Action::Fetch(from, offer)).collect();
+        if is_source {
+            actions.extend(self.train_on_and_offer());
+        }
+        actions
     }
 
     /// Step 6, at a target, once all models are there.

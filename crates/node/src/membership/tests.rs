@@ -83,6 +83,19 @@ fn who_is_silent_is_left_out_and_who_waits_is_not() {
     assert_eq!(first.tick(at(56), &[]), begin(3, &[0, 1, 2, 3]));
 }
 
+/// The first is to hand its model to the second, the second to the third; only the first waits for nobody, though it says so.
+#[test]
+fn of_sources_in_a_row_the_one_that_all_wait_for_is_left_out() {
+    let mut first = with(0, &[1, 2, 3]);
+    first.enter(1, &[0, 1, 2, 3], at(10));
+    first.hear_missing(1, &[]);
+    first.hear_missing(2, &[1]);
+    first.hear_missing(3, &[2]);
+    let mut expected = vec![Decision::LeaveOut(1)];
+    expected.extend(begin(2, &[0, 2, 3]));
+    assert_eq!(first.tick(at(15), &[2]), expected);
+}
+
 #[test]
 fn others_complain_to_the_planner_and_give_it_up_if_it_does_nothing() {
     let mut second = with(1, &[0, 2]);

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use iroh::Endpoint;
 use iroh::endpoint::Connection;
+use stlf_learn::Params;
 use tokio::sync::mpsc::Sender;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
@@ -39,6 +40,8 @@ pub(super) enum News {
     Interrupted(PeerId, u64, Offer),
     /// This device's model may be fetched in an epoch, by these places.
     Offered(u64, Vec<usize>, Result<Offer, String>),
+    /// What came of training on a model in an epoch.
+    TrainedOn(u64, Result<Params, String>),
 }
 
 /// What is done with what comes in.

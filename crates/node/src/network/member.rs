@@ -6,12 +6,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use iroh::endpoint::Connection;
-use stlf_learn::Params;
 use tokio::task::JoinSet;
 
 use super::link::{self, Ears, News};
 use super::outbox::Outbox;
 use super::rates::Rates;
+use super::training::Training;
 use super::{Event, Options};
 use crate::device::{Action, Device, Refusal};
 use crate::identity::PeerId;
@@ -68,19 +68,21 @@ pub(super) struct Member {
     /// What was said of the running epoch.
     pub(super) outbox: Outbox,
     /// Models that are to come from those that are not connected, and since when.
-    awaited: BTreeMap<usize, (Offer, Duration)>,
+    pub(super) awaited: BTreeMap<usize, (Offer, Duration)>,
     /// To whom the model goes in this epoch.
-    offers: Vec<usize>,
+    pub(super) offers: Vec<usize>,
+    /// A model that was handed over is trained on.
+    pub(super) training: Option<Training>,
     pub(super) rates: Rates,
     asks_for_links: bool,
     pub(super) joule_bits_per_second: f64,
-    patience: Duration,
+    pub(super) patience: Duration,
     pub(super) refused: BTreeMap<usize, u64>,
     pub(super) tally: Tally,
     has_ended: bool,
     told_of_plan: bool,
-    sending: JoinSet<()>,
-    fetching: JoinSet<()>,
+    pub(super) sending: JoinSet<()>,
+    pub(super) fetching: JoinSet<()>,
     pub(super) now: Duration,
 }
 
@@ -114,6 +116,7 @@ impl Member {
             outbox: Outbox::default(),
             awaited: BTreeMap::new(),
             offers: Vec::new(),
+            training: None,
             rates: Rates::default(),
             asks_for_links: false,
             joule_bits_per_second: options.joule_bits_per_second,
@@ -198,6 +201,7 @@ impl Member {
         }
         self.measure_links(observer);
         self.give_up_models(observer);
+        self.tell_progress();
         let timely = self.untimely.keys().find(|&&from| self.membership.may_begin(from, now));
         if let Some((from, envelope)) = timely.copied().and_then(|p| self.untimely.remove_entry(&p))
         {
@@ -208,6 +212,7 @@ impl Member {
     fn enter(&mut self, epoch: u64, members: &[usize], observer: &mut Observer<'_>) {
         self.membership.enter(epoch, members, self.now);
         self.offers.clear();
+        self.training = None;
         self.awaited.clear();
         self.outbox.clear();
         self.asks_for_links = false;
@@ -230,6 +235,9 @@ impl Member {
             News::Offered(epoch, places, offered) => {
                 return self.send_offers(*epoch, places, offered, observer);
             }
+            News::TrainedOn(epoch, trained) => {
+                return self.hear_training(*epoch, trained.clone(), observer);
+            }
         };
         let Some(place) = self.roster.roster().place(key) else {
             if let News::Came(key, connection) = news {
@@ -251,7 +259,7 @@ impl Member {
             News::Interrupted(_, epoch, offer) if epoch == self.running() => {
                 self.act(vec![Action::Fetch(place, offer)], observer);
             }
-            News::Interrupted(..) | News::Offered(..) => {}
+            News::Interrupted(..) | News::Offered(..) | News::TrainedOn(..) => {}
         }
     }
 
@@ -375,43 +383,13 @@ impl Member {
         }
     }
 
-    fn hear_model(
-        &mut self,
-        place: usize,
-        epoch: u64,
-        model: Result<Vec<u8>, String>,
-        observer: &mut Observer<'_>,
-    ) {
-        // A model that was asked for in an epoch that is no more is in the store, where the next one finds it.
-        if epoch != self.running() {
-            return;
-        }
-        let taken = model.and_then(|bytes| {
-            let params = Params::from_safetensors(self.device.spec(), &bytes)
-                .map_err(|_| Refusal::Unfit("bytes that are no model").to_string())?;
-            let actions = self.device.receive_model(place, params).map_err(|e| e.to_string())?;
-            Ok((bytes.len() as u64, actions))
-        });
-        let actions = match taken {
-            Ok((bytes, actions)) => {
-                self.membership.progressed(self.now);
-                self.tell(Event::Received { from: place, bytes }, observer);
-                actions
-            }
-            Err(reason) => {
-                self.tell(Event::NotReceived { from: place, reason }, observer);
-                self.device.model_failed(place)
-            }
-        };
-        self.act(actions, observer);
-    }
-
-    fn act(&mut self, actions: Vec<Action>, observer: &mut Observer<'_>) {
+    pub(super) fn act(&mut self, actions: Vec<Action>, observer: &mut Observer<'_>) {
         for action in actions {
             match action {
                 Action::Send(to, envelope) => self.send(to, &envelope),
                 Action::Offer(to) => self.offers.push(to),
                 Action::Fetch(from, offer) => self.fetch(from, offer),
+                Action::TrainOn(from) => self.train_on(from, observer),
                 Action::MeasureLinks => self.asks_for_links = true,
                 Action::Forbid(from, to) => {
                     self.membership.forbid(from, to);
@@ -433,6 +411,9 @@ impl Member {
         let optimal = plan.optimal;
         self.told_of_plan = true;
         self.tell(Event::Planned { optimal }, observer);
+        if let Some(from) = self.device.handed_from() {
+            self.tell(Event::Awaits { from }, observer);
+        }
     }
 
     /// First what came of it is kept, then others hear that it is over.
@@ -454,42 +435,6 @@ impl Member {
         }
     }
 
-    /// Gives the model to those that may have it.
-    fn offer_model(&mut self) {
-        if self.offers.is_empty() {
-            return;
-        }
-        let model = self.device.sent_model();
-        let model = model.and_then(|m| m.to_safetensors(self.device.spec()).ok());
-        let Some(model) = model else { return };
-        let devices = &self.roster.roster().devices;
-        let offers: BTreeSet<usize> = std::mem::take(&mut self.offers).into_iter().collect();
-        let to = offers.into_iter().filter_map(|place| Some((place, devices.get(place)?.key)));
-        let Ears { models, queue, .. } = self.ears.clone();
-        let offer = link::offer(models, model, to.collect(), self.running(), queue);
-        self.sending.spawn(offer);
-    }
-
-    fn send_offers(
-        &mut self,
-        epoch: u64,
-        places: &[usize],
-        offered: &Result<Offer, String>,
-        observer: &mut Observer<'_>,
-    ) {
-        match offered {
-            Ok(offer) => {
-                let envelope = Envelope::new(epoch, Message::Offer(*offer));
-                let send = |&to: &usize| Action::Send(to, envelope.clone());
-                self.act(places.iter().map(send).collect(), observer);
-            }
-            Err(reason) => {
-                let (from, reason) = (self.device.place(), reason.clone());
-                self.tell(Event::NotReceived { from, reason }, observer);
-            }
-        }
-    }
-
     /// Answers the device once every member has taken a message, or is gone.
     fn measure_links(&mut self, observer: &mut Observer<'_>) {
         let own = self.device.place();
@@ -504,36 +449,6 @@ impl Member {
         self.asks_for_links = false;
         let actions = self.device.links_measured(joules);
         self.act(actions, observer);
-    }
-
-    /// Gets a model, once its source is connected.
-    fn fetch(&mut self, from: usize, offer: Offer) {
-        let connection = self.connections.get(&from).filter(|c| c.close_reason().is_none());
-        let Some(connection) = connection.filter(|_| self.greeted.contains(&from)) else {
-            self.awaited.insert(from, (offer, self.now));
-            return;
-        };
-        let (connection, epoch) = (connection.clone(), self.running());
-        let Ears { models, queue, .. } = self.ears.clone();
-        self.fetching.spawn(link::fetch(connection, models, offer, epoch, queue));
-    }
-
-    /// Goes on with what a broken connection ended.
-    pub(super) fn fetch_again(&mut self, from: usize, observer: &mut Observer<'_>) {
-        if let Some((offer, _)) = self.awaited.remove(&from) {
-            self.act(vec![Action::Fetch(from, offer)], observer);
-        }
-    }
-
-    /// A source that is not connected for long gives no model.
-    fn give_up_models(&mut self, observer: &mut Observer<'_>) {
-        let late = |since: Duration| self.now.saturating_sub(since) >= self.patience / 2;
-        let gone = self.awaited.iter().filter(|(_, (_, since))| late(*since));
-        for from in gone.map(|(&from, _)| from).collect::<Vec<_>>() {
-            self.awaited.remove(&from);
-            let reason = Err("it is not connected".to_owned());
-            self.hear_model(from, self.running(), reason, observer);
-        }
     }
 
     /// The epoch that this device takes part in; 0 before the first.

@@ -23,6 +23,9 @@ const PAIR: usize = 40;
 /// The most bytes of a link of a plan.
 const LINK: usize = 2 * PLACE + 8;
 
+/// The most bytes of a hand-over of a plan.
+const HANDOVER: usize = 2 * PLACE;
+
 /// [`super::Message`] without what it says, in the same order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 pub(super) enum Kind {
@@ -36,6 +39,7 @@ pub(super) enum Kind {
     NoPlan,
     Offer,
     Failed,
+    TrainedOn,
     Done,
     Complete,
     Missing,
@@ -92,12 +96,12 @@ impl Limits {
             Kind::Begin | Kind::Missing => PLACE * self.devices,
             Kind::Moments | Kind::Sketch | Kind::Turn => 4 * self.numbers,
             Kind::Report => PAIR * self.devices,
-            // A device is a source or a target, and a link is from one to another.
-            Kind::Plan => PLACE * self.devices + LINK * self.devices.pow(2) / 4,
+            // A device is a source or a target, a link is from one to another, and a source is handed one model at most.
+            Kind::Plan => (PLACE + HANDOVER) * self.devices + LINK * self.devices.pow(2) / 4,
             Kind::NoPlan => LONGEST_REASON,
             Kind::Hello => shared::MOST_BYTES,
             Kind::Roster => LONGEST_ROSTER,
-            Kind::Bandwidth | Kind::Offer | Kind::Failed => 0,
+            Kind::Bandwidth | Kind::Offer | Kind::Failed | Kind::TrainedOn => 0,
             Kind::Done | Kind::Complete | Kind::Known => 0,
             Kind::Probe => PROBE_BYTES,
         };

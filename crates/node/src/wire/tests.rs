@@ -4,9 +4,10 @@ use proptest::prelude::*;
 fn plan() -> Plan {
     Plan {
         epoch: 3,
-        sources: vec![0, 2],
+        sources: vec![0, 2, 4, 5],
         targets: vec![1],
         links: vec![Link { from: 0, to: 1, weight: 0.25 }, Link { from: 2, to: 1, weight: 0.75 }],
+        handovers: vec![Handover { from: 5, to: 2 }, Handover { from: 2, to: 4 }],
         objective: 1.5,
         optimal: true,
     }
@@ -38,6 +39,7 @@ fn samples() -> Vec<Message> {
         Message::NoPlan("nobody has labels".to_owned()),
         Message::Offer(Offer { hash: [3; 32], bytes: 90_000 }),
         Message::Failed(2),
+        Message::TrainedOn(40),
         Message::Done,
         Message::Complete,
         Message::Missing(vec![1, 4]),
@@ -121,6 +123,40 @@ fn what_cannot_be_is_refused() {
     assert!(wrong(|p| p.targets.push(2)));
     assert!(wrong(|p| p.links.clear()));
     assert!(wrong(|p| p.objective = f64::NAN));
+    // To a target, from one, from a stranger, to oneself, two to one source, in another order, in a circle.
+    assert!(wrong(|p| p.handovers[1].to = 1));
+    assert!(wrong(|p| p.handovers[0].from = 1));
+    assert!(wrong(|p| p.handovers[0].from = 9));
+    assert!(wrong(|p| p.handovers[0].from = 2));
+    assert!(wrong(|p| p.handovers[1].to = 2));
+    assert!(wrong(|p| p.handovers.reverse()));
+    assert!(wrong(|p| p.handovers.push(Handover { from: 4, to: 5 })));
+    assert!(absurd(Message::TrainedOn(101)));
+}
+
+#[test]
+fn a_model_is_handed_on_as_often_as_plans_may_and_no_more() {
+    let row = |hops: u32| {
+        let handovers = (0..hops).map(|k| Handover { from: k, to: k + 1 }).collect();
+        let links = vec![Link { from: hops, to: 99, weight: 1.0 }];
+        let plan = Plan { sources: (0..=hops).collect(), targets: vec![99], links, ..plan() };
+        let message =
+            Message::Plan(SignedPlan { plan: Plan { handovers, ..plan }, signature: Vec::new() });
+        Envelope::read(&Envelope::new(1, message).to_bytes())
+    };
+    assert!(row(LONGEST as u32).is_ok());
+    assert!(matches!(row(LONGEST as u32 + 1), Err(Malformed::Absurd(_))));
+}
+
+#[test]
+fn a_plan_says_who_needs_whose_model() {
+    let (plan, all) =
+        (plan(), |places: &mut dyn Iterator<Item = usize>| places.collect::<Vec<_>>());
+    assert_eq!(all(&mut plan.senders(1)), [0, 2]);
+    assert_eq!(all(&mut plan.senders(2)), [5]);
+    assert!(all(&mut plan.senders(5)).is_empty());
+    assert_eq!(all(&mut plan.receivers(2)), [1, 4]);
+    assert!(all(&mut plan.receivers(4)).is_empty());
 }
 
 #[test]
@@ -184,8 +220,8 @@ fn what_is_too_long_for_its_kind_is_refused_before_it_is_decoded() {
     let settings = stlf::divergence::Settings::Sketch(Default::default());
     let small = Limits::new(3, &settings, stlf_data::Shape::grey(28));
     let bytes = Envelope::new(1, Message::Plan(SignedPlan { plan, signature: Vec::new() }));
-    assert!(matches!(small.read(&bytes.to_bytes()), Err(Malformed::TooLong { most: 311, .. })));
-    for kind in 0..15 {
+    assert!(matches!(small.read(&bytes.to_bytes()), Err(Malformed::TooLong { most: 341, .. })));
+    for kind in 0..16 {
         let refused = small.read(&long(kind, LONGEST_ROSTER + 257));
         assert!(matches!(refused, Err(Malformed::TooLong { .. })), "{kind}: {refused:?}");
     }
@@ -216,7 +252,11 @@ fn what_a_fleet_needs_is_within_its_limits() {
     let links = targets
         .iter()
         .flat_map(|&to| sources.iter().map(move |&from| Link { from, to, weight: 0.01 }));
-    let plan = Plan { links: links.collect(), sources, targets, ..plan() };
+    // Eight hand-overs each, and a ninth of another.
+    let handed = |k: &u32| k % 9 != 0;
+    let handovers = sources.iter().copied().filter(handed).map(|k| Handover { from: k - 1, to: k });
+    let handovers = handovers.collect();
+    let plan = Plan { links: links.collect(), handovers, sources, targets, ..plan() };
     let counted = Settings::Discriminant(discriminant::Settings::default());
     let sketched = Settings::Sketch(sketch::Settings::default());
     let features =
@@ -277,6 +317,29 @@ proptest! {
         let said = Said::Errors(Count { errors, samples });
         let sent = Envelope::new(1, Message::Turn(Turn { number, said }));
         prop_assert_eq!(Envelope::read(&sent.to_bytes()).is_ok(), possible);
+    }
+
+    #[test]
+    fn any_hand_overs_are_read_as_they_were_sent_or_refused(
+        handed in prop::collection::btree_map(0..14_u32, 0..14_u32, 0..13),
+    ) {
+        let (sources, targets): (Vec<u32>, Vec<u32>) = ((0..12).collect(), vec![12]);
+        let links = vec![Link { from: 0, to: 12, weight: 1.0 }];
+        let handovers = handed.iter().map(|(&to, &from)| Handover { from, to }).collect();
+        let plan = Plan { sources, targets, links, handovers, ..plan() };
+        // Followed one by one from the receiver, every model began somewhere, not too far away.
+        let hops = |mut at: u32| {
+            (0..20).find(|_| match handed.get(&at) {
+                Some(&from) => { at = from; false }
+                None => true,
+            })
+        };
+        let between = handed.iter().all(|(&to, &from)| to < 12 && from < 12);
+        let possible = between && (0..12).all(|at| hops(at).is_some_and(|hops| hops <= LONGEST));
+        let sent = Envelope::new(1, Message::Plan(SignedPlan { plan, signature: vec![7; 64] }));
+        let read = Envelope::read(&sent.to_bytes());
+        prop_assert_eq!(read.is_ok(), possible);
+        prop_assert!(read.is_err() || read == Ok(sent));
     }
 
     #[test]

@@ -17,7 +17,7 @@ use stlf::energy::Ranges;
 use stlf::local::Training;
 use stlf::problem::Preset;
 use stlf_data::domains::{Colour, Half, Style, strokes};
-use stlf_data::partition::{Paper, Scheme, deal};
+use stlf_data::partition::{All, ClassesPerDevice, Paper, Scheme, deal};
 use stlf_data::{Dataset, Shape};
 use stlf_learn::{Descent, Spec};
 use stlf_node::device::{Holdings, Setup};
@@ -65,6 +65,7 @@ pub(crate) fn setup() -> Setup {
         preset: Preset::Balanced,
         weights: Preset::Balanced.weights(),
         bound: BoundKind::Pooled,
+        handovers: false,
         combine: Combine::Predictions,
         measures_links: false,
         planning: Duration::from_secs(60),
@@ -95,8 +96,29 @@ pub(crate) fn data() -> Dataset {
 }
 
 pub(crate) fn holdings(data: &Dataset) -> Vec<Holdings> {
-    let scheme = Scheme::Paper(Paper { devices: DEVICES, scale: 0.08, ..Paper::default() });
-    let dealt = deal(data, &scheme, SEED).unwrap();
+    dealt(data, Paper { devices: DEVICES, scale: 0.08, ..Paper::default() })
+}
+
+/// Devices that are all alike, the first half with labels.
+pub(crate) fn alike(data: &Dataset) -> Vec<Holdings> {
+    let (devices, scale, alpha) = (DEVICES, 0.08, 100.0);
+    let classes_per_device = ClassesPerDevice::All(All::All);
+    dealt(data, Paper { devices, scale, alpha, classes_per_device, ..Paper::default() })
+}
+
+/// What has such devices hand their models on.
+pub(crate) fn handing_on() -> Setup {
+    let means = sketch::Settings { features: 32, ..sketch::Settings::means(SHAPE) };
+    Setup { handovers: true, divergence: Settings::Sketch(means), ..setup() }
+}
+
+/// Devices of which the first hands its model to the second, the second to the third, and that one to the others.
+pub(crate) fn in_a_row() -> Vec<Device> {
+    devices_with(&handing_on(), alike(&data()))
+}
+
+fn dealt(data: &Dataset, scheme: Paper) -> Vec<Holdings> {
+    let dealt = deal(data, &Scheme::Paper(scheme), SEED).unwrap();
     let hold = |share: &stlf_data::partition::Share| Holdings {
         inputs: data.inputs(&share.samples().collect::<Vec<_>>()).into(),
         labels: data.labels(&share.labeled).unwrap(),
@@ -116,8 +138,13 @@ pub(crate) fn devices() -> Vec<Device> {
 
 /// All devices with a setup of their own, trained.
 pub(crate) fn devices_of(setup: &Setup) -> Vec<Device> {
+    devices_with(setup, holdings(&data()))
+}
+
+/// All devices with these data, trained.
+pub(crate) fn devices_with(setup: &Setup, holdings: Vec<Holdings>) -> Vec<Device> {
     let energy = energies();
-    let devices = holdings(&data()).into_iter().enumerate().map(|(place, holdings)| {
+    let devices = holdings.into_iter().enumerate().map(|(place, holdings)| {
         let others = (0..DEVICES).filter(|&to| to != place);
         let joules: BTreeMap<usize, f64> =
             others.map(|to| (to, energy[place * DEVICES + to])).collect();

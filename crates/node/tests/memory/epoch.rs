@@ -4,21 +4,24 @@
 use std::ops::ControlFlow;
 
 use crate::common::{
-    ALL, DEVICES, SEED, SHAPE, data, devices, devices_of, energies, estimators, holdings, identity,
-    roster, setup,
+    ALL, DEVICES, SEED, SHAPE, alike, data, devices, devices_with, energies, estimators,
+    handing_on, holdings, identity, roster, setup,
 };
 use stlf::bound::Bound;
 use stlf::class_shares::balanced;
 use stlf::combine::{Combine, combine};
 use stlf::divergence;
 use stlf::draw::Draw;
-use stlf::planner::{Outcome, optimum};
+use stlf::local::Split;
+use stlf::plan::Status;
+use stlf::planner::handover::LONGEST;
+use stlf::planner::{self, Outcome};
 use stlf::problem::{Links, Parts, Preset, Source};
 use stlf::{Problem, Role};
 use stlf_learn::Params;
 use stlf_node::device::{Holdings, Setup};
 use stlf_node::memory::Network;
-use stlf_node::wire::{Envelope, Message};
+use stlf_node::wire::{Envelope, Handover, Message, Plan as WirePlan};
 use stlf_node::{Device, Refusal};
 
 fn network(order: u64) -> Network {
@@ -26,7 +29,7 @@ fn network(order: u64) -> Network {
 }
 
 /// What the devices came to: the plan as the first has it, and everybody's predictions.
-fn outcome(network: &Network) -> (stlf_node::wire::Plan, Vec<Option<Vec<u16>>>) {
+fn outcome(network: &Network) -> (WirePlan, Vec<Option<Vec<u16>>>) {
     assert!(network.finished.iter().all(|done| *done), "{:?}", network.finished);
     let plan = network.devices[0].plan().unwrap().clone();
     assert!(network.devices.iter().all(|device| device.plan() == Some(&plan)));
@@ -39,33 +42,49 @@ fn a_fleet_comes_to_what_one_machine_would() {
     // Noise is each device's own secret, unlike the simulator's.
     let has_noise = |s: &divergence::Settings| matches!(s, divergence::Settings::Sketch(s) if s.privacy.is_some());
     for settings in estimators().into_iter().filter(|s| !has_noise(s)) {
-        comes_to_what_one_machine_would(&Setup { divergence: settings, ..setup() });
+        let setup = Setup { divergence: settings, ..setup() };
+        comes_to_what_one_machine_would(&setup, &holdings(&data()));
     }
 }
 
 #[test]
 fn shares_of_classes_are_taken_out_and_put_in_if_all_agree_to() {
-    comes_to_what_one_machine_would(&Setup { combine: Combine::Corrected, ..setup() });
-    comes_to_what_one_machine_would(&Setup { balanced: false, ..setup() });
+    for setup in
+        [Setup { combine: Combine::Corrected, ..setup() }, Setup { balanced: false, ..setup() }]
+    {
+        comes_to_what_one_machine_would(&setup, &holdings(&data()));
+    }
 }
 
-fn comes_to_what_one_machine_would(setup: &Setup) {
-    let mut network = Network::new(devices_of(setup), 1);
+#[test]
+fn models_are_handed_on_as_on_one_machine() {
+    let (holdings, balanced) = (alike(&data()), handing_on());
+    for setup in [Setup { balanced: false, ..balanced.clone() }, balanced] {
+        let plan = comes_to_what_one_machine_would(&setup, &holdings);
+        // Some model goes over several sources.
+        let handed_twice = |h: &Handover| plan.handed_from(h.from as usize).is_some();
+        assert!(plan.handovers.iter().any(handed_twice), "{plan:?}");
+    }
+}
+
+fn comes_to_what_one_machine_would(setup: &Setup, holdings: &[Holdings]) -> WirePlan {
+    let mut network = Network::new(devices_with(setup, holdings.to_vec()), 1);
     network.begin(0, 1, &ALL);
     network.run().unwrap();
     let (plan, predictions) = outcome(&network);
 
-    let holdings = holdings(&data());
     let inputs: Vec<&[f32]> = holdings.iter().map(|h| &h.inputs[..]).collect();
     let seed = Draw::Divergence.seed(SEED, 0);
     let mut go_on = |_| ControlFlow::Continue(());
     let measured =
         divergence::measure(&inputs, SHAPE, &setup.divergence, seed, &mut go_on).unwrap().unwrap();
     let models: Vec<Option<&Params>> = network.devices.iter().map(Device::model).collect();
+    let split = |place: usize| {
+        let (own, held) = (&holdings[place], Draw::HeldOut.seed(SEED, place));
+        Split::new(&own.inputs, &own.labels, SHAPE.len(), 0.2, held)
+    };
     let device = |place: usize| {
-        let (own, numbers) = (&holdings[place], SHAPE.len());
-        let held = Draw::HeldOut.seed(SEED, place);
-        let split = stlf::local::Split::new(&own.inputs, &own.labels, numbers, 0.2, held);
+        let (own, split) = (&holdings[place], split(place));
         stlf::Device {
             name: format!("d{}", place + 1),
             labeled: own.labels.len() as u64,
@@ -89,17 +108,37 @@ fn comes_to_what_one_machine_would(setup: &Setup) {
         required: Vec::new(),
     })
     .unwrap();
-    let Outcome::Planned(expected) = optimum(&problem) else { panic!("no plan") };
+    let handovers = setup.handovers.then_some(LONGEST);
+    let settings = planner::Settings { handovers, ..planner::Settings::default() };
+    let outcome = planner::plan(&problem, &settings, &mut |_| ControlFlow::Continue(()));
+    let Outcome::Planned(expected) = outcome else { panic!("no plan") };
     assert_eq!(plan.objective, expected.objective());
-    assert!(plan.optimal);
+    assert_eq!(plan.optimal, expected.status == Status::Optimal);
+    assert!(plan.optimal || setup.handovers);
+    let handed: Vec<(usize, usize)> =
+        plan.handovers.iter().map(|h| (h.from as usize, h.to as usize)).collect();
+    assert_eq!(handed, expected.handovers.iter().map(|h| (h.from, h.to)).collect::<Vec<_>>());
     let links: Vec<(usize, usize, f64)> =
         plan.links.iter().map(|l| (l.from as usize, l.to as usize, l.weight)).collect();
     assert_eq!(links, expected.links.iter().map(|l| (l.from, l.to, l.weight)).collect::<Vec<_>>());
-    for (place, got) in predictions.iter().enumerate() {
-        let sent = |from: usize| match setup.balanced {
-            true => balanced(&setup.spec, models[from].unwrap(), &holdings[from].labels),
-            false => models[from].unwrap().clone(),
+    // A source's model has been at all sources of its route, each of which sent it on.
+    let sent = |last: usize| {
+        let at = |handed: Option<Params>, place: usize| {
+            let (spec, training) = (&setup.spec, setup.training);
+            let mut go_on = || ControlFlow::Continue(());
+            let model = match handed {
+                Some(m) => split(place).train_on(spec, m, training, SEED, place, &mut go_on),
+                None => Ok(models[place].cloned()),
+            };
+            let model = model.unwrap().unwrap();
+            Some(match setup.balanced {
+                true => balanced(spec, &model, &holdings[place].labels),
+                false => model,
+            })
         };
+        expected.route(last).into_iter().fold(None, at).unwrap()
+    };
+    for (place, got) in predictions.iter().enumerate() {
         let incoming: Vec<(Params, f64)> =
             expected.incoming(place).iter().map(|l| (sent(l.from), l.weight)).collect();
         let incoming: Vec<(&Params, f64)> = incoming.iter().map(|(m, w)| (m, *w)).collect();
@@ -109,9 +148,11 @@ fn comes_to_what_one_machine_would(setup: &Setup) {
                 let inputs = &holdings[place].inputs;
                 let one = combine(setup.combine, &setup.spec, &incoming, inputs).unwrap();
                 assert_eq!(got.as_ref().unwrap(), &one.classes().collect::<Vec<_>>());
+                assert_eq!(network.devices[place].outcome(), Some(&one));
             }
         }
     }
+    plan
 }
 
 #[test]
@@ -160,11 +201,12 @@ fn wrong_messages_are_refused_and_change_nothing() {
     network.inject(3, 2, say(0, Message::Bandwidth(Some(1.0))));
     network.inject(4, 2, say(9, Message::Begin(vec![0, 2, 4])));
     let forged = stlf_node::wire::SignedPlan {
-        plan: stlf_node::wire::Plan {
+        plan: WirePlan {
             epoch: 1,
             sources: vec![0],
             targets: vec![1, 2, 3, 4, 5],
             links: (1..6).map(|to| stlf_node::wire::Link { from: 0, to, weight: 1.0 }).collect(),
+            handovers: Vec::new(),
             objective: 0.0,
             optimal: true,
         },

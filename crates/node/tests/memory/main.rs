@@ -7,4 +7,5 @@ mod common;
 mod attack;
 mod epoch;
 mod exchange;
+mod handover;
 mod reconstruction;

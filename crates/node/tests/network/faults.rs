@@ -4,6 +4,7 @@
 //! |---|---|
 //! | a device is killed in each stage | an epoch is begun anew without it |
 //! | the planner is killed | the next one takes over |
+//! | a source is killed before or after it handed its model on | an epoch is begun anew without it |
 //! | a target is killed while models come, and is back | it goes on with what it had of them |
 //! | clocks | no two devices need to agree on the time (in `membership.rs`) |
 //! | a full disk, a partition, a slow link | in the command line's tests, with processes in network namespaces |
@@ -18,7 +19,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::common::{DEVICES, devices, identity, setup};
+use crate::common::{DEVICES, devices, identity, in_a_row, setup};
 use crate::net::{DEADLINE, Fleet, end, settings};
 use iroh::endpoint::{Connection, presets};
 use iroh::{Endpoint, EndpointAddr, PublicKey, SecretKey};
@@ -56,9 +57,19 @@ async fn all_complete(fleet: &mut Fleet, places: &[usize], devices: usize) {
 
 /// Kills a device when it has told of something, and has the others finish without it.
 async fn without(host: u8, killed: usize, when: impl Fn(&Event) -> bool) {
+    without_of(devices(), host, (killed, killed), when).await;
+}
+
+/// The same in a fleet of these devices, when another may be the one that tells of it.
+async fn without_of(
+    devices: Vec<Device>,
+    host: u8,
+    (killed, teller): (usize, usize),
+    when: impl Fn(&Event) -> bool,
+) {
     let mut fleet = Fleet::new(host);
-    devices().into_iter().for_each(|device| fleet.start(device, forever));
-    fleet.until(killed, when).await;
+    devices.into_iter().for_each(|device| fleet.start(device, forever));
+    fleet.until(teller, when).await;
     fleet.take(killed).kill();
     let others: Vec<usize> = (0..DEVICES).filter(|&place| place != killed).collect();
     let planner = others[0];
@@ -97,6 +108,21 @@ async fn a_device_is_killed_when_all_is_over() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_planner_is_killed() {
     without(15, 0, |event| matches!(event, Event::Began { .. })).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_source_is_killed_while_another_waits_for_its_model() {
+    without_of(in_a_row(), 26, (1, 2), |event| matches!(event, Event::Awaits { .. })).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_source_is_killed_when_another_trains_on_its_model() {
+    without_of(in_a_row(), 27, (1, 2), |event| matches!(event, Event::TrainsOn { .. })).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_source_is_killed_while_it_trains_on() {
+    without_of(in_a_row(), 28, (1, 1), |event| matches!(event, Event::TrainsOn { .. })).await;
 }
 
 /// Waits until nobody has a file's lock or an address: what was killed may have them a moment longer than the task that was.
@@ -193,7 +219,7 @@ async fn impostor(fleet: &Fleet, place: usize) -> (Endpoint, BTreeMap<usize, Con
     for other in (0..DEVICES).filter(|&other| other != place) {
         let key = PublicKey::from_bytes(identity(other).id().as_bytes()).unwrap();
         let address = EndpointAddr::new(key).with_ip_addr(fleet.addresses[other]);
-        connections.insert(other, endpoint.connect(address, b"stlf/node/3").await.unwrap());
+        connections.insert(other, endpoint.connect(address, b"stlf/node/4").await.unwrap());
     }
     (endpoint, connections)
 }

@@ -1,7 +1,7 @@
 //! The same fleet over a real network on this machine: it ends as in memory, and turns strangers away. `faults.rs` has what goes
 //! wrong.
 
-use crate::common::{ALL, DEVICES, devices, owner, roster};
+use crate::common::{ALL, DEVICES, devices, in_a_row, owner, roster};
 use crate::net::{Fleet, end, options};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -11,11 +11,38 @@ use stlf_node::{Device, Identity};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_fleet_on_a_network_ends_as_in_memory() {
+    ends_as_in_memory(1, devices).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_fleet_that_hands_models_on_ends_as_in_memory() {
+    for (place, events) in ends_as_in_memory(3, in_a_row).await {
+        let told: Vec<&Event> = events
+            .iter()
+            .filter(|e| match e {
+                Event::Awaits { .. } | Event::TrainsOn { .. } | Event::TrainedOn { .. } => true,
+                _ => *e == &Event::Ended,
+            })
+            .collect();
+        match place {
+            1 | 2 => {
+                let from = place - 1;
+                let (awaits, trains) = (Event::Awaits { from }, Event::TrainsOn { from });
+                let trained = Event::TrainedOn { from };
+                assert_eq!(told, [&awaits, &trains, &trained, &Event::Ended], "{events:?}");
+            }
+            _ => assert_eq!(told, [&Event::Ended]),
+        }
+    }
+}
+
+async fn ends_as_in_memory(host: u8, devices: fn() -> Vec<Device>) -> BTreeMap<usize, Vec<Event>> {
     let mut memory = Network::new(devices(), 1);
     memory.begin(0, 1, &ALL);
     memory.run().unwrap();
-    let mut fleet = Fleet::new(1);
+    let mut fleet = Fleet::new(host);
     devices().into_iter().for_each(|device| fleet.start(device, |o| o));
+    let mut told = BTreeMap::new();
     for (place, ended) in fleet.ends().await {
         let device = ended.device.unwrap_or_else(|e| panic!("{place}: {e}; {:?}", ended.events));
         assert_eq!(end(&device), end(&memory.devices[place]), "device {place}");
@@ -23,7 +50,10 @@ async fn a_fleet_on_a_network_ends_as_in_memory() {
         assert!(ended.events.contains(&began), "{:?}", ended.events);
         let refused = ended.events.iter().any(|event| matches!(event, Event::Refused { .. }));
         assert!(!refused, "{:?}", ended.events);
+        assert_eq!(device.sent_model(), memory.devices[place].sent_model());
+        told.insert(place, ended.events);
     }
+    told
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

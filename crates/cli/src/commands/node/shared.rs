@@ -115,6 +115,8 @@ mod tests {
             ("divergence.estimator=discriminant", "divergence.estimator"),
             ("planner.phi-e=0.3", "planner.phi-e"),
             ("planner.combine=parameters", "planner.combine"),
+            ("planner.handovers=true", "planner.handovers"),
+            ("planner.time-limit=3", "planner.time-limit"),
             ("energy.model=radio", "energy.model"),
         ] {
             let differs = own.difference(&of(&[change], ["calm", "storm"])).unwrap();

@@ -7,16 +7,16 @@ use std::path::PathBuf;
 use std::sync::PoisonError;
 use std::time::Duration;
 
-use stlf::Role;
 use stlf::local::Training;
-use stlf::words::{clean, counted, grouped, percent};
+use stlf::words::counted;
+use stlf_lab::config::Solver;
 use stlf_lab::fleet::DeviceData;
 use stlf_lab::stages::plan::energies;
 use stlf_lab::stages::train::network;
 use stlf_lab::{Config, run::device as dealt};
 use stlf_node::device::{Holdings, Setup};
 use stlf_node::membership::Timing;
-use stlf_node::network::{Error, Event, Options, Order, View};
+use stlf_node::network::{Event, Options, Order, View};
 use stlf_node::roster::Invalid;
 use stlf_node::shared::SharedSettings;
 use stlf_node::{Device, Identity, Roster, SignedRoster, key_file};
@@ -25,6 +25,7 @@ use tokio::sync::mpsc::Sender;
 use super::super::problem_args::positive;
 use super::super::run_args::failure;
 use super::kept::{Kept, Line, MODELS};
+use super::told::{ended_badly, name, tell_end, words};
 use super::{key_failure, memory, metrics, shared};
 use crate::error::Failure;
 use crate::progress::Watch;
@@ -78,7 +79,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "SECONDS", default_value_t = 2.0, value_parser = positive)]
     settle: f64,
 
-    /// Leave out who holds an epoch up for so long. The planner searches for a sixth of it, then takes the best plan so far.
+    /// Leave out who holds an epoch up for so long. The planner searches for a sixth of it, or for planner.time-limit if that is less,
+    /// then takes the best plan so far.
     #[arg(long, value_name = "SECONDS", default_value_t = 30.0, value_parser = positive)]
     patience: f64,
 
@@ -305,6 +307,10 @@ fn setup(
             Failure::input("real devices measure all pairs").hint("leave out divergence.nearest")
         );
     }
+    if config.planner.solver == Solver::Successive {
+        return Err(Failure::input("real devices plan exactly, not by successive approximation")
+            .hint("leave out planner.solver"));
+    }
     if config.training.warm_up_rounds > 0 {
         return Err(Failure::input("real devices train apart, without a warm-up")
             .hint("leave out training.warm-up-rounds"));
@@ -327,11 +333,18 @@ fn setup(
         preset: config.planner.preset,
         weights: config.planner.weights(),
         bound: config.planner.bound,
+        handovers: config.planner.handovers,
         combine: config.planner.combine,
         measures_links: args.watts.is_some(),
-        planning: seconds(args.patience) / PLANNING_IN_PATIENCE,
+        planning: planning(args.patience, config),
         seed,
     })
+}
+
+/// How long the planner searches: as long as others have patience for it, or less where the configuration says so.
+fn planning(patience: f64, config: &Config) -> Duration {
+    let most = seconds(patience) / PLANNING_IN_PATIENCE;
+    config.planner.limit().map_or(most, |limit| limit.min(most))
 }
 
 fn options(
@@ -370,85 +383,19 @@ fn seconds(s: f64) -> Duration {
     Duration::try_from_secs_f64(s).unwrap_or(Duration::MAX)
 }
 
-fn name(roster: &Roster, place: usize) -> String {
-    roster.devices.get(place).map_or(String::new(), |member| clean(&member.name))
-}
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use super::*;
 
-fn words(roster: &Roster, event: &Event) -> String {
-    let name = |place: &usize| name(roster, *place);
-    match event {
-        Event::Listens(address) => format!("listening on {address}"),
-        Event::Came(place) => format!("{} is here", name(place)),
-        Event::Lost(place) => format!("{} is lost", name(place)),
-        Event::Differs { from, difference } => {
-            format!("{} takes no part: {}", name(from), clean(&difference.to_string()))
-        }
-        Event::TurnedAway(key) => format!("turned away {key}, who is not in the roster"),
-        Event::Roster(roster) => {
-            format!("version {} of the roster is used from now on", roster.roster().version)
-        }
-        Event::Began { epoch, devices } => {
-            format!("epoch {epoch} begins with {}", counted(*devices, "device"))
-        }
-        Event::Planned { optimal: true } => "there is a plan; nothing is better, proven".to_owned(),
-        Event::Planned { optimal: false } => {
-            "there is a plan, near the best that is known; a better one may exist".to_owned()
-        }
-        Event::NoPlan(reason) => format!("there is no plan: {}", clean(reason)),
-        Event::LeftOut(place) => format!("{} is left out for now", name(place)),
-        Event::Forbidden { from, to } => {
-            format!("no usable model came from {} to {}; planning without", name(from), name(to))
-        }
-        Event::Received { from, bytes } => {
-            format!("received {} bytes, the model of {}", grouped(*bytes), name(from))
-        }
-        Event::NotReceived { from, reason } => {
-            format!("did not receive the model of {}: {}", name(from), clean(reason))
-        }
-        Event::Ended => "done".to_owned(),
-        Event::Complete => "the epoch is over for all".to_owned(),
-        Event::Alive => String::new(),
-        Event::Refused { from, reason } => {
-            format!("refused a message of {}: {}", name(from), clean(reason))
-        }
-    }
-}
-
-fn ended_badly(error: &Error) -> Failure {
-    match error {
-        Error::Alone(_) => Failure::io(error.to_string()).hint(
-            "devices before this one in the roster are called at --peers; those after it call",
-        ),
-        Error::Listen { .. } | Error::Deadline(..) | Error::Store(_) => {
-            Failure::io(error.to_string())
-        }
-    }
-}
-
-/// Says what came of it.
-fn tell_end(ui: &Ui, roster: &Roster, device: &Device, kept: &Kept) -> Result<(), Failure> {
-    let place = device.place();
-    if let Some(reason) = device.no_plan() {
-        return Err(Failure::infeasible(format!("there is no plan: {}", clean(reason))));
-    }
-    let Some(plan) = device.plan() else {
-        return ui.print(&format!("{}: no epoch is over\n", name(roster, place)));
-    };
-    if device.outcome().is_none() {
-        let sent = plan.links.iter().filter(|link| link.from as usize == place).count();
-        let what = match plan.role(place) {
-            Some(Role::Source) => {
-                format!("is a source; its model went to {}", counted(sent, "target"))
-            }
-            _ => "is a target; its models have not come yet".to_owned(),
+    #[test]
+    fn the_planner_searches_as_long_as_patience_and_configuration_allow() {
+        let within = |limit: &str| {
+            let config = Config::default().with([format!("planner.time-limit={limit}").as_str()]);
+            planning(30.0, &config.unwrap())
         };
-        return ui.print(&format!("{} {what}\n", name(roster, place)));
+        assert_eq!(planning(30.0, &Config::default()), Duration::from_secs(5));
+        assert_eq!(within("2.5"), Duration::from_millis(2_500));
+        assert_eq!(within("3600"), Duration::from_secs(5));
     }
-    let from: Vec<String> = plan
-        .incoming(place)
-        .map(|link| format!("{} {}", percent(link.weight), name(roster, link.from as usize)))
-        .collect();
-    let told =
-        kept.accuracy(device).map_or(String::new(), |a| format!("; accuracy {}", percent(a)));
-    ui.print(&format!("{} is a target of {}{told}\n", name(roster, place), from.join(", ")))
 }

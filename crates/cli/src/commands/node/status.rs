@@ -123,6 +123,10 @@ fn text(shown: &Shown, scope: Scope) -> String {
     for (peer, difference) in status.devices.iter().filter_map(|p| Some((p, p.differs.as_ref()?))) {
         text += &format!("{} takes no part: {}\n", clean(&peer.name), clean(difference));
     }
+    if !status.waits_for.is_empty() {
+        let names: Vec<String> = status.waits_for.iter().map(|name| clean(name)).collect();
+        text += &format!("waits for the model of {}\n", names.join(", "));
+    }
     match scope {
         Scope::Device => {
             if let Some(own) = status.devices.iter().find(|peer| peer.name == status.device) {
@@ -151,7 +155,11 @@ fn from(peer: &Peer) -> String {
     let links =
         peer.from.iter().map(|(name, weight)| format!("{} {}", percent(*weight), clean(name)));
     let links: Vec<String> = links.collect();
-    if links.is_empty() { String::new() } else { format!(", models from {}", links.join(", ")) }
+    match &peer.handed_from {
+        Some(name) => format!(", trains on the model of {}", clean(name)),
+        None if links.is_empty() => String::new(),
+        None => format!(", models from {}", links.join(", ")),
+    }
 }
 
 fn table(status: &Status) -> String {
@@ -167,13 +175,14 @@ fn table(status: &Status) -> String {
     let yes = |is: bool| if is { "yes" } else { "no" };
     for peer in &status.devices {
         let links = peer.from.iter().map(|(name, w)| format!("{} {name}", percent(*w)));
+        let handed = peer.handed_from.iter().map(|name| format!("{name}, to train on"));
         table.row([
             peer.name.as_str().into(),
             yes(peer.here).into(),
             yes(peer.takes_part).into(),
             role(peer).into(),
             peer.done.map_or("–", yes).into(),
-            links.collect::<Vec<_>>().join(", ").into(),
+            links.chain(handed).collect::<Vec<_>>().join(", ").into(),
         ]);
     }
     table.render()

@@ -1,0 +1,168 @@
+//! Models on their way through the one loop: offered, fetched, and trained on where they were handed over.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use stlf_learn::Params;
+
+use super::Event;
+use super::link::{self, Ears};
+use super::member::{Member, Observer};
+use super::training::Training;
+use crate::device::{Action, Refusal};
+use crate::wire::{Envelope, Message, Offer};
+
+/// Others hear of a training at most so many times in the time that they have patience for.
+const TOLD_IN_PATIENCE: u32 = 4;
+
+impl Member {
+    /// Gives the model to those that may have it.
+    pub(super) fn offer_model(&mut self) {
+        if self.offers.is_empty() {
+            return;
+        }
+        let model = self.device.sent_model();
+        let model = model.and_then(|m| m.to_safetensors(self.device.spec()).ok());
+        let Some(model) = model else { return };
+        let devices = &self.roster.roster().devices;
+        let offers: BTreeSet<usize> = std::mem::take(&mut self.offers).into_iter().collect();
+        let to = offers.into_iter().filter_map(|place| Some((place, devices.get(place)?.key)));
+        let Ears { models, queue, .. } = self.ears.clone();
+        let offer = link::offer(models, model, to.collect(), self.running(), queue);
+        self.sending.spawn(offer);
+    }
+
+    pub(super) fn send_offers(
+        &mut self,
+        epoch: u64,
+        places: &[usize],
+        offered: &Result<Offer, String>,
+        observer: &mut Observer<'_>,
+    ) {
+        match offered {
+            Ok(offer) => {
+                let envelope = Envelope::new(epoch, Message::Offer(*offer));
+                let send = |&to: &usize| Action::Send(to, envelope.clone());
+                self.act(places.iter().map(send).collect(), observer);
+            }
+            Err(reason) => {
+                let (from, reason) = (self.device.place(), reason.clone());
+                self.tell(Event::NotReceived { from, reason }, observer);
+            }
+        }
+    }
+
+    /// Gets a model, once its source is connected.
+    pub(super) fn fetch(&mut self, from: usize, offer: Offer) {
+        let connection = self.connections.get(&from).filter(|c| c.close_reason().is_none());
+        let Some(connection) = connection.filter(|_| self.greeted.contains(&from)) else {
+            self.awaited.insert(from, (offer, self.now));
+            return;
+        };
+        let (connection, epoch) = (connection.clone(), self.running());
+        let Ears { models, queue, .. } = self.ears.clone();
+        self.fetching.spawn(link::fetch(connection, models, offer, epoch, queue));
+    }
+
+    /// Goes on with what a broken connection ended.
+    pub(super) fn fetch_again(&mut self, from: usize, observer: &mut Observer<'_>) {
+        if let Some((offer, _)) = self.awaited.remove(&from) {
+            self.act(vec![Action::Fetch(from, offer)], observer);
+        }
+    }
+
+    /// A source that is not connected for long gives no model.
+    pub(super) fn give_up_models(&mut self, observer: &mut Observer<'_>) {
+        let late = |since: Duration| self.now.saturating_sub(since) >= self.patience / 2;
+        let gone = self.awaited.iter().filter(|(_, (_, since))| late(*since));
+        for from in gone.map(|(&from, _)| from).collect::<Vec<_>>() {
+            self.awaited.remove(&from);
+            let reason = Err("it is not connected".to_owned());
+            self.hear_model(from, self.running(), reason, observer);
+        }
+    }
+
+    pub(super) fn hear_model(
+        &mut self,
+        place: usize,
+        epoch: u64,
+        model: Result<Vec<u8>, String>,
+        observer: &mut Observer<'_>,
+    ) {
+        // A model that was asked for in an epoch that is no more is in the store, where the next one finds it.
+        if epoch != self.running() {
+            return;
+        }
+        let taken = model.and_then(|bytes| {
+            let params = Params::from_safetensors(self.device.spec(), &bytes)
+                .map_err(|_| Refusal::Unfit("bytes that are no model").to_string())?;
+            let actions = self.device.receive_model(place, params).map_err(|e| e.to_string())?;
+            Ok((bytes.len() as u64, actions))
+        });
+        let actions = match taken {
+            Ok((bytes, actions)) => {
+                self.membership.progressed(self.now);
+                self.tell(Event::Received { from: place, bytes }, observer);
+                actions
+            }
+            Err(reason) => {
+                self.tell(Event::NotReceived { from: place, reason }, observer);
+                self.device.model_failed(place)
+            }
+        };
+        self.act(actions, observer);
+    }
+
+    /// Trains on a model that is here, apart from this loop.
+    pub(super) fn train_on(&mut self, from: usize, observer: &mut Observer<'_>) {
+        let Some(training) = self.device.to_train_on() else { return };
+        self.tell(Event::TrainsOn { from }, observer);
+        let (epoch, queue) = (self.running(), self.ears.queue.clone());
+        self.training = Some(Training::start(training, epoch, queue, self.now));
+    }
+
+    /// Lets the others know that a training goes on. On a connection that breaks this is lost; the next word makes up for it.
+    pub(super) fn tell_progress(&mut self) {
+        let every = self.patience / TOLD_IN_PATIENCE;
+        let news = self.training.as_mut().and_then(|training| training.news(self.now, every));
+        let Some(percent) = news else { return };
+        self.device.trains_on(percent);
+        self.membership.progressed(self.now);
+        let envelope = Envelope::new(self.running(), Message::TrainedOn(percent));
+        let bytes: Arc<[u8]> = envelope.to_bytes().into();
+        let members = self.membership.members().into_iter().flatten().copied();
+        for member in members.filter(|m| self.greeted.contains(m)).collect::<Vec<_>>() {
+            self.transmit(member, bytes.clone());
+        }
+    }
+
+    /// Takes what came of a training.
+    pub(super) fn hear_training(
+        &mut self,
+        epoch: u64,
+        trained: Result<Params, String>,
+        observer: &mut Observer<'_>,
+    ) {
+        if epoch != self.running() {
+            return;
+        }
+        self.training = None;
+        let Some(from) = self.device.handed_from() else { return };
+        let taken =
+            trained.and_then(|model| self.device.has_trained_on(model).map_err(|e| e.to_string()));
+        let actions = match taken {
+            Ok(actions) => {
+                self.membership.progressed(self.now);
+                self.tell(Event::TrainedOn { from }, observer);
+                actions
+            }
+            Err(reason) => {
+                let reason = format!("trained on, it is {reason}");
+                self.tell(Event::NotReceived { from, reason }, observer);
+                self.device.model_failed(from)
+            }
+        };
+        self.act(actions, observer);
+    }
+}
