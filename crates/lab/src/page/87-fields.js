@@ -57,6 +57,7 @@
     for (const { id, key } of editing.WEIGHTS)
       put(id, either(edits.weights && edits.weights[key], plan.weights[key]), all);
     put('edit-bound', edits.bound || plan.bound || 'pooled', all);
+    fillHandovers(seed, edits);
     const device = editing.device('edit-device');
     if (device) {
       const edit = edits.devices.get(device.name) || {};
@@ -64,6 +65,13 @@
       put('edit-pin', edit.pin === undefined ? device.pin || '' : edit.pin || '', all);
     }
     fillLink(seed, plan, edits, all);
+  }
+
+  function fillHandovers(seed, edits) {
+    const box = byId('edit-handovers');
+    box.disabled = Boolean(seed.no_handovers);
+    box.checked = !box.disabled && (edits.handovers === null ? seed.hands_on : edits.handovers);
+    byId('edit-handovers-reason').textContent = box.disabled ? `No hand-overs: ${seed.no_handovers}.` : '';
   }
 
   function fillLink(seed, plan, edits, all) {
@@ -136,6 +144,10 @@
     if (given.bound)
       line(`bound ${given.bound}`, () => {
         edits.bound = null;
+      });
+    if ('handovers' in given)
+      line(given.handovers ? 'hand-overs' : 'no hand-overs', () => {
+        edits.handovers = null;
       });
     for (const [key, edit] of edits.devices)
       if (Object.keys(edit).length > 1)
