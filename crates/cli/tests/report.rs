@@ -158,8 +158,10 @@ fn a_page_shows_the_hand_overs_of_a_plan_and_of_a_problem() {
 fn a_page_shows_the_hand_overs_of_a_run() {
     let folder = tempfile::tempdir().unwrap();
     let to = folder.path().join("run");
-    let settings = format!("{SMALL} partition.kind=iid partition.devices=6 planner.handovers=true");
-    assert_eq!(run(&["run", "-c", &settings, "--to", to.to_str().unwrap()], "").code, 0);
+    let settings = "seeds=[1] data.samples=3000 partition.kind=iid partition.devices=6 \
+                    partition.labeled=[0.9,0.9,0.9,0,0,0] training.model=mlp training.steps=20 \
+                    planner.handovers=true";
+    assert_eq!(run(&["run", "-c", settings, "--to", to.to_str().unwrap()], "").code, 0);
     assert_eq!(run(&["report", to.to_str().unwrap()], "").code, 0);
     let planned: Value =
         serde_json::from_slice(&std::fs::read(to.join("seed-1/plan.json")).unwrap()).unwrap();

@@ -14,7 +14,8 @@
   // Whether any plan of the seed has some: legend and columns stay while the slider moves.
   const any = () => page.seed().plans.some((plan) => plan.handovers.length > 0);
 
-  // The sources that a source's model has been at, the source itself last. A model that came back to where it was would go round for ever.
+  // The sources that a source's model has been at, the source itself last. A model that came back to where it was
+  // would go round for ever.
   function routeOf(plan, source) {
     const { taken } = page.mesh(plan);
     const route = [source];
@@ -81,7 +82,8 @@
       const x1 = xSource + 4;
       const x2 = xSource + 5;
       const out = Math.min(FARTHEST, REACH + Math.abs(y2 - y1) * 0.35);
-      const path = `M${x1} ${y1.toFixed(1)}C${x1 + out} ${y1.toFixed(1)} ${x2 + out} ${y2.toFixed(1)} ${x2 + 7} ${y2.toFixed(1)}`;
+      const [start, end] = [y1.toFixed(1), y2.toFixed(1)];
+      const path = `M${x1} ${start}C${x1 + out} ${start} ${x2 + out} ${end} ${x2 + 7} ${end}`;
       const element = svg(
         'g',
         { class: 'handover' },

@@ -81,7 +81,7 @@
     for (const id of ['edit-divergence', 'edit-energy', 'edit-forbidden']) byId(id).disabled = self;
     const edit =
       edits.links.get(JSON.stringify([seed.devices[from], seed.devices[to]].map((one) => one && one.name))) || {};
-    const used = plan.links.find((link) => link.from === from && link.to === to);
+    const used = plan.links.concat(plan.handovers).find((link) => link.from === from && link.to === to);
     const matrix = seed.divergence && seed.divergence.values[from];
     const divergence = matrix && words.known(matrix[to]) ? matrix[to] : used && used.divergence;
     put('edit-divergence', self ? null : either(edit.divergence, divergence), all);
@@ -90,13 +90,13 @@
     byId('edit-forbidden').checked = Boolean(edit.forbidden);
   }
 
-  // A device chosen in the graph is the one to edit; its heaviest link too.
+  // A device chosen in the graph is the one to edit; its heaviest link or its hand-over too.
   function follow() {
     const index = page.state.device;
     if (index === null || byId('edit').hidden) return;
     byId('edit-device').value = String(index);
     const mesh = page.mesh(page.plan());
-    const link = (mesh.into[index] || [])[0] || (mesh.outof[index] || [])[0];
+    const [link] = [mesh.into[index], mesh.outof[index], mesh.taken[index] || [], mesh.handed[index]].flat();
     if (link) {
       byId('edit-from').value = String(link.from);
       byId('edit-to').value = String(link.to);
