@@ -1,6 +1,6 @@
 //! What the user sees of a plan.
 
-use crate::common::{cars, example, run, settings};
+use crate::common::{alike, cars, example, run, settings};
 use serde_json::{Value, json};
 use stlf::format::{PlanFile, plan_schema};
 
@@ -31,23 +31,6 @@ fn json_mode_prints_one_valid_document_and_nothing_else() {
         let plan = PlanFile::read(ran.out.as_bytes()).unwrap();
         plan.restore().unwrap();
     }
-}
-
-/// Five devices with labels and five without, all alike: there one model goes round.
-fn alike() -> Value {
-    let device = |i: usize| match i < 5 {
-        true => {
-            json!({"name": format!("s{i}"), "labeled": 500, "unlabeled": 100, "source_error": 0.1})
-        }
-        false => json!({"name": format!("t{i}"), "labeled": 0, "unlabeled": 100}),
-    };
-    json!({
-        "format": "stlf-problem/1",
-        "preset": "balanced",
-        "devices": (0..10).map(device).collect::<Vec<_>>(),
-        "divergence": vec![vec![0.0; 10]; 10],
-        "link_energy": vec![vec![1.0; 10]; 10],
-    })
 }
 
 #[test]
@@ -102,7 +85,7 @@ fn plans_of_the_first_version_are_read_and_absurd_hand_overs_are_not() {
     assert!(circle.contains("a model comes back to where it was"), "{circle}");
     let twice = told(&|plan| plan["handovers"].as_array_mut().unwrap().push(there.clone()));
     assert!(twice.contains("a source takes two models"), "{twice}");
-    let target = told(&|plan| plan["handovers"][0]["to"] = json!("t5"));
+    let target = told(&|plan| plan["handovers"][0]["to"] = json!("d6"));
     assert!(target.contains("handovers[0].to: is not a source"), "{target}");
     let fewer = told(&|plan| plan["handovers"] = json!([]));
     assert!(fewer.contains("not a plan for this problem"), "{fewer}");

@@ -8,8 +8,8 @@ use std::sync::PoisonError;
 use std::time::Duration;
 
 use stlf::local::Training;
+use stlf::planner::Method;
 use stlf::words::counted;
-use stlf_lab::config::Solver;
 use stlf_lab::fleet::DeviceData;
 use stlf_lab::stages::plan::energies;
 use stlf_lab::stages::train::network;
@@ -307,7 +307,7 @@ fn setup(
             Failure::input("real devices measure all pairs").hint("leave out divergence.nearest")
         );
     }
-    if config.planner.solver == Solver::Successive {
+    if config.planner.solver == Method::Successive {
         return Err(Failure::input("real devices plan exactly, not by successive approximation")
             .hint("leave out planner.solver"));
     }
