@@ -52,6 +52,12 @@ fn sources_hand_models_on_where_the_edits_say_so() {
     assert_eq!(refused.status, 422);
     let message = refused.json()["error"]["message"].as_str().unwrap().to_owned();
     assert!(message.contains("handovers: the paper's bound"), "{message}");
+    // Nor are there with raw costs.
+    let raw = folder.path().join("raw.json");
+    let costs = json!({"source": [1, null], "link": [[null, 1], [null, null]]});
+    std::fs::write(&raw, json!({"format": "stlf-problem/1", "costs": costs}).to_string()).unwrap();
+    let (_, seed) = ask_for(Served::start(&raw).port, json!({}));
+    assert!(seed["no_handovers"].as_str().unwrap().starts_with("raw costs"));
     // What the server was started with is what edits begin with, be it asked for or in the plan.
     let asked = Served::start_with(&problem, &["--handovers"]);
     let [problem, file] = [&problem, &plan].map(|path| path.to_str().unwrap());
