@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::fs::File;
-use std::io::{Read, Seek};
+use std::io::{BufReader, Read, Seek};
 use std::path::Path;
 
 use stlf::format::{LinkTable, PlanFile, ProblemFile};
@@ -35,8 +35,9 @@ pub(crate) fn plan(path: &Path) -> Result<PlanFile, Failure> {
 }
 
 /// A plan, or a problem yet to be planned.
+#[derive(Clone, PartialEq)]
 pub(crate) enum PlanOrProblem {
-    /// `stlf-plan/1`.
+    /// `stlf-plan/2`, or 1.
     Plan(Box<PlanFile>),
     /// `stlf-problem/1`, or nothing known, which the reader of problems says best.
     Problem(Box<ProblemFile>),
@@ -48,11 +49,15 @@ pub(crate) fn plan_or_problem(path: &Path) -> Result<PlanOrProblem, Failure> {
     struct Head {
         format: String,
     }
+    let is_plan = |head: serde_json::Result<Head>| {
+        head.is_ok_and(|head| head.format.starts_with("stlf-plan/"))
+    };
     let path = &*in_run(path, PLAN)?;
+    if is_large(path) && !is_plan(serde_json::from_reader(BufReader::new(open(path)?))) {
+        return Ok(PlanOrProblem::Problem(Box::new(problem(path)?)));
+    }
     let bytes = bytes(path)?;
-    let is_plan = serde_json::from_slice::<Head>(&bytes)
-        .is_ok_and(|head| head.format.starts_with("stlf-plan/"));
-    let file = if is_plan {
+    let file = if is_plan(serde_json::from_slice(&bytes)) {
         PlanFile::read(&bytes).map(|file| PlanOrProblem::Plan(Box::new(file)))
     } else {
         ProblemFile::read(&bytes).map(|file| PlanOrProblem::Problem(Box::new(file)))

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use common::browser::Browser;
 use common::served::Served;
-use common::{example, run};
+use common::{alike, example, run};
 use serde_json::Value;
 
 const SMALL: &str = "seeds=[1,2] data.samples=6000 partition.devices=6 partition.scale=0.05 training.model=mlp \
@@ -208,6 +208,75 @@ fn an_edit_in_the_live_page_changes_roles() {
         "the first plan",
         &format!("return document.querySelector('#facts').innerText === {before}"),
     );
+}
+
+#[test]
+fn hand_overs_are_drawn_told_and_switched() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(browser) = Browser::open(1280) else { return };
+    let file = folder.path().join("alike.json");
+    std::fs::write(&file, alike().to_string()).unwrap();
+    let served = Served::start(&file);
+    browser.visit(&format!("http://127.0.0.1:{}/", served.port));
+    check(&browser);
+    let count = |number: usize| {
+        format!("return document.querySelectorAll('#graph .handover').length === {number}")
+    };
+    assert_eq!(browser.script(&count(0)), true);
+    browser.click("#edit-handovers");
+    browser.wait_for("four arrows", &count(4));
+    // They are told apart from links by their dashes, and named in legend, tiles and words.
+    let dashes = "return getComputedStyle(document.querySelector('#graph .handover .way')).strokeDasharray !== 'none' \
+                  && getComputedStyle(document.querySelector('#graph .link')).strokeDasharray === 'none'";
+    assert_eq!(browser.script(dashes), true);
+    assert!(texts(&browser, "#fleet-legend .key").iter().any(|key| key.contains("hand-over")));
+    let tiles = texts(&browser, "#facts > div").join("\n");
+    assert!(tiles.contains("Links and hand-overs5 and 4"), "{tiles}");
+    let graph = "return document.querySelector('#graph svg').getAttribute('aria-label')";
+    let label = browser.script(graph);
+    assert!(
+        label.as_str().unwrap().contains("5 links and 4 hand-overs · 9.00 J in both"),
+        "{label}"
+    );
+    assert!(texts(&browser, "#graph .handover title").iter().all(|t| t.ends_with(", 1.00 J")));
+    // A source in the middle of the route: for the ear, and in its panel.
+    let middle = "return Array.from(document.querySelectorAll('#graph .node')).findIndex((n) => \
+                  /trains on with the model of d\\d, hands on to d\\d/.test(n.getAttribute('aria-label')))";
+    let middle = browser.script(middle);
+    assert!(middle.as_i64().unwrap() > 0, "{middle}");
+    browser.script(&format!("document.querySelectorAll('#graph .node')[{middle}].focus()"));
+    browser.press("\u{e007}");
+    for told in [
+        "Trains on with the model of d",
+        "Route: d",
+        "Hands on to 1 source",
+        "It trains on with d",
+        "Without that hand-over the best plan found would cost",
+        "It hands its model on to d",
+    ] {
+        browser.wait_for(
+            told,
+            &format!("return document.querySelector('#explanation').innerText.includes({told:?})"),
+        );
+    }
+    browser.screenshot("handovers-1280");
+    // A target is told where its model has been.
+    browser.click("#graph .node.target");
+    browser.wait_for(
+        "the whole route",
+        "return /Route of its model: (d\\d → ){4}d\\d/.test(document.querySelector('#explanation').innerText)",
+    );
+    // The paper's bound knows none, and says so; back under the pooled one they are there again.
+    browser.choose("#edit-bound", "paper");
+    browser.wait_for(
+        "the reason",
+        "return document.querySelector('#edit-handovers').disabled \
+         && document.querySelector('#edit-handovers-reason').textContent.includes('the paper\\'s bound')",
+    );
+    assert_eq!(browser.script(&count(0)), true);
+    browser.choose("#edit-bound", "pooled");
+    browser.wait_for("the arrows again", &count(4));
+    assert_eq!(browser.complaints(), [] as [String; 0]);
 }
 
 #[test]

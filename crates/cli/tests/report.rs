@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{example, run};
+use common::{alike, example, run};
 use serde_json::Value;
 
 const SMALL: &str = "seeds=[1,2] data.samples=3000 partition.devices=4 partition.scale=0.03 training.model=mlp \
@@ -96,6 +96,81 @@ fn two_runs_share_a_page_and_nonsense_is_refused() {
     assert_eq!(data(&std::fs::read_to_string(&page).unwrap())["runs"].as_array().unwrap().len(), 2);
     assert_eq!(run(&["report", "nothing"], "").code, 2);
     assert_eq!(run(&["report"], "").code, 2);
+}
+
+/// The plan that a page begins with.
+fn chosen(page: &std::path::Path) -> Value {
+    let shown = data(&std::fs::read_to_string(page).unwrap());
+    let seed = &shown["runs"][0]["seeds"][0];
+    seed["plans"][seed["chosen"].as_u64().unwrap() as usize].clone()
+}
+
+#[test]
+fn a_page_shows_the_hand_overs_of_a_plan_and_of_a_problem() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str| folder.path().join(name);
+    let (problem, plan, page) = (file("alike.json"), file("plan.json"), file("page.html"));
+    let [problem, plan] = [&problem, &plan].map(|path| path.to_str().unwrap());
+    std::fs::write(problem, alike().to_string()).unwrap();
+    assert_eq!(run(&["plan", problem, "--handovers", "-o", plan], "").code, 0);
+    let planned: Value = serde_json::from_slice(&std::fs::read(plan).unwrap()).unwrap();
+    let write = |arguments: &[&str]| {
+        let to = ["-o", page.to_str().unwrap()];
+        run(&[&["report"], arguments, &to].concat(), "")
+    };
+    for arguments in [&[plan][..], &[problem, "--handovers"]] {
+        let ran = write(arguments);
+        assert_eq!((ran.code, ran.err.as_str()), (0, ""));
+        let shown = chosen(&page);
+        assert_eq!(shown["objective"], planned["objective"]);
+        assert_eq!(shown["joules"], 9.0);
+        let handovers = shown["handovers"].as_array().unwrap();
+        assert_eq!((handovers.len(), shown["links"].as_array().unwrap().len()), (4, 5));
+        for (shown, planned) in handovers.iter().zip(planned["handovers"].as_array().unwrap()) {
+            let name = |end: &str| format!("d{}", shown[end].as_u64().unwrap() + 1);
+            assert_eq!(name("from"), planned["from"]);
+            assert_eq!(name("to"), planned["to"]);
+            assert_eq!(shown["joules"], planned["energy"]);
+        }
+        // Who takes a model is told whose, and who gives one, to whom.
+        let told = |end: &str| {
+            let device = handovers[0][end].as_u64().unwrap() as usize;
+            shown["explanations"][device].as_str().unwrap().to_owned()
+        };
+        assert!(told("to").contains("It trains on with d"), "{}", told("to"));
+        assert!(told("from").contains("It hands its model on to d"), "{}", told("from"));
+    }
+    // Only where they are asked for, and never silently not.
+    assert_eq!(write(&[problem]).code, 0);
+    assert_eq!(chosen(&page)["handovers"].as_array().unwrap().len(), 0);
+    let made = write(&[plan, "--handovers"]);
+    assert_eq!(made.code, 2);
+    assert!(made.err.contains("is already made"), "{}", made.err);
+    let mut paper = alike();
+    paper["bound"] = serde_json::json!({"kind": "paper"});
+    std::fs::write(problem, paper.to_string()).unwrap();
+    let refused = write(&[problem, "--handovers"]);
+    assert_eq!(refused.code, 2);
+    assert!(refused.err.contains("--handovers: the paper's bound"), "{}", refused.err);
+}
+
+#[test]
+fn a_page_shows_the_hand_overs_of_a_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let to = folder.path().join("run");
+    let settings = "seeds=[1] data.samples=3000 partition.kind=iid partition.devices=6 \
+                    partition.labeled=[0.9,0.9,0.9,0,0,0] training.model=mlp training.steps=20 \
+                    planner.handovers=true";
+    assert_eq!(run(&["run", "-c", settings, "--to", to.to_str().unwrap()], "").code, 0);
+    assert_eq!(run(&["report", to.to_str().unwrap()], "").code, 0);
+    let planned: Value =
+        serde_json::from_slice(&std::fs::read(to.join("seed-1/plan.json")).unwrap()).unwrap();
+    let page = to.join("report.html");
+    let count = |plan: &Value| plan["handovers"].as_array().unwrap().len();
+    assert!(count(&planned) > 0);
+    assert_eq!(count(&chosen(&page)), count(&planned));
+    let seed = &data(&std::fs::read_to_string(&page).unwrap())["runs"][0]["seeds"][0];
+    assert_eq!(seed["hands_on"], true);
 }
 
 #[test]

@@ -5,7 +5,7 @@ mod common;
 
 use common::http::{ask, send};
 use common::served::Served;
-use common::{example, run};
+use common::{alike, example, run};
 use serde_json::json;
 
 #[test]
@@ -30,6 +30,48 @@ fn an_edit_is_planned_at_once() {
         "links": [{"from": "d1", "to": "d6", "divergence": 2.0, "energy": 9.0}]});
     assert_eq!(role(dear), "source");
     assert_eq!(ask(served.port, "GET /api/progress", "").json()["finished"], true);
+}
+
+#[test]
+fn sources_hand_models_on_where_the_edits_say_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let [problem, plan] = ["alike.json", "plan.json"].map(|name| folder.path().join(name));
+    std::fs::write(&problem, alike().to_string()).unwrap();
+    let ask_for = |port: u16, edits: serde_json::Value| {
+        let reply = ask(port, "POST /api/plan", &edits.to_string());
+        assert_eq!(reply.status, 200, "{}", reply.body);
+        let seed = reply.json()["seed"].clone();
+        (seed["plans"][0]["handovers"].as_array().unwrap().len(), seed)
+    };
+    let served = Served::start(&problem);
+    assert_eq!(ask_for(served.port, json!({})).0, 0);
+    let (count, seed) = ask_for(served.port, json!({"handovers": true}));
+    assert_eq!((count, &seed["hands_on"], &seed["no_handovers"]), (4, &json!(true), &json!(null)));
+    // Under the paper's bound there are none, and the page is told why.
+    let (_, seed) = ask_for(served.port, json!({"bound": "paper"}));
+    assert!(seed["no_handovers"].as_str().unwrap().starts_with("the paper's bound"));
+    let both = json!({"bound": "paper", "handovers": true}).to_string();
+    let refused = ask(served.port, "POST /api/plan", &both);
+    assert_eq!(refused.status, 422);
+    let message = refused.json()["error"]["message"].as_str().unwrap().to_owned();
+    assert!(message.contains("handovers: the paper's bound"), "{message}");
+    // Nor are there with raw costs.
+    let raw = folder.path().join("raw.json");
+    let costs = json!({"source": [1, null], "link": [[null, 1], [null, null]]});
+    std::fs::write(&raw, json!({"format": "stlf-problem/1", "costs": costs}).to_string()).unwrap();
+    let (_, seed) = ask_for(Served::start(&raw).port, json!({}));
+    assert!(seed["no_handovers"].as_str().unwrap().starts_with("raw costs"));
+    // What the server was started with is what edits begin with, be it asked for or in the plan.
+    let asked = Served::start_with(&problem, &["--handovers"]);
+    let [problem, file] = [&problem, &plan].map(|path| path.to_str().unwrap());
+    assert_eq!(run(&["plan", problem, "--handovers", "-o", file], "").code, 0);
+    let made = Served::start(&plan);
+    for port in [asked.port, made.port] {
+        let state = ask(port, "GET /api/state", "").json();
+        assert_eq!(state["runs"][0]["seeds"][0]["hands_on"], true);
+        assert_eq!(ask_for(port, json!({})).0, 4);
+        assert_eq!(ask_for(port, json!({"handovers": false})).0, 0);
+    }
 }
 
 #[test]

@@ -2,38 +2,43 @@
 
 use std::path::{Path, PathBuf};
 
-use stlf::format::ProblemFile;
 use stlf_lab::report::document::Run;
-use stlf_lab::report::{document, html, of_problem, of_run};
+use stlf_lab::report::{document, html, of_plan, of_problem, of_run};
 
-use super::plan::seconds;
+use super::plan::{check_handovers, seconds};
 use super::problem_args::positive;
 use super::run_args::failure;
 use crate::error::Failure;
+use crate::input::{self, PlanOrProblem};
+use crate::opener;
 use crate::output::{check_place, write_file};
 use crate::progress::Watch;
 use crate::ui::Ui;
-use crate::{input, opener};
 
 /// Write a run as one HTML page: the fleet, divergences, methods, the frontier of energy and accuracy.
 ///
-/// The page holds everything it shows and needs no network. With two runs it compares them. A problem (JSON) gives
-/// a page of its plan alone.
+/// The page holds everything it shows and needs no network. With two runs it compares them. A plan or a problem
+/// (JSON) gives a page of its plan alone.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
   stlf report runs/demo                        writes runs/demo/report.html
   stlf report runs/demo --open                 and shows it in a browser
   stlf report runs/a runs/b -o compared.html
-  stlf report fleet.json -o fleet.html")]
+  stlf report fleet.json -o fleet.html
+  stlf report fleet.json --handovers")]
 pub(crate) struct Args {
-    /// A run folder or a problem (stlf-problem/1); two are compared.
+    /// A run folder, a plan (stlf-plan/2) or a problem (stlf-problem/1); two are compared.
     #[arg(required = true, num_args = 1..=2, value_name = "RUN")]
     runs: Vec<PathBuf>,
 
-    /// Where to write the page [default: report.html in the run folder, or beside the problem]
+    /// Where to write the page [default: report.html in the run folder, or beside the file]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
+
+    /// Let sources of a problem hand their models on, as in `stlf plan --handovers`.
+    #[arg(long)]
+    handovers: bool,
 
     /// Show the page in a browser.
     #[arg(long)]
@@ -54,7 +59,8 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<(), Failure> {
     };
     check_place(&output)?;
     let mut watch = Watch::start(seconds(args.time_limit), ui)?;
-    let runs: Result<Vec<_>, _> = args.runs.iter().map(|run| read(run, &mut watch)).collect();
+    let read = |run: &PathBuf| read(run, args.handovers, &mut watch);
+    let runs: Result<Vec<_>, _> = args.runs.iter().map(read).collect();
     watch.finish();
     let runs = runs?;
     let title = runs.iter().map(|run| run.name.as_str()).collect::<Vec<_>>().join(" and ");
@@ -67,16 +73,45 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What a page shows of a run folder or a problem.
-pub(crate) fn read(path: &Path, watch: &mut Watch) -> Result<Run, Failure> {
+/// What a page shows of a run folder, a plan or a problem; `handovers` are asked for where there is no plan yet.
+pub(crate) fn read(path: &Path, handovers: bool, watch: &mut Watch) -> Result<Run, Failure> {
     if path.join("config.toml").is_file() {
+        check_unplanned(handovers, path)?;
         return of_run(path, &mut |progress| watch.see(progress)).map_err(|e| failure(&e));
     }
-    problem(input::problem(path)?, path, watch)
+    alone(input::plan_or_problem(path)?, path, handovers, watch)
 }
 
-/// What a page shows of a problem from this place.
-pub(crate) fn problem(file: ProblemFile, path: &Path, watch: &mut Watch) -> Result<Run, Failure> {
+/// What a page shows of a plan or a problem from this place.
+pub(crate) fn alone(
+    file: PlanOrProblem,
+    path: &Path,
+    handovers: bool,
+    watch: &mut Watch,
+) -> Result<Run, Failure> {
     let name = path.file_stem().map_or("problem".into(), |name| name.to_string_lossy());
-    of_problem(file, &name, &mut |progress| watch.see(progress)).map_err(|e| failure(&e))
+    match file {
+        PlanOrProblem::Plan(file) => {
+            check_unplanned(handovers, path)?;
+            of_plan(&file, &name, &mut |progress| watch.see(progress))
+        }
+        PlanOrProblem::Problem(file) => {
+            if handovers {
+                let problem = file.clone().into_problem(None);
+                check_handovers(&problem.map_err(|e| Failure::in_file(&input::name(path), &e))?)?;
+            }
+            of_problem(*file, &name, handovers, &mut |progress| watch.see(progress))
+        }
+    }
+    .map_err(|e| failure(&e))
+}
+
+/// Refuses to ask for hand-overs where the plan is made.
+fn check_unplanned(handovers: bool, path: &Path) -> Result<(), Failure> {
+    if !handovers {
+        return Ok(());
+    }
+    Err(Failure::input(format!("--handovers: the plan of {} is already made", path.display())).hint(
+        "`stlf plan --handovers` makes a plan with hand-overs, `planner.handovers = true` a run",
+    ))
 }

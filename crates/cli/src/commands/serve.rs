@@ -15,22 +15,27 @@ use crate::opener;
 use crate::progress::Watch;
 use crate::ui::Ui;
 
-/// Show a run or a problem in the browser, where devices, links and weights can be changed.
+/// Show a run, a plan or a problem in the browser, where devices, links and weights can be changed.
 ///
-/// Every change is planned at once by the exact planner; nothing is written. A run that is still going on is followed.
+/// Every change is planned at once; nothing is written. A run that is still going on is followed.
 /// Listens on this machine alone (127.0.0.1), until Ctrl-C.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
   stlf serve runs/demo --open
-  stlf serve fleet.json --port 8080")]
+  stlf serve fleet.json --port 8080
+  stlf serve fleet.json --handovers")]
 pub(crate) struct Args {
-    /// A run folder or a problem (stlf-problem/1).
+    /// A run folder, a plan (stlf-plan/2) or a problem (stlf-problem/1).
     run: PathBuf,
 
     /// The port to listen on; 0 takes a free one.
     #[arg(long, default_value_t = 0)]
     port: u16,
+
+    /// Let sources of a problem hand their models on, as in `stlf plan --handovers`.
+    #[arg(long)]
+    handovers: bool,
 
     /// Show the page in a browser.
     #[arg(long)]
@@ -46,7 +51,7 @@ const PATIENCE: Duration = Duration::from_millis(200);
 
 /// Serves until it is told to stop.
 pub(crate) fn run(args: &Args, ui: &Ui) -> Result<(), Failure> {
-    let desk = Desk::new(&args.run, seconds(args.time_limit), ui);
+    let desk = Desk::new(&args.run, args.handovers, seconds(args.time_limit), ui);
     // Before anything is served: what is not there is told at once.
     desk.prepare()?;
     let server = Server::http(("127.0.0.1", args.port))

@@ -20,6 +20,22 @@ pub(crate) fn cars() -> Value {
     serde_json::from_str(include_str!("../../examples/five-cars.json")).unwrap()
 }
 
+/// Ten devices that are all alike, five of them with labels: their best plan hands the model of one source on to the next, and every target
+/// takes it from the last.
+pub(crate) fn alike() -> Value {
+    let device = |k: u32| match k {
+        1..=5 => {
+            serde_json::json!({"name": format!("d{k}"), "labeled": 500, "unlabeled": 0, "source_error": 0.1})
+        }
+        _ => serde_json::json!({"name": format!("d{k}"), "labeled": 0, "unlabeled": 500}),
+    };
+    let square = |value: f64| -> Vec<Vec<f64>> {
+        (0..10).map(|i| (0..10).map(|j| if i == j { 0.0 } else { value }).collect()).collect()
+    };
+    serde_json::json!({"format": "stlf-problem/1", "preset": "balanced", "devices": (1..=10).map(device).collect::<Vec<_>>(),
+        "divergence": square(0.0), "link_energy": square(1.0)})
+}
+
 /// The path of an example.
 pub(crate) fn example(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("examples").join(name)

@@ -19,6 +19,8 @@
       divergence: seed.divergence && Array.isArray(seed.divergence.values) ? seed.divergence : null,
       plans: list(seed.plans).map(completePlan),
       chosen: Math.min(Math.max(0, seed.chosen || 0), Math.max(0, list(seed.plans).length - 1)),
+      hands_on: Boolean(seed.hands_on),
+      no_handovers: seed.no_handovers || null,
       traces: list(seed.traces).filter((trace) => list(trace.values).length > 0),
       targets: list(seed.targets),
       confusion: list(seed.confusion),
@@ -31,6 +33,7 @@
       terms: plan.terms || {},
       roles: list(plan.roles),
       links: list(plan.links),
+      handovers: list(plan.handovers),
       explanations: Array.isArray(plan.explanations) ? plan.explanations : null,
     });
   }
@@ -188,7 +191,7 @@
     return top;
   }
 
-  // Links by receiver and by sender, once per plan.
+  // Links and hand-overs by receiver and by sender, once per plan.
   const meshes = new WeakMap();
   function mesh(of) {
     if (meshes.has(of)) return meshes.get(of);
@@ -199,10 +202,16 @@
       if (outof[link.from]) outof[link.from].push(link);
     }
     for (const links of into) links.sort((a, b) => b.weight - a.weight);
+    const taken = of.roles.map(() => null);
+    const handed = of.roles.map(() => []);
+    for (const handover of of.handovers) {
+      taken[handover.to] = handover;
+      if (handed[handover.from]) handed[handover.from].push(handover);
+    }
     const sources = [];
     const targets = [];
     of.roles.forEach((role, index) => (role === 'source' ? sources : targets).push(index));
-    const found = { into, outof, sources, targets };
+    const found = { into, outof, taken, handed, sources, targets };
     meshes.set(of, found);
     return found;
   }

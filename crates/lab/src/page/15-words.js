@@ -78,8 +78,21 @@
 
   function roleCounts(plan) {
     const sources = plan.roles.filter((role) => role === 'source').length;
-    return { sources, targets: plan.roles.length - sources, links: plan.links.length };
+    const targets = plan.roles.length - sources;
+    return { sources, targets, links: plan.links.length, handovers: plan.handovers.length };
   }
+
+  // "6 links and 3 hand-overs", and what both are called together.
+  function linkCounts(plan) {
+    const links = plural(plan.links.length, 'link');
+    return plan.handovers.length > 0 ? `${links} and ${plural(plan.handovers.length, 'hand-over')}` : links;
+  }
+
+  const linkNames = (plans) => (plans.some((plan) => plan.handovers.length > 0) ? 'links and hand-overs' : 'links');
+
+  // The first five of them.
+  const some = (names) =>
+    names.slice(0, 5).join(', ') + (names.length > 5 ? ` and ${count(names.length - 5)} more` : '');
 
   function planLine(plan) {
     const counts = roleCounts(plan);
@@ -87,8 +100,8 @@
       `φᴱ ${number(plan.phi_e, 3)}`,
       plural(counts.sources, 'source'),
       plural(counts.targets, 'target'),
-      plural(counts.links, 'link'),
-      `${joules(plan.joules)} in links`,
+      linkCounts(plan),
+      `${joules(plan.joules)} in ${counts.handovers > 0 ? 'both' : 'links'}`,
     ];
     if (known(plan.energy_share)) parts.push(`${percent(plan.energy_share, 0)} of all links’ energy`);
     if (known(plan.accuracy)) parts.push(`${percent(plan.accuracy)} accuracy`);
@@ -132,6 +145,9 @@
     plural,
     status,
     roleCounts,
+    linkCounts,
+    linkNames,
+    some,
     planLine,
     meanWithin,
     ofSeed,

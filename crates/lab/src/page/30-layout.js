@@ -23,8 +23,10 @@
         ? words.count(side === 'source' ? seed.devices[index].labeled : seed.devices[index].unlabeled)
         : '',
       pinned: Boolean(seed.devices[index] && seed.devices[index].pin),
-      idle: (side === 'source' ? mesh.outof : mesh.into)[index].length === 0,
+      idle: (side === 'source' ? mesh.outof[index].concat(mesh.handed[index]) : mesh.into[index]).length === 0,
       edges: [],
+      gives: [],
+      takes: [],
     });
     const sources = mesh.sources.map((index) => node(index, 'source'));
     const targets = mesh.targets.map((index) => node(index, 'target'));
@@ -38,7 +40,8 @@
       const title = `${from.label} → ${to.label}: ${facts.join(', ')}, ${words.joules(link.joules)}`;
       edges.push({ from, to, weight: link.weight, divergence: link.divergence, title });
     }
-    return finish({ sources, targets, edges, at, whole: 1, grouped: false, note: '' });
+    const arrows = page.handovers.arrowsOf(plan, at);
+    return finish({ sources, targets, edges, arrows, at, whole: 1, grouped: false, note: '' });
   }
 
   function detailOf(device, side) {
@@ -56,7 +59,9 @@
     const mesh = page.mesh(plan);
     const nameOf = (index) => (seed.devices[index] ? seed.devices[index].name : String(index + 1));
     const serving = mesh.sources.filter((index) => mesh.outof[index].length > 0);
-    const idle = mesh.sources.filter((index) => mesh.outof[index].length === 0);
+    const silent = mesh.sources.filter((index) => mesh.outof[index].length === 0);
+    const handing = silent.filter((index) => mesh.handed[index].length > 0);
+    const idle = silent.filter((index) => mesh.handed[index].length === 0);
     serving.sort((a, b) => mesh.outof[b].length - mesh.outof[a].length || a - b);
     const own = serving.length > MOST_ROWS ? serving.slice(0, MOST_ROWS - 1) : serving;
     const others = serving.slice(own.length);
@@ -69,9 +74,13 @@
       detail: `serves ${words.plural(mesh.outof[index].length, 'target')}`,
       brief: `${words.count(mesh.outof[index].length)} served`,
       edges: [],
+      gives: [],
+      takes: [],
     }));
     if (others.length > 0)
       sources.push(crowd('source', others, words.plural(others.length, 'more source'), 'that serve few targets'));
+    if (handing.length > 0)
+      sources.push(crowd('source', handing, words.plural(handing.length, 'source'), 'that only hand on'));
     if (idle.length > 0)
       sources.push(
         Object.assign(crowd('source', idle, words.plural(idle.length, 'source'), 'serving no target'), { idle: true }),
@@ -90,7 +99,7 @@
               ? 'of other sources'
               : `mostly of ${nameOf(name)}`;
       const node = alone
-        ? { side: 'target', members, device: members[0], label: nameOf(members[0]), detail, edges: [] }
+        ? Object.assign(crowd('target', members, nameOf(members[0]), detail), { device: members[0] })
         : crowd('target', members, words.plural(members.length, 'target'), detail);
       node.idle = links === 0;
       node.rest = !bySet && name === null;
@@ -130,12 +139,29 @@
       all.length > edges.length
         ? ` The ${words.count(all.length - edges.length)} thinnest of ${words.count(all.length)} bundles are not drawn.`
         : '';
-    const many = `${words.plural(plan.roles.length, 'device')} and ${words.plural(plan.links.length, 'link')}`;
-    const note = `With ${many}, targets are grouped ${how}. Choose a group to list its devices below.${left}`;
-    return finish({ sources, targets, edges, at, whole, grouped: true, note });
+    const arrows = page.handovers.arrowsOf(plan, at);
+    const drawn = arrows.reduce((sum, arrow) => sum + arrow.handovers.length, 0);
+    const inside = plan.handovers.length - drawn;
+    const hidden =
+      inside > 0
+        ? ` ${words.plural(inside, 'hand-over')} within a group ${inside === 1 ? 'is' : 'are'} not drawn.`
+        : '';
+    const joint = plan.handovers.length > 0 ? ', ' : ' and ';
+    const many = `${words.plural(plan.roles.length, 'device')}${joint}${words.linkCounts(plan)}`;
+    const note = `With ${many}, targets are grouped ${how}. Choose a group to list its devices below.${left}${hidden}`;
+    return finish({ sources, targets, edges, arrows, at, whole, grouped: true, note });
   }
 
-  const crowd = (side, members, label, detail) => ({ side, members, device: null, label, detail, edges: [] });
+  const crowd = (side, members, label, detail) => ({
+    side,
+    members,
+    device: null,
+    label,
+    detail,
+    edges: [],
+    gives: [],
+    takes: [],
+  });
 
   function groupTargets(mesh, own) {
     const collect = (keyOf) => {
@@ -217,6 +243,7 @@
       nodes.filter((node) => node.edges.length > 0).concat(nodes.filter((node) => node.edges.length === 0));
     model.sources = sink(model.sources);
     model.targets = sink(model.targets);
+    if (model.arrows.length > 0) model.sources = page.handovers.alongRoutes(model.sources);
   }
 
   function crossings(edges) {
@@ -238,14 +265,15 @@
     lead.forEach((node, index) => {
       node.y = lead.length > 1 ? top + (room * index) / (lead.length - 1) : top + room / 2;
     });
-    for (const node of follow) {
+    for (const node of follow.slice().reverse()) {
       let sum = 0;
       let weight = 0;
       for (const edge of node.edges) {
         weight += edge.weight + 0.05;
         sum += (edge.weight + 0.05) * (edge.from === node ? edge.to : edge.from).y;
       }
-      node.y = weight > 0 ? sum / weight : bottom;
+      // A source that only hands on stands above who takes its model.
+      node.y = weight > 0 ? sum / weight : node.gives.length > 0 ? (node.gives[0].to.y ?? bottom) - pitch : bottom;
     }
     let least = top;
     for (const node of follow) {

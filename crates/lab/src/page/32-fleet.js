@@ -4,7 +4,7 @@
 
   const { html, svg, byId, words } = page;
 
-  let shown = null; // {model, root, nodes: Map(node → element), links: Map(edge → element)}
+  let shown = null; // {model, root, nodes: Map(node → element), links: Map(edge → element), arrows: likewise}
   let reserved = { key: '', height: 0 };
 
   function drawFacts() {
@@ -13,16 +13,17 @@
     box.hidden = !plan;
     if (!plan) return box.replaceChildren();
     const counts = words.roleCounts(plan);
+    const each = counts.handovers > 0 ? 'links per target' : 'per target';
     const facts = [
       ['Sources', words.count(counts.sources), 'train on their own labels'],
       ['Targets', words.count(counts.targets), 'receive a mixture'],
       [
-        'Links',
-        words.count(counts.links),
-        counts.targets > 0 ? `${words.fixed(counts.links / counts.targets, 1)} per target` : 'nothing to send',
+        counts.handovers > 0 ? 'Links and hand-overs' : 'Links',
+        words.count(counts.links) + (counts.handovers > 0 ? ` and ${words.count(counts.handovers)}` : ''),
+        counts.targets > 0 ? `${words.fixed(counts.links / counts.targets, 1)} ${each}` : 'nothing to send',
       ],
       [
-        'Energy of links',
+        `Energy of ${words.linkNames([plan])}`,
         words.joules(plan.joules),
         (words.known(plan.energy_share) ? `${words.percent(plan.energy_share, 0)} of all links` : 'of sending models') +
           beforeMeasuring(),
@@ -89,6 +90,7 @@
       glyph('target', 'target'),
       ...(pinned ? [html('span', { class: 'key' }, pin, 'pinned')] : []),
       thick,
+      ...(page.handovers.any() ? [page.handovers.key()] : []),
       page.rampLegend('divergence', top, (value) => words.number(value, 3)),
     );
   }
@@ -180,10 +182,11 @@
       ),
     );
     const links = drawLinks(root, model, xSource, xTarget, pitch);
+    const arrows = page.handovers.draw(root, model, xSource);
     const nodes = drawNodes(root, model, { xSource, xTarget, side, roomy: pitch >= 34 });
     root.addEventListener('pointerleave', () => highlight(null));
     keepFocus(box, root, nodes);
-    shown = { model, root, nodes, links };
+    shown = { model, root, nodes, links, arrows };
     highlight(null);
   }
 
@@ -298,9 +301,9 @@
   function spoken(node) {
     if (node.device === null) return `${node.label} ${node.detail}. Lists its devices.`;
     const ends = node.edges.map((edge) => (node.side === 'source' ? edge.to : edge.from).label);
-    const some = ends.slice(0, 5).join(', ') + (ends.length > 5 ? ` and ${ends.length - 5} more` : '');
     const way = node.side === 'source' ? 'sends to' : 'receives from';
-    return `${node.label} ${node.detail}, ${node.side}${ends.length > 0 ? `, ${way} ${some}` : ''}. Explains it.`;
+    const links = ends.length > 0 ? `, ${way} ${words.some(ends)}` : '';
+    return `${node.label} ${node.detail}, ${node.side}${page.handovers.spoken(node)}${links}. Explains it.`;
   }
 
   function choose(node) {
@@ -317,7 +320,8 @@
     const column = node.side === 'source' ? shown.model.sources : shown.model.targets;
     const step = { ArrowUp: -1, ArrowDown: 1 }[event.key];
     let next = step ? column[column.indexOf(node) + step] : null;
-    if (event.key === 'ArrowRight' && node.side === 'source' && node.edges[0]) next = node.edges[0].to;
+    const forward = node.edges[0] || node.gives[0];
+    if (event.key === 'ArrowRight' && node.side === 'source' && forward) next = forward.to;
     if (event.key === 'ArrowLeft' && node.side === 'target' && node.edges[0]) next = node.edges[0].from;
     if (!next) return;
     event.preventDefault();
@@ -332,10 +336,13 @@
     shown.root.classList.toggle('dim', Boolean(lit));
     for (const [edge, element] of shown.links)
       element.classList.toggle('on', Boolean(lit) && (edge.from === lit || edge.to === lit));
+    const arrows = lit ? page.handovers.around(lit) : new Set();
+    for (const [arrow, element] of shown.arrows) element.classList.toggle('on', arrows.has(arrow));
     const near = new Set();
     if (lit) {
       near.add(lit);
       for (const edge of lit.edges) near.add(edge.from).add(edge.to);
+      for (const arrow of arrows) near.add(arrow.from).add(arrow.to);
     }
     for (const [one, element] of shown.nodes) {
       element.classList.toggle('on', near.has(one));

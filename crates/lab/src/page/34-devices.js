@@ -11,8 +11,10 @@
     return seed.devices.map((device, index) => {
       const role = plan.roles[index] || '';
       const links = role === 'source' ? mesh.outof[index] || [] : mesh.into[index] || [];
-      const joules = (mesh.into[index] || []).reduce((sum, link) => sum + (link.joules || 0), 0);
-      return { index, device, role, links, joules: role === 'target' ? joules : null };
+      const taken = mesh.taken[index] || null;
+      const received = taken ? [taken] : mesh.into[index] || [];
+      const joules = received.reduce((sum, one) => sum + (one.joules || 0), 0);
+      return { index, device, role, links, taken, joules: role === 'target' || taken ? joules : null };
     });
   }
 
@@ -39,7 +41,8 @@
     return box.replaceChildren(listing.element);
   }
 
-  const fleetName = () => `${page.state.run} ${page.state.seed} ${page.seed().devices.length}`;
+  const fleetName = () =>
+    `${page.state.run} ${page.state.seed} ${page.seed().devices.length} ${page.handovers.any()}`;
 
   function build(rows) {
     const role = html(
@@ -97,6 +100,7 @@
           value: (row) => row.links.length,
           cell: (row) => words.count(row.links.length),
         },
+        ...(page.handovers.any() ? [modelColumn()] : []),
         {
           key: 'joules',
           name: 'Energy received',
@@ -109,6 +113,13 @@
     table.chip = chip;
     return table;
   }
+
+  const modelColumn = () => ({
+    key: 'taken',
+    name: 'Trains on with',
+    value: (row) => (row.taken ? page.seed().devices[row.taken.from].name : null),
+    cell: (row) => (row.taken ? opener(row.taken.from) : words.NONE),
+  });
 
   function roleMark(row) {
     const pin = row.device.pin ? ', pinned' : '';

@@ -41,6 +41,7 @@
         device.pin ? html('span', { class: 'quiet' }, ` pinned as ${device.pin}`) : null,
       ),
       html('dl', { class: 'pairs' }, ...pairs(device)),
+      ...page.handovers.panel(plan, index),
       ...linkList(plan, index),
       ...prose(plan.explanations && plan.explanations[index]),
     );
@@ -58,48 +59,51 @@
     return rows.flatMap(([name, value]) => [html('dt', {}, name), html('dd', {}, value)]);
   }
 
-  // Long lists are cut: a source of a large fleet may serve hundreds.
-  const MOST = 30;
   function linkList(plan, index) {
     const mesh = page.mesh(plan);
     const source = plan.roles[index] === 'source';
     const links = (source ? mesh.outof : mesh.into)[index] || [];
-    const heading = html(
-      'h4',
-      {},
-      source
-        ? `Sends to ${words.plural(links.length, 'target')}`
-        : `Receives from ${words.plural(links.length, 'source')}`,
-    );
     if (links.length === 0)
       return [html('p', { class: 'quiet' }, source ? 'It serves no target.' : 'It receives no model.')];
-    const rows = links
-      .slice(0, MOST)
-      .map((link) =>
-        html(
-          'tr',
-          {},
-          html('th', { scope: 'row' }, page.deviceOpener(source ? link.to : link.from)),
-          html('td', { class: 'number' }, words.percent(link.weight)),
-          html('td', { class: 'number' }, words.number(link.divergence, 3)),
-          html('td', { class: 'number' }, words.joules(link.joules)),
+    const heading = source
+      ? `Sends to ${words.plural(links.length, 'target')}`
+      : `Receives from ${words.plural(links.length, 'source')}`;
+    const columns = [
+      ['Device', (link) => page.deviceOpener(source ? link.to : link.from)],
+      ['Weight', (link) => words.percent(link.weight)],
+      ['Divergence', (link) => words.number(link.divergence, 3)],
+      ['Energy', (link) => words.joules(link.joules)],
+    ];
+    const routes = source ? [] : links.slice(0, MOST).map((link) => page.routeOf(plan, link.from));
+    return [
+      ...linkTable(heading, links, columns),
+      ...routes
+        .filter((route) => route.length > 1)
+        .map((route) => html('p', {}, 'Route of its model: ', page.routeLine(route))),
+    ];
+  }
+
+  // Long lists are cut: a source of a large fleet may serve hundreds.
+  const MOST = 30;
+  function linkTable(heading, links, columns) {
+    const rows = links.slice(0, MOST).map((link) =>
+      html(
+        'tr',
+        {},
+        ...columns.map(([, cell], at) =>
+          at === 0 ? html('th', { scope: 'row' }, cell(link)) : html('td', { class: 'number' }, cell(link)),
         ),
-      );
-    const head = html(
-      'tr',
-      {},
-      ...['Device', 'Weight', 'Divergence', 'Energy'].map((name, at) =>
-        html('th', { scope: 'col', class: at > 0 ? 'number' : null }, name),
       ),
     );
+    const head = columns.map(([name], at) => html('th', { scope: 'col', class: at > 0 ? 'number' : null }, name));
     const rest =
       links.length > MOST ? html('p', { class: 'quiet' }, `and ${words.count(links.length - MOST)} more`) : null;
     return [
-      heading,
+      html('h4', {}, heading),
       html(
         'div',
         { class: 'scroll table' },
-        html('table', { class: 'small' }, html('thead', {}, head), html('tbody', {}, ...rows)),
+        html('table', { class: 'small' }, html('thead', {}, html('tr', {}, ...head)), html('tbody', {}, ...rows)),
       ),
       rest,
     ].filter(Boolean);
@@ -133,6 +137,7 @@
     opener = null;
   }
 
+  page.linkTable = linkTable;
   page.explain = (index) => {
     const active = document.activeElement;
     if (active && active !== document.body && !byId('explanation').contains(active)) opener = active;

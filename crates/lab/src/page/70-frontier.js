@@ -114,7 +114,7 @@
         {
           x: words.joules,
           y: writeY,
-          xName: 'energy of links',
+          xName: `energy of ${words.linkNames(seed.plans)}`,
           yName: measured ? 'target accuracy' : 'error bound, sources + targets',
         },
       ),
@@ -151,7 +151,8 @@
       ['sources', words.count(counts.sources)],
       ['targets', words.count(counts.targets)],
       ['links', words.count(counts.links)],
-      ['energy of links', words.joules(plan.joules)],
+      ...(counts.handovers > 0 ? [['hand-overs', words.count(counts.handovers)]] : []),
+      [`energy of ${words.linkNames([plan])}`, words.joules(plan.joules)],
       ['share of all links', words.percent(plan.energy_share)],
       ['target accuracy', words.known(plan.accuracy) ? words.percent(plan.accuracy) : 'not measured'],
       ['objective', words.number(plan.objective)],
@@ -175,14 +176,18 @@
     if (page.state.plan === seed.chosen) return html('p', { class: 'quiet' }, `This is ${whose}.`);
     const used = seed.plans[seed.chosen];
     const key = (link) => `${link.from} ${link.to}`;
-    const before = new Set(used.links.map(key));
-    const now = new Set(plan.links.map(key));
-    const added = plan.links.filter((link) => !before.has(key(link))).length;
-    const removed = used.links.filter((link) => !now.has(key(link))).length;
+    const missing = (some, others) => {
+      const known = new Set(others.map(key));
+      return some.filter((one) => !known.has(key(one))).length;
+    };
+    const changed = (what, before, now) =>
+      `${words.plural(missing(now, before), what)} added, ${words.count(missing(before, now))} removed`;
     const turned = plan.roles.reduce((sum, role, index) => sum + (role === used.roles[index] ? 0 : 1), 0);
     const changes = [
-      `${words.plural(added, 'link')} added`,
-      `${words.count(removed)} removed`,
+      changed('link', used.links, plan.links),
+      ...(used.handovers.length + plan.handovers.length > 0
+        ? [changed('hand-over', used.handovers, plan.handovers)]
+        : []),
       `${words.plural(turned, 'device')} in another role`,
       words.signed(plan.joules - used.joules, words.joules),
     ];

@@ -6,7 +6,8 @@
   const PAUSE = 150; // ms: long enough to type a second digit, short enough to feel immediate
 
   // Always the complete set against the original, as the server wants it.
-  let edits = { weights: null, bound: null, devices: new Map(), links: new Map() };
+  const none = () => ({ weights: null, bound: null, handovers: null, devices: new Map(), links: new Map() });
+  let edits = none();
   let original = null; // objective before any edit
   let follows = null; // the seed that the edits are about
   let built = false;
@@ -86,6 +87,13 @@
           ),
         ),
         choice('edit-bound', 'Bound', ['pooled', 'pooled'], ['paper', 'paper']),
+        html(
+          'label',
+          { class: 'tick-box' },
+          html('input', { type: 'checkbox', id: 'edit-handovers', 'aria-describedby': 'edit-handovers-reason' }),
+          html('span', {}, 'Let sources hand models on'),
+        ),
+        html('p', { id: 'edit-handovers-reason', class: 'quiet' }),
       ),
       html(
         'fieldset',
@@ -129,6 +137,7 @@
     form.addEventListener('submit', (event) => event.preventDefault());
     for (const { id } of WEIGHTS) byId(id).addEventListener('input', takeWeights);
     byId('edit-bound').addEventListener('change', takeBound);
+    byId('edit-handovers').addEventListener('change', takeHandovers);
     for (const field of NUMBERS) byId(field.id).addEventListener('input', () => takeNumber(field, deviceEntry));
     for (const field of LINKS) byId(field.id).addEventListener('input', () => takeNumber(field, linkEntry));
     byId('edit-pin').addEventListener('change', takePin);
@@ -199,6 +208,11 @@
     post();
   }
 
+  function takeHandovers() {
+    edits.handovers = byId('edit-handovers').checked;
+    post();
+  }
+
   function takePin() {
     deviceEntry().pin = byId('edit-pin').value || null;
     post();
@@ -215,6 +229,8 @@
     const given = {};
     if (edits.weights) given.weights = edits.weights;
     if (edits.bound) given.bound = edits.bound;
+    // The paper's bound has none; back under the pooled one, what was asked for holds again.
+    if (edits.handovers !== null && edits.bound !== 'paper') given.handovers = edits.handovers;
     const filled = (map, least) => Array.from(map.values()).filter((one) => Object.keys(one).length > least);
     const devices = filled(edits.devices, 1);
     const links = filled(edits.links, 2);
@@ -285,7 +301,7 @@
     if (flight) flight.abort();
     const mine = new AbortController();
     flight = mine;
-    edits = { weights: null, bound: null, devices: new Map(), links: new Map() };
+    edits = none();
     problem('', null);
     byId('edit-status').textContent = 'Planning…';
     try {
@@ -309,7 +325,7 @@
     if (seed === follows) return;
     follows = seed;
     original = null;
-    edits = { weights: null, bound: null, devices: new Map(), links: new Map() };
+    edits = none();
   }
 
   page.editing = {

@@ -57,6 +57,7 @@
     for (const { id, key } of editing.WEIGHTS)
       put(id, either(edits.weights && edits.weights[key], plan.weights[key]), all);
     put('edit-bound', edits.bound || plan.bound || 'pooled', all);
+    fillHandovers(seed, edits);
     const device = editing.device('edit-device');
     if (device) {
       const edit = edits.devices.get(device.name) || {};
@@ -66,6 +67,13 @@
     fillLink(seed, plan, edits, all);
   }
 
+  function fillHandovers(seed, edits) {
+    const box = byId('edit-handovers');
+    box.disabled = Boolean(seed.no_handovers);
+    box.checked = !box.disabled && (edits.handovers === null ? seed.hands_on : edits.handovers);
+    byId('edit-handovers-reason').textContent = box.disabled ? `No hand-overs: ${seed.no_handovers}.` : '';
+  }
+
   function fillLink(seed, plan, edits, all) {
     const from = Number(byId('edit-from').value);
     const to = Number(byId('edit-to').value);
@@ -73,7 +81,7 @@
     for (const id of ['edit-divergence', 'edit-energy', 'edit-forbidden']) byId(id).disabled = self;
     const edit =
       edits.links.get(JSON.stringify([seed.devices[from], seed.devices[to]].map((one) => one && one.name))) || {};
-    const used = plan.links.find((link) => link.from === from && link.to === to);
+    const used = plan.links.concat(plan.handovers).find((link) => link.from === from && link.to === to);
     const matrix = seed.divergence && seed.divergence.values[from];
     const divergence = matrix && words.known(matrix[to]) ? matrix[to] : used && used.divergence;
     put('edit-divergence', self ? null : either(edit.divergence, divergence), all);
@@ -82,13 +90,13 @@
     byId('edit-forbidden').checked = Boolean(edit.forbidden);
   }
 
-  // A device chosen in the graph is the one to edit; its heaviest link too.
+  // A device chosen in the graph is the one to edit; its heaviest link or its hand-over too.
   function follow() {
     const index = page.state.device;
     if (index === null || byId('edit').hidden) return;
     byId('edit-device').value = String(index);
     const mesh = page.mesh(page.plan());
-    const link = (mesh.into[index] || [])[0] || (mesh.outof[index] || [])[0];
+    const [link] = [mesh.into[index], mesh.outof[index], mesh.taken[index] || [], mesh.handed[index]].flat();
     if (link) {
       byId('edit-from').value = String(link.from);
       byId('edit-to').value = String(link.to);
@@ -136,6 +144,10 @@
     if (given.bound)
       line(`bound ${given.bound}`, () => {
         edits.bound = null;
+      });
+    if ('handovers' in given)
+      line(given.handovers ? 'hand-overs' : 'no hand-overs', () => {
+        edits.handovers = null;
       });
     for (const [key, edit] of edits.devices)
       if (Object.keys(edit).length > 1)

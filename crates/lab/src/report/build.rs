@@ -6,6 +6,7 @@ use std::path::Path;
 use stlf::bound::BoundKind;
 use stlf::format::{PlanFile, ProblemFile, ScaleEntry};
 use stlf::method::Method;
+use stlf::planner::handover::refusal;
 use stlf::planner::{self, Observer, Outcome};
 use stlf::problem::Model;
 use stlf::{Plan, Problem};
@@ -15,6 +16,7 @@ use super::document::{
     Trace,
 };
 use super::explained;
+use super::planning::{planned, settings};
 use crate::record::{ConfusionRow, DivergenceRow, FrontierRow, MeasuringRow, Row};
 use crate::run::seed_folder;
 use crate::stages::{frontier, measure, plan, transfer};
@@ -48,7 +50,9 @@ pub fn of_run(path: &Path, observer: &mut Observer<'_>) -> Result<Run, Error> {
         let own = results(&inside, &config)?;
         let taken = inside.read_csv(transfer::CONFUSION)?.unwrap_or_default();
         if let Some(shown) = of_seed(&inside, seed, &own, observer)? {
-            seeds.push(shown);
+            // Also where none of them pays.
+            let hands_on = config.planner.handovers;
+            seeds.push(Seed { hands_on, ..shown });
             confusion.push((seed, taken));
         }
         rows.extend(own);
@@ -74,45 +78,52 @@ pub fn of_run(path: &Path, observer: &mut Observer<'_>) -> Result<Run, Error> {
     })
 }
 
-/// The page of a problem alone. Whatever it takes to plan for it, `observer` may end; then it shows less.
+/// The page of a problem alone, whose sources hand models on where `hands_on` says so. Whatever it takes to plan for it, `observer`
+/// may end; then it shows less.
 ///
 /// # Errors
 /// The problem is not one.
 pub fn of_problem(
     file: ProblemFile,
     name: &str,
+    hands_on: bool,
     observer: &mut Observer<'_>,
 ) -> Result<Run, Error> {
     let scale = file.scale.unwrap_or_default();
     let problem = file.into_problem(None)?;
-    let plan = planned(&problem, 0, observer)?;
-    Ok(Run {
+    let settings = settings(hands_on);
+    let plan = planned(&problem, 0, &settings, observer)?;
+    let shown = seed(0, &problem, &plan, &settings, &[], None, observer);
+    Ok(alone(name, Seed { scale, ..shown }))
+}
+
+/// The page of a plan alone. Whatever it takes to explain it, `observer` may end; then it shows less.
+///
+/// # Errors
+/// It is no plan for the problem that it repeats, or repeats none.
+pub fn of_plan(file: &PlanFile, name: &str, observer: &mut Observer<'_>) -> Result<Run, Error> {
+    let (problem, plan) = file.restore_checked()?;
+    let settings = settings(!plan.handovers.is_empty());
+    Ok(alone(name, seed(0, &problem, &plan, &settings, &[], None, observer)))
+}
+
+/// A page without a run.
+fn alone(name: &str, seed: Seed) -> Run {
+    Run {
         name: name.to_owned(),
         finished: true,
         settings: Vec::new(),
         summary: Vec::new(),
         measuring: None,
         classes: Vec::new(),
-        seeds: vec![Seed { scale, ..seed(0, &problem, &plan, &[], None, observer) }],
-    })
+        seeds: vec![seed],
+    }
 }
 
 /// A page of one run, or of two side by side.
 pub fn document(title: &str, runs: Vec<Run>) -> Document {
     let version = env!("CARGO_PKG_VERSION");
     Document { format: "stlf-report/1", title: title.to_owned(), version, live: None, runs }
-}
-
-/// The plan of a problem, the best that is known where `observer` ends the search.
-pub(super) fn planned(
-    problem: &Problem,
-    seed: u64,
-    observer: &mut Observer<'_>,
-) -> Result<Box<Plan>, Error> {
-    match planner::plan(problem, &planner::Settings::default(), observer) {
-        Outcome::Planned(plan) => Ok(plan),
-        Outcome::Infeasible(reason) => Err(Error::Infeasible { seed, reason: reason.to_string() }),
-    }
 }
 
 /// The rows of all methods that are finished, those of the configuration first.
@@ -144,16 +155,19 @@ fn of_seed(
     let (problem, own) = (file.0.with_bound(file.1.bound), file.1);
     let frontier: Vec<FrontierRow> = folder.read_csv(frontier::TABLE)?.unwrap_or_default();
     let pairs: Option<Vec<DivergenceRow>> = folder.read_csv(measure::TABLE)?;
-    let mut shown = seed(number, &problem, &own, &frontier, pairs.as_deref(), observer);
+    // The run made its frontier without hand-overs where its own plan has none.
+    let settings = settings(!own.handovers.is_empty());
+    let mut shown = seed(number, &problem, &own, &settings, &frontier, pairs.as_deref(), observer);
     shown.targets = targets(rows);
     Ok(Some(shown))
 }
 
-/// A problem with its plan, and the plans along the weight of energy.
-pub(super) fn seed(
+/// A problem with its plan, and the plans along the weight of energy, made with these settings.
+fn seed(
     seed: u64,
     problem: &Problem,
     own: &Plan,
+    settings: &planner::Settings,
     frontier: &[FrontierRow],
     pairs: Option<&[DivergenceRow]>,
     observer: &mut Observer<'_>,
@@ -162,7 +176,7 @@ pub(super) fn seed(
     let mut chosen = 0;
     let own_weight = frontier::own_weight(problem);
     let weights: Vec<f64> = match frontier {
-        [] => frontier::weights(problem, observer).unwrap_or_else(|| vec![own_weight]),
+        [] => frontier::weights(problem, settings, observer).unwrap_or_else(|| vec![own_weight]),
         rows => rows.iter().map(|row| row.energy_weight).collect(),
     };
     for weight in weights {
@@ -170,7 +184,7 @@ pub(super) fn seed(
             chosen = plans.len();
             explained::plan(problem, own, true, observer)
         } else {
-            match frontier::plan_at(problem, weight, observer) {
+            match frontier::plan_at(problem, weight, settings, observer) {
                 Some((at_weight, plan)) => explained::plan(&at_weight, &plan, false, observer),
                 None => continue,
             }
@@ -186,6 +200,8 @@ pub(super) fn seed(
         divergence: divergence(problem, pairs),
         plans,
         chosen,
+        hands_on: settings.handovers.is_some(),
+        no_handovers: refusal(problem),
         traces: traces(problem, own, observer),
         targets: Vec::new(),
         confusion: Vec::new(),

@@ -131,6 +131,10 @@ pub struct Seed {
     pub plans: Vec<Plan>,
     /// The one in use.
     pub chosen: usize,
+    /// Whether sources may hand models on.
+    pub hands_on: bool,
+    /// Why no plan of this problem has hand-overs, where that is so.
+    pub no_handovers: Option<&'static str>,
     /// Objective per iteration.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub traces: Vec<Trace>,
@@ -193,7 +197,9 @@ pub struct Plan {
     pub roles: Vec<Role>,
     /// The links in use.
     pub links: Vec<Link>,
-    /// Their energy.
+    /// Sources that train on with another source's model.
+    pub handovers: Vec<Handover>,
+    /// Energy of links and hand-overs.
     pub joules: f64,
     /// As a share of every source sending to every target.
     pub energy_share: Option<f64>,
@@ -221,7 +227,7 @@ pub struct Terms {
     pub source: f64,
     /// Of the targets.
     pub target: f64,
-    /// Of the links.
+    /// Of links and hand-overs.
     pub energy: f64,
 }
 
@@ -234,6 +240,19 @@ pub struct Link {
     pub to: usize,
     /// α.
     pub weight: f64,
+    /// K.
+    pub joules: Option<f64>,
+    /// d̂.
+    pub divergence: Option<f64>,
+}
+
+/// A source's model that another source trains on; devices by number.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct Handover {
+    /// Whose model it is.
+    pub from: usize,
+    /// Who trains it on.
+    pub to: usize,
     /// K.
     pub joules: Option<f64>,
     /// d̂.

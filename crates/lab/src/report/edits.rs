@@ -4,12 +4,14 @@ use serde::{Deserialize, Deserializer};
 use stlf::bound::BoundKind;
 use stlf::format::{ProblemFile, ScaleEntry, WeightsEntry};
 use stlf::planner::Observer;
+use stlf::planner::handover::refusal;
 use stlf::problem::Link;
 use stlf::{Problem, Role};
 
-use super::build::{devices, divergence, planned};
+use super::build::{devices, divergence};
 use super::document::Seed;
 use super::explained;
+use super::planning::{planned, settings};
 use crate::Error;
 
 /// Everything that differs from the problem as it was.
@@ -22,6 +24,8 @@ pub struct Edits {
     pub weights: Option<WeightsEntry>,
     /// Which bound.
     pub bound: Option<BoundKind>,
+    /// Whether sources may hand models on.
+    pub handovers: Option<bool>,
     /// Devices.
     pub devices: Vec<DeviceEdit>,
     /// Links.
@@ -145,18 +149,25 @@ fn unknown(field: &str, name: &str) -> Error {
     stlf::Error::field(field, format!("there is no device {name:?}")).into()
 }
 
-/// The edited problem, planned exactly or as far as `observer` lets it, as the page shows it.
+/// The edited problem, planned as well as the planner can or as far as `observer` lets it, as the page shows it. `hands_on` says whether
+/// sources may hand models on where the edits do not.
 ///
 /// # Errors
-/// As [`apply`], and where no plan exists.
+/// As [`apply`], where no plan exists, and where the edits ask for hand-overs that the problem cannot have.
 pub fn answer(
     file: &ProblemFile,
     edits: &Edits,
+    hands_on: bool,
     observer: &mut Observer<'_>,
 ) -> Result<Seed, Error> {
     let seed = edits.seed.unwrap_or_default();
     let problem = apply(file, edits)?;
-    let plan = planned(&problem, seed, observer)?;
+    let no_handovers = refusal(&problem);
+    if let (Some(true), Some(reason)) = (edits.handovers, no_handovers) {
+        return Err(stlf::Error::field("handovers", reason).into());
+    }
+    let hands_on = edits.handovers.unwrap_or(hands_on);
+    let plan = planned(&problem, seed, &settings(hands_on), observer)?;
     Ok(Seed {
         seed,
         devices: devices(&problem),
@@ -164,6 +175,8 @@ pub fn answer(
         divergence: divergence(&problem, None),
         plans: vec![explained::plan(&problem, &plan, true, observer)],
         chosen: 0,
+        hands_on,
+        no_handovers,
         traces: Vec::new(),
         targets: Vec::new(),
         confusion: Vec::new(),

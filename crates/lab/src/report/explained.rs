@@ -7,7 +7,7 @@ use stlf::problem::Model;
 use stlf::words::{clean, mixture, short};
 use stlf::{Problem, Role};
 
-use super::document::{Link, Plan, Terms, Weights};
+use super::document::{Handover, Link, Plan, Terms, Weights};
 
 /// With more devices than this nobody reads an explanation of each.
 const MOST_DEVICES: usize = 200;
@@ -58,6 +58,16 @@ pub(super) fn plan(
                 divergence: divergence(link.from, link.to),
             })
             .collect(),
+        handovers: plan
+            .handovers
+            .iter()
+            .map(|handover| Handover {
+                from: handover.from,
+                to: handover.to,
+                joules: problem.link_energy(handover.from, handover.to),
+                divergence: divergence(handover.from, handover.to),
+            })
+            .collect(),
         joules: joules.unwrap_or(0.0),
         energy_share: joules.zip(all).map(|(joules, all)| joules / all),
         accuracy: None,
@@ -101,13 +111,15 @@ fn words(
     let mut account = account(problem, plan, device);
     let mut lines = further.unwrap_or_else(|| {
         let name = clean(problem.name(device));
-        vec![match plan.roles[device] {
+        let role = match plan.roles[device] {
             Role::Source => format!("{name} is a source: it trains on its own labels."),
             Role::Target => {
                 let from = clean(&mixture(problem, plan.incoming(device)));
                 format!("{name} is a target: it receives {from}.")
             }
-        }]
+        };
+        let handovers = words.trains_on(device).into_iter().chain(words.hands_on(device));
+        std::iter::once(role).chain(handovers).collect()
     });
     account.parts.sort_by(|a, b| b.cost.total_cmp(&a.cost));
     lines.push(format!("It costs {}:", short(account.total())));

@@ -15,6 +15,7 @@ const SCRIPTS: &[&str] = &[
     include_str!("../page/28-choices.js"),
     include_str!("../page/30-layout.js"),
     include_str!("../page/32-fleet.js"),
+    include_str!("../page/33-handovers.js"),
     include_str!("../page/34-devices.js"),
     include_str!("../page/36-explain.js"),
     include_str!("../page/40-heat.js"),

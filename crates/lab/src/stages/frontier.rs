@@ -23,18 +23,21 @@ const REACH: f64 = 1e3;
 
 /// An energy weight for every plan of the frontier, ascending: the problem's own, and the middle of the range of
 /// weights for which each other plan is optimal. `None` if `observer` ended the search.
-pub fn weights(problem: &Problem, observer: &mut Observer<'_>) -> Option<Vec<f64>> {
+pub fn weights(
+    problem: &Problem,
+    settings: &planner::Settings,
+    observer: &mut Observer<'_>,
+) -> Option<Vec<f64>> {
     let own = own_weight(problem);
     if problem.len() > MOST_DEVICES || own <= 0.0 {
         return Some(vec![own]);
     }
     let mut ended = false;
-    let found =
-        sweep(problem, own / REACH..=own * REACH, &planner::Settings::default(), &mut |progress| {
-            let flow = observer(progress);
-            ended |= flow.is_break();
-            flow
-        });
+    let found = sweep(problem, own / REACH..=own * REACH, settings, &mut |progress| {
+        let flow = observer(progress);
+        ended |= flow.is_break();
+        flow
+    });
     let segments = found.ok().filter(|_| !ended)?.segments;
     let weight =
         |s: &Segment| if s.from <= own && own <= s.to { own } else { (s.from * s.to).sqrt() };
@@ -52,15 +55,16 @@ pub fn own_weight(problem: &Problem) -> f64 {
     }
 }
 
-/// The optimal plan at one energy weight; `None` if `observer` ended the search.
+/// The best plan at one energy weight; `None` if `observer` ended the search.
 pub fn plan_at(
     problem: &Problem,
     weight: f64,
+    settings: &planner::Settings,
     observer: &mut Observer<'_>,
 ) -> Option<(Problem, Box<Plan>)> {
     let problem = problem.with_energy_weight(weight);
     let mut ended = false;
-    let outcome = planner::plan(&problem, &planner::Settings::default(), &mut |progress| {
+    let outcome = planner::plan(&problem, settings, &mut |progress| {
         let flow = observer(progress);
         ended |= flow.is_break();
         flow
@@ -84,15 +88,18 @@ impl Transfer<'_> {
         let mut observer = |_: &Progress| flow();
         let own_weight = own_weight(self.problem);
         // At another weight other models would be handed on, and every hand-over is a training.
+        let settings = planner::Settings::default();
         let weights = match own.handovers.is_empty() {
-            true => weights(self.problem, &mut observer).unwrap_or_else(|| vec![own_weight]),
-            false => vec![own_weight],
+            true => weights(self.problem, &settings, &mut observer),
+            false => None,
         };
+        let weights = weights.unwrap_or_else(|| vec![own_weight]);
         let mut rows = Vec::new();
         for weight in weights {
             if weight == own_weight {
                 rows.push(self.frontier_row(own, weight)?);
-            } else if let Some((_, plan)) = plan_at(self.problem, weight, &mut observer) {
+            } else if let Some((_, plan)) = plan_at(self.problem, weight, &settings, &mut observer)
+            {
                 rows.push(self.frontier_row(&plan, weight)?);
             }
             watch.check()?;

@@ -213,18 +213,32 @@ impl Words<'_> {
         }
     }
 
+    /// Whose model a source trains on, and who trained it before.
+    pub fn trains_on(&self, device: usize) -> Option<String> {
+        let from = self.plan.handed_from(device)?;
+        let trained = match self.plan.route(from).as_slice() {
+            [before @ .., _] if !before.is_empty() => {
+                format!(", which {} trained before", self.list(before))
+            }
+            _ => String::new(),
+        };
+        Some(format!("It trains on with {}'s model{trained}.", self.name(from)))
+    }
+
+    /// The sources that a source hands its model on to.
+    pub fn hands_on(&self, device: usize) -> Option<String> {
+        let handovers = self.plan.handovers.iter().filter(|h| h.from == device);
+        let receivers: Vec<usize> = handovers.map(|h| h.to).collect();
+        (!receivers.is_empty())
+            .then(|| format!("It hands its model on to {}.", self.list(&receivers)))
+    }
+
     /// Whose model a source trains on, why, and what would change that.
     pub fn taken_model(&self, e: &Explanation) -> Option<String> {
         let taken = e.takes.as_ref()?;
-        let from = self.name(taken.handover.from);
-        let route = self.plan.route(taken.handover.from);
-        let trained = match route.as_slice() {
-            [_] => String::new(),
-            [before @ .., _] => format!(", which {} trained before", self.list(before)),
-            [] => return None,
-        };
         let mut text = format!(
-            "It trains on with {from}'s model{trained}. Without that hand-over the best plan found {}.",
+            "{} Without that hand-over the best plan found {}.",
+            self.trains_on(e.device)?,
             self.more(taken.extra)
         );
         let (reachable, _) = conditions(&taken.flips);
@@ -238,9 +252,7 @@ impl Words<'_> {
     pub fn further(&self, e: &Explanation) -> Vec<String> {
         let mut sentences = Vec::new();
         sentences.extend(self.taken_model(e));
-        if !e.hands_to.is_empty() {
-            sentences.push(format!("It hands its model on to {}.", self.list(&e.hands_to)));
-        }
+        sentences.extend(self.hands_on(e.device));
         if !e.sends.is_empty() {
             let receivers: Vec<usize> = e.sends.iter().map(|l| l.to).collect();
             sentences.push(format!("It sends to {}.", self.list(&receivers)));

@@ -7,34 +7,37 @@ use std::time::Duration;
 
 use serde::Serialize;
 use stlf::format::ProblemFile;
-use stlf_lab::Error;
 use stlf_lab::report::document::{Document, Live, Run, Seed};
 use stlf_lab::report::edits::{self, Edits};
 use stlf_lab::report::progress::{Progress, progress};
 use stlf_lab::report::{document, html};
 use stlf_lab::run::seed_folder;
+use stlf_lab::{Config, Error};
 use tiny_http::{Header, Method, Request, Response};
 
 use super::super::report;
+use super::super::run_args::failure;
 use crate::error::Failure;
-use crate::input;
+use crate::input::{self, PlanOrProblem};
 use crate::progress::Watch;
 use crate::ui::Ui;
 
 /// Edits of a thousand devices fit into a tenth of this.
 const MOST_BYTES: u64 = 1 << 20;
 
-/// Answers requests about one run or problem.
+/// Answers requests about one run, plan or problem.
 pub(super) struct Desk<'a> {
-    /// The run folder or problem.
+    /// The run folder, plan or problem.
     run: PathBuf,
+    /// Whether sources of a problem may hand models on.
+    handovers: bool,
     /// Where this server listens.
     port: u16,
     /// How long a page or a change may be planned.
     limit: Option<Duration>,
     ui: &'a Ui,
-    /// The problem that was planned last, and its page: planning may take long.
-    known: RefCell<Option<(ProblemFile, Run)>>,
+    /// The plan or problem that was looked at last, and its page: planning may take long.
+    known: RefCell<Option<(PlanOrProblem, Run)>>,
 }
 
 /// What is sent back.
@@ -91,8 +94,13 @@ impl Refusal {
 }
 
 impl<'a> Desk<'a> {
-    pub(super) fn new(run: &Path, limit: Option<Duration>, ui: &'a Ui) -> Desk<'a> {
-        Desk { run: run.to_owned(), port: 0, limit, ui, known: RefCell::new(None) }
+    pub(super) fn new(
+        run: &Path,
+        handovers: bool,
+        limit: Option<Duration>,
+        ui: &'a Ui,
+    ) -> Desk<'a> {
+        Desk { run: run.to_owned(), handovers, port: 0, limit, ui, known: RefCell::new(None) }
     }
 
     /// The same, listening there.
@@ -108,15 +116,17 @@ impl<'a> Desk<'a> {
     /// What the page shows. A problem is planned anew only once its file has changed.
     fn shown(&self) -> Result<Run, Failure> {
         if self.is_run() {
-            return self.watched(|watch| report::read(&self.run, watch))?;
+            return self.watched(|watch| report::read(&self.run, self.handovers, watch))?;
         }
-        let file = input::problem(&self.run)?;
+        let file = input::plan_or_problem(&self.run)?;
         if let Some((known, run)) = &*self.known.borrow()
             && *known == file
         {
             return Ok(run.clone());
         }
-        let run = self.watched(|watch| report::problem(file.clone(), &self.run, watch))??;
+        let page =
+            |watch: &mut Watch| report::alone(file.clone(), &self.run, self.handovers, watch);
+        let run = self.watched(page)??;
         *self.known.borrow_mut() = Some((file, run.clone()));
         Ok(run)
     }
@@ -205,14 +215,29 @@ impl<'a> Desk<'a> {
     }
 
     fn plan(&self, edits: &Edits) -> Result<Seed, Refusal> {
-        let place = match edits.seed.filter(|_| self.is_run()) {
-            Some(seed) => self.run.join(seed_folder(seed)),
-            None => self.run.clone(),
+        let (file, hands_on) = self.before_edits(edits.seed).map_err(|e| Refusal::of(&e))?;
+        let answer = |watch: &mut Watch| {
+            edits::answer(&file, edits, hands_on, &mut |progress| watch.see(progress))
         };
-        let file = input::problem(&place).map_err(|e| Refusal::of(&e))?;
-        self.watched(|watch| edits::answer(&file, edits, &mut |progress| watch.see(progress)))
-            .map_err(|e| Refusal::of(&e))?
-            .map_err(|e| Refusal::of_error(&e))
+        self.watched(answer).map_err(|e| Refusal::of(&e))?.map_err(|e| Refusal::of_error(&e))
+    }
+
+    /// The problem that edits are about, and whether its sources may hand models on.
+    fn before_edits(&self, seed: Option<u64>) -> Result<(ProblemFile, bool), Failure> {
+        if self.is_run() {
+            let config = Config::read(&self.run.join("config.toml")).map_err(|e| failure(&e))?;
+            let place = seed.map_or_else(|| self.run.clone(), |s| self.run.join(seed_folder(s)));
+            return Ok((input::problem(&place)?, config.planner.handovers));
+        }
+        match input::plan_or_problem(&self.run)? {
+            PlanOrProblem::Problem(file) => Ok((*file, self.handovers)),
+            PlanOrProblem::Plan(file) => {
+                let hands_on = !file.handovers.is_empty();
+                let name = input::name(&self.run);
+                let absent = || Failure::input(format!("{name} does not repeat its problem"));
+                Ok((file.problem.ok_or_else(absent)?, hands_on))
+            }
+        }
     }
 }
 
