@@ -56,8 +56,13 @@ pub enum Term {
         /// i.
         from: usize,
     },
-    /// φ^E times the link's energy, or the hand-over's.
+    /// φ^E times the link's energy.
     Energy {
+        /// i.
+        from: usize,
+    },
+    /// φ^E times the energy of the link over which a source takes another's model.
+    Handover {
         /// i.
         from: usize,
     },
@@ -101,7 +106,7 @@ fn raw_column(problem: &Problem, column: &[PlanLink]) -> Vec<Part> {
 fn source(m: &Measured, plan: &Plan, device: usize) -> Vec<Part> {
     let handover = plan.handed_from(device).and_then(|from| {
         let cost = m.energy_cost(m.links.get(from, device)?.energy);
-        Some(Part { term: Term::Energy { from }, cost })
+        Some(Part { term: Term::Handover { from }, cost })
     });
     let d = &m.devices[device];
     let phi = m.weights.source;

@@ -277,6 +277,7 @@ impl Words<'_> {
             Term::Divergence { from } => format!("divergence from {}", self.name(from)),
             Term::Forgetting { from } => format!("what was forgotten of {}", self.name(from)),
             Term::Energy { from } => format!("energy of the link from {}", self.name(from)),
+            Term::Handover { from } => format!("energy of the hand-over from {}", self.name(from)),
             Term::SourceCost => "cost as a source".to_owned(),
             Term::LinkCost { from } => format!("link from {}", self.name(from)),
         }

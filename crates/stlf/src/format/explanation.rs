@@ -144,6 +144,7 @@ impl Entries<'_> {
             Term::Divergence { from } => ("divergence", Some(from)),
             Term::Forgetting { from } => ("forgetting", Some(from)),
             Term::Energy { from } => ("energy", Some(from)),
+            Term::Handover { from } => ("handover", Some(from)),
             Term::SourceCost => ("source-cost", None),
             Term::LinkCost { from } => ("link-cost", Some(from)),
         };
