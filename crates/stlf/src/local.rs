@@ -269,7 +269,8 @@ mod tests {
             let trained = split.train_on(&spec, handed.clone(), training, 7, 2, &mut look).unwrap();
             assert_eq!(looks, averaged.looks());
             let seed = Draw::Relay.seed(7, 2);
-            let alike = split.train(&spec, handed, averaged, seed, &mut look).unwrap();
+            let mut go_on = || ControlFlow::Continue(());
+            let alike = split.train(&spec, handed, averaged, seed, &mut go_on).unwrap();
             assert_eq!(trained, alike);
         }
     }
