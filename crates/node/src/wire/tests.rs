@@ -252,8 +252,8 @@ fn what_a_fleet_needs_is_within_its_limits() {
     let links = targets
         .iter()
         .flat_map(|&to| sources.iter().map(move |&from| Link { from, to, weight: 0.01 }));
-    // Eight hand-overs each, and a ninth of another.
-    let handed = |k: &u32| k % 9 != 0;
+    // Rows of nine sources, so that models make eight hand-overs.
+    let handed = |k: &u32| !k.is_multiple_of(9);
     let handovers = sources.iter().copied().filter(handed).map(|k| Handover { from: k - 1, to: k });
     let handovers = handovers.collect();
     let plan = Plan { links: links.collect(), handovers, sources, targets, ..plan() };

@@ -143,17 +143,33 @@ pub(crate) fn devices_of(setup: &Setup) -> Vec<Device> {
 
 /// All devices with these data, trained.
 pub(crate) fn devices_with(setup: &Setup, holdings: Vec<Holdings>) -> Vec<Device> {
+    let mut devices = untrained(setup, holdings);
+    for device in &mut devices {
+        assert!(device.train(&mut || ControlFlow::Continue(())).unwrap());
+    }
+    devices
+}
+
+fn untrained(setup: &Setup, holdings: Vec<Holdings>) -> Vec<Device> {
     let energy = energies();
-    let devices = holdings.into_iter().enumerate().map(|(place, holdings)| {
+    let device = |(place, holdings): (usize, Holdings)| {
         let others = (0..DEVICES).filter(|&to| to != place);
         let joules: BTreeMap<usize, f64> =
             others.map(|to| (to, energy[place * DEVICES + to])).collect();
-        let identity = identity(place);
-        let mut device = Device::new(setup.clone(), roster(), identity, holdings, joules).unwrap();
-        assert!(device.train(&mut || ControlFlow::Continue(())).unwrap());
-        device
-    });
-    devices.collect()
+        Device::new(setup.clone(), roster(), identity(place), holdings, joules).unwrap()
+    };
+    holdings.into_iter().enumerate().map(device).collect()
+}
+
+/// The same row with so many steps on a model that is handed over; their own trainings were short.
+pub(crate) fn in_a_row_for_long(steps: usize) -> Vec<Device> {
+    let setup = handing_on();
+    let training = Training { steps, ..setup.training };
+    let mut devices = untrained(&Setup { training, ..setup }, alike(&data()));
+    for (device, short) in devices.iter_mut().zip(in_a_row()) {
+        device.resume(short.model().cloned().zip(short.own_error()), None);
+    }
+    devices
 }
 
 pub(crate) const ALL: [usize; DEVICES] = [0, 1, 2, 3, 4, 5];

@@ -8,6 +8,7 @@
 //! | a target is killed while models come, and is back | it goes on with what it had of them |
 //! | clocks | no two devices need to agree on the time (in `membership.rs`) |
 //! | a full disk, a partition, a slow link | in the command line's tests, with processes in network namespaces |
+//! | a source trains on for long | it says how far it is, and is waited for |
 //! | a tampered model | its link is not used again |
 //! | garbage, and a flood of it | refused, counted, and in the end not heard |
 //! | silence, or the same again and again | who says nothing new is left out |
@@ -19,7 +20,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::common::{DEVICES, devices, identity, in_a_row, setup};
+use crate::common::{DEVICES, devices, identity, in_a_row, in_a_row_for_long, setup};
 use crate::net::{DEADLINE, Fleet, end, settings};
 use iroh::endpoint::{Connection, presets};
 use iroh::{Endpoint, EndpointAddr, PublicKey, SecretKey};
@@ -123,6 +124,31 @@ async fn a_source_is_killed_when_another_trains_on_its_model() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_source_is_killed_while_it_trains_on() {
     without_of(in_a_row(), 28, (1, 1), |event| matches!(event, Event::TrainsOn { .. })).await;
+}
+
+/// It tells the others how far it is, and they do not lose patience.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_source_that_trains_on_for_longer_than_others_have_patience_is_waited_for() {
+    let mut fleet = Fleet::new(29);
+    let patience = Duration::from_secs(3);
+    for device in in_a_row_for_long(60_000) {
+        fleet.start(device, |mut options| {
+            options.timing.patience = patience;
+            forever(options)
+        });
+    }
+    fleet.until(1, |event| matches!(event, Event::TrainsOn { .. })).await;
+    let began = std::time::Instant::now();
+    fleet.until(1, |event| matches!(event, Event::TrainedOn { .. })).await;
+    let took = began.elapsed();
+    assert!(took > patience * 3 / 2, "this shows nothing: it trained for {took:?} only");
+    let everybody: Vec<usize> = (0..DEVICES).collect();
+    all_complete(&mut fleet, &everybody, DEVICES).await;
+    for (_, ended) in fleet.stop().await {
+        let left_out = ended.events.iter().any(|e| matches!(e, Event::LeftOut(_)));
+        let begun = ended.events.iter().filter(|e| matches!(e, Event::Began { .. })).count();
+        assert_eq!((left_out, begun), (false, 1), "{:?}", ended.events);
+    }
 }
 
 /// Waits until nobody has a file's lock or an address: what was killed may have them a moment longer than the task that was.
