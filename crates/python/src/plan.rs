@@ -255,6 +255,7 @@ impl Plan {
 /// Plans a problem.
 #[pyfunction]
 #[pyo3(signature = (problem, *, solver, polish, handovers, gap, time_limit, progress=None))]
+#[allow(clippy::too_many_arguments, reason = "Python names them")]
 pub(crate) fn plan(
     py: Python<'_>,
     problem: &Problem,
