@@ -11,6 +11,7 @@ mod shared;
 #[cfg(feature = "node")]
 mod start;
 pub(crate) mod status;
+#[cfg(feature = "node")]
 mod told;
 
 use std::path::PathBuf;
