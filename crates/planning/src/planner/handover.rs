@@ -6,7 +6,7 @@
 //!
 //! A hand-over costs what any link costs. Roles are the plan's. Who takes a model from whom is a forest over the sources, found by
 //! local search that begins with the plan, so that it never costs more. That no other forest costs less is not proven; how much less
-//! one could cost is bounded from below by [`lower_bound`] (docs/relays.md says how near the search comes where all can be tried).
+//! one could cost is bounded from below by a relaxation (docs/relays.md says how near the search comes where all can be tried).
 
 mod search;
 
