@@ -55,10 +55,10 @@ fn every_verb_has_help_with_examples() {
 
 #[test]
 fn schemas_and_completions_are_printed() {
-    for format in ["problem", "plan"] {
+    for (format, version) in [("problem", 1), ("plan", 2)] {
         let ran = run(&["schema", format], "");
         let schema: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
-        assert_eq!(schema["title"], format!("stlf-{format}/1"));
+        assert_eq!(schema["title"], format!("stlf-{format}/{version}"));
     }
     for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
         let ran = run(&["completions", shell], "");
