@@ -34,9 +34,7 @@ _See = Callable[[str, int | None, int, int], object] | None
 _Numbers = npt.NDArray[np.float64]
 _Singles = npt.NDArray[np.float32]
 _Measured = tuple[_Numbers, _Numbers, _Numbers, list[int]]
-_Segment = tuple[
-    float, float, float, float, float, list[bool], list[tuple[int, int, float]], list[tuple[int, int]]
-]
+_Segment = tuple[float, float, float, float, float, list[bool], list[tuple[int, int, float]], list[tuple[int, int]]]
 
 @final
 class Problem:
