@@ -1,5 +1,6 @@
 //! The methods by name: ours, and those that it is compared with.
 
+use std::ops::ControlFlow;
 use std::str::FromStr;
 
 use crate::baselines::{
@@ -135,7 +136,9 @@ fn with_handovers(context: &Context<'_>) -> Assignment {
     if !ours.handovers.is_empty() {
         return ours.clone();
     }
-    match search(context.problem(), &ours.roles, &ours.links, LONGEST, None) {
+    match search(context.problem(), &ours.roles, &ours.links, LONGEST, None, &mut || {
+        ControlFlow::Continue(())
+    }) {
         Some(found) => {
             Assignment { roles: ours.roles.clone(), links: found.links, handovers: found.handovers }
         }

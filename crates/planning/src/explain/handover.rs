@@ -6,7 +6,7 @@
 
 use super::{Flip, Quantity};
 use crate::plan::{Handover, Plan, Terms, evaluate};
-use crate::planner::handover::{Found, LONGEST, search};
+use crate::planner::handover::{Found, LONGEST, Watch, search};
 use crate::problem::{EnergyUnit, Link, Measured, Model, Problem};
 
 /// A model that a source trains on.
@@ -27,10 +27,11 @@ pub(super) fn taken_model(
     plan: &Plan,
     alone: &Plan,
     device: usize,
+    watch: &mut Watch<'_>,
 ) -> Option<TakenModel> {
     let handover = Handover { from: plan.handed_from(device)?, to: device };
     let Model::Measured(m) = problem.model() else { return None };
-    let rival = rival(problem, plan, alone, handover)?;
+    let rival = rival(problem, plan, alone, handover, watch)?;
     let extra = rival.terms.total() - plan.objective();
     let link = m.links.get(handover.from, handover.to)?;
     let flips = match extra >= 0.0 {
@@ -52,9 +53,15 @@ pub(super) fn taken_model(
 }
 
 /// The best plan with the same roles that is found without a hand-over.
-fn rival(problem: &Problem, plan: &Plan, alone: &Plan, without: Handover) -> Option<Found> {
+fn rival(
+    problem: &Problem,
+    plan: &Plan,
+    alone: &Plan,
+    without: Handover,
+    watch: &mut Watch<'_>,
+) -> Option<Found> {
     let links = if alone.roles == plan.roles { &alone.links } else { &plan.links };
-    search(problem, &plan.roles, links, LONGEST, Some(without))
+    search(problem, &plan.roles, links, LONGEST, Some(without), watch)
 }
 
 /// A slope below this share of the objective is rounding.
@@ -147,8 +154,8 @@ mod tests {
             let Model::Measured(m) = problem.model() else { unreachable!() };
             for &handover in &plan.handovers {
                 let Handover { from, to } = handover;
-                let taken = taken_model(&problem, &plan, &alone, to).unwrap();
-                let rival = rival(&problem, &plan, &alone, handover).unwrap();
+                let taken = taken_model(&problem, &plan, &alone, to, &mut || ControlFlow::Continue(())).unwrap();
+                let rival = rival(&problem, &plan, &alone, handover, &mut || ControlFlow::Continue(())).unwrap();
                 prop_assert!(!rival.handovers.contains(&handover));
                 let link = m.links.get(from, to).unwrap();
                 for flip in taken.flips {

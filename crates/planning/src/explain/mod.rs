@@ -18,7 +18,7 @@ use crate::bound::BoundKind;
 use crate::device::Role;
 use crate::plan::{Plan, PlanLink, Status};
 use crate::planner::handover::LONGEST;
-use crate::planner::{self, Infeasible, Limits, Observer, Outcome};
+use crate::planner::{self, Infeasible, Limits, Observer, Outcome, Progress};
 use crate::problem::{Model, Problem};
 use stlf_optim::status::Stop;
 
@@ -155,7 +155,9 @@ pub fn explain(
         .map(|link| ask.main_link(link));
     let takes = plan.handed_from(device).and_then(|_| {
         let alone = ask.solve_with(problem, None).ok()?;
-        handover::taken_model(problem, plan, &alone, device)
+        let (objective, nodes) = (plan.objective(), plan.solver.iterations);
+        let progress = Progress { objective, lower_bound: 0.0, nodes };
+        handover::taken_model(problem, plan, &alone, device, &mut || (ask.observer)(&progress))
     });
     let proven = ask.proven;
     Explanation {

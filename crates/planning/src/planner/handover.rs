@@ -10,10 +10,12 @@
 
 mod search;
 
+use std::ops::ControlFlow;
+
 use stlf_optim::pooled;
 
 use super::exact::openings;
-use super::{Limits, Observer};
+use super::{Limits, Observer, Progress};
 use crate::bound::BoundKind;
 use crate::device::Role;
 use crate::plan::{Handover, Plan, PlanLink, Status, Terms, evaluate};
@@ -49,7 +51,14 @@ pub fn with_handovers(
     if problem.bound_kind() != BoundKind::Pooled || longest == 0 {
         return plan;
     }
-    let found = search(problem, &plan.roles, &plan.links, longest, None);
+    let (objective, nodes) = (plan.objective(), plan.solver.iterations);
+    let mut is_stopped = false;
+    let mut watch = || {
+        let flow = observer(&Progress { objective, lower_bound: 0.0, nodes });
+        is_stopped |= flow.is_break();
+        flow
+    };
+    let found = search(problem, &plan.roles, &plan.links, longest, None, &mut watch);
     // Without any, the plan's own sums stand: another order of adding rounds otherwise.
     let found = found.filter(|f| !f.handovers.is_empty()).unwrap_or_else(|| Found::none(&plan));
     let lower_bound = lower_bound(problem, measured, limits, observer).min(found.terms.total());
@@ -57,6 +66,7 @@ pub fn with_handovers(
     let Found { handovers, links, terms } = found;
     let status = match (is_proven, plan.status) {
         (true, _) => Status::Optimal,
+        (false, Status::Optimal) if is_stopped => Status::Feasible(Stop::Observer),
         (false, Status::Optimal) => Status::Feasible(Stop::NoProof),
         (false, stopped) => stopped,
     };
@@ -80,6 +90,9 @@ impl Found {
     }
 }
 
+/// Says whether to go on; asked for every source that is looked at.
+pub type Watch<'a> = dyn FnMut() -> ControlFlow<()> + 'a;
+
 /// The best hand-overs that local search finds among sources, `without` not being one of them; none where the problem has raw costs or
 /// the paper's bound. Targets take one model, or mix those of the links given.
 pub fn search(
@@ -88,13 +101,14 @@ pub fn search(
     links: &[PlanLink],
     longest: usize,
     without: Option<Handover>,
+    watch: &mut Watch<'_>,
 ) -> Option<Found> {
     let Model::Measured(measured) = problem.model() else { return None };
     if measured.bound.kind != BoundKind::Pooled {
         return None;
     }
     let source = evaluate(problem, BoundKind::Pooled, roles, &[], &[]).source;
-    Search::new(problem, measured, roles, links, longest, without).best(roles.len(), source)
+    Search::new(problem, measured, roles, links, longest, without).best(roles.len(), source, watch)
 }
 
 /// No plan with hand-overs costs less: whatever models are handed on, a target's bound is at least that of the best mixture of sources

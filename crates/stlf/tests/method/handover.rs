@@ -187,6 +187,17 @@ fn sources_that_are_alike_hand_one_model_on_to_all() {
 }
 
 #[test]
+fn a_search_that_is_stopped_ends_at_once_and_says_so() {
+    let problem = alike(5, 5, 0.05);
+    let plan = planned(&problem).unwrap();
+    let stop = &mut |_: &_| ControlFlow::Break(());
+    let found = with_handovers(&problem, *plan.clone(), LONGEST, &Limits::default(), stop);
+    assert!(found.objective() <= plan.objective() + 1e-9);
+    assert!(matches!(found.status, stlf::plan::Status::Feasible(_)), "{:?}", found.status);
+    assert!(found.lower_bound < found.objective());
+}
+
+#[test]
 fn nobody_takes_a_model_whose_last_source_is_far() {
     // d0 and d1 are near to their own targets, d2 and d3, and far from the other's.
     let devices = (0..4).map(|i| Device {

@@ -1,6 +1,6 @@
 //! Local search for hand-overs.
 
-use super::Found;
+use super::{Found, Watch};
 use crate::device::Role;
 use crate::plan::{Handover, PlanLink, Terms, handed_on_cost, incoming};
 use crate::problem::{Measured, Problem};
@@ -131,12 +131,12 @@ impl<'a> Search<'a> {
 
     /// The best of several ends, one from the plan and others from sources in rows; nothing where the plan itself is
     /// broken.
-    pub(super) fn best(&self, devices: usize, source: f64) -> Option<Found> {
+    pub(super) fn best(&self, devices: usize, source: f64, watch: &mut Watch<'_>) -> Option<Found> {
         let mut effort = EFFORT;
-        let mut best = self.improved(self.forest(vec![None; devices])?, &mut effort)?;
+        let mut best = self.improved(self.forest(vec![None; devices])?, &mut effort, watch)?;
         for &first in self.sources.iter().take(starts(self.sources.len())) {
             let Some(rows) = self.forest(self.rows(first, devices)) else { continue };
-            let other = self.improved(rows, &mut effort)?;
+            let other = self.improved(rows, &mut effort, watch)?;
             if other.objective < best.goal() {
                 best = other;
             }
@@ -166,10 +166,18 @@ impl<'a> Search<'a> {
     }
 
     /// Changes the place of one source after the other, as long as that helps and there is effort left.
-    fn improved(&self, mut forest: Forest, effort: &mut usize) -> Option<Forest> {
+    fn improved(
+        &self,
+        mut forest: Forest,
+        effort: &mut usize,
+        watch: &mut Watch<'_>,
+    ) -> Option<Forest> {
         loop {
             let goal = forest.goal();
             for &source in &self.sources {
+                if watch().is_break() {
+                    return Some(forest);
+                }
                 let mut best: Option<(f64, Vec<Option<usize>>)> = None;
                 let changes = self.changes(&forest, source);
                 match effort.checked_sub(changes.len() * self.targets.len()) {
