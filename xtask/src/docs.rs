@@ -15,6 +15,28 @@ pub(crate) fn check(tree: &Tree, paper: Option<&str>) -> Vec<Finding> {
     findings.extend(paper.into_iter().flat_map(|paper| labels_exist(tree, paper)));
     findings.extend(code_map(tree));
     findings.extend(dependency_table(tree));
+    findings.extend(claims(tree));
+    findings
+}
+
+/// Whoever reads that ours is above every baseline reads in the same paragraph where that was seen, and where it is not so.
+fn claims(tree: &Tree) -> Vec<Finding> {
+    const CLAIM: &str = "above every baseline";
+    const WHERE: [(&str, &str); 2] =
+        [("nine settings", "where it holds"), ("natural fleets", "where it does not")];
+    let mut findings = Vec::new();
+    for file in tree.files.iter().filter(|f| f.path.ends_with(".md")) {
+        let mut line = 1;
+        for paragraph in file.text().split("\n\n") {
+            let words = paragraph.split_whitespace().collect::<Vec<_>>().join(" ");
+            let unsaid = WHERE.iter().filter(|(place, _)| !words.contains(place));
+            for (place, what) in unsaid.filter(|_| words.contains(CLAIM)) {
+                let message = format!("claims to be {CLAIM} and does not say {what} ({place})");
+                findings.push(Finding::new(&file.path, line, message));
+            }
+            line += paragraph.matches('\n').count() + 2;
+        }
+    }
     findings
 }
 
@@ -271,6 +293,17 @@ mod tests {
         assert!(code_map(&files(&partial))[0].message.contains("crates/optim/src/facility"));
         let stale = whole.replace("src/gp.rs`", "src/gp.rs`, `src/old.rs`");
         assert!(code_map(&files(&stale))[0].message.contains("src/old.rs"));
+    }
+
+    #[test]
+    fn a_claim_says_where_it_holds_and_where_not() {
+        let findings = |text: &str| claims(&tree(&[("docs/a.md", text)])).len();
+        let old = "# A\n\nIn all nine settings of the paper it is above every\nbaseline, with less energy.\n";
+        assert_eq!(findings(old), 1);
+        assert_eq!(claims(&tree(&[("docs/a.md", old)]))[0].line, 3);
+        assert_eq!(findings("It is above every baseline."), 2);
+        assert_eq!(findings(&old.replace("energy.", "energy; on natural fleets it is behind.")), 0);
+        assert_eq!(findings("It is above two baselines."), 0);
     }
 
     #[test]
