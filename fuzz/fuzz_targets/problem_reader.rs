@@ -5,7 +5,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use stlf::format::{LinkTable, PlanFile, ProblemFile};
+use stlf_formats::{LinkTable, PlanFile, ProblemFile};
 
 fuzz_target!(|bytes: &[u8]| {
     match ProblemFile::read(bytes).and_then(|file| file.into_problem(None)) {

@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use stlf_node::wire::Envelope;
+use stlf_protocol::wire::Envelope;
 
 fuzz_target!(|bytes: &[u8]| {
     match Envelope::read(bytes) {

@@ -6,22 +6,32 @@ use crate::rust_text::{code_only, shipped_code};
 use crate::tree::{File, Finding, LARGEST_FILE, Tree};
 
 /// Which sibling crates a crate may depend on. Dependencies point one way. ARCHITECTURE.md has the same table.
-pub(crate) const MAY_SEE: [(&str, &[&str]); 11] = [
+pub(crate) const MAY_SEE: [(&str, &[&str]); 15] = [
     ("testing", &[]),
     ("optim", &[]),
     ("data", &["testing"]),
     ("figure", &[]),
     ("learn", &["data", "testing"]),
     ("planning", &["optim"]),
-    ("stlf", &["planning", "optim", "data", "learn", "testing"]),
-    ("lab", &["stlf", "data", "learn", "figure"]),
-    ("node", &["stlf", "data", "learn"]),
-    ("cli", &["lab", "node", "stlf", "data", "learn", "figure", "testing"]),
-    ("python", &["lab", "stlf", "optim", "data", "learn"]),
+    ("formats", &["planning", "optim", "data", "testing"]),
+    ("method", &["planning", "data", "learn", "testing"]),
+    ("stlf", &["formats", "method", "planning", "optim", "data", "learn", "testing"]),
+    ("config", &["method", "planning", "data", "learn"]),
+    ("protocol", &["method", "planning", "data", "learn"]),
+    ("lab", &["config", "formats", "method", "planning", "data", "learn", "figure", "testing"]),
+    ("node", &["protocol", "method", "planning", "data", "learn"]),
+    (
+        "cli",
+        &[
+            "lab", "node", "protocol", "config", "formats", "method", "planning", "data", "learn",
+            "figure", "testing",
+        ],
+    ),
+    ("python", &["lab", "config", "formats", "method", "planning", "optim", "data", "learn"]),
 ];
 
 /// Crates that do no I/O, print nothing, and read no clock and no global random source.
-const PURE: [&str; 5] = ["optim", "planning", "learn", "stlf", "figure"];
+const PURE: [&str; 7] = ["optim", "planning", "learn", "formats", "method", "stlf", "figure"];
 
 /// Crates that may print; `testing` tells which tests were skipped.
 const MAY_PRINT: [&str; 2] = ["cli", "testing"];

@@ -54,7 +54,7 @@ impl Failure {
     }
 
     /// A file says something that cannot be used.
-    pub(crate) fn in_file(file: &str, error: &stlf::Error) -> Failure {
+    pub(crate) fn in_file(file: &str, error: &stlf_planning::Error) -> Failure {
         let failure = Failure::input(format!("{file}: {error}"));
         match error.hint() {
             Some(hint) => failure.hint(hint),

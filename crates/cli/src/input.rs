@@ -5,8 +5,8 @@ use std::fs::File;
 use std::io::{BufReader, Read, Seek};
 use std::path::Path;
 
-use stlf::format::{LinkTable, PlanFile, ProblemFile};
-use stlf_lab::Config;
+use stlf_config::Config;
+use stlf_formats::{LinkTable, PlanFile, ProblemFile};
 use stlf_lab::run::seed_folder;
 use stlf_lab::stages::plan::{FILE as PLAN, PROBLEM};
 
@@ -84,12 +84,15 @@ pub(crate) fn links(path: &Path, model_bits: f64) -> Result<LinkTable, Failure> 
 }
 
 #[cfg(feature = "parquet")]
-fn parquet(path: &Path, model_bits: f64) -> Result<Result<LinkTable, stlf::Error>, Failure> {
+fn parquet(
+    path: &Path,
+    model_bits: f64,
+) -> Result<Result<LinkTable, stlf_planning::Error>, Failure> {
     Ok(LinkTable::read_parquet(bytes(path)?, model_bits))
 }
 
 #[cfg(not(feature = "parquet"))]
-fn parquet(path: &Path, _: f64) -> Result<Result<LinkTable, stlf::Error>, Failure> {
+fn parquet(path: &Path, _: f64) -> Result<Result<LinkTable, stlf_planning::Error>, Failure> {
     Err(Failure::input(format!("{}: this program was built without Parquet", name(path)))
         .hint("use CSV, or build with --features parquet"))
 }
@@ -108,7 +111,7 @@ pub(crate) fn in_run<'p>(path: &'p Path, file: &str) -> Result<Cow<'p, Path>, Fa
                 .hint("name a file, a run folder, or - for standard input")),
         };
     }
-    let config = Config::read(&config).map_err(|e| failure(&e))?;
+    let config = Config::read(&config).map_err(|e| failure(&e.into()))?;
     let first = config.seeds.first().copied().unwrap_or_default();
     Ok(Cow::Owned(path.join(seed_folder(first)).join(file)))
 }

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::path::Path;
 
-use stlf_data::whole_file::{Prepared, folder, followed};
+use stlf_data::atomic_file::{Prepared, folder, followed};
 
 use crate::error::Failure;
 

@@ -3,13 +3,15 @@
 use std::fmt::Write;
 
 use anstyle::Style;
-use stlf::bound::{BoundKind, Complexity};
-use stlf::format::{Run, StoppedBy};
-use stlf::plan::{PlanLink, Status, SuccessiveReport};
-use stlf::planner::successive;
-use stlf::problem::{EnergyUnit, Model};
-use stlf::words::{clean, counted, energy, grouped, mixture, percent, short};
-use stlf::{Plan, Problem, Role};
+use stlf_formats::{Run, StoppedBy};
+use stlf_planning::Plan;
+use stlf_planning::Problem;
+use stlf_planning::Role;
+use stlf_planning::bound::{BoundKind, Complexity};
+use stlf_planning::number_format::{clean, counted, energy, grouped, mixture, percent, short};
+use stlf_planning::plan::{PlanLink, Status, SuccessiveReport};
+use stlf_planning::planner::successive;
+use stlf_planning::problem::{EnergyUnit, Model};
 
 use crate::table::{Align, Cell, Table, role_style};
 

@@ -1,13 +1,13 @@
 //! Tables in plain text.
 
 use anstyle::{AnsiColor, Style};
-use stlf::Role;
-use stlf::words::clean;
+use stlf_planning::Role;
+use stlf_planning::number_format::clean;
 
 /// Where a column's cells stand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Align {
-    /// Words.
+    /// Sentences.
     Left,
     /// Numbers.
     Right,

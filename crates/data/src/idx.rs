@@ -16,7 +16,7 @@ use flate2::read::MultiGzDecoder;
 use flate2::write::GzEncoder;
 
 use crate::Error;
-use crate::whole_file::Prepared;
+use crate::atomic_file::Prepared;
 
 const UNSIGNED_BYTE: u8 = 0x08;
 const GZIP: [u8; 2] = [0x1f, 0x8b];

@@ -6,6 +6,7 @@
 //!
 //! Everything random is drawn from a seed that comes in as an argument.
 
+pub mod atomic_file;
 pub mod dataset;
 pub mod domains;
 pub mod error;
@@ -21,7 +22,6 @@ pub mod partition;
 #[cfg(feature = "images")]
 mod picture;
 pub mod quiet;
-pub mod whole_file;
 
 pub use dataset::{Class, Dataset, Shape};
 pub use error::Error;

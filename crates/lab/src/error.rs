@@ -13,18 +13,9 @@ pub enum Error {
         /// What the system said.
         source: std::io::Error,
     },
-    /// A configuration that cannot be used.
-    #[error("{}{}: {message}", path.display(), line.map(|l| format!(", line {l}")).unwrap_or_default())]
-    Config {
-        /// The file.
-        path: PathBuf,
-        /// The line, from 1, where it is known.
-        line: Option<usize>,
-        /// The key and what is wrong with it.
-        message: String,
-        /// What to do about it.
-        hint: Option<String>,
-    },
+    /// A configuration that cannot be used, or data that it names.
+    #[error(transparent)]
+    Config(#[from] stlf_config::Error),
     /// A file of the run folder that is not what this program writes, or belongs to another run.
     #[error("{}: {message}", path.display())]
     Folder {
@@ -43,7 +34,7 @@ pub enum Error {
     Learn(#[from] stlf_learn::Error),
     /// The measurements make no problem, or a method cannot work on it.
     #[error(transparent)]
-    Method(#[from] stlf::Error),
+    Method(#[from] stlf_planning::Error),
     /// There is no plan.
     #[error("seed {seed}: {reason}")]
     Infeasible {
@@ -99,7 +90,8 @@ impl Error {
     /// What the user can do about it.
     pub fn hint(&self) -> Option<&str> {
         match self {
-            Error::Config { hint, .. } | Error::Folder { hint, .. } => hint.as_deref(),
+            Error::Folder { hint, .. } => hint.as_deref(),
+            Error::Config(e) => e.hint(),
             Error::Data(e) => e.hint(),
             Error::Method(e) => e.hint(),
             Error::File { .. } | Error::Learn(_) | Error::Infeasible { .. } | Error::Stopped => {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use sha2::{Digest, Sha256};
-use stlf_data::whole_file::{self, Prepared};
+use stlf_data::atomic_file::{self, Prepared};
 
 use crate::Error;
 
@@ -63,7 +63,7 @@ impl Folder {
 
     /// Removes what killed runs left half written, here and in every folder inside.
     pub fn sweep(&self) -> Result<(), Error> {
-        whole_file::sweep(&self.path)?;
+        atomic_file::sweep(&self.path)?;
         for entry in std::fs::read_dir(&self.path).map_err(Error::file(&self.path))? {
             let path = entry.map_err(Error::file(&self.path))?.path();
             if path.is_dir() && !path.is_symlink() {

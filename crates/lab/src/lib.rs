@@ -1,13 +1,13 @@
 //! The whole method over seeds: deal, train, measure, plan, transfer, compare.
 //!
-//! A [`Config`] says what to run, a run folder holds what came of it. Every stage leaves its result as
+//! A [`Config`](stlf_config::Config) says what to run, a run folder holds what came of it. Every stage leaves its result as
 //! a file that appears whole or not at all; started again, a run goes on where it was and ends with the same
 //! bytes. Nothing in a run folder tells the time.
 
-pub mod config;
+pub mod baselines;
 pub mod error;
-pub mod fleet;
 pub mod folder;
+pub mod methods;
 pub mod paper;
 pub mod record;
 pub mod report;
@@ -17,7 +17,6 @@ pub mod stages;
 pub mod summary;
 mod watch;
 
-pub use config::Config;
 pub use error::{Error, Kind};
 pub use folder::Folder;
 pub use run::{Outcome, compare, reach, run, run_shard};

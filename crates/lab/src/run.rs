@@ -5,18 +5,17 @@ use std::sync::atomic::AtomicBool;
 
 use rayon::prelude::*;
 use serde::Serialize;
-use stlf::method::Method;
-use stlf_data::domains::{self, Domain};
-use stlf_data::{Dataset, Shape, features, folder::data_folder, whole_file};
+use stlf_data::{Dataset, atomic_file};
+use stlf_method::method::Method;
 
-use crate::config::Config;
-use crate::fleet::{DeviceData, Fleet};
 use crate::record::{MeasuringRow, Row};
 use crate::shard::{Block, Shard};
 use crate::stages::transfer::Transfer;
 use crate::stages::{SeedRun, measure, plan, train};
 use crate::watch::{Observer, Stage, Watch};
 use crate::{Error, Folder};
+use stlf_config::Config;
+use stlf_config::fleet::{Fleet, load};
 
 /// What a run gives.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -148,7 +147,7 @@ pub(crate) fn open(config: &Config, path: &Path) -> Result<Folder, Error> {
     let text = config.to_toml()?;
     match folder.read("config.toml")? {
         None => {
-            whole_file::sweep(path)?;
+            atomic_file::sweep(path)?;
             folder.write("config.toml", text.as_bytes())?;
         }
         Some(found) if found == text.as_bytes() => folder.sweep()?,
@@ -244,51 +243,7 @@ impl Job<'_> {
     }
 }
 
-/// One device's data as a run deals it, its shape and the names of all classes. Where the partition has one device
-/// only, every place has that: real devices each have data of their own.
-///
-/// # Errors
-/// Data that cannot be read, or a place that the partition does not have.
-pub fn device(
-    config: &Config,
-    seed: u64,
-    place: usize,
-) -> Result<(DeviceData, Shape, Vec<String>), Error> {
-    let data = load(config)?;
-    let mut fleet = Fleet::deal(&data, &config.scheme(&data), seed)?;
-    let place = if fleet.len() == 1 { 0 } else { place };
-    if place >= fleet.len() {
-        let message = format!("partition: {} devices, none at place {place}", fleet.len());
-        let path = PathBuf::from("configuration");
-        return Err(Error::Config { path, line: None, message, hint: None });
-    }
-    Ok((fleet.devices.swap_remove(place), data.shape(), data.classes().to_vec()))
-}
-
 fn lines<T: Serialize>(items: &[T]) -> Vec<u8> {
     let line = |item: &T| serde_json::to_string(item).map(|line| line + "\n").unwrap_or_default();
     items.iter().map(line).collect::<String>().into_bytes()
-}
-
-/// The data set that all seeds share.
-fn load(config: &Config) -> Result<Dataset, Error> {
-    let data = &config.data;
-    #[cfg(feature = "images")]
-    if let Some(folder) = &data.images {
-        let options = stlf_data::image_folder::Options::default();
-        return Ok(stlf_data::image_folder::load(folder, &options)?);
-    }
-    if let Some(table) = &data.features {
-        let options = features::Options {
-            label: data.label.clone(),
-            classes: data.classes.clone(),
-            standardise: data.standardise,
-            ..features::Options::default()
-        };
-        return Ok(features::load(table, &options)?);
-    }
-    let names: Vec<Domain> = data.domains.iter().map(|d| d.parse()).collect::<Result<_, _>>()?;
-    let folder = data.folder.clone().or_else(data_folder);
-    let options = domains::Options { folder, samples: data.samples, ..domains::Options::default() };
-    Ok(domains::load(&names, &options)?)
 }

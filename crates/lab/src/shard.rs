@@ -3,7 +3,8 @@
 use std::path::Path;
 
 use crate::run::{open, seed_folder};
-use crate::{Config, Error, Folder};
+use crate::{Error, Folder};
+use stlf_config::Config;
 
 /// A share of a run, for one of several machines.
 ///

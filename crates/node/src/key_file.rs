@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use crate::identity::{Identity, hex, unhex};
+use stlf_protocol::identity::{Identity, hex, unhex};
 
 const HEAD: &str = "stlf-key/1";
 

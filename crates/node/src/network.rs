@@ -1,7 +1,7 @@
 //! A device on a real network: QUIC between keys that the roster knows, messages as streams, models as verified blobs.
 //!
 //! Of two devices the one with the later place in the roster calls the other. All that a device hears goes into one queue, and
-//! one loop drives the [`Device`] and its [`Membership`](crate::membership::Membership); nothing else touches them.
+//! one loop drives the [`Device`] and its [`Membership`](stlf_protocol::membership::Membership); nothing else touches them.
 
 mod link;
 mod meeting;
@@ -29,11 +29,11 @@ use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
 use self::member::Member;
 pub use self::member::View;
 pub use self::models::StoreError;
-use crate::device::Device;
-use crate::identity::{Identity, PeerId};
-use crate::membership::Timing;
-use crate::roster::{Roster, SignedRoster};
-use crate::shared::{Difference, SharedSettings};
+use stlf_protocol::device::Device;
+use stlf_protocol::identity::{Identity, PeerId};
+use stlf_protocol::membership::Timing;
+use stlf_protocol::roster::{Roster, SignedRoster};
+use stlf_protocol::shared::{Difference, SharedSettings};
 
 /// What both ends of a connection speak.
 const PROTOCOL: &[u8] = b"stlf/node/4";

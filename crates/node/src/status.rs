@@ -1,11 +1,11 @@
 //! How a device stands, for people and programs that ask. `stlf-status/1`.
 
 use serde::{Deserialize, Serialize};
-use stlf::Role;
+use stlf_planning::Role;
 
-use crate::device::Device;
-use crate::membership::Membership;
-use crate::roster::Roster;
+use stlf_protocol::device::Device;
+use stlf_protocol::membership::Membership;
+use stlf_protocol::roster::Roster;
 
 /// What went over the network.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -128,7 +128,7 @@ impl Status {
             Some(_) => Stage::Measuring,
         };
         let done = membership.done().filter(|_| planner == Some(own));
-        let peer = |(place, member): (usize, &crate::roster::Member)| Peer {
+        let peer = |(place, member): (usize, &stlf_protocol::roster::Member)| Peer {
             name: member.name.clone(),
             here: membership.here().contains(&place),
             takes_part: members.is_some_and(|members| members.contains(&place)),

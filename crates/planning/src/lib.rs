@@ -7,13 +7,14 @@
 pub mod bound;
 pub mod device;
 pub mod diff;
+pub mod energy;
 pub mod error;
 pub mod explain;
+pub mod number_format;
 pub mod plan;
 pub mod planner;
 pub mod problem;
 pub mod sweep;
-pub mod words;
 
 pub use device::{Device, Role};
 pub use error::Error;

@@ -2,11 +2,11 @@
 
 use numpy::{PyArray1, PyReadonlyArray1, PyReadonlyArrayDyn};
 use pyo3::prelude::*;
-use stlf::divergence::sketch::{self, Bandwidth};
-use stlf::divergence::{Estimate, Fleet, Settings, all_pairs, disclosure};
-use stlf::draw::Draw;
+use stlf_config::{self, Estimator};
 use stlf_data::Shape;
-use stlf_lab::config::{self, Estimator};
+use stlf_method::divergence::sketch::{self, Bandwidth};
+use stlf_method::divergence::{Estimate, Fleet, Settings, all_pairs, disclosure};
+use stlf_method::seeds::Draw;
 
 use crate::errors::{in_input, input};
 use crate::watch::{Event, watched};
@@ -84,8 +84,8 @@ pub(crate) fn measure<'py>(
         let hint = "use \"discriminant\", \"sketch\", \"means\", \"classifier\" or \"published\"";
         input(py, format!("method: there is no {method:?}"), hint)
     })?;
-    let privacy = privacy.map(|(epsilon, delta)| config::Privacy { epsilon, delta });
-    let divergence = config::Divergence {
+    let privacy = privacy.map(|(epsilon, delta)| stlf_config::Privacy { epsilon, delta });
+    let divergence = stlf_config::Divergence {
         estimator: Some(estimator),
         features,
         bandwidth,
@@ -93,7 +93,7 @@ pub(crate) fn measure<'py>(
         steps,
         repeats,
         privacy,
-        ..config::Divergence::default()
+        ..stlf_config::Divergence::default()
     };
     if let Some(message) = divergence.misplaced() {
         let hint = "leave it out, or use that method";
@@ -104,7 +104,7 @@ pub(crate) fn measure<'py>(
     let pairs = all_pairs(inputs.len());
     let estimates = watched(py, progress, |watch| {
         let seed = Draw::Divergence.seed(seed, 0);
-        stlf::divergence::measure_pairs(&inputs, shape, &settings, &pairs, seed, &mut |p| {
+        stlf_method::divergence::measure_pairs(&inputs, shape, &settings, &pairs, seed, &mut |p| {
             watch.see(Event { stage: "measure", seed: None, done: p.done, total: p.total })
         })
     })?;
@@ -182,12 +182,12 @@ pub(crate) fn own_sketch(
 ) -> PyResult<Sketch> {
     let devices = [inputs];
     let (inputs, shape) = in_place(py, &devices)?;
-    let divergence = config::Divergence {
+    let divergence = stlf_config::Divergence {
         estimator: Some(if moments { Estimator::Sketch } else { Estimator::Means }),
         features,
         bandwidth,
-        privacy: privacy.map(|(epsilon, delta)| config::Privacy { epsilon, delta }),
-        ..config::Divergence::default()
+        privacy: privacy.map(|(epsilon, delta)| stlf_config::Privacy { epsilon, delta }),
+        ..stlf_config::Divergence::default()
     };
     let settings = divergence.sketch(shape);
     let width = settings.bandwidth.known().or(Bandwidth::usual(shape).known());
@@ -214,12 +214,12 @@ pub(crate) fn divergence_of_sketches<'py>(
 ) -> PyResult<Measured<'py>> {
     let features = sketches.first().map_or(0, |sketch| sketch.0.mean.len());
     let means_alone = sketches.iter().all(|sketch| sketch.0.covariance.is_none());
-    let divergence = config::Divergence {
+    let divergence = stlf_config::Divergence {
         // Means alone tell a discrepancy and nothing more.
         estimator: Some(if means_alone { Estimator::Means } else { Estimator::Sketch }),
         features: Some(features),
-        privacy: privacy.map(|(epsilon, delta)| config::Privacy { epsilon, delta }),
-        ..config::Divergence::default()
+        privacy: privacy.map(|(epsilon, delta)| stlf_config::Privacy { epsilon, delta }),
+        ..stlf_config::Divergence::default()
     };
     // The inputs' shape decides what is published, and that is known.
     let settings = divergence.sketch(Shape::grey(1));

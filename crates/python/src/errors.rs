@@ -2,8 +2,8 @@
 
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
-use stlf::planner::Infeasible;
 use stlf_lab::Kind;
+use stlf_planning::planner::Infeasible;
 
 /// An exception of `stlf.errors`: what is wrong, and what to do about it.
 fn exception(py: Python<'_>, name: &str, message: String, hint: Option<&str>) -> PyErr {
@@ -23,7 +23,7 @@ pub(crate) fn input(py: Python<'_>, message: impl Into<String>, hint: &str) -> P
 }
 
 /// What was given is wrong, in a file where one is named.
-pub(crate) fn in_input(py: Python<'_>, file: Option<&str>, error: &stlf::Error) -> PyErr {
+pub(crate) fn in_input(py: Python<'_>, file: Option<&str>, error: &stlf_planning::Error) -> PyErr {
     let message = match file {
         Some(file) => format!("{file}: {error}"),
         None => error.to_string(),

@@ -3,9 +3,9 @@
 
 use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
-use stlf::divergence::all_pairs;
-use stlf::divergence::classifier::{Classifier, Count, Party, Rounds, Side, pass_messages};
 use stlf_learn::Params;
+use stlf_method::divergence::all_pairs;
+use stlf_method::divergence::classifier::{Classifier, Count, Party, Rounds, Side, pass_messages};
 
 use crate::divergence::{Measured, measured};
 use crate::errors::in_input;
@@ -23,19 +23,19 @@ struct OwnClassifier<'py> {
 }
 
 impl OwnClassifier<'_> {
-    fn raise(&self, error: PyErr) -> stlf::Error {
+    fn raise(&self, error: PyErr) -> stlf_planning::Error {
         let message = error.to_string();
         self.raised.replace(Some(error));
-        stlf::Error::field("divergence.classifier", message)
+        stlf_planning::Error::field("divergence.classifier", message)
     }
 }
 
 impl Classifier for OwnClassifier<'_> {
-    fn begin(&mut self, _: usize) -> Result<Params, stlf::Error> {
+    fn begin(&mut self, _: usize) -> Result<Params, stlf_planning::Error> {
         Ok(self.start.clone().into())
     }
 
-    fn train(&mut self, params: Params) -> Result<Params, stlf::Error> {
+    fn train(&mut self, params: Params) -> Result<Params, stlf_planning::Error> {
         let numbers = PyArray1::from_slice(self.py, &params);
         let trained = (self.py.check_signals())
             .and_then(|()| self.train.call1((self.device, self.side as u8, numbers)))
@@ -46,7 +46,7 @@ impl Classifier for OwnClassifier<'_> {
         trained.map(Params::from).map_err(|e| self.raise(e))
     }
 
-    fn count_errors(&mut self, params: &Params) -> Result<Count, stlf::Error> {
+    fn count_errors(&mut self, params: &Params) -> Result<Count, stlf_planning::Error> {
         let numbers = PyArray1::from_slice(self.py, params);
         let counted = (self.count.call1((self.device, self.side as u8, numbers)))
             .and_then(|counted| counted.extract::<(u64, u64)>());

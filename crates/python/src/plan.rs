@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use numpy::PyArray1;
 use pyo3::prelude::*;
-use stlf::diff::{Decisions, diff as changes};
-use stlf::explain::{Words, explain};
-use stlf::format::{DiffFile, ExplanationFile, PlanFile, Run, StoppedBy};
-use stlf::plan::Status;
-use stlf::planner::handover::{LONGEST, refusal};
-use stlf::planner::{self, Limits, Method, Outcome, Settings};
-use stlf::sweep::sweep;
+use stlf_formats::{DiffFile, ExplanationFile, PlanFile, Run, StoppedBy};
+use stlf_planning::diff::{Decisions, diff as changes};
+use stlf_planning::explain::{Sentences, explain};
+use stlf_planning::plan::Status;
+use stlf_planning::planner::handover::{LONGEST, refusal};
+use stlf_planning::planner::{self, Limits, Method, Outcome, Settings};
+use stlf_planning::sweep::sweep;
 
 use crate::errors::{in_input, infeasible, input};
 use crate::problem::{Problem, text};
@@ -20,8 +20,8 @@ use crate::watch::watched;
 /// A plan and the problem that it is for.
 #[pyclass(frozen, module = "stlf._internal")]
 pub(crate) struct Plan {
-    problem: Arc<stlf::Problem>,
-    plan: stlf::Plan,
+    problem: Arc<stlf_planning::Problem>,
+    plan: stlf_planning::Plan,
     run: Run,
     /// What was read, where it was: it knows more of its search than a plan keeps.
     file: Option<PlanFile>,
@@ -51,7 +51,7 @@ impl Plan {
         let wrong = |e| in_input(py, file, &e);
         let mut parsed = PlanFile::read(document).map_err(wrong)?;
         if let Some(problem) = problem {
-            parsed.problem = Some(stlf::format::ProblemFile::from_problem(&problem.problem));
+            parsed.problem = Some(stlf_formats::ProblemFile::from_problem(&problem.problem));
         }
         let (problem, plan) = parsed.restore_checked().map_err(wrong)?;
         let interrupted = parsed.solver.stopped_by == Some(StoppedBy::Interrupt);
@@ -68,7 +68,7 @@ impl Plan {
     /// Whether each device is a target.
     #[getter]
     fn is_target(&self) -> Vec<bool> {
-        self.plan.roles.iter().map(|&role| role == stlf::Role::Target).collect()
+        self.plan.roles.iter().map(|&role| role == stlf_planning::Role::Target).collect()
     }
 
     /// The links, by receiver.
@@ -85,7 +85,8 @@ impl Plan {
     /// Joules of each link, in their order; none with raw costs.
     #[getter]
     fn link_joules(&self) -> Option<Vec<f64>> {
-        let joules = |link: &stlf::plan::PlanLink| self.problem.link_energy(link.from, link.to);
+        let joules =
+            |link: &stlf_planning::plan::PlanLink| self.problem.link_energy(link.from, link.to);
         self.plan.links.iter().map(joules).collect()
     }
 
@@ -194,7 +195,7 @@ impl Plan {
             let see = &mut |progress: &planner::Progress| watch.search(progress, limit);
             explain(problem, plan, device, &Limits::default(), see)
         })?;
-        let words = Words { problem, plan };
+        let words = Sentences { problem, plan };
         let mut parts = explanation.account.parts.clone();
         parts.sort_by(|a, b| b.cost.total_cmp(&a.cost));
         let costs = parts.iter().map(|part| (part.cost, words.term(part.term))).collect();
@@ -230,7 +231,7 @@ impl Plan {
         })?;
         let swept = swept.map_err(|reason| infeasible(py, &reason))?;
         let segments = swept.segments.into_iter().map(|s| {
-            let targets = s.roles.iter().map(|&role| role == stlf::Role::Target).collect();
+            let targets = s.roles.iter().map(|&role| role == stlf_planning::Role::Target).collect();
             let links = s.links.iter().map(|link| (link.from, link.to, link.weight)).collect();
             let handovers = s.handovers.iter().map(|h| (h.from, h.to)).collect();
             (s.from, s.to, s.joules, s.error_bound, s.energy, targets, links, handovers)

@@ -5,18 +5,18 @@ use std::sync::Arc;
 use numpy::{PyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
 use serde::Serialize;
-use stlf::bound::BoundKind;
-use stlf::energy::{Radio, Ranges};
-use stlf::format::{Matrix, Overrides, PresetEntry, ProblemFile, WeightsEntry, write_json};
-use stlf::problem::Model;
+use stlf_formats::{Matrix, Overrides, PresetEntry, ProblemFile, WeightsEntry, write_json};
 use stlf_learn::evaluate::source_error_of_rate;
+use stlf_method::energy::{Radio, Ranges};
+use stlf_planning::bound::BoundKind;
+use stlf_planning::problem::Model;
 
 use crate::errors::{in_input, input};
 
 /// A problem that passed every check.
 #[pyclass(frozen, module = "stlf._internal")]
 pub(crate) struct Problem {
-    pub(crate) problem: Arc<stlf::Problem>,
+    pub(crate) problem: Arc<stlf_planning::Problem>,
 }
 
 #[pymethods]

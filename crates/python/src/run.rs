@@ -4,8 +4,9 @@ use std::path::{Path, PathBuf};
 
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+use stlf_config::Config;
 use stlf_lab::summary::{Spread, summarise as lines};
-use stlf_lab::{Config, Shard, Stage, record::Row};
+use stlf_lab::{Shard, Stage, record::Row};
 
 use crate::errors::{in_run, input};
 use crate::watch::{Event, watched};
@@ -20,7 +21,7 @@ pub(crate) fn configure(
     is_json: bool,
     changes: Vec<String>,
 ) -> PyResult<String> {
-    let wrong = |e| in_run(py, &e);
+    let wrong = |e: stlf_config::Error| in_run(py, &e.into());
     let converted;
     let text = if is_json {
         converted = toml_of_json(text)
@@ -41,7 +42,7 @@ fn toml_of_json(text: &str) -> Result<String, String> {
 /// The folder that the same configuration finds again.
 #[pyfunction]
 pub(crate) fn default_folder(py: Python<'_>, config: &str, file: PathBuf) -> PyResult<PathBuf> {
-    let config = Config::parse(config, &file).map_err(|e| in_run(py, &e))?;
+    let config = Config::parse(config, &file).map_err(|e| in_run(py, &e.into()))?;
     stlf_lab::run::default_folder(&file, &config).map_err(|e| in_run(py, &e))
 }
 
@@ -55,7 +56,8 @@ pub(crate) fn run(
     shard: Option<&str>,
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<()> {
-    let config = Config::parse(config, Path::new("config.toml")).map_err(|e| in_run(py, &e))?;
+    let config =
+        Config::parse(config, Path::new("config.toml")).map_err(|e| in_run(py, &e.into()))?;
     let shard: Option<Shard> = shard
         .map(|text| text.parse())
         .transpose()

@@ -49,7 +49,7 @@ impl Watch<'_> {
     /// Whether a search is to go on: not beyond its time. A search that takes no time says nothing.
     pub(crate) fn search(
         &self,
-        progress: &stlf::planner::Progress,
+        progress: &stlf_planning::planner::Progress,
         limit: Duration,
     ) -> ControlFlow<()> {
         let elapsed = self.started.elapsed();

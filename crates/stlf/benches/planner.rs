@@ -5,11 +5,12 @@ use std::ops::ControlFlow;
 use divan::{Bencher, black_box};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
-use stlf::bound::{Bound, BoundKind};
-use stlf::energy::Ranges;
-use stlf::planner::{Limits, Method, Outcome, Settings, plan};
-use stlf::problem::{EnergyUnit, Links, Parts, Preset, Problem, Source};
-use stlf::{Device, Plan};
+use stlf_method::energy::Ranges;
+use stlf_planning::Device;
+use stlf_planning::Plan;
+use stlf_planning::bound::{Bound, BoundKind};
+use stlf_planning::planner::{Limits, Method, Outcome, Settings, plan};
+use stlf_planning::problem::{EnergyUnit, Links, Parts, Preset, Problem, Source};
 
 fn main() {
     divan::main();

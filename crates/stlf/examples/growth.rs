@@ -16,10 +16,11 @@ use std::time::{Duration, Instant};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use rayon::prelude::*;
-use stlf::bound::{Bound, BoundKind};
-use stlf::planner::{Limits, Outcome, Settings, plan};
-use stlf::problem::{EnergyUnit, Links, Parts, Preset, Problem, Source};
-use stlf::{Device, Role};
+use stlf_planning::Device;
+use stlf_planning::Role;
+use stlf_planning::bound::{Bound, BoundKind};
+use stlf_planning::planner::{Limits, Outcome, Settings, plan};
+use stlf_planning::problem::{EnergyUnit, Links, Parts, Preset, Problem, Source};
 
 /// Which links a fleet has.
 #[derive(Debug, Clone, Copy)]
@@ -152,7 +153,7 @@ impl Row {
     /// Half of the devices have labels. A device's data is a place in the unit square, and
     /// divergence grows with distance: to 2 across the square, or, where all senders are near,
     /// over about twice the reach of the nearest.
-    fn problem(self) -> Result<Problem, stlf::Error> {
+    fn problem(self) -> Result<Problem, stlf_planning::Error> {
         let n = self.devices;
         let mut rng = ChaCha8Rng::seed_from_u64(n as u64);
         let places: Vec<Place> =

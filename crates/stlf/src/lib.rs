@@ -8,22 +8,44 @@
 //! such that Σ_i α_ij = ψ_j,   only labeled devices are sources,   only sources send.
 //! ```
 //!
-//! The way of the data: [`format`](mod@format) (a file) → [`problem`] (S, T, K by [`bound`] and
-//! [`energy`]) → [`planner`] → [`plan`] → [`explain`], [`sweep`], [`diff`] → [`format`](mod@format).
+//! These are the names that stay as they are between versions. A file becomes a [`Problem`], [`plan`] finds the best
+//! [`Plan`], [`explain`] says why it is so:
 //!
-//! The crate opens no file, prints nothing, reads no clock and no global random source.
+//! ```
+//! use std::ops::ControlFlow;
+//!
+//! let text = br#"{
+//!     "format": "stlf-problem/1",
+//!     "devices": [
+//!         {"name": "car", "labeled": 900, "unlabeled": 100, "source_error": 0.05},
+//!         {"name": "van", "labeled": 0, "unlabeled": 500}
+//!     ],
+//!     "divergence": [[0, 0.3], [0.3, 0]],
+//!     "energy": [[0, 2.0], [2.0, 0]]
+//! }"#;
+//! let problem = stlf::ProblemFile::read(text)?.into_problem(None)?;
+//! let settings = stlf::PlannerSettings::default();
+//! let outcome = stlf::plan(&problem, &settings, &mut |_| ControlFlow::Continue(()));
+//! let stlf::Outcome::Planned(plan) = outcome else { panic!("a labeled device reaches the other") };
+//! assert_eq!(plan.roles, [stlf::Role::Source, stlf::Role::Target]);
+//! assert_eq!(plan.status, stlf::Status::Optimal);
+//! # Ok::<(), stlf::Error>(())
+//! ```
+//!
+//! The crates beneath (`stlf_planning`, `stlf_formats`, `stlf_method`) have more, which may change.
 
-pub mod baselines;
-pub mod class_shares;
-pub mod combine;
-pub mod divergence;
-pub mod draw;
-pub mod energy;
-pub mod format;
-pub mod local;
-pub mod method;
-
-pub use stlf_planning::{
-    Device, Error, Plan, Problem, Role, bound, device, diff, error, explain, plan, planner,
-    problem, sweep, words,
+pub use stlf_formats::{DiffFile, ExplanationFile, LinkTable, PlanFile, ProblemFile, write_json};
+pub use stlf_method::combine::{Combine, combine};
+pub use stlf_method::divergence::{Measurement, Settings as DivergenceSettings, measure};
+pub use stlf_planning::bound::{Bound, BoundKind, Complexity};
+pub use stlf_planning::diff::{Decisions, Diff, diff};
+pub use stlf_planning::explain::{Explanation, explain};
+pub use stlf_planning::plan::{Handover, Plan, PlanLink, Status, Terms};
+pub use stlf_planning::planner::{
+    Infeasible, Method as Solver, Outcome, Progress, Settings as PlannerSettings, plan,
 };
+pub use stlf_planning::problem::{
+    EnergyUnit, Link, Links, Parts, Preset, Problem, Source as ProblemSource, Weights,
+};
+pub use stlf_planning::sweep::{Segment, Sweep, sweep};
+pub use stlf_planning::{Device, Error, Role};

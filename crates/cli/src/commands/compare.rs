@@ -1,7 +1,7 @@
 //! `stlf compare`: the method beside others of one's choice.
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use stlf::method::Method;
+use stlf_method::method::Method;
 
 use super::run_args::{RunArgs, watched};
 use crate::comparison::comparison;

@@ -3,11 +3,12 @@
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use stlf::bound::BoundKind;
-use stlf::format::{ProblemFile, Run};
-use stlf::planner::{Method, Outcome, Settings};
-use stlf::{Plan, Problem};
-use stlf_lab::Config;
+use stlf_config::Config;
+use stlf_formats::{ProblemFile, Run};
+use stlf_planning::Plan;
+use stlf_planning::Problem;
+use stlf_planning::bound::BoundKind;
+use stlf_planning::planner::{Method, Outcome, Settings};
 
 use super::plan::{infeasible, watched};
 use crate::comparison::comparison;
@@ -15,7 +16,7 @@ use crate::error::Failure;
 use crate::output::write_file;
 use crate::report;
 use crate::ui::Ui;
-use stlf::words::short;
+use stlf_planning::number_format::short;
 
 const CARS: Example =
     Example { file: "five-cars.json", text: include_str!("../../examples/five-cars.json") };

@@ -4,17 +4,17 @@ use std::path::PathBuf;
 
 use anstyle::{AnsiColor, Style};
 use clap::ValueEnum;
-use stlf::diff::{Decisions, Diff, HandoverChange, LinkChange, diff};
-use stlf::format::{DiffFile, write_json};
-use stlf::plan::Terms;
+use stlf_formats::{DiffFile, write_json};
+use stlf_planning::diff::{Decisions, Diff, HandoverChange, LinkChange, diff};
+use stlf_planning::plan::Terms;
 
 use super::problem_args::non_negative;
 use crate::error::Failure;
 use crate::input;
 use crate::table::{Align, Cell, Table};
 use crate::ui::Ui;
-use stlf::words::clean;
-use stlf::words::{counted, percent, short};
+use stlf_planning::number_format::clean;
+use stlf_planning::number_format::{counted, percent, short};
 
 /// Compare two plans: roles, links, weights, costs.
 ///

@@ -3,14 +3,15 @@
 use std::path::PathBuf;
 
 use clap::ValueEnum;
-use stlf::error::nearest;
-use stlf::explain::{Alternative, Explanation, Words, account, doubt, explain};
-use stlf::format::{ExplanationFile, write_json};
-use stlf::plan::Status;
-use stlf::planner::handover::LONGEST;
-use stlf::planner::{self, Limits, Outcome, Settings};
-use stlf::words::{clean, counted, short};
-use stlf::{Plan, Problem};
+use stlf_formats::{ExplanationFile, write_json};
+use stlf_planning::Plan;
+use stlf_planning::Problem;
+use stlf_planning::error::nearest;
+use stlf_planning::explain::{Alternative, Explanation, Sentences, account, doubt, explain};
+use stlf_planning::number_format::{clean, counted, short};
+use stlf_planning::plan::Status;
+use stlf_planning::planner::handover::LONGEST;
+use stlf_planning::planner::{self, Limits, Outcome, Settings};
 
 use super::plan::{check_handovers, infeasible, seconds};
 use super::problem_args::positive;
@@ -63,7 +64,7 @@ pub(crate) struct Args {
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum FormatArg {
-    /// Words and numbers for people.
+    /// Sentences and numbers for people.
     Text,
     /// One stlf-explanation/1 document.
     Json,
@@ -73,7 +74,7 @@ enum FormatArg {
 pub(crate) fn run(args: &Args, ui: &Ui) -> Result<(), Failure> {
     let mut watch = Watch::start(seconds(args.time_limit), ui)?;
     let (problem, plan) = load(args, &mut watch)?;
-    let words = Words { problem: &problem, plan: &plan };
+    let words = Sentences { problem: &problem, plan: &plan };
     let devices: Vec<usize> = match &args.device {
         Some(name) => vec![find(&problem, name)?],
         None => (0..problem.len()).collect(),
@@ -141,7 +142,7 @@ fn find(problem: &Problem, name: &str) -> Result<usize, Failure> {
 }
 
 /// One device: its cost by term, then everything there is to say.
-fn in_full(words: &Words<'_>, e: &Explanation) -> String {
+fn in_full(words: &Sentences<'_>, e: &Explanation) -> String {
     let mut text = format!("{}\n\n", words.role(e));
     let mut table = Table::new(&[("cost", Align::Right), ("of", Align::Left)]);
     let mut parts = e.account.parts.clone();
@@ -159,7 +160,7 @@ fn in_full(words: &Words<'_>, e: &Explanation) -> String {
 }
 
 /// All devices: a table, then a line for each.
-fn overview(words: &Words<'_>, explanations: &[Explanation]) -> String {
+fn overview(words: &Sentences<'_>, explanations: &[Explanation]) -> String {
     let mut table = Table::new(&[
         ("device", Align::Left),
         ("role", Align::Left),
@@ -197,7 +198,7 @@ fn overview(words: &Words<'_>, explanations: &[Explanation]) -> String {
 }
 
 /// A fleet too large to ask about every device: what each costs, dearest first.
-fn costs(words: &Words<'_>) -> String {
+fn costs(words: &Sentences<'_>) -> String {
     let (problem, plan) = (words.problem, words.plan);
     let mut all: Vec<(f64, usize)> =
         (0..problem.len()).map(|i| (account(problem, plan, i).total(), i)).collect();

@@ -2,9 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use stlf::words::counted;
-use stlf_node::roster::Invalid;
-use stlf_node::{Identity, PeerId, Roster, SignedRoster, key_file};
+use stlf_node::key_file;
+use stlf_planning::number_format::counted;
+use stlf_protocol::roster::Invalid;
+use stlf_protocol::{Identity, PeerId, Roster, SignedRoster};
 
 use super::node::{key_failure, status};
 use crate::error::Failure;

@@ -1,17 +1,18 @@
 //! `stlf measure`: how different the devices' data are.
 
+use stlf_config::Config;
+use stlf_lab::Stage;
 use stlf_lab::folder::Folder;
 use stlf_lab::record::DivergenceRow;
 use stlf_lab::run::seed_folder;
 use stlf_lab::stages::measure::TABLE;
-use stlf_lab::{Config, Stage};
 
 use super::run_args::{RunArgs, failure, watched};
 use crate::comparison::{dealt, measuring};
 use crate::error::Failure;
 use crate::table::{Align, Cell, Table};
 use crate::ui::Ui;
-use stlf::words::{counted, grouped};
+use stlf_planning::number_format::{counted, grouped};
 
 /// With more devices than this the table shows some numbers instead of all pairs.
 const MOST_DEVICES: usize = 12;

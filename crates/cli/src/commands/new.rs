@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use stlf_lab::config::TEMPLATE;
+use stlf_config::TEMPLATE;
 
 use crate::error::Failure;
 use crate::output::write_file;

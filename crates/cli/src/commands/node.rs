@@ -1,8 +1,6 @@
 //! `stlf node`: this device as a member of a fleet.
 
 #[cfg(feature = "node")]
-mod kept;
-#[cfg(feature = "node")]
 mod memory;
 #[cfg(feature = "node")]
 mod metrics;
@@ -10,6 +8,8 @@ mod metrics;
 mod shared;
 #[cfg(feature = "node")]
 mod start;
+#[cfg(feature = "node")]
+mod state_dir;
 pub(crate) mod status;
 #[cfg(feature = "node")]
 mod told;

@@ -4,10 +4,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::ValueEnum;
-use stlf::format::{PlanFile, Run, write_json};
-use stlf::planner::handover::{LONGEST, refusal};
-use stlf::planner::{self, Infeasible, Limits, Method, Outcome, Settings};
-use stlf::{Plan, Problem};
+use stlf_formats::{PlanFile, Run, write_json};
+use stlf_planning::Plan;
+use stlf_planning::Problem;
+use stlf_planning::planner::handover::{LONGEST, refusal};
+use stlf_planning::planner::{self, Infeasible, Limits, Method, Outcome, Settings};
 
 use super::problem_args::{ProblemArgs, non_negative, positive};
 use crate::error::Failure;

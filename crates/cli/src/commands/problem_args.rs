@@ -3,12 +3,13 @@
 use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
-use stlf::Problem;
-use stlf::bound::BoundKind;
-use stlf::energy::PAPER_MODEL_BITS;
-use stlf::format::{Overrides, PresetEntry, ProblemFile, WeightsEntry};
+use stlf_config::Config;
+use stlf_formats::{Overrides, PresetEntry, ProblemFile, WeightsEntry};
+use stlf_lab::Stage;
 use stlf_lab::stages::plan::PROBLEM;
-use stlf_lab::{Config, Stage};
+use stlf_planning::Problem;
+use stlf_planning::bound::BoundKind;
+use stlf_planning::energy::PAPER_MODEL_BITS;
 
 use super::run_args::{failure, watched};
 use crate::error::Failure;
@@ -78,7 +79,7 @@ impl ProblemArgs {
         if !config.is_file() || input::in_run(&self.file, PROBLEM)?.is_file() {
             return Ok(());
         }
-        let config = Config::read(&config).map_err(|e| failure(&e))?;
+        let config = Config::read(&config).map_err(|e| failure(&e.into()))?;
         watched(config.seeds.len(), ui, |observer| {
             stlf_lab::reach(&config, &self.file, Stage::Plan, observer)
         })?;

@@ -63,7 +63,7 @@ enum What {
 fn what(text: &str) -> Result<What, String> {
     match text {
         "all" => Ok(What::All),
-        one => one.parse().map(What::One).map_err(|e: stlf::Error| e.to_string()),
+        one => one.parse().map(What::One).map_err(|e: stlf_planning::Error| e.to_string()),
     }
 }
 

@@ -3,8 +3,9 @@
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
+use stlf_config::Config;
 use stlf_lab::run::default_folder;
-use stlf_lab::{Config, Error, Kind, Observer};
+use stlf_lab::{Error, Kind, Observer};
 
 use crate::error::Failure;
 use crate::progress::{Stages, Watch};
@@ -38,7 +39,7 @@ impl RunArgs {
         let changes = self.set.iter().flat_map(|set| set.split_whitespace());
         let config = Config::parse(&text, &file)
             .and_then(|config| config.with(changes))
-            .map_err(|e| failure(&e))?;
+            .map_err(|e| failure(&e.into()))?;
         let folder = match &self.to {
             Some(folder) => folder.clone(),
             None if is_folder => given.to_owned(),

@@ -28,8 +28,8 @@ enum Format {
 /// Prints the schema.
 pub(crate) fn run(args: &Args, ui: &Ui) -> Result<(), Failure> {
     let schema = match args.format {
-        Format::Problem => stlf::format::problem_schema(),
-        Format::Plan => stlf::format::plan_schema(),
+        Format::Problem => stlf_formats::problem_schema(),
+        Format::Plan => stlf_formats::plan_schema(),
     };
     ui.print(&format!("{schema:#}\n"))
 }

@@ -5,15 +5,16 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::ValueEnum;
-use stlf::diff::{Decisions, diff};
-use stlf::plan::Terms;
-use stlf::planner::handover::LONGEST;
-use stlf::planner::{Limits, Settings};
-use stlf::problem::Model;
-use stlf::sweep::{Segment, Sweep, sweep};
-use stlf::{Problem, Role};
 use stlf_figure::lines::Guide;
 use stlf_figure::{Axis, Figure, steps};
+use stlf_planning::Problem;
+use stlf_planning::Role;
+use stlf_planning::diff::{Decisions, diff};
+use stlf_planning::plan::Terms;
+use stlf_planning::planner::handover::LONGEST;
+use stlf_planning::planner::{Limits, Settings};
+use stlf_planning::problem::Model;
+use stlf_planning::sweep::{Segment, Sweep, sweep};
 
 use super::plan::{check_handovers, infeasible};
 use super::problem_args::{ProblemArgs, non_negative, positive};
@@ -23,7 +24,7 @@ use crate::progress::Watch;
 use crate::report::duration;
 use crate::table::{Align, Table};
 use crate::ui::Ui;
-use stlf::words::{counted, percent, short};
+use stlf_planning::number_format::{counted, percent, short};
 
 /// Find the energy weights at which the plan changes.
 ///

@@ -1,18 +1,19 @@
 //! `stlf transfer`: models go to their targets.
 
+use stlf_config::Config;
 use stlf_lab::folder::Folder;
 use stlf_lab::record::LinkRow;
 use stlf_lab::run::seed_folder;
 use stlf_lab::stages::plan::LINKS;
 use stlf_lab::stages::transfer::FOLDER;
-use stlf_lab::{Config, Outcome, Stage};
+use stlf_lab::{Outcome, Stage};
 
 use super::run_args::{RunArgs, failure, watched};
 use crate::comparison::dealt;
 use crate::error::Failure;
 use crate::table::{Align, Cell, Table};
 use crate::ui::Ui;
-use stlf::words::{energy, percent};
+use stlf_planning::number_format::{energy, percent};
 
 /// Send models to their targets by the plan and put them to work; what that needs is done first.
 ///

@@ -2,7 +2,7 @@
 
 use crate::common::{alike, cars, example, run, settings};
 use serde_json::{Value, json};
-use stlf::format::{PlanFile, plan_schema};
+use stlf_formats::{PlanFile, plan_schema};
 
 fn path(name: &str) -> String {
     example(name).to_str().unwrap().to_owned()
@@ -166,10 +166,15 @@ fn the_document_repeats_the_problem_as_it_was_planned() {
     let plan = PlanFile::read(ran.out.as_bytes()).unwrap();
     let weights = plan.problem.as_ref().unwrap().weights.unwrap();
     assert_eq!((weights.source, weights.target, weights.energy), (Some(2.0), Some(1.0), Some(0.5)));
-    assert_eq!(plan.bound, stlf::bound::BoundKind::Paper);
+    assert_eq!(plan.bound, stlf_planning::bound::BoundKind::Paper);
     let (problem, again) = plan.restore().unwrap();
-    let terms =
-        stlf::plan::evaluate(&problem, again.bound, &again.roles, &again.links, &again.handovers);
+    let terms = stlf_planning::plan::evaluate(
+        &problem,
+        again.bound,
+        &again.roles,
+        &again.links,
+        &again.handovers,
+    );
     assert!((terms.total() - plan.objective.unwrap()).abs() < 1e-9);
 }
 

@@ -1,13 +1,15 @@
 //! How the paper's method descends, and what roles it ends with, for two sets of source errors.
 
 use serde::Serialize;
-use stlf::bound::BoundKind;
-use stlf::plan::Status;
-use stlf::planner::Method;
-use stlf::problem::Preset;
-use stlf::words::short;
-use stlf::{Plan, Problem, Role};
 use stlf_figure::{Axis, bars, lines, panels};
+use stlf_planning::Plan;
+use stlf_planning::Problem;
+use stlf_planning::Role;
+use stlf_planning::bound::BoundKind;
+use stlf_planning::number_format::short;
+use stlf_planning::plan::Status;
+use stlf_planning::planner::Method;
+use stlf_planning::problem::Preset;
 
 use super::network::{LABELED, Network, go_on, planned, random_divergence};
 use super::output::{Output, Table};

@@ -1,12 +1,14 @@
 //! What the weight of energy does to links, on problems that were measured.
 
 use serde::Serialize;
-use stlf::bound::BoundKind;
-use stlf::format::{PresetEntry, ProblemFile};
-use stlf::planner::Method;
-use stlf::words::short;
-use stlf::{Plan, Problem, Role};
 use stlf_figure::{Axis, Colour, heat, lines, panels};
+use stlf_formats::{PresetEntry, ProblemFile};
+use stlf_planning::Plan;
+use stlf_planning::Problem;
+use stlf_planning::Role;
+use stlf_planning::bound::BoundKind;
+use stlf_planning::number_format::short;
+use stlf_planning::planner::Method;
 
 use super::network::planned;
 use super::output::{Output, Table, percent};
@@ -50,7 +52,7 @@ fn problem(
     let seed = lab.seeds().first().copied().unwrap_or_default();
     let folder = lab.seed(setting, variant, seed)?;
     let bytes = folder.read(PROBLEM)?.unwrap_or_default();
-    let broken = |e: stlf::Error| folder.broken(PROBLEM, &e.to_string());
+    let broken = |e: stlf_planning::Error| folder.broken(PROBLEM, &e.to_string());
     let mut file = ProblemFile::read(&bytes).map_err(broken)?;
     file.set_preset(PresetEntry::Paper);
     file.weights.get_or_insert_default().energy = Some(weight);
@@ -100,7 +102,7 @@ pub(super) fn sweep(artifact: Artifact, spec: &Spec, lab: &Lab<'_>) -> Result<Ma
                 joules: plan.joules(&problem).unwrap_or(0.0),
                 links: plan.links.len(),
                 saved: (sources * targets).saturating_sub(plan.links.len()),
-                proven: plan.status == stlf::plan::Status::Optimal,
+                proven: plan.status == stlf_planning::plan::Status::Optimal,
             });
         }
     }

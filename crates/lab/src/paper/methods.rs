@@ -1,8 +1,8 @@
 //! Every method in every setting, beside what was published.
 
 use serde::Serialize;
-use stlf::method::Method;
 use stlf_figure::{bars, panels};
+use stlf_method::method::Method;
 
 use super::output::{Output, Table, percent};
 use super::settings::{Lab, Variant};
@@ -53,7 +53,7 @@ struct Compared {
 
 fn compared(spec: &Spec, lab: &Lab<'_>) -> Result<Vec<Compared>, Error> {
     let methods: Vec<Method> =
-        spec.methods.iter().map(|m| m.parse()).collect::<Result<_, stlf::Error>>()?;
+        spec.methods.iter().map(|m| m.parse()).collect::<Result<_, stlf_planning::Error>>()?;
     let runs = lab.runs(spec);
     let total = runs.len();
     let mut all = Vec::new();

@@ -13,7 +13,7 @@ mod spec;
 
 use std::path::{Path, PathBuf};
 
-use stlf::error::nearest;
+use stlf_planning::error::nearest;
 
 use self::settings::Lab;
 pub use self::settings::{Options, Variant};
@@ -70,14 +70,14 @@ impl Artifact {
 }
 
 impl std::str::FromStr for Artifact {
-    type Err = stlf::Error;
+    type Err = stlf_planning::Error;
 
-    fn from_str(text: &str) -> Result<Artifact, stlf::Error> {
+    fn from_str(text: &str) -> Result<Artifact, stlf_planning::Error> {
         let names = Artifact::ALL.map(Artifact::name);
         let found = Artifact::ALL.into_iter().find(|artifact| artifact.name() == text);
         found.ok_or_else(|| {
             let meant = nearest(text, names).map_or(String::new(), |n| format!(" (meant {n}?)"));
-            stlf::Error::field("figure", format!("there is no {text:?}{meant}"))
+            stlf_planning::Error::field("figure", format!("there is no {text:?}{meant}"))
         })
     }
 }

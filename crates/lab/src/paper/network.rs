@@ -4,10 +4,12 @@ use std::ops::ControlFlow;
 
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
-use stlf::bound::{Bound, BoundKind};
-use stlf::planner::{self, Method, Outcome};
-use stlf::problem::{ENERGY_EPSILON, Links, Parts, Preset, Source};
-use stlf::{Device, Plan, Problem};
+use stlf_planning::Device;
+use stlf_planning::Plan;
+use stlf_planning::Problem;
+use stlf_planning::bound::{Bound, BoundKind};
+use stlf_planning::planner::{self, Method, Outcome};
+use stlf_planning::problem::{ENERGY_EPSILON, Links, Parts, Preset, Source};
 
 use crate::Error;
 

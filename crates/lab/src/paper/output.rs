@@ -56,7 +56,7 @@ impl<'a> Output<'a> {
     }
 }
 
-/// Words and numbers in rows under a head.
+/// Sentences and numbers in rows under a head.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Table {
     head: Vec<String>,

@@ -1,12 +1,14 @@
 //! What divergences do to roles and weights: all alike, one device near to all, at random.
 
 use serde::Serialize;
-use stlf::bound::BoundKind;
-use stlf::planner::Method;
-use stlf::problem::Preset;
-use stlf::words::{mixture, short};
-use stlf::{Plan, Problem, Role};
 use stlf_figure::{Colour, heat, panels};
+use stlf_planning::Plan;
+use stlf_planning::Problem;
+use stlf_planning::Role;
+use stlf_planning::bound::BoundKind;
+use stlf_planning::number_format::{mixture, short};
+use stlf_planning::planner::Method;
+use stlf_planning::problem::Preset;
 
 use super::network::{DEVICES, LABELED, Network, go_on, planned, random_divergence, square};
 use super::output::{Output, Table};

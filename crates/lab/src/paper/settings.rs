@@ -2,20 +2,21 @@
 
 use std::path::PathBuf;
 
-use stlf::bound::BoundKind;
-use stlf::combine::Combine;
-use stlf::energy::PAPER_MODEL_BITS;
-use stlf::method::Method;
-use stlf::planner;
-use stlf::problem::Preset;
 use stlf_data::partition::{Paper, Scheme};
+use stlf_method::combine::Combine;
+use stlf_method::method::Method;
+use stlf_planning::bound::BoundKind;
+use stlf_planning::energy::PAPER_MODEL_BITS;
+use stlf_planning::planner;
+use stlf_planning::problem::Preset;
 
 use super::Heard;
 use super::spec::{self, Setting, Spec};
-use crate::config::{Estimator, Planner};
 use crate::run::seed_folder;
 use crate::watch::{Observer, Stage};
-use crate::{Config, Error, Folder, Outcome, compare, reach};
+use crate::{Error, Folder, Outcome, compare, reach};
+use stlf_config::Config;
+use stlf_config::{Estimator, Planner};
 
 /// What the user may choose.
 #[derive(Debug, Clone, PartialEq)]

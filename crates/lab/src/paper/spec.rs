@@ -146,7 +146,7 @@ mod tests {
         for artifact in Artifact::ALL {
             let spec = of(artifact);
             assert!(spec.settings.iter().all(|name| settings.iter().any(|s| s.name == *name)));
-            assert!(spec.methods.iter().all(|m| m.parse::<stlf::method::Method>().is_ok()));
+            assert!(spec.methods.iter().all(|m| m.parse::<stlf_method::method::Method>().is_ok()));
             assert!(!spec.title.is_empty() && !spec.paper.is_empty());
         }
         let published = published_accuracies();

@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use stlf::bound::BoundKind;
-use stlf::format::{PlanFile, ProblemFile, ScaleEntry};
-use stlf::method::Method;
-use stlf::planner::handover::refusal;
-use stlf::planner::{self, Observer, Outcome};
-use stlf::problem::Model;
-use stlf::{Plan, Problem};
+use stlf_formats::{PlanFile, ProblemFile, ScaleEntry};
+use stlf_method::method::Method;
+use stlf_planning::Plan;
+use stlf_planning::Problem;
+use stlf_planning::bound::BoundKind;
+use stlf_planning::planner::handover::refusal;
+use stlf_planning::planner::{self, Observer, Outcome};
+use stlf_planning::problem::Model;
 
 use super::document::{
     self, Confusion, Device, Divergence, Document, Line, Measuring, Run, Section, Seed, Target,
@@ -21,7 +22,8 @@ use crate::record::{ConfusionRow, DivergenceRow, FrontierRow, MeasuringRow, Row}
 use crate::run::seed_folder;
 use crate::stages::{frontier, measure, plan, transfer};
 use crate::summary::summarise;
-use crate::{Config, Error, Folder};
+use crate::{Error, Folder};
+use stlf_config::Config;
 
 /// Divergences of larger fleets are left out: a picture of them shows nothing.
 const MOST_SQUARE: usize = 200;

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
-use stlf::bound::BoundKind;
-use stlf::device::Role;
-use stlf::format::ScaleEntry;
+use stlf_formats::ScaleEntry;
+use stlf_planning::bound::BoundKind;
+use stlf_planning::device::Role;
 
 use crate::summary;
 

@@ -1,12 +1,13 @@
 //! "What if": a problem with some of its measurements and settings changed, planned at once.
 
 use serde::{Deserialize, Deserializer};
-use stlf::bound::BoundKind;
-use stlf::format::{ProblemFile, ScaleEntry, WeightsEntry};
-use stlf::planner::Observer;
-use stlf::planner::handover::refusal;
-use stlf::problem::Link;
-use stlf::{Problem, Role};
+use stlf_formats::{ProblemFile, ScaleEntry, WeightsEntry};
+use stlf_planning::Problem;
+use stlf_planning::Role;
+use stlf_planning::bound::BoundKind;
+use stlf_planning::planner::Observer;
+use stlf_planning::planner::handover::refusal;
+use stlf_planning::problem::Link;
 
 use super::build::{devices, divergence};
 use super::document::Seed;
@@ -119,8 +120,8 @@ fn change_link(
     to: usize,
 ) -> Result<Problem, Error> {
     let name = format!("links ({} → {})", edit.from, edit.to);
-    let wrong = |message: String| Error::from(stlf::Error::field(name.clone(), message));
-    let stlf::problem::Model::Measured(measured) = problem.model() else {
+    let wrong = |message: String| Error::from(stlf_planning::Error::field(name.clone(), message));
+    let stlf_planning::problem::Model::Measured(measured) = problem.model() else {
         return Err(wrong("raw costs have no measured links".to_owned()));
     };
     if edit.forbidden {
@@ -146,7 +147,7 @@ fn change_link(
 }
 
 fn unknown(field: &str, name: &str) -> Error {
-    stlf::Error::field(field, format!("there is no device {name:?}")).into()
+    stlf_planning::Error::field(field, format!("there is no device {name:?}")).into()
 }
 
 /// The edited problem, planned as well as the planner can or as far as `observer` lets it, as the page shows it. `hands_on` says whether
@@ -164,7 +165,7 @@ pub fn answer(
     let problem = apply(file, edits)?;
     let no_handovers = refusal(&problem);
     if let (Some(true), Some(reason)) = (edits.handovers, no_handovers) {
-        return Err(stlf::Error::field("handovers", reason).into());
+        return Err(stlf_planning::Error::field("handovers", reason).into());
     }
     let hands_on = edits.handovers.unwrap_or(hands_on);
     let plan = planned(&problem, seed, &settings(hands_on), observer)?;

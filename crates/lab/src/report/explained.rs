@@ -1,11 +1,12 @@
 //! A plan as the page shows it, with words about every device.
 
-use stlf::explain::{Words, account, explain};
-use stlf::plan::Status;
-use stlf::planner::{Limits, Observer};
-use stlf::problem::Model;
-use stlf::words::{clean, mixture, short};
-use stlf::{Problem, Role};
+use stlf_planning::Problem;
+use stlf_planning::Role;
+use stlf_planning::explain::{Sentences, account, explain};
+use stlf_planning::number_format::{clean, mixture, short};
+use stlf_planning::plan::Status;
+use stlf_planning::planner::{Limits, Observer};
+use stlf_planning::problem::Model;
 
 use super::document::{Handover, Link, Plan, Terms, Weights};
 
@@ -19,7 +20,7 @@ const MOST_IN_FULL: usize = 30;
 /// long as `observer` does not end the search for that.
 pub(super) fn plan(
     problem: &Problem,
-    plan: &stlf::Plan,
+    plan: &stlf_planning::Plan,
     in_full: bool,
     observer: &mut Observer<'_>,
 ) -> Plan {
@@ -86,11 +87,11 @@ pub(super) fn plan(
 /// What there is to say in full; `None` where the observer ended the search for it.
 fn further(
     problem: &Problem,
-    plan: &stlf::Plan,
+    plan: &stlf_planning::Plan,
     device: usize,
     observer: &mut Observer<'_>,
 ) -> Option<Vec<String>> {
-    let words = Words { problem, plan };
+    let words = Sentences { problem, plan };
     let mut ended = false;
     let e = explain(problem, plan, device, &Limits::default(), &mut |progress| {
         let flow = observer(progress);
@@ -103,11 +104,11 @@ fn further(
 /// Why a device has its role, one sentence or term a line.
 fn words(
     problem: &Problem,
-    plan: &stlf::Plan,
+    plan: &stlf_planning::Plan,
     device: usize,
     further: Option<Vec<String>>,
 ) -> String {
-    let words = Words { problem, plan };
+    let words = Sentences { problem, plan };
     let mut account = account(problem, plan, device);
     let mut lines = further.unwrap_or_else(|| {
         let name = clean(problem.name(device));

@@ -1,8 +1,9 @@
 //! How plans for the page are made.
 
-use stlf::planner::handover::LONGEST;
-use stlf::planner::{self, Observer, Outcome};
-use stlf::{Plan, Problem};
+use stlf_planning::Plan;
+use stlf_planning::Problem;
+use stlf_planning::planner::handover::LONGEST;
+use stlf_planning::planner::{self, Observer, Outcome};
 
 use crate::Error;
 

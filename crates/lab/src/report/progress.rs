@@ -4,10 +4,11 @@ use std::path::Path;
 
 use serde::Serialize;
 
+use crate::Error;
 use crate::run::seed_folder;
 use crate::stages::{measure, plan, train, transfer};
 use crate::watch::Stage;
-use crate::{Config, Error};
+use stlf_config::Config;
 
 /// How far a run is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -41,7 +42,7 @@ pub fn progress(path: &Path) -> Result<Progress, Error> {
     };
     let methods = config.compare.methods()?;
     let results = methods.iter().map(|m| format!("results/{}", transfer::table(*m))).collect();
-    let ours = format!("results/{}", transfer::table(stlf::method::Method::StLf));
+    let ours = format!("results/{}", transfer::table(stlf_method::method::Method::StLf));
     let stages = [
         (Stage::Train, vec![train::TABLE.to_owned()]),
         (Stage::Measure, vec![measure::TABLE.to_owned()]),

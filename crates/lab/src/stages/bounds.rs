@@ -1,10 +1,10 @@
 //! Both sides of the paper's inequalities at every target, which only an experiment with hidden labels can look at.
 
-use stlf::baselines::Assignment;
-use stlf::bound::{Bound, Complexity, Measured, Share};
-use stlf::device::Role;
-use stlf::plan::PlanLink;
-use stlf::problem::Model;
+use crate::baselines::Assignment;
+use stlf_planning::bound::{Bound, Complexity, Measured, Share};
+use stlf_planning::device::Role;
+use stlf_planning::plan::PlanLink;
+use stlf_planning::problem::Model;
 
 use super::transfer::Transfer;
 use crate::Error;

@@ -2,16 +2,17 @@
 
 use std::ops::ControlFlow;
 
+use crate::baselines::{Assignment, Context, fada};
 use rayon::prelude::*;
-use stlf::baselines::{Assignment, Context, fada};
-use stlf::draw::Draw;
-use stlf::method::Method;
 use stlf_learn::Examples;
+use stlf_method::method::Method;
+use stlf_method::seeds::Draw;
 
 use super::transfer::{Transfer, table};
-use crate::fleet::DeviceData;
+use crate::methods::assign;
 use crate::record::Row;
 use crate::{Error, Stage};
+use stlf_config::fleet::DeviceData;
 
 impl Transfer<'_> {
     /// The rows of these methods, in their order; finished ones are read back.
@@ -63,7 +64,7 @@ impl Transfer<'_> {
                 watch: &watch,
             });
         }
-        let assigned = method.assign(&context, Draw::Baseline.seed(run.seed, 0));
+        let assigned = assign(method, &context, Draw::Baseline.seed(run.seed, 0));
         // What was ended from outside has no other reason.
         run.watch.check()?;
         Ok(assigned?)

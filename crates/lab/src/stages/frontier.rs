@@ -1,12 +1,12 @@
 //! Plans along the weight of energy: what a joule buys.
 
-use stlf::Problem;
-use stlf::baselines::Assignment;
-use stlf::device::Role;
-use stlf::plan::{Plan, Status};
-use stlf::planner::{self, Observer, Outcome, Progress};
-use stlf::problem::Model;
-use stlf::sweep::{Segment, sweep};
+use crate::baselines::Assignment;
+use stlf_planning::Problem;
+use stlf_planning::device::Role;
+use stlf_planning::plan::{Plan, Status};
+use stlf_planning::planner::{self, Observer, Outcome, Progress};
+use stlf_planning::problem::Model;
+use stlf_planning::sweep::{Segment, sweep};
 
 use super::transfer::Transfer;
 use crate::Error;

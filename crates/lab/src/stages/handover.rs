@@ -2,13 +2,13 @@
 
 use std::collections::BTreeSet;
 
+use crate::baselines::Assignment;
 use rayon::prelude::*;
-use stlf::baselines::Assignment;
-use stlf::device::Role;
-use stlf::local::Training;
-use stlf::method::Method;
-use stlf::plan::{Handover, route};
 use stlf_learn::Params;
+use stlf_method::local_training::Training;
+use stlf_method::method::Method;
+use stlf_planning::device::Role;
+use stlf_planning::plan::{Handover, route};
 
 use super::train::splits;
 use super::transfer::{Transfer, balanced_model};

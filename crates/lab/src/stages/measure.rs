@@ -1,14 +1,14 @@
 //! How different the devices' data are.
 
 use rayon::prelude::*;
-use stlf::divergence::{self, Estimate, all_pairs, sketch};
-use stlf::draw::Draw;
+use stlf_method::divergence::{self, Estimate, all_pairs, sketch};
+use stlf_method::seeds::Draw;
 
 use super::{SeedRun, plan};
-use crate::config::Estimator;
 use crate::record::{DivergenceRow, MeasuringRow};
 use crate::shard::Block;
 use crate::{Error, Folder, Stage};
+use stlf_config::Estimator;
 
 /// The table that the stage ends with.
 pub const TABLE: &str = "divergence.csv";

@@ -13,9 +13,9 @@ use stlf_data::Shape;
 use stlf_learn::Spec;
 
 use crate::Folder;
-use crate::config::Config;
-use crate::fleet::Fleet;
 use crate::watch::Watch;
+use stlf_config::Config;
+use stlf_config::fleet::Fleet;
 
 /// One seed's run: what all its stages share.
 pub struct SeedRun<'a> {

@@ -1,21 +1,22 @@
 //! From measurements to roles and links.
 
-use stlf::draw::Draw;
-use stlf::energy::{Radio, Ranges};
-use stlf::format::{PlanFile, ProblemFile, Run};
-use stlf::plan::Plan;
-use stlf::planner::handover::LONGEST;
-use stlf::planner::{self, Outcome};
-use stlf::problem::{ENERGY_EPSILON, Links, Model, Parts, Source};
-use stlf::{Device, Problem};
+use stlf_formats::{PlanFile, ProblemFile, Run};
 use stlf_learn::Spec;
+use stlf_method::energy::{Radio, Ranges};
+use stlf_method::seeds::Draw;
+use stlf_planning::Device;
+use stlf_planning::Problem;
+use stlf_planning::plan::Plan;
+use stlf_planning::planner::handover::LONGEST;
+use stlf_planning::planner::{self, Outcome};
+use stlf_planning::problem::{ENERGY_EPSILON, Links, Model, Parts, Source};
 
 use super::SeedRun;
 use super::measure::Measured;
-use crate::config::{Config, EnergyModel, Planner};
 use crate::record::{LinkRow, TrainingRow};
 use crate::watch::Watch;
 use crate::{Error, Stage};
+use stlf_config::{Config, EnergyModel, Planner};
 
 /// The file that the stage ends with.
 pub const FILE: &str = "plan.json";
@@ -63,10 +64,10 @@ pub fn problem(
     let planner = &run.config.planner;
     let preset = planner.preset;
     let weights = planner.weights();
-    let bound = stlf::bound::Bound {
+    let bound = stlf_planning::bound::Bound {
         kind: planner.bound,
         complexity: preset.complexity(),
-        ..stlf::bound::Bound::default()
+        ..stlf_planning::bound::Bound::default()
     };
     let device = |row: &TrainingRow| Device {
         name: row.device.clone(),
@@ -147,9 +148,9 @@ mod tests {
     use std::ops::ControlFlow;
     use std::sync::atomic::AtomicBool;
 
-    use stlf::bound::Bound;
-    use stlf::plan::Status;
-    use stlf::problem::{EnergyUnit, Preset};
+    use stlf_planning::bound::Bound;
+    use stlf_planning::plan::Status;
+    use stlf_planning::problem::{EnergyUnit, Preset};
 
     use super::*;
 

@@ -1,17 +1,17 @@
 //! Every device with labels trains a model of its own, and measures its error.
 
 use rayon::prelude::*;
-use stlf::draw::Draw;
-use stlf::local::{Split, Training};
 use stlf_data::Shape;
 use stlf_learn::{Params, Spec};
+use stlf_method::local_training::{Split, Training};
+use stlf_method::seeds::Draw;
 
 use super::SeedRun;
-use crate::config::{Config, Model};
-use crate::fleet::DeviceData;
 use crate::record::TrainingRow;
 use crate::shard::Block;
 use crate::{Error, Folder, Stage};
+use stlf_config::fleet::DeviceData;
+use stlf_config::{Config, Model};
 
 /// The table that the stage ends with.
 pub const TABLE: &str = "training.csv";

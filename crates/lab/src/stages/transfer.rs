@@ -2,22 +2,22 @@
 
 use std::sync::OnceLock;
 
+use crate::baselines::Assignment;
 use rayon::prelude::*;
-use stlf::Problem;
-use stlf::baselines::Assignment;
-use stlf::class_shares::balanced;
-use stlf::combine::{Combine, combine};
-use stlf::device::Role;
-use stlf::method::Method;
-use stlf::plan::{Plan, PlanLink};
 use stlf_learn::Params;
 use stlf_learn::evaluate::{Predictions, predict};
+use stlf_method::class_shares::balanced;
+use stlf_method::combine::{Combine, combine};
+use stlf_method::method::Method;
+use stlf_planning::Problem;
+use stlf_planning::device::Role;
+use stlf_planning::plan::{Plan, PlanLink};
 
 use super::SeedRun;
-use crate::config::model_bytes;
-use crate::fleet::DeviceData;
 use crate::record::{ConfusionRow, MeasuringRow, PredictionRow, Row};
 use crate::{Error, Folder, Stage};
+use stlf_config::fleet::DeviceData;
+use stlf_config::model_bytes;
 
 /// What each target ended with.
 pub const FOLDER: &str = "targets";

@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::path::Path;
 
-use stlf::format::PlanFile;
+use stlf_config::Config;
+use stlf_formats::PlanFile;
 use stlf_lab::record::{RelayRow, Row};
-use stlf_lab::{Config, Error, Event, Stage, run};
+use stlf_lab::{Error, Event, Stage, run};
 
 /// Eight devices that are alike, four with labels.
 fn alike() -> Config {

@@ -1,6 +1,8 @@
 //! Whole runs, in small.
 #![allow(clippy::unwrap_used, reason = "tests and their helpers")]
 
+mod baselines;
+mod baselines_fada;
 mod handover;
 mod paper;
 mod run;

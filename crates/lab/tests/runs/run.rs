@@ -5,8 +5,9 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use stlf::method::Method;
-use stlf_lab::{Config, Error, Event, Shard, Stage, compare, merge, reach, run, run_shard};
+use stlf_config::Config;
+use stlf_lab::{Error, Event, Shard, Stage, compare, merge, reach, run, run_shard};
+use stlf_method::method::Method;
 
 /// Small enough to run dozens of times.
 fn small() -> Config {

@@ -15,8 +15,8 @@ use tokio::time::{sleep, timeout};
 
 use super::models::Models;
 use super::{CALL_AGAIN_AFTER, PROTOCOL, address_of, peer_of};
-use crate::identity::PeerId;
-use crate::wire::Offer;
+use stlf_protocol::identity::PeerId;
+use stlf_protocol::wire::Offer;
 
 /// A peer that takes longer to say one message is not heard.
 const LONGEST_MESSAGE: Duration = Duration::from_secs(60);

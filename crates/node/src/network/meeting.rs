@@ -6,8 +6,8 @@ use iroh::endpoint::Connection;
 
 use super::Event;
 use super::member::{Member, Observer, add_traffic, present};
-use crate::roster::{Invalid, SignedRoster};
-use crate::wire::{Envelope, Hello, Message, PROBE_BYTES};
+use stlf_protocol::roster::{Invalid, SignedRoster};
+use stlf_protocol::wire::{Envelope, Hello, Message, PROBE_BYTES};
 
 /// So many messages of a device may overtake its greeting.
 const MOST_BEFORE_GREETING: usize = 16;

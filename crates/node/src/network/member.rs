@@ -13,13 +13,13 @@ use super::outbox::Outbox;
 use super::rates::Rates;
 use super::training::Training;
 use super::{Event, Options};
-use crate::device::{Action, Device, Refusal};
-use crate::identity::PeerId;
-use crate::membership::{Decision, Membership};
-use crate::roster::{Roster, SignedRoster};
-use crate::shared::SharedSettings;
 use crate::status::{Status, Tally};
-use crate::wire::{Envelope, Message, Offer};
+use stlf_protocol::device::{Action, Device, Refusal};
+use stlf_protocol::identity::PeerId;
+use stlf_protocol::membership::{Decision, Membership};
+use stlf_protocol::roster::{Roster, SignedRoster};
+use stlf_protocol::shared::SharedSettings;
+use stlf_protocol::wire::{Envelope, Message, Offer};
 
 /// Who has not looked at the clock for so long was asleep, and does not blame others for its own silence.
 const ASLEEP: Duration = Duration::from_secs(2);

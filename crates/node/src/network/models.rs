@@ -22,8 +22,8 @@ use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
 use super::peer_of;
-use crate::identity::PeerId;
-use crate::wire::Offer;
+use stlf_protocol::identity::PeerId;
+use stlf_protocol::wire::Offer;
 
 /// Nothing of a model for so long: it does not come.
 const NO_MODEL_AFTER: Duration = Duration::from_secs(600);
@@ -187,7 +187,7 @@ mod tests {
 
     use super::super::{LOST_AFTER, PROTOCOL, address_of, listen};
     use super::*;
-    use crate::identity::Identity;
+    use stlf_protocol::identity::Identity;
 
     /// A host of these tests' own.
     const HOST: &str = "127.0.8.9:0";

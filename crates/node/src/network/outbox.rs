@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::wire::{Envelope, Message};
+use stlf_protocol::wire::{Envelope, Message};
 
 /// Of the turns of a pair so many may not have arrived: a device goes on only when the other's turn has come, which that says after
 /// this device's last but one.
@@ -53,7 +53,7 @@ impl Outbox {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wire::{Said as InTurn, Turn};
+    use stlf_protocol::wire::{Said as InTurn, Turn};
 
     #[test]
     fn what_goes_to_all_is_kept_once_and_of_turns_the_last() {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::wire::PROBE_BYTES;
+use stlf_protocol::wire::PROBE_BYTES;
 
 /// So many probes go over a link, one after the other. Whatever else a device does makes one slower, never faster, so the fastest counts.
 const PROBES: usize = 3;

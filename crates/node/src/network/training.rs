@@ -9,7 +9,7 @@ use tokio::sync::mpsc::Sender;
 use tokio::task::spawn_blocking;
 
 use super::link::News;
-use crate::device::TrainingOn;
+use stlf_protocol::device::TrainingOn;
 
 /// A training that goes on; dropped, it ends soon.
 #[derive(Debug)]

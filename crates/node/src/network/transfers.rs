@@ -10,8 +10,8 @@ use super::Event;
 use super::link::{self, Ears};
 use super::member::{Member, Observer};
 use super::training::Training;
-use crate::device::{Action, Refusal};
-use crate::wire::{Envelope, Message, Offer};
+use stlf_protocol::device::{Action, Refusal};
+use stlf_protocol::wire::{Envelope, Message, Offer};
 
 /// Others hear of a training at most so many times in the time that they have patience for.
 const TOLD_IN_PATIENCE: u32 = 4;

@@ -24,12 +24,12 @@ use crate::common::{DEVICES, devices, identity, in_a_row, in_a_row_for_long, set
 use crate::net::{DEADLINE, Fleet, end, settings};
 use iroh::endpoint::{Connection, presets};
 use iroh::{Endpoint, EndpointAddr, PublicKey, SecretKey};
-use stlf::Role;
-use stlf::local::OwnError;
 use stlf_learn::Params;
-use stlf_node::Device;
+use stlf_method::local_training::OwnError;
 use stlf_node::network::{Event, Options};
-use stlf_node::wire::{Envelope, Hello, Message};
+use stlf_planning::Role;
+use stlf_protocol::Device;
+use stlf_protocol::wire::{Envelope, Hello, Message};
 
 const LAST: usize = DEVICES - 1;
 
@@ -194,7 +194,7 @@ async fn a_target_is_killed_while_models_come_and_is_back() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_tampered_model_is_not_used_again() {
     let honest = {
-        let mut memory = stlf_node::memory::Network::new(devices(), 1);
+        let mut memory = stlf_protocol::in_memory_network::Network::new(devices(), 1);
         memory.begin(0, 1, &crate::common::ALL);
         memory.run().unwrap();
         memory.devices.remove(0).plan().unwrap().clone()
@@ -419,7 +419,7 @@ async fn who_joins_late_changes_little() {
     all_complete(&mut fleet, &others, DEVICES - 1).await;
     // What they planned, found in memory: to stop one and ask it would have the others plan without it.
     let before = {
-        let mut memory = stlf_node::memory::Network::new(devices(), 1);
+        let mut memory = stlf_protocol::in_memory_network::Network::new(devices(), 1);
         memory.begin(0, 1, &others);
         memory.run().unwrap();
         memory.devices.remove(1)

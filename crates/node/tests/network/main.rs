@@ -2,7 +2,7 @@
 #![cfg(feature = "network")]
 #![allow(clippy::unwrap_used, reason = "tests and their helpers")]
 
-#[path = "../common/mod.rs"]
+#[path = "../../../protocol/tests/common/mod.rs"]
 mod common;
 
 mod faults;

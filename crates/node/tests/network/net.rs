@@ -5,10 +5,10 @@ use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use stlf_node::Device;
-use stlf_node::membership::Timing;
 use stlf_node::network::{Error, Event, Options, Order, run};
-use stlf_node::shared::SharedSettings;
+use stlf_protocol::Device;
+use stlf_protocol::membership::Timing;
+use stlf_protocol::shared::SharedSettings;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;

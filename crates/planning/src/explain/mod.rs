@@ -8,11 +8,11 @@
 mod account;
 mod flip;
 mod handover;
-mod words;
+mod sentences;
 
 pub use account::{Account, Part, Term, account};
 pub use handover::TakenModel;
-pub use words::{Words, doubt};
+pub use sentences::{Sentences, doubt};
 
 use crate::bound::BoundKind;
 use crate::device::Role;

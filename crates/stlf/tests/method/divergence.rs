@@ -3,15 +3,15 @@
 
 use std::ops::ControlFlow;
 
-use stlf::divergence::classifier::{self, Message, Party, Reply, Side, estimate_pair};
-use stlf::divergence::discriminant;
-use stlf::divergence::privacy::Privacy;
-use stlf::divergence::sketch::{self, Statistic};
-use stlf::divergence::{Measurement, Settings, measure, measure_pairs};
 use stlf_data::domains::{Colour, Half, Style, strokes};
 use stlf_data::partition::{Paper, Scheme, deal};
 use stlf_data::{Class, Dataset, Shape};
 use stlf_learn::Spec;
+use stlf_method::divergence::classifier::{self, Message, Party, Reply, Side, estimate_pair};
+use stlf_method::divergence::discriminant;
+use stlf_method::divergence::privacy::Privacy;
+use stlf_method::divergence::sketch::{self, Statistic};
+use stlf_method::divergence::{Measurement, Settings, measure, measure_pairs};
 
 const SHAPE: Shape = Shape::grey(28);
 

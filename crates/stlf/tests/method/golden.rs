@@ -9,10 +9,12 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 use serde_json::{Value, json};
-use stlf::format::ProblemFile;
-use stlf::plan::Status;
-use stlf::planner::{self, Method, Outcome, Settings};
-use stlf::{Plan, Problem, Role};
+use stlf_formats::ProblemFile;
+use stlf_planning::Plan;
+use stlf_planning::Problem;
+use stlf_planning::Role;
+use stlf_planning::plan::Status;
+use stlf_planning::planner::{self, Method, Outcome, Settings};
 use stlf_testing::reference_cases;
 
 fn read(path: &Path) -> Value {

@@ -5,13 +5,15 @@ use std::ops::ControlFlow;
 use proptest::prelude::*;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
-use stlf::bound::{Bound, BoundKind, Complexity, Share};
-use stlf::explain::{account, explain};
-use stlf::plan::{Handover, Plan, PlanLink, evaluate, route};
-use stlf::planner::handover::{LONGEST, with_handovers};
-use stlf::planner::{Limits, Outcome, optimum};
-use stlf::problem::{EnergyUnit, Links, Model, Parts, Source, Weights};
-use stlf::{Device, Problem, Role};
+use stlf_planning::Device;
+use stlf_planning::Problem;
+use stlf_planning::Role;
+use stlf_planning::bound::{Bound, BoundKind, Complexity, Share};
+use stlf_planning::explain::{account, explain};
+use stlf_planning::plan::{Handover, Plan, PlanLink, evaluate, route};
+use stlf_planning::planner::handover::{LONGEST, with_handovers};
+use stlf_planning::planner::{Limits, Outcome, optimum};
+use stlf_planning::problem::{EnergyUnit, Links, Model, Parts, Source, Weights};
 
 /// Devices with labels and as many without; divergences up to `spread`, some links missing.
 fn fleet(labeled: usize, spread: f64, energy: f64, missing: f64, seed: u64) -> Option<Problem> {
@@ -37,7 +39,11 @@ fn fleet(labeled: usize, spread: f64, energy: f64, missing: f64, seed: u64) -> O
     problem(devices, Links::from_rows(n, divergence, energies), weights).ok()
 }
 
-fn problem(devices: Vec<Device>, links: Links, weights: Weights) -> Result<Problem, stlf::Error> {
+fn problem(
+    devices: Vec<Device>,
+    links: Links,
+    weights: Weights,
+) -> Result<Problem, stlf_planning::Error> {
     let pins = vec![None; devices.len()];
     let source = Source::Measured {
         links,
@@ -193,7 +199,7 @@ fn a_search_that_is_stopped_ends_at_once_and_says_so() {
     let stop = &mut |_: &_| ControlFlow::Break(());
     let found = with_handovers(&problem, *plan.clone(), LONGEST, &Limits::default(), stop);
     assert!(found.objective() <= plan.objective() + 1e-9);
-    assert!(matches!(found.status, stlf::plan::Status::Feasible(_)), "{:?}", found.status);
+    assert!(matches!(found.status, stlf_planning::plan::Status::Feasible(_)), "{:?}", found.status);
     assert!(found.lower_bound < found.objective());
 }
 

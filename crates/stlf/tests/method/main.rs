@@ -1,8 +1,6 @@
 //! The method from outside, a file for each part of it.
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "tests and their helpers")]
 
-mod baselines;
-mod baselines_fada;
 mod divergence;
 mod golden;
 mod handover;

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use stlf::format::{LinkTable, PlanFile, ProblemFile};
+use stlf_formats::{LinkTable, PlanFile, ProblemFile};
 
 const CARS: &str = include_str!("../../../cli/examples/five-cars.json");
 const TEN: &str = include_str!("../../../cli/examples/ten-devices.json");
@@ -204,8 +204,8 @@ fn raw_costs_come_back_from_their_file() {
 
 #[test]
 fn a_preset_fills_what_is_not_given() {
-    use stlf::bound::Complexity;
-    use stlf::problem::{EnergyUnit, Model};
+    use stlf_planning::bound::Complexity;
+    use stlf_planning::problem::{EnergyUnit, Model};
     let with = |change: fn(&mut Value)| {
         let mut value: Value = serde_json::from_str(CARS).unwrap();
         change(&mut value);
@@ -407,5 +407,8 @@ fn a_link_that_is_required_twice_is_required_once() {
     let file = ProblemFile::read(problem.to_string().as_bytes()).unwrap();
     let problem = file.into_problem(None).unwrap();
     assert_eq!(problem.required().len(), 1);
-    assert!(matches!(stlf::planner::optimum(&problem), stlf::planner::Outcome::Planned(_)));
+    assert!(matches!(
+        stlf_planning::planner::optimum(&problem),
+        stlf_planning::planner::Outcome::Planned(_)
+    ));
 }

@@ -1,8 +1,8 @@
 //! The published schemas accept what the program reads and writes, and refuse what it refuses.
 
 use serde_json::{Value, json};
-use stlf::format::{PlanFile, ProblemFile, Run, plan_schema, problem_schema};
-use stlf::planner::{Method, Outcome, optimum};
+use stlf_formats::{PlanFile, ProblemFile, Run, plan_schema, problem_schema};
+use stlf_planning::planner::{Method, Outcome, optimum};
 
 const EXAMPLES: [&str; 2] = [
     include_str!("../../../cli/examples/five-cars.json"),

@@ -3,15 +3,17 @@
 use std::ops::ControlFlow;
 
 use proptest::prelude::*;
-use stlf::bound::{Bound, BoundKind, Complexity};
-use stlf::diff::{Decisions, diff};
-use stlf::explain::{Alternative, Explanation, Impossible, Quantity, account, explain};
-use stlf::format::{LinkEnds, ProblemFile};
-use stlf::plan::{Plan, PlanLink, evaluate};
-use stlf::planner::{Limits, Outcome, Settings, optimum};
-use stlf::problem::{EnergyUnit, Link, Links, Model, Parts, Source, Weights};
-use stlf::sweep::{Sweep, sweep};
-use stlf::{Device, Problem, Role};
+use stlf_formats::{LinkEnds, ProblemFile};
+use stlf_planning::Device;
+use stlf_planning::Problem;
+use stlf_planning::Role;
+use stlf_planning::bound::{Bound, BoundKind, Complexity};
+use stlf_planning::diff::{Decisions, diff};
+use stlf_planning::explain::{Alternative, Explanation, Impossible, Quantity, account, explain};
+use stlf_planning::plan::{Plan, PlanLink, evaluate};
+use stlf_planning::planner::{Limits, Outcome, Settings, optimum};
+use stlf_planning::problem::{EnergyUnit, Link, Links, Model, Parts, Source, Weights};
+use stlf_planning::sweep::{Sweep, sweep};
 
 /// Small fleets in which roles, links and mixtures are all in question.
 fn fleet() -> impl Strategy<Value = Problem> {

@@ -11,7 +11,7 @@ use super::data_args::default_folder;
 use crate::error::Failure;
 use crate::progress::{Transfer, Watch};
 use crate::ui::Ui;
-use stlf::words::counted;
+use stlf_planning::number_format::counted;
 
 /// Download a data set, checked and resumable.
 ///

@@ -1,10 +1,10 @@
 //! The arguments that say how data is dealt.
 
 use serde::Deserialize;
-use stlf::error::nearest;
 use stlf_data::Dataset;
 use stlf_data::labels::Labeled;
 use stlf_data::partition::{Partition, Scheme, deal};
+use stlf_planning::error::nearest;
 use toml::{Table, Value};
 
 use crate::error::Failure;

@@ -1,9 +1,9 @@
 //! What must be the same on all devices of a fleet, of a configuration and of the data that it names.
 
-use stlf::divergence;
+use stlf_config::Config;
 use stlf_data::{Shape, features};
-use stlf_lab::Config;
-use stlf_node::shared::SharedSettings;
+use stlf_method::divergence;
+use stlf_protocol::shared::SharedSettings;
 use toml::Value;
 
 use super::super::run_args::failure;

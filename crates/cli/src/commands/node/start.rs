@@ -7,24 +7,26 @@ use std::path::PathBuf;
 use std::sync::PoisonError;
 use std::time::Duration;
 
-use stlf::local::Training;
-use stlf::planner::Method;
-use stlf::words::counted;
-use stlf_lab::fleet::DeviceData;
+use stlf_config::Config;
+use stlf_config::fleet::DeviceData;
+use stlf_config::fleet::device as dealt;
 use stlf_lab::stages::plan::energies;
 use stlf_lab::stages::train::network;
-use stlf_lab::{Config, run::device as dealt};
-use stlf_node::device::{Holdings, Setup};
-use stlf_node::membership::Timing;
+use stlf_method::local_training::Training;
+use stlf_node::key_file;
 use stlf_node::network::{Event, Options, Order, View};
-use stlf_node::roster::Invalid;
-use stlf_node::shared::SharedSettings;
-use stlf_node::{Device, Identity, Roster, SignedRoster, key_file};
+use stlf_planning::number_format::counted;
+use stlf_planning::planner::Method;
+use stlf_protocol::device::{Holdings, Setup};
+use stlf_protocol::membership::Timing;
+use stlf_protocol::roster::Invalid;
+use stlf_protocol::shared::SharedSettings;
+use stlf_protocol::{Device, Identity, Roster, SignedRoster};
 use tokio::sync::mpsc::Sender;
 
 use super::super::problem_args::positive;
 use super::super::run_args::failure;
-use super::kept::{Kept, Line, MODELS};
+use super::state_dir::{Line, MODELS, StateDir};
 use super::told::{ended_badly, name, tell_end, words};
 use super::{key_failure, memory, metrics, shared};
 use crate::error::Failure;
@@ -126,7 +128,7 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<(), Failure> {
             .hint("its owner admits devices with `stlf fleet add`")
     })?;
     let seed = config.seeds.first().copied().unwrap_or_default();
-    let (own, shape, classes) = dealt(&config, seed, place).map_err(|e| failure(&e))?;
+    let (own, shape, classes) = dealt(&config, seed, place).map_err(|e| failure(&e.into()))?;
     let setup = setup(args, &config, &own, shape, classes.len(), seed)?;
     let settings = shared::settings(&config, shape, &classes, seed)?;
     let spec = setup.spec.clone();
@@ -140,7 +142,7 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<(), Failure> {
         unlabeled: own.unlabeled,
     };
     let labels = own.labels.len();
-    let mut kept = Kept::open(&args.to, own, classes).map_err(|e| failure(&e))?;
+    let mut kept = StateDir::open(&args.to, own, classes).map_err(|e| failure(&e))?;
     let (epoch, last_plan) = kept.epoch();
     let model_bits = config.model_bits(&spec);
     let options = options(args, model_bits, &list, epoch, settings)?;
@@ -183,7 +185,7 @@ fn take_part(
     roster: SignedRoster,
     identity: &Identity,
     options: Options,
-    kept: &mut Kept,
+    kept: &mut StateDir,
 ) -> Result<Device, Failure> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
@@ -266,7 +268,7 @@ fn config(args: &Args) -> Result<Config, Failure> {
         .collect();
     let changes = args.set.iter().flat_map(|set| set.split_whitespace());
     let changes = own.iter().map(String::as_str).chain(changes);
-    config.and_then(|config| config.with(changes)).map_err(|e| failure(&e))
+    config.and_then(|config| config.with(changes)).map_err(|e| failure(&e.into()))
 }
 
 /// The roster that was named, or the one that was heard of since, if that is newer.
@@ -275,7 +277,7 @@ fn read_roster(args: &Args, ui: &Ui) -> Result<SignedRoster, Failure> {
     let bytes = std::fs::read(&args.roster)
         .map_err(|e| Failure::input(format!("cannot read {path}: {e}")))?;
     let named = SignedRoster::read(&bytes).map_err(|e| Failure::input(format!("{path}: {e}")))?;
-    let Some(heard) = Kept::roster(&args.to) else { return Ok(named) };
+    let Some(heard) = StateDir::roster(&args.to) else { return Ok(named) };
     match heard.replaces(&named) {
         Ok(()) => {
             let version = heard.roster().version;
@@ -300,8 +302,13 @@ fn setup(
 ) -> Result<Setup, Failure> {
     let between = config.divergence.between_devices();
     let (divergence, samples) = (between.settings(shape), own.inputs.len() / shape.len().max(1));
-    stlf_node::exchange::check(&divergence, shape, samples, between.accepts_disclosure())
-        .map_err(|e| failure(&e.into()))?;
+    stlf_protocol::divergence_protocol::check(
+        &divergence,
+        shape,
+        samples,
+        between.accepts_disclosure(),
+    )
+    .map_err(|e| failure(&e.into()))?;
     if config.divergence.nearest.is_some() {
         return Err(
             Failure::input("real devices measure all pairs").hint("leave out divergence.nearest")

@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use serde::{Deserialize, Serialize};
-use stlf::words::{clean, counted, percent, size};
 use stlf_node::Status;
 use stlf_node::status::Peer;
+use stlf_planning::number_format::{clean, counted, percent, size};
 
 use crate::error::Failure;
 use crate::progress::Watch;

@@ -1,11 +1,11 @@
 //! What `stlf node start` tells people: events, and how it ended.
 
-use stlf::Role;
-use stlf::words::{clean, counted, grouped, percent};
 use stlf_node::network::{Error, Event};
-use stlf_node::{Device, Roster};
+use stlf_planning::Role;
+use stlf_planning::number_format::{clean, counted, grouped, percent};
+use stlf_protocol::{Device, Roster};
 
-use super::kept::Kept;
+use super::state_dir::StateDir;
 use crate::error::Failure;
 use crate::ui::Ui;
 
@@ -77,7 +77,7 @@ pub(super) fn tell_end(
     ui: &Ui,
     roster: &Roster,
     device: &Device,
-    kept: &Kept,
+    kept: &StateDir,
 ) -> Result<(), Failure> {
     let place = device.place();
     if let Some(reason) = device.no_plan() {

@@ -6,13 +6,14 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::Serialize;
-use stlf::format::ProblemFile;
+use stlf_config::Config;
+use stlf_formats::ProblemFile;
+use stlf_lab::Error;
 use stlf_lab::report::document::{Document, Live, Run, Seed};
 use stlf_lab::report::edits::{self, Edits};
 use stlf_lab::report::progress::{Progress, progress};
 use stlf_lab::report::{document, html};
 use stlf_lab::run::seed_folder;
-use stlf_lab::{Config, Error};
 use tiny_http::{Header, Method, Request, Response};
 
 use super::super::report;
@@ -225,7 +226,8 @@ impl<'a> Desk<'a> {
     /// The problem that edits are about, and whether its sources may hand models on.
     fn before_edits(&self, seed: Option<u64>) -> Result<(ProblemFile, bool), Failure> {
         if self.is_run() {
-            let config = Config::read(&self.run.join("config.toml")).map_err(|e| failure(&e))?;
+            let config =
+                Config::read(&self.run.join("config.toml")).map_err(|e| failure(&e.into()))?;
             let place = seed.map_or_else(|| self.run.clone(), |s| self.run.join(seed_folder(s)));
             return Ok((input::problem(&place)?, config.planner.handovers));
         }

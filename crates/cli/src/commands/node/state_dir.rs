@@ -1,0 +1,204 @@
+//! What a device keeps on disk, so that it can be killed at any moment and go on: its training, the last epoch, the plan, what came
+//! of it. Every file appears whole or not at all.
+
+use std::fs::{File, OpenOptions};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::io::Write;
+use std::path::Path;
+use std::time::SystemTime;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use stlf_config::Config;
+use stlf_config::fleet::DeviceData;
+use stlf_lab::folder::Folder;
+use stlf_lab::record::PredictionRow;
+use stlf_learn::{Params, Spec};
+use stlf_method::local_training::OwnError;
+use stlf_node::network::{Event, View};
+use stlf_protocol::wire::Plan;
+use stlf_protocol::{Device, SignedRoster};
+
+use super::memory;
+use super::status::{FILE as STATUS, Shown};
+
+const EPOCH: &str = "epoch.json";
+const TRAINING: &str = "training.json";
+const MODEL: &str = "model.safetensors";
+const PLAN: &str = "plan.json";
+const PREDICTIONS: &str = "predictions.csv";
+const ROSTER: &str = "roster.json";
+const EVENTS: &str = "events.jsonl";
+
+/// Where models are kept as they come.
+pub(super) const MODELS: &str = "models";
+
+/// A device's folder.
+pub(super) struct StateDir {
+    folder: Folder,
+    events: File,
+    own: DeviceData,
+    classes: Vec<String>,
+}
+
+/// The last epoch that this device took part in.
+#[derive(Serialize, Deserialize)]
+struct Epoch {
+    epoch: u64,
+}
+
+/// How the training that is kept ended, and of what.
+#[derive(Serialize, Deserialize)]
+struct Trained {
+    of: String,
+    measured: usize,
+    errors: usize,
+    source_error: f64,
+}
+
+/// An event with its time.
+#[derive(Serialize)]
+pub(super) struct Line {
+    seconds: f64,
+    device: Value,
+    epoch: u64,
+    event: Value,
+}
+
+impl Line {
+    /// What an observer heard just now.
+    pub(super) fn new(view: &View<'_>, event: &Event) -> Line {
+        let name = |place: usize| view.roster.devices.get(place).map(|m| m.name.clone().into());
+        let device = name(view.device.place()).unwrap_or_default();
+        Line { seconds: now(), device, epoch: view.membership.epoch(), event: named(event, &name) }
+    }
+}
+
+/// An event with names where it has places.
+fn named(event: &Event, name: &dyn Fn(usize) -> Option<Value>) -> Value {
+    let mut value = serde_json::to_value(event).unwrap_or_default();
+    let places: Vec<&mut Value> = match (event, &mut value) {
+        (Event::Came(_) | Event::Lost(_) | Event::LeftOut(_), Value::Object(map)) => {
+            map.values_mut().collect()
+        }
+        (_, Value::Object(map)) => {
+            let inner = map.values_mut().filter_map(Value::as_object_mut).flatten();
+            inner
+                .filter(|(key, _)| ["from", "to"].contains(&key.as_str()))
+                .map(|(_, v)| v)
+                .collect()
+        }
+        _ => Vec::new(),
+    };
+    for place in places {
+        if let Some(name) = place.as_u64().and_then(|place| name(place as usize)) {
+            *place = name;
+        }
+    }
+    value
+}
+
+/// Seconds since 1970.
+pub(super) fn now() -> f64 {
+    SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0.0, |d| d.as_secs_f64())
+}
+
+impl StateDir {
+    /// The folder of a device with this data.
+    pub(super) fn open(
+        path: &Path,
+        own: DeviceData,
+        classes: Vec<String>,
+    ) -> Result<StateDir, stlf_lab::Error> {
+        let folder = Folder::open(path)?;
+        folder.sweep()?;
+        let file = folder.file(EVENTS);
+        let events = OpenOptions::new().create(true).append(true).open(&file);
+        let events = events.map_err(stlf_lab::Error::file(&file))?;
+        Ok(StateDir { folder, events, own, classes })
+    }
+
+    /// The newest roster that this device has heard of.
+    pub(super) fn roster(path: &Path) -> Option<SignedRoster> {
+        SignedRoster::read(&std::fs::read(path.join(ROSTER)).ok()?).ok()
+    }
+
+    /// What it was doing: the last epoch and plan. What cannot be read is as good as lost.
+    pub(super) fn epoch(&self) -> (u64, Option<Plan>) {
+        let read = |name: &str| self.folder.read(name).ok().flatten();
+        let epoch = read(EPOCH).and_then(|bytes| serde_json::from_slice::<Epoch>(&bytes).ok());
+        let plan = read(PLAN).and_then(|bytes| serde_json::from_slice::<Plan>(&bytes).ok());
+        let number = epoch.map_or(0, |epoch| epoch.epoch);
+        (number.max(plan.as_ref().map_or(0, |plan| plan.epoch)), plan)
+    }
+
+    /// Settings and data that a training follows from.
+    fn training_of(&self, config: &Config) -> String {
+        let mut hasher = DefaultHasher::new();
+        config.hash().unwrap_or_default().hash(&mut hasher);
+        self.own.inputs.iter().for_each(|x| x.to_bits().hash(&mut hasher));
+        self.own.labels.hash(&mut hasher);
+        format!("{:016x}", hasher.finish())
+    }
+
+    /// The training of these settings and data, if it is there.
+    pub(super) fn training(&self, config: &Config, spec: &Spec) -> Option<(Params, OwnError)> {
+        let trained: Trained =
+            serde_json::from_slice(&self.folder.read(TRAINING).ok().flatten()?).ok()?;
+        if trained.of != self.training_of(config) {
+            return None;
+        }
+        let params = Params::from_safetensors(spec, &self.folder.read(MODEL).ok().flatten()?);
+        let Trained { measured, errors, source_error, .. } = trained;
+        Some((params.ok()?, OwnError { measured, errors, source_error }))
+    }
+
+    /// Keeps a training; first the model, then that it is one.
+    pub(super) fn keep_training(
+        &self,
+        config: &Config,
+        device: &Device,
+    ) -> Result<(), stlf_lab::Error> {
+        if let (Some(model), Some(error)) = (device.model(), device.own_error()) {
+            self.folder.write(MODEL, &model.to_safetensors(device.spec())?)?;
+            let of = self.training_of(config);
+            let OwnError { measured, errors, source_error } = error;
+            self.folder.write_json(TRAINING, &Trained { of, measured, errors, source_error })?;
+        }
+        Ok(())
+    }
+
+    /// Keeps what an event changed.
+    pub(super) fn hear(&mut self, view: &View<'_>, event: &Event) -> Result<(), stlf_lab::Error> {
+        let folder = &self.folder;
+        match event {
+            Event::Began { epoch, .. } => folder.write_json(EPOCH, &Epoch { epoch: *epoch })?,
+            Event::Planned { .. } => {
+                if let Some(plan) = view.device.plan() {
+                    folder.write_json(PLAN, plan)?;
+                }
+            }
+            Event::Ended => {
+                if let Some(outcome) = view.device.outcome() {
+                    let rows = PredictionRow::all(outcome, &self.own.places, &self.classes);
+                    folder.write_csv(PREDICTIONS, &rows)?;
+                }
+            }
+            Event::Roster(roster) => folder.write(ROSTER, roster.to_json().as_bytes())?,
+            _ => {}
+        }
+        let status = view.status();
+        if *event != Event::Alive {
+            let mut line = serde_json::to_vec(&Line::new(view, event)).unwrap_or_default();
+            line.push(b'\n');
+            let file = folder.file(EVENTS);
+            self.events.write_all(&line).map_err(stlf_lab::Error::file(&file))?;
+        }
+        folder.write_json(STATUS, &Shown { seconds: now(), most_memory: memory::most(), status })
+    }
+
+    /// How good it is as a target, where that can be known.
+    pub(super) fn accuracy(&self, device: &Device) -> Option<f64> {
+        Some(device.outcome()?.accuracy(self.own.truth.as_ref()?))
+    }
+}

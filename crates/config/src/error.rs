@@ -1,0 +1,47 @@
+//! What can be wrong with a configuration.
+
+use std::path::{Path, PathBuf};
+
+/// Why a configuration cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A file could not be read.
+    #[error("{}: {source}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// A key that is unknown or has a value out of its range.
+    #[error("{}{}: {message}", path.display(), line.map(|l| format!(", line {l}")).unwrap_or_default())]
+    Setting {
+        /// The file.
+        path: PathBuf,
+        /// The line, from 1, where it is known.
+        line: Option<usize>,
+        /// The key and what is wrong with it.
+        message: String,
+        /// What to do about it.
+        hint: Option<String>,
+    },
+    /// The data that it names cannot be read, or cannot be dealt as asked.
+    #[error(transparent)]
+    Data(#[from] stlf_data::Error),
+}
+
+impl Error {
+    pub(crate) fn file(path: &Path) -> impl FnOnce(std::io::Error) -> Error + '_ {
+        |source| Error::File { path: path.to_owned(), source }
+    }
+
+    /// What the user can do about it.
+    pub fn hint(&self) -> Option<&str> {
+        match self {
+            Error::Setting { hint, .. } => hint.as_deref(),
+            Error::Data(e) => e.hint(),
+            Error::File { .. } => None,
+        }
+    }
+}

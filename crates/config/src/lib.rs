@@ -1,0 +1,404 @@
+//! What to run, as a TOML file. Every key has a default; unknown ones are refused.
+
+mod error;
+mod fada;
+pub mod fleet;
+mod sections;
+
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Deserializer, Serialize};
+use sha2::{Digest, Sha256};
+use stlf_data::Dataset;
+use stlf_data::partition::Scheme;
+use stlf_learn::Spec;
+use stlf_method::combine::Combine;
+use stlf_planning::bound::BoundKind;
+use stlf_planning::energy::PAPER_MODEL_BITS;
+use stlf_planning::problem::Preset;
+
+pub use error::Error;
+pub use fada::Settings as FadaSettings;
+pub use sections::{
+    Accepted, Compare, Data, Divergence, Energy, EnergyModel, Estimator, Fada, Model, Planner,
+    Privacy, Training,
+};
+
+/// A file with every key, its default and its meaning.
+pub const TEMPLATE: &str = include_str!("template.toml");
+
+/// The whole configuration.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+pub struct Config {
+    /// One run of everything per seed.
+    pub seeds: Vec<u64>,
+    /// Where samples come from.
+    pub data: Data,
+    /// How they are dealt to devices; left out, as [`Scheme::for_data`] says.
+    #[serde(deserialize_with = "scheme", skip_serializing_if = "Option::is_none")]
+    pub partition: Option<Scheme>,
+    /// How devices train.
+    pub training: Training,
+    /// How the difference of two devices' data is measured.
+    pub divergence: Divergence,
+    /// What a transfer costs.
+    pub energy: Energy,
+    /// How roles and links are chosen.
+    pub planner: Planner,
+    /// What is compared.
+    pub compare: Compare,
+}
+
+impl Default for Config {
+    fn default() -> Config {
+        Config {
+            seeds: (0..5).collect(),
+            data: Data::default(),
+            partition: None,
+            training: Training::default(),
+            divergence: Divergence::default(),
+            energy: Energy::default(),
+            planner: Planner::default(),
+            compare: Compare::default(),
+        }
+    }
+}
+
+impl Config {
+    /// Reads a configuration. Errors name the file, the line and the key, and what was likely meant.
+    pub fn read(path: &Path) -> Result<Config, Error> {
+        let text = std::fs::read_to_string(path).map_err(Error::file(path))?;
+        Config::parse(&text, path)
+    }
+
+    /// The same from text; `path` is only named in errors.
+    pub fn parse(text: &str, path: &Path) -> Result<Config, Error> {
+        let config: Config = toml::from_str(text).map_err(|e| {
+            let line = e.span().map(|span| text[..span.start].matches('\n').count() + 1);
+            let message = e.message().to_owned();
+            let hint = suggestion(&message);
+            Error::Setting { path: path.to_owned(), line, message, hint }
+        })?;
+        config.check(path)?;
+        Ok(config)
+    }
+
+    /// This configuration with some keys changed: `training.steps=500`, `data.domains=["mnist"]`. A value that is
+    /// no TOML is taken as a string.
+    pub fn with<'a>(&self, changes: impl IntoIterator<Item = &'a str>) -> Result<Config, Error> {
+        let mut table: toml::Table =
+            toml::Table::try_from(self).map_err(|e| change_error(e.to_string(), None))?;
+        let mut last = None;
+        for change in changes {
+            set(&mut table, change)?;
+            // Types are looked at one change at a time, so that an error is about this one; whether all fit
+            // together is seen at the end.
+            if let Err(e) = table.clone().try_into::<Config>() {
+                let hint = suggestion(e.message());
+                return Err(change_error(format!("{change}: {}", e.message().trim()), hint));
+            }
+            last = Some(change);
+        }
+        let config: Config =
+            table.try_into().map_err(|e: toml::de::Error| change_error(e.to_string(), None))?;
+        if last.is_some() {
+            config.check(Path::new("-c"))?;
+        }
+        Ok(config)
+    }
+
+    /// A hash of the whole configuration.
+    pub fn hash(&self) -> Result<String, Error> {
+        let digest = Sha256::digest(self.to_toml()?.as_bytes());
+        Ok(digest.iter().map(|byte| format!("{byte:02x}")).collect())
+    }
+
+    /// The text of the whole configuration, defaults included.
+    pub fn to_toml(&self) -> Result<String, Error> {
+        toml::to_string_pretty(self).map_err(|e| Error::Setting {
+            path: PathBuf::from("config.toml"),
+            line: None,
+            message: e.to_string(),
+            hint: None,
+        })
+    }
+
+    fn check(&self, path: &Path) -> Result<(), Error> {
+        let wrong = |key: &str, message: String| Error::Setting {
+            path: path.to_owned(),
+            line: None,
+            message: format!("{key}: {message}"),
+            hint: None,
+        };
+        // These name the key themselves.
+        let in_method = |e: &stlf_planning::Error| Error::Setting {
+            path: path.to_owned(),
+            line: None,
+            message: e.to_string(),
+            hint: e.hint().map(str::to_owned),
+        };
+        if self.seeds.is_empty() {
+            return Err(wrong("seeds", "there is none".to_owned()));
+        }
+        let mut seen = std::collections::BTreeSet::new();
+        if let Some(twice) = self.seeds.iter().find(|s| !seen.insert(**s)) {
+            return Err(wrong("seeds", format!("{twice} is listed twice")));
+        }
+        let t = &self.training;
+        if !(0.0..1.0).contains(&t.held_out) {
+            return Err(wrong("training.held-out", format!("{} is not in 0 ≤ h < 1", t.held_out)));
+        }
+        if !(0.0..=1.0).contains(&t.unlabeled_as) {
+            let message = format!("{} is not in 0 ≤ u ≤ 1", t.unlabeled_as);
+            return Err(wrong("training.unlabeled-as", message));
+        }
+        if t.steps == 0 {
+            return Err(wrong("training.steps", "a model must be trained".to_owned()));
+        }
+        if self.planner.combine == Combine::Corrected && !t.balanced {
+            let message = "corrected needs models without their sources' shares of classes";
+            return Err(Error::Setting {
+                path: path.to_owned(),
+                line: None,
+                message: format!("planner.combine: {message}"),
+                hint: Some("leave out training.balanced = false".to_owned()),
+            });
+        }
+        if self.planner.handovers && self.planner.bound == BoundKind::Paper {
+            let message = "the paper's bound does not reward them".to_owned();
+            return Err(wrong("planner.handovers", message));
+        }
+        if self.planner.limit().is_none() {
+            let message = format!("{} is no number of seconds above 0", self.planner.time_limit);
+            return Err(wrong("planner.time-limit", message));
+        }
+        self.descent().check().map_err(|e| wrong("training", e.to_string()))?;
+        if let Some(message) = self.divergence.misplaced() {
+            return Err(wrong("divergence", message));
+        }
+        self.divergence.check().map_err(|e| in_method(&e))?;
+        self.compare.fada.settings().check().map_err(|e| in_method(&e))?;
+        if let Some(bits) = self.energy.model_bits
+            && !(bits > 0.0 && bits.is_finite())
+        {
+            return Err(wrong("energy.model-bits", format!("{bits} is not above 0")));
+        }
+        self.compare.methods().map_err(|e| Error::Setting {
+            path: path.to_owned(),
+            line: None,
+            message: format!("compare.methods: {e}"),
+            hint: e.hint().map(str::to_owned),
+        })?;
+        Ok(())
+    }
+
+    /// How these samples are dealt to devices.
+    pub fn scheme(&self, data: &Dataset) -> Scheme {
+        self.partition.clone().unwrap_or_else(|| Scheme::for_data(data))
+    }
+
+    /// M, the bits that a model of this network is taken to have where energy is counted.
+    pub fn model_bits(&self, spec: &Spec) -> f64 {
+        let of_preset = match self.planner.preset {
+            Preset::Paper => PAPER_MODEL_BITS,
+            Preset::Balanced => 8.0 * model_bytes(spec) as f64,
+        };
+        self.energy.model_bits.unwrap_or(of_preset)
+    }
+
+    /// How models are trained.
+    pub fn descent(&self) -> stlf_learn::Descent {
+        let Training { batch, learning_rate, momentum, weight_decay, .. } = self.training;
+        stlf_learn::Descent { batch, learning_rate, momentum, weight_decay }
+    }
+}
+
+/// What a model of this network has when it is sent.
+pub fn model_bytes(spec: &Spec) -> u64 {
+    (spec.parameters() * size_of::<f32>()) as u64
+}
+
+/// `[partition]`; without a key it is as if it were not there.
+fn scheme<'de, D: Deserializer<'de>>(input: D) -> Result<Option<Scheme>, D::Error> {
+    let table = toml::Table::deserialize(input)?;
+    let read = || Scheme::deserialize(toml::Value::Table(table.clone())).map(Some);
+    if table.is_empty() { Ok(None) } else { read() }
+        .map_err(|e: toml::de::Error| serde::de::Error::custom(e.message()))
+}
+
+/// Sets one key of a table: `training.steps=500`.
+fn set(table: &mut toml::Table, change: &str) -> Result<(), Error> {
+    let form = || Some("write KEY=VALUE, such as training.steps=500".to_owned());
+    let (key, text) = change
+        .split_once('=')
+        .ok_or_else(|| change_error(format!("{change:?} sets nothing"), form()))?;
+    let parsed = format!("v = {text}").parse::<toml::Table>().ok().and_then(|mut t| t.remove("v"));
+    let value = parsed.unwrap_or_else(|| toml::Value::String(text.to_owned()));
+    let (inside, name) = key.rsplit_once('.').map_or((None, key), |(a, b)| (Some(a), b));
+    // Who sets a key of the default partition means that one.
+    if key.starts_with("partition.") && !table.contains_key("partition") {
+        let default = toml::Value::try_from(Scheme::default());
+        table.extend(default.ok().map(|scheme| ("partition".to_owned(), scheme)));
+    }
+    let mut place = table;
+    for part in inside.into_iter().flat_map(|inside| inside.split('.')) {
+        let entry = place.entry(part).or_insert_with(|| toml::Value::Table(toml::Table::new()));
+        place = entry
+            .as_table_mut()
+            .ok_or_else(|| change_error(format!("{key}: {part} is no table"), form()))?;
+    }
+    // Another kind of partition has other keys.
+    if key == "partition.kind" && place.get(name) != Some(&value) {
+        place.clear();
+    }
+    place.insert(name.to_owned(), value);
+    Ok(())
+}
+
+fn change_error(message: String, hint: Option<String>) -> Error {
+    Error::Setting { path: PathBuf::from("-c"), line: None, message, hint }
+}
+
+/// What an unknown key was likely meant to be, from the parser's list of the known ones.
+fn suggestion(message: &str) -> Option<String> {
+    if message == "missing field `kind`" {
+        return Some("[partition] needs its kind, such as kind = \"paper\"".to_owned());
+    }
+    let mut quoted = message.split('`').skip(1).step_by(2);
+    let unknown = quoted.next().filter(|_| message.starts_with("unknown"))?;
+    stlf_planning::error::nearest(unknown, quoted).map(|known| format!("did you mean {known}?"))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_template_is_the_default() {
+        let config = Config::parse(TEMPLATE, Path::new("t")).unwrap();
+        assert_eq!(config, Config::default());
+        // Every key that is commented out is one that exists.
+        let uncommented: String = TEMPLATE
+            .lines()
+            .map(|line| match line.strip_prefix("# ") {
+                Some(key) if key.contains(" = ") => format!("{key}\n"),
+                _ => format!("{line}\n"),
+            })
+            .collect();
+        assert_eq!(uncommented.matches("\n#").count(), 0);
+        toml::from_str::<Config>(&uncommented).unwrap();
+    }
+
+    #[test]
+    fn written_and_read_again_it_is_the_same() {
+        let config = Config::default();
+        assert_eq!(Config::parse(&config.to_toml().unwrap(), Path::new("t")).unwrap(), config);
+    }
+
+    #[test]
+    fn what_the_planner_can_be_told_has_the_names_of_the_template() {
+        let told = |preset, bound, solver, combine| {
+            let changes = [
+                format!("planner.preset={preset}"),
+                format!("planner.bound={bound}"),
+                format!("planner.solver={solver}"),
+                format!("planner.combine={combine}"),
+            ];
+            let config = Config::default().with(changes.iter().map(String::as_str)).unwrap();
+            let written = config.to_toml().unwrap();
+            for (key, name) in
+                [("preset", preset), ("bound", bound), ("solver", solver), ("combine", combine)]
+            {
+                assert!(written.contains(&format!("\n{key} = \"{name}\"\n")), "{written}");
+            }
+        };
+        told("balanced", "pooled", "exact", "predictions");
+        told("paper", "paper", "successive", "corrected");
+        told("paper", "paper", "successive", "parameters");
+    }
+
+    #[test]
+    fn changes_on_the_command_line_win() {
+        let config = Config::default()
+            .with([
+                "training.steps=7",
+                "seeds=[3]",
+                "data.domains=[\"usps\"]",
+                "divergence.estimator=classifier",
+            ])
+            .unwrap();
+        assert_eq!((config.training.steps, &config.seeds[..]), (7, &[3][..]));
+        assert_eq!(config.data.domains, ["usps"]);
+        assert_eq!(config.divergence.estimator, Some(Estimator::Classifier));
+        assert!(Config::default().with(["training.steps"]).is_err());
+        let error =
+            Config::default().with(["training.batch=5", "training.steps=many"]).unwrap_err();
+        assert!(error.to_string().starts_with("-c: training.steps=many: invalid type"), "{error}");
+        let dealt = ["partition.kind=dirichlet", "partition.alpha=0.1"];
+        assert!(Config::default().with(dealt).is_ok());
+        // A key of the partition chooses it; else the data decide.
+        assert_eq!(Config::default().partition, None);
+        let scaled = Config::default().with(["partition.scale=0.5"]).unwrap();
+        assert_eq!(scaled.partition.map(|scheme| scheme.kind()), Some("paper"));
+        let private = ["divergence.estimator=sketch", "divergence.privacy={epsilon=1,delta=1e-5}"];
+        let private = Config::default().with(private).unwrap().divergence;
+        assert!(private.sketch(stlf_data::Shape::grey(28)).privacy.is_some());
+        let error = Config::default().with(["training.stepps=3"]).unwrap_err();
+        assert!(
+            error.to_string().starts_with("-c: training.stepps=3: unknown field `stepps`"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn real_devices_publish_means_unless_told_and_consent_is_a_sentence() {
+        let shape = stlf_data::Shape::grey(28);
+        let by = |changes: &[&str]| Config::default().with(changes.iter().copied()).unwrap();
+        let settings = |changes: &[&str]| by(changes).divergence.between_devices().settings(shape);
+        let means = stlf_method::divergence::sketch::Settings::means(shape);
+        assert_eq!(settings(&[]), stlf_method::divergence::Settings::Sketch(means));
+        let simulated = Config::default().divergence.settings(shape);
+        assert_eq!(simulated, stlf_method::divergence::Settings::default());
+        assert_eq!(settings(&["divergence.estimator=discriminant"]), simulated);
+        let sentence = stlf_method::divergence::disclosure::ACCEPTED;
+        let said = format!("divergence.accept=\"{sentence}\"");
+        assert!(by(&[&said]).divergence.accepts_disclosure());
+        assert!(!Config::default().divergence.accepts_disclosure());
+        let other = Config::default().with(["divergence.accept=\"yes\""]).unwrap_err();
+        assert!(other.to_string().contains(sentence), "{other}");
+    }
+
+    #[test]
+    fn errors_name_the_line_and_what_was_meant() {
+        let error = Config::parse("\n[training]\nstep = 3\n", Path::new("a.toml")).unwrap_err();
+        assert!(error.to_string().starts_with("a.toml, line 3: unknown field `step`"), "{error}");
+        assert_eq!(error.hint(), Some("did you mean steps?"));
+        let error = Config::parse("[partition]\ndevices = 3", Path::new("a.toml")).unwrap_err();
+        assert!(error.hint().is_some_and(|hint| hint.contains("kind = \"paper\"")), "{error}");
+        for (text, part) in [
+            ("seeds = []", "seeds: there is none"),
+            ("seeds = [1, 1]", "listed twice"),
+            ("[training]\nheld-out = 1.0", "held-out"),
+            ("[training]\nbatch = 0", "batch"),
+            ("[compare]\nmethods = [\"fedvag\"]", "compare.methods"),
+            ("[divergence]\nrounds = 3", "rounds is for estimator = \"classifier\""),
+            ("[divergence]\nnearest = 3", "nearest is for estimator = \"sketch\""),
+            ("[divergence]\nfeatures = 3", "divergence.features: 3"),
+            ("[compare.fada]\nsteps = 0", "fada.steps: must be at least 1"),
+            ("[energy]\nmodel-bits = -1.0", "energy.model-bits: -1"),
+            ("[planner]\nbound = \"poled\"", "line 2"),
+            ("[planner]\npreset = \"papr\"", "`papr`, expected `balanced` or `paper`"),
+            ("[planner]\nbound = \"poled\"", "`poled`, expected `pooled` or `paper`"),
+            ("[planner]\nsolver = \"exakt\"", "`exakt`, expected `exact` or `successive`"),
+            (
+                "[planner]\ncombine = \"mix\"",
+                "`mix`, expected one of `predictions`, `corrected`, `parameters`",
+            ),
+        ] {
+            let error = Config::parse(text, Path::new("a.toml")).unwrap_err().to_string();
+            assert!(error.contains(part), "{error}");
+        }
+    }
+}

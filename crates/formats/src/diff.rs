@@ -1,0 +1,84 @@
+//! The difference of two plans as JSON, `stlf-diff/1`.
+
+use serde::Serialize;
+
+use super::TermsEntry;
+use stlf_planning::Role;
+use stlf_planning::diff::{Diff, HandoverChange, LinkChange, RoleChange};
+
+/// What changed between two plans.
+#[derive(Debug, Serialize)]
+pub struct DiffFile<'a> {
+    format: &'static str,
+    /// Whether devices, roles, links and hand-overs are the same.
+    same: bool,
+    removed_devices: &'a [String],
+    added_devices: &'a [String],
+    roles: Vec<RoleEntry<'a>>,
+    links: Vec<LinkEntry<'a>>,
+    handovers: Vec<HandoverEntry<'a>>,
+    terms: Change<TermsEntry>,
+    objective: Change<f64>,
+}
+
+#[derive(Debug, Serialize)]
+struct Change<T> {
+    before: T,
+    after: T,
+}
+
+#[derive(Debug, Serialize)]
+struct RoleEntry<'a> {
+    device: &'a str,
+    before: Role,
+    after: Role,
+}
+
+#[derive(Debug, Serialize)]
+struct LinkEntry<'a> {
+    from: &'a str,
+    to: &'a str,
+    /// Null where the link is new.
+    before: Option<f64>,
+    /// Null where it is gone.
+    after: Option<f64>,
+}
+
+#[derive(Debug, Serialize)]
+struct HandoverEntry<'a> {
+    to: &'a str,
+    /// Whose model the source took; null where it trained one of its own.
+    before: Option<&'a str>,
+    /// Whose model it takes now.
+    after: Option<&'a str>,
+}
+
+impl<'a> DiffFile<'a> {
+    /// The file of these changes.
+    pub fn new(changes: &'a Diff) -> DiffFile<'a> {
+        let role =
+            |c: &'a RoleChange| RoleEntry { device: &c.device, before: c.before, after: c.after };
+        let link = |c: &'a LinkChange| LinkEntry {
+            from: &c.from,
+            to: &c.to,
+            before: c.before,
+            after: c.after,
+        };
+        let handover = |c: &'a HandoverChange| HandoverEntry {
+            to: &c.to,
+            before: c.before.as_deref(),
+            after: c.after.as_deref(),
+        };
+        DiffFile {
+            format: "stlf-diff/1",
+            same: changes.same_plan(),
+            removed_devices: &changes.removed_devices,
+            added_devices: &changes.added_devices,
+            roles: changes.roles.iter().map(role).collect(),
+            links: changes.links.iter().map(link).collect(),
+            handovers: changes.handovers.iter().map(handover).collect(),
+            terms: Change { before: changes.before.into(), after: changes.after.into() },
+            objective: Change { before: changes.before.total(), after: changes.after.total() },
+        }
+    }
+}

@@ -1,0 +1,232 @@
+//! From the file to a checked problem: shapes, names, and what may not stand beside what.
+
+use std::collections::HashMap;
+
+use super::super::document::{near, shorten};
+use super::{CostsEntry, DeviceEntry, LinkEnds, LinkTable, Matrix, ProblemFile, ScaleEntry};
+use stlf_planning::bound::{Bound, Complexity};
+use stlf_planning::device::Device;
+use stlf_planning::error::Error;
+use stlf_planning::problem::{
+    ENERGY_EPSILON, EnergyUnit, Links, Parts, Preset, Problem, Source, Weights,
+};
+
+impl ProblemFile {
+    /// Checks the file and turns it into a problem, with its links from `links` if given.
+    ///
+    /// # Errors
+    /// Names the first field (and device) that cannot be used.
+    pub fn into_problem(mut self, links: Option<LinkTable>) -> Result<Problem, Error> {
+        if let Some(costs) = self.costs.take() {
+            self.check_exclusive(links.is_some())?;
+            return self.with_costs(costs);
+        }
+        self.with_measurements(links)
+    }
+
+    /// Raw costs leave no room for measurements and what weighs them.
+    fn check_exclusive(&self, table: bool) -> Result<(), Error> {
+        let given = [
+            ("divergence", self.divergence.is_some()),
+            ("link_energy", self.link_energy.is_some()),
+            ("links", self.links.is_some() || table),
+            ("preset", self.preset.is_some()),
+            ("weights", self.weights.is_some()),
+            ("bound", self.bound.is_some()),
+            ("energy_epsilon", self.energy_epsilon.is_some()),
+            ("energy_unit", self.energy_unit.is_some()),
+            ("scale", self.scale.is_some()),
+            ("disagreement", self.disagreement.is_some()),
+        ];
+        match given.iter().find(|(_, is_given)| *is_given) {
+            None => Ok(()),
+            Some((field, _)) => Err(Error::field(*field, "cannot stand beside costs")
+                .with_hint("costs take the place of all measurements and settings: keep one")),
+        }
+    }
+
+    fn with_costs(self, costs: CostsEntry) -> Result<Problem, Error> {
+        let n = costs.source.len();
+        let entries = self.devices.unwrap_or_else(|| {
+            let name = |i| format!("d{}", i + 1);
+            let entry = |i| DeviceEntry {
+                name: name(i),
+                labeled: None,
+                unlabeled: None,
+                source_error: None,
+                role: None,
+            };
+            (0..n).map(entry).collect()
+        });
+        if entries.len() != n {
+            let message = format!("has {n} entries, expected {}, one per device", entries.len());
+            return Err(Error::field("costs.source", message)
+                .with_hint("null stands for a device that cannot be a source"));
+        }
+        let link = costs.link.into_square(n, "costs.link")?;
+        let index = index(&entries);
+        let parts = Parts {
+            forbidden: resolve(&self.forbidden_links, "forbidden_links", &index)?,
+            required: resolve(&self.required_links, "required_links", &index)?,
+            pins: entries.iter().map(|d| d.role).collect(),
+            source: Source::Costs { source: costs.source, link },
+            devices: entries
+                .into_iter()
+                .map(|d| Device { name: d.name, labeled: 0, unlabeled: 0, source_error: None })
+                .collect(),
+        };
+        Problem::new(parts)
+    }
+
+    fn with_measurements(self, table: Option<LinkTable>) -> Result<Problem, Error> {
+        let entries = self.devices.ok_or_else(|| {
+            Error::field("devices", "is missing").with_hint("list the devices, or give raw costs")
+        })?;
+        let n = entries.len();
+        if n == 0 {
+            return Err(Error::field("devices", "there are none").with_hint("list at least one"));
+        }
+        let index = index(&entries);
+        let scale = self.scale.unwrap_or_default();
+        let given = (self.links, table);
+        let links = links(n, self.divergence, self.link_energy, given, scale, &index)?;
+        let preset = self.preset.map(Preset::from);
+        let weights = self.weights.unwrap_or_default();
+        let default_weights = preset.unwrap_or(Preset::Balanced).weights();
+        let bound = self.bound.unwrap_or_default();
+        let default_complexity = preset.map_or(Complexity::None, Preset::complexity);
+        let unit = self.energy_unit.map(EnergyUnit::from);
+        let source = Source::Measured {
+            links,
+            weights: Weights {
+                source: weights.source.unwrap_or(default_weights.source),
+                target: weights.target.unwrap_or(default_weights.target),
+                energy: weights.energy.unwrap_or(default_weights.energy),
+            },
+            bound: Bound {
+                kind: bound.kind.unwrap_or_default(),
+                delta: bound.delta.unwrap_or(Bound::default().delta),
+                complexity: bound.complexity.map_or(default_complexity, Complexity::from),
+            },
+            energy_epsilon: self.energy_epsilon.unwrap_or(ENERGY_EPSILON),
+            energy_unit: unit.or(preset.map(Preset::energy_unit)).unwrap_or_default(),
+            disagreement: self.disagreement.map(|d| flatten(d, n)).transpose()?,
+        };
+        let parts = Parts {
+            forbidden: resolve(&self.forbidden_links, "forbidden_links", &index)?,
+            required: resolve(&self.required_links, "required_links", &index)?,
+            pins: entries.iter().map(|d| d.role).collect(),
+            source,
+            devices: devices(entries)?,
+        };
+        let problem = Problem::new(parts)?;
+        scale.check_problem(&problem)?;
+        Ok(problem)
+    }
+}
+
+/// Where each name stands in the list.
+fn index(entries: &[DeviceEntry]) -> HashMap<String, usize> {
+    entries.iter().enumerate().map(|(i, d)| (d.name.clone(), i)).collect()
+}
+
+fn devices(entries: Vec<DeviceEntry>) -> Result<Vec<Device>, Error> {
+    let device = |(i, entry): (usize, DeviceEntry)| {
+        let given = |count: Option<u64>, field: &str| {
+            count.ok_or_else(|| {
+                let at = format!("devices[{i}].{field} ({})", shorten(&entry.name));
+                Error::field(at, "is missing").with_hint("give the number of samples, 0 if none")
+            })
+        };
+        Ok(Device {
+            labeled: given(entry.labeled, "labeled")?,
+            unlabeled: given(entry.unlabeled, "unlabeled")?,
+            source_error: entry.source_error,
+            name: entry.name,
+        })
+    };
+    entries.into_iter().enumerate().map(device).collect()
+}
+
+fn links(
+    n: usize,
+    divergence: Option<Matrix>,
+    link_energy: Option<Matrix>,
+    (listed, table): (Option<LinkTable>, Option<LinkTable>),
+    scale: ScaleEntry,
+    index: &HashMap<String, usize>,
+) -> Result<Links, Error> {
+    let both = |field: &str| {
+        Err(Error::field(field, "the links are given twice")
+            .with_hint("give them as two matrices, or as links, or as a table of their own"))
+    };
+    let missing = |field: &str| {
+        Err(Error::field(field, "is missing").with_hint(
+            "give the matrices divergence and link_energy, or links, or a table (--links)",
+        ))
+    };
+    match (divergence, link_energy, listed, table) {
+        (Some(divergence), Some(energy), None, None) => {
+            let divergence = divergence.into_square(n, "divergence")?;
+            let energy = energy.into_square(n, "link_energy")?;
+            Ok(Links::from_rows(n, divergence, energy))
+        }
+        (None, None, Some(table), None) | (None, None, None, Some(table)) => {
+            table.resolve(index, scale)
+        }
+        (None, None, Some(_), Some(_)) => both("links"),
+        (Some(_), _, Some(_), _) | (Some(_), _, _, Some(_)) => both("divergence"),
+        (_, Some(_), Some(_), _) | (_, Some(_), _, Some(_)) => both("link_energy"),
+        (Some(_), None, None, None) => missing("link_energy"),
+        (None, Some(_), None, None) => missing("divergence"),
+        (None, None, None, None) => missing("link_energy"),
+    }
+}
+
+fn flatten(matrices: Vec<Matrix>, n: usize) -> Result<Vec<f64>, Error> {
+    if matrices.len() != n {
+        let message = format!("has {} matrices, expected {n}, one per receiver", matrices.len());
+        return Err(Error::field("disagreement", message)
+            .with_hint("disagreement[receiver][k][i] is how often models k and i differ there"));
+    }
+    let mut values = Vec::new();
+    for (receiver, matrix) in matrices.into_iter().enumerate() {
+        values.extend(matrix.into_square(n, &format!("disagreement[{receiver}]"))?);
+    }
+    Ok(values)
+}
+
+fn resolve(
+    ends: &[LinkEnds],
+    field: &str,
+    index: &HashMap<String, usize>,
+) -> Result<Vec<(usize, usize)>, Error> {
+    let mut pairs = Vec::with_capacity(ends.len());
+    for (k, link) in ends.iter().enumerate() {
+        let from = device(&link.from, &format!("{field}[{k}].from"), index)?;
+        let to = device(&link.to, &format!("{field}[{k}].to"), index)?;
+        if from == to {
+            let message = format!("{} cannot send to itself", shorten(&link.from));
+            return Err(
+                Error::field(format!("{field}[{k}]"), message).with_hint("from and to must differ")
+            );
+        }
+        pairs.push((from, to));
+    }
+    Ok(pairs)
+}
+
+/// The device of that name, or an error that suggests one.
+pub(crate) fn device(
+    name: &str,
+    field: &str,
+    index: &HashMap<String, usize>,
+) -> Result<usize, Error> {
+    index.get(name).copied().ok_or_else(|| {
+        let error = Error::field(field, format!("there is no device {:?}", shorten(name)));
+        match near(name, index.keys().map(String::as_str)) {
+            Some(best) => error.with_hint(format!("did you mean {best:?}?")),
+            None => error.with_hint("name a device of the list"),
+        }
+    })
+}

@@ -1,0 +1,49 @@
+//! What each method decides on a problem: ours, and those that it is compared with.
+
+use std::ops::ControlFlow;
+
+use stlf_method::Method;
+use stlf_planning::Error;
+use stlf_planning::planner::handover::{LONGEST, search};
+
+use crate::baselines::{
+    Assignment, Context, avgd, fada, fedavg, local, oracle, psi_fada, psi_fedavg, rnd_alpha,
+    rnd_psi, sm,
+};
+
+/// Roles and links of this method. The same context and seed give the same, whatever the threads.
+///
+/// # Errors
+/// Names a target that no source reaches, or what the context lacks.
+pub fn assign(method: Method, context: &Context<'_>, seed: u64) -> Result<Assignment, Error> {
+    match method {
+        Method::StLf => Ok(context.ours().clone()),
+        Method::Relay => Ok(with_handovers(context)),
+        Method::RndAlpha => rnd_alpha::assign(context, seed),
+        Method::FedAvg => fedavg::assign(context),
+        Method::Fada => fada::assign(context, seed),
+        Method::AvgD => avgd::assign(context, seed),
+        Method::RndPsi => rnd_psi::assign(context, seed),
+        Method::PsiFedAvg => psi_fedavg::assign(context, seed),
+        Method::PsiFada => psi_fada::assign(context, seed),
+        Method::Sm => sm::assign(context, seed),
+        Method::Local => Ok(local::assign(context)),
+        Method::Oracle => oracle::assign(context),
+    }
+}
+
+/// Ours' roles, with hand-overs among sources.
+fn with_handovers(context: &Context<'_>) -> Assignment {
+    let ours = context.ours();
+    if !ours.handovers.is_empty() {
+        return ours.clone();
+    }
+    match search(context.problem(), &ours.roles, &ours.links, LONGEST, None, &mut || {
+        ControlFlow::Continue(())
+    }) {
+        Some(found) => {
+            Assignment { roles: ours.roles.clone(), links: found.links, handovers: found.handovers }
+        }
+        None => ours.clone(),
+    }
+}

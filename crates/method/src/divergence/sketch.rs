@@ -1,0 +1,270 @@
+//! One message per device: moments of shared random features of its inputs. How far two devices' means lie
+//! apart, measured by the spread of the features, says how well a classifier could tell them apart.
+//!
+//! 1. A [bandwidth](Bandwidth) is known beforehand, or agreed on.
+//! 2. With it and a shared seed every device builds the same [`Features`] and publishes its [`Sketch`].
+//! 3. Whoever has the sketches makes a [`Fleet`] of them, which gives d̂ of any pair and the nearest senders.
+//!
+//! Each step is a function without I/O; [`super::measure`] runs them in memory.
+
+use rand::{RngExt, SeedableRng};
+use rand_chacha::{ChaCha8Rng, ChaCha20Rng};
+use rayon::prelude::*;
+use stlf_data::Shape;
+
+pub use super::bandwidth::{Bandwidth, agree, own_bandwidth};
+use super::covariance::{Moments, triangle};
+use super::features::{Embedded, Embedding, Features};
+use super::fleet::Fleet;
+use super::privacy::{Privacy, normal};
+use super::{Estimate, Observer, derive, in_parallel};
+use stlf_planning::error::Error;
+
+/// How a distance of means becomes d̂.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Statistic {
+    /// By the devices' mean covariance: with means Δ standard deviations apart, the best linear classifier
+    /// errs Φ(−Δ/2) of the time if the features are normal. Devices publish covariances too.
+    Separation {
+        /// Share of the mean variance that is added to every direction, so that those in which the data hardly
+        /// vary do not decide.
+        ridge: f64,
+    },
+    /// Maximum mean discrepancy (Gretton et al. 2012), brought to 0 to 2. Devices publish means alone.
+    Discrepancy {
+        /// d̂ over distance, where that is small.
+        gain: f64,
+    },
+}
+
+impl Statistic {
+    /// As its name in files, with the default setting.
+    pub const SEPARATION: Statistic = Statistic::Separation { ridge: 0.01 };
+    /// As its name in files, with the default setting.
+    pub const DISCREPANCY: Statistic = Statistic::Discrepancy { gain: 10.0 };
+}
+
+/// What devices agree on before they sketch.
+///
+/// | name | default | meaning | range |
+/// |---|---|---|---|
+/// | `features` | 256 | random features, F; a device publishes F, or F(F+3)/2 with covariances | even, 2..=4096 |
+/// | `embedding` | inputs | what the features are waves over | |
+/// | `statistic` | separation, ridge 0.01 | how distances become d̂ | ridge > 0, gain > 0 |
+/// | `bandwidth` | median | over which distance the features vary | > 0 |
+/// | `confidence` | 0.95 | of the interval | 0 < c < 1 |
+/// | `privacy` | none | noise on what is published; with `discrepancy` and a known bandwidth only | |
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Settings {
+    /// Random features.
+    pub features: usize,
+    /// What the features are waves over.
+    pub embedding: Embedding,
+    /// How distances become d̂.
+    pub statistic: Statistic,
+    /// Over which distance the features vary.
+    pub bandwidth: Bandwidth,
+    /// Of the interval.
+    pub confidence: f64,
+    /// Noise on what is published.
+    pub privacy: Option<Privacy>,
+}
+
+impl Default for Settings {
+    fn default() -> Settings {
+        Settings {
+            features: 256,
+            embedding: Embedding::Inputs,
+            statistic: Statistic::SEPARATION,
+            bandwidth: Bandwidth::Median,
+            confidence: 0.95,
+            privacy: None,
+        }
+    }
+}
+
+impl Settings {
+    /// What devices publish to each other unless told otherwise: few bounded means, at a bandwidth that nobody chooses. Inputs of
+    /// few numbers get by with fewer features, and then fewer samples [hide](super::disclosure) behind them.
+    pub fn means(shape: Shape) -> Settings {
+        Settings {
+            features: (4 * shape.len()).clamp(16, 64),
+            statistic: Statistic::DISCREPANCY,
+            bandwidth: Bandwidth::usual(shape),
+            ..Settings::default()
+        }
+    }
+
+    /// That all settings are within their ranges.
+    pub fn check(&self) -> Result<(), Error> {
+        super::check_features(self.features)?;
+        super::check_confidence(self.confidence)?;
+        match self.statistic {
+            Statistic::Separation { ridge } => super::check_above_zero("ridge", ridge)?,
+            Statistic::Discrepancy { gain } => super::check_above_zero("gain", gain)?,
+        }
+        self.bandwidth.check()?;
+        let Some(privacy) = self.privacy else { return Ok(()) };
+        if self.publishes_covariance() {
+            let message = "noise that hides a sample in a covariance hides the covariance too";
+            return Err(Error::field("divergence.privacy", message)
+                .with_hint("use the statistic discrepancy, which publishes means alone"));
+        }
+        if self.bandwidth == Bandwidth::Median {
+            let message = "the median distance would be published without noise";
+            return Err(Error::field("divergence.privacy", message)
+                .with_hint("use a bandwidth that is known beforehand"));
+        }
+        privacy.check()
+    }
+
+    /// Whether devices publish covariances, or means alone.
+    pub fn publishes_covariance(&self) -> bool {
+        matches!(self.statistic, Statistic::Separation { .. })
+    }
+
+    /// Bytes of a device's sketch, and of the bandwidth before it where devices agree on one.
+    pub fn bytes(&self) -> u64 {
+        let covariance = if self.publishes_covariance() { triangle(self.features) } else { 0 };
+        let bandwidth = if self.bandwidth == Bandwidth::Median { 8 } else { 0 };
+        bandwidth + 8 + 4 * (self.features + covariance) as u64
+    }
+}
+
+/// What a device publishes.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Sketch {
+    /// Of how many inputs.
+    pub samples: u64,
+    /// The mean of their features.
+    pub mean: Vec<f32>,
+    /// Their covariance, the lower triangle row by row. In a large fleet it is enough that some devices
+    /// publish it; without it, the others' stands for it.
+    pub covariance: Option<Vec<f32>>,
+}
+
+impl Sketch {
+    /// From moments of features, with their covariance.
+    pub(super) fn of(moments: Moments) -> Sketch {
+        let samples = moments.count();
+        let (mean, covariance) = moments.finish();
+        Sketch { samples, mean: single(mean), covariance: Some(single(covariance)) }
+    }
+
+    /// A device's sketch, without noise.
+    fn exact(features: &Features, inputs: &[f32], settings: &Settings) -> Sketch {
+        if settings.publishes_covariance() {
+            let mut moments = Moments::new(features.count());
+            features.each(inputs, |vector| moments.see(vector));
+            return Sketch::of(moments);
+        }
+        let mut mean = vec![0.0; features.count()];
+        let mut samples = 0;
+        features.each(inputs, |vector| {
+            mean.iter_mut().zip(vector).for_each(|(sum, &x)| *sum += f64::from(x));
+            samples += 1;
+        });
+        mean.iter_mut().for_each(|sum| *sum /= samples as f64);
+        Sketch { samples, mean: single(mean), covariance: None }
+    }
+
+    /// A device's sketch as it publishes it. Where the settings ask for noise, it is drawn from the seed that `noise_seed` gives for
+    /// the sketch without it; that must be a seed which nobody else can know. Then another sketch has other noise, so that the
+    /// difference of two says nothing about it; and the same sketch has the same, so that it cannot be averaged away.
+    pub fn new(
+        features: &Features,
+        inputs: &[f32],
+        settings: &Settings,
+        noise_seed: impl FnOnce(&Sketch) -> [u8; 32],
+    ) -> Sketch {
+        let mut sketch = Sketch::exact(features, inputs, settings);
+        if let Some(privacy) = settings.privacy {
+            let mut rng = ChaCha20Rng::from_seed(noise_seed(&sketch));
+            let deviation = mean_noise(&privacy, sketch.samples);
+            let noisy = |m: &mut f32| *m = (f64::from(*m) + deviation * normal(&mut rng)) as f32;
+            sketch.mean.iter_mut().for_each(noisy);
+        }
+        sketch
+    }
+}
+
+fn single(numbers: Vec<f64>) -> Vec<f32> {
+    numbers.into_iter().map(|x| x as f32).collect()
+}
+
+/// The standard deviation of the noise on each number of a mean over so many inputs. Features have length 1,
+/// so that replacing one input moves the mean by 2/n at most.
+pub(super) fn mean_noise(privacy: &Privacy, samples: u64) -> f64 {
+    privacy.deviation(2.0 / samples as f64)
+}
+
+/// Step 2, everywhere: the features that follow from what all published; the rest comes from the seed.
+///
+/// # Errors
+/// An embedding that inputs of this shape do not allow.
+pub fn agreed_features(
+    bandwidths: &[Option<f64>],
+    shape: Shape,
+    embedding: Embedding,
+    count: usize,
+    seed: u64,
+) -> Result<Features, Error> {
+    let shared = derive(seed, &[0]);
+    let embedded = Embedded::new(embedding, shape, derive(shared, &[0]))?;
+    Features::new(&embedded, count, agree(bandwidths), derive(shared, &[1]))
+}
+
+/// Step 2, at device `place` of a simulated fleet: the sketch that it publishes. Everyone knows the seed of its noise.
+fn simulated_sketch(
+    features: &Features,
+    inputs: &[f32],
+    settings: &Settings,
+    seed: u64,
+    place: usize,
+) -> Sketch {
+    Sketch::new(features, inputs, settings, |_| {
+        ChaCha8Rng::seed_from_u64(derive(seed, &[2, place as u64])).random()
+    })
+}
+
+/// The sketches of a fleet; `None` if the observer ended it.
+///
+/// # Errors
+/// A setting out of its range.
+pub fn sketch_all(
+    devices: &[&[f32]],
+    shape: Shape,
+    settings: &Settings,
+    seed: u64,
+    observer: &mut Observer<'_>,
+) -> Result<Option<Vec<Sketch>>, Error> {
+    settings.check()?;
+    let bandwidths: Vec<Option<f64>> = match settings.bandwidth.known() {
+        Some(width) => vec![Some(width)],
+        None => (devices.par_iter().enumerate())
+            .map(|(place, inputs)| own_bandwidth(inputs, shape, settings.embedding, seed, place))
+            .collect::<Result<_, _>>()?,
+    };
+    let (embedding, count) = (settings.embedding, settings.features);
+    let features = agreed_features(&bandwidths, shape, embedding, count, seed)?;
+    let indices: Vec<usize> = (0..devices.len()).collect();
+    in_parallel(&indices, observer, |&i| {
+        Ok(simulated_sketch(&features, devices[i], settings, seed, i))
+    })
+}
+
+/// These pairs of a fleet.
+pub(super) fn measure(
+    devices: &[&[f32]],
+    shape: Shape,
+    settings: &Settings,
+    pairs: &[(usize, usize)],
+    seed: u64,
+    observer: &mut Observer<'_>,
+) -> Result<Option<Vec<Estimate>>, Error> {
+    let Some(sketches) = sketch_all(devices, shape, settings, seed, observer)? else {
+        return Ok(None);
+    };
+    let fleet = Fleet::new(&sketches, settings)?;
+    Ok(Some(pairs.par_iter().map(|&(i, j)| fleet.divergence(i, j)).collect()))
+}

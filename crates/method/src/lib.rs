@@ -1,0 +1,14 @@
+//! What the devices of a fleet compute: each alone ([`local_training`]), two about each other ([`divergence`]), a target with what it
+//! received ([`combine`]).
+//!
+//! The crate opens no file, prints nothing, reads no clock and no global random source: everything drawn follows from [`seeds`].
+
+pub mod class_shares;
+pub mod combine;
+pub mod divergence;
+pub mod energy;
+pub mod local_training;
+pub mod method;
+pub mod seeds;
+
+pub use method::Method;

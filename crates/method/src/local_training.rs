@@ -1,0 +1,277 @@
+//! What a device does alone: it trains on its own labels, also a model that was handed to it, and measures its error ε̂ on labels that
+//! it held out.
+
+use std::ops::ControlFlow;
+
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use stlf_data::Class;
+use stlf_learn::evaluate::{predict, source_error};
+use stlf_learn::{Descent, Examples, Learner, Network, Params, Spec};
+
+use crate::seeds::Draw;
+use stlf_planning::error::Error;
+
+/// Steps between two looks at whether to stop.
+const STRIDE: usize = 500;
+
+/// How a device trains.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Training {
+    /// A step.
+    pub descent: Descent,
+    /// How many.
+    pub steps: usize,
+    /// Whether the result is the mean of the second half of the way instead of its end (Polyak and Juditsky, "Acceleration of stochastic
+    /// approximation by averaging", 1992). Worse from first values, better from a trained model, of which it keeps more.
+    pub averaged: bool,
+}
+
+/// Points of the way whose mean is taken at least, where one is and the way has so many.
+const AVERAGED: usize = 20;
+
+impl Training {
+    /// The same on a model that another source handed over: as long, but averaged.
+    pub fn handed_over(self) -> Training {
+        Training { averaged: true, ..self }
+    }
+
+    /// How often an observer is asked whether to stop, in all.
+    pub fn looks(&self) -> usize {
+        self.steps.div_ceil(self.stride())
+    }
+
+    /// Steps between two of these.
+    fn stride(&self) -> usize {
+        match self.averaged {
+            true => (self.steps / (2 * AVERAGED)).clamp(1, STRIDE),
+            false => STRIDE,
+        }
+    }
+}
+
+/// One device's labels, apart: to train on, and to measure on.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Split {
+    inputs: Vec<f32>,
+    labels: Vec<Class>,
+    /// Empty where nothing is held out; then the error is measured on the others.
+    held_inputs: Vec<f32>,
+    held_labels: Vec<Class>,
+}
+
+/// How often a device's model errs on its own labels.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct OwnError {
+    /// Labels that were looked at.
+    pub measured: usize,
+    /// Errors among these.
+    pub errors: usize,
+    /// ε̂.
+    pub source_error: f64,
+}
+
+impl Split {
+    /// Holds out this share of a device's labels, but leaves at least one to train on. `inputs` are at least those of
+    /// the labels, in their order.
+    pub fn new(inputs: &[f32], labels: &[Class], numbers: usize, share: f64, seed: u64) -> Split {
+        let mut order: Vec<usize> = (0..labels.len()).collect();
+        let mut rng = ChaCha8Rng::seed_from_u64(seed);
+        for i in (1..order.len()).rev() {
+            order.swap(i, rng.random_range(0..=i));
+        }
+        let held = (order.len() as f64 * share).floor() as usize;
+        let held = held.min(order.len().saturating_sub(1));
+        let gather = |samples: &[usize]| {
+            let chosen = samples.iter().flat_map(|&s| &inputs[s * numbers..(s + 1) * numbers]);
+            (chosen.copied().collect(), samples.iter().map(|&s| labels[s]).collect())
+        };
+        let (held_inputs, held_labels) = gather(&order[..held]);
+        let (inputs, labels) = gather(&order[held..]);
+        Split { inputs, labels, held_inputs, held_labels }
+    }
+
+    /// Whether there is nothing to train on.
+    pub fn is_empty(&self) -> bool {
+        self.labels.is_empty()
+    }
+
+    /// How many labels are trained on.
+    pub fn len(&self) -> usize {
+        self.labels.len()
+    }
+
+    /// What is trained on.
+    pub fn examples(&self) -> Examples<'_> {
+        Examples { inputs: &self.inputs, labels: &self.labels }
+    }
+
+    /// What the error is measured on.
+    fn measured(&self) -> Examples<'_> {
+        match self.held_labels.is_empty() {
+            true => self.examples(),
+            false => Examples { inputs: &self.held_inputs, labels: &self.held_labels },
+        }
+    }
+
+    /// Trains from these parameters on; `None` if `observer` ended it.
+    ///
+    /// # Errors
+    /// Labels or inputs that are not of this network.
+    pub fn train(
+        &self,
+        spec: &Spec,
+        start: Params,
+        training: Training,
+        seed: u64,
+        observer: &mut dyn FnMut() -> ControlFlow<()>,
+    ) -> Result<Option<Params>, Error> {
+        let wrong = |e: stlf_learn::Error| Error::field("training", e.to_string());
+        self.examples().check(spec).map_err(wrong)?;
+        let mut learner = Learner::new(spec, start, training.descent, seed).map_err(wrong)?;
+        let mut network = Network::new(spec, training.descent.batch);
+        let stride = training.stride();
+        let (mut sum, mut points) = (vec![0.0f64; spec.parameters()], 0u32);
+        let mut left = training.steps;
+        while left > 0 {
+            let some = left.min(stride);
+            learner.steps(&mut network, self.examples(), some);
+            left -= some;
+            if training.averaged && left < training.steps.div_ceil(2) {
+                sum.iter_mut().zip(learner.params.iter()).for_each(|(s, p)| *s += f64::from(*p));
+                points += 1;
+            }
+            if observer().is_break() {
+                return Ok(None);
+            }
+        }
+        if points > 0 {
+            let mean = sum.iter().map(|s| (s / f64::from(points)) as f32);
+            learner.params.iter_mut().zip(mean).for_each(|(p, mean)| *p = mean);
+        }
+        Ok(Some(learner.params))
+    }
+
+    /// Trains on a model that another source handed over, as it was sent, at this place of a run with this seed; `None` if `observer`
+    /// ended it.
+    ///
+    /// # Errors
+    /// Labels, inputs or a model that are not of this network.
+    pub fn train_on(
+        &self,
+        spec: &Spec,
+        handed: Params,
+        training: Training,
+        seed: u64,
+        place: usize,
+        observer: &mut dyn FnMut() -> ControlFlow<()>,
+    ) -> Result<Option<Params>, Error> {
+        let seed = Draw::Relay.seed(seed, place);
+        self.train(spec, handed, training.handed_over(), seed, observer)
+    }
+
+    /// ε̂ of a model, on the labels held out; each of so many samples without a label counts `unlabeled_as`.
+    pub fn own_error(
+        &self,
+        spec: &Spec,
+        params: &Params,
+        unlabeled: usize,
+        unlabeled_as: f64,
+    ) -> OwnError {
+        let measured = self.measured();
+        let errors = predict(spec, params, measured.inputs).errors(measured.labels);
+        let labeled = self.labels.len() + self.held_labels.len();
+        let (counted, u) = (measured.len(), unlabeled_as);
+        let source_error = source_error(errors, counted, labeled, unlabeled, u);
+        OwnError { measured: counted, errors, source_error }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use super::*;
+    use stlf_data::Shape;
+
+    #[test]
+    fn a_split_holds_out_a_share_and_loses_nothing() {
+        let labels: Vec<Class> = (0..10).collect();
+        let inputs: Vec<f32> = (0..20).map(|x| x as f32).collect();
+        let split = Split::new(&inputs, &labels, 2, 0.25, 3);
+        assert_eq!((split.len(), split.held_labels.len()), (8, 2));
+        let mut all: Vec<Class> = split.labels.iter().chain(&split.held_labels).copied().collect();
+        all.sort_unstable();
+        assert_eq!(all, labels);
+        // Every label kept its input.
+        let pairs = split.labels.iter().zip(split.inputs.chunks(2));
+        for (label, input) in pairs.chain(split.held_labels.iter().zip(split.held_inputs.chunks(2)))
+        {
+            assert_eq!(input, [2.0 * f32::from(*label), 2.0 * f32::from(*label) + 1.0]);
+        }
+        assert_eq!(Split::new(&inputs, &labels[..1], 2, 0.9, 3).len(), 1);
+        assert!(Split::new(&[], &[], 2, 0.5, 0).is_empty());
+    }
+
+    #[test]
+    fn training_can_be_ended_and_errors_are_counted_on_what_was_held_out() {
+        let spec = Spec::mlp(Shape { channels: 1, height: 1, width: 2 }, 2).unwrap();
+        let labels: Vec<Class> = (0..40).map(|k| k % 2).collect();
+        let inputs: Vec<f32> =
+            labels.iter().flat_map(|&l| [f32::from(l), 1.0 - f32::from(l)]).collect();
+        let split = Split::new(&inputs, &labels, 2, 0.5, 1);
+        let training = Training { descent: Descent::default(), steps: 2_000, averaged: false };
+        let start = Params::initial(&spec, 0);
+        let mut end = || ControlFlow::Break(());
+        assert!(split.train(&spec, start.clone(), training, 1, &mut end).unwrap().is_none());
+        let mut go_on = || ControlFlow::Continue(());
+        let trained = split.train(&spec, start, training, 1, &mut go_on).unwrap().unwrap();
+        let error = split.own_error(&spec, &trained, 40, 1.0);
+        assert_eq!((error.measured, error.errors), (20, 0));
+        // Without an error on labels, the samples without one are half of all.
+        assert!((error.source_error - 0.5).abs() < 1e-12);
+    }
+
+    #[test]
+    fn averaged_it_is_the_mean_of_the_second_half_of_the_way() {
+        let spec = Spec::mlp(Shape { channels: 1, height: 1, width: 2 }, 2).unwrap();
+        let labels: Vec<Class> = (0..40).map(|k| k % 2).collect();
+        let inputs: Vec<f32> = (0..80).map(|k| (k % 7) as f32).collect();
+        let split = Split::new(&inputs, &labels, 2, 0.0, 1);
+        let train = |steps: usize, averaged: bool| {
+            let training = Training { descent: Descent::default(), steps, averaged };
+            let start = Params::initial(&spec, 0);
+            split
+                .train(&spec, start, training, 1, &mut || ControlFlow::Continue(()))
+                .unwrap()
+                .unwrap()
+        };
+        let points: Vec<Params> = (21..=40).map(|steps| train(steps, false)).collect();
+        let mean = Params::average(points.iter().map(|p| (p, 1.0))).unwrap();
+        assert_eq!(train(40, true), mean);
+        assert_ne!(train(40, true), train(40, false));
+        assert_eq!(train(1, true), train(1, false));
+    }
+
+    #[test]
+    fn a_model_that_was_handed_over_is_trained_on_with_a_seed_of_its_own() {
+        let spec = Spec::mlp(Shape { channels: 1, height: 1, width: 2 }, 2).unwrap();
+        let labels: Vec<Class> = (0..40).map(|k| k % 2).collect();
+        let inputs: Vec<f32> = (0..80).map(|k| (k % 7) as f32).collect();
+        let split = Split::new(&inputs, &labels, 2, 0.0, 1);
+        for steps in [1, 39, 40, 1_001, 21_000] {
+            let training = Training { descent: Descent::default(), steps, averaged: false };
+            let (handed, averaged) = (Params::initial(&spec, 4), training.handed_over());
+            let mut looks = 0;
+            let mut look = || {
+                looks += 1;
+                ControlFlow::Continue(())
+            };
+            let trained = split.train_on(&spec, handed.clone(), training, 7, 2, &mut look).unwrap();
+            assert_eq!(looks, averaged.looks());
+            let seed = Draw::Relay.seed(7, 2);
+            let mut go_on = || ControlFlow::Continue(());
+            let alike = split.train(&spec, handed, averaged, seed, &mut go_on).unwrap();
+            assert_eq!(trained, alike);
+        }
+    }
+}

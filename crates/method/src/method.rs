@@ -1,0 +1,143 @@
+//! The methods by name: ours, and those that it is compared with.
+
+use std::str::FromStr;
+
+use stlf_planning::error::{Error, nearest};
+
+/// A way to decide roles and links: ours without and with hand-overs, the paper's eight baselines, and two honest lines.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Method {
+    /// Ours: the plan itself.
+    StLf,
+    /// Ours with hand-overs: sources hand their models on.
+    Relay,
+    /// Ours' roles, random weights.
+    RndAlpha,
+    /// Ours' roles, weights by data size.
+    FedAvg,
+    /// Ours' roles, weights by federated adversarial domain adaptation.
+    Fada,
+    /// Ours' roles and mean degree, random links and weights.
+    AvgD,
+    /// Random roles, random weights.
+    RndPsi,
+    /// Random roles, weights by data size.
+    PsiFedAvg,
+    /// Random roles, weights by federated adversarial domain adaptation.
+    PsiFada,
+    /// One random source a target, none used more often than it must be.
+    Sm,
+    /// Nobody sends.
+    Local,
+    /// The best single source by the hidden labels.
+    Oracle,
+}
+
+impl Method {
+    /// Every method, in the order in which tables list them.
+    pub const ALL: [Method; 12] = [
+        Method::StLf,
+        Method::Relay,
+        Method::RndAlpha,
+        Method::FedAvg,
+        Method::Fada,
+        Method::AvgD,
+        Method::RndPsi,
+        Method::PsiFedAvg,
+        Method::PsiFada,
+        Method::Sm,
+        Method::Local,
+        Method::Oracle,
+    ];
+
+    /// As a user types it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Method::StLf => "st-lf",
+            Method::Relay => "st-lf-relay",
+            Method::RndAlpha => "rnd-alpha",
+            Method::FedAvg => "fedavg",
+            Method::Fada => "fada",
+            Method::AvgD => "avgd",
+            Method::RndPsi => "rnd-psi",
+            Method::PsiFedAvg => "psi-fedavg",
+            Method::PsiFada => "psi-fada",
+            Method::Sm => "sm",
+            Method::Local => "local",
+            Method::Oracle => "oracle",
+        }
+    }
+
+    /// As the paper's tables and figures write it.
+    pub fn label(self) -> &'static str {
+        match self {
+            Method::StLf => "ST-LF",
+            Method::Relay => "ST-LF relay",
+            Method::RndAlpha => "Rnd-α",
+            Method::FedAvg => "FedAvg",
+            Method::Fada => "FADA",
+            Method::AvgD => "AvgD",
+            Method::RndPsi => "Rnd-ψ",
+            Method::PsiFedAvg => "ψ-FedAvg",
+            Method::PsiFada => "ψ-FADA",
+            Method::Sm => "SM",
+            Method::Local => "Local",
+            Method::Oracle => "Oracle",
+        }
+    }
+
+    /// Whether the method could not choose without measured divergences. The baselines that take ours' roles are given them,
+    /// which is in their favour.
+    pub fn needs_divergences(self) -> bool {
+        matches!(self, Method::StLf | Method::Relay)
+    }
+
+    /// Whether the method works on the devices' data, as a context holds it.
+    pub fn needs_data(self) -> bool {
+        matches!(self, Method::Fada | Method::PsiFada)
+    }
+
+    /// Whether the method looks at hidden labels, as a context holds what they say.
+    pub fn needs_accuracies(self) -> bool {
+        self == Method::Oracle
+    }
+}
+
+impl std::fmt::Display for Method {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for Method {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Method, Error> {
+        let found = Method::ALL.into_iter().find(|m| m.name() == text);
+        found.ok_or_else(|| {
+            let names = Method::ALL.map(Method::name);
+            let likely = nearest(text, names);
+            let hint = likely.map_or(String::new(), |name| format!("did you mean {name}? "));
+            Error::field("method", format!("there is no method {text:?}"))
+                .with_hint(format!("{hint}There are: {}", names.join(", ")))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_what_users_type() {
+        for method in Method::ALL {
+            assert_eq!(method.to_string().parse(), Ok(method));
+        }
+        let wrong = "fedvag".parse::<Method>().unwrap_err();
+        assert_eq!(wrong.to_string(), "method: there is no method \"fedvag\"");
+        assert!(
+            wrong.hint().is_some_and(|h| h.starts_with("did you mean fedavg? There are: st-lf"))
+        );
+        assert!("quite different".parse::<Method>().is_err());
+    }
+}

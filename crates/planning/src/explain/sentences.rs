@@ -1,0 +1,321 @@
+//! An explanation as sentences.
+
+use super::{Alternative, Explanation, Flip, Impossible, MainLink, Quantity, Rival, Term};
+use crate::device::Role;
+use crate::number_format::{clean, mixture, percent, short};
+use crate::plan::{Plan, PlanLink};
+use crate::planner::Infeasible;
+use crate::problem::Problem;
+
+/// Two plans whose costs differ by less than this, relative, cost the same.
+const TIE: f64 = 1e-9;
+
+/// Writes about one plan.
+#[derive(Debug, Clone, Copy)]
+pub struct Sentences<'a> {
+    /// The problem that was planned.
+    pub problem: &'a Problem,
+    /// Its plan.
+    pub plan: &'a Plan,
+}
+
+impl Sentences<'_> {
+    fn name(&self, device: usize) -> String {
+        clean(self.problem.name(device))
+    }
+
+    /// Why the device has its role.
+    pub fn role(&self, e: &Explanation) -> String {
+        let (name, role) = (self.name(e.device), e.role);
+        match &e.other_role {
+            Alternative::Possible(rival) => {
+                let because = if e.pinned { " because the problem says so" } else { "" };
+                format!("{name} is a {role}{because}: {}.", self.in_the_other_role(e, rival))
+            }
+            Alternative::Impossible(reason) => {
+                format!("{name} is a {role}: {}.", self.impossible(reason, e.device))
+            }
+        }
+    }
+
+    fn in_the_other_role(&self, e: &Explanation, rival: &Rival) -> String {
+        let served = match rival.role {
+            Role::Target => format!(", served by {}", self.mixture(&rival.receives)),
+            Role::Source => String::new(),
+        };
+        let changed = match rival.also_change.as_slice() {
+            [] => String::new(),
+            &[one] => {
+                let new = self.plan.roles[one].opposite();
+                format!("; {} would become a {new}", self.name(one))
+            }
+            several => format!("; {} other devices would change roles", several.len()),
+        };
+        format!(
+            "as a {} it would cost {} instead of {}{served}, and the whole plan {}{changed}",
+            rival.role,
+            short(rival.own),
+            short(e.account.total()),
+            self.more(rival.extra),
+        )
+    }
+
+    /// Why an alternative does not exist.
+    pub fn impossible(&self, reason: &Impossible, device: usize) -> String {
+        match reason {
+            Impossible::NoLabels => "it has no labels and cannot train".to_owned(),
+            Impossible::Required(from, to) => {
+                format!("the link {} → {} is required", self.name(*from), self.name(*to))
+            }
+            Impossible::Infeasible(Infeasible::NoSource) => "nobody else can train".to_owned(),
+            Impossible::Infeasible(Infeasible::Unreachable { device: alone, .. })
+                if *alone == device =>
+            {
+                "no other device that can train has a link to it".to_owned()
+            }
+            Impossible::Infeasible(Infeasible::Unreachable { name, .. }) => {
+                format!("nobody else that can train has a link to {}", clean(name))
+            }
+            Impossible::Infeasible(reason @ Infeasible::ManyRequired { .. }) => {
+                clean(&reason.to_string())
+            }
+        }
+    }
+
+    /// What would give the device the other role.
+    pub fn role_flip(&self, e: &Explanation) -> Option<String> {
+        let flip = e.role_flip?;
+        let what = match flip.quantity {
+            Quantity::SourceCost => "cost as a source",
+            _ => "error",
+        };
+        let (other, now) = (e.role.opposite(), short(flip.now));
+        let verb = match e.role {
+            Role::Source => "rose above",
+            Role::Target => "fell below",
+        };
+        Some(match flip.at {
+            Some(at) if is_reachable(&flip) => {
+                format!("It would become a {other} if its {what} {verb} {} (now {now}).", short(at))
+            }
+            None if e.role == Role::Target => {
+                format!("Even with {what} 0 it would stay a target (now {now}).")
+            }
+            _ => format!("No {what} would make it a {other} (now {now})."),
+        })
+    }
+
+    /// Whom a target relies on, and what the plan would be without.
+    pub fn main_link(&self, main: &MainLink) -> String {
+        let from = self.name(main.link.from);
+        match &main.without {
+            Alternative::Possible(rival) => {
+                let instead = match rival.role {
+                    Role::Source => "it would train itself".to_owned(),
+                    Role::Target => format!("it would take {}", self.mixture(&rival.receives)),
+                };
+                format!("Without {from} {instead}, and the plan {}.", self.more(rival.extra))
+            }
+            Alternative::Impossible(Impossible::Required(..)) => {
+                format!("It has to take {from}: the link is required.")
+            }
+            Alternative::Impossible(reason) => {
+                format!("It needs {from}: {}.", self.impossible(reason, main.link.to))
+            }
+        }
+    }
+
+    /// What would make a target drop its main source.
+    pub fn link_flips(&self, main: &MainLink) -> Option<String> {
+        let from = self.name(main.link.from);
+        let (reachable, beyond) = conditions(&main.flips);
+        let mut sentences = Vec::new();
+        if !reachable.is_empty() {
+            sentences.push(format!("It would drop {from} if {}.", reachable.join(" or ")));
+        }
+        for flip in beyond {
+            sentences.push(match flip.quantity {
+                Quantity::Divergence if flip.at.is_some() => format!(
+                    "No divergence up to 2 would make it drop {from} (now {}).",
+                    short(flip.now)
+                ),
+                quantity => {
+                    let (what, _) = subject(quantity);
+                    format!("No value of {what} would make it drop {from}.")
+                }
+            });
+        }
+        (!sentences.is_empty()).then(|| sentences.join(" "))
+    }
+
+    fn mixture(&self, links: &[PlanLink]) -> String {
+        clean(&mixture(self.problem, links))
+    }
+
+    /// "would cost 0.42 (3.1 %) more", or less, or the same.
+    fn more(&self, extra: f64) -> String {
+        let objective = self.plan.objective();
+        if extra.abs() <= TIE * objective.abs() {
+            return "would cost the same".to_owned();
+        }
+        let share = percent(extra.abs() / objective.abs());
+        let direction = if extra > 0.0 { "more" } else { "less" };
+        format!("would cost {} ({share}) {direction}", short(extra.abs()))
+    }
+
+    /// The role's threshold in a few characters: `error > 0.83 (0.35)`.
+    pub fn role_threshold(&self, e: &Explanation) -> String {
+        let Some(flip) = e.role_flip else {
+            return String::new();
+        };
+        let what = match flip.quantity {
+            Quantity::SourceCost => "cost",
+            _ => "error",
+        };
+        let sign = match e.role {
+            Role::Source => '>',
+            Role::Target => '<',
+        };
+        match flip.at {
+            Some(at) if is_reachable(&flip) => {
+                format!("{what} {sign} {} ({})", short(at), short(flip.now))
+            }
+            _ => format!("no {what} ({})", short(flip.now)),
+        }
+    }
+
+    /// The main link's thresholds in a few characters.
+    pub fn link_thresholds(&self, e: &Explanation) -> String {
+        let Some(main) = &e.main_link else {
+            return String::new();
+        };
+        let each = main.flips.iter().filter(|flip| is_reachable(flip)).filter_map(|flip| {
+            let (at, now) = (short(flip.at?), short(flip.now));
+            Some(match flip.quantity {
+                Quantity::Energy => format!("{at} J ({now})"),
+                Quantity::LinkCost => format!("cost {at} ({now})"),
+                _ => format!("divergence {at} ({now})"),
+            })
+        });
+        each.collect::<Vec<_>>().join(", ")
+    }
+
+    /// Devices by name: `a, b and 3 more`.
+    pub fn list(&self, devices: &[usize]) -> String {
+        const MOST: usize = 6;
+        let mut names: Vec<String> = devices.iter().take(MOST).map(|&i| self.name(i)).collect();
+        if devices.len() > MOST {
+            names.push(format!("{} more", devices.len() - MOST));
+        }
+        match names.split_last() {
+            Some((last, rest)) if !rest.is_empty() => format!("{} and {last}", rest.join(", ")),
+            _ => names.concat(),
+        }
+    }
+
+    /// Whose model a source trains on, and who trained it before.
+    pub fn trains_on(&self, device: usize) -> Option<String> {
+        let from = self.plan.handed_from(device)?;
+        let trained = match self.plan.route(from).as_slice() {
+            [before @ .., _] if !before.is_empty() => {
+                format!(", which {} trained before", self.list(before))
+            }
+            _ => String::new(),
+        };
+        Some(format!("It trains on with {}'s model{trained}.", self.name(from)))
+    }
+
+    /// The sources that a source hands its model on to.
+    pub fn hands_on(&self, device: usize) -> Option<String> {
+        let handovers = self.plan.handovers.iter().filter(|h| h.from == device);
+        let receivers: Vec<usize> = handovers.map(|h| h.to).collect();
+        (!receivers.is_empty())
+            .then(|| format!("It hands its model on to {}.", self.list(&receivers)))
+    }
+
+    /// Whose model a source trains on, why, and what would change that.
+    pub fn taken_model(&self, e: &Explanation) -> Option<String> {
+        let taken = e.takes.as_ref()?;
+        let mut text = format!(
+            "{} Without that hand-over the best plan found {}.",
+            self.trains_on(e.device)?,
+            self.more(taken.extra)
+        );
+        let (reachable, _) = conditions(&taken.flips);
+        if !reachable.is_empty() {
+            text += &format!(" That plan is cheaper if {}.", reachable.join(" or "));
+        }
+        Some(text)
+    }
+
+    /// Everything there is to say beyond the role and the costs, a sentence or two each.
+    pub fn further(&self, e: &Explanation) -> Vec<String> {
+        let mut sentences = Vec::new();
+        sentences.extend(self.taken_model(e));
+        sentences.extend(self.hands_on(e.device));
+        if !e.sends.is_empty() {
+            let receivers: Vec<usize> = e.sends.iter().map(|l| l.to).collect();
+            sentences.push(format!("It sends to {}.", self.list(&receivers)));
+        }
+        if let Some(main) = &e.main_link {
+            sentences.push(self.main_link(main));
+            sentences.extend(self.link_flips(main));
+        }
+        sentences.extend(self.role_flip(e));
+        sentences.extend(doubt(e.proven));
+        sentences
+    }
+
+    /// A term of a device's cost, for a table.
+    pub fn term(&self, term: Term) -> String {
+        match term {
+            Term::OwnError => "its own error".to_owned(),
+            Term::Complexity => "the complexity of models".to_owned(),
+            Term::OwnSampling => "its own finite sample".to_owned(),
+            Term::SourceSampling => "the sources' finite samples".to_owned(),
+            Term::SourceError { from } => format!("error of {}", self.name(from)),
+            Term::Divergence { from } => format!("divergence from {}", self.name(from)),
+            Term::Forgetting { from } => format!("what was forgotten of {}", self.name(from)),
+            Term::Energy { from } => format!("energy of the link from {}", self.name(from)),
+            Term::Handover { from } => format!("energy of the hand-over from {}", self.name(from)),
+            Term::SourceCost => "cost as a source".to_owned(),
+            Term::LinkCost { from } => format!("link from {}", self.name(from)),
+        }
+    }
+}
+
+/// An error is at most 1 and a divergence at most 2, by definition; where a file scales them, the
+/// present value says so.
+fn is_reachable(flip: &Flip) -> bool {
+    let most = match flip.quantity {
+        Quantity::SourceError => 1.0,
+        Quantity::Divergence => 2.0,
+        Quantity::Energy | Quantity::SourceCost | Quantity::LinkCost => f64::INFINITY,
+    };
+    flip.at.is_some_and(|at| at <= most || flip.now > most)
+}
+
+/// What must rise above what, and the flips that nothing brings about.
+fn conditions(flips: &[Flip]) -> (Vec<String>, Vec<&Flip>) {
+    let (reachable, beyond): (Vec<&Flip>, Vec<&Flip>) = flips.iter().partition(|f| is_reachable(f));
+    let condition = |flip: &Flip| {
+        let (what, unit) = subject(flip.quantity);
+        let at = short(flip.at?);
+        Some(format!("{what} rose above {at}{unit} (now {}{unit})", short(flip.now)))
+    };
+    (reachable.into_iter().filter_map(condition).collect(), beyond)
+}
+
+/// What a link's measurement is called in a sentence, and its unit.
+fn subject(quantity: Quantity) -> (&'static str, &'static str) {
+    match quantity {
+        Quantity::Energy => ("the link's energy", " J"),
+        Quantity::LinkCost => ("the link's cost", ""),
+        _ => ("their divergence", ""),
+    }
+}
+
+/// What is to be said of figures that are not proven.
+pub fn doubt(proven: bool) -> Option<String> {
+    (!proven).then(|| "Not every plan behind these figures is proven optimal.".to_owned())
+}

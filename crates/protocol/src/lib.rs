@@ -1,0 +1,26 @@
+//! What the devices of a fleet say to each other and do upon it, without I/O: bytes, time and results of long work come in as arguments.
+//!
+//! No server sees data or models. Every device trains on its own labels ([`stlf_method::local_training`]), finds out how far its
+//! inputs are from the others' ([`stlf_method::divergence`]), and reports numbers to one of them, the planner of the epoch. Its plan,
+//! signed, says who sends whose model to whom.
+//!
+//! - [`identity`], [`roster`]: keys, and the signed list of who belongs to the fleet.
+//! - [`shared`]: what must be the same on all devices.
+//! - [`wire`]: the messages, versioned, of limited size, checked.
+//! - [`divergence_protocol`]: a device's part in measuring divergences, by any estimator.
+//! - [`membership`]: who takes part, and when an epoch begins anew.
+//! - [`device`]: a device in an epoch: a message in, actions out. [`in_memory_network`] passes them within one program.
+
+pub mod device;
+pub mod divergence_protocol;
+pub mod identity;
+pub mod in_memory_network;
+pub mod membership;
+mod planning;
+pub mod roster;
+pub mod shared;
+pub mod wire;
+
+pub use device::{Action, Device, Refusal, Setup};
+pub use identity::{Identity, PeerId};
+pub use roster::{Member, Roster, SignedRoster};

@@ -1,0 +1,280 @@
+//! What the planner of an epoch knows, which is numbers, and the plan that follows.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::ControlFlow;
+use std::time::Instant;
+
+use stlf_method::divergence::Settings;
+use stlf_planning::Problem;
+use stlf_planning::Role;
+use stlf_planning::bound::Bound;
+use stlf_planning::plan::{PlanLink, Status, evaluate};
+use stlf_planning::planner::handover::LONGEST;
+use stlf_planning::planner::{self, Infeasible, Outcome};
+use stlf_planning::problem::{ENERGY_EPSILON, Links, Parts, Source};
+
+use crate::device::{Refusal, Setup};
+use crate::divergence_protocol::divergence;
+use crate::roster::Roster;
+use crate::wire::{Handover, Link, Measured, PairReport, Plan, Report};
+
+/// What a signature of a plan is for.
+pub(crate) const PLAN: &str = "stlf-plan-message/2";
+
+/// The planner's desk.
+#[derive(Debug)]
+pub(crate) struct Planner {
+    /// Ascending.
+    members: Vec<usize>,
+    settings: Settings,
+    reports: BTreeMap<usize, Report>,
+    /// Links that are not used, from and to.
+    forbidden: BTreeSet<(usize, usize)>,
+}
+
+/// How much worse than the best plan one may be that changes less.
+const WORTH_NO_CHANGE: f64 = 0.01;
+
+/// The best plan that is found in the planner's time; one that is not proven says so.
+fn within_limit(setup: &Setup, problem: &Problem) -> Outcome {
+    let started = Instant::now();
+    let handovers = setup.handovers.then_some(LONGEST);
+    let settings = planner::Settings { handovers, ..planner::Settings::default() };
+    planner::plan(problem, &settings, &mut |_| match started.elapsed() < setup.planning {
+        true => ControlFlow::Continue(()),
+        false => ControlFlow::Break(()),
+    })
+}
+
+/// Why there is no plan.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum NoPlan {
+    /// This device can be neither source nor target; without it there may be one.
+    #[error("the device at place {0} has no labels, and no link to it is left")]
+    Without(usize),
+    /// Nobody can plan with these numbers.
+    #[error("{0}")]
+    Because(String),
+}
+
+impl Planner {
+    pub(crate) fn new(
+        members: &[usize],
+        settings: &Settings,
+        forbidden: &BTreeSet<(usize, usize)>,
+    ) -> Planner {
+        let (members, settings) = (members.to_vec(), settings.clone());
+        Planner { members, settings, reports: BTreeMap::new(), forbidden: forbidden.clone() }
+    }
+
+    /// Whether this device has reported.
+    pub(crate) fn has_heard(&self, place: usize) -> bool {
+        self.reports.contains_key(&place)
+    }
+
+    /// How many have.
+    pub(crate) fn heard(&self) -> usize {
+        self.reports.len()
+    }
+
+    /// Whether all have.
+    pub(crate) fn is_complete(&self) -> bool {
+        self.heard() == self.members.len()
+    }
+
+    /// Takes a report; what it says about others counts only together with what they say.
+    pub(crate) fn hear(&mut self, from: usize, report: &Report) -> Result<(), Refusal> {
+        let peers = report.pairs.iter().map(|pair| pair.peer as usize);
+        if !peers.eq(self.members.iter().copied().filter(|&m| m != from)) {
+            return Err(Refusal::Unfit("a report that is not about this epoch's devices"));
+        }
+        if !report.pairs.iter().all(|pair| self.can_measure(report, pair.measured)) {
+            return Err(Refusal::Unfit("a report that is not of this estimator"));
+        }
+        match self.reports.get(&from) {
+            Some(known) if known != report => Err(Refusal::Twice(from)),
+            Some(_) => Ok(()),
+            None => {
+                self.reports.insert(from, report.clone());
+                Ok(())
+            }
+        }
+    }
+
+    /// Whether a device with so many samples can come to this by the estimator.
+    fn can_measure(&self, report: &Report, measured: Measured) -> bool {
+        let samples = report.labeled.saturating_add(report.unlabeled);
+        match (&self.settings, measured) {
+            (Settings::Discriminant(_), Measured::Errors(count)) => count.samples <= samples,
+            (Settings::Classifier(settings), Measured::Errors(count)) => {
+                count.samples <= samples.saturating_mul(settings.repeats as u64)
+            }
+            (Settings::Sketch(_), Measured::Divergence(_)) => true,
+            _ => false,
+        }
+    }
+
+    /// The plan of this epoch: of the last one's roles, links and hand-overs it keeps what it can keep at no more than a hundredth
+    /// above the least cost that was found.
+    pub(crate) fn plan(
+        &self,
+        epoch: u64,
+        roster: &Roster,
+        setup: &Setup,
+        last: Option<&Plan>,
+    ) -> Result<Plan, NoPlan> {
+        let problem = self.problem(roster, setup)?;
+        let best = match within_limit(setup, &problem) {
+            Outcome::Planned(plan) => *plan,
+            Outcome::Infeasible(Infeasible::Unreachable { device, .. }) => {
+                return Err(NoPlan::Without(self.members[device]));
+            }
+            Outcome::Infeasible(why) => return Err(NoPlan::Because(why.to_string())),
+        };
+        let most = best.objective() + WORTH_NO_CHANGE * best.objective().abs();
+        let kept = last.into_iter().flat_map(|last| self.keeping(&problem, last, setup));
+        let plan = kept.into_iter().find(|plan| plan.objective() <= most);
+        let optimal = best.status == Status::Optimal
+            && plan.as_ref().is_none_or(|plan| plan.objective() <= best.objective());
+        let plan = plan.unwrap_or(best);
+        let place = |device: usize| self.members[device] as u32;
+        let link = |link: &PlanLink| Link {
+            from: place(link.from),
+            to: place(link.to),
+            weight: link.weight,
+        };
+        let handover =
+            |h: &stlf_planning::plan::Handover| Handover { from: place(h.from), to: place(h.to) };
+        Ok(Plan {
+            epoch,
+            sources: plan.with_role(Role::Source).map(place).collect(),
+            targets: plan.with_role(Role::Target).map(place).collect(),
+            links: plan.links.iter().map(link).collect(),
+            handovers: plan.handovers.iter().map(handover).collect(),
+            objective: plan.objective(),
+            optimal,
+        })
+    }
+
+    /// The best plans that keep the last one's roles and links, and its roles alone.
+    fn keeping(&self, problem: &Problem, last: &Plan, setup: &Setup) -> Vec<stlf_planning::Plan> {
+        let pinned = self.members.iter().enumerate().fold(problem.clone(), |problem, (k, &m)| {
+            match last.role(m) {
+                Some(Role::Source) if !problem.eligible(k) => problem,
+                Some(role) => problem.with_pin(k, role),
+                None => problem,
+            }
+        });
+        let planned = |problem: &Problem| match within_limit(setup, problem) {
+            Outcome::Planned(plan) => Some(*plan),
+            Outcome::Infeasible(_) => None,
+        };
+        let free = planned(&pinned);
+        let linked = match (last.handovers.is_empty(), &free) {
+            (true, _) => planned(&self.with_links_of(last, pinned)),
+            (false, Some(free)) => Some(self.handing_on_as(last, problem, free)),
+            (false, None) => None,
+        };
+        linked.into_iter().chain(free).collect()
+    }
+
+    /// The device that stands at a place of the roster, if it takes part.
+    fn index(&self, place: u32) -> Option<usize> {
+        self.members.binary_search(&(place as usize)).ok()
+    }
+
+    /// The same problem without other links than the last plan's into its targets, which so keep what they had.
+    fn with_links_of(&self, last: &Plan, problem: Problem) -> Problem {
+        let ends = |link: &Link| Some((self.index(link.from)?, self.index(link.to)?));
+        let kept: BTreeSet<(usize, usize)> = last.links.iter().filter_map(ends).collect();
+        let targets: BTreeSet<usize> = kept.iter().map(|&(_, to)| to).collect();
+        let others = (0..self.members.len())
+            .flat_map(|from| targets.iter().map(move |&to| (from, to)))
+            .filter(|&(from, to)| from != to && !kept.contains(&(from, to)));
+        others.fold(problem, |problem, (from, to)| problem.without_link(from, to))
+    }
+
+    /// The last plan's hand-overs and links in a plan of the same roles: those whose ends are all here, and for other targets the
+    /// plan's. What models that were handed on are worth to a target follows from all its divergences, so that no link can be taken out
+    /// of the problem instead.
+    fn handing_on_as(
+        &self,
+        last: &Plan,
+        problem: &Problem,
+        plan: &stlf_planning::Plan,
+    ) -> stlf_planning::Plan {
+        let source = |place: u32| self.index(place).filter(|&k| plan.roles[k] == Role::Source);
+        let handed = |h: &Handover| {
+            Some(stlf_planning::plan::Handover { from: source(h.from)?, to: source(h.to)? })
+        };
+        let handovers: Vec<_> = last.handovers.iter().filter_map(handed).collect();
+        let links_of = |to: usize| {
+            let before = last.incoming(self.members[to]);
+            let kept =
+                before.map(|l| Some(PlanLink { from: source(l.from)?, to, weight: l.weight }));
+            let kept = kept.collect::<Option<Vec<_>>>().filter(|links| !links.is_empty());
+            kept.unwrap_or_else(|| plan.incoming(to).to_vec())
+        };
+        let links: Vec<PlanLink> = plan.with_role(Role::Target).flat_map(links_of).collect();
+        let terms = evaluate(problem, plan.bound, &plan.roles, &links, &handovers);
+        stlf_planning::Plan { links, handovers, terms, ..plan.clone() }
+    }
+
+    fn problem(&self, roster: &Roster, setup: &Setup) -> Result<Problem, NoPlan> {
+        let incomplete = || NoPlan::Because("a device has not reported".to_owned());
+        let n = self.members.len();
+        let device = |&place: &usize| {
+            let report = self.reports.get(&place)?;
+            Some(stlf_planning::Device {
+                name: roster.devices.get(place)?.name.clone(),
+                labeled: report.labeled,
+                unlabeled: report.unlabeled,
+                source_error: report.source_error,
+            })
+        };
+        let mut divergences = vec![0.0; n * n];
+        let mut energy = vec![f64::NAN; n * n];
+        for i in 0..n {
+            for j in (0..n).filter(|&j| j != i) {
+                let sides = [self.pair(i.min(j), i.max(j)), self.pair(i.max(j), i.min(j))];
+                let [Some(first), Some(second)] = sides else { return Err(incomplete()) };
+                let own = if i < j { first } else { second };
+                energy[i * n + j] = own.joules.unwrap_or(f64::NAN);
+                let said = [first.measured, second.measured];
+                divergences[i * n + j] = divergence(&self.settings, said).ok_or_else(incomplete)?;
+            }
+        }
+        let ends =
+            |&(from, to): &(usize, usize)| Some((self.index(from as u32)?, self.index(to as u32)?));
+        let forbidden = self.forbidden.iter().filter_map(ends);
+        let (kind, complexity) = (setup.bound, setup.preset.complexity());
+        Problem::new(Parts {
+            devices: self
+                .members
+                .iter()
+                .map(device)
+                .collect::<Option<_>>()
+                .ok_or_else(incomplete)?,
+            source: Source::Measured {
+                links: Links::from_rows(n, divergences, energy),
+                weights: setup.weights,
+                bound: Bound { kind, complexity, ..Bound::default() },
+                energy_epsilon: ENERGY_EPSILON,
+                energy_unit: setup.preset.energy_unit(),
+                disagreement: None,
+            },
+            pins: vec![None; n],
+            forbidden: forbidden.collect(),
+            required: Vec::new(),
+        })
+        .map_err(|e| NoPlan::Because(e.to_string()))
+    }
+
+    /// What the i-th member says of its pair with the j-th.
+    fn pair(&self, i: usize, j: usize) -> Option<PairReport> {
+        let report = self.reports.get(&self.members[i])?;
+        let peer = self.members[j] as u32;
+        let at = report.pairs.binary_search_by_key(&peer, |pair| pair.peer).ok()?;
+        Some(report.pairs[at])
+    }
+}

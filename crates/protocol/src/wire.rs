@@ -1,0 +1,488 @@
+//! What devices say to each other. Everything that arrives is hostile until it is checked.
+
+mod limits;
+
+use serde::{Deserialize, Serialize};
+use stlf_method::divergence::sketch::Sketch;
+use stlf_planning::Role;
+use stlf_planning::planner::handover::LONGEST;
+
+pub use self::limits::Limits;
+use crate::shared::SharedSettings;
+
+/// The version of these messages. Others are not understood.
+pub const VERSION: u16 = 4;
+
+/// How much a [`Message::Probe`] has: enough to tell a link's rate rather than its delay, and less than most models.
+pub const PROBE_BYTES: usize = 16 << 10;
+
+/// The longest message: moments of 4,096 features take a little less than this.
+pub const MOST_BYTES: usize = 72 << 20;
+
+/// The longest reason, in bytes.
+pub const LONGEST_REASON: usize = 500;
+
+/// The longest roster, in bytes.
+pub const LONGEST_ROSTER: usize = 4 << 20;
+
+/// More samples than anybody has; sums of such numbers are far from overflowing.
+const MOST_SAMPLES: u64 = 1 << 48;
+
+/// The weights of a network that learned anything are far below this.
+const LARGEST_WEIGHT: f32 = 1e6;
+
+/// A message on its way.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Envelope {
+    /// [`VERSION`].
+    pub version: u16,
+    /// The epoch that it is about.
+    pub epoch: u64,
+    /// What is said.
+    pub message: Message,
+}
+
+/// What is said. Devices are called by their places in the roster.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub enum Message {
+    /// From the planner to all: an epoch begins, with these devices, ascending.
+    Begin(Vec<u32>),
+    /// To all: the median distance of the sender's inputs.
+    Bandwidth(Option<f64>),
+    /// To all: moments of the features of both halves of the sender's inputs.
+    Moments([Option<Moments>; 2]),
+    /// To all: moments of the features of all of the sender's inputs.
+    Sketch(Moments),
+    /// To one other device: the sender's next turn in training the classifier that tells the two apart.
+    Turn(Turn),
+    /// To the planner: numbers, and nothing else.
+    Report(Report),
+    /// From the planner to all, signed.
+    Plan(SignedPlan),
+    /// From the planner to all: there is none, and why.
+    NoPlan(String),
+    /// From a source to its targets and to those it hands its model on to: it may be fetched.
+    Offer(Offer),
+    /// From a target, or from who trains a model on, to the planner: no usable model came from this source.
+    Failed(u32),
+    /// To all: so many percent of training on a model that was handed to the sender are done.
+    TrainedOn(u8),
+    /// To the planner: the epoch is over for the sender.
+    Done,
+    /// From the planner to all: it is over for all.
+    Complete,
+    /// To the planner: the sender has long waited for these.
+    Missing(Vec<u32>),
+    /// To whoever is met, before anything else. The envelope has the last epoch that the sender knows of.
+    Hello(Hello),
+    /// To whoever has an older one: a signed roster, as JSON.
+    Roster(Vec<u8>),
+    /// To whoever may know of another one: the last epoch that the sender knows of, which the envelope has.
+    Known,
+    /// Nothing, but so much of it that the time it takes tells how fast the link is.
+    Probe(Vec<u8>),
+}
+
+/// What a device says of itself when it meets another.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Hello {
+    /// The version of its roster.
+    pub roster: u64,
+    /// Drawn when it started. Another one is of a device that was started anew, and does not know what it knew.
+    pub start: u64,
+    /// The epoch that it takes part in; 0 before the first.
+    pub running: u64,
+    /// What must be the same everywhere.
+    pub settings: SharedSettings,
+}
+
+/// A model that may be fetched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Offer {
+    /// Its BLAKE3 hash.
+    pub hash: [u8; 32],
+    /// Its size.
+    pub bytes: u64,
+}
+
+/// Moments of features.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Moments {
+    /// Of how many inputs.
+    pub samples: u64,
+    /// The mean.
+    pub mean: Vec<f32>,
+    /// The covariance, the lower triangle row by row; a sketch may be without.
+    pub covariance: Option<Vec<f32>>,
+}
+
+/// A message of Algorithm `alg:fed_div_est`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Turn {
+    /// How many turns of this pair the sender has had before.
+    pub number: u64,
+    /// What is said in it.
+    pub said: Said,
+}
+
+/// What is said in a turn.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub enum Said {
+    /// The sender's classifier after a round of local training.
+    Params(Vec<f32>),
+    /// How the last average did on the sender's own data.
+    Errors(Count),
+}
+
+/// How often a classifier erred on one device's samples.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Count {
+    /// The sender's samples that were taken for the peer's.
+    pub errors: u64,
+    /// The sender's samples that were looked at.
+    pub samples: u64,
+}
+
+/// What a device knows of itself and of its pairs.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Report {
+    /// Samples with a label.
+    pub labeled: u64,
+    /// Samples without.
+    pub unlabeled: u64,
+    /// ε̂, where there are labels.
+    pub source_error: Option<f64>,
+    /// For every other device of the epoch, ascending.
+    pub pairs: Vec<PairReport>,
+}
+
+/// What a device knows of a pair that it is in.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct PairReport {
+    /// The other device.
+    pub peer: u32,
+    /// Its side of their divergence.
+    pub measured: Measured,
+    /// Joules of sending a model to the peer; none where it cannot.
+    pub joules: Option<f64>,
+}
+
+/// What a device can say of a divergence: where errors are counted its own, of which d̂ follows with the peer's.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub enum Measured {
+    /// Its own errors.
+    Errors(Count),
+    /// d̂.
+    Divergence(f64),
+}
+
+impl From<stlf_method::divergence::classifier::Count> for Count {
+    fn from(count: stlf_method::divergence::classifier::Count) -> Count {
+        Count { errors: count.errors, samples: count.samples }
+    }
+}
+
+impl From<Count> for stlf_method::divergence::classifier::Count {
+    fn from(count: Count) -> stlf_method::divergence::classifier::Count {
+        stlf_method::divergence::classifier::Count { errors: count.errors, samples: count.samples }
+    }
+}
+
+/// A plan with the planner's signature.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SignedPlan {
+    /// The plan.
+    pub plan: Plan,
+    /// Of [`Plan::bytes`].
+    pub signature: Vec<u8>,
+}
+
+/// Who does what in an epoch.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Plan {
+    /// The epoch.
+    pub epoch: u64,
+    /// The devices that train.
+    pub sources: Vec<u32>,
+    /// The devices that receive.
+    pub targets: Vec<u32>,
+    /// Sorted by receiver, then sender.
+    pub links: Vec<Link>,
+    /// Sorted by receiver, who takes one model at most.
+    #[serde(default)]
+    pub handovers: Vec<Handover>,
+    /// What it costs.
+    pub objective: f64,
+    /// Whether it is proven that no plan costs less.
+    pub optimal: bool,
+}
+
+/// A link in use.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Link {
+    /// The sender.
+    pub from: u32,
+    /// The receiver.
+    pub to: u32,
+    /// α.
+    pub weight: f64,
+}
+
+/// A source gives its model to another one, which trains it on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Handover {
+    /// Whose model it is.
+    pub from: u32,
+    /// Who trains it on.
+    pub to: u32,
+}
+
+impl Plan {
+    /// What is signed.
+    pub fn bytes(&self) -> Vec<u8> {
+        postcard::to_allocvec(self).unwrap_or_default()
+    }
+
+    /// A device's role; none for a device that is not in the plan.
+    pub fn role(&self, place: usize) -> Option<Role> {
+        let listed = |places: &[u32]| places.iter().any(|&p| p as usize == place);
+        match (listed(&self.sources), listed(&self.targets)) {
+            (true, false) => Some(Role::Source),
+            (false, true) => Some(Role::Target),
+            _ => None,
+        }
+    }
+
+    /// The links into a device.
+    pub fn incoming(&self, place: usize) -> impl Iterator<Item = Link> + '_ {
+        self.links.iter().copied().filter(move |link| link.to as usize == place)
+    }
+
+    /// Whose model a source trains on, if any.
+    pub fn handed_from(&self, place: usize) -> Option<usize> {
+        let at =
+            self.handovers.binary_search_by_key(&place, |handover| handover.to as usize).ok()?;
+        Some(self.handovers[at].from as usize)
+    }
+
+    /// Whose models a device needs: a target those of its links, a source the one that it trains on.
+    pub fn senders(&self, place: usize) -> impl Iterator<Item = usize> + '_ {
+        let links = self.incoming(place).map(|link| link.from as usize);
+        links.chain(self.handed_from(place))
+    }
+
+    /// Who needs a device's model.
+    pub fn receivers(&self, place: usize) -> impl Iterator<Item = usize> + '_ {
+        let links = self.links.iter().map(|link| (link.from, link.to));
+        let all = links.chain(self.handovers.iter().map(|handover| (handover.from, handover.to)));
+        all.filter(move |(from, _)| *from as usize == place).map(|(_, to)| to as usize)
+    }
+
+    /// Whether some model comes to a source over more others than it may, as one does that goes round for ever.
+    fn hands_on_too_often(&self) -> bool {
+        let hops = |handover: &Handover| {
+            let before = |&place: &usize| self.handed_from(place);
+            std::iter::successors(Some(handover.from as usize), before).take(LONGEST + 1).count()
+        };
+        self.handovers.iter().any(|handover| hops(handover) > LONGEST)
+    }
+}
+
+/// Why a message is refused.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Malformed {
+    /// Too long for its kind to be looked at.
+    #[error("{bytes} bytes, where a message of this kind has at most {most}")]
+    TooLong {
+        /// Its length.
+        bytes: usize,
+        /// What its kind may have.
+        most: usize,
+    },
+    /// No message.
+    #[error("these bytes are no message")]
+    Unreadable,
+    /// Of another version.
+    #[error("messages of version {0} are not understood")]
+    Version(u16),
+    /// With numbers that cannot be.
+    #[error("{0}")]
+    Absurd(&'static str),
+}
+
+impl Envelope {
+    /// A message of this version.
+    pub fn new(epoch: u64, message: Message) -> Envelope {
+        Envelope { version: VERSION, epoch, message }
+    }
+
+    /// As it is sent.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        postcard::to_allocvec(self).unwrap_or_default()
+    }
+
+    /// As it arrives, within the [`Limits`] of the largest fleet.
+    ///
+    /// # Errors
+    /// Says why it is refused.
+    pub fn read(bytes: &[u8]) -> Result<Envelope, Malformed> {
+        Limits::default().read(bytes)
+    }
+}
+
+/// A share from 0 to 1.
+fn is_share(x: f64) -> bool {
+    (0.0..=1.0).contains(&x)
+}
+
+impl Message {
+    fn check(&self) -> Result<(), Malformed> {
+        let holds = |fine: bool, what| if fine { Ok(()) } else { Err(Malformed::Absurd(what)) };
+        match self {
+            Message::Begin(places) => {
+                holds(places.is_sorted_by(|a, b| a < b), "members are not ascending")
+            }
+            Message::Bandwidth(bandwidth) => {
+                let fine = bandwidth.is_none_or(|b| b.is_finite() && b >= 0.0);
+                holds(fine, "a bandwidth is below 0")
+            }
+            Message::Moments(halves) => {
+                let whole = halves.iter().flatten().all(|half| half.covariance.is_some());
+                holds(whole, "a half is without its covariance")?;
+                halves.iter().flatten().try_for_each(Moments::check)
+            }
+            Message::Sketch(moments) => moments.check(),
+            Message::Turn(turn) => turn.said.check(),
+            Message::Report(report) => report.check(),
+            Message::Plan(signed) => signed.plan.check(),
+            Message::NoPlan(reason) => holds(reason.len() <= LONGEST_REASON, "a long reason"),
+            Message::Missing(places) => {
+                holds(places.is_sorted_by(|a, b| a < b), "places are not ascending")
+            }
+            Message::Roster(bytes) => holds(bytes.len() <= LONGEST_ROSTER, "a long roster"),
+            Message::Hello(hello) => hello.settings.check(),
+            Message::TrainedOn(percent) => holds(*percent <= 100, "more than a whole training"),
+            Message::Offer(_) | Message::Failed(_) => Ok(()),
+            Message::Done | Message::Complete | Message::Known | Message::Probe(_) => Ok(()),
+        }
+    }
+}
+
+impl Moments {
+    /// As the estimator takes them.
+    pub fn to_sketch(&self) -> Sketch {
+        let Moments { samples, mean, covariance } = self.clone();
+        Sketch { samples, mean, covariance }
+    }
+
+    /// As they are sent.
+    pub fn of(sketch: &Sketch) -> Moments {
+        let Sketch { samples, mean, covariance } = sketch.clone();
+        Moments { samples, mean, covariance }
+    }
+
+    fn check(&self) -> Result<(), Malformed> {
+        let (side, covariance) = (self.mean.len(), self.covariance.as_deref());
+        if !(1..=MOST_SAMPLES).contains(&self.samples)
+            || covariance.is_some_and(|numbers| numbers.len() != side * (side + 1) / 2)
+        {
+            return Err(Malformed::Absurd("moments of another size than they claim"));
+        }
+        // Features have length 1, so that no moment is larger; but a mean alone may bear noise.
+        let most = if covariance.is_some() { 2.0 } else { 1e15 };
+        let fine = |x: &f32| x.is_finite() && x.abs() <= most;
+        match self.mean.iter().chain(covariance.unwrap_or_default()).all(fine) {
+            true => Ok(()),
+            false => Err(Malformed::Absurd("a moment is not a number, or larger than can be")),
+        }
+    }
+}
+
+impl Said {
+    pub(crate) fn check(&self) -> Result<(), Malformed> {
+        let fine = |p: &f32| p.is_finite() && p.abs() <= LARGEST_WEIGHT;
+        match self {
+            Said::Params(params) if !params.iter().all(fine) => {
+                Err(Malformed::Absurd("a parameter is not a number, or larger than can be"))
+            }
+            Said::Errors(count) if !count.is_possible() => {
+                Err(Malformed::Absurd("a classifier has more errors than samples"))
+            }
+            Said::Params(_) | Said::Errors(_) => Ok(()),
+        }
+    }
+}
+
+impl Count {
+    fn is_possible(self) -> bool {
+        self.errors <= self.samples && self.samples <= MOST_SAMPLES
+    }
+}
+
+impl Measured {
+    fn is_possible(self) -> bool {
+        match self {
+            Measured::Errors(count) => count.is_possible(),
+            Measured::Divergence(value) => (0.0..=2.0).contains(&value),
+        }
+    }
+}
+
+impl Report {
+    fn check(&self) -> Result<(), Malformed> {
+        let samples = self.labeled.checked_add(self.unlabeled);
+        if samples.is_none_or(|n| n == 0 || n > MOST_SAMPLES) {
+            return Err(Malformed::Absurd("a device has no samples, or more than there are"));
+        }
+        if self.source_error.is_some() != (self.labeled > 0)
+            || self.source_error.is_some_and(|e| !is_share(e))
+        {
+            return Err(Malformed::Absurd("a source error is not from 0 to 1"));
+        }
+        if !self.pairs.is_sorted_by(|a, b| a.peer < b.peer) {
+            return Err(Malformed::Absurd("pairs are not ascending"));
+        }
+        let fine = |pair: &PairReport| {
+            let joules = pair.joules.is_none_or(|j| j.is_finite() && (0.0..1e15).contains(&j));
+            pair.measured.is_possible() && joules
+        };
+        match self.pairs.iter().all(fine) {
+            true => Ok(()),
+            false => Err(Malformed::Absurd("a pair has an absurd divergence, or absurd joules")),
+        }
+    }
+}
+
+impl Plan {
+    /// That it is a plan at all, for whatever devices.
+    pub(crate) fn check(&self) -> Result<(), Malformed> {
+        let holds = |fine: bool, what| if fine { Ok(()) } else { Err(Malformed::Absurd(what)) };
+        let ascending = |places: &[u32]| places.is_sorted_by(|a, b| a < b);
+        let apart = !self.sources.iter().any(|s| self.targets.binary_search(s).is_ok());
+        holds(
+            ascending(&self.sources) && ascending(&self.targets) && apart,
+            "a plan's devices are not ascending, or have two roles",
+        )?;
+        let between = |link: &Link| {
+            self.sources.binary_search(&link.from).is_ok()
+                && self.targets.binary_search(&link.to).is_ok()
+                && is_share(link.weight)
+        };
+        holds(self.links.iter().all(between), "a link is not from a source to a target")?;
+        for &target in &self.targets {
+            let sum: f64 = self.incoming(target as usize).map(|link| link.weight).sum();
+            holds((sum - 1.0).abs() < 1e-6, "a target's weights do not sum to one")?;
+        }
+        let is_source = |place: u32| self.sources.binary_search(&place).is_ok();
+        let between = |handover: &Handover| is_source(handover.from) && is_source(handover.to);
+        holds(self.handovers.iter().all(between), "a hand-over is not between sources")?;
+        let one_each = self.handovers.is_sorted_by(|a, b| a.to < b.to);
+        holds(one_each, "hand-overs are not ascending, or a source is handed two models")?;
+        holds(!self.hands_on_too_often(), "a model is handed on in a circle, or too often")?;
+        holds(self.objective.is_finite(), "an objective is not a number")
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "tests")]
+mod tests;

@@ -1,0 +1,134 @@
+//! How long a message of each kind may be. It is looked at before anything is decoded, because a few bytes can stand for much: a
+//! pair of a report takes five bytes on the way and ten times that in memory.
+
+use serde::Deserialize;
+use stlf_data::Shape;
+use stlf_method::divergence::Settings;
+
+use super::{
+    Envelope, LONGEST_REASON, LONGEST_ROSTER, MOST_BYTES, Malformed, PROBE_BYTES, VERSION,
+};
+use crate::roster::MOST_DEVICES;
+use crate::shared;
+
+/// Version, epoch, kind, lengths, a signature, and the few numbers that a message has besides its lists.
+const HEAD: usize = 256;
+
+/// The most bytes of a device's place.
+const PLACE: usize = 5;
+
+/// The most bytes of what a report says of a pair.
+const PAIR: usize = 40;
+
+/// The most bytes of a link of a plan.
+const LINK: usize = 2 * PLACE + 8;
+
+/// The most bytes of a hand-over of a plan.
+const HANDOVER: usize = 2 * PLACE;
+
+/// [`super::Message`] without what it says, in the same order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+pub(super) enum Kind {
+    Begin,
+    Bandwidth,
+    Moments,
+    Sketch,
+    Turn,
+    Report,
+    Plan,
+    NoPlan,
+    Offer,
+    Failed,
+    TrainedOn,
+    Done,
+    Complete,
+    Missing,
+    Hello,
+    Roster,
+    Known,
+    Probe,
+}
+
+/// What a device has use for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Devices of the roster.
+    devices: usize,
+    /// Moments, or parameters of a classifier, in one message.
+    numbers: usize,
+}
+
+impl Default for Limits {
+    /// Of the largest fleet with the largest messages.
+    fn default() -> Limits {
+        Limits { devices: MOST_DEVICES, numbers: MOST_BYTES / 4 }
+    }
+}
+
+impl Limits {
+    /// Of a fleet of so many devices that measures inputs of this shape in this way.
+    pub fn new(devices: usize, settings: &Settings, shape: Shape) -> Limits {
+        let moments = |features: usize| features * (features + 3) / 2;
+        let numbers = match settings {
+            Settings::Discriminant(settings) => 2 * moments(settings.features),
+            Settings::Sketch(settings) if settings.publishes_covariance() => {
+                moments(settings.features)
+            }
+            Settings::Sketch(settings) => settings.features,
+            Settings::Classifier(settings) => {
+                settings.architecture.spec(shape).map_or(0, |spec| spec.parameters())
+            }
+        };
+        Limits { devices, numbers }
+    }
+
+    /// The longest message of any kind.
+    pub fn longest(&self) -> usize {
+        [Kind::Moments, Kind::Report, Kind::Plan, Kind::Hello, Kind::Roster, Kind::Probe]
+            .map(|kind| self.most(kind))
+            .into_iter()
+            .fold(0, usize::max)
+    }
+
+    /// The longest message of a kind.
+    fn most(&self, kind: Kind) -> usize {
+        let list = match kind {
+            Kind::Begin | Kind::Missing => PLACE * self.devices,
+            Kind::Moments | Kind::Sketch | Kind::Turn => 4 * self.numbers,
+            Kind::Report => PAIR * self.devices,
+            // A device is a source or a target, a link is from one to another, and a source is handed one model at most.
+            Kind::Plan => (PLACE + HANDOVER) * self.devices + LINK * self.devices.pow(2) / 4,
+            Kind::NoPlan => LONGEST_REASON,
+            Kind::Hello => shared::MOST_BYTES,
+            Kind::Roster => LONGEST_ROSTER,
+            Kind::Bandwidth | Kind::Offer | Kind::Failed | Kind::TrainedOn => 0,
+            Kind::Done | Kind::Complete | Kind::Known => 0,
+            Kind::Probe => PROBE_BYTES,
+        };
+        (HEAD + list).min(MOST_BYTES)
+    }
+
+    /// A message as it arrives. Nothing is believed: first its version and its length for its kind are looked at, then every number.
+    ///
+    /// # Errors
+    /// Says why it is refused.
+    pub fn read(&self, bytes: &[u8]) -> Result<Envelope, Malformed> {
+        let unreadable = |_| Malformed::Unreadable;
+        let (version, rest) = postcard::take_from_bytes::<u16>(bytes).map_err(unreadable)?;
+        if version != VERSION {
+            return Err(Malformed::Version(version));
+        }
+        let ((_, kind), _) = postcard::take_from_bytes::<(u64, Kind)>(rest).map_err(unreadable)?;
+        let most = self.most(kind);
+        if bytes.len() > most {
+            return Err(Malformed::TooLong { bytes: bytes.len(), most });
+        }
+        let (envelope, rest): (Envelope, &[u8]) =
+            postcard::take_from_bytes(bytes).map_err(unreadable)?;
+        if !rest.is_empty() {
+            return Err(Malformed::Unreadable);
+        }
+        envelope.message.check()?;
+        Ok(envelope)
+    }
+}

@@ -1,0 +1,357 @@
+use super::*;
+use proptest::prelude::*;
+
+fn plan() -> Plan {
+    Plan {
+        epoch: 3,
+        sources: vec![0, 2, 4, 5],
+        targets: vec![1],
+        links: vec![Link { from: 0, to: 1, weight: 0.25 }, Link { from: 2, to: 1, weight: 0.75 }],
+        handovers: vec![Handover { from: 5, to: 2 }, Handover { from: 2, to: 4 }],
+        objective: 1.5,
+        optimal: true,
+    }
+}
+
+fn report() -> Report {
+    let counted = Measured::Errors(Count { errors: 3, samples: 10 });
+    let counted = PairReport { peer: 1, measured: counted, joules: Some(2.5) };
+    let measured = Measured::Divergence(1.5);
+    let pairs = vec![counted, PairReport { peer: 2, measured, joules: None }];
+    Report { labeled: 8, unlabeled: 4, source_error: Some(0.25), pairs }
+}
+
+fn samples() -> Vec<Message> {
+    let half = Moments { samples: 9, mean: vec![0.5; 3], covariance: Some(vec![0.1; 6]) };
+    let noisy = Moments { samples: 9, mean: vec![0.5, -70.0], covariance: None };
+    let turn = |number, said| Message::Turn(Turn { number, said });
+    vec![
+        Message::Begin(vec![0, 1, 5]),
+        Message::Bandwidth(Some(2.5)),
+        Message::Bandwidth(None),
+        Message::Moments([Some(half.clone()), None]),
+        Message::Sketch(half),
+        Message::Sketch(noisy),
+        turn(7, Said::Params(vec![-0.5, 3.0])),
+        turn(8, Said::Errors(Count { errors: 2, samples: 5 })),
+        Message::Report(report()),
+        Message::Plan(SignedPlan { plan: plan(), signature: vec![7; 64] }),
+        Message::NoPlan("nobody has labels".to_owned()),
+        Message::Offer(Offer { hash: [3; 32], bytes: 90_000 }),
+        Message::Failed(2),
+        Message::TrainedOn(40),
+        Message::Done,
+        Message::Complete,
+        Message::Missing(vec![1, 4]),
+        Message::Hello(hello()),
+        Message::Roster(b"{}".to_vec()),
+        Message::Known,
+        Message::Probe(vec![0; 9]),
+    ]
+}
+
+fn hello() -> Hello {
+    let settings = SharedSettings::new([("seed".to_owned(), "3".to_owned())]);
+    Hello { roster: 7, start: 99, running: 4, settings }
+}
+
+#[test]
+fn messages_are_read_as_they_were_sent() {
+    for message in samples() {
+        let sent = Envelope::new(4, message);
+        assert_eq!(Envelope::read(&sent.to_bytes()), Ok(sent));
+    }
+}
+
+#[test]
+fn what_cannot_be_is_refused() {
+    let absurd = |message: Message| {
+        let bytes = Envelope::new(1, message).to_bytes();
+        matches!(Envelope::read(&bytes), Err(Malformed::Absurd(_)))
+    };
+    assert!(absurd(Message::Begin(vec![1, 1])));
+    assert!(absurd(Message::Bandwidth(Some(f64::NAN))));
+    assert!(absurd(Message::Bandwidth(Some(-1.0))));
+    let half = |mean: Vec<f32>, covariance| {
+        let covariance = Some(covariance);
+        Moments { samples: 9, mean, covariance }
+    };
+    for moments in [
+        half(vec![f32::INFINITY], vec![0.0]),
+        half(vec![0.0; 2], vec![0.0; 2]),
+        half(vec![1e9], vec![0.0]),
+        Moments { samples: 0, ..half(vec![0.0], vec![0.0]) },
+    ] {
+        assert!(absurd(Message::Sketch(moments.clone())));
+        assert!(absurd(Message::Moments([Some(moments), None])));
+    }
+    let mean = |number| Moments { samples: 9, mean: vec![number], covariance: None };
+    assert!(absurd(Message::Moments([Some(mean(0.5)), None])));
+    assert!(absurd(Message::Sketch(mean(f32::NAN))));
+    assert!(absurd(Message::Sketch(mean(1e16))));
+    assert!(absurd(Message::Sketch(Moments { samples: u64::MAX, ..mean(0.5) })));
+    let said = |said| absurd(Message::Turn(Turn { number: 0, said }));
+    assert!(said(Said::Params(vec![0.0, f32::NAN])));
+    assert!(said(Said::Params(vec![0.0, -2e6])));
+    assert!(said(Said::Errors(Count { errors: 3, samples: 2 })));
+    assert!(said(Said::Errors(Count { errors: 3, samples: u64::MAX })));
+    let lying = |change: fn(&mut Report)| {
+        let mut report = report();
+        change(&mut report);
+        absurd(Message::Report(report))
+    };
+    assert!(lying(|r| r.source_error = Some(-0.1)));
+    assert!(lying(|r| r.source_error = Some(f64::NAN)));
+    assert!(lying(|r| r.source_error = None));
+    assert!(lying(|r| r.labeled = u64::MAX));
+    assert!(lying(|r| (r.labeled, r.unlabeled, r.source_error) = (0, 0, None)));
+    assert!(lying(|r| r.pairs[0].measured = Measured::Errors(Count { errors: 11, samples: 10 })));
+    assert!(lying(
+        |r| r.pairs[0].measured = Measured::Errors(Count { errors: 1, samples: 1 << 60 })
+    ));
+    assert!(lying(|r| r.pairs[1].measured = Measured::Divergence(2.1)));
+    assert!(lying(|r| r.pairs[1].measured = Measured::Divergence(f64::NAN)));
+    assert!(lying(|r| r.pairs[0].joules = Some(f64::INFINITY)));
+    assert!(lying(|r| r.pairs.push(r.pairs[0])));
+    let wrong = |change: fn(&mut Plan)| {
+        let mut plan = plan();
+        change(&mut plan);
+        absurd(Message::Plan(SignedPlan { plan, signature: Vec::new() }))
+    };
+    assert!(wrong(|p| p.links[0].weight = 0.9));
+    assert!(wrong(|p| p.links[0].from = 1));
+    assert!(wrong(|p| p.targets.push(2)));
+    assert!(wrong(|p| p.links.clear()));
+    assert!(wrong(|p| p.objective = f64::NAN));
+    // To a target, from one, from a stranger, to oneself, two to one source, in another order, in a circle.
+    assert!(wrong(|p| p.handovers[1].to = 1));
+    assert!(wrong(|p| p.handovers[0].from = 1));
+    assert!(wrong(|p| p.handovers[0].from = 9));
+    assert!(wrong(|p| p.handovers[0].from = 2));
+    assert!(wrong(|p| p.handovers[1].to = 2));
+    assert!(wrong(|p| p.handovers.reverse()));
+    assert!(wrong(|p| p.handovers.push(Handover { from: 4, to: 5 })));
+    assert!(absurd(Message::TrainedOn(101)));
+}
+
+#[test]
+fn a_model_is_handed_on_as_often_as_plans_may_and_no_more() {
+    let row = |hops: u32| {
+        let handovers = (0..hops).map(|k| Handover { from: k, to: k + 1 }).collect();
+        let links = vec![Link { from: hops, to: 99, weight: 1.0 }];
+        let plan = Plan { sources: (0..=hops).collect(), targets: vec![99], links, ..plan() };
+        let message =
+            Message::Plan(SignedPlan { plan: Plan { handovers, ..plan }, signature: Vec::new() });
+        Envelope::read(&Envelope::new(1, message).to_bytes())
+    };
+    assert!(row(LONGEST as u32).is_ok());
+    assert!(matches!(row(LONGEST as u32 + 1), Err(Malformed::Absurd(_))));
+}
+
+#[test]
+fn a_plan_says_who_needs_whose_model() {
+    let (plan, all) =
+        (plan(), |places: &mut dyn Iterator<Item = usize>| places.collect::<Vec<_>>());
+    assert_eq!(all(&mut plan.senders(1)), [0, 2]);
+    assert_eq!(all(&mut plan.senders(2)), [5]);
+    assert!(all(&mut plan.senders(5)).is_empty());
+    assert_eq!(all(&mut plan.receivers(2)), [1, 4]);
+    assert!(all(&mut plan.receivers(4)).is_empty());
+}
+
+#[test]
+fn other_versions_and_long_or_trailing_bytes_are_refused() {
+    let mut sent = Envelope::new(1, Message::Bandwidth(None));
+    let mut bytes = sent.to_bytes();
+    bytes.push(0);
+    assert_eq!(Envelope::read(&bytes), Err(Malformed::Unreadable));
+    sent.version = 1;
+    assert_eq!(Envelope::read(&sent.to_bytes()), Err(Malformed::Version(1)));
+    let long = long(2, MOST_BYTES + 1);
+    let too_long = Malformed::TooLong { bytes: MOST_BYTES + 1, most: MOST_BYTES };
+    assert_eq!(Envelope::read(&long), Err(too_long));
+    assert_eq!(Envelope::read(&[]), Err(Malformed::Unreadable));
+}
+
+/// The head of a message of this kind, by its number, and zeros.
+fn long(kind: u8, bytes: usize) -> Vec<u8> {
+    let mut long = vec![0; bytes];
+    long[..3].copy_from_slice(&[VERSION as u8, 1, kind]);
+    long
+}
+
+#[test]
+fn kinds_are_named_in_the_order_of_messages() {
+    for message in samples() {
+        let bytes = Envelope::new(4, message.clone()).to_bytes();
+        let head = postcard::take_from_bytes::<(u16, u64, limits::Kind)>(&bytes);
+        let kind = format!("{:?}", head.unwrap().0.2);
+        let said = format!("{message:?}");
+        assert!(said == kind || said.starts_with(&format!("{kind}(")), "{kind} is not {said}");
+    }
+}
+
+/// Millions of pairs or places in a few bytes each would be a hundred times as much in memory.
+#[test]
+fn what_is_too_long_for_its_kind_is_refused_before_it_is_decoded() {
+    let pair = PairReport {
+        peer: 1,
+        measured: Measured::Errors(Count { errors: 0, samples: 0 }),
+        joules: None,
+    };
+    let report = Report { pairs: vec![pair; 1_000_000], ..report() };
+    let places: Vec<u32> = (0..9_000_000).collect();
+    let plan = Plan { links: vec![plan().links[0]; 1_000_000], ..plan() };
+    for message in [
+        Message::Report(report),
+        Message::Missing(places.clone()),
+        Message::Begin(places),
+        Message::NoPlan("x".repeat(1_000_000)),
+        Message::Hello(Hello { settings: many_settings(), ..hello() }),
+    ] {
+        let bytes = Envelope::new(1, message).to_bytes();
+        let refused = Envelope::read(&bytes);
+        assert!(matches!(refused, Err(Malformed::TooLong { .. })), "{refused:?}");
+    }
+    // What follows the head is no list of pairs: it was not looked at.
+    let garbage = [&[VERSION as u8, 1, 5][..], &[255; 1 << 20]].concat();
+    assert!(matches!(Envelope::read(&garbage), Err(Malformed::TooLong { .. })));
+    // A small fleet has use for far less.
+    let settings = stlf_method::divergence::Settings::Sketch(Default::default());
+    let small = Limits::new(3, &settings, stlf_data::Shape::grey(28));
+    let bytes = Envelope::new(1, Message::Plan(SignedPlan { plan, signature: Vec::new() }));
+    assert!(matches!(small.read(&bytes.to_bytes()), Err(Malformed::TooLong { most: 341, .. })));
+    for kind in 0..16 {
+        let refused = small.read(&long(kind, LONGEST_ROSTER + 257));
+        assert!(matches!(refused, Err(Malformed::TooLong { .. })), "{kind}: {refused:?}");
+    }
+    assert!(small.longest() < LONGEST_ROSTER + 257);
+}
+
+fn many_settings() -> SharedSettings {
+    SharedSettings::new((0..1_000).map(|k| (format!("{k}"), "x".repeat(190))))
+}
+
+#[test]
+fn what_a_fleet_needs_is_within_its_limits() {
+    use stlf_method::divergence::{Settings, classifier, discriminant, sketch};
+    let (shape, devices) = (stlf_data::Shape::grey(28), 200);
+    let half = |features: usize| Moments {
+        samples: MOST_SAMPLES,
+        mean: vec![0.5; features],
+        covariance: Some(vec![0.5; features * (features + 1) / 2]),
+    };
+    let classifier = classifier::Settings::default();
+    let params = classifier.architecture.spec(shape).unwrap().parameters();
+    let turn = Turn { number: u64::MAX, said: Said::Params(vec![0.5; params]) };
+    let measured = Measured::Errors(Count { errors: MOST_SAMPLES, samples: MOST_SAMPLES });
+    let pairs = (0..devices).map(|peer| PairReport { peer, measured, joules: Some(1.0) });
+    let report =
+        Report { labeled: 1 << 47, unlabeled: 1 << 47, pairs: pairs.collect(), ..report() };
+    let (sources, targets): (Vec<u32>, Vec<u32>) = ((0..100).collect(), (100..200).collect());
+    let links = targets
+        .iter()
+        .flat_map(|&to| sources.iter().map(move |&from| Link { from, to, weight: 0.01 }));
+    // Rows of nine sources, so that models make eight hand-overs.
+    let handed = |k: &u32| !k.is_multiple_of(9);
+    let handovers = sources.iter().copied().filter(handed).map(|k| Handover { from: k - 1, to: k });
+    let handovers = handovers.collect();
+    let plan = Plan { links: links.collect(), handovers, sources, targets, ..plan() };
+    let counted = Settings::Discriminant(discriminant::Settings::default());
+    let sketched = Settings::Sketch(sketch::Settings::default());
+    let features =
+        [discriminant::Settings::default().features, sketch::Settings::default().features];
+    for (settings, message) in [
+        (&counted, Message::Moments([Some(half(features[0])), Some(half(features[0]))])),
+        (&sketched, Message::Sketch(half(features[1]))),
+        (&Settings::Classifier(classifier), Message::Turn(turn)),
+        (&sketched, Message::Report(report)),
+        (&sketched, Message::Plan(SignedPlan { plan, signature: vec![7; 64] })),
+        (&sketched, Message::Begin((0..devices).collect())),
+        (&sketched, Message::NoPlan("x".repeat(LONGEST_REASON))),
+    ] {
+        let limits = Limits::new(devices as usize, settings, shape);
+        let sent = Envelope::new(u64::MAX, message);
+        let bytes = sent.to_bytes();
+        assert!(bytes.len() <= limits.longest());
+        assert_eq!(limits.read(&bytes), Ok(sent));
+    }
+}
+
+fn number_of_samples() -> impl Strategy<Value = u64> {
+    prop_oneof![0..50_u64, any::<u64>()]
+}
+
+proptest! {
+    #[test]
+    fn no_bytes_make_it_panic(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
+        if let Ok(envelope) = Envelope::read(&bytes) {
+            prop_assert_eq!(Envelope::read(&envelope.to_bytes()), Ok(envelope));
+        }
+    }
+
+    #[test]
+    fn no_flipped_byte_makes_it_panic(
+        which in any::<prop::sample::Index>(),
+        at in any::<prop::sample::Index>(),
+        to in any::<u8>(),
+    ) {
+        let mut bytes = Envelope::new(4, which.get(&samples()).clone()).to_bytes();
+        let at = at.index(bytes.len());
+        bytes[at] = to;
+        if let Ok(envelope) = Envelope::read(&bytes) {
+            prop_assert_eq!(Envelope::read(&envelope.to_bytes()), Ok(envelope));
+        }
+    }
+
+    #[test]
+    fn any_turn_is_read_as_it_was_sent_or_refused(
+        number in any::<u64>(),
+        params in prop::collection::vec(prop_oneof![9 => -9.0..9.0_f32, 1 => any::<f32>()], 0..9),
+        (errors, samples) in (number_of_samples(), number_of_samples()),
+    ) {
+        let possible = params.iter().all(|p| p.is_finite() && p.abs() <= LARGEST_WEIGHT);
+        let sent = Envelope::new(1, Message::Turn(Turn { number, said: Said::Params(params) }));
+        prop_assert_eq!(Envelope::read(&sent.to_bytes()).is_ok(), possible);
+        let possible = errors <= samples && samples <= MOST_SAMPLES;
+        let said = Said::Errors(Count { errors, samples });
+        let sent = Envelope::new(1, Message::Turn(Turn { number, said }));
+        prop_assert_eq!(Envelope::read(&sent.to_bytes()).is_ok(), possible);
+    }
+
+    #[test]
+    fn any_hand_overs_are_read_as_they_were_sent_or_refused(
+        handed in prop::collection::btree_map(0..14_u32, 0..14_u32, 0..13),
+    ) {
+        let (sources, targets): (Vec<u32>, Vec<u32>) = ((0..12).collect(), vec![12]);
+        let links = vec![Link { from: 0, to: 12, weight: 1.0 }];
+        let handovers = handed.iter().map(|(&to, &from)| Handover { from, to }).collect();
+        let plan = Plan { sources, targets, links, handovers, ..plan() };
+        // Followed one by one from the receiver, every model began somewhere, not too far away.
+        let hops = |mut at: u32| {
+            (0..20).find(|_| match handed.get(&at) {
+                Some(&from) => { at = from; false }
+                None => true,
+            })
+        };
+        let between = handed.iter().all(|(&to, &from)| to < 12 && from < 12);
+        let possible = between && (0..12).all(|at| hops(at).is_some_and(|hops| hops <= LONGEST));
+        let sent = Envelope::new(1, Message::Plan(SignedPlan { plan, signature: vec![7; 64] }));
+        let read = Envelope::read(&sent.to_bytes());
+        prop_assert_eq!(read.is_ok(), possible);
+        prop_assert!(read.is_err() || read == Ok(sent));
+    }
+
+    #[test]
+    fn any_sketch_is_read_as_it_was_sent_or_refused(
+        samples in number_of_samples(),
+        mean in prop::collection::vec(-1.2e15_f32..1.2e15, 0..3),
+    ) {
+        let possible =
+            (1..=MOST_SAMPLES).contains(&samples) && mean.iter().all(|m| m.abs() <= 1e15);
+        let sent = Envelope::new(1, Message::Sketch(Moments { samples, mean, covariance: None }));
+        let read = Envelope::read(&sent.to_bytes());
+        prop_assert_eq!(read.is_ok(), possible);
+        prop_assert!(read.is_err() || read == Ok(sent));
+    }
+}

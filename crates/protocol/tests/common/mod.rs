@@ -1,0 +1,175 @@
+//! A small fleet for tests: six devices with drawn digits.
+#![allow(dead_code, reason = "each test file uses its own part")]
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::time::Duration;
+
+use stlf_data::domains::{Colour, Half, Style, strokes};
+use stlf_data::partition::{All, ClassesPerDevice, Paper, Scheme, deal};
+use stlf_data::{Dataset, Shape};
+use stlf_learn::{Descent, Spec};
+use stlf_method::combine::Combine;
+use stlf_method::divergence::classifier::{self, Architecture};
+use stlf_method::divergence::privacy::Privacy;
+use stlf_method::divergence::sketch;
+use stlf_method::divergence::{Settings, discriminant};
+use stlf_method::energy::Ranges;
+use stlf_method::local_training::Training;
+use stlf_method::seeds::Draw;
+use stlf_planning::bound::BoundKind;
+use stlf_planning::problem::Preset;
+use stlf_protocol::device::{Holdings, Setup};
+use stlf_protocol::{Device, Identity, Roster, SignedRoster};
+
+pub(crate) const DEVICES: usize = 6;
+pub(crate) const SEED: u64 = 5;
+pub(crate) const SHAPE: Shape = Shape::grey(28);
+
+/// One of each estimator, small.
+pub(crate) fn estimators() -> Vec<Settings> {
+    let sketch = sketch::Settings { features: 32, ..sketch::Settings::default() };
+    let privacy = Some(Privacy { epsilon: 1.0, delta: 1e-5 });
+    let classifier = classifier::Settings {
+        architecture: Architecture::Hidden,
+        rounds: 4,
+        repeats: 2,
+        ..classifier::Settings::default()
+    };
+    let short = classifier::Settings { rounds: 2, steps: 2, ..classifier::Settings::published() };
+    vec![
+        divergence(),
+        Settings::Sketch(sketch),
+        Settings::Sketch(sketch::Settings { privacy, ..sketch::Settings::means(SHAPE) }),
+        Settings::Classifier(classifier),
+        Settings::Classifier(short),
+        Settings::Sketch(sketch::Settings::means(SHAPE)),
+    ]
+}
+
+fn divergence() -> Settings {
+    let default = discriminant::Settings::default();
+    Settings::Discriminant(discriminant::Settings { features: 64, ..default })
+}
+
+pub(crate) fn setup() -> Setup {
+    Setup {
+        spec: Spec::mlp(SHAPE, 10).unwrap(),
+        shape: SHAPE,
+        training: Training { descent: Descent::default(), steps: 300, averaged: false },
+        held_out: 0.2,
+        unlabeled_as: 1.0,
+        balanced: true,
+        divergence: divergence(),
+        preset: Preset::Balanced,
+        weights: Preset::Balanced.weights(),
+        bound: BoundKind::Pooled,
+        handovers: false,
+        combine: Combine::Predictions,
+        measures_links: false,
+        planning: Duration::from_secs(60),
+        seed: SEED,
+    }
+}
+
+pub(crate) fn identity(place: usize) -> Identity {
+    Identity::from_bytes(&[place as u8 + 1; 32])
+}
+
+pub(crate) fn owner() -> Identity {
+    Identity::from_bytes(&[200; 32])
+}
+
+pub(crate) fn roster() -> Roster {
+    (0..DEVICES).fold(Roster::new("six", owner().id()), |roster, place| {
+        roster.with(&format!("d{}", place + 1), identity(place).id()).unwrap()
+    })
+}
+
+pub(crate) fn signed() -> SignedRoster {
+    roster().sign(&owner()).unwrap()
+}
+
+pub(crate) fn data() -> Dataset {
+    strokes(Style::Clean, Half::Train, 3_000, 1, Colour::Grey).unwrap()
+}
+
+pub(crate) fn holdings(data: &Dataset) -> Vec<Holdings> {
+    dealt(data, Paper { devices: DEVICES, scale: 0.08, ..Paper::default() })
+}
+
+/// Devices that are all alike, the first half with labels.
+pub(crate) fn alike(data: &Dataset) -> Vec<Holdings> {
+    let (devices, scale, alpha) = (DEVICES, 0.08, 100.0);
+    let classes_per_device = ClassesPerDevice::All(All::All);
+    dealt(data, Paper { devices, scale, alpha, classes_per_device, ..Paper::default() })
+}
+
+/// What has such devices hand their models on.
+pub(crate) fn handing_on() -> Setup {
+    let means = sketch::Settings { features: 32, ..sketch::Settings::means(SHAPE) };
+    Setup { handovers: true, divergence: Settings::Sketch(means), ..setup() }
+}
+
+/// Devices of which the first hands its model to the second, the second to the third, and that one to the others.
+pub(crate) fn in_a_row() -> Vec<Device> {
+    devices_with(&handing_on(), alike(&data()))
+}
+
+fn dealt(data: &Dataset, scheme: Paper) -> Vec<Holdings> {
+    let dealt = deal(data, &Scheme::Paper(scheme), SEED).unwrap();
+    let hold = |share: &stlf_data::partition::Share| Holdings {
+        inputs: data.inputs(&share.samples().collect::<Vec<_>>()).into(),
+        labels: data.labels(&share.labeled).unwrap(),
+        unlabeled: share.unlabeled.len(),
+    };
+    dealt.devices.iter().map(hold).collect()
+}
+
+pub(crate) fn energies() -> Vec<f64> {
+    Ranges::default().draw(DEVICES, Draw::Energy.seed(SEED, 0))
+}
+
+/// All devices, trained.
+pub(crate) fn devices() -> Vec<Device> {
+    devices_of(&setup())
+}
+
+/// All devices with a setup of their own, trained.
+pub(crate) fn devices_of(setup: &Setup) -> Vec<Device> {
+    devices_with(setup, holdings(&data()))
+}
+
+/// All devices with these data, trained.
+pub(crate) fn devices_with(setup: &Setup, holdings: Vec<Holdings>) -> Vec<Device> {
+    let mut devices = untrained(setup, holdings);
+    for device in &mut devices {
+        assert!(device.train(&mut || ControlFlow::Continue(())).unwrap());
+    }
+    devices
+}
+
+fn untrained(setup: &Setup, holdings: Vec<Holdings>) -> Vec<Device> {
+    let energy = energies();
+    let device = |(place, holdings): (usize, Holdings)| {
+        let others = (0..DEVICES).filter(|&to| to != place);
+        let joules: BTreeMap<usize, f64> =
+            others.map(|to| (to, energy[place * DEVICES + to])).collect();
+        Device::new(setup.clone(), roster(), identity(place), holdings, joules).unwrap()
+    };
+    holdings.into_iter().enumerate().map(device).collect()
+}
+
+/// The same row with so many steps on a model that is handed over; their own trainings were short.
+pub(crate) fn in_a_row_for_long(steps: usize) -> Vec<Device> {
+    let setup = handing_on();
+    let training = Training { steps, ..setup.training };
+    let mut devices = untrained(&Setup { training, ..setup }, alike(&data()));
+    for (device, short) in devices.iter_mut().zip(in_a_row()) {
+        device.resume(short.model().cloned().zip(short.own_error()), None);
+    }
+    devices
+}
+
+pub(crate) const ALL: [usize; DEVICES] = [0, 1, 2, 3, 4, 5];

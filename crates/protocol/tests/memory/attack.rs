@@ -1,0 +1,190 @@
+//! Rebuilding samples from what a device publishes, by optimisation against the features that all members know.
+
+use stlf_data::Shape;
+use stlf_method::divergence::Features;
+
+/// Shared random features as an attacker computes with them: cosine and sine of every wave, and their derivatives.
+pub(crate) struct Waves {
+    /// Wave by wave, a number per input.
+    directions: Vec<Vec<f64>>,
+    scale: f64,
+}
+
+impl Waves {
+    /// Found by asking the features for inputs of one number each.
+    pub(crate) fn of(features: &Features, shape: Shape) -> Waves {
+        const STEP: f32 = 0.5;
+        let waves = features.count() / 2;
+        let mut directions = vec![vec![0.0; shape.len()]; waves];
+        for k in 0..shape.len() {
+            let mut input = vec![0.0; shape.len()];
+            input[k] = STEP;
+            features.each(&input, |values| {
+                for (direction, pair) in directions.iter_mut().zip(values.chunks_exact(2)) {
+                    direction[k] = f64::from(pair[1]).atan2(f64::from(pair[0])) / f64::from(STEP);
+                }
+            });
+        }
+        Waves { directions, scale: (1.0 / waves as f64).sqrt() }
+    }
+
+    pub(crate) fn values(&self, input: &[f64]) -> Vec<f64> {
+        let pair = |direction: &Vec<f64>| {
+            let (sine, cosine) = dot(direction, input).sin_cos();
+            [self.scale * cosine, self.scale * sine]
+        };
+        self.directions.iter().flat_map(pair).collect()
+    }
+
+    /// Value by value, the derivative by every number of the input.
+    pub(crate) fn derivatives(&self, input: &[f64]) -> Vec<Vec<f64>> {
+        let pair = |direction: &Vec<f64>| {
+            let (sine, cosine) = dot(direction, input).sin_cos();
+            [-self.scale * sine, self.scale * cosine]
+                .map(|slope| direction.iter().map(|w| slope * w).collect::<Vec<f64>>())
+        };
+        self.directions.iter().flat_map(pair).collect()
+    }
+}
+
+fn dot(a: &[f64], b: &[f64]) -> f64 {
+    a.iter().zip(b).map(|(a, b)| a * b).sum()
+}
+
+/// A symmetric positive matrix as L·Lᵀ.
+struct Root(Vec<Vec<f64>>);
+
+impl Root {
+    fn of(matrix: &[Vec<f64>]) -> Root {
+        let n = matrix.len();
+        let mut root = vec![vec![0.0; n]; n];
+        for i in 0..n {
+            for j in 0..=i {
+                let rest = matrix[i][j] - dot(&root[i][..j], &root[j][..j]);
+                root[i][j] = if i == j { rest.max(1e-300).sqrt() } else { rest / root[j][j] };
+            }
+        }
+        Root(root)
+    }
+
+    /// L⁻¹·b.
+    fn forward(&self, b: &[f64]) -> Vec<f64> {
+        let mut x: Vec<f64> = Vec::with_capacity(b.len());
+        for (row, b) in self.0.iter().zip(b) {
+            x.push((b - dot(&row[..x.len()], &x)) / row[x.len()]);
+        }
+        x
+    }
+
+    fn solve(&self, b: &[f64]) -> Vec<f64> {
+        let mut x = self.forward(b);
+        for i in (0..x.len()).rev() {
+            x[i] /= self.0[i][i];
+            for j in 0..i {
+                x[j] -= self.0[i][j] * x[i];
+            }
+        }
+        x
+    }
+}
+
+/// From a mean and a covariance: samples are the inputs whose features lie in the span of those that were seen, which is where the
+/// covariance does not vanish. One descent (Levenberg and Marquardt) from every start, each ends at a sample or nowhere; those
+/// that ended at one.
+pub(crate) fn from_moments(
+    waves: &Waves,
+    mean: &[f64],
+    covariance: &[Vec<f64>],
+    starts: &[Vec<f64>],
+) -> Vec<Vec<f64>> {
+    let trace: f64 = covariance.iter().enumerate().map(|(i, row)| row[i]).sum();
+    let mut widened = covariance.to_vec();
+    let outside = 1e-6 * trace;
+    widened.iter_mut().enumerate().for_each(|(i, row)| row[i] += outside);
+    let root = Root::of(&widened);
+    // λ(C + λ)⁻¹ leaves what is outside the span as it is, and of what is within next to nothing.
+    let without_span =
+        |v: &[f64]| -> Vec<f64> { root.solve(v).into_iter().map(|x| outside * x).collect() };
+    let residual = |input: &[f64]| -> Vec<f64> {
+        let offset: Vec<f64> = waves.values(input).iter().zip(mean).map(|(v, m)| v - m).collect();
+        without_span(&offset)
+    };
+    let mut rebuilt = Vec::new();
+    for start in starts {
+        let (mut input, mut damping) = (start.clone(), 1e-2);
+        let mut own = residual(&input);
+        for _ in 0..60 {
+            if dot(&own, &own) < 1e-13 || damping > 1e6 {
+                break;
+            }
+            let slopes = waves.derivatives(&input);
+            let columns: Vec<Vec<f64>> = (0..input.len())
+                .map(|k| without_span(&slopes.iter().map(|row| row[k]).collect::<Vec<f64>>()))
+                .collect();
+            let mut normal: Vec<Vec<f64>> =
+                columns.iter().map(|a| columns.iter().map(|b| dot(a, b)).collect()).collect();
+            for (k, row) in normal.iter_mut().enumerate() {
+                row[k] *= 1.0 + damping;
+            }
+            let slope: Vec<f64> = columns.iter().map(|column| -dot(column, &own)).collect();
+            let step = Root::of(&normal).solve(&slope);
+            let next: Vec<f64> = input.iter().zip(&step).map(|(x, s)| x + s).collect();
+            let there = residual(&next);
+            if dot(&there, &there) < dot(&own, &own) {
+                (input, own) = (next, there);
+                damping = (damping * 0.3_f64).max(1e-9);
+            } else {
+                damping *= 4.0;
+            }
+        }
+        if dot(&own, &own) < 1e-8 {
+            rebuilt.push(input);
+        }
+    }
+    rebuilt
+}
+
+/// From a mean alone: as many inputs as there were samples, moved together from a start until their features have that mean
+/// (Gauss and Newton, the shortest step that is enough).
+pub(crate) fn from_mean(waves: &Waves, mean: &[f64], start: &[Vec<f64>]) -> Vec<Vec<f64>> {
+    let mut inputs = start.to_vec();
+    let share = 1.0 / inputs.len() as f64;
+    for _ in 0..12 {
+        let mut missing = mean.to_vec();
+        let mut slopes = Vec::new();
+        for input in &inputs {
+            missing.iter_mut().zip(waves.values(input)).for_each(|(m, v)| *m -= share * v);
+            slopes.push(waves.derivatives(input));
+        }
+        // As near as the single precision of what was published.
+        if dot(&missing, &missing) < 1e-14 {
+            break;
+        }
+        let side = missing.len();
+        let mut gram = vec![vec![0.0; side]; side];
+        for slopes in &slopes {
+            for (i, (row, a)) in gram.iter_mut().zip(slopes).enumerate() {
+                let until = row[..=i].iter_mut().zip(slopes);
+                until.for_each(|(g, b)| *g += share * share * dot(a, b));
+            }
+        }
+        let trace: f64 = (0..side).map(|i| gram[i][i]).sum();
+        (0..side).for_each(|i| gram[i][i] += 1e-9 * trace);
+        let multipliers = Root::of(&gram).solve(&missing);
+        for (input, slopes) in inputs.iter_mut().zip(&slopes) {
+            for (row, m) in slopes.iter().zip(&multipliers) {
+                input.iter_mut().zip(row).for_each(|(x, s)| *x += share * m * s);
+            }
+        }
+    }
+    inputs
+}
+
+/// The distance of a sample to the nearest of some inputs, a root mean square over its numbers.
+pub(crate) fn nearest(sample: &[f64], inputs: &[Vec<f64>]) -> f64 {
+    let distance = |input: &Vec<f64>| {
+        let squares = sample.iter().zip(input).map(|(a, b)| (a - b).powi(2));
+        (squares.sum::<f64>() / sample.len() as f64).sqrt()
+    };
+    inputs.iter().map(distance).fold(f64::INFINITY, f64::min)
+}

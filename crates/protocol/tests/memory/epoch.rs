@@ -1,0 +1,310 @@
+//! An epoch of a whole fleet, message by message: it ends as if one machine had seen everything, in whatever order
+//! messages arrive, and no wrong message changes that.
+
+use std::ops::ControlFlow;
+
+use crate::common::{
+    ALL, DEVICES, SEED, SHAPE, alike, data, devices, devices_with, energies, estimators,
+    handing_on, holdings, identity, roster, setup,
+};
+use stlf_learn::Params;
+use stlf_method::class_shares::balanced;
+use stlf_method::combine::{Combine, combine};
+use stlf_method::divergence;
+use stlf_method::local_training::Split;
+use stlf_method::seeds::Draw;
+use stlf_planning::Problem;
+use stlf_planning::Role;
+use stlf_planning::bound::Bound;
+use stlf_planning::plan::Status;
+use stlf_planning::planner::handover::LONGEST;
+use stlf_planning::planner::{self, Outcome};
+use stlf_planning::problem::{Links, Parts, Preset, Source};
+use stlf_protocol::device::{Holdings, Setup};
+use stlf_protocol::in_memory_network::Network;
+use stlf_protocol::wire::{Envelope, Handover, Message, Plan as WirePlan};
+use stlf_protocol::{Device, Refusal};
+
+fn network(order: u64) -> Network {
+    Network::new(devices(), order)
+}
+
+/// What the devices came to: the plan as the first has it, and everybody's predictions.
+fn outcome(network: &Network) -> (WirePlan, Vec<Option<Vec<u16>>>) {
+    assert!(network.finished.iter().all(|done| *done), "{:?}", network.finished);
+    let plan = network.devices[0].plan().unwrap().clone();
+    assert!(network.devices.iter().all(|device| device.plan() == Some(&plan)));
+    let classes = |device: &Device| device.outcome().map(|p| p.classes().collect::<Vec<u16>>());
+    (plan, network.devices.iter().map(classes).collect())
+}
+
+#[test]
+fn a_fleet_comes_to_what_one_machine_would() {
+    // Noise is each device's own secret, unlike the simulator's.
+    let has_noise = |s: &divergence::Settings| matches!(s, divergence::Settings::Sketch(s) if s.privacy.is_some());
+    for settings in estimators().into_iter().filter(|s| !has_noise(s)) {
+        let setup = Setup { divergence: settings, ..setup() };
+        comes_to_what_one_machine_would(&setup, &holdings(&data()));
+    }
+}
+
+#[test]
+fn shares_of_classes_are_taken_out_and_put_in_if_all_agree_to() {
+    for setup in
+        [Setup { combine: Combine::Corrected, ..setup() }, Setup { balanced: false, ..setup() }]
+    {
+        comes_to_what_one_machine_would(&setup, &holdings(&data()));
+    }
+}
+
+#[test]
+fn models_are_handed_on_as_on_one_machine() {
+    let (holdings, balanced) = (alike(&data()), handing_on());
+    for setup in [Setup { balanced: false, ..balanced.clone() }, balanced] {
+        let plan = comes_to_what_one_machine_would(&setup, &holdings);
+        // Some model goes over several sources.
+        let handed_twice = |h: &Handover| plan.handed_from(h.from as usize).is_some();
+        assert!(plan.handovers.iter().any(handed_twice), "{plan:?}");
+    }
+}
+
+fn comes_to_what_one_machine_would(setup: &Setup, holdings: &[Holdings]) -> WirePlan {
+    let mut network = Network::new(devices_with(setup, holdings.to_vec()), 1);
+    network.begin(0, 1, &ALL);
+    network.run().unwrap();
+    let (plan, predictions) = outcome(&network);
+
+    let inputs: Vec<&[f32]> = holdings.iter().map(|h| &h.inputs[..]).collect();
+    let seed = Draw::Divergence.seed(SEED, 0);
+    let mut go_on = |_| ControlFlow::Continue(());
+    let measured =
+        divergence::measure(&inputs, SHAPE, &setup.divergence, seed, &mut go_on).unwrap().unwrap();
+    let models: Vec<Option<&Params>> = network.devices.iter().map(Device::model).collect();
+    let split = |place: usize| {
+        let (own, held) = (&holdings[place], Draw::HeldOut.seed(SEED, place));
+        Split::new(&own.inputs, &own.labels, SHAPE.len(), 0.2, held)
+    };
+    let device = |place: usize| {
+        let (own, split) = (&holdings[place], split(place));
+        stlf_planning::Device {
+            name: format!("d{}", place + 1),
+            labeled: own.labels.len() as u64,
+            unlabeled: own.unlabeled as u64,
+            source_error: models[place]
+                .map(|m| split.own_error(&setup.spec, m, own.unlabeled, 1.0).source_error),
+        }
+    };
+    let problem = Problem::new(Parts {
+        devices: (0..DEVICES).map(device).collect(),
+        source: Source::Measured {
+            links: Links::from_rows(DEVICES, measured.matrix(), energies()),
+            weights: Preset::Balanced.weights(),
+            bound: Bound { complexity: Preset::Balanced.complexity(), ..Bound::default() },
+            energy_epsilon: 1e-3,
+            energy_unit: Preset::Balanced.energy_unit(),
+            disagreement: None,
+        },
+        pins: vec![None; DEVICES],
+        forbidden: Vec::new(),
+        required: Vec::new(),
+    })
+    .unwrap();
+    let handovers = setup.handovers.then_some(LONGEST);
+    let settings = planner::Settings { handovers, ..planner::Settings::default() };
+    let outcome = planner::plan(&problem, &settings, &mut |_| ControlFlow::Continue(()));
+    let Outcome::Planned(expected) = outcome else { panic!("no plan") };
+    assert_eq!(plan.objective, expected.objective());
+    assert_eq!(plan.optimal, expected.status == Status::Optimal);
+    assert!(plan.optimal || setup.handovers);
+    let handed: Vec<(usize, usize)> =
+        plan.handovers.iter().map(|h| (h.from as usize, h.to as usize)).collect();
+    assert_eq!(handed, expected.handovers.iter().map(|h| (h.from, h.to)).collect::<Vec<_>>());
+    let links: Vec<(usize, usize, f64)> =
+        plan.links.iter().map(|l| (l.from as usize, l.to as usize, l.weight)).collect();
+    assert_eq!(links, expected.links.iter().map(|l| (l.from, l.to, l.weight)).collect::<Vec<_>>());
+    // A source's model has been at all sources of its route, each of which sent it on.
+    let sent = |last: usize| {
+        let at = |handed: Option<Params>, place: usize| {
+            let (spec, training) = (&setup.spec, setup.training);
+            let mut go_on = || ControlFlow::Continue(());
+            let model = match handed {
+                Some(m) => split(place).train_on(spec, m, training, SEED, place, &mut go_on),
+                None => Ok(models[place].cloned()),
+            };
+            let model = model.unwrap().unwrap();
+            Some(match setup.balanced {
+                true => balanced(spec, &model, &holdings[place].labels),
+                false => model,
+            })
+        };
+        expected.route(last).into_iter().fold(None, at).unwrap()
+    };
+    for (place, got) in predictions.iter().enumerate() {
+        let incoming: Vec<(Params, f64)> =
+            expected.incoming(place).iter().map(|l| (sent(l.from), l.weight)).collect();
+        let incoming: Vec<(&Params, f64)> = incoming.iter().map(|(m, w)| (m, *w)).collect();
+        match expected.roles[place] {
+            Role::Source => assert_eq!(got, &None),
+            Role::Target => {
+                let inputs = &holdings[place].inputs;
+                let one = combine(setup.combine, &setup.spec, &incoming, inputs).unwrap();
+                assert_eq!(got.as_ref().unwrap(), &one.classes().collect::<Vec<_>>());
+                assert_eq!(network.devices[place].outcome(), Some(&one));
+            }
+        }
+    }
+    plan
+}
+
+#[test]
+fn the_order_of_messages_changes_nothing() {
+    let outcomes: Vec<_> = [1, 2, 3]
+        .map(|order| {
+            let mut network = network(order);
+            network.begin(0, 1, &ALL);
+            network.run().unwrap();
+            assert_eq!(network.refused, []);
+            outcome(&network)
+        })
+        .into();
+    assert_eq!(outcomes[0], outcomes[1]);
+    assert_eq!(outcomes[0], outcomes[2]);
+}
+
+#[test]
+fn fewer_devices_make_an_epoch_of_their_own() {
+    let mut network = network(4);
+    network.begin(0, 1, &ALL);
+    network.run().unwrap();
+    // The first device has left; the next one plans.
+    let rest = &ALL[1..];
+    network.begin(1, 2, rest);
+    network.run().unwrap();
+    let plan = network.devices[1].plan().unwrap();
+    assert_eq!((plan.epoch, plan.role(0)), (2, None));
+    assert!(rest.iter().all(|&place| network.finished[place]));
+    assert_eq!(network.devices[0].plan().unwrap().epoch, 1);
+}
+
+#[test]
+fn wrong_messages_are_refused_and_change_nothing() {
+    let expected = {
+        let mut network = network(1);
+        network.begin(0, 1, &ALL);
+        network.run().unwrap();
+        outcome(&network)
+    };
+    let mut network = network(1);
+    let say = |epoch, message| Envelope::new(epoch, message).to_bytes();
+    network.begin(0, 1, &ALL);
+    // A stranger's place, an old epoch, a plan by nobody, an epoch by somebody who does not plan.
+    network.inject(77, 2, say(1, Message::Bandwidth(Some(1.0))));
+    network.inject(3, 2, say(0, Message::Bandwidth(Some(1.0))));
+    network.inject(4, 2, say(9, Message::Begin(vec![0, 2, 4])));
+    let forged = stlf_protocol::wire::SignedPlan {
+        plan: WirePlan {
+            epoch: 1,
+            sources: vec![0],
+            targets: vec![1, 2, 3, 4, 5],
+            links: (1..6)
+                .map(|to| stlf_protocol::wire::Link { from: 0, to, weight: 1.0 })
+                .collect(),
+            handovers: Vec::new(),
+            objective: 0.0,
+            optimal: true,
+        },
+        signature: vec![0; 64],
+    };
+    network.run().unwrap();
+    network.inject(0, 2, say(1, Message::Plan(forged.clone())));
+    network.inject(5, 2, say(1, Message::Plan(forged)));
+    network.inject(3, 2, say(1, Message::Bandwidth(Some(99.0))));
+    network.run().unwrap();
+    assert_eq!(outcome(&network), expected);
+    let refused: Vec<&Refusal> = network.refused.iter().map(|(_, refusal)| refusal).collect();
+    assert_eq!(refused.len(), 6, "{refused:?}");
+    for kind in [
+        |r: &Refusal| matches!(r, Refusal::Stranger(77)),
+        |r: &Refusal| matches!(r, Refusal::Epoch { offered: 0, .. }),
+        |r: &Refusal| matches!(r, Refusal::NotPlanner(4)),
+        |r: &Refusal| matches!(r, Refusal::Unsigned),
+        |r: &Refusal| matches!(r, Refusal::NotPlanner(5)),
+        |r: &Refusal| matches!(r, Refusal::Twice(3)),
+    ] {
+        assert!(refused.iter().any(|r| kind(r)), "{refused:?}");
+    }
+    // A model that cannot be one is not taken in either.
+    let target = expected.0.targets[0] as usize;
+    let source = expected.0.incoming(target).next().unwrap().from as usize;
+    let mut poisoned = network.devices[source].model().unwrap().clone();
+    poisoned[0] = f32::NAN;
+    let refused = network.devices[target].receive_model(source, poisoned).unwrap_err();
+    assert_eq!(refused, Refusal::Unfit("a model whose numbers cannot be"));
+}
+
+#[test]
+fn what_is_said_again_is_no_progress_and_no_fault() {
+    let mut device = devices().remove(2);
+    let say = |epoch, message| Envelope::new(epoch, message);
+    let begin = say(1, Message::Begin(vec![0, 1, 2, 3]));
+    assert!(!device.receive(0, &begin).unwrap().is_empty());
+    let before = device.known();
+    let bandwidth = say(1, Message::Bandwidth(None));
+    device.receive(3, &bandwidth).unwrap();
+    assert_eq!(device.known(), before + 1);
+    for (from, again) in [(3, &bandwidth), (3, &bandwidth), (0, &begin)] {
+        assert_eq!(device.receive(from, again), Ok(Vec::new()));
+        assert_eq!(device.known(), before + 1);
+    }
+    let no_plan = |why: &str| say(1, Message::NoPlan(why.to_owned()));
+    device.receive(0, &no_plan("nobody has labels")).unwrap();
+    assert_eq!(device.known(), before + 2);
+    // A planner cannot go on by giving reason after reason.
+    assert_eq!(device.receive(0, &no_plan("or so")), Err(Refusal::Twice(0)));
+    assert_eq!(device.known(), before + 2);
+}
+
+#[test]
+fn no_sample_is_among_the_bytes_that_are_sent() {
+    // A device's inputs hold a pattern that nothing else has; no message may contain it.
+    let mut network = network(1);
+    let planted: Vec<f32> = (0..SHAPE.len()).map(|k| 0.123_4 + k as f32 * 1e-4).collect();
+    let holdings =
+        Holdings { inputs: planted.repeat(40).into(), labels: vec![3; 30], unlabeled: 10 };
+    let joules = (1..DEVICES).map(|to| (to, 3.0)).collect();
+    let mut device = Device::new(setup(), roster(), identity(0), holdings, joules).unwrap();
+    device.train(&mut || ControlFlow::Continue(())).unwrap();
+    network.devices[0] = device;
+    network.begin(0, 1, &ALL);
+    let needle: Vec<u8> = planted[..8].iter().flat_map(|x| x.to_le_bytes()).collect();
+    network.watch(move |bytes| {
+        assert!(!bytes.windows(needle.len()).any(|window| window == needle), "a sample was sent");
+    });
+    network.run().unwrap();
+    assert!(network.finished.iter().all(|done| *done));
+}
+
+#[test]
+fn without_any_labels_everyone_hears_why_there_is_no_plan() {
+    let joules = |place: usize| (0..DEVICES).filter(move |&to| to != place).map(|to| (to, 3.0));
+    let blind = holdings(&data()).into_iter().enumerate().map(|(place, held)| {
+        let unlabeled = held.unlabeled + held.labels.len();
+        let held = Holdings { labels: Vec::new(), unlabeled, ..held };
+        let own = joules(place).collect();
+        let mut device = Device::new(setup(), roster(), identity(place), held, own).unwrap();
+        device.train(&mut || ControlFlow::Continue(())).unwrap();
+        device
+    });
+    let mut network = Network::new(blind.collect(), 1);
+    network.begin(0, 1, &ALL);
+    network.run().unwrap();
+    assert!(network.finished.iter().all(|done| *done), "{:?}", network.finished);
+    for device in &network.devices {
+        assert!(device.plan().is_none());
+        assert!(
+            device.no_plan().is_some_and(|why| why.contains("label")),
+            "{:?}",
+            device.no_plan()
+        );
+    }
+}

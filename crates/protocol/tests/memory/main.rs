@@ -1,0 +1,11 @@
+//! Devices within one program, without a network.
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "tests and their helpers")]
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod attack;
+mod divergence_protocol;
+mod epoch;
+mod handover;
+mod reconstruction;
