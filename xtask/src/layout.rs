@@ -17,9 +17,15 @@ pub(crate) const MAY_SEE: [(&str, &[&str]); 15] = [
     ("method", &["planning", "data", "learn", "testing"]),
     ("stlf", &["formats", "method", "planning", "optim", "data", "learn", "testing"]),
     ("config", &["method", "planning", "data", "learn"]),
-    ("protocol", &["method", "planning", "data", "learn"]),
-    ("lab", &["config", "formats", "method", "planning", "data", "learn", "figure", "testing"]),
-    ("node", &["protocol", "method", "planning", "data", "learn"]),
+    ("protocol", &["config", "method", "planning", "data", "learn"]),
+    (
+        "lab",
+        &[
+            "protocol", "config", "formats", "method", "planning", "data", "learn", "figure",
+            "testing",
+        ],
+    ),
+    ("node", &["protocol", "config", "method", "planning", "data", "learn"]),
     (
         "cli",
         &[

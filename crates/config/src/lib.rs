@@ -4,15 +4,17 @@ mod error;
 mod fada;
 pub mod fleet;
 mod sections;
+mod shared;
 
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Deserializer, Serialize};
 use sha2::{Digest, Sha256};
-use stlf_data::Dataset;
 use stlf_data::partition::Scheme;
+use stlf_data::{Dataset, Shape};
 use stlf_learn::Spec;
 use stlf_method::combine::Combine;
+use stlf_method::local_training;
 use stlf_planning::bound::BoundKind;
 use stlf_planning::energy::PAPER_MODEL_BITS;
 use stlf_planning::problem::Preset;
@@ -87,8 +89,7 @@ impl Config {
     /// This configuration with some keys changed: `training.steps=500`, `data.domains=["mnist"]`. A value that is
     /// no TOML is taken as a string.
     pub fn with<'a>(&self, changes: impl IntoIterator<Item = &'a str>) -> Result<Config, Error> {
-        let mut table: toml::Table =
-            toml::Table::try_from(self).map_err(|e| change_error(e.to_string(), None))?;
+        let mut table = self.to_table()?;
         let mut last = None;
         for change in changes {
             set(&mut table, change)?;
@@ -122,6 +123,10 @@ impl Config {
             message: e.to_string(),
             hint: None,
         })
+    }
+
+    fn to_table(&self) -> Result<toml::Table, Error> {
+        toml::Table::try_from(self).map_err(|e| change_error(e.to_string(), None))
     }
 
     fn check(&self, path: &Path) -> Result<(), Error> {
@@ -205,6 +210,33 @@ impl Config {
             Preset::Balanced => 8.0 * model_bytes(spec) as f64,
         };
         self.energy.model_bits.unwrap_or(of_preset)
+    }
+
+    /// Returns the network that the configuration names, for inputs of this shape.
+    ///
+    /// # Errors
+    /// No class is known, or the network does not take such inputs.
+    pub fn network(&self, shape: Shape, classes: usize) -> Result<Spec, stlf_learn::Error> {
+        match self.training.model {
+            _ if classes == 0 => {
+                let message = "no sample has a label, so that no class is known; \
+                               name them, the same on all devices: data.classes = [\"a\", \"b\"]";
+                Err(stlf_learn::Error::Training(message.to_owned()))
+            }
+            Model::Cnn if (shape.height, shape.width) != (28, 28) => {
+                let message =
+                    format!("the cnn takes pictures of 28 × 28, not {shape}; use model = \"mlp\"");
+                Err(stlf_learn::Error::Training(message))
+            }
+            Model::Cnn => Spec::cnn(shape.channels, classes),
+            Model::Mlp => Spec::mlp(shape, classes),
+        }
+    }
+
+    /// Returns how devices train on their own labels.
+    pub fn training(&self) -> local_training::Training {
+        let (descent, steps) = (self.descent(), self.training.steps);
+        local_training::Training { descent, steps, averaged: false }
     }
 
     /// How models are trained.

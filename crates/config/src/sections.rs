@@ -373,6 +373,16 @@ pub struct Planner {
 }
 
 impl Planner {
+    /// Returns what the search for a plan is told.
+    pub fn settings(&self) -> planner::Settings {
+        planner::Settings {
+            method: self.solver,
+            polish: self.polish,
+            handovers: self.handovers.then_some(planner::handover::LONGEST),
+            ..planner::Settings::default()
+        }
+    }
+
     /// φ: the preset's, where none is set.
     pub fn weights(&self) -> Weights {
         let preset = self.preset.weights();

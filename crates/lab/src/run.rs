@@ -16,6 +16,7 @@ use crate::watch::{Observer, Stage, Watch};
 use crate::{Error, Folder};
 use stlf_config::Config;
 use stlf_config::fleet::{Fleet, load};
+use stlf_protocol::Setup;
 
 /// What a run gives.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -207,11 +208,9 @@ impl Job<'_> {
         let config = self.config;
         let run = &SeedRun {
             config,
-            shape: data.shape(),
-            spec: train::network(config, data.shape(), data.classes().len())?,
+            setup: Setup::new(config, data.shape(), data.classes().len(), seed)?,
             fleet: Fleet::deal(data, &config.scheme(data), seed)?,
             folder: self.folder.folder(&seed_folder(seed))?,
-            seed,
             watch,
         };
         let mut outcome = Outcome::default();

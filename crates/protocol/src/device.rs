@@ -6,18 +6,11 @@ mod steps;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 use std::sync::Arc;
-use std::time::Duration;
 
-use stlf_data::{Class, Shape};
+use stlf_data::Class;
 use stlf_learn::evaluate::Predictions;
 use stlf_learn::{Params, Spec};
-use stlf_method::class_shares::balanced;
-use stlf_method::combine::Combine;
-use stlf_method::divergence;
-use stlf_method::local_training::{OwnError, Training};
-use stlf_method::seeds::Draw;
-use stlf_planning::bound::BoundKind;
-use stlf_planning::problem::{Preset, Weights};
+use stlf_method::local_training::OwnError;
 
 use self::handed::HandedOn;
 pub use self::handed::TrainingOn;
@@ -25,42 +18,8 @@ use crate::divergence_protocol::Exchange;
 use crate::identity::Identity;
 use crate::planning::Planner;
 use crate::roster::Roster;
+use crate::setup::Setup;
 use crate::wire::{Envelope, Limits, Message, Offer, Plan};
-
-/// What all devices of a fleet agree on.
-#[derive(Debug, Clone)]
-pub struct Setup {
-    /// The network.
-    pub spec: Spec,
-    /// Of an input.
-    pub shape: Shape,
-    /// How devices train.
-    pub training: Training,
-    /// Share of its labels that a device holds out to measure its error on.
-    pub held_out: f64,
-    /// What a sample without a label counts in ε̂.
-    pub unlabeled_as: f64,
-    /// Whether a device takes its own shares of classes out of the model that it sends.
-    pub balanced: bool,
-    /// How divergences are measured.
-    pub divergence: divergence::Settings,
-    /// Complexity, unit of energy.
-    pub preset: Preset,
-    /// φ.
-    pub weights: Weights,
-    /// The bound of the plan.
-    pub bound: BoundKind,
-    /// Whether sources hand their models on to other sources, which train them on.
-    pub handovers: bool,
-    /// What a target makes of the models it receives.
-    pub combine: Combine,
-    /// Whether the joules of links are asked for in every epoch ([`Action::MeasureLinks`]).
-    pub measures_links: bool,
-    /// How long the planner searches for a plan, and for one that changes less; most fleets need a moment.
-    pub planning: Duration,
-    /// Everything that is drawn comes from this.
-    pub seed: u64,
-}
 
 /// What a device holds; none of it leaves.
 #[derive(Debug, Clone)]
@@ -210,18 +169,14 @@ impl Device {
         &mut self,
         observer: &mut dyn FnMut() -> ControlFlow<()>,
     ) -> Result<bool, stlf_planning::Error> {
-        let Setup { spec, training, seed, .. } = &self.setup;
-        let split = self.split();
+        let (setup, split) = (&self.setup, self.split());
         if split.is_empty() {
             return Ok(true);
         }
-        let start = Params::initial(spec, Draw::Initial.seed(*seed, 0));
-        let own = Draw::Training.seed(*seed, self.place);
-        let Some(params) = split.train(spec, start, *training, own, observer)? else {
+        let Some(params) = setup.train(self.place, &split, setup.first_model(), observer)? else {
             return Ok(false);
         };
-        let (unlabeled, counted) = (self.holdings.unlabeled, self.setup.unlabeled_as);
-        let error = split.own_error(spec, &params, unlabeled, counted);
+        let error = setup.own_error(&split, &params, self.holdings.unlabeled);
         self.trained = Some((params, error));
         Ok(true)
     }
@@ -233,15 +188,11 @@ impl Device {
 
     /// The model as others get it: its own, or where the plan has it train on another's, what that became.
     pub fn sent_model(&self) -> Option<Params> {
-        let (spec, labels) = (&self.setup.spec, &self.holdings.labels);
         let model = match self.handed_from() {
             Some(_) => self.trained_on(),
             None => self.model(),
         };
-        model.map(|model| match self.setup.balanced {
-            true => balanced(spec, model, labels),
-            false => model.clone(),
-        })
+        model.map(|model| self.setup.sent(model, &self.holdings.labels))
     }
 
     /// Takes up a training that this device finished before it was started anew, and the plan that it followed, if it is one.

@@ -5,6 +5,7 @@
 //! signed, says who sends whose model to whom.
 //!
 //! - [`identity`], [`roster`]: keys, and the signed list of who belongs to the fleet.
+//! - [`setup`]: what all devices share, and what a device computes in each step of an epoch.
 //! - [`shared`]: what must be the same on all devices.
 //! - [`wire`]: the messages, versioned, of limited size, checked.
 //! - [`divergence_protocol`]: a device's part in measuring divergences, by any estimator.
@@ -18,9 +19,11 @@ pub mod in_memory_network;
 pub mod membership;
 mod planning;
 pub mod roster;
+pub mod setup;
 pub mod shared;
 pub mod wire;
 
-pub use device::{Action, Device, Refusal, Setup};
+pub use device::{Action, Device, Refusal};
 pub use identity::{Identity, PeerId};
 pub use roster::{Member, Roster, SignedRoster};
+pub use setup::Setup;

@@ -7,15 +7,14 @@ use std::time::Instant;
 use stlf_method::divergence::Settings;
 use stlf_planning::Problem;
 use stlf_planning::Role;
-use stlf_planning::bound::Bound;
 use stlf_planning::plan::{PlanLink, Status, evaluate};
-use stlf_planning::planner::handover::LONGEST;
-use stlf_planning::planner::{self, Infeasible, Outcome};
-use stlf_planning::problem::{ENERGY_EPSILON, Links, Parts, Source};
+use stlf_planning::planner::{Infeasible, Outcome};
+use stlf_planning::problem::Links;
 
-use crate::device::{Refusal, Setup};
+use crate::device::Refusal;
 use crate::divergence_protocol::divergence;
 use crate::roster::Roster;
+use crate::setup::Setup;
 use crate::wire::{Handover, Link, Measured, PairReport, Plan, Report};
 
 /// What a signature of a plan is for.
@@ -38,9 +37,7 @@ const WORTH_NO_CHANGE: f64 = 0.01;
 /// The best plan that is found in the planner's time; one that is not proven says so.
 fn within_limit(setup: &Setup, problem: &Problem) -> Outcome {
     let started = Instant::now();
-    let handovers = setup.handovers.then_some(LONGEST);
-    let settings = planner::Settings { handovers, ..planner::Settings::default() };
-    planner::plan(problem, &settings, &mut |_| match started.elapsed() < setup.planning {
+    setup.plan(problem, &mut |_| match started.elapsed() < setup.planning {
         true => ControlFlow::Continue(()),
         false => ControlFlow::Break(()),
     })
@@ -247,27 +244,10 @@ impl Planner {
         let ends =
             |&(from, to): &(usize, usize)| Some((self.index(from as u32)?, self.index(to as u32)?));
         let forbidden = self.forbidden.iter().filter_map(ends);
-        let (kind, complexity) = (setup.bound, setup.preset.complexity());
-        Problem::new(Parts {
-            devices: self
-                .members
-                .iter()
-                .map(device)
-                .collect::<Option<_>>()
-                .ok_or_else(incomplete)?,
-            source: Source::Measured {
-                links: Links::from_rows(n, divergences, energy),
-                weights: setup.weights,
-                bound: Bound { kind, complexity, ..Bound::default() },
-                energy_epsilon: ENERGY_EPSILON,
-                energy_unit: setup.preset.energy_unit(),
-                disagreement: None,
-            },
-            pins: vec![None; n],
-            forbidden: forbidden.collect(),
-            required: Vec::new(),
-        })
-        .map_err(|e| NoPlan::Because(e.to_string()))
+        let devices = self.members.iter().map(device).collect::<Option<_>>();
+        let links = Links::from_rows(n, divergences, energy);
+        let problem = setup.problem(devices.ok_or_else(incomplete)?, links, forbidden.collect());
+        problem.map_err(|e| NoPlan::Because(e.to_string()))
     }
 
     /// What the i-th member says of its pair with the j-th.

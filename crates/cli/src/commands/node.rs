@@ -5,7 +5,6 @@ mod memory;
 #[cfg(feature = "node")]
 mod metrics;
 #[cfg(feature = "node")]
-mod shared;
 #[cfg(feature = "node")]
 mod start;
 #[cfg(feature = "node")]

@@ -7,9 +7,9 @@ use rand_chacha::ChaCha8Rng;
 use stlf_planning::Device;
 use stlf_planning::Plan;
 use stlf_planning::Problem;
-use stlf_planning::bound::{Bound, BoundKind};
+use stlf_planning::bound::BoundKind;
 use stlf_planning::planner::{self, Method, Outcome};
-use stlf_planning::problem::{ENERGY_EPSILON, Links, Parts, Preset, Source};
+use stlf_planning::problem::{Links, Parts, Preset};
 
 use crate::Error;
 
@@ -47,22 +47,11 @@ impl Network<'_> {
         };
         let mut weights = self.preset.weights();
         weights.energy = self.energy_weight.unwrap_or(weights.energy);
-        let (kind, complexity) = (self.kind, self.preset.complexity());
+        let devices = (0..DEVICES).map(device).collect();
         let energy = vec![JOULES; DEVICES * DEVICES];
-        Ok(Problem::new(Parts {
-            devices: (0..DEVICES).map(device).collect(),
-            source: Source::Measured {
-                links: Links::from_rows(DEVICES, self.divergence.to_vec(), energy),
-                weights,
-                bound: Bound { kind, complexity, ..Bound::default() },
-                energy_epsilon: ENERGY_EPSILON,
-                energy_unit: self.preset.energy_unit(),
-                disagreement: None,
-            },
-            pins: vec![None; DEVICES],
-            forbidden: Vec::new(),
-            required: Vec::new(),
-        })?)
+        let links = Links::from_rows(DEVICES, self.divergence.to_vec(), energy);
+        let parts = Parts::measured(devices, links, self.preset, weights, self.kind);
+        Ok(Problem::new(parts)?)
     }
 }
 

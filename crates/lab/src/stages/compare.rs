@@ -58,13 +58,13 @@ impl Transfer<'_> {
             |done, total| -> ControlFlow<()> { run.watch.goes_on(Stage::Adapt, done, total) };
         if method.needs_data() {
             context.data = Some(fada::Fleet {
-                spec: &run.spec,
+                spec: &run.setup.spec,
                 devices: &devices,
                 settings: run.config.compare.fada.settings(),
                 watch: &watch,
             });
         }
-        let assigned = assign(method, &context, Draw::Baseline.seed(run.seed, 0));
+        let assigned = assign(method, &context, Draw::Baseline.seed(run.setup.seed, 0));
         // What was ended from outside has no other reason.
         run.watch.check()?;
         Ok(assigned?)
@@ -88,7 +88,7 @@ impl Transfer<'_> {
 
     /// A device as FADA takes it: the inputs with known labels come first.
     fn fada_data<'d>(&self, device: &'d DeviceData) -> fada::DeviceData<'d> {
-        let known = device.labels.len() * self.run.spec.input().len();
+        let known = device.labels.len() * self.run.setup.spec.input().len();
         let labeled = Examples { inputs: &device.inputs[..known], labels: &device.labels };
         fada::DeviceData { labeled, inputs: &device.inputs }
     }

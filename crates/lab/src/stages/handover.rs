@@ -5,13 +5,12 @@ use std::collections::BTreeSet;
 use crate::baselines::Assignment;
 use rayon::prelude::*;
 use stlf_learn::Params;
-use stlf_method::local_training::Training;
 use stlf_method::method::Method;
 use stlf_planning::device::Role;
 use stlf_planning::plan::{Handover, route};
 
 use super::train::splits;
-use super::transfer::{Transfer, balanced_model};
+use super::transfer::Transfer;
 use crate::record::{RelayRow, Row};
 use crate::{Error, Stage};
 
@@ -75,27 +74,24 @@ impl Transfer<'_> {
             waves.resize_with(waves.len().max(depth + 1), Vec::new);
             waves[depth].push((from, to));
         }
-        let steps = run.config.training.steps;
-        let training = Training { descent: run.config.descent(), steps, averaged: false };
         let count = run.watch.counter(Stage::Relay, waves.iter().map(Vec::len).sum());
         let train = |models: &[Option<Params>], from: usize, to: usize| {
             let device = &run.fleet.devices[to];
             let name = format!("{}.safetensors", device.name);
             let Some(start) = &models[from] else { return Ok((to, models[to].clone())) };
             let params = match folder.read(&name)? {
-                Some(file) => Params::from_safetensors(&run.spec, &file)
+                Some(file) => Params::from_safetensors(&run.setup.spec, &file)
                     .map_err(|e| folder.broken(&name, &e.to_string()))?,
                 None => {
-                    let (spec, handed, mut flow) = (&run.spec, start.clone(), || run.watch.flow());
-                    let trained =
-                        splits[to].train_on(spec, handed, training, run.seed, to, &mut flow)?;
+                    let (handed, mut flow) = (start.clone(), || run.watch.flow());
+                    let trained = run.setup.train_on(to, &splits[to], handed, &mut flow)?;
                     let params = trained.ok_or(Error::Stopped)?;
-                    folder.write(&name, &params.to_safetensors(&run.spec)?)?;
+                    folder.write(&name, &params.to_safetensors(&run.setup.spec)?)?;
                     params
                 }
             };
             count.one()?;
-            Ok((to, Some(balanced_model(run, device, params))))
+            Ok((to, Some(run.setup.sent(&params, &device.labels))))
         };
         for wave in waves {
             let trained: Vec<(usize, Option<Params>)> = wave

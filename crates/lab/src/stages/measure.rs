@@ -2,9 +2,8 @@
 
 use rayon::prelude::*;
 use stlf_method::divergence::{self, Estimate, all_pairs, sketch};
-use stlf_method::seeds::Draw;
 
-use super::{SeedRun, plan};
+use super::SeedRun;
 use crate::record::{DivergenceRow, MeasuringRow};
 use crate::shard::Block;
 use crate::{Error, Folder, Stage};
@@ -135,11 +134,11 @@ fn estimates(
     let pairs: Vec<(usize, usize)> = (all_pairs(run.fleet.len()).into_iter())
         .filter(|(first, _)| devices.contains(first))
         .collect();
-    let settings = run.config.divergence.settings(run.shape);
-    let seed = Draw::Divergence.seed(run.seed, 0);
+    let settings = run.setup.divergence.clone();
+    let seed = run.setup.divergence_seed();
     let inputs = run.fleet.inputs();
     let estimates =
-        divergence::measure_pairs(&inputs, run.shape, &settings, &pairs, seed, observer)?;
+        divergence::measure_pairs(&inputs, run.setup.shape, &settings, &pairs, seed, observer)?;
     let estimates = estimates.ok_or(Error::Stopped)?;
     for &device in devices {
         let own = pairs.iter().zip(&estimates).filter(|((first, _), _)| *first == device);
@@ -151,10 +150,11 @@ fn estimates(
 
 /// Links from the so many nearest devices with labels to every device.
 fn candidates(run: &SeedRun<'_>, count: usize) -> Result<Vec<DivergenceRow>, Error> {
-    let settings = run.config.divergence.sketch(run.shape);
-    let seed = Draw::Divergence.seed(run.seed, 0);
+    let settings = run.config.divergence.sketch(run.setup.shape);
+    let seed = run.setup.divergence_seed();
     let mut see = |p: divergence::Progress| run.watch.goes_on(Stage::Measure, p.done, p.total);
-    let sketches = sketch::sketch_all(&run.fleet.inputs(), run.shape, &settings, seed, &mut see)?;
+    let sketches =
+        sketch::sketch_all(&run.fleet.inputs(), run.setup.shape, &settings, seed, &mut see)?;
     let fleet = divergence::Fleet::new(&sketches.ok_or(Error::Stopped)?, &settings)?;
     let devices = &run.fleet.devices;
     let senders: Vec<usize> =
@@ -178,16 +178,16 @@ fn row(run: &SeedRun<'_>, from: usize, to: usize, estimate: Estimate) -> Diverge
 /// What every device sends, and the joules of that over its mean link.
 fn cost(run: &SeedRun<'_>) -> Result<Vec<MeasuringRow>, Error> {
     let n = run.fleet.len();
-    let bytes = run.config.divergence.settings(run.shape).bytes(n, run.shape)?;
-    let energy = plan::energies(run.config, &run.spec, n, run.seed);
+    let bytes = run.setup.divergence.clone().bytes(n, run.setup.shape)?;
+    let energy = run.setup.energies(n);
     let row = |from: usize| {
         let links = (0..n).filter(|&to| to != from).map(|to| energy[from * n + to]);
         let mean = links.sum::<f64>() / (n as f64 - 1.0).max(1.0);
         MeasuringRow {
-            seed: run.seed,
+            seed: run.setup.seed,
             device: run.fleet.devices[from].name.clone(),
             bytes,
-            joules: mean * 8.0 * bytes as f64 / run.config.model_bits(&run.spec),
+            joules: mean * 8.0 * bytes as f64 / run.setup.model_bits,
         }
     };
     Ok((0..n).map(row).collect())

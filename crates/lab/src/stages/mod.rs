@@ -9,8 +9,7 @@ pub mod plan;
 pub mod train;
 pub mod transfer;
 
-use stlf_data::Shape;
-use stlf_learn::Spec;
+use stlf_protocol::Setup;
 
 use crate::Folder;
 use crate::watch::Watch;
@@ -21,16 +20,12 @@ use stlf_config::fleet::Fleet;
 pub struct SeedRun<'a> {
     /// What to run.
     pub config: &'a Config,
-    /// Of an input.
-    pub shape: Shape,
-    /// The network of every device.
-    pub spec: Spec,
+    /// What all devices share.
+    pub setup: Setup,
     /// The devices.
     pub fleet: Fleet,
     /// Where the stages leave their files.
     pub folder: Folder,
-    /// The seed.
-    pub seed: u64,
     /// Who hears of progress.
     pub watch: Watch<'a>,
 }

@@ -1,22 +1,18 @@
 //! From measurements to roles and links.
 
 use stlf_formats::{PlanFile, ProblemFile, Run};
-use stlf_learn::Spec;
-use stlf_method::energy::{Radio, Ranges};
-use stlf_method::seeds::Draw;
 use stlf_planning::Device;
 use stlf_planning::Problem;
 use stlf_planning::plan::Plan;
-use stlf_planning::planner::handover::LONGEST;
-use stlf_planning::planner::{self, Outcome};
-use stlf_planning::problem::{ENERGY_EPSILON, Links, Model, Parts, Source};
+use stlf_planning::planner::Outcome;
+use stlf_planning::problem::{Links, Model};
+use stlf_protocol::Setup;
 
 use super::SeedRun;
 use super::measure::Measured;
 use crate::record::{LinkRow, TrainingRow};
 use crate::watch::Watch;
 use crate::{Error, Stage};
-use stlf_config::{Config, EnergyModel, Planner};
 
 /// The file that the stage ends with.
 pub const FILE: &str = "plan.json";
@@ -27,20 +23,10 @@ pub const PROBLEM: &str = "problem.json";
 /// The plan's links.
 pub const LINKS: &str = "links.csv";
 
-/// K of every link between so many devices with this network, sender by sender.
-pub fn energies(config: &Config, spec: &Spec, n: usize, seed: u64) -> Vec<f64> {
-    let seed = Draw::Energy.seed(seed, 0);
-    let bits = config.model_bits(spec);
-    match config.energy.model {
-        EnergyModel::Ranges => Ranges { bits, ..Ranges::default() }.draw(n, seed),
-        EnergyModel::Radio => Radio { bits, ..Radio::default() }.draw(n, seed),
-    }
-}
-
 /// d̂ and K of every link.
 fn links(run: &SeedRun<'_>, measured: &Measured) -> Links {
     let n = run.fleet.len();
-    let energy = energies(run.config, &run.spec, n, run.seed);
+    let energy = run.setup.energies(n);
     if measured.are_links {
         let list = measured.pairs.iter();
         let list = list.map(|&(i, j, d)| (i as u32, j as u32, d, energy[i * n + j]));
@@ -60,46 +46,24 @@ pub fn problem(
     table: &[TrainingRow],
     measured: &Measured,
 ) -> Result<Problem, Error> {
-    let n = table.len();
-    let planner = &run.config.planner;
-    let preset = planner.preset;
-    let weights = planner.weights();
-    let bound = stlf_planning::bound::Bound {
-        kind: planner.bound,
-        complexity: preset.complexity(),
-        ..stlf_planning::bound::Bound::default()
-    };
     let device = |row: &TrainingRow| Device {
         name: row.device.clone(),
         labeled: row.labeled as u64,
         unlabeled: row.unlabeled as u64,
         source_error: row.source_error,
     };
-    let problem = Problem::new(Parts {
-        devices: table.iter().map(device).collect(),
-        source: Source::Measured {
-            links: links(run, measured),
-            weights,
-            bound,
-            energy_epsilon: ENERGY_EPSILON,
-            energy_unit: preset.energy_unit(),
-            disagreement: None,
-        },
-        pins: vec![None; n],
-        forbidden: Vec::new(),
-        required: Vec::new(),
-    })?;
-    Ok(problem)
+    let devices = table.iter().map(device).collect();
+    Ok(run.setup.problem(devices, links(run, measured), Vec::new())?)
 }
 
 /// Plans, and keeps the problem, the plan and its links. Planning takes less time than reading a plan back, so
 /// it is never skipped; that the result is the same every time is the planner's promise.
 pub fn plan(run: &SeedRun<'_>, problem: &Problem) -> Result<Box<Plan>, Error> {
-    let SeedRun { config, folder, seed, watch, .. } = run;
-    let plan = match within_limit(problem, &config.planner, watch)? {
+    let SeedRun { setup, folder, watch, .. } = run;
+    let plan = match within_limit(setup, problem, watch)? {
         Outcome::Planned(plan) => plan,
         Outcome::Infeasible(reason) => {
-            return Err(Error::Infeasible { seed: *seed, reason: reason.to_string() });
+            return Err(Error::Infeasible { seed: setup.seed, reason: reason.to_string() });
         }
     };
     // A run folder tells no time, so that two runs of one configuration can be compared byte by byte.
@@ -123,15 +87,9 @@ pub fn plan(run: &SeedRun<'_>, problem: &Problem) -> Result<Box<Plan>, Error> {
 }
 
 /// The best plan that the limit of time allows, unless the run was stopped.
-fn within_limit(problem: &Problem, planner: &Planner, watch: &Watch<'_>) -> Result<Outcome, Error> {
-    let settings = planner::Settings {
-        method: planner.solver,
-        polish: planner.polish,
-        handovers: planner.handovers.then_some(LONGEST),
-        ..planner::Settings::default()
-    };
-    let flow = watch.within(planner.limit().unwrap_or_default());
-    let outcome = planner::plan(problem, &settings, &mut |_| flow());
+fn within_limit(setup: &Setup, problem: &Problem, watch: &Watch<'_>) -> Result<Outcome, Error> {
+    let flow = watch.within(setup.planning);
+    let outcome = setup.plan(problem, &mut |_| flow());
     watch.check()?;
     Ok(outcome)
 }
@@ -148,9 +106,11 @@ mod tests {
     use std::ops::ControlFlow;
     use std::sync::atomic::AtomicBool;
 
-    use stlf_planning::bound::Bound;
+    use stlf_config::Config;
+    use stlf_data::Shape;
+    use stlf_planning::bound::BoundKind;
     use stlf_planning::plan::Status;
-    use stlf_planning::problem::{EnergyUnit, Preset};
+    use stlf_planning::problem::{Parts, Preset};
 
     use super::*;
 
@@ -165,25 +125,24 @@ mod tests {
         let square = |own: f64, other: f64| -> Vec<f64> {
             (0..n * n).map(|k| if k / n == k % n { own } else { other }).collect()
         };
-        let source = Source::Measured {
-            links: Links::from_rows(n, square(0.0, 0.2), square(f64::INFINITY, 1.0)),
-            weights: Preset::Balanced.weights(),
-            bound: Bound { complexity: Preset::Balanced.complexity(), ..Bound::default() },
-            energy_epsilon: ENERGY_EPSILON,
-            energy_unit: EnergyUnit::MeanLink,
-            disagreement: None,
-        };
-        let (forbidden, required) = (Vec::new(), Vec::new());
+        let links = Links::from_rows(n, square(0.0, 0.2), square(f64::INFINITY, 1.0));
         let devices = (0..n).map(device).collect();
-        Problem::new(Parts { devices, source, pins: vec![None; n], forbidden, required }).unwrap()
+        let (preset, kind) = (Preset::Balanced, BoundKind::default());
+        Problem::new(Parts::measured(devices, links, preset, preset.weights(), kind)).unwrap()
+    }
+
+    fn searching(seconds: &str) -> Setup {
+        let change = format!("planner.time-limit={seconds}");
+        let config = Config::default().with([change.as_str()]).unwrap();
+        Setup::new(&config, Shape::grey(28), 10, 0).unwrap()
     }
 
     #[test]
     fn a_search_ends_with_its_limit_and_says_so() {
         let observer = |_| ControlFlow::Continue(());
         let stopped = AtomicBool::new(false);
-        let planner = Planner { time_limit: 0.2, ..Planner::default() };
-        let outcome = within_limit(&alike(64), &planner, &Watch::new(&observer, &stopped));
+        let setup = searching("0.2");
+        let outcome = within_limit(&setup, &alike(64), &Watch::new(&observer, &stopped));
         let Ok(Outcome::Planned(plan)) = outcome else { panic!("{outcome:?}") };
         assert!(matches!(plan.status, Status::Feasible(_)), "{:?}", plan.status);
         assert!(plan.lower_bound < plan.objective());
@@ -193,8 +152,8 @@ mod tests {
     fn a_search_ends_when_the_run_is_stopped() {
         let observer = |_| ControlFlow::Continue(());
         let stopped = AtomicBool::new(true);
-        let planner = Planner { time_limit: 3600.0, ..Planner::default() };
-        let outcome = within_limit(&alike(64), &planner, &Watch::new(&observer, &stopped));
+        let setup = searching("3600");
+        let outcome = within_limit(&setup, &alike(64), &Watch::new(&observer, &stopped));
         assert!(matches!(outcome, Err(Error::Stopped)), "{outcome:?}");
     }
 }

@@ -1,8 +1,7 @@
 //! Every device with labels trains a model of its own, and measures its error.
 
 use rayon::prelude::*;
-use stlf_data::Shape;
-use stlf_learn::{Params, Spec};
+use stlf_learn::Params;
 use stlf_method::local_training::{Split, Training};
 use stlf_method::seeds::Draw;
 
@@ -11,7 +10,6 @@ use crate::record::TrainingRow;
 use crate::shard::Block;
 use crate::{Error, Folder, Stage};
 use stlf_config::fleet::DeviceData;
-use stlf_config::{Config, Model};
 
 /// The table that the stage ends with.
 pub const TABLE: &str = "training.csv";
@@ -23,25 +21,6 @@ pub struct Trained {
     pub models: Vec<Option<Params>>,
     /// One per device.
     pub table: Vec<TrainingRow>,
-}
-
-/// The network that the configuration names, for inputs of this shape.
-pub fn network(config: &Config, shape: Shape, classes: usize) -> Result<Spec, Error> {
-    let spec = match config.training.model {
-        _ if classes == 0 => {
-            let message = "no sample has a label, so that no class is known; \
-                           name them, the same on all devices: data.classes = [\"a\", \"b\"]";
-            return Err(stlf_learn::Error::Training(message.to_owned()).into());
-        }
-        Model::Cnn if (shape.height, shape.width) != (28, 28) => {
-            let message =
-                format!("the cnn takes pictures of 28 × 28, not {shape}; use model = \"mlp\"");
-            return Err(stlf_learn::Error::Training(message).into());
-        }
-        Model::Cnn => Spec::cnn(shape.channels, classes),
-        Model::Mlp => Spec::mlp(shape, classes),
-    };
-    Ok(spec?)
 }
 
 /// Trains what is not trained yet; every model is kept as soon as it is there.
@@ -62,15 +41,11 @@ pub fn some(run: &SeedRun<'_>, block: Block) -> Result<(), Error> {
 
 /// The labels of every device, to train on and to measure on.
 pub(super) fn splits(run: &SeedRun<'_>) -> Result<Vec<Split>, Error> {
-    let (numbers, held_out) = (run.spec.input().len(), run.config.training.held_out);
     let splits: Vec<Split> = (run.fleet.devices.iter().enumerate())
-        .map(|(i, device)| {
-            let seed = Draw::HeldOut.seed(run.seed, i);
-            Split::new(&device.inputs, &device.labels, numbers, held_out, seed)
-        })
+        .map(|(i, device)| run.setup.split(i, &device.inputs, &device.labels))
         .collect();
     let mut labeled = splits.iter().filter(|s| !s.is_empty());
-    labeled.try_for_each(|s| s.examples().check(&run.spec))?;
+    labeled.try_for_each(|s| s.examples().check(&run.setup.spec))?;
     Ok(splits)
 }
 
@@ -86,13 +61,13 @@ fn models(run: &SeedRun<'_>, splits: &[Split], block: Block) -> Result<Vec<Optio
         }
         let name = format!("{}.safetensors", run.fleet.devices[i].name);
         let params = match folder.read(&name)? {
-            Some(file) => Params::from_safetensors(&run.spec, &file)
+            Some(file) => Params::from_safetensors(&run.setup.spec, &file)
                 .map_err(|e| folder.broken(&name, &e.to_string()))?,
             None => {
-                let seed = Draw::Training.seed(run.seed, i);
-                let steps = run.config.training.steps;
-                let params = descend(run, &splits[i], start.clone(), steps, seed)?;
-                folder.write(&name, &params.to_safetensors(&run.spec)?)?;
+                let mut flow = || run.watch.flow();
+                let trained = run.setup.train(i, &splits[i], start.clone(), &mut flow)?;
+                let params = trained.ok_or(Error::Stopped)?;
+                folder.write(&name, &params.to_safetensors(&run.setup.spec)?)?;
                 params
             }
         };
@@ -102,29 +77,16 @@ fn models(run: &SeedRun<'_>, splits: &[Split], block: Block) -> Result<Vec<Optio
     (0..splits.len()).into_par_iter().map(model).collect()
 }
 
-/// So many steps on a device's labels.
-fn descend(
-    run: &SeedRun<'_>,
-    split: &Split,
-    start: Params,
-    steps: usize,
-    seed: u64,
-) -> Result<Params, Error> {
-    let training = Training { descent: run.config.descent(), steps, averaged: false };
-    let trained = split.train(&run.spec, start, training, seed, &mut || run.watch.flow())?;
-    trained.ok_or(Error::Stopped)
-}
-
 /// What all models start from: first values that all share, moved by rounds of FedAvg where they are asked for.
 fn warm_up(run: &SeedRun<'_>, splits: &[Split], models: &Folder) -> Result<Params, Error> {
     const FILE: &str = "warm-up.safetensors";
-    let training = &run.config.training;
-    let mut shared = Params::initial(&run.spec, Draw::Initial.seed(run.seed, 0));
+    let (setup, training) = (&run.setup, &run.config.training);
+    let mut shared = setup.first_model();
     if training.warm_up_rounds == 0 {
         return Ok(shared);
     }
     if let Some(file) = models.read(FILE)? {
-        return Params::from_safetensors(&run.spec, &file)
+        return Params::from_safetensors(&run.setup.spec, &file)
             .map_err(|e| models.broken(FILE, &e.to_string()));
     }
     for round in 0..training.warm_up_rounds {
@@ -133,14 +95,16 @@ fn warm_up(run: &SeedRun<'_>, splits: &[Split], models: &Folder) -> Result<Param
             .enumerate()
             .filter(|(_, split)| !split.is_empty())
             .map(|(i, split)| {
-                let seed = Draw::Training.seed(run.seed, splits.len() * (round + 1) + i);
-                let params = descend(run, split, shared.clone(), training.warm_up_steps, seed)?;
-                Ok((params, split.len() as f64))
+                let seed = Draw::Training.seed(run.setup.seed, splits.len() * (round + 1) + i);
+                let round = Training { steps: training.warm_up_steps, ..setup.training };
+                let mut flow = || run.watch.flow();
+                let trained = split.train(&setup.spec, shared.clone(), round, seed, &mut flow)?;
+                Ok((trained.ok_or(Error::Stopped)?, split.len() as f64))
             })
             .collect::<Result<_, Error>>()?;
         shared = Params::average(locals.iter().map(|(params, weight)| (params, *weight)))?;
     }
-    models.write(FILE, &shared.to_safetensors(&run.spec)?)?;
+    models.write(FILE, &shared.to_safetensors(&run.setup.spec)?)?;
     Ok(shared)
 }
 
@@ -151,8 +115,7 @@ fn row(
     params: Option<&Params>,
 ) -> TrainingRow {
     let (labeled, unlabeled) = (device.labels.len(), device.unlabeled);
-    let u = run.config.training.unlabeled_as;
-    let own = params.map(|p| split.own_error(&run.spec, p, unlabeled, u));
+    let own = params.map(|p| run.setup.own_error(split, p, unlabeled));
     TrainingRow {
         device: device.name.clone(),
         labeled,

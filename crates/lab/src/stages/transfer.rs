@@ -6,8 +6,7 @@ use crate::baselines::Assignment;
 use rayon::prelude::*;
 use stlf_learn::Params;
 use stlf_learn::evaluate::{Predictions, predict};
-use stlf_method::class_shares::balanced;
-use stlf_method::combine::{Combine, combine};
+use stlf_method::combine::Combine;
 use stlf_method::method::Method;
 use stlf_planning::Problem;
 use stlf_planning::device::Role;
@@ -49,7 +48,7 @@ impl<'a> Transfer<'a> {
         plan: &Plan,
     ) -> Transfer<'a> {
         let balanced = |(device, model): (&DeviceData, &Option<Params>)| {
-            model.clone().map(|model| balanced_model(run, device, model))
+            model.as_ref().map(|model| run.setup.sent(model, &device.labels))
         };
         let models = run.fleet.devices.iter().zip(models).map(balanced).collect();
         Transfer::of(run, models, problem, measuring, &Assignment::from(plan))
@@ -107,9 +106,9 @@ impl<'a> Transfer<'a> {
         let Some(combined) = self.combined(links, target)? else { return Ok(Vec::new()) };
         let rows = PredictionRow::all(&combined, &device.places, classes);
         folder.write_csv(&format!("{}.csv", device.name), &rows)?;
-        if self.run.config.planner.combine == Combine::Parameters {
+        if self.run.setup.combine == Combine::Parameters {
             let average = Params::average(self.senders(links))?;
-            let file = average.to_safetensors(&self.run.spec)?;
+            let file = average.to_safetensors(&self.run.setup.spec)?;
             folder.write(&format!("{}.safetensors", device.name), &file)?;
         }
         let counts = device.truth.as_ref().map(|truth| combined.confusion(truth));
@@ -146,7 +145,7 @@ impl<'a> Transfer<'a> {
         let accuracy = combined.zip(device.truth.as_ref()).map(|(p, truth)| p.accuracy(truth));
         let joules = |from: usize| self.problem.link_energy(from, target).unwrap_or(0.0);
         Ok(Row {
-            seed: self.run.seed,
+            seed: self.run.setup.seed,
             method: method.name().to_owned(),
             target: device.name.clone(),
             accuracy,
@@ -163,7 +162,7 @@ impl<'a> Transfer<'a> {
 
     /// What one model has.
     pub(super) fn model_bytes(&self) -> u64 {
-        model_bytes(&self.run.spec)
+        model_bytes(&self.run.setup.spec)
     }
 
     /// The models that come in over these links.
@@ -177,14 +176,14 @@ impl<'a> Transfer<'a> {
         links: &[PlanLink],
         target: usize,
     ) -> Result<Option<Predictions>, Error> {
-        let how = self.run.config.planner.combine;
+        let how = self.run.setup.combine;
         if how == Combine::Parameters {
             let models: Vec<(&Params, f64)> = self.senders(links).collect();
             if models.is_empty() {
                 return Ok(None);
             }
             let inputs = &self.run.fleet.devices[target].inputs;
-            return Ok(Some(combine(how, &self.run.spec, &models, inputs)?));
+            return Ok(Some(self.run.setup.combine(&models, inputs)?));
         }
         let parts: Vec<(&Predictions, f64)> = links
             .iter()
@@ -195,7 +194,7 @@ impl<'a> Transfer<'a> {
 
     /// What a device would make of one other's model alone; nothing without a model.
     pub(super) fn alone(&self, sender: usize, receiver: usize) -> Option<Predictions> {
-        let how = self.run.config.planner.combine;
+        let how = self.run.setup.combine;
         how.mixed(&[(self.prediction(sender, receiver)?, 1.0)])
     }
 
@@ -204,15 +203,7 @@ impl<'a> Transfer<'a> {
         let model = self.models[sender].as_ref()?;
         let inputs = &self.run.fleet.devices[receiver].inputs;
         let place = &self.predictions[sender][receiver];
-        Some(place.get_or_init(|| predict(&self.run.spec, model, inputs)))
-    }
-}
-
-/// A device's model as it sends it: without its own shares of classes, where that is asked for.
-pub(super) fn balanced_model(run: &SeedRun<'_>, device: &DeviceData, model: Params) -> Params {
-    match run.config.training.balanced {
-        true => balanced(&run.spec, &model, &device.labels),
-        false => model,
+        Some(place.get_or_init(|| predict(&self.run.setup.spec, model, inputs)))
     }
 }
 

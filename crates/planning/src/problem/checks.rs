@@ -2,8 +2,11 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::{Costs, Disagreement, EnergyUnit, Links, Measured, Model, Problem, Weights};
-use crate::bound::{Bound, Complexity};
+use super::{
+    Costs, Disagreement, ENERGY_EPSILON, EnergyUnit, Links, Measured, Model, Preset, Problem,
+    Weights,
+};
+use crate::bound::{Bound, BoundKind, Complexity};
 use crate::device::{Device, Role};
 use crate::error::Error;
 
@@ -20,6 +23,33 @@ pub struct Parts {
     pub forbidden: Vec<(usize, usize)>,
     /// Links that must be used.
     pub required: Vec<(usize, usize)>,
+}
+
+impl Parts {
+    /// Measurements with the usual settings: every link may be used, no device is pinned, and a preset gives ρ and the unit of energy.
+    pub fn measured(
+        devices: Vec<Device>,
+        links: Links,
+        preset: Preset,
+        weights: Weights,
+        kind: BoundKind,
+    ) -> Parts {
+        let complexity = preset.complexity();
+        Parts {
+            pins: vec![None; devices.len()],
+            devices,
+            source: Source::Measured {
+                links,
+                weights,
+                bound: Bound { kind, complexity, ..Bound::default() },
+                energy_epsilon: ENERGY_EPSILON,
+                energy_unit: preset.energy_unit(),
+                disagreement: None,
+            },
+            forbidden: Vec::new(),
+            required: Vec::new(),
+        }
+    }
 }
 
 /// Where the costs come from.

@@ -2,11 +2,11 @@
 
 use std::ops::ControlFlow;
 
-use stlf_learn::{Params, Spec};
-use stlf_method::local_training::{Split, Training};
-use stlf_method::seeds::Draw;
+use stlf_learn::Params;
+use stlf_method::local_training::Split;
 
 use super::{Action, Device, Refusal};
+use crate::setup::Setup;
 
 /// A model that was handed over, and what this device made of it. The same model in a later epoch need not be trained on again.
 #[derive(Debug)]
@@ -18,10 +18,8 @@ pub(super) struct HandedOn {
 /// A model to train on with all that this takes, for a thread of its own.
 #[derive(Debug)]
 pub struct TrainingOn {
-    spec: Spec,
+    setup: Setup,
     split: Split,
-    training: Training,
-    seed: u64,
     place: usize,
     handed: Params,
 }
@@ -35,22 +33,20 @@ impl TrainingOn {
         self,
         observer: &mut dyn FnMut(u8) -> ControlFlow<()>,
     ) -> Result<Option<Params>, stlf_planning::Error> {
-        let TrainingOn { spec, split, training, seed, place, handed } = self;
-        let (looks, mut done) = (training.handed_over().looks().max(1), 0);
+        let TrainingOn { setup, split, place, handed } = self;
+        let (looks, mut done) = (setup.training.handed_over().looks().max(1), 0);
         let mut look = || {
             done += 1;
             observer((100 * done / looks).min(100) as u8)
         };
-        split.train_on(&spec, handed, training, seed, place, &mut look)
+        setup.train_on(place, &split, handed, &mut look)
     }
 }
 
 impl Device {
     /// Its labels, to train on and to measure on.
     pub(super) fn split(&self) -> Split {
-        let (own, numbers) = (&self.holdings, self.setup.spec.input().len());
-        let seed = Draw::HeldOut.seed(self.setup.seed, self.place);
-        Split::new(&own.inputs, &own.labels, numbers, self.setup.held_out, seed)
+        self.setup.split(self.place, &self.holdings.inputs, &self.holdings.labels)
     }
 
     /// Whose model it trains on in this epoch, if anybody's.
@@ -77,9 +73,8 @@ impl Device {
     /// What [`Action::TrainOn`] asks for.
     pub fn to_train_on(&self) -> Option<TrainingOn> {
         let handed = self.handed().filter(|_| self.is_training_on())?.clone();
-        let (spec, training, seed) =
-            (self.setup.spec.clone(), self.setup.training, self.setup.seed);
-        Some(TrainingOn { spec, split: self.split(), training, seed, place: self.place, handed })
+        let (setup, split) = (self.setup.clone(), self.split());
+        Some(TrainingOn { setup, split, place: self.place, handed })
     }
 
     /// So many percent of training on are done. The others are to hear of it, who would lose patience.

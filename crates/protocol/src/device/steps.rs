@@ -3,8 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use stlf_learn::Params;
-use stlf_method::combine::combine;
-use stlf_method::seeds::Draw;
 use stlf_planning::Role;
 
 use super::{Action, Device, Epoch, Refusal, Setup, in_epoch};
@@ -23,8 +21,8 @@ impl Device {
         if let Some(plan) = self.epoch.take().and_then(|epoch| epoch.plan) {
             self.last_plan = Some(plan);
         }
-        let Setup { shape, divergence, seed, .. } = &self.setup;
-        let seed = Draw::Divergence.seed(*seed, 0);
+        let Setup { shape, divergence, .. } = &self.setup;
+        let seed = self.setup.divergence_seed();
         let inputs = self.holdings.inputs.clone();
         let noise_key = self.identity.secret_key("stlf-noise/2");
         let mut exchange =
@@ -201,8 +199,7 @@ impl Device {
         if links.is_empty() || models.len() < links.len() {
             return Vec::new();
         }
-        let (spec, inputs) = (&self.setup.spec, &self.holdings.inputs);
-        epoch.outcome = combine(self.setup.combine, spec, &models, inputs).ok();
+        epoch.outcome = self.setup.combine(&models, &self.holdings.inputs).ok();
         epoch.outcome.as_ref().map(|_| Action::Finish).into_iter().collect()
     }
 }

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::time::Duration;
 
+use stlf_config::EnergyModel;
 use stlf_data::domains::{Colour, Half, Style, strokes};
 use stlf_data::partition::{All, ClassesPerDevice, Paper, Scheme, deal};
 use stlf_data::{Dataset, Shape};
@@ -19,9 +20,11 @@ use stlf_method::energy::Ranges;
 use stlf_method::local_training::Training;
 use stlf_method::seeds::Draw;
 use stlf_planning::bound::BoundKind;
+use stlf_planning::energy::PAPER_MODEL_BITS;
+use stlf_planning::planner::{self, handover::LONGEST};
 use stlf_planning::problem::Preset;
-use stlf_protocol::device::{Holdings, Setup};
-use stlf_protocol::{Device, Identity, Roster, SignedRoster};
+use stlf_protocol::device::Holdings;
+use stlf_protocol::{Device, Identity, Roster, Setup, SignedRoster};
 
 pub(crate) const DEVICES: usize = 6;
 pub(crate) const SEED: u64 = 5;
@@ -65,7 +68,9 @@ pub(crate) fn setup() -> Setup {
         preset: Preset::Balanced,
         weights: Preset::Balanced.weights(),
         bound: BoundKind::Pooled,
-        handovers: false,
+        planner: planner::Settings::default(),
+        energy: EnergyModel::Ranges,
+        model_bits: PAPER_MODEL_BITS,
         combine: Combine::Predictions,
         measures_links: false,
         planning: Duration::from_secs(60),
@@ -106,10 +111,14 @@ pub(crate) fn alike(data: &Dataset) -> Vec<Holdings> {
     dealt(data, Paper { devices, scale, alpha, classes_per_device, ..Paper::default() })
 }
 
+fn with_handovers() -> planner::Settings {
+    planner::Settings { handovers: Some(LONGEST), ..planner::Settings::default() }
+}
+
 /// What has such devices hand their models on.
 pub(crate) fn handing_on() -> Setup {
     let means = sketch::Settings { features: 32, ..sketch::Settings::means(SHAPE) };
-    Setup { handovers: true, divergence: Settings::Sketch(means), ..setup() }
+    Setup { planner: with_handovers(), divergence: Settings::Sketch(means), ..setup() }
 }
 
 /// Devices of which the first hands its model to the second, the second to the third, and that one to the others.

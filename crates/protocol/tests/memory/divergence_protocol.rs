@@ -11,7 +11,7 @@ use stlf_method::divergence::sketch::{Bandwidth, Settings as SketchSettings};
 use stlf_method::divergence::{self, Settings, classifier, sketch};
 use stlf_method::seeds::Draw;
 use stlf_protocol::Refusal;
-use stlf_protocol::device::Setup;
+use stlf_protocol::Setup;
 use stlf_protocol::divergence_protocol::{Exchange, check, divergence as from_both};
 use stlf_protocol::wire::{
     Count, Envelope, Measured, Message, Moments, PairReport, Report, Said, Turn,

@@ -17,10 +17,10 @@ use stlf_planning::Problem;
 use stlf_planning::Role;
 use stlf_planning::bound::Bound;
 use stlf_planning::plan::Status;
-use stlf_planning::planner::handover::LONGEST;
 use stlf_planning::planner::{self, Outcome};
 use stlf_planning::problem::{Links, Parts, Preset, Source};
-use stlf_protocol::device::{Holdings, Setup};
+use stlf_protocol::Setup;
+use stlf_protocol::device::Holdings;
 use stlf_protocol::in_memory_network::Network;
 use stlf_protocol::wire::{Envelope, Handover, Message, Plan as WirePlan};
 use stlf_protocol::{Device, Refusal};
@@ -109,13 +109,11 @@ fn comes_to_what_one_machine_would(setup: &Setup, holdings: &[Holdings]) -> Wire
         required: Vec::new(),
     })
     .unwrap();
-    let handovers = setup.handovers.then_some(LONGEST);
-    let settings = planner::Settings { handovers, ..planner::Settings::default() };
-    let outcome = planner::plan(&problem, &settings, &mut |_| ControlFlow::Continue(()));
+    let outcome = planner::plan(&problem, &setup.planner, &mut |_| ControlFlow::Continue(()));
     let Outcome::Planned(expected) = outcome else { panic!("no plan") };
     assert_eq!(plan.objective, expected.objective());
     assert_eq!(plan.optimal, expected.status == Status::Optimal);
-    assert!(plan.optimal || setup.handovers);
+    assert!(plan.optimal || setup.planner.handovers.is_some());
     let handed: Vec<(usize, usize)> =
         plan.handovers.iter().map(|h| (h.from as usize, h.to as usize)).collect();
     assert_eq!(handed, expected.handovers.iter().map(|h| (h.from, h.to)).collect::<Vec<_>>());

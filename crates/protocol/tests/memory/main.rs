@@ -9,3 +9,4 @@ mod divergence_protocol;
 mod epoch;
 mod handover;
 mod reconstruction;
+mod shared;

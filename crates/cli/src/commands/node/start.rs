@@ -10,25 +10,21 @@ use std::time::Duration;
 use stlf_config::Config;
 use stlf_config::fleet::DeviceData;
 use stlf_config::fleet::device as dealt;
-use stlf_lab::stages::plan::energies;
-use stlf_lab::stages::train::network;
-use stlf_method::local_training::Training;
 use stlf_node::key_file;
 use stlf_node::network::{Event, Options, Order, View};
 use stlf_planning::number_format::counted;
-use stlf_planning::planner::Method;
-use stlf_protocol::device::{Holdings, Setup};
+use stlf_protocol::device::Holdings;
 use stlf_protocol::membership::Timing;
 use stlf_protocol::roster::Invalid;
 use stlf_protocol::shared::SharedSettings;
-use stlf_protocol::{Device, Identity, Roster, SignedRoster};
+use stlf_protocol::{Device, Identity, Roster, Setup, SignedRoster};
 use tokio::sync::mpsc::Sender;
 
 use super::super::problem_args::positive;
 use super::super::run_args::failure;
 use super::state_dir::{Line, MODELS, StateDir};
 use super::told::{ended_badly, name, tell_end, words};
-use super::{key_failure, memory, metrics, shared};
+use super::{key_failure, memory, metrics};
 use crate::error::Failure;
 use crate::progress::Watch;
 use crate::ui::Ui;
@@ -130,10 +126,11 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<(), Failure> {
     let seed = config.seeds.first().copied().unwrap_or_default();
     let (own, shape, classes) = dealt(&config, seed, place).map_err(|e| failure(&e.into()))?;
     let setup = setup(args, &config, &own, shape, classes.len(), seed)?;
-    let settings = shared::settings(&config, shape, &classes, seed)?;
-    let spec = setup.spec.clone();
+    let settings = config.shared(shape, &classes, seed).map_err(|e| failure(&e.into()))?;
+    let settings = SharedSettings::new(settings);
+    let (spec, model_bits) = (setup.spec.clone(), setup.model_bits);
     let n = list.devices.len();
-    let energy = energies(&config, &spec, n, seed);
+    let energy = setup.energies(n);
     let joules: BTreeMap<usize, f64> =
         (0..n).filter(|&to| to != place).map(|to| (to, energy[place * n + to])).collect();
     let holdings = Holdings {
@@ -144,7 +141,6 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<(), Failure> {
     let labels = own.labels.len();
     let mut kept = StateDir::open(&args.to, own, classes).map_err(|e| failure(&e))?;
     let (epoch, last_plan) = kept.epoch();
-    let model_bits = config.model_bits(&spec);
     let options = options(args, model_bits, &list, epoch, settings)?;
     let none = || Failure::input("this device has no place in the roster");
     let mut device =
@@ -300,52 +296,16 @@ fn setup(
     classes: usize,
     seed: u64,
 ) -> Result<Setup, Failure> {
-    let between = config.divergence.between_devices();
-    let (divergence, samples) = (between.settings(shape), own.inputs.len() / shape.len().max(1));
-    stlf_protocol::divergence_protocol::check(
-        &divergence,
-        shape,
-        samples,
-        between.accepts_disclosure(),
-    )
-    .map_err(|e| failure(&e.into()))?;
-    if config.divergence.nearest.is_some() {
-        return Err(
-            Failure::input("real devices measure all pairs").hint("leave out divergence.nearest")
-        );
-    }
-    if config.planner.solver == Method::Successive {
-        return Err(Failure::input("real devices plan exactly, not by successive approximation")
-            .hint("leave out planner.solver"));
-    }
-    if config.training.warm_up_rounds > 0 {
-        return Err(Failure::input("real devices train apart, without a warm-up")
-            .hint("leave out training.warm-up-rounds"));
-    }
-    if own.inputs.is_empty() {
-        return Err(Failure::input("this device has no samples"));
-    }
-    Ok(Setup {
-        spec: network(config, shape, classes).map_err(|e| failure(&e))?,
-        shape,
-        training: Training {
-            descent: config.descent(),
-            steps: config.training.steps,
-            averaged: false,
-        },
-        held_out: config.training.held_out,
-        unlabeled_as: config.training.unlabeled_as,
-        balanced: config.training.balanced,
-        divergence,
-        preset: config.planner.preset,
-        weights: config.planner.weights(),
-        bound: config.planner.bound,
-        handovers: config.planner.handovers,
-        combine: config.planner.combine,
-        measures_links: args.watts.is_some(),
-        planning: planning(args.patience, config),
-        seed,
-    })
+    let samples = own.inputs.len() / shape.len().max(1);
+    let setup = Setup::for_devices(config, shape, classes, samples, seed).map_err(|e| {
+        let failure = Failure::input(e.to_string());
+        match e.hint() {
+            Some(hint) => failure.hint(hint),
+            None => failure,
+        }
+    })?;
+    let measures_links = args.watts.is_some();
+    Ok(Setup { measures_links, planning: planning(args.patience, config), ..setup })
 }
 
 /// How long the planner searches: as long as others have patience for it, or less where the configuration says so.

@@ -1,0 +1,86 @@
+//! What must be the same on all devices of a fleet, of a configuration and of the data that it names.
+
+use stlf_data::{Shape, features};
+use stlf_method::divergence;
+use toml::Value;
+
+use crate::{Config, Error};
+
+/// The sections that all devices follow. `[data]` and `[partition]` are each device's own, and `[compare]` is for the simulator.
+const SECTIONS: [&str; 4] = ["training", "divergence", "energy", "planner"];
+
+impl Config {
+    /// Returns everything that must be the same everywhere, by name, as it takes effect: a default that is written out is no
+    /// difference.
+    ///
+    /// # Errors
+    /// A table of features that cannot be read.
+    pub fn shared(
+        &self,
+        shape: Shape,
+        classes: &[String],
+        seed: u64,
+    ) -> Result<Vec<(String, String)>, Error> {
+        let mut settings = vec![
+            ("seeds".to_owned(), seed.to_string()),
+            ("data.classes".to_owned(), classes.join(", ")),
+            ("data.shape".to_owned(), shape.to_string()),
+        ];
+        let data = &self.data;
+        if let Some(table) = data.features.as_ref().filter(|_| data.images.is_none()) {
+            let options =
+                features::Options { label: data.label.clone(), ..features::Options::default() };
+            let columns = features::columns(table, &options)?;
+            settings.push(("data.columns".to_owned(), columns.join(", ")));
+            settings.push(("data.standardise".to_owned(), data.standardise.to_string()));
+        }
+        let table = in_effect(self, shape).to_table()?;
+        for section in SECTIONS {
+            if let Some(value) = table.get(section) {
+                flatten(section, value, &mut settings);
+            }
+        }
+        // Where it differs, so do others that follow from it, and it is the one to name.
+        settings.sort_by_key(|(name, _)| name != "divergence.estimator");
+        Ok(settings)
+    }
+}
+
+/// With the defaults of what is left out, and without what each device accepts for itself.
+fn in_effect(config: &Config, shape: Shape) -> Config {
+    let mut config = config.clone();
+    config.divergence = config.divergence.between_devices();
+    let measuring = &mut config.divergence;
+    measuring.accept = None;
+    match measuring.settings(shape) {
+        divergence::Settings::Discriminant(settings) => {
+            measuring.features = Some(settings.features)
+        }
+        divergence::Settings::Sketch(settings) => {
+            measuring.features = Some(settings.features);
+            measuring.bandwidth = settings.bandwidth.known();
+        }
+        divergence::Settings::Classifier(settings) => {
+            measuring.rounds = Some(settings.rounds);
+            measuring.steps = Some(settings.steps);
+            measuring.repeats = Some(settings.repeats);
+        }
+    }
+    let weights = config.planner.weights();
+    config.planner.phi_s = Some(weights.source);
+    config.planner.phi_t = Some(weights.target);
+    config.planner.phi_e = Some(weights.energy);
+    config
+}
+
+fn flatten(name: &str, value: &Value, settings: &mut Vec<(String, String)>) {
+    match value {
+        Value::Table(table) => {
+            for (key, value) in table {
+                flatten(&format!("{name}.{key}"), value, settings);
+            }
+        }
+        Value::String(text) => settings.push((name.to_owned(), text.clone())),
+        other => settings.push((name.to_owned(), other.to_string())),
+    }
+}

@@ -1,0 +1,258 @@
+//! What all devices of a fleet share, and what a device computes in each step of an epoch.
+//!
+//! Real devices take these steps as messages come in ([`crate::device`]). A simulator takes each of them for all devices at once. Both
+//! call the functions of this file, so that both come to the same models, plans and predictions.
+
+use std::ops::ControlFlow;
+use std::time::Duration;
+
+use stlf_config::{Config, EnergyModel};
+use stlf_data::{Class, Shape};
+use stlf_learn::evaluate::Predictions;
+use stlf_learn::{Params, Spec};
+use stlf_method::class_shares::balanced;
+use stlf_method::combine::{Combine, combine};
+use stlf_method::divergence;
+use stlf_method::energy::{Radio, Ranges};
+use stlf_method::local_training::{OwnError, Split, Training};
+use stlf_method::seeds::Draw;
+use stlf_planning::bound::BoundKind;
+use stlf_planning::planner::{self, Method, Outcome};
+use stlf_planning::problem::{Links, Parts, Preset, Weights};
+use stlf_planning::{Error, Problem};
+
+use crate::divergence_protocol;
+
+/// What all devices of a fleet agree on.
+#[derive(Debug, Clone)]
+pub struct Setup {
+    /// The network that every device trains.
+    pub spec: Spec,
+    /// The shape of an input.
+    pub shape: Shape,
+    /// How devices train.
+    pub training: Training,
+    /// Share of its labels that a device holds out to measure its error on.
+    pub held_out: f64,
+    /// What a sample without a label counts in ε̂.
+    pub unlabeled_as: f64,
+    /// Whether a device takes its own shares of classes out of the model that it sends.
+    pub balanced: bool,
+    /// How divergences are measured.
+    pub divergence: divergence::Settings,
+    /// How link energies are drawn where none is measured.
+    pub energy: EnergyModel,
+    /// M, the bits that a model counts in link energies.
+    pub model_bits: f64,
+    /// Complexity and unit of energy.
+    pub preset: Preset,
+    /// φ.
+    pub weights: Weights,
+    /// The bound that plans minimise.
+    pub bound: BoundKind,
+    /// How plans are searched for, and whether sources hand their models on to other sources, which train them on.
+    pub planner: planner::Settings,
+    /// The longest search for a plan, and for one that changes less; most fleets need a moment.
+    pub planning: Duration,
+    /// What a target makes of the models it receives.
+    pub combine: Combine,
+    /// Whether this device measures the joules of its links in every epoch ([`crate::Action::MeasureLinks`]).
+    pub measures_links: bool,
+    /// Everything that is drawn comes from this.
+    pub seed: u64,
+}
+
+/// Why real devices cannot follow a configuration that a simulator can.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Unsupported {
+    /// `divergence.nearest`.
+    #[error("real devices measure all pairs")]
+    Nearest,
+    /// `planner.solver = "successive"`.
+    #[error("real devices plan exactly, not by successive approximation")]
+    Successive,
+    /// `planner.polish = false`, which is for the successive solver.
+    #[error("real devices plan exactly, so that there is nothing to polish")]
+    Unpolished,
+    /// `training.warm-up-rounds`.
+    #[error("real devices train apart, without a warm-up")]
+    WarmUp,
+    /// The device holds no data.
+    #[error("this device has no samples")]
+    NoSamples,
+    /// What is published for divergences cannot be sent, or others could rebuild samples from it.
+    #[error(transparent)]
+    Divergence(#[from] Error),
+    /// The network does not fit the data.
+    #[error(transparent)]
+    Network(#[from] stlf_learn::Error),
+}
+
+impl Unsupported {
+    /// Returns what the user can do about it.
+    pub fn hint(&self) -> Option<&str> {
+        match self {
+            Unsupported::Nearest => Some("leave out divergence.nearest"),
+            Unsupported::Successive => Some("leave out planner.solver"),
+            Unsupported::Unpolished => Some("leave out planner.polish"),
+            Unsupported::WarmUp => Some("leave out training.warm-up-rounds"),
+            Unsupported::Divergence(e) => e.hint(),
+            Unsupported::NoSamples | Unsupported::Network(_) => None,
+        }
+    }
+}
+
+impl Setup {
+    /// What a configuration says for inputs of this shape and so many classes.
+    ///
+    /// # Errors
+    /// The network does not fit the data.
+    pub fn new(
+        config: &Config,
+        shape: Shape,
+        classes: usize,
+        seed: u64,
+    ) -> Result<Setup, stlf_learn::Error> {
+        let spec = config.network(shape, classes)?;
+        Ok(Setup {
+            model_bits: config.model_bits(&spec),
+            spec,
+            shape,
+            training: config.training(),
+            held_out: config.training.held_out,
+            unlabeled_as: config.training.unlabeled_as,
+            balanced: config.training.balanced,
+            divergence: config.divergence.settings(shape),
+            energy: config.energy.model,
+            preset: config.planner.preset,
+            weights: config.planner.weights(),
+            bound: config.planner.bound,
+            planner: config.planner.settings(),
+            planning: config.planner.limit().unwrap_or_default(),
+            combine: config.planner.combine,
+            measures_links: false,
+            seed,
+        })
+    }
+
+    /// The same between real devices, of which this one has so many samples: others must not be able to rebuild them.
+    ///
+    /// # Errors
+    /// Says what real devices cannot do. Nothing that is asked for is ignored.
+    pub fn for_devices(
+        config: &Config,
+        shape: Shape,
+        classes: usize,
+        samples: usize,
+        seed: u64,
+    ) -> Result<Setup, Unsupported> {
+        let (training, planner) = (&config.training, &config.planner);
+        let between = config.divergence.between_devices();
+        let divergence = between.settings(shape);
+        let accepted = between.accepts_disclosure();
+        divergence_protocol::check(&divergence, shape, samples, accepted)?;
+        match () {
+            () if config.divergence.nearest.is_some() => Err(Unsupported::Nearest),
+            () if planner.solver == Method::Successive => Err(Unsupported::Successive),
+            () if !planner.polish => Err(Unsupported::Unpolished),
+            () if training.warm_up_rounds > 0 => Err(Unsupported::WarmUp),
+            () if samples == 0 => Err(Unsupported::NoSamples),
+            () => Ok(Setup { divergence, ..Setup::new(config, shape, classes, seed)? }),
+        }
+    }
+
+    /// The labels of the device at a place, apart: to train on, and to measure on.
+    pub fn split(&self, place: usize, inputs: &[f32], labels: &[Class]) -> Split {
+        let seed = Draw::HeldOut.seed(self.seed, place);
+        Split::new(inputs, labels, self.spec.input().len(), self.held_out, seed)
+    }
+
+    /// The first values that all models start from.
+    pub fn first_model(&self) -> Params {
+        Params::initial(&self.spec, Draw::Initial.seed(self.seed, 0))
+    }
+
+    /// Trains the model of the device at a place on its own labels; `None` if `observer` ended it.
+    ///
+    /// # Errors
+    /// Labels or inputs that are not of the network.
+    pub fn train(
+        &self,
+        place: usize,
+        split: &Split,
+        start: Params,
+        observer: &mut dyn FnMut() -> ControlFlow<()>,
+    ) -> Result<Option<Params>, Error> {
+        let seed = Draw::Training.seed(self.seed, place);
+        split.train(&self.spec, start, self.training, seed, observer)
+    }
+
+    /// ε̂ of a device's model, which has so many samples without a label.
+    pub fn own_error(&self, split: &Split, model: &Params, unlabeled: usize) -> OwnError {
+        split.own_error(&self.spec, model, unlabeled, self.unlabeled_as)
+    }
+
+    /// The seed of everything that is drawn to measure divergences.
+    pub fn divergence_seed(&self) -> u64 {
+        Draw::Divergence.seed(self.seed, 0)
+    }
+
+    /// K of every link between so many devices, sender by sender, where none is measured.
+    pub fn energies(&self, devices: usize) -> Vec<f64> {
+        let (seed, bits) = (Draw::Energy.seed(self.seed, 0), self.model_bits);
+        match self.energy {
+            EnergyModel::Ranges => Ranges { bits, ..Ranges::default() }.draw(devices, seed),
+            EnergyModel::Radio => Radio { bits, ..Radio::default() }.draw(devices, seed),
+        }
+    }
+
+    /// The planning problem of what was measured, in which some links, as sender and receiver, are not to be used.
+    ///
+    /// # Errors
+    /// Numbers that no device can have measured.
+    pub fn problem(
+        &self,
+        devices: Vec<stlf_planning::Device>,
+        links: Links,
+        forbidden: Vec<(usize, usize)>,
+    ) -> Result<Problem, Error> {
+        let parts = Parts::measured(devices, links, self.preset, self.weights, self.bound);
+        Problem::new(Parts { forbidden, ..parts })
+    }
+
+    /// The best plan that is found until `observer` ends the search; one that is not proven says so.
+    pub fn plan(&self, problem: &Problem, observer: &mut planner::Observer<'_>) -> Outcome {
+        planner::plan(problem, &self.planner, observer)
+    }
+
+    /// Trains a model that was handed to the device at a place on its labels; `None` if `observer` ended it.
+    ///
+    /// # Errors
+    /// Labels, inputs or a model that are not of the network.
+    pub fn train_on(
+        &self,
+        place: usize,
+        split: &Split,
+        handed: Params,
+        observer: &mut dyn FnMut() -> ControlFlow<()>,
+    ) -> Result<Option<Params>, Error> {
+        split.train_on(&self.spec, handed, self.training, self.seed, place, observer)
+    }
+
+    /// The model as a device with these labels sends it.
+    pub fn sent(&self, model: &Params, labels: &[Class]) -> Params {
+        match self.balanced {
+            true => balanced(&self.spec, model, labels),
+            false => model.clone(),
+        }
+    }
+
+    /// What a target makes of the models that it received, with their weights.
+    ///
+    /// # Errors
+    /// No model, or one of another network.
+    pub fn combine(&self, models: &[(&Params, f64)], inputs: &[f32]) -> Result<Predictions, Error> {
+        combine(self.combine, &self.spec, models, inputs)
+    }
+}

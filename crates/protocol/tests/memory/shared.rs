@@ -1,0 +1,59 @@
+//! Which settings all devices must share.
+
+use stlf_config::Config;
+use stlf_data::Shape;
+use stlf_protocol::shared::SharedSettings;
+
+fn of(changes: &[&str], classes: [&str; 2]) -> SharedSettings {
+    let config = Config::default().with(changes.iter().copied()).unwrap();
+    let classes = classes.map(str::to_owned);
+    SharedSettings::new(config.shared(Shape::grey(28), &classes, config.seeds[0]).unwrap())
+}
+
+#[test]
+fn what_takes_effect_is_compared_and_what_is_a_devices_own_is_not() {
+    let own = of(&[], ["calm", "storm"]);
+    for same in [
+        vec!["data.samples=7", "data.folder=elsewhere", "partition.devices=3"],
+        vec!["seeds=[0, 9]", "compare.methods=[\"st-lf\"]"],
+        vec!["planner.phi-s=1", "planner.phi-t=1.0"],
+        vec!["divergence.estimator=means", "divergence.features=64"],
+        vec!["divergence.accept=\"others can rebuild my samples\""],
+    ] {
+        assert_eq!(own.difference(&of(&same, ["calm", "storm"])), None, "{same:?}");
+    }
+    for (change, setting) in [
+        ("seeds=[4]", "seeds"),
+        ("training.steps=7", "training.steps"),
+        ("training.model=mlp", "training.model"),
+        ("divergence.features=78", "divergence.features"),
+        ("divergence.bandwidth=3", "divergence.bandwidth"),
+        ("divergence.estimator=discriminant", "divergence.estimator"),
+        ("planner.phi-e=0.3", "planner.phi-e"),
+        ("planner.combine=parameters", "planner.combine"),
+        ("planner.handovers=true", "planner.handovers"),
+        ("planner.time-limit=3", "planner.time-limit"),
+        ("energy.model=radio", "energy.model"),
+    ] {
+        let differs = own.difference(&of(&[change], ["calm", "storm"])).unwrap();
+        assert_eq!(differs.setting, setting);
+    }
+    let differs = own.difference(&of(&[], ["storm", "calm"])).unwrap();
+    let expected = r#"data.classes differs: "calm, storm" here, "storm, calm" there"#;
+    assert_eq!(differs.to_string(), expected);
+}
+
+#[test]
+fn columns_count_in_their_order() {
+    let folder = tempfile::tempdir().unwrap();
+    let table = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        of(&[&format!("data.features={}", path.display())], ["a", "b"])
+    };
+    let own = table("1.csv", "label,wind,wave\na,1,2\n");
+    assert_eq!(own.difference(&table("2.csv", "wind,label,wave\n3,b,4\n")), None);
+    let differs = own.difference(&table("3.csv", "label,wave,wind\na,2,1\n")).unwrap();
+    let expected = r#"data.columns differs: "wind, wave" here, "wave, wind" there"#;
+    assert_eq!(differs.to_string(), expected);
+}
