@@ -375,12 +375,10 @@ pub struct Planner {
 impl Planner {
     /// Returns what the search for a plan is told.
     pub fn settings(&self) -> planner::Settings {
-        planner::Settings {
-            method: self.solver,
-            polish: self.polish,
-            handovers: self.handovers.then_some(planner::handover::LONGEST),
-            ..planner::Settings::default()
-        }
+        planner::Settings::default()
+            .by(self.solver)
+            .polished(self.polish)
+            .handing_on(self.handovers)
     }
 
     /// φ: the preset's, where none is set.

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 /// Data that cannot be used: where it is, what is wrong with it, and what to do.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum Error {
     /// A file could not be read or written.
     #[error("{}: {source}", path.display())]

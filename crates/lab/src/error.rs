@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 /// Why a run ended before its end. What was finished stays finished.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum Error {
     /// A file could not be read or written.
     #[error("{}: {source}", path.display())]

@@ -2,6 +2,7 @@
 
 /// A network, a file of parameters or training data that cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum Error {
     /// A layer that does not fit its input.
     #[error("layer {at}: {message}")]

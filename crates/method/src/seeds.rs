@@ -1,4 +1,7 @@
 //! A seed of its own for each thing that is drawn in one run, so that a simulator and real devices draw alike.
+//!
+//! [`Draw`] names what a run draws; `derive` goes further down, to pairs of devices and parts of an estimator. Both keep their way of
+//! mixing: with another one every result would change.
 
 /// What is drawn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,4 +32,15 @@ impl Draw {
             z ^ (z >> 29)
         })
     }
+}
+
+/// Derives a seed of its own for one of many things that are drawn from one seed, named by numbers (SplitMix64's mixing).
+pub(crate) fn derive(seed: u64, of: &[u64]) -> u64 {
+    of.iter().fold(seed, |seed, part| {
+        let mut z =
+            (seed ^ part.wrapping_mul(0xd6e8_feb8_6659_fd93)).wrapping_add(0x9e37_79b9_7f4a_7c15);
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    })
 }

@@ -2,6 +2,7 @@
 
 /// An input that cannot be used: which field, what is wrong with it, and what to do.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum Error {
     /// The text is not a document of the expected form.
     #[error("line {line}, column {column}: {message}")]

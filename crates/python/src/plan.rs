@@ -9,7 +9,7 @@ use stlf_formats::{DiffFile, ExplanationFile, PlanFile, Run, StoppedBy};
 use stlf_planning::diff::{Decisions, diff as changes};
 use stlf_planning::explain::{Sentences, explain};
 use stlf_planning::plan::Status;
-use stlf_planning::planner::handover::{LONGEST, refusal};
+use stlf_planning::planner::handover::refusal;
 use stlf_planning::planner::{self, Limits, Method, Outcome, Settings};
 use stlf_planning::sweep::sweep;
 
@@ -220,11 +220,8 @@ impl Plan {
             return Err(input(py, "raw costs have no energy weight to sweep", hint));
         }
         let limit = limit(py, time_limit)?;
-        let settings = Settings {
-            limits: Limits { gap, ..Limits::default() },
-            handovers: (!self.plan.handovers.is_empty()).then_some(LONGEST),
-            ..Settings::default()
-        };
+        let hand_on = !self.plan.handovers.is_empty();
+        let settings = Settings::default().within(gap).handing_on(hand_on);
         let problem = &*self.problem;
         let swept = watched(py, progress, |watch| {
             sweep(problem, low..=high, &settings, &mut |progress| watch.search(progress, limit))
@@ -270,13 +267,8 @@ pub(crate) fn plan(
     if let Some(reason) = refusal(&problem.problem).filter(|_| handovers) {
         return Err(input(py, format!("handovers: {reason}"), "leave handovers out"));
     }
-    let settings = Settings {
-        method: method(py, solver)?,
-        limits: Limits { gap, ..Limits::default() },
-        polish,
-        handovers: handovers.then_some(LONGEST),
-        ..Settings::default()
-    };
+    let settings = Settings::default().by(method(py, solver)?).within(gap);
+    let settings = settings.polished(polish).handing_on(handovers);
     let limit = limit(py, time_limit)?;
     let checked = &*problem.problem;
     let (outcome, seconds) = watched(py, progress, |watch| {

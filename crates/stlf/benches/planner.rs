@@ -9,7 +9,7 @@ use stlf_method::energy::Ranges;
 use stlf_planning::Device;
 use stlf_planning::Plan;
 use stlf_planning::bound::{Bound, BoundKind};
-use stlf_planning::planner::{Limits, Method, Outcome, Settings, plan};
+use stlf_planning::planner::{Method, Outcome, Settings, plan};
 use stlf_planning::problem::{EnergyUnit, Links, Parts, Preset, Problem, Source};
 
 fn main() {
@@ -85,8 +85,7 @@ fn exact_paper_bound(bencher: Bencher<'_, '_>, devices: usize) {
 #[divan::bench(args = [10_000], sample_count = 10)]
 fn exact_paper_bound_32_senders_to_one_percent(bencher: Bencher<'_, '_>, devices: usize) {
     let problem = fleet(devices, BoundKind::Paper, Some(32));
-    let limits = Limits { gap: 0.01, ..Limits::default() };
-    let settings = Settings { limits, ..Settings::default() };
+    let settings = Settings::default().within(0.01);
     bencher.bench_local(|| planned(&problem, &settings));
 }
 
@@ -99,15 +98,15 @@ fn exact_pooled_bound(bencher: Bencher<'_, '_>, devices: usize) {
 #[divan::bench(args = [100], sample_count = 5)]
 fn pooled_bound_to_one_percent(bencher: Bencher<'_, '_>, devices: usize) {
     let problem = fleet(devices, BoundKind::Pooled, None);
-    let limits = Limits { gap: 0.01, nodes: 10_000 };
-    let settings = Settings { limits, ..Settings::default() };
+    let mut settings = Settings::default().within(0.01);
+    settings.limits.nodes = 10_000;
     bencher.bench_local(|| planned(&problem, &settings));
 }
 
 #[divan::bench(args = [10], sample_count = 20)]
 fn successive_one_iteration(bencher: Bencher<'_, '_>, devices: usize) {
     let problem = fleet(devices, BoundKind::Paper, None);
-    let mut settings = Settings { method: Method::Successive, ..Settings::default() };
+    let mut settings = Settings::default().by(Method::Successive);
     settings.successive.max_iterations = 1;
     bencher.bench_local(|| planned(&problem, &settings));
 }

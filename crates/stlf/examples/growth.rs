@@ -19,7 +19,7 @@ use rayon::prelude::*;
 use stlf_planning::Device;
 use stlf_planning::Role;
 use stlf_planning::bound::{Bound, BoundKind};
-use stlf_planning::planner::{Limits, Outcome, Settings, plan};
+use stlf_planning::planner::{Outcome, Settings, plan};
 use stlf_planning::problem::{EnergyUnit, Links, Parts, Preset, Problem, Source};
 
 /// Which links a fleet has.
@@ -112,10 +112,7 @@ impl Row {
     /// Plans the fleet and says how that went.
     fn run(self) -> Result<String, Box<dyn Error>> {
         let problem = self.problem()?;
-        let settings = Settings {
-            limits: Limits { gap: self.gap, ..Limits::default() },
-            ..Settings::default()
-        };
+        let settings = Settings::default().within(self.gap);
         forget_peak();
         let limit = Duration::from_secs(self.seconds);
         let started = Instant::now();

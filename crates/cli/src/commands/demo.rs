@@ -153,7 +153,7 @@ impl Example {
 }
 
 fn plan(problem: &Problem, method: Method, ui: &Ui) -> Result<(Box<Plan>, Run), Failure> {
-    let settings = Settings { method, ..Settings::default() };
+    let settings = Settings::default().by(method);
     match watched(problem, &settings, None, ui)? {
         (Outcome::Planned(plan), run) => Ok((plan, run)),
         (Outcome::Infeasible(reason), _) => Err(infeasible(&reason)),

@@ -10,7 +10,6 @@ use stlf_planning::error::nearest;
 use stlf_planning::explain::{Alternative, Explanation, Sentences, account, doubt, explain};
 use stlf_planning::number_format::{clean, counted, short};
 use stlf_planning::plan::Status;
-use stlf_planning::planner::handover::LONGEST;
 use stlf_planning::planner::{self, Limits, Outcome, Settings};
 
 use super::plan::{check_handovers, infeasible, seconds};
@@ -111,8 +110,7 @@ fn load(args: &Args, watch: &mut Watch) -> Result<(Problem, Plan), Failure> {
             if args.handovers {
                 check_handovers(&problem)?;
             }
-            let handovers = args.handovers.then_some(LONGEST);
-            let settings = Settings { handovers, ..Settings::default() };
+            let settings = Settings::default().handing_on(args.handovers);
             return match planner::plan(&problem, &settings, &mut see) {
                 Outcome::Planned(plan) => Ok((problem, *plan)),
                 Outcome::Infeasible(reason) => Err(infeasible(&reason)),

@@ -7,8 +7,8 @@ use clap::ValueEnum;
 use stlf_formats::{PlanFile, Run, write_json};
 use stlf_planning::Plan;
 use stlf_planning::Problem;
-use stlf_planning::planner::handover::{LONGEST, refusal};
-use stlf_planning::planner::{self, Infeasible, Limits, Method, Outcome, Settings};
+use stlf_planning::planner::handover::refusal;
+use stlf_planning::planner::{self, Infeasible, Method, Outcome, Settings};
 
 use super::problem_args::{ProblemArgs, non_negative, positive};
 use crate::error::Failure;
@@ -95,13 +95,8 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<(), Failure> {
     if args.handovers {
         check_handovers(&problem)?;
     }
-    let settings = Settings {
-        method,
-        limits: Limits { gap: args.gap, ..Limits::default() },
-        polish: !args.no_polish,
-        handovers: args.handovers.then_some(LONGEST),
-        ..Settings::default()
-    };
+    let settings = Settings::default().by(method).within(args.gap);
+    let settings = settings.polished(!args.no_polish).handing_on(args.handovers);
     let (outcome, run) = watched(&problem, &settings, Some(args.time_limit), ui)?;
     match outcome {
         Outcome::Planned(plan) => show(args, ui, &problem, &plan, run),

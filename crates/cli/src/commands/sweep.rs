@@ -11,8 +11,7 @@ use stlf_planning::Problem;
 use stlf_planning::Role;
 use stlf_planning::diff::{Decisions, diff};
 use stlf_planning::plan::Terms;
-use stlf_planning::planner::handover::LONGEST;
-use stlf_planning::planner::{Limits, Settings};
+use stlf_planning::planner::Settings;
 use stlf_planning::problem::Model;
 use stlf_planning::sweep::{Segment, Sweep, sweep};
 
@@ -105,11 +104,7 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<(), Failure> {
     if args.handovers {
         check_handovers(&problem)?;
     }
-    let settings = Settings {
-        limits: Limits { gap: args.gap, ..Limits::default() },
-        handovers: args.handovers.then_some(LONGEST),
-        ..Settings::default()
-    };
+    let settings = Settings::default().within(args.gap).handing_on(args.handovers);
     let mut watch = Watch::start(Duration::try_from_secs_f64(args.time_limit).ok(), ui)?;
     let swept = sweep(&problem, low..=high, &settings, &mut |progress| watch.see(progress));
     let seconds = watch.finish().as_secs_f64();

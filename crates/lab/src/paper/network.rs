@@ -81,7 +81,7 @@ pub(super) fn planned(
     polish: bool,
     observer: &mut dyn FnMut() -> ControlFlow<()>,
 ) -> Result<Box<Plan>, Error> {
-    let settings = planner::Settings { method, polish, ..planner::Settings::default() };
+    let settings = planner::Settings::default().by(method).polished(polish);
     let mut ended = false;
     let outcome = planner::plan(problem, &settings, &mut |_| {
         let flow = observer();

@@ -284,7 +284,7 @@ fn traces(problem: &Problem, own: &Plan, observer: &mut Observer<'_>) -> Vec<Tra
         return Vec::new();
     }
     let method = planner::Method::Successive;
-    let settings = planner::Settings { method, ..planner::Settings::default() };
+    let settings = planner::Settings::default().by(method);
     let paper = problem.with_bound(BoundKind::Paper);
     match planner::plan(&paper, &settings, observer) {
         Outcome::Planned(plan) => named(&plan),

@@ -2,14 +2,13 @@
 
 use stlf_planning::Plan;
 use stlf_planning::Problem;
-use stlf_planning::planner::handover::LONGEST;
 use stlf_planning::planner::{self, Observer, Outcome};
 
 use crate::Error;
 
 /// The exact planner, with hand-overs where they are asked for.
 pub(super) fn settings(hands_on: bool) -> planner::Settings {
-    planner::Settings { handovers: hands_on.then_some(LONGEST), ..planner::Settings::default() }
+    planner::Settings::default().handing_on(hands_on)
 }
 
 /// The plan of a problem, the best that is known where `observer` ends the search.

@@ -36,6 +36,8 @@ pub use fleet::{Candidate, Fleet};
 
 use stlf_planning::error::Error;
 
+use crate::seeds::derive;
+
 /// How to measure.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Settings {
@@ -262,15 +264,4 @@ fn pair_index(devices: usize, i: usize, j: usize) -> usize {
 /// All pairs i < j, row by row.
 pub fn all_pairs(devices: usize) -> Vec<(usize, usize)> {
     (0..devices).flat_map(|i| (i + 1..devices).map(move |j| (i, j))).collect()
-}
-
-/// A seed of its own for one of many things drawn from one seed (SplitMix64's mixing).
-fn derive(seed: u64, of: &[u64]) -> u64 {
-    of.iter().fold(seed, |seed, part| {
-        let mut z =
-            (seed ^ part.wrapping_mul(0xd6e8_feb8_6659_fd93)).wrapping_add(0x9e37_79b9_7f4a_7c15);
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    })
 }

@@ -11,7 +11,7 @@ use stlf_optim::pooled;
 use crate::bound::BoundKind;
 use crate::device::Role;
 use crate::plan::{Plan, PlanLink, Solver, Status, evaluate};
-use crate::problem::{Measured, Model, Problem};
+use crate::problem::{Link, Measured, Model, Problem};
 
 use super::{Limits, Observer};
 
@@ -88,7 +88,7 @@ pub(super) fn facility_instance(problem: &Problem) -> Instance {
         .expect("a checked, feasible problem is a facility location problem")
 }
 
-pub(super) fn openings(problem: &Problem) -> Vec<Opening> {
+fn openings(problem: &Problem) -> Vec<Opening> {
     (0..problem.len())
         .map(|i| match (problem.source_cost(i), problem.pin(i)) {
             (None, _) => Opening::Never,
@@ -105,7 +105,7 @@ fn mixtures(
     limits: &Limits,
     observer: &mut Observer<'_>,
 ) -> Plan {
-    let instance = pooled_instance(problem, measured);
+    let instance = pooled_instance(problem, measured, |to| pooled_client(problem, measured, to));
     let solution = pooled::solve(&instance, limits, observer);
     let links = solution
         .mixtures
@@ -126,33 +126,33 @@ fn mixtures(
     found.into_plan(problem, BoundKind::Pooled)
 }
 
-fn pooled_instance(problem: &Problem, measured: &Measured) -> pooled::Instance {
+/// The problem as pooled location: every device is a facility, and a client as `client` makes it.
+pub(super) fn pooled_instance(
+    problem: &Problem,
+    measured: &Measured,
+    client: impl Fn(usize) -> pooled::Client,
+) -> pooled::Instance {
     let scale = measured.weights.target * measured.bound.pooling_scale();
     let spread = |i: usize| scale * scale / measured.devices[i].samples() as f64;
-    pooled::Instance::new(
-        openings(problem),
-        (0..problem.len()).map(spread).collect(),
-        problem.len(),
-        |to| pooled::Client {
-            constant: measured.target_constant_cost(to),
-            own: problem.eligible(to).then_some(to as u32),
-            required: problem.required_into(to).iter().map(|&i| i as u32).collect(),
-            candidates: if problem.pin(to) == Some(Role::Source) {
-                Vec::new()
-            } else {
-                measured
-                    .links
-                    .incoming(to)
-                    .filter(|link| problem.eligible(link.from))
-                    .map(|link| pooled::Candidate {
-                        facility: link.from as u32,
-                        slope: measured.mixing_cost(link.from, link.divergence),
-                        charge: measured.energy_cost(link.energy),
-                    })
-                    .collect()
-            },
-        },
-    )
+    let spreads = (0..problem.len()).map(spread).collect();
+    pooled::Instance::new(openings(problem), spreads, problem.len(), client)
+}
+
+/// A device as a client that any source with a link to it may serve.
+pub(super) fn pooled_client(problem: &Problem, measured: &Measured, to: usize) -> pooled::Client {
+    let is_source = problem.pin(to) == Some(Role::Source);
+    let senders = measured.links.incoming(to).filter(|link| problem.eligible(link.from));
+    let candidate = |link: Link| pooled::Candidate {
+        facility: link.from as u32,
+        slope: measured.mixing_cost(link.from, link.divergence),
+        charge: measured.energy_cost(link.energy),
+    };
+    pooled::Client {
+        constant: measured.target_constant_cost(to),
+        own: problem.eligible(to).then_some(to as u32),
+        required: problem.required_into(to).iter().map(|&i| i as u32).collect(),
+        candidates: senders.filter(|_| !is_source).map(candidate).collect(),
+    }
 }
 
 /// What either search found, before it is a plan.

@@ -14,12 +14,12 @@ use std::ops::ControlFlow;
 
 use stlf_optim::pooled;
 
-use super::exact::openings;
+use super::exact::{pooled_client, pooled_instance};
 use super::{Limits, Observer, Progress};
 use crate::bound::BoundKind;
 use crate::device::Role;
 use crate::plan::{Handover, Plan, PlanLink, Status, Terms, evaluate};
-use crate::problem::{Link, Measured, Model, Problem};
+use crate::problem::{Measured, Model, Problem};
 use search::Search;
 use stlf_optim::status::{Stop, relative_gap};
 
@@ -119,26 +119,13 @@ fn lower_bound(
     limits: &Limits,
     observer: &mut Observer<'_>,
 ) -> f64 {
-    let scale = measured.weights.target * measured.bound.pooling_scale();
-    let spread = |i: usize| scale * scale / measured.devices[i].samples() as f64;
-    let client = |to: usize| {
-        let senders = || measured.links.incoming(to).filter(|link| problem.eligible(link.from));
-        let least = senders().map(|l| measured.energy_cost(l.energy)).fold(f64::INFINITY, f64::min);
-        let candidate = |link: Link| pooled::Candidate {
-            facility: link.from as u32,
-            slope: measured.mixing_cost(link.from, link.divergence),
-            charge: 0.0,
-        };
-        let is_source = problem.pin(to) == Some(Role::Source);
-        pooled::Client {
-            constant: measured.target_constant_cost(to)
-                + if least.is_finite() { least } else { 0.0 },
-            own: problem.eligible(to).then_some(to as u32),
-            required: Vec::new(),
-            candidates: senders().filter(|_| !is_source).map(candidate).collect(),
-        }
-    };
-    let spreads = (0..problem.len()).map(spread).collect();
-    let instance = pooled::Instance::new(openings(problem), spreads, problem.len(), client);
+    let instance = pooled_instance(problem, measured, |to| {
+        let mut client = pooled_client(problem, measured, to);
+        let charges = client.candidates.iter().map(|candidate| candidate.charge);
+        client.constant += charges.min_by(f64::total_cmp).unwrap_or(0.0);
+        client.required.clear();
+        client.candidates.iter_mut().for_each(|candidate| candidate.charge = 0.0);
+        client
+    });
     pooled::solve(&instance, limits, observer).lower_bound
 }

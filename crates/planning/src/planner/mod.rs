@@ -81,8 +81,9 @@ impl Infeasible {
     }
 }
 
-/// How to plan.
+/// How to plan. New settings may be added, so a value starts from the [default](Settings::default).
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct Settings {
     /// The method.
     pub method: Method,
@@ -106,6 +107,32 @@ impl Default for Settings {
             polish: true,
             handovers: None,
         }
+    }
+}
+
+impl Settings {
+    /// Sets the method.
+    #[must_use]
+    pub fn by(self, method: Method) -> Settings {
+        Settings { method, ..self }
+    }
+
+    /// Sets the relative gap at which the exact search may end without a proof.
+    #[must_use]
+    pub fn within(self, gap: f64) -> Settings {
+        Settings { limits: Limits { gap, ..self.limits }, ..self }
+    }
+
+    /// Sets whether the successive method's rounded plan is improved.
+    #[must_use]
+    pub fn polished(self, polish: bool) -> Settings {
+        Settings { polish, ..self }
+    }
+
+    /// Lets sources hand models on, over routes as long as makes sense, or not.
+    #[must_use]
+    pub fn handing_on(self, hand_on: bool) -> Settings {
+        Settings { handovers: hand_on.then_some(handover::LONGEST), ..self }
     }
 }
 

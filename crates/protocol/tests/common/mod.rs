@@ -21,7 +21,7 @@ use stlf_method::local_training::Training;
 use stlf_method::seeds::Draw;
 use stlf_planning::bound::BoundKind;
 use stlf_planning::energy::PAPER_MODEL_BITS;
-use stlf_planning::planner::{self, handover::LONGEST};
+use stlf_planning::planner;
 use stlf_planning::problem::Preset;
 use stlf_protocol::device::Holdings;
 use stlf_protocol::{Device, Identity, Roster, Setup, SignedRoster};
@@ -112,7 +112,7 @@ pub(crate) fn alike(data: &Dataset) -> Vec<Holdings> {
 }
 
 fn with_handovers() -> planner::Settings {
-    planner::Settings { handovers: Some(LONGEST), ..planner::Settings::default() }
+    planner::Settings::default().handing_on(true)
 }
 
 /// What has such devices hand their models on.

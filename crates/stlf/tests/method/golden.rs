@@ -36,7 +36,7 @@ fn parse_published(case: &Value) -> Problem {
 }
 
 fn plan(problem: &Problem, method: Method) -> Plan {
-    let settings = Settings { method, ..Settings::default() };
+    let settings = Settings::default().by(method);
     match planner::plan(problem, &settings, &mut |_| ControlFlow::Continue(())) {
         Outcome::Planned(plan) => *plan,
         Outcome::Infeasible(reason) => panic!("{reason}"),
