@@ -86,7 +86,7 @@ impl Method {
         }
     }
 
-    /// Whether the method could not choose without measured divergences. The baselines that take ours' roles are given them,
+    /// Whether the method could not choose without measured divergences. The baselines that take ST-LF's roles are given them,
     /// which is in their favour.
     pub fn needs_divergences(self) -> bool {
         matches!(self, Method::StLf | Method::Relay)

@@ -1,4 +1,4 @@
-//! AvgD, "average degree" (Wang et al.): ours' roles and ours' mean number of links per source, rounded up; which
+//! AvgD, "average degree" (Wang et al.): ST-LF's roles and ST-LF's mean number of links per source, rounded up; which
 //! links, and their weights, are random.
 //!
 //! The paper does not say what becomes of a target that no draw meets. Here every target first gets one source at

@@ -81,7 +81,7 @@ impl<'a> Context<'a> {
     /// What all methods know: the problem, and ours' answer to it.
     ///
     /// # Errors
-    /// If ours' roles are not of this problem.
+    /// If ST-LF's roles are not of this problem.
     pub fn new(problem: &'a Problem, ours: Assignment) -> Result<Context<'a>, Error> {
         if ours.roles.len() != problem.len() {
             let (has, needs) = (ours.roles.len(), problem.len());

@@ -31,7 +31,7 @@ pub enum Artifact {
     Fig5,
     /// Link weights at three energy weights.
     Fig6,
-    /// Other weights with ours' roles.
+    /// Other weights with ST-LF's roles.
     Fig7,
     /// Other roles.
     Fig8,
