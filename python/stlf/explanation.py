@@ -86,7 +86,7 @@ class Difference:
             sign = "~" if was is not None and now is not None else "-" if now is None else "+"
             weights = " → ".join(percent(weight) for weight in (was, now) if weight is not None)
             lines.append(f"{sign} {sender} → {receiver}  {weights}")
-        lines += [f"{to} trains on with {now or 'its own'} (was {was or 'its own'})" for to, was, now in self.handovers]
+        lines += [f"{to} takes the model of {now or 'nobody'} (was {was or 'nobody'})" for to, was, now in self.handovers]
         return "\n".join([*lines, cost])
 
     def _only(self, which: str) -> list[str]:

@@ -205,7 +205,7 @@ class Plan:
             self._compiled.handovers, self._compiled.handover_joules or [], strict=False
         ):
             joules[receiver] += cost
-            handed[receiver] = f"{self.names[sender]}, trains it on"
+            handed[receiver] = f"{self.names[sender]} (hand-over)"
         rows = []
         for place, (name, target) in enumerate(zip(self.names, self._compiled.is_target, strict=True)):
             labeled, unlabeled, error = devices[place]
@@ -354,14 +354,14 @@ def plan(
     `bound` is `pooled` (several sources may share a target) or `paper`; `solver` is `exact` or the paper's
     `successive`, whose rounded plan `polish` improves. The search ends at a proof, at the `gap` asked for, or at
     the `time_limit` in seconds, and says so. With `handovers`, sources may hand their models on to other sources, which
-    train them on: fewer links for the same mixture, with a gap in place of a proof.
+    continue training them: fewer links for the same mixture, with a gap instead of a proof.
 
     >>> fleet = Fleet.from_devices({"gate": ([[0.0]], [0]), "roof": ([[0.5]], None)})
     >>> plan(fleet, [[0, 0.4], [0.4, 0]], {"gate": 0.1}, phi_e=0.5).status
     'optimal'
     >>> plan(fleet, [[0, 0.4], [0.4, 0]], {"gate": 0.1}, roles={"gate": "target"})
     Traceback (most recent call last):
-    stlf.errors.InfeasibleError: no plan exists: no device can be a source: nobody has labeled data, or every labeled \
+    stlf.errors.InfeasibleError: no plan exists: no device can be a source: none has labeled data, or every labeled \
 device is fixed as a target
     hint: at least one device needs labeled data and no fixed role as a target
     """

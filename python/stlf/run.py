@@ -150,7 +150,7 @@ def _resolve(
     if given.is_dir():
         file = given / "config.toml"
         if not file.is_file():
-            raise InputError(f"cannot read {file}", "this is no run folder; name one, or a configuration")
+            raise InputError(f"cannot read {file}", "this is not a run folder; name a run folder or a configuration")
         to = given if to is None else to
     else:
         file = given

@@ -128,7 +128,7 @@ def test_what_ones_own_functions_raise_comes_through() -> None:
         ({"method": "guess"}, "method: there is no 'guess'|method: there is no \"guess\""),
         ({"features": 3}, "divergence.features: 3 is not an even number"),
         ({"rounds": 3}, 'rounds is for method = "classifier"'),
-        ({"method": "classifier", "rounds": 0}, "divergence.rounds: 0 is not 1 or more"),
+        ({"method": "classifier", "rounds": 0}, "divergence.rounds: must be at least 1"),
     ],
 )
 def test_settings_are_checked_as_everywhere(arguments: dict[str, object], message: str) -> None:

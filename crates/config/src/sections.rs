@@ -32,7 +32,7 @@ pub struct Data {
     /// Instead of domains: a table of features.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub features: Option<PathBuf>,
-    /// The table's column of labels.
+    /// The column of the table with the labels.
     pub label: String,
     /// All classes of the table, where it need not have a label of each: a device of a fleet has its own table.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -364,7 +364,7 @@ pub struct Planner {
     pub solver: planner::Method,
     /// Successive: whether its rounded plan is improved by opening, closing and swapping sources.
     pub polish: bool,
-    /// Whether sources hand their models on to other sources, which train them on.
+    /// Whether sources hand their models on to other sources, which continue training them.
     pub handovers: bool,
     /// A search ends after so many seconds with the best plan so far, which then says that it is not proven.
     pub time_limit: f64,

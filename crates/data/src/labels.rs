@@ -60,14 +60,16 @@ impl Labeled {
         let shares = match self {
             Labeled::Alike(share) => std::slice::from_ref(share),
             Labeled::Each(shares) if shares.len() != devices => {
-                let message = format!("{} shares for {devices} devices", shares.len());
+                let message = format!("{} fractions for {devices} devices", shares.len());
                 return Err(Error::setting("labeled", message)
-                    .with_hint("give one share for all devices, or one per device"));
+                    .with_hint("give one fraction for all devices, or one per device"));
             }
             Labeled::Each(shares) => shares,
         };
         match shares.iter().find(|share| !(0.0..=1.0).contains(*share)) {
-            Some(share) => Err(Error::setting("labeled", format!("{share} is no share of 0 to 1"))),
+            Some(share) => {
+                Err(Error::setting("labeled", format!("{share} is not between 0 and 1")))
+            }
             None => Ok(()),
         }
     }

@@ -60,6 +60,6 @@ fn unreadable(path: &Path, error: ImageError) -> Error {
             Error::file(path, e)
         }
         error => Error::content(path, format!("cannot be read as a picture: {error}"))
-            .with_hint("take the file away, or save it again as PNG or JPEG"),
+            .with_hint("remove the file, or save it again as PNG or JPEG"),
     }
 }

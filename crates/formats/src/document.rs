@@ -86,7 +86,7 @@ fn locate(
         let field = if steps.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
         return Error::field(
             field + &who(steps, &head.names),
-            format!("stands twice ({})", position(error)),
+            format!("is given twice ({})", position(error)),
         )
         .with_hint("keep one of the two");
     }

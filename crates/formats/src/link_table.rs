@@ -178,7 +178,7 @@ impl LinkTable {
         let first = self.rows.iter().position(is_it).unwrap_or(0);
         let last = self.rows.iter().rposition(is_it).unwrap_or(0);
         let [from, to] = [from, to].map(|n| shorten(&self.names.list[n as usize]));
-        let message = format!("{from} → {to} stands in {} already", self.place.row(first));
+        let message = format!("{from} → {to} is already in {}", self.place.row(first));
         Err(Error::field(self.place.row(last), message).with_hint("list every link once"))
     }
 }
@@ -298,7 +298,7 @@ impl Header {
             let known = Column::ALL.iter().position(|c| c.name() == name.trim());
             let Some(column) = known else { return Err(unknown_column(name)) };
             if at[column].replace(k).is_some() {
-                return Err(Error::field(format!("column {name}"), "stands there twice"));
+                return Err(Error::field(format!("column {name}"), "is there twice"));
             }
         }
         let find = |column: Column| at[column as usize];

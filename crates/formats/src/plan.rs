@@ -121,13 +121,13 @@ pub struct PlanLinkEntry {
     pub energy: Option<f64>,
 }
 
-/// A source that trains on with another source's model.
+/// A source that continues training another source's model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "an object with from, to and energy")]
 pub struct HandoverEntry {
     /// The source whose model it is.
     pub from: String,
-    /// The source that trains it on.
+    /// The source that continues training it.
     pub to: String,
     /// Joules to send the model.
     pub energy: Option<f64>,

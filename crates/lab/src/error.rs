@@ -44,7 +44,7 @@ pub enum Error {
         reason: String,
     },
     /// The observer said stop.
-    #[error("stopped; start it again to go on where it was")]
+    #[error("stopped; start it again to continue")]
     Stopped,
 }
 

@@ -88,11 +88,11 @@ pub fn merge(parts: &[impl AsRef<Path>], to: &Path) -> Result<Config, Error> {
             Some((_, first)) if *first == text => {}
             Some(_) => {
                 let message = "this folder holds a run of another configuration";
-                return Err(Error::folder(&path, message, "merge the shards of one run only"));
+                return Err(Error::folder(&path, message, "merge only shares of one run"));
             }
         }
     }
-    let none = || Error::folder(to, "there is nothing to merge", "name the folders of the shards");
+    let none = || Error::folder(to, "there is nothing to merge", "name the folders of the shares");
     let (config, _) = config.ok_or_else(none)?;
     let folder = open(&config, to)?;
     for part in parts {

@@ -22,7 +22,7 @@ pub enum Stage {
     Plan,
     /// Sources' models are sent to their targets and combined there.
     Transfer,
-    /// Sources hand their models on, where it is asked for, and train them on.
+    /// Sources hand their models on, where requested, and continue training them.
     Relay,
     /// FADA, where it is asked for, adapts networks to weigh sources.
     Adapt,

@@ -62,7 +62,7 @@ impl FromStr for Combine {
         found.ok_or_else(|| {
             let names = Combine::ALL.map(Combine::name);
             let likely = nearest(text, names).unwrap_or(Combine::default().name());
-            Error::field("combine", format!("{text:?} is no way to combine models"))
+            Error::field("combine", format!("{text:?} is not a way to combine models"))
                 .with_hint(format!("did you mean {likely}? There are: {}", names.join(", ")))
         })
     }
@@ -92,7 +92,7 @@ pub fn combine(
             return Err(Error::field(field(), message));
         }
         if !(*weight >= 0.0 && weight.is_finite()) {
-            return Err(Error::field(field(), format!("{weight} is no weight")));
+            return Err(Error::field(field(), format!("{weight} is not a valid weight")));
         }
     }
     let used: Vec<(&Params, f64)> = models.iter().copied().filter(|(_, w)| *w > 0.0).collect();

@@ -63,7 +63,7 @@ pub struct LinkChange {
     pub after: Option<f64>,
 }
 
-/// A source that trains on with another model than before.
+/// A source that continues training a different model than before.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HandoverChange {
     /// The source.

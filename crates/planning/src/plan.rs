@@ -21,12 +21,12 @@ pub struct PlanLink {
     pub weight: f64,
 }
 
-/// A source gives its model to another source, which trains it on with labels of its own.
+/// A source hands its model on to another source, which continues training it on its own labels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Handover {
     /// Whose model it is.
     pub from: usize,
-    /// Who trains it on.
+    /// The source that continues training it.
     pub to: usize,
 }
 

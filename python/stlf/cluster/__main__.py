@@ -38,7 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"error: {error}", file=sys.stderr)
         return code_of(error)
     except KeyboardInterrupt:
-        print("stopped\nhint: the same command goes on from here", file=sys.stderr)
+        print("stopped\nhint: run the same command to continue", file=sys.stderr)
         return 130
 
 

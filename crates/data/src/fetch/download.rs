@@ -121,7 +121,7 @@ impl Transfer<'_, '_> {
                     self.local(fs::remove_file(&self.part))?;
                     if !resumed || is_anew {
                         let expected = self.source.checksum.expected();
-                        let why = format!("its checksum is {found}, and not {expected}");
+                        let why = format!("its checksum is {found}, not {expected}");
                         return Err(Trouble::Mirror(why));
                     }
                     // The first piece may be the wrong one.
@@ -145,7 +145,7 @@ impl Transfer<'_, '_> {
             StatusCode::OK => 0,
             StatusCode::PARTIAL_CONTENT if begins_at(&response, start) => start,
             StatusCode::PARTIAL_CONTENT => {
-                return Err(Trouble::Mirror("it sent another range than asked for".to_owned()));
+                return Err(Trouble::Mirror("it sent a different range than requested".to_owned()));
             }
             StatusCode::RANGE_NOT_SATISFIABLE if start > 0 => {
                 return Ok(Received::All { resumed: true });
@@ -156,7 +156,7 @@ impl Transfer<'_, '_> {
         if let (Some(total), Some(bytes)) = (total, self.source.bytes)
             && total != bytes
         {
-            return Err(Trouble::Mirror(format!("it has {total} bytes, and not {bytes}")));
+            return Err(Trouble::Mirror(format!("it has {total} bytes, not {bytes}")));
         }
         let mut part = self.local(open_at(&self.part, start))?;
         self.copy(response.into_body(), &mut part, start, total)

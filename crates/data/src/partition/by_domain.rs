@@ -43,7 +43,7 @@ impl ByDomain {
         for (name, mut samples) in data.domains().iter().zip(domains) {
             if self.devices_per_domain == 0 || self.devices_per_domain > samples.len() {
                 let message = format!(
-                    "{} asked, and domain {name} has {} samples",
+                    "{} requested, but domain {name} has {} samples",
                     self.devices_per_domain,
                     samples.len()
                 );
@@ -92,7 +92,7 @@ mod tests {
         let error = deal(&data, &Scheme::ByDomain(scheme), 1).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "devices-per-domain: 8 asked, and domain coarse has 7 samples"
+            "devices-per-domain: 8 requested, but domain coarse has 7 samples"
         );
     }
 }

@@ -66,7 +66,7 @@ impl Dirichlet {
                 data.len()
             );
             return Err(Error::setting("min-partition-size", message)
-                .with_hint("lower it, or have fewer devices"));
+                .with_hint("lower it, or use fewer devices"));
         }
         let mut smallest = 0;
         for _ in 0..=REPEATS {
@@ -83,7 +83,7 @@ impl Dirichlet {
             self.alpha
         );
         Err(Error::setting("min-partition-size", message)
-            .with_hint("raise alpha, lower min-partition-size, or have fewer devices"))
+            .with_hint("raise alpha, lower min-partition-size, or use fewer devices"))
     }
 
     fn draw(&self, data: &Dataset, rng: &mut ChaCha8Rng) -> Result<Vec<Vec<usize>>, Error> {

@@ -177,7 +177,7 @@ pub fn deal(data: &Dataset, scheme: &Scheme, seed: u64) -> Result<Partition, Err
     {
         if hand.is_empty() {
             let message = format!("device {name} would have no sample");
-            return Err(Error::setting("devices", message).with_hint("have fewer devices"));
+            return Err(Error::setting("devices", message).with_hint("use fewer devices"));
         }
         // A stream of its own for each device's labels.
         rng.set_stream(1 + k as u64);
@@ -191,7 +191,7 @@ fn check_devices(devices: usize, data: &Dataset) -> Result<(), Error> {
     if (1..=data.len()).contains(&devices) {
         return Ok(());
     }
-    let message = format!("{devices} asked, and the data has {} samples", data.len());
+    let message = format!("{devices} requested, but the data has {} samples", data.len());
     Err(Error::setting("devices", message).with_hint("every device needs a sample"))
 }
 
@@ -206,6 +206,6 @@ fn check_class_count(asked: usize, classes: usize) -> Result<(), Error> {
     if (1..=classes).contains(&asked) {
         return Ok(());
     }
-    let message = format!("{asked} asked, and the data has {classes} classes");
+    let message = format!("{asked} requested, but the data has {classes} classes");
     Err(Error::setting("classes-per-device", message))
 }

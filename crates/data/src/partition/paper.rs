@@ -193,7 +193,7 @@ impl Paper {
         if !(1..=self.devices).contains(&self.labeled_devices()) {
             let message = format!("{} of {} devices", self.labeled_devices(), self.devices);
             return Err(Error::setting("labeled-devices", message)
-                .with_hint("at least one device needs labels, or nobody can train"));
+                .with_hint("at least one device needs labels, or no device can train"));
         }
         let domains = data.domains().len();
         match self.arrangement {
@@ -311,7 +311,7 @@ impl Paper {
             each.join(", ")
         );
         Error::setting("scale", message).with_hint(
-            "lower scale, have fewer devices, or let devices share samples with disjoint = false",
+            "lower scale, use fewer devices, or let devices share samples with disjoint = false",
         )
     }
 }

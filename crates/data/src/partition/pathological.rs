@@ -80,9 +80,8 @@ impl Pathological {
                     samples.len(),
                     takers.len()
                 );
-                return Err(Error::setting("classes-per-device", message).with_hint(
-                    "lower it, have fewer devices, or deal classes as `deterministic`",
-                ));
+                return Err(Error::setting("classes-per-device", message)
+                    .with_hint("lower it, use fewer devices, or deal classes as `deterministic`"));
             }
             if !takers.is_empty() {
                 for (device, part) in takers.iter().zip(even_parts(samples, takers.len())) {
@@ -148,7 +147,7 @@ mod tests {
         };
         assert_eq!(
             message(4).as_deref(),
-            Some("classes-per-device: 4 asked, and the data has 3 classes")
+            Some("classes-per-device: 4 requested, but the data has 3 classes")
         );
         assert_eq!(
             message(3).as_deref(),

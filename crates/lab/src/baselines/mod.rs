@@ -109,7 +109,7 @@ impl<'a> Context<'a> {
         match self.problem.model() {
             Model::Measured(m) => Ok(m.devices[device].samples()),
             Model::Costs(_) => {
-                Err(Error::field("costs", "raw costs do not say who has how much data")
+                Err(Error::field("costs", "raw costs do not say how much data each device has")
                     .with_hint("give devices with their counts, or leave this method out"))
             }
         }

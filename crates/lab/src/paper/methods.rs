@@ -212,7 +212,7 @@ fn standing_of(method: Method, ours: &[&str], all: &[Compared]) -> Option<String
     }
     let settings = above + behind.len();
     let mut note = format!(
-        "{} is above every method but ours and Oracle in {above} of {settings} settings.",
+        "{} is above every method except ST-LF's own and Oracle in {above} of {settings} settings.",
         method.label()
     );
     if !behind.is_empty() {

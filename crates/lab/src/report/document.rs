@@ -251,7 +251,7 @@ pub struct Link {
 pub struct Handover {
     /// Whose model it is.
     pub from: usize,
-    /// Who trains it on.
+    /// The source that continues training it.
     pub to: usize,
     /// K.
     pub joules: Option<f64>,

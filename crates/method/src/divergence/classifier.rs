@@ -106,7 +106,7 @@ impl Settings {
         };
         self.in_rounds().check()?;
         if self.steps == 0 {
-            return wrong("steps", "0 is not 1 or more".to_owned());
+            return wrong("steps", "must be at least 1".to_owned());
         }
         if !(0.0..1.0).contains(&self.held_out) {
             return wrong("held-out", format!("{} is not in 0 ≤ h < 1", self.held_out));
@@ -197,7 +197,7 @@ impl Rounds {
     fn check(&self) -> Result<(), Error> {
         for (field, value) in [("rounds", self.rounds), ("repeats", self.repeats)] {
             if value == 0 {
-                return Err(Error::field(format!("divergence.{field}"), "0 is not 1 or more"));
+                return Err(Error::field(format!("divergence.{field}"), "must be at least 1"));
             }
         }
         Ok(())
@@ -278,7 +278,7 @@ impl<C: Classifier> Party<C> {
         match (&self.awaits, message) {
             (Awaits::Params(own), Message::Params(other)) => {
                 if other.iter().any(|p| !p.is_finite()) {
-                    return Err(self.unexpected("parameters that are no numbers"));
+                    return Err(self.unexpected("parameters that are not finite"));
                 }
                 let average = Params::average([(own, 1.0), (other, 1.0)])
                     .map_err(|e| self.unexpected(&e.to_string()))?;

@@ -39,7 +39,7 @@ pub fn check(
             check_means(settings, shape, samples)
         }
         Settings::Sketch(_) | Settings::Discriminant(_) => Err(needs_consent(
-            "it publishes covariances, from which every other member can rebuild samples of this device",
+            "it publishes covariances, from which every other member can reconstruct samples of this device",
         )),
         Settings::Classifier(_) => Err(needs_consent(
             "it publishes networks trained on this device's inputs, which others can search for samples",
@@ -49,7 +49,7 @@ pub fn check(
 
 fn needs_consent(message: &str) -> Error {
     Error::field("divergence.estimator", message)
-        .with_hint(format!("use estimator = \"means\", or say accept = \"{ACCEPTED}\" beside it"))
+        .with_hint(format!("use estimator = \"means\", or add accept = \"{ACCEPTED}\""))
 }
 
 fn check_means(settings: &sketch::Settings, shape: Shape, samples: usize) -> Result<(), Error> {
@@ -64,8 +64,9 @@ fn check_means(settings: &sketch::Settings, shape: Shape, samples: usize) -> Res
     }
     let features = settings.features;
     let noun = if samples == 1 { "sample" } else { "samples" };
-    let message =
-        format!("others could rebuild {samples} {noun} from {features} published means of them");
+    let message = format!(
+        "others could reconstruct {samples} {noun} from {features} published means of them"
+    );
     let possible = samples * of_a_sample / NUMBERS_BEHIND_ONE / 2 * 2;
     let hint = match possible {
         0 => format!("a device needs at least {needed} samples, or noise (divergence.privacy)"),

@@ -186,7 +186,7 @@ fn check(sketches: &[Sketch], dimensions: usize) -> Result<(), Error> {
         let wrong = |message: String| Err(Error::field(format!("sketches[{k}]"), message));
         let covariance = sketch.covariance.as_deref();
         if sketch.samples == 0 {
-            return wrong("it is of no samples".to_owned());
+            return wrong("it has no samples".to_owned());
         }
         if sketch.mean.len() != dimensions {
             return wrong(format!("{} numbers, not {dimensions}", sketch.mean.len()));

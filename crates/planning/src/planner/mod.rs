@@ -40,7 +40,7 @@ pub enum Outcome {
 pub enum Infeasible {
     /// Nobody may train.
     #[error(
-        "no device can be a source: nobody has labeled data, or every labeled device is fixed as a target"
+        "no device can be a source: none has labeled data, or every labeled device is fixed as a target"
     )]
     NoSource,
     /// A device that must be a target cannot be reached.
@@ -74,7 +74,7 @@ impl Infeasible {
                 format!("give {name} a link from a labeled device, or labels of its own")
             }
             Infeasible::ManyRequired { .. } => {
-                "drop one of them, or use the pooled bound, under which sources can share"
+                "drop one of them, or use the pooled bound, under which a target can have several sources"
                     .to_owned()
             }
         }

@@ -332,7 +332,7 @@ fn errors_name_the_field_and_the_device() {
         (|v| v["links"] = json!([]), "divergence: the links are given twice", "table"),
         (
             |v| v["costs"] = json!({"source": [], "link": []}),
-            "divergence: cannot stand beside costs",
+            "divergence: cannot be combined with costs",
             "keep one",
         ),
     ];
