@@ -49,9 +49,9 @@ def test_means_are_what_a_device_publishes_unless_it_accepts_more() -> None:
     inputs = fleet_of(0)[0].inputs
     assert sketch.sketch(inputs).covariance is None
     for accept in (None, "yes"):
-        with pytest.raises(stlf.InputError, match="every other member can rebuild"):
+        with pytest.raises(stlf.InputError, match="every other member can reconstruct"):
             sketch.sketch(inputs, moments=True, accept=accept)
-    with pytest.raises(stlf.InputError, match="others could rebuild 5 samples from 16"):
+    with pytest.raises(stlf.InputError, match="others could reconstruct 5 samples from 16"):
         sketch.sketch(inputs[:5])
 
 

@@ -121,7 +121,7 @@ SQUARE = [[0, 0.4], [0.4, 0]]
             stlf.InputError,
             "divergence: has 3 rows, expected 2",
         ),
-        ({"errors": [0.1, None], "divergence": np.zeros(3)}, stlf.InputError, "an array of 1 axes is no matrix"),
+        ({"errors": [0.1, None], "divergence": np.zeros(3)}, stlf.InputError, "an array with 1 axes is not a matrix"),
         ({"errors": [0.1, None], "roles": {"roof": "source"}}, stlf.InputError, "roof has no labeled data"),
         ({"errors": [0.1, None], "roles": {"attic": "source"}}, stlf.InputError, "roles: there is no device 'attic'"),
         (
@@ -137,7 +137,7 @@ SQUARE = [[0, 0.4], [0.4, 0]]
         (
             {"errors": [0.1, None], "bound": "pooled", "solver": "successive"},
             stlf.InputError,
-            "the successive solver knows only the paper's bound",
+            "the successive solver works only under the paper's bound",
         ),
     ],
 )
