@@ -186,7 +186,7 @@ struct Table {
     labels: Vec<Option<usize>>,
     domains: Names,
     domain_of: Vec<usize>,
-    /// Row by row.
+    /// The features, row by row.
     values: Vec<f64>,
 }
 

@@ -58,7 +58,7 @@ impl Idx {
         &self.values
     }
 
-    /// The values alone.
+    /// Returns the values without their dimensions.
     pub fn into_values(self) -> Vec<u8> {
         self.values
     }

@@ -39,7 +39,7 @@ struct Sample {
 struct Listing {
     domains: Vec<String>,
     classes: Vec<String>,
-    /// By domain, class and name, those without a class first.
+    /// The samples by domain, class and name, those without a class first.
     samples: Vec<Sample>,
 }
 

@@ -44,7 +44,7 @@ pub(crate) fn header(path: &Path) -> Result<Header, Error> {
     Ok(Header { width, height, coloured: decoder.color_type().has_color() })
 }
 
-/// Reads a picture.
+/// Reads a picture from a file.
 pub(crate) fn open(path: &Path) -> Result<DynamicImage, Error> {
     reader(path)?.decode().map_err(|e| unreadable(path, e))
 }

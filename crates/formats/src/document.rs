@@ -11,7 +11,7 @@ use stlf_planning::error::{Error, nearest};
 
 /// What kind of document is expected.
 pub(super) struct Kind {
-    /// `stlf-problem/1`.
+    /// The format's name and version, such as `stlf-problem/1`.
     pub(super) format: &'static str,
     /// Earlier versions that are read as well.
     pub(super) earlier: &'static [&'static str],

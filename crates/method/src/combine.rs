@@ -13,7 +13,7 @@ use stlf_planning::error::{Error, nearest};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Combine {
-    /// h_j = Σ α_ij h_i as it is written, in the space of hypotheses: the models' probabilities are mixed.
+    /// h_j = Σ α_ij h_i, taken literally, in the space of hypotheses: the models' probabilities are mixed.
     /// A target runs every model it receives.
     #[default]
     Predictions,
@@ -26,10 +26,10 @@ pub enum Combine {
 }
 
 impl Combine {
-    /// Every way.
+    /// Every way to combine models.
     pub const ALL: [Combine; 3] = [Combine::Predictions, Combine::Corrected, Combine::Parameters];
 
-    /// As a user types it.
+    /// Returns the name that users type.
     pub fn name(self) -> &'static str {
         match self {
             Combine::Predictions => "predictions",

@@ -23,7 +23,7 @@ const CONNECT: Duration = Duration::from_secs(15);
 /// How long a mirror may be silent.
 const SILENCE: Duration = Duration::from_secs(30);
 
-/// How often a mirror is asked to go on after a cut.
+/// The number of times a mirror is asked to resume after the connection broke.
 const MOST_CUTS: usize = 5;
 
 /// A file whose size is not known may not be larger than this.
@@ -34,7 +34,7 @@ const LARGEST: u64 = 1 << 30;
 pub(super) enum Outcome {
     /// The file has its name.
     Done,
-    /// The observer said stop; the part is there to go on from.
+    /// The observer said stop; the part is kept to resume from.
     Stopped,
 }
 
@@ -52,7 +52,7 @@ enum Received {
     All {
         resumed: bool,
     },
-    /// The connection broke.
+    /// The connection broke, for this reason.
     Cut(String),
     Stopped,
 }

@@ -13,7 +13,7 @@ use crate::{Dataset, Error};
 /// | name | default | meaning | range |
 /// |---|---|---|---|
 /// | `devices-per-domain` | 1 | devices of each domain | 1 to the domain's samples |
-/// | `labeled` | 1 | share of its labels that each device keeps | 0 to 1, or one per device |
+/// | `labeled` | 1 | fraction of its labels that each device keeps | 0 to 1, or one per device |
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct ByDomain {

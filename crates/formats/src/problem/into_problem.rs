@@ -125,7 +125,7 @@ impl ProblemFile {
     }
 }
 
-/// Where each name stands in the list.
+/// The position of each name in the list.
 fn index(entries: &[DeviceEntry]) -> HashMap<String, usize> {
     entries.iter().enumerate().map(|(i, d)| (d.name.clone(), i)).collect()
 }

@@ -13,14 +13,14 @@ use stlf_planning::error::Error;
 /// The sentence by which a user accepts what all estimators but means disclose.
 pub const ACCEPTED: &str = "others can rebuild my samples";
 
-/// So many numbers stand behind every one that is published.
+/// The least number of input numbers behind every number that is published.
 const NUMBERS_BEHIND_ONE: usize = 10;
 
-/// A sample counts as so many numbers at most. A picture has hundreds of pixels, but who knows what such pictures look like needs
+/// The largest number of numbers that a sample counts for. A picture has hundreds of pixels, but an attacker who knows what such pictures look like needs
 /// to learn far fewer numbers to draw it.
 const NUMBERS_OF_A_SAMPLE: usize = 10;
 
-/// That a device with so many inputs may publish what an estimator asks for. `accepted` says that its user accepts, in the words of
+/// Checks that a device with this many inputs may publish what an estimator asks for. `accepted` says that its user accepts, in the words of
 /// [`ACCEPTED`], that others can rebuild them.
 ///
 /// # Errors

@@ -36,7 +36,7 @@ pub use fleet::{Candidate, Fleet};
 
 use stlf_planning::error::Error;
 
-/// How to measure.
+/// The estimator and its settings.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Settings {
     /// Algorithm 1 for every pair.
@@ -72,7 +72,7 @@ impl Settings {
 pub struct Progress {
     /// Units of work that are done: pairs for the classifier, devices for the sketch.
     pub done: usize,
-    /// All of them.
+    /// The total number of units of work.
     pub total: usize,
 }
 
@@ -264,7 +264,7 @@ pub fn all_pairs(devices: usize) -> Vec<(usize, usize)> {
     (0..devices).flat_map(|i| (i + 1..devices).map(move |j| (i, j))).collect()
 }
 
-/// A seed of its own for one of many things drawn from one seed (SplitMix64's mixing).
+/// Returns a separate seed for one of many things drawn from one seed (SplitMix64's mixing).
 fn derive(seed: u64, of: &[u64]) -> u64 {
     of.iter().fold(seed, |seed, part| {
         let mut z =

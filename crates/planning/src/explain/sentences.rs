@@ -15,7 +15,7 @@ const TIE: f64 = 1e-9;
 pub struct Sentences<'a> {
     /// The problem that was planned.
     pub problem: &'a Problem,
-    /// Its plan.
+    /// The plan that is explained.
     pub plan: &'a Plan,
 }
 
@@ -105,7 +105,7 @@ impl Sentences<'_> {
         })
     }
 
-    /// Whom a target relies on, and what the plan would be without.
+    /// Says which source a target relies on most, and what the plan would be without it.
     pub fn main_link(&self, main: &MainLink) -> String {
         let from = self.name(main.link.from);
         match &main.without {
@@ -213,7 +213,7 @@ impl Sentences<'_> {
         }
     }
 
-    /// Whose model a source trains on, and who trained it before.
+    /// Says whose model a source continues training, and which sources trained it before.
     pub fn trains_on(&self, device: usize) -> Option<String> {
         let from = self.plan.handed_from(device)?;
         let trained = match self.plan.route(from).as_slice() {
@@ -233,7 +233,7 @@ impl Sentences<'_> {
             .then(|| format!("It hands its model on to {}.", self.list(&receivers)))
     }
 
-    /// Whose model a source trains on, why, and what would change that.
+    /// Says whose model a source continues training, why, and what would change that.
     pub fn taken_model(&self, e: &Explanation) -> Option<String> {
         let taken = e.takes.as_ref()?;
         let mut text = format!(

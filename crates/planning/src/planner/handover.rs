@@ -76,7 +76,7 @@ pub fn with_handovers(
 /// What a search found.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Found {
-    /// Sorted by receiver.
+    /// The hand-overs, sorted by receiver.
     pub handovers: Vec<Handover>,
     /// Sorted by receiver, then sender.
     pub links: Vec<PlanLink>,
@@ -90,7 +90,7 @@ impl Found {
     }
 }
 
-/// Says whether to go on; asked for every source that is looked at.
+/// Says whether to continue; asked for every source that is looked at.
 pub type Watch<'a> = dyn FnMut() -> ControlFlow<()> + 'a;
 
 /// The best hand-overs that local search finds among sources, `without` not being one of them; none where the problem has raw costs or

@@ -15,16 +15,16 @@ use crate::Error;
 use crate::idx::Idx;
 use crate::picture::{entries, is_picture, open};
 
-/// From what MNIST-M is made.
+/// What MNIST-M is made from.
 #[derive(Debug, Clone)]
 pub struct Recipe {
     /// The folder with MNIST's files.
     pub mnist: PathBuf,
-    /// The folder with photographs, PNG or JPEG, in folders of their own or not.
+    /// The folder with photographs, PNG or JPEG; subfolders are searched too.
     pub photographs: PathBuf,
     /// Where MNIST-M's files go.
     pub output: PathBuf,
-    /// The half.
+    /// The half to make, training or test.
     pub half: Half,
     /// How many images, the first ones of MNIST. Left out: all.
     pub samples: Option<usize>,
