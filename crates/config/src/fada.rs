@@ -28,7 +28,7 @@ pub struct Settings {
     pub rounds: usize,
     /// Steps of each source in a round.
     pub steps: usize,
-    /// Of every network.
+    /// The settings of a step, for every network.
     pub descent: Descent,
     /// Adversarial alignment by a domain identifier.
     pub align: bool,
@@ -36,7 +36,7 @@ pub struct Settings {
     pub align_weight: f32,
     /// Class identifier, mutual information and reconstruction.
     pub disentangle: bool,
-    /// Of their gradients.
+    /// The weight of their gradients, at least 0.
     pub disentangle_weight: f32,
     /// Weights by the gain in clustering; else all sources weigh the same.
     pub attention: bool,

@@ -27,7 +27,7 @@ pub use sections::{
 /// A file with every key, its default and its meaning.
 pub const TEMPLATE: &str = include_str!("template.toml");
 
-/// The whole configuration.
+/// The whole configuration of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct Config {
@@ -38,7 +38,7 @@ pub struct Config {
     /// How they are dealt to devices; left out, as [`Scheme::for_data`] says.
     #[serde(deserialize_with = "scheme", skip_serializing_if = "Option::is_none")]
     pub partition: Option<Scheme>,
-    /// How devices train.
+    /// How devices train their models.
     pub training: Training,
     /// How the difference of two devices' data is measured.
     pub divergence: Divergence,
@@ -46,7 +46,7 @@ pub struct Config {
     pub energy: Energy,
     /// How roles and links are chosen.
     pub planner: Planner,
-    /// What is compared.
+    /// The methods that are compared.
     pub compare: Compare,
 }
 

@@ -65,9 +65,9 @@ pub struct Training {
     pub model: Model,
     /// SGD steps of every device.
     pub steps: usize,
-    /// Samples per step.
+    /// The number of samples per step, at least 1.
     pub batch: usize,
-    /// Step length.
+    /// The learning rate, above 0.
     pub learning_rate: f32,
     /// The momentum: the fraction of the last step that is kept.
     pub momentum: f32,
@@ -114,7 +114,7 @@ pub enum Model {
     Mlp,
 }
 
-/// `[divergence]`.
+/// `[divergence]`: how the difference of two devices' data is measured.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct Divergence {
@@ -155,9 +155,9 @@ pub struct Divergence {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Privacy {
-    /// ε.
+    /// ε, above 0 and at most 1.
     pub epsilon: f64,
-    /// δ.
+    /// δ, between 0 and 1.
     pub delta: f64,
 }
 
@@ -186,7 +186,7 @@ pub enum Estimator {
 }
 
 impl Estimator {
-    /// All of them.
+    /// Every estimator, in the order of the documentation.
     pub const ALL: [Estimator; 5] = [
         Estimator::Discriminant,
         Estimator::Sketch,
@@ -343,7 +343,7 @@ pub enum EnergyModel {
     Radio,
 }
 
-/// `[planner]`.
+/// `[planner]`: how roles and links are chosen, and models combined.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct Planner {
@@ -358,9 +358,9 @@ pub struct Planner {
     /// φ^E, before the link energies.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub phi_e: Option<f64>,
-    /// `pooled` or `paper`.
+    /// The bound, `pooled` or `paper`.
     pub bound: BoundKind,
-    /// `exact` or `successive`.
+    /// The solver, `exact` or `successive`.
     pub solver: planner::Method,
     /// Successive: whether its rounded plan is improved by opening, closing and swapping sources.
     pub polish: bool,
@@ -408,13 +408,13 @@ impl Default for Planner {
     }
 }
 
-/// `[compare]`.
+/// `[compare]`: the methods that are compared.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct Compare {
     /// `st-lf`, `st-lf-relay`, `rnd-alpha`, `fedavg`, `fada`, `avgd`, `rnd-psi`, `psi-fedavg`, `psi-fada`, `sm`, `local`, `oracle`.
     pub methods: Vec<String>,
-    /// How FADA adapts.
+    /// The settings of FADA.
     pub fada: Fada,
 }
 
@@ -456,7 +456,7 @@ impl Default for Fada {
 }
 
 impl Fada {
-    /// What FADA takes.
+    /// Returns the settings as FADA takes them.
     pub fn settings(&self) -> fada::Settings {
         let Fada { rounds, steps, learning_rate, align, disentangle, attention, temperature } =
             *self;

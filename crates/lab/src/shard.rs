@@ -29,7 +29,7 @@ pub struct Block {
 }
 
 impl Block {
-    /// All of it.
+    /// All units of work.
     pub const WHOLE: Block = Block { number: 0, of: 1 };
 
     /// Whether it is all.
@@ -44,7 +44,7 @@ impl Block {
 }
 
 impl Shard {
-    /// The whole run.
+    /// The whole run, as its only share.
     pub const WHOLE: Shard = Shard { number: 1, of: 1 };
 
     /// What this share does: seeds, each with the part of it.

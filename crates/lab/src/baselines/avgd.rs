@@ -13,7 +13,7 @@ use super::{Assignment, Context, Draw, matching, normalised, rng, with_role};
 use stlf_planning::device::Role;
 use stlf_planning::error::Error;
 
-/// Ours' roles and degree with random links and weights.
+/// ST-LF's roles and degree with random links and weights.
 ///
 /// # Errors
 /// Names a target that no source reaches.

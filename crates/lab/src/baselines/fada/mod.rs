@@ -48,9 +48,9 @@ pub type Watch<'a> = dyn Fn(usize, usize) -> ControlFlow<()> + Sync + 'a;
 pub struct Fleet<'a> {
     /// The network that the devices' models have; it ends in a linear layer to the classes.
     pub spec: &'a Spec,
-    /// One per device.
+    /// The data of each device.
     pub devices: &'a [DeviceData<'a>],
-    /// How to train.
+    /// How FADA's networks are trained.
     pub settings: Settings,
     /// Who hears of progress.
     pub watch: &'a Watch<'a>,
@@ -64,7 +64,7 @@ impl std::fmt::Debug for Fleet<'_> {
     }
 }
 
-/// Ours' roles with FADA's weights.
+/// ST-LF's roles with FADA's weights.
 ///
 /// # Errors
 /// Names a target that no source reaches, or what is wrong with the data or the settings.
