@@ -138,7 +138,7 @@ pub(crate) fn measuring(outcome: &Outcome, config: &Config) -> String {
         )
     });
     format!(
-        "Measuring divergences ({}) sent {} and cost {} a seed.{privacy}\n",
+        "Measuring divergences ({}) sent {} and cost {} per seed.{privacy}\n",
         config.divergence.estimator().name(),
         size(bytes),
         energy(joules),

@@ -51,7 +51,7 @@ pub enum Term {
         /// i, the index of the source.
         from: usize,
     },
-    /// φ^T α_ij ½ d̂_ik: what a model that was trained on at k has forgotten of i's data.
+    /// φ^T α_ij ½ d̂_ik: what a model that was last trained at k has forgotten of i's data.
     Forgetting {
         /// i, the index of the source.
         from: usize,
