@@ -1,4 +1,4 @@
-"""What a target makes of the models it receives: one model of averaged parameters, or mixed predictions."""
+"""How a target combines the models it receives: one model of averaged parameters, or mixed predictions."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def combine(models: Mapping[str, Model] | Sequence[Model], weights: Weights) -> 
 
 
 class PredictionMixture:
-    """Mixes what predictors say, h = Σ w·h_i / Σ w: any predictors, each with its own network or library.
+    """Mixes predictions, h = Σ w·h_i / Σ w, of any predictors, each with its own network or library.
 
     A predictor is called with inputs and gives a row of probabilities per sample, or has `predict_proba`, as
     scikit-learn's have.
@@ -68,18 +68,18 @@ class PredictionMixture:
     """
 
     def __init__(self, predictors: Mapping[str, Any] | Sequence[Any], weights: Weights) -> None:
-        """Of these predictors, by these weights, matched by name or by place."""
+        """Mix these predictors with these weights, matched by name or by position."""
         used = _used(predictors, weights)
         self._used = [(name, _function(name, predictor), weight) for name, predictor, weight in used]
 
     @property
     def weights(self) -> dict[str, float]:
-        """Each predictor's share; they add up to 1."""
+        """The weight of each predictor; they add up to 1."""
         total = sum(weight for _, _, weight in self._used)
         return {name: weight / total for name, _, weight in self._used}
 
     def __call__(self, inputs: Any) -> Any:
-        """Give the probabilities of every sample, as the predictors do: arrays or tensors."""
+        """Return the probabilities of every sample, as the predictors do: arrays or tensors."""
         mixed = None
         for (name, predict, _), share in zip(self._used, self.weights.values(), strict=True):
             given = predict(inputs)
@@ -91,11 +91,11 @@ class PredictionMixture:
     predict_proba = __call__
 
     def predict(self, inputs: Any) -> Any:
-        """Give the likeliest class of every sample."""
+        """Return the likeliest class of every sample."""
         return self(inputs).argmax(-1)
 
     def __repr__(self) -> str:
-        """Who speaks, with what weight."""
+        """The predictors and their weights."""
         shares = ", ".join(f"{share:.1%} {name}" for name, share in self.weights.items())
         return f"PredictionMixture({shares})"
 
@@ -109,7 +109,7 @@ def _used(things: Mapping[str, Any] | Sequence[Any], weights: Weights) -> list[t
         given = {str(name): float(weight) for name, weight in weights.items()}
         missing = [name for name, weight in given.items() if weight != 0 and name not in named]
         if missing:
-            raise InputError(f"models: {missing[0]} has a weight, but is not there", "give a model of every sender")
+            raise InputError(f"models: {missing[0]} has a weight, but no model", "give the model of every sender")
         pairs = [(name, named[name], weight) for name, weight in given.items() if name in named]
     else:
         if isinstance(weights, Mapping) or len(weights) != len(things):
@@ -120,7 +120,7 @@ def _used(things: Mapping[str, Any] | Sequence[Any], weights: Weights) -> list[t
         pairs = [(str(place), thing, float(weight)) for place, (thing, weight) in listed]
     for name, _, weight in pairs:
         if not (weight >= 0 and np.isfinite(weight)):
-            raise InputError(f"models[{name}]: {weight} is no weight", "weights are at least 0")
+            raise InputError(f"models[{name}]: {weight} is not a valid weight", "weights are at least 0")
     used = [entry for entry in pairs if entry[2] > 0]
     if not used:
         raise InputError("models: a target without a model has no predictions", "give a weight above 0")
@@ -135,10 +135,10 @@ def _function(name: str, predictor: Any) -> Any:
 
 
 def _check(name: str, given: Any, expected: tuple[int, ...] | None) -> None:
-    """See that these are probabilities, of as many classes as the others'."""
+    """Check that these are probabilities, of as many classes as the others."""
     array = to_array(given)
     if array.ndim < 2 or (expected is not None and array.shape != expected):
         like_others = f", others {expected}" if expected else ""
         raise InputError(f"models[{name}]: predictions of shape {array.shape}{like_others}", "give samples × classes")
     if array.size and (array.min() < 0 or np.abs(array.sum(-1) - 1).max() > 1e-3):
-        raise InputError(f"models[{name}]: predictions that are no probabilities", "give the softmax of the outputs")
+        raise InputError(f"models[{name}]: predictions that are not probabilities", "give the softmax of the outputs")

@@ -1,4 +1,4 @@
-"""How far apart the data of two devices are, measured without moving them."""
+"""How different the data of two devices are, measured without moving them."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ if TYPE_CHECKING:
     import pandas
 
 Train = Callable[[Inputs, int, Model], Model]
-"""Trains the domain classifier for some steps: on these inputs, all of which have this label, from this model on."""
+"""Trains the domain classifier for some steps, starting from this model, on inputs that all have this label."""
 
 Count = Callable[[Inputs, int, Model], tuple[int, int] | float]
-"""Measures it: errors and samples, or the share of these inputs that it does not give this label."""
+"""Measures it: errors and samples, or the fraction of these inputs to which it does not give this label."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Divergence:
-    """d̂ of all pairs, 0 (nothing tells two devices apart) to 2 (everything does), with intervals.
+    """d̂ of all pairs, from 0 (two devices cannot be told apart) to 2 (every sample can), with intervals.
 
     >>> d = Divergence.of(["gate", "roof"], [[0.0, 0.4], [0.4, 0.0]])
     >>> d["gate", "roof"]
@@ -37,15 +37,15 @@ class Divergence:
     """
 
     names: list[str]
-    """The devices."""
+    """The names of the devices."""
     values: npt.NDArray[np.float64]
     """d̂, symmetric, 0 on the diagonal."""
     low: npt.NDArray[np.float64]
     """Lower ends of the intervals."""
     high: npt.NDArray[np.float64]
-    """Upper ends."""
+    """Upper ends of the intervals."""
     sent: npt.NDArray[np.int64]
-    """Bytes that each device sends for this."""
+    """The number of bytes that each device sends for this."""
 
     @staticmethod
     def of(names: Sequence[str], values: npt.ArrayLike) -> Divergence:
@@ -73,7 +73,7 @@ class Divergence:
 
     @property
     def signal(self) -> npt.NDArray[np.bool_]:
-        """Whether a pair's interval excludes that the two are alike. Where it does not, the estimate is noise.
+        """Whether a pair's interval excludes 0. Where it does not, the estimate is noise.
 
         >>> bool(Divergence.of(["a", "b"], [[0, 0.4], [0.4, 0]]).signal[0, 1])
         True
@@ -81,16 +81,16 @@ class Divergence:
         return self.low > 0
 
     def __getitem__(self, pair: tuple[str | int, str | int]) -> float:
-        """d̂ of two devices, by name or place."""
+        """d̂ of two devices, by name or position."""
         first, second = (place_of(name, self.names) for name in pair)
         return float(self.values[first, second])
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
-        """d̂ as NumPy wants it."""
+        """d̂ as a NumPy array."""
         return np.array(self.values, dtype=dtype, copy=True if copy is None else copy)
 
     def to_numpy(self) -> npt.NDArray[np.float64]:
-        """Give d̂ as a square.
+        """Return d̂ as a square.
 
         >>> float(Divergence.of(["a", "b"], [[0, 0.4], [0.4, 0]]).to_numpy().max())
         0.4
@@ -98,7 +98,7 @@ class Divergence:
         return self.values.copy()
 
     def to_pandas(self) -> pandas.DataFrame:
-        """Give d̂ as a table with the devices' names on both sides.
+        """Return d̂ as a table with the devices' names on both sides.
 
         >>> float(Divergence.of(["a", "b"], [[0, 0.4], [0.4, 0]]).to_pandas().loc["a", "b"])
         0.4
@@ -107,7 +107,7 @@ class Divergence:
         return frames.DataFrame(self.values, index=self.names, columns=self.names)
 
     def plot(self, ax: Any = None) -> Any:
-        """Draw a map of all pairs; pairs without signal are marked `?`. Gives matplotlib's axes.
+        """Draw a map of all pairs; pairs without signal are marked `?`. Returns matplotlib's axes.
 
         >>> Divergence.of(["a", "b"], [[0, 0.4], [0.4, 0]]).plot().get_title()
         'divergence'
@@ -124,7 +124,7 @@ class Divergence:
         return ax
 
     def __repr__(self) -> str:
-        """How many devices, at what price."""
+        """The number of devices and of bytes."""
         devices = "1 device" if len(self.names) == 1 else f"{len(self.names)} devices"
         return f"Divergence({devices}, {int(self.sent.sum()):,} bytes sent)"
 
@@ -145,13 +145,13 @@ def measure(
 ) -> Divergence:
     """Measure all pairs of a fleet.
 
-    `discriminant` (one message a device, and errors counted per pair) is the default; `sketch` (one message a device)
-    is for large fleets; `means` (a few hundred bytes a device) is what real devices publish, since others cannot
-    rebuild samples from it; `classifier` is the paper's Algorithm 1, with `rounds` averages after `steps` local steps,
-    `repeats` times; `published` is that as in the paper's runs. For a domain classifier of one's own see
-    `measure_with`.
+    `discriminant` (one message per device, and errors counted per pair) is the default; `sketch` (one message per
+    device) is for large fleets; `means` (a few hundred bytes per device) is what real devices publish, since others
+    cannot reconstruct samples from it; `classifier` is the paper's Algorithm 1, with `rounds` averages after `steps`
+    local steps, `repeats` times; `published` is the same with the settings of the paper's runs. For your own domain
+    classifier see `measure_with`.
 
-    `embed` maps a device's inputs to what is compared, such as the last layer of a model of one's own. `features` is
+    `embed` maps a device's inputs to what is compared, such as the last layer of your own model. `features` is
     the number of random features, `bandwidth` the distance over which they vary (`sketch` and `means`), `privacy` an
     (ε, δ) for the noise on sketches and means.
 
@@ -189,7 +189,7 @@ def measure_with(
     confidence: float = 0.95,
     progress: Progress = None,
 ) -> Divergence:
-    """Measure all pairs with a domain classifier of one's own: Algorithm 1, driven by the same state machine.
+    """Measure all pairs with your own domain classifier: Algorithm 1, driven by the same state machine.
 
     Both devices of a pair begin at `start`. In every round each calls `train(inputs, label, model)` on its own
     inputs, which are all labeled 0 on one side and 1 on the other, and the two models are averaged. At the end each
@@ -224,7 +224,7 @@ def measure_with(
         if isinstance(counted, tuple):
             return int(counted[0]), int(counted[1])
         if not 0 <= counted <= 1:
-            raise InputError(f"{fleet.names[device]}: an error of {counted}", "give a share, or errors and samples")
+            raise InputError(f"{fleet.names[device]}: an error of {counted}", "give a fraction, or errors and samples")
         return round(counted * len(inputs)), len(inputs)
 
     with bars(progress) as see:

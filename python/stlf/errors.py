@@ -29,25 +29,25 @@ class Error(Exception):
     message: str
     """What is wrong, and where."""
     hint: str | None
-    """What to do about it, where something can be said."""
+    """What to do about it, if there is a hint."""
 
     def __init__(self, message: str, hint: str | None = None) -> None:
-        """With what is wrong, and what to do about it."""
+        """Create an error that says what is wrong, and what to do about it."""
         super().__init__(message, hint)
         self.message = message
         self.hint = hint
 
     def __str__(self) -> str:
-        """As the command line says it."""
+        """The text of the command line."""
         return self.message if self.hint is None else f"{self.message}\nhint: {self.hint}"
 
 
 class InputError(Error, ValueError):
-    """What was given cannot be used; the message names the field and the device."""
+    """The input cannot be used; the message names the field and the device."""
 
 
 class InfeasibleError(Error):
-    """No plan exists; the message names the device that nobody can serve."""
+    """No plan exists; the message names the device that no source can serve."""
 
 
 class FileError(Error, OSError):
@@ -55,7 +55,7 @@ class FileError(Error, OSError):
 
 
 class MissingError(Error, ImportError):
-    """A package that only this needs is not installed."""
+    """An optional package that this function needs is not installed."""
 
 
 def optional(module: str, what: str, extra: str) -> ModuleType:

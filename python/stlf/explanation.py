@@ -1,4 +1,4 @@
-"""Why a device is what it is, what changed between two plans, and at which energy weights a plan changes."""
+"""Why a device has its role, what changed between two plans, and at which energy weights a plan changes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Explanation:
     role: str
     """`source` or `target`."""
     costs: list[tuple[float, str]]
-    """Its part of the objective by what it is for, dearest first."""
+    """Its part of the objective, by term, the largest first."""
     sentences: list[str]
     """Why, and what would change it."""
     document: dict[str, Any] = field(repr=False)
@@ -35,7 +35,7 @@ class Explanation:
         return Explanation(entry["name"], entry["role"], costs, [why, *further], entry)
 
     def __str__(self) -> str:
-        """As the command line says it."""
+        """The text of the command line."""
         rows = [[short(cost), of] for cost, of in self.costs]
         rows.append([short(sum(cost for cost, _ in self.costs)), "together"])
         why, *further = self.sentences
@@ -52,13 +52,13 @@ class Difference:
     same: bool
     """Whether devices, roles and links are the same, whatever they cost."""
     roles: list[tuple[str, str, str]]
-    """Devices with another role: name, before, after."""
+    """Devices whose role differs: name, role before, role after."""
     links: list[tuple[str, str, float | None, float | None]]
     """Links that differ: sender, receiver, weight before and after, None where there is none."""
     handovers: list[tuple[str, str | None, str | None]]
-    """Sources that take another model: who, whose before, whose after, None where it starts from its own."""
+    """Sources that take a different model: source, whose model before, whose after, None where it has its own."""
     objective: tuple[float, float]
-    """Before and after."""
+    """The objective before and after."""
     document: dict[str, Any] = field(repr=False)
     """`stlf-diff/1`."""
 
@@ -86,7 +86,7 @@ class Difference:
             sign = "~" if was is not None and now is not None else "-" if now is None else "+"
             weights = " → ".join(percent(weight) for weight in (was, now) if weight is not None)
             lines.append(f"{sign} {sender} → {receiver}  {weights}")
-        lines += [f"{to} trains on with {now or 'its own'} (was {was or 'its own'})" for to, was, now in self.handovers]
+        lines += [f"{to} takes the model of {now or 'none'} (was {was or 'none'})" for to, was, now in self.handovers]
         return "\n".join([*lines, cost])
 
     def _only(self, which: str) -> list[str]:
@@ -98,33 +98,33 @@ class Segment:
     """A range of the energy weight φ^E and the plan that is optimal throughout."""
 
     low: float
-    """The least φ^E."""
+    """The smallest φ^E of the range."""
     high: float
-    """The greatest."""
+    """The largest φ^E of the range."""
     joules: float
-    """Energy of all links."""
+    """The energy of all links, in joules."""
     error_bound: float
     """The sources' and targets' part of the objective."""
     sources: list[str]
-    """Who trains."""
+    """The sources."""
     links: dict[tuple[str, str], float]
     """Weights by sender and receiver."""
     handovers: dict[str, str]
-    """Sources that train on with another source's model: whose, by who takes it."""
+    """The sources that take another source's model, and from which source."""
 
 
 @dataclass(frozen=True)
 class Sweep:
-    """Every energy weight at which the optimal plan changes, between two."""
+    """Every energy weight at which the optimal plan changes, within a range."""
 
     segments: list[Segment]
     """Ascending in φ^E, each beginning where the one before ends."""
     solves: int
-    """How many times the fleet was planned."""
+    """The number of times that the fleet was planned."""
     proven: bool
     """Whether every breakpoint is proven."""
     largest_gap: float
-    """Of any of these plans."""
+    """The problem of these plans."""
 
     @staticmethod
     def _of(names: list[str], swept: tuple[list[Any], int, bool, float]) -> Sweep:
@@ -147,12 +147,12 @@ class Sweep:
     _COLUMNS = ("from", "to", "joules", "links", "sources", "error bound", "source names")
 
     def to_pandas(self) -> pandas.DataFrame:
-        """Give a row per segment."""
+        """Return a row per segment."""
         frames = optional("pandas", "to_pandas()", "pandas")
         return frames.DataFrame(self._rows(), columns=list(self._COLUMNS))
 
     def plot(self, ax: Any = None) -> Any:
-        """Draw joules and error bound against the energy weight. Gives matplotlib's axes."""
+        """Draw joules and error bound against the energy weight. Returns matplotlib's axes."""
         if ax is None:
             ax = optional("matplotlib.pyplot", "plot()", "plot").subplots()[1]
         edges = [self.segments[0].low, *(segment.high for segment in self.segments)]
@@ -166,7 +166,7 @@ class Sweep:
         return ax
 
     def __str__(self) -> str:
-        """A table, and how sure it is."""
+        """A table, and whether it is proven."""
         rows = [[short(v) if isinstance(v, float) else str(v) for v in row] for row in self._rows()]
         proof = "every breakpoint proven" if self.proven else f"not all proven (gap up to {percent(self.largest_gap)})"
         return text(self._COLUMNS, rows, right=self._COLUMNS[:-1]) + f"\n\n{len(rows)} plans, {proof}"

@@ -1,4 +1,4 @@
-"""Files, read with errors of ours and written whole or not at all."""
+"""Files, read with the package's own errors and written whole or not at all."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ AnyPath = str | os.PathLike[str]
 
 
 def read(path: AnyPath) -> bytes:
-    """Give what is in a file.
+    """Return the content of a file.
 
     >>> read("no-such-file.json")
     Traceback (most recent call last):
@@ -27,7 +27,7 @@ def read(path: AnyPath) -> bytes:
 
 
 def write(path: AnyPath, text: str) -> None:
-    """Write a file that appears whole or not at all; a link is followed, and what is no file is written to.
+    """Write a file that appears whole or not at all; a link is followed, and a pipe or device is written to.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:

@@ -23,17 +23,17 @@ class Device:
     """
 
     name: str
-    """Its name, unlike any other's."""
+    """Its name, unique in the fleet."""
     inputs: Inputs
     """All samples, labeled or not."""
     labels: npt.NDArray[Any]
-    """One per sample; only where `known` do they mean anything."""
+    """One per sample; only those where `known` is true have a meaning."""
     known: npt.NDArray[np.bool_]
     """Whether a sample has a label."""
 
     @staticmethod
     def of(name: str, inputs: npt.ArrayLike, labels: npt.ArrayLike | None = None) -> Device:
-        """Take what NumPy takes. A label of -1, None or NaN is none.
+        """Create a device from anything that NumPy accepts. A label of -1, None or NaN means that there is no label.
 
         >>> Device.of("roof", [[1.0]], None).unlabeled
         1
@@ -54,20 +54,20 @@ class Device:
 
     @property
     def labeled(self) -> int:
-        """How many samples have a label."""
+        """The number of samples with a label."""
         return int(np.count_nonzero(self.known))
 
     @property
     def unlabeled(self) -> int:
-        """How many have none."""
+        """The number of samples without a label."""
         return len(self.inputs) - self.labeled
 
     def __len__(self) -> int:
-        """How many samples there are."""
+        """The number of samples."""
         return len(self.inputs)
 
     def __repr__(self) -> str:
-        """Its name and how much it has."""
+        """Its name and its counts."""
         shape = "×".join(str(side) for side in self.inputs.shape[1:])
         return f"Device({self.name!r}, {self.labeled} labeled, {self.unlabeled} unlabeled, inputs of {shape})"
 
@@ -84,10 +84,10 @@ class Fleet:
     """
 
     devices: tuple[Device, ...]
-    """In the order in which they were given."""
+    """The devices, in the order in which they were given."""
 
     def __post_init__(self) -> None:
-        """Check what all devices must share."""
+        """Check what all devices must have in common."""
         if not self.devices:
             raise InputError("devices: there are none", "give at least one")
         seen: set[str] = set()
@@ -144,7 +144,7 @@ class Fleet:
         return Fleet(tuple(taken))
 
     def map(self, function: Callable[[Inputs], npt.ArrayLike]) -> Fleet:
-        """Put something else in place of every device's inputs, such as features by a model of one's own.
+        """Replace every device's inputs, for example by features that your own model computes.
 
         >>> fleet = Fleet.from_devices([([[1.0, 2.0]], None)])
         >>> fleet.map(lambda x: x.sum(axis=1, keepdims=True))["d1"].inputs
@@ -166,7 +166,7 @@ class Fleet:
         return [device.name for device in self.devices]
 
     def place(self, name: str | int) -> int:
-        """Where a device stands in the order.
+        """The position of a device in the order.
 
         >>> Fleet.from_devices([([[0.0]], None)]).place("d1")
         0
@@ -174,7 +174,7 @@ class Fleet:
         return place_of(name, self.names)
 
     def __getitem__(self, name: str | int) -> Device:
-        """A device by its name or place."""
+        """A device by its name or position."""
         return self.devices[self.place(name)]
 
     def __iter__(self) -> Iterator[Device]:
@@ -182,18 +182,18 @@ class Fleet:
         return iter(self.devices)
 
     def __len__(self) -> int:
-        """How many devices there are."""
+        """The number of devices."""
         return len(self.devices)
 
     def __repr__(self) -> str:
-        """How much there is of what."""
+        """The numbers of devices and samples."""
         labeled = sum(device.labeled > 0 for device in self.devices)
         samples = sum(len(device) for device in self.devices)
         return f"Fleet({len(self)} devices, {labeled} with labels, {samples:,} samples)"
 
 
 def place_of(name: str | int, names: Sequence[str]) -> int:
-    """Where a name stands, or an error that says what was likely meant.
+    """The position of a name, or an error that says what was probably meant.
 
     >>> place_of("gaet", ["gate", "roof"])
     Traceback (most recent call last):
@@ -203,7 +203,7 @@ def place_of(name: str | int, names: Sequence[str]) -> int:
     if isinstance(name, int):
         if -len(names) <= name < len(names):
             return name % len(names)
-        raise InputError(f"there is no device at place {name}", f"there are {len(names)} devices")
+        raise InputError(f"there is no device at position {name}", f"there are {len(names)} devices")
     try:
         return names.index(name)
     except ValueError:
@@ -215,7 +215,7 @@ def place_of(name: str | int, names: Sequence[str]) -> int:
 
 
 def _known(labels: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
-    """Which labels are there: all but -1, None and NaN."""
+    """Which samples have a label: all labels except -1, None and NaN."""
     if labels.dtype.kind in "iuf":
         return np.asarray((labels != -1) & (labels == labels))
     if labels.dtype.kind == "O":

@@ -33,7 +33,7 @@ def parts(model: Model) -> list[tuple[str, Any]]:
 
 
 def rebuild(model: Model, values: Sequence[Any]) -> Model:
-    """Make a model like this one of other arrays.
+    """Make a model like this one from other arrays.
 
     >>> rebuild({"weight": [1.0, 2.0]}, [np.zeros(2)])
     {'weight': array([0., 0.])}
@@ -57,7 +57,7 @@ def is_tensor(part: Any) -> bool:
 
 
 def to_array(part: Any) -> npt.NDArray[Any]:
-    """Give the numbers of a part as an array.
+    """Return the numbers of a part as an array.
 
     >>> to_array([1, 2])
     array([1, 2])
@@ -66,7 +66,7 @@ def to_array(part: Any) -> npt.NDArray[Any]:
 
 
 def like(part: Any, values: npt.NDArray[Any]) -> Any:
-    """Give numbers in the type, the precision and the place of a part.
+    """Return numbers with the type, the precision and the device of a part.
 
     >>> like(np.zeros(2, dtype=np.float32), np.array([1.0, 2.0]))
     array([1., 2.], dtype=float32)
@@ -79,7 +79,7 @@ def like(part: Any, values: npt.NDArray[Any]) -> Any:
 
 
 class Layout:
-    """How a model's numbers lie in one vector, so that they can be averaged.
+    """The layout of a model's numbers in one vector, so that they can be averaged.
 
     >>> layout = Layout({"weight": np.ones((2, 2), dtype=np.float32), "bias": np.zeros(2, dtype=np.float32)})
     >>> layout.flatten({"weight": np.ones((2, 2)), "bias": np.zeros(2)})
@@ -89,12 +89,12 @@ class Layout:
     """
 
     def __init__(self, model: Model) -> None:
-        """Of models like this one."""
+        """Create the layout of models like this one."""
         self._model = model
         self._shapes = [(name, part, to_array(part).shape) for name, part in parts(model)]
 
     def flatten(self, model: Model) -> npt.NDArray[np.float32]:
-        """Give all numbers of a model in one vector."""
+        """Return all numbers of a model in one vector."""
         arrays = [to_array(part) for _, part in parts(model)]
         expected = [shape for _, _, shape in self._shapes]
         if [array.shape for array in arrays] != expected:
@@ -106,7 +106,7 @@ class Layout:
         return vector.astype(np.float32, copy=False)
 
     def restore(self, vector: npt.NDArray[np.float32]) -> Model:
-        """Give the model of a vector."""
+        """Return the model of a vector."""
         return rebuild(self._model, list(self._values(vector)))
 
     def _values(self, vector: npt.NDArray[np.float32]) -> Iterator[Any]:

@@ -1,4 +1,4 @@
-"""Who trains, who receives whose model, with what weight."""
+"""Which devices train, and which models each other device receives, with what weight."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class Plan:
-    """Roles, weighted links, what they cost, and how sure it is that nothing is cheaper.
+    """Roles, weighted links, their cost, and the proof or gap.
 
     >>> fleet = Fleet.from_devices({"gate": (np.zeros((900, 1)), np.zeros(900)), "roof": (np.zeros((800, 1)), None)})
     >>> made = plan(fleet, [[0, 0.4], [0.4, 0]], {"gate": 0.1})
@@ -41,12 +41,12 @@ class Plan:
     """
 
     def __init__(self, compiled: _internal.Plan) -> None:
-        """Of the compiled part; `plan` and `Plan.read` make one."""
+        """Wrap a plan of the compiled part; use `plan` or `Plan.read` instead."""
         self._compiled = compiled
 
     @staticmethod
     def read(path: files.AnyPath, problem: Problem | None = None) -> Plan:
-        """Read `stlf-plan/2` or `/1`; a plan that does not repeat its problem needs it.
+        """Read `stlf-plan/2` or `/1`; a plan that does not contain its problem needs it.
 
         >>> Plan.read("no-such-file.json")
         Traceback (most recent call last):
@@ -62,7 +62,7 @@ class Plan:
 
     @cached_property
     def names(self) -> list[str]:
-        """All devices."""
+        """The names of all devices."""
         return self.problem.names
 
     @cached_property
@@ -93,11 +93,11 @@ class Plan:
 
     @cached_property
     def handovers(self) -> dict[str, str]:
-        """Sources that train on with another source's model: whose, by who takes it. Empty unless asked for."""
+        """The sources that take another source's model, and from which source. Empty unless requested."""
         return {self.names[to]: self.names[from_] for from_, to in self._compiled.handovers}
 
     def route(self, source: str | int) -> list[str]:
-        """Give the sources that trained a source's model, in their order, the source itself last."""
+        """Return the sources that trained a source's model, in their order, the source itself last."""
         at = self.names[place_of(source, self.names)]
         route = [at]
         while at in self.handovers:
@@ -106,7 +106,7 @@ class Plan:
         return route[::-1]
 
     def senders(self, device: str | int) -> dict[str, float]:
-        """Give the sources of a target with their weights; nothing for a source.
+        """Return the sources of a target with their weights; nothing for a source.
 
         >>> fleet = Fleet.from_devices({"gate": ([[0.0]], [0]), "roof": ([[0.5]], None)})
         >>> plan(fleet, [[0, 0.4], [0.4, 0]], [0.1, None]).senders("roof")
@@ -144,17 +144,17 @@ class Plan:
 
     @property
     def objective(self) -> float:
-        """What the plan costs."""
+        """The objective: the cost of the plan."""
         return self._compiled.objective
 
     @property
     def lower_bound(self) -> float:
-        """No plan costs less."""
+        """The lower bound: no plan costs less."""
         return self._compiled.lower_bound
 
     @property
     def gap(self) -> float:
-        """The share of the cost that a better plan could save at most."""
+        """The largest fraction of the cost that a better plan could save."""
         return self._compiled.gap
 
     @property
@@ -205,7 +205,7 @@ class Plan:
             self._compiled.handovers, self._compiled.handover_joules or [], strict=False
         ):
             joules[receiver] += cost
-            handed[receiver] = f"{self.names[sender]}, trains it on"
+            handed[receiver] = f"{self.names[sender]} (hand-over)"
         rows = []
         for place, (name, target) in enumerate(zip(self.names, self._compiled.is_target, strict=True)):
             labeled, unlabeled, error = devices[place]
@@ -226,16 +226,16 @@ class Plan:
         return [[cell(value) for value in row] for row in self._rows()]
 
     def table(self) -> str:
-        """Give every device with its role and whom it listens to, as text."""
+        """Return every device with its role and whose models it receives, as text."""
         return text(self._COLUMNS, self._cells(), right=self._COLUMNS[2:6])
 
     def to_pandas(self) -> pandas.DataFrame:
-        """Give the table as a frame, one row per device."""
+        """Return the table as a data frame, one row per device."""
         frames = optional("pandas", "to_pandas()", "pandas")
         return frames.DataFrame(self._rows(), columns=list(self._COLUMNS)).set_index("device")
 
     def explain(self, device: str | int, *, time_limit: float = 60.0, progress: Progress = None) -> Explanation:
-        """Say why a device has its role, what came second, and what would change it.
+        """Explain why a device has its role, what came second, and what would change it.
 
         >>> fleet = Fleet.from_devices({"gate": ([[0.0]], [0]), "roof": ([[0.5]], None)})
         >>> print(plan(fleet, [[0, 0.4], [0.4, 0]], [0.1, None]).explain("roof").sentences[0])
@@ -245,7 +245,7 @@ class Plan:
             return Explanation._of(self._compiled.explain(place_of(device, self.names), time_limit, see))
 
     def diff(self, other: Plan, *, threshold: float = 1e-3) -> Difference:
-        """Say what changes from this plan to another; weights that differ by no more than the threshold do not.
+        """Return what changes from this plan to another; weights within the threshold count as equal.
 
         >>> fleet = Fleet.from_devices({"gate": ([[0.0]], [0]), "roof": ([[0.5]], None)})
         >>> first = plan(fleet, [[0, 0.4], [0.4, 0]], [0.1, None])
@@ -275,7 +275,7 @@ class Plan:
             return Sweep._of(self.names, self._compiled.sweep(low, high, gap, time_limit, see))
 
     def to_json(self) -> str:
-        """Give `stlf-plan/2`, as the command line writes it."""
+        """Return `stlf-plan/2`, as the command line writes it."""
         return self._compiled.document()
 
     def save(self, path: files.AnyPath) -> None:
@@ -305,7 +305,7 @@ class Plan:
         return figures
 
     def __repr__(self) -> str:
-        """How many do what, and how sure that is."""
+        """The numbers of sources and targets, and the status."""
         return f"Plan({self._headline()})"
 
     def __str__(self) -> str:
@@ -313,7 +313,7 @@ class Plan:
         return "\n\n".join([self._headline(), self.table(), "\n".join(self._figures())])
 
     def _repr_html_(self) -> str:
-        """The same in a notebook."""
+        """The table for a notebook."""
         figures = "<br>".join(self._figures())
         return f"<p><b>{self._headline()}</b></p>{html(self._COLUMNS, self._cells())}<p>{figures}</p>"
 
@@ -340,11 +340,11 @@ def plan(
     time_limit: float = 60.0,
     progress: Progress = None,
 ) -> Plan:
-    """Decide who trains, who receives whose model, and with what weight.
+    """Decide which devices train, and which models each other device receives, with what weight.
 
     Plan a `Fleet`, a `Problem`, or `stlf-problem/1` as a dictionary or a file. For a fleet:
 
-    - `divergence` is what `measure` gives (and is measured where it is left out), or a square of one's own;
+    - `divergence` is what `measure` gives (and is measured if it is left out), or your own square matrix;
     - `errors` is how often each device's own model errs on labels that it was not trained on, by name or in order,
       None without labels. A device's samples without a label count as `unlabeled_as` each;
     - `energy` is the joules to send a model, row = sender, NaN where there is no link; one number stands for all;
@@ -354,14 +354,14 @@ def plan(
     `bound` is `pooled` (several sources may share a target) or `paper`; `solver` is `exact` or the paper's
     `successive`, whose rounded plan `polish` improves. The search ends at a proof, at the `gap` asked for, or at
     the `time_limit` in seconds, and says so. With `handovers`, sources may hand their models on to other sources, which
-    train them on: fewer links for the same mixture, with a gap in place of a proof.
+    continue training them: fewer links for the same mixture, with a gap instead of a proof.
 
     >>> fleet = Fleet.from_devices({"gate": ([[0.0]], [0]), "roof": ([[0.5]], None)})
     >>> plan(fleet, [[0, 0.4], [0.4, 0]], {"gate": 0.1}, phi_e=0.5).status
     'optimal'
     >>> plan(fleet, [[0, 0.4], [0.4, 0]], {"gate": 0.1}, roles={"gate": "target"})
     Traceback (most recent call last):
-    stlf.errors.InfeasibleError: no plan exists: no device can be a source: nobody has labeled data, or every labeled \
+    stlf.errors.InfeasibleError: no plan exists: no device can be a source: none has labeled data, or every labeled \
 device is fixed as a target
     hint: at least one device needs labeled data and no fixed role as a target
     """
@@ -371,7 +371,7 @@ device is fixed as a target
     of_fleet = {"divergence": divergence, "errors": errors, "energy": energy, "roles": roles}
     if isinstance(what, Fleet):
         if errors is None:
-            raise InputError("errors: they are missing", "give each model's share of errors; stlf.train measures them")
+            raise InputError("errors: they are missing", "give each model's error, 0 to 1; stlf.train measures them")
         measured = measure(what, progress=progress) if divergence is None else divergence
         problem = Problem.from_fleet(
             what,

@@ -34,7 +34,7 @@ class Problem:
     """
 
     def __init__(self, compiled: _internal.Problem) -> None:
-        """Of the compiled part; the functions below make one."""
+        """Wrap a problem of the compiled part; use the functions below instead."""
         self._compiled = compiled
 
     @staticmethod
@@ -84,7 +84,7 @@ class Problem:
         preset: str | None = None,
         **settings: Any,
     ) -> Problem:
-        """Put a fleet's measurements together; `plan` says what the arguments are.
+        """Combine a fleet's measurements; `plan` documents the arguments.
 
         >>> fleet = Fleet.from_devices({"gate": ([[0.0], [1.0]], [0, 1]), "roof": ([[0.5]], None)})
         >>> problem = Problem.from_fleet(fleet, [[0, 0.4], [0.4, 0]], {"gate": 0.25})
@@ -122,7 +122,7 @@ class Problem:
         return Problem(compiled)
 
     def with_settings(self, **settings: Any) -> Problem:
-        """Give the same problem with other settings; those that are None stay.
+        """Return the same problem with other settings; those that are None stay the same.
 
         >>> fleet = Fleet.from_devices({"gate": ([[0.0]], [0]), "roof": ([[0.5]], None)})
         >>> problem = Problem.from_fleet(fleet, [[0, 0.4], [0.4, 0]], [0.25, None])
@@ -139,7 +139,7 @@ class Problem:
 
     @property
     def source_errors(self) -> dict[str, float | None]:
-        """ε̂ of each device: its model's errors on its labels, and every sample without one counted as wrong."""
+        """ε̂ of each device: its model's errors on its labels, with every unlabeled sample counted as wrong."""
         devices = self._compiled.devices or [(0, 0, None)] * len(self.names)
         return {name: error for name, (_, _, error) in zip(self.names, devices, strict=True)}
 
@@ -149,7 +149,7 @@ class Problem:
         return self._compiled.weights
 
     def to_json(self) -> str:
-        """Give `stlf-problem/1`, every setting spelled out."""
+        """Return `stlf-problem/1`, every setting spelled out."""
         return self._compiled.document()
 
     def save(self, path: files.AnyPath) -> None:
@@ -157,11 +157,11 @@ class Problem:
         files.write(path, self.to_json())
 
     def __len__(self) -> int:
-        """How many devices there are."""
+        """The number of devices."""
         return len(self.names)
 
     def __repr__(self) -> str:
-        """How many devices."""
+        """The number of devices, as text."""
         return f"Problem({len(self)} devices)"
 
 
@@ -179,11 +179,11 @@ def energy(devices: int, model: str = "ranges", *, model_bits: float = 1e9, seed
 
 
 def _matrix(given: npt.NDArray[np.float64], square: int = 0) -> npt.NDArray[np.float64]:
-    """Give a matrix; one number stands for every pair."""
+    """Return a matrix; a single number applies to every pair."""
     if given.ndim == 0 and square:
         given = np.full((square, square), float(given))
     if given.ndim != 2:
-        raise InputError(f"an array of {given.ndim} axes is no matrix", "row = sender, column = receiver")
+        raise InputError(f"an array with {given.ndim} axes is not a matrix", "row = sender, column = receiver")
     return given
 
 
@@ -203,12 +203,12 @@ def _by_name(errors: Errors, names: list[str]) -> dict[str, float | None]:
     for name, rate in rates.items():
         if rate is not None and not 0 <= rate <= 1:
             meant = f"did you mean {rate / 100:g}? " if 1 < rate <= 100 else ""
-            raise InputError(f"errors: {name}: {rate:g} is not between 0 and 1", f"{meant}an error is a share")
+            raise InputError(f"errors: {name}: {rate:g} is not between 0 and 1", f"{meant}an error is a fraction")
     return rates
 
 
 def _plain(value: Any) -> Any:
-    """Give what JSON knows: arrays as lists, NaN as null."""
+    """Return types that JSON knows: arrays as lists, NaN as null."""
     if isinstance(value, Mapping):
         return {key: _plain(part) for key, part in value.items()}
     if isinstance(value, np.ndarray | np.generic):

@@ -1,4 +1,4 @@
-"""How far long work is: bars by tqdm where it is installed, plain ones elsewhere."""
+"""Progress of long calls: tqdm's bars if it is installed, otherwise plain ones."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from contextlib import contextmanager
 from typing import Any
 
 See = Callable[[str, int | None, int, int], None]
-"""Hears the stage, the seed if there is one, and how many units of how many are done."""
+"""Is called with the stage, the seed if there is one, the number of finished units and their total."""
 
 Progress = bool | See | None
-"""True: show bars; False: none; None: where someone watches; or a function that hears of it."""
+"""True: show bars; False: none; None: only on a terminal; or a function to call instead."""
 
 _WORDS = {
     "deal": "deal data to devices",
@@ -39,7 +39,7 @@ class Bars:
     """
 
     def __init__(self, screen: Any, tqdm: Any, seeds: int = 1) -> None:
-        """On a screen, with tqdm's class or none, for so many seeds."""
+        """Show bars on a screen, with tqdm's class or none, for this many seeds."""
         self._screen = screen
         self._tqdm = tqdm
         self._seeds = seeds
@@ -48,7 +48,7 @@ class Bars:
         self._line = ""
 
     def see(self, stage: str, seed: int | None, done: int, total: int) -> None:
-        """Hear how far a stage of a seed is."""
+        """Update the progress of a stage of a seed."""
         seeds = self._known.setdefault(stage, {})
         seeds[seed] = (max(done, seeds.get(seed, (0, 0))[0]), total)
         # Seeds that have not begun will have as much to do as those that have.
@@ -81,7 +81,7 @@ class Bars:
 
 @contextmanager
 def bars(progress: Progress, seeds: int = 1) -> Iterator[See | None]:
-    """Give the function that the compiled part calls, or none where nobody watches.
+    """Return the function that the compiled part calls, or None where no progress is shown.
 
     >>> with bars(False) as see:
     ...     see is None

@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
 
 class Run:
-    """A run folder: what was run, and what came of it."""
+    """A run folder: its configuration and its results."""
 
     def __init__(self, folder: files.AnyPath) -> None:
-        """In this folder."""
+        """Open this run folder."""
         self.folder = Path(folder)
 
     @cached_property
@@ -42,31 +42,31 @@ class Run:
 
     @cached_property
     def summary(self) -> list[dict[str, Any]]:
-        """One per method: means over seeds, each with half its 95 % interval (Student's t).
+        """One per method: means over seeds, each with half of its 95 % confidence interval (Student's t).
 
         `joules`, `bytes` and `energy_share` are totals: links, and measuring where the method needs it.
         """
         return _internal.summarise(files.read(self.folder / "results.jsonl").decode())
 
     def problem(self, seed: int | None = None) -> Problem:
-        """Give the problem of a seed, of the first where none is named."""
+        """Return the problem of a seed, by default of the first."""
         return Problem.read(self._of(seed) / "problem.json")
 
     def plan(self, seed: int | None = None) -> Plan:
-        """Give the plan of a seed."""
+        """Return the plan of a seed."""
         return Plan.read(self._of(seed) / "plan.json")
 
     def read_table(self, name: str, seed: int | None = None) -> list[dict[str, str]]:
-        """Give the rows of a seed's table, such as `training.csv` or `divergence.csv`."""
+        """Return the rows of a seed's table, such as `training.csv` or `divergence.csv`."""
         return list(csv.DictReader(files.read(self._of(seed) / name).decode().splitlines()))
 
     def _of(self, seed: int | None) -> Path:
         if not self.seeds:
-            raise InputError(f"{self.folder} is no run folder", "stlf.run makes one")
+            raise InputError(f"{self.folder} is not a run folder", "stlf.run makes one")
         return self.folder / f"seed-{self.seeds[0] if seed is None else seed}"
 
     def table(self) -> str:
-        """Give the methods side by side, as text; ± is the 95 % interval of the mean over seeds."""
+        """Return the methods side by side, as text; ± is the 95 % interval of the mean over seeds."""
 
         def accuracy(line: dict[str, Any]) -> str:
             if line["accuracy"] is None:
@@ -92,16 +92,16 @@ class Run:
         return text(columns, rows, right=columns[1:])
 
     def to_pandas(self) -> pandas.DataFrame:
-        """Give all rows as a frame."""
+        """Return all rows as a frame."""
         frames = optional("pandas", "to_pandas()", "pandas")
         return frames.DataFrame(self.rows)
 
     def __repr__(self) -> str:
-        """Where it is."""
+        """The folder."""
         return f"Run({os.fspath(self.folder)!r})"
 
     def __str__(self) -> str:
-        """What came of it."""
+        """The table of results."""
         return self.table()
 
 
@@ -141,7 +141,7 @@ def run(
 def _resolve(
     config: Mapping[str, Any] | files.AnyPath | None, changes: list[str], to: files.AnyPath | None
 ) -> tuple[Path, str, files.AnyPath | None]:
-    """Give the name for messages, the whole configuration as TOML, and the folder where it is known."""
+    """Return the name for messages, the whole configuration as TOML, and the folder if it is known."""
     if config is None or isinstance(config, Mapping):
         name = Path("run" if config is not None else "defaults")
         text = json.dumps(dict(config or {}))
@@ -150,7 +150,7 @@ def _resolve(
     if given.is_dir():
         file = given / "config.toml"
         if not file.is_file():
-            raise InputError(f"cannot read {file}", "this is no run folder; name one, or a configuration")
+            raise InputError(f"cannot read {file}", "this is not a run folder; name a run folder or a configuration")
         to = given if to is None else to
     else:
         file = given
@@ -159,6 +159,6 @@ def _resolve(
 
 
 def _count_seeds(config: str) -> int:
-    """How many seeds a whole configuration has; its first key is `seeds`, one number a line."""
+    """The number of seeds of a whole configuration; its first key is `seeds`, one number per line."""
     inside = config.partition("[")[2].partition("]")[0]
     return max(sum(part.strip().isdigit() for part in inside.split(",")), 1)

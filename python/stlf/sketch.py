@@ -1,4 +1,4 @@
-"""The steps of a device that is on its own: what it publishes, and what follows from what all published.
+"""The steps of a separate device: what it publishes, and the divergences that follow from all sketches.
 
 `measure(fleet, "means")` does the same for a fleet in one place.
 
@@ -24,16 +24,16 @@ from stlf.divergence import Divergence
 from stlf.fleet import Device
 
 ACCEPTED = "others can rebuild my samples"
-"""What whoever publishes moments accepts, in these words."""
+"""What a device that publishes moments must accept, in these words."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Sketch:
-    """What a device publishes: means of random features of its inputs, and of how many inputs.
+    """What a device publishes: means of random features of its inputs, and the number of inputs.
 
     >>> sketch(np.eye(20))
     Traceback (most recent call last):
-    stlf.errors.InputError: divergence.features: others could rebuild 20 samples from 64 published means of them
+    stlf.errors.InputError: divergence.features: others could reconstruct 20 samples from 64 published means of them
     hint: a device needs at least 64 samples, or set divergence.features = 20 or fewer on all devices, or noise \
 (divergence.privacy)
     >>> made = sketch(np.eye(20), features=20)
@@ -44,24 +44,24 @@ class Sketch:
     """
 
     samples: int
-    """Of how many inputs."""
+    """The number of inputs."""
     mean: npt.NDArray[np.float32]
-    """Of their features."""
+    """The means of their features."""
     covariance: npt.NDArray[np.float32] | None
     """The lower triangle, row by row; only with moments."""
 
     @property
     def nbytes(self) -> int:
-        """What sending it takes."""
+        """The number of bytes to send it."""
         return 8 + self.mean.nbytes + (0 if self.covariance is None else self.covariance.nbytes)
 
     def __repr__(self) -> str:
-        """Of how much, in how many numbers."""
+        """The number of inputs and of means."""
         return f"Sketch({self.samples} samples, {self.nbytes:,} bytes)"
 
 
 def bandwidth(inputs: npt.ArrayLike, *, seed: int = 0) -> float | None:
-    """Give the median distance of inputs; None with fewer than two.
+    """Return the median distance of inputs; None with fewer than two.
 
     It shows which bandwidth fits inputs of an unusual scale. All devices need the same, and one that was published says
     something about the data: choose it beforehand.
@@ -86,16 +86,16 @@ def sketch(
 
     All devices use one seed, one number of features and one bandwidth; without one it is what inputs of this shape
     usually have: columns of deviation 1, or pixels from 0 to 1. `privacy` is an (ε, δ) for noise, which is drawn anew
-    every time. With `moments` covariances are published too; others can rebuild samples from them, so that `accept`
+    every time. With `moments` covariances are published too; others can reconstruct samples from them, so `accept`
     must say "others can rebuild my samples".
 
     >>> sketch(np.eye(64))
     Sketch(64 samples, 264 bytes)
     >>> sketch(np.eye(64), moments=True)
     Traceback (most recent call last):
-    stlf.errors.InputError: divergence.estimator: it publishes covariances, from which every other member can rebuild \
-samples of this device
-    hint: use estimator = "means", or say accept = "others can rebuild my samples" beside it
+    stlf.errors.InputError: divergence.estimator: it publishes covariances, from which every other member can \
+reconstruct samples of this device
+    hint: use estimator = "means", or add accept = "others can rebuild my samples"
     """
     made = _internal.own_sketch(
         Device.of("own", inputs).inputs,

@@ -7,7 +7,7 @@ from html import escape
 
 
 def short(value: float | None) -> str:
-    """Four digits, as people write them.
+    """A number with four digits.
 
     >>> short(12.34567), short(0.5), short(None)
     ('12.35', '0.5', '')
@@ -27,7 +27,7 @@ def energy(joules: float) -> str:
 
 
 def percent(share: float) -> str:
-    """A share as percent.
+    """A fraction as percent.
 
     >>> percent(0.5236)
     '52.4 %'
@@ -56,7 +56,7 @@ def text(columns: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[
 
 
 def html(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """The same for a notebook.
+    """A table in HTML, for a notebook.
 
     >>> html(["a"], [["<b>"]])
     '<table><thead><tr><th>a</th></tr></thead><tbody><tr><td>&lt;b&gt;</td></tr></tbody></table>'

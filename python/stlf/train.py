@@ -1,4 +1,4 @@
-"""Errors of one's own models: each device trains on some of its labels and is measured on the others."""
+"""Errors of your own models: each device trains on some of its labels and is measured on the others."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from stlf.fleet import Fleet, Inputs
 from stlf.parameters import to_array
 
 Fit = Callable[[Inputs, npt.NDArray[Any]], Any]
-"""Trains on inputs and labels, and gives a predictor: a function of inputs, or an object with `predict`."""
+"""Trains on inputs and labels, and returns a predictor: a function of inputs, or an object with `predict`."""
 
 
 @dataclass(frozen=True, eq=False)
 class Trained:
-    """What the devices with labels came to."""
+    """The models of the labeled devices and their errors."""
 
     models: dict[str, Any]
-    """What `fit` gave, by device."""
+    """The models that `fit` returned, by device."""
     errors: dict[str, float]
-    """The share of labels held out on which each erred."""
+    """The fraction of the held-out labels on which each model erred."""
 
 
 def train(fleet: Fleet, fit: Fit, *, held_out: float = 0.2, seed: int = 0) -> Trained:

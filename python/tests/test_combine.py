@@ -30,11 +30,11 @@ def test_lists_of_arrays_are_models_too() -> None:
     ("models", "weights", "message"),
     [
         ([{"w": np.zeros(1)}], [0.0], "a target without a model"),
-        ([{"w": np.zeros(1)}], [-1.0], r"models\[0\]: -1.0 is no weight"),
+        ([{"w": np.zeros(1)}], [-1.0], r"models\[0\]: -1.0 is not a valid weight"),
         ([{"w": np.zeros(1)}], [1.0, 2.0], "weights: 2 for 1 models"),
         ([{"w": np.zeros(1)}, {"w": np.zeros(2)}], [1, 1], r"models\[1\]: it has no w of shape"),
         ([{"w": np.zeros(1)}, {"w": np.zeros(1), "b": np.zeros(1)}], [2, 1], r"models\[1\]: only it has b"),
-        ({"a": {"w": np.zeros(1)}}, {"a": 0.5, "b": 0.5}, "models: b has a weight, but is not there"),
+        ({"a": {"w": np.zeros(1)}}, {"a": 0.5, "b": 0.5}, "models: b has a weight, but no model"),
         ({"a": {"w": np.zeros(1)}}, [1.0], "they have no names"),
         ([object()], [1.0], "object is no model"),
     ],
@@ -64,8 +64,8 @@ def test_predictions_of_any_predictors_are_mixed() -> None:
 
 def test_what_is_no_probability_is_refused() -> None:
     for predictor, message in [
-        (Always(3, -2), "no probabilities"),
-        (Always(0.5, 0.1), "no probabilities"),
+        (Always(3, -2), "not probabilities"),
+        (Always(0.5, 0.1), "not probabilities"),
         (lambda x: np.zeros(len(x)), "predictions of shape"),
     ]:
         with pytest.raises(stlf.InputError, match=message):

@@ -49,9 +49,9 @@ def test_means_are_what_a_device_publishes_unless_it_accepts_more() -> None:
     inputs = fleet_of(0)[0].inputs
     assert sketch.sketch(inputs).covariance is None
     for accept in (None, "yes"):
-        with pytest.raises(stlf.InputError, match="every other member can rebuild"):
+        with pytest.raises(stlf.InputError, match="every other member can reconstruct"):
             sketch.sketch(inputs, moments=True, accept=accept)
-    with pytest.raises(stlf.InputError, match="others could rebuild 5 samples from 16"):
+    with pytest.raises(stlf.InputError, match="others could reconstruct 5 samples from 16"):
         sketch.sketch(inputs[:5])
 
 
@@ -128,7 +128,7 @@ def test_what_ones_own_functions_raise_comes_through() -> None:
         ({"method": "guess"}, "method: there is no 'guess'|method: there is no \"guess\""),
         ({"features": 3}, "divergence.features: 3 is not an even number"),
         ({"rounds": 3}, 'rounds is for method = "classifier"'),
-        ({"method": "classifier", "rounds": 0}, "divergence.rounds: 0 is not 1 or more"),
+        ({"method": "classifier", "rounds": 0}, "divergence.rounds: must be at least 1"),
     ],
 )
 def test_settings_are_checked_as_everywhere(arguments: dict[str, object], message: str) -> None:

@@ -121,7 +121,7 @@ SQUARE = [[0, 0.4], [0.4, 0]]
             stlf.InputError,
             "divergence: has 3 rows, expected 2",
         ),
-        ({"errors": [0.1, None], "divergence": np.zeros(3)}, stlf.InputError, "an array of 1 axes is no matrix"),
+        ({"errors": [0.1, None], "divergence": np.zeros(3)}, stlf.InputError, "an array with 1 axes is not a matrix"),
         ({"errors": [0.1, None], "roles": {"roof": "source"}}, stlf.InputError, "roof has no labeled data"),
         ({"errors": [0.1, None], "roles": {"attic": "source"}}, stlf.InputError, "roles: there is no device 'attic'"),
         (
@@ -137,7 +137,7 @@ SQUARE = [[0, 0.4], [0.4, 0]]
         (
             {"errors": [0.1, None], "bound": "pooled", "solver": "successive"},
             stlf.InputError,
-            "the successive solver knows only the paper's bound",
+            "the successive solver works only under the paper's bound",
         ),
     ],
 )
@@ -185,7 +185,7 @@ def test_raw_costs_have_no_joules(tmp_path: Path) -> None:
     assert "d2" in plan.table()
     with pytest.raises(stlf.InputError, match="raw costs have no energy weight"):
         plan.sweep()
-    with pytest.raises(stlf.InputError, match="weights: cannot stand beside costs"):
+    with pytest.raises(stlf.InputError, match="weights: cannot be combined with costs"):
         stlf.plan(costs, phi_e=1.0)
 
 
@@ -359,8 +359,8 @@ def test_sources_hand_models_on_where_that_is_asked_for(tmp_path: Path) -> None:
     assert plan.route(last)[-1] == last
     assert plan.joules == pytest.approx(9)
     assert "5 links and 4 hand-overs" in str(plan)
-    assert f"{plan.handovers[last]}, trains it on" in plan.table()
-    assert plan.explain(last).sentences[1].startswith(f"It trains on with {plan.handovers[last]}'s model")
+    assert f"{plan.handovers[last]} (hand-over)" in plan.table()
+    assert plan.explain(last).sentences[1].startswith(f"It continues training {plan.handovers[last]}'s model")
     changed = alone.diff(plan)
     assert not changed.same
     assert {to: now for to, was, now in changed.handovers if was is None} == plan.handovers

@@ -85,7 +85,7 @@ def test_without_a_folder_the_same_configuration_finds_its_own(tmp_path: Path, m
     ("config", "message"),
     [
         ({"training": {"step": 3}}, "unknown field `step`.*\nhint: did you mean steps?"),
-        ({"seeds": []}, "seeds: there is none"),
+        ({"seeds": []}, "seeds: the list is empty"),
         ({"training": {"steps": None}}, "unsupported|unit|null"),
         ("no-such.toml", "there is no file no-such.toml"),
         ({"data": {"domains": ["mnist"], "folder": "no-such-folder"}}, "mnist"),

@@ -19,11 +19,11 @@ use steps::{Done, Failure, Steps, command};
 use tree::{Finding, Tree};
 
 const USAGE: &str = "\
-usage: cargo xtask check            everything that must hold: format, layout, docs, lints of all that people
+usage: cargo xtask check            everything that must hold: format, layout, docs, lints for every feature set that people
                                     install, every test, README, Python; cheapest first
        cargo xtask check --fast     under two minutes after a small change: format, layout, docs, lints of
-                                    the command line with its default features, tests of units and in memory
-       cargo xtask layout           only the rules about files and documentation; takes no time
+                                    the command line with its default features, unit tests and in-memory tests
+       cargo xtask layout           only the rules about files and documentation; takes seconds
        cargo xtask readme [--write] only the commands that README.md, the guide and the findings show;
                                     --write puts what they print into them
        cargo xtask python           only the Python package: wheel, lints, types, tests
@@ -31,8 +31,8 @@ usage: cargo xtask check            everything that must hold: format, layout, d
        cargo xtask peers plan [--quick]   the same problems with CVXPY and HiGHS, side by side
        cargo xtask peers learn [--quick]  the same network with PyTorch
 
-Tests run under cargo-nextest where it is installed, else under cargo test, which takes longer. What is skipped, because
-this machine lacks it, is told. STLF_MAY_SKIP=nothing makes each skip a failure; STLF_MAY_SKIP=data allows those for
+Tests run under cargo-nextest if it is installed, else under cargo test, which takes longer. Tests that are skipped because
+this machine lacks something are listed. STLF_MAY_SKIP=nothing makes each skip a failure; STLF_MAY_SKIP=data allows those for
 lack of data sets and reference cases.
 ";
 

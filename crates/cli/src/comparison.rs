@@ -70,7 +70,7 @@ pub(crate) fn comparison(outcome: &Outcome, config: &Config, methods: &[Method])
 pub(crate) fn dealt(outcome: &Outcome) -> String {
     outcome.dealt_by.as_ref().map_or(String::new(), |column| {
         format!(
-            "The table's column {column} says who holds which sample; another partition.kind deals them anew.\n"
+            "The table's column {column} says which device holds which sample; another partition.kind deals them differently.\n"
         )
     })
 }
@@ -89,7 +89,7 @@ fn paid(lines: &[Line]) -> &'static str {
 fn relays(lines: &[Line]) -> &'static str {
     match lines.iter().any(|line| line.method == Method::Relay.name()) {
         true => {
-            "Relays: sources hand models on and train them on where that pays; hand-overs count as links.\n"
+            "Relays: sources hand models on to other sources, which continue training them, where that pays off; hand-overs count as links.\n"
         }
         false => "",
     }
@@ -105,7 +105,7 @@ fn missing(methods: &[Method], lines: &[Line]) -> String {
     if !blind.is_empty() {
         let who = names(&blind);
         text +=
-            &format!("\n{who}: left out, as the data do not have the true classes at targets.\n");
+            &format!("\n{who}: left out, because the targets' true classes are not in the data.\n");
     }
     if !idle.is_empty() {
         text += &format!("\n{}: no target, every device trains for itself.\n", names(&idle));
@@ -121,7 +121,7 @@ fn assumed(config: &Config) -> String {
         (None, Preset::Balanced) => return String::new(),
     };
     format!(
-        "Joules of links take a model for {} bits (energy.model-bits), whatever it has.\n",
+        "Joules of links assume models of {} bits (energy.model-bits), whatever their real size.\n",
         short(bits)
     )
 }
@@ -138,7 +138,7 @@ pub(crate) fn measuring(outcome: &Outcome, config: &Config) -> String {
         )
     });
     format!(
-        "Measuring divergences ({}) sent {} and cost {} a seed.{privacy}\n",
+        "Measuring divergences ({}) sent {} and cost {} per seed.{privacy}\n",
         config.divergence.estimator().name(),
         size(bytes),
         energy(joules),

@@ -148,7 +148,7 @@ fn unreadable(path: &Path, error: &std::io::Error) -> Failure {
     if error.kind() == std::io::ErrorKind::NotFound {
         if path.ends_with(PLAN) || path.ends_with(PROBLEM) {
             return Failure::input(format!("there is no file {}", path.display()))
-                .hint("`stlf run` makes run folders, and `stlf plan FOLDER` goes on with one");
+                .hint("`stlf run` makes run folders, and `stlf plan FOLDER` continues one");
         }
         return Failure::input(format!("there is no file {}", path.display()))
             .hint("`stlf demo --write DIR` writes two examples, and `stlf run` makes run folders");

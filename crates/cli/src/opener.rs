@@ -23,6 +23,6 @@ pub(crate) fn open(what: impl AsRef<OsStr>) -> Result<(), Failure> {
             return Ok(());
         }
     }
-    Err(Failure::io("there is no program here that opens a browser")
+    Err(Failure::io("found no program that opens a browser")
         .hint(format!("open {} yourself", what.as_ref().to_string_lossy())))
 }

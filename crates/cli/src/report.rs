@@ -51,7 +51,7 @@ pub(crate) fn headline(plan: &Plan, run: Run) -> String {
 pub(crate) fn certainty(plan: &Plan, run: Run) -> String {
     let why = match run.stopped_by(plan) {
         None => return "proven optimal".to_owned(),
-        Some(StoppedBy::Gap) => "as asked",
+        Some(StoppedBy::Gap) => "as requested",
         Some(StoppedBy::NodeLimit) => "node limit",
         Some(StoppedBy::Interrupt) => "interrupted",
         Some(StoppedBy::TimeLimit) => "time limit",
@@ -115,7 +115,7 @@ pub(crate) fn devices(problem: &Problem, plan: &Plan) -> String {
 /// Whose models a device takes: a target mixes them, a source trains one on.
 pub(crate) fn receives(problem: &Problem, plan: &Plan, device: usize) -> String {
     match plan.handed_from(device) {
-        Some(from) => format!("{}, trains it on", problem.name(from)),
+        Some(from) => format!("{} (hand-over)", problem.name(from)),
         None => mixture(problem, plan.incoming(device)),
     }
 }

@@ -9,7 +9,7 @@ pub enum Error {
     /// A file could not be read.
     #[error("{}: {source}", path.display())]
     File {
-        /// The file.
+        /// The file that cannot be read.
         path: PathBuf,
         /// What the system said.
         source: std::io::Error,
@@ -17,7 +17,7 @@ pub enum Error {
     /// A key that is unknown or has a value out of its range.
     #[error("{}{}: {message}", path.display(), line.map(|l| format!(", line {l}")).unwrap_or_default())]
     Setting {
-        /// The file.
+        /// The file with the wrong key.
         path: PathBuf,
         /// The line, from 1, where it is known.
         line: Option<usize>,

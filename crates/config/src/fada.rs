@@ -28,7 +28,7 @@ pub struct Settings {
     pub rounds: usize,
     /// Steps of each source in a round.
     pub steps: usize,
-    /// Of every network.
+    /// The settings of a step, for every network.
     pub descent: Descent,
     /// Adversarial alignment by a domain identifier.
     pub align: bool,
@@ -36,7 +36,7 @@ pub struct Settings {
     pub align_weight: f32,
     /// Class identifier, mutual information and reconstruction.
     pub disentangle: bool,
-    /// Of their gradients.
+    /// The weight of their gradients, at least 0.
     pub disentangle_weight: f32,
     /// Weights by the gain in clustering; else all sources weigh the same.
     pub attention: bool,
@@ -85,12 +85,12 @@ impl Settings {
             return wrong(name, "must be at least 1".to_owned());
         }
         if self.features == 0 || !self.features.is_multiple_of(2) {
-            return wrong("features", format!("{} cannot be halved", self.features));
+            return wrong("features", format!("{} is not even", self.features));
         }
         let weights =
             [("align-weight", self.align_weight), ("disentangle-weight", self.disentangle_weight)];
         if let Some((name, weight)) = weights.iter().find(|(_, w)| !(*w >= 0.0 && w.is_finite())) {
-            return wrong(name, format!("{weight} is not a number from zero up"));
+            return wrong(name, format!("{weight} is not at least 0"));
         }
         if !(self.temperature > 0.0 && self.temperature.is_finite()) {
             return wrong("temperature", format!("{} is not above zero", self.temperature));

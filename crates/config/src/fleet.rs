@@ -13,20 +13,20 @@ use crate::{Config, Error};
 /// The devices of one seed.
 #[derive(Debug, Clone)]
 pub struct Fleet {
-    /// One per device.
+    /// The data of each device.
     pub devices: Vec<DeviceData>,
 }
 
 /// One device's samples. The method sees all inputs and the known labels.
 #[derive(Debug, Clone)]
 pub struct DeviceData {
-    /// The device's name.
+    /// The name of the device.
     pub name: String,
     /// Places of all samples in the data set, those with a known label first.
     pub places: Vec<usize>,
     /// Their inputs, in the same order.
     pub inputs: Vec<f32>,
-    /// The known labels.
+    /// The labels that the device knows.
     pub labels: Vec<Class>,
     /// How many samples there are without a known label.
     pub unlabeled: usize,
@@ -41,7 +41,7 @@ impl Fleet {
         Ok(Fleet { devices: devices.iter().map(|share| DeviceData::gather(data, share)).collect() })
     }
 
-    /// All devices' inputs.
+    /// Returns the inputs of all devices.
     pub fn inputs(&self) -> Vec<&[f32]> {
         self.devices.iter().map(|device| &device.inputs[..]).collect()
     }

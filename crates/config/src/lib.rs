@@ -29,7 +29,7 @@ pub use sections::{
 /// A file with every key, its default and its meaning.
 pub const TEMPLATE: &str = include_str!("template.toml");
 
-/// The whole configuration.
+/// The whole configuration of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct Config {
@@ -40,7 +40,7 @@ pub struct Config {
     /// How they are dealt to devices; left out, as [`Scheme::for_data`] says.
     #[serde(deserialize_with = "scheme", skip_serializing_if = "Option::is_none")]
     pub partition: Option<Scheme>,
-    /// How devices train.
+    /// How devices train their models.
     pub training: Training,
     /// How the difference of two devices' data is measured.
     pub divergence: Divergence,
@@ -48,7 +48,7 @@ pub struct Config {
     pub energy: Energy,
     /// How roles and links are chosen.
     pub planner: Planner,
-    /// What is compared.
+    /// The methods that are compared.
     pub compare: Compare,
 }
 
@@ -144,7 +144,7 @@ impl Config {
             hint: e.hint().map(str::to_owned),
         };
         if self.seeds.is_empty() {
-            return Err(wrong("seeds", "there is none".to_owned()));
+            return Err(wrong("seeds", "the list is empty".to_owned()));
         }
         let mut seen = std::collections::BTreeSet::new();
         if let Some(twice) = self.seeds.iter().find(|s| !seen.insert(**s)) {
@@ -159,15 +159,15 @@ impl Config {
             return Err(wrong("training.unlabeled-as", message));
         }
         if t.steps == 0 {
-            return Err(wrong("training.steps", "a model must be trained".to_owned()));
+            return Err(wrong("training.steps", "must be at least 1".to_owned()));
         }
         if self.planner.combine == Combine::Corrected && !t.balanced {
-            let message = "corrected needs models without their sources' shares of classes";
+            let message = "corrected requires training.balanced = true";
             return Err(Error::Setting {
                 path: path.to_owned(),
                 line: None,
                 message: format!("planner.combine: {message}"),
-                hint: Some("leave out training.balanced = false".to_owned()),
+                hint: Some("remove training.balanced = false".to_owned()),
             });
         }
         if self.planner.handovers && self.planner.bound == BoundKind::Paper {
@@ -175,7 +175,7 @@ impl Config {
             return Err(wrong("planner.handovers", message));
         }
         if self.planner.limit().is_none() {
-            let message = format!("{} is no number of seconds above 0", self.planner.time_limit);
+            let message = format!("{} is not a number of seconds above 0", self.planner.time_limit);
             return Err(wrong("planner.time-limit", message));
         }
         self.descent().check().map_err(|e| wrong("training", e.to_string()))?;
@@ -264,7 +264,7 @@ fn set(table: &mut toml::Table, change: &str) -> Result<(), Error> {
     let form = || Some("write KEY=VALUE, such as training.steps=500".to_owned());
     let (key, text) = change
         .split_once('=')
-        .ok_or_else(|| change_error(format!("{change:?} sets nothing"), form()))?;
+        .ok_or_else(|| change_error(format!("{change:?} is not a setting"), form()))?;
     let parsed = format!("v = {text}").parse::<toml::Table>().ok().and_then(|mut t| t.remove("v"));
     let value = parsed.unwrap_or_else(|| toml::Value::String(text.to_owned()));
     let (inside, name) = key.rsplit_once('.').map_or((None, key), |(a, b)| (Some(a), b));
@@ -278,7 +278,7 @@ fn set(table: &mut toml::Table, change: &str) -> Result<(), Error> {
         let entry = place.entry(part).or_insert_with(|| toml::Value::Table(toml::Table::new()));
         place = entry
             .as_table_mut()
-            .ok_or_else(|| change_error(format!("{key}: {part} is no table"), form()))?;
+            .ok_or_else(|| change_error(format!("{key}: {part} is not a table"), form()))?;
     }
     // Another kind of partition has other keys.
     if key == "partition.kind" && place.get(name) != Some(&value) {
@@ -410,7 +410,7 @@ mod tests {
         let error = Config::parse("[partition]\ndevices = 3", Path::new("a.toml")).unwrap_err();
         assert!(error.hint().is_some_and(|hint| hint.contains("kind = \"paper\"")), "{error}");
         for (text, part) in [
-            ("seeds = []", "seeds: there is none"),
+            ("seeds = []", "seeds: the list is empty"),
             ("seeds = [1, 1]", "listed twice"),
             ("[training]\nheld-out = 1.0", "held-out"),
             ("[training]\nbatch = 0", "batch"),

@@ -14,7 +14,7 @@ use stlf_planning::problem::{Preset, Weights};
 
 use crate::fada;
 
-/// `[data]`: domains of digits, or one's own pictures or features.
+/// `[data]`: domains of digits, or your own pictures or features.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct Data {
@@ -32,13 +32,13 @@ pub struct Data {
     /// Instead of domains: a table of features.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub features: Option<PathBuf>,
-    /// The table's column of labels.
+    /// The column of the table with the labels.
     pub label: String,
     /// All classes of the table, where it need not have a label of each: a device of a fleet has its own table.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub classes: Option<Vec<String>>,
-    /// Whether each feature of the table is brought to mean 0 and deviation 1. Devices with tables of their own must not: each would
-    /// have another scale.
+    /// Whether each feature of the table is scaled to mean 0 and standard deviation 1. Devices with their own tables must not do so:
+    /// each would have a different scale.
     pub standardise: bool,
 }
 
@@ -57,7 +57,7 @@ impl Default for Data {
     }
 }
 
-/// `[training]`: every device with labels trains a model of its own.
+/// `[training]`: every device with labels trains its own model.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct Training {
@@ -65,22 +65,22 @@ pub struct Training {
     pub model: Model,
     /// SGD steps of every device.
     pub steps: usize,
-    /// Samples per step.
+    /// The number of samples per step, at least 1.
     pub batch: usize,
-    /// Step length.
+    /// The learning rate, above 0.
     pub learning_rate: f32,
-    /// Share of the last step that is kept.
+    /// The momentum: the fraction of the last step that is kept.
     pub momentum: f32,
     /// Pull of every parameter to zero.
     pub weight_decay: f32,
-    /// Share of a device's labels that its model is not trained on, but its error measured on. With 0, the
-    /// error is measured on the labels it was trained on, as the paper does.
+    /// The fraction of a device's labels that is held out from training to measure the error. With 0, the
+    /// error is measured on the labels it was trained on, as in the paper.
     pub held_out: f64,
-    /// What a sample without a label counts in a device's error: 1 in the paper.
+    /// The error that counts for a sample without a label: 1 in the paper.
     pub unlabeled_as: f64,
-    /// Whether a device takes its own shares of classes out of the model that it sends.
+    /// Whether a device removes its class proportions from the model that it sends.
     pub balanced: bool,
-    /// Rounds of FedAvg among the devices with labels before each goes its own way.
+    /// The number of rounds of FedAvg among the devices with labels before each trains its own model.
     pub warm_up_rounds: usize,
     /// SGD steps of every device in each of these rounds.
     pub warm_up_steps: usize,
@@ -114,7 +114,7 @@ pub enum Model {
     Mlp,
 }
 
-/// `[divergence]`.
+/// `[divergence]`: how the difference of two devices' data is measured.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct Divergence {
@@ -133,7 +133,7 @@ pub struct Divergence {
     /// Means: over which distance of inputs the features vary, where inputs have an unusual scale.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bandwidth: Option<f64>,
-    /// Sketch and means: only links from so many of the nearest devices with labels to every device.
+    /// Sketch and means: only links from this many of the nearest devices with labels to every device.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub nearest: Option<usize>,
     /// Classifier: how often a pair averages its models.
@@ -155,9 +155,9 @@ pub struct Divergence {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Privacy {
-    /// ε.
+    /// ε, above 0 and at most 1.
     pub epsilon: f64,
-    /// δ.
+    /// δ, between 0 and 1.
     pub delta: f64,
 }
 
@@ -186,7 +186,7 @@ pub enum Estimator {
 }
 
 impl Estimator {
-    /// All of them.
+    /// Every estimator, in the order of the documentation.
     pub const ALL: [Estimator; 5] = [
         Estimator::Discriminant,
         Estimator::Sketch,
@@ -194,9 +194,9 @@ impl Estimator {
         Estimator::Classifier,
         Estimator::Published,
     ];
-    /// The default where nobody else sees what devices publish.
+    /// The default in a simulation, where no other device sees what devices publish.
     pub const SIMULATED: Estimator = Estimator::Discriminant;
-    /// The default between real devices: others cannot rebuild samples from it.
+    /// The default between real devices: others cannot reconstruct samples from it.
     pub const BETWEEN_DEVICES: Estimator = Estimator::Means;
 
     /// As users type it.
@@ -232,7 +232,7 @@ impl Divergence {
         self.by(self.estimator.unwrap_or(Estimator::BETWEEN_DEVICES))
     }
 
-    /// Whether the user accepts that others can rebuild samples.
+    /// Whether the user accepts that others can reconstruct samples.
     pub fn accepts_disclosure(&self) -> bool {
         self.accept.is_some()
     }
@@ -343,7 +343,7 @@ pub enum EnergyModel {
     Radio,
 }
 
-/// `[planner]`.
+/// `[planner]`: how roles and links are chosen, and models combined.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct Planner {
@@ -358,17 +358,17 @@ pub struct Planner {
     /// φ^E, before the link energies.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub phi_e: Option<f64>,
-    /// `pooled` or `paper`.
+    /// The bound, `pooled` or `paper`.
     pub bound: BoundKind,
-    /// `exact` or `successive`.
+    /// The solver, `exact` or `successive`.
     pub solver: planner::Method,
     /// Successive: whether its rounded plan is improved by opening, closing and swapping sources.
     pub polish: bool,
-    /// Whether sources hand their models on to other sources, which train them on.
+    /// Whether sources hand their models on to other sources, which continue training them.
     pub handovers: bool,
-    /// A search ends after so many seconds with the best plan so far, which then says that it is not proven.
+    /// The number of seconds after which a search ends with the best plan so far, which is then not proven optimal.
     pub time_limit: f64,
-    /// `predictions`, `corrected` or `parameters`: what a target makes of the models it receives.
+    /// `predictions`, `corrected` or `parameters`: how a target combines the models it receives.
     pub combine: Combine,
 }
 
@@ -416,13 +416,13 @@ impl Default for Planner {
     }
 }
 
-/// `[compare]`.
+/// `[compare]`: the methods that are compared.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct Compare {
     /// `st-lf`, `st-lf-relay`, `rnd-alpha`, `fedavg`, `fada`, `avgd`, `rnd-psi`, `psi-fedavg`, `psi-fada`, `sm`, `local`, `oracle`.
     pub methods: Vec<String>,
-    /// How FADA adapts.
+    /// The settings of FADA.
     pub fada: Fada,
 }
 
@@ -464,7 +464,7 @@ impl Default for Fada {
 }
 
 impl Fada {
-    /// What FADA takes.
+    /// Returns the settings as FADA takes them.
     pub fn settings(&self) -> fada::Settings {
         let Fada { rounds, steps, learning_rate, align, disentangle, attention, temperature } =
             *self;

@@ -24,9 +24,9 @@ pub struct Prepared {
 
 #[derive(Debug)]
 enum Content {
-    /// Beside the file that it becomes.
+    /// A temporary file next to the file that it becomes.
     Beside(NamedTempFile),
-    /// For what is no file.
+    /// The bytes for something that is not a regular file.
     Bytes(Vec<u8>),
 }
 
@@ -79,7 +79,7 @@ pub fn folder(path: &Path) -> &Path {
     }
 }
 
-/// Where the path leads, every link at its end followed, also to where there is no file yet.
+/// Returns where the path leads, with every link at its end followed, even if there is no file yet.
 ///
 /// # Errors
 /// Links that lead in a circle.
@@ -94,7 +94,7 @@ pub fn followed(path: &Path) -> io::Result<PathBuf> {
     Err(io::Error::other("too many links, one to the next"))
 }
 
-/// As many as Linux follows.
+/// The number of links in a row that are followed, as on Linux.
 const MOST_LINKS: usize = 40;
 
 /// Whether something is there that is neither a file nor a folder.

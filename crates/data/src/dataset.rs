@@ -106,7 +106,7 @@ impl Dataset {
         Ok(Dataset { shape, values, labels, classes, domains, domain_of, domain_column: None })
     }
 
-    /// The same samples, their domains named by this column of a table.
+    /// Returns the same samples, with domains named by this column of a table.
     pub(crate) fn with_domain_column(self, name: Option<String>) -> Dataset {
         Dataset { domain_column: name, ..self }
     }
@@ -116,7 +116,7 @@ impl Dataset {
         self.labels.len()
     }
 
-    /// Whether there is no sample.
+    /// Returns whether there are no samples.
     pub fn is_empty(&self) -> bool {
         self.labels.is_empty()
     }
@@ -131,17 +131,17 @@ impl Dataset {
         &self.values
     }
 
-    /// The classes' names.
+    /// Returns the names of the classes.
     pub fn classes(&self) -> &[String] {
         &self.classes
     }
 
-    /// The domains' names.
+    /// Returns the names of the domains.
     pub fn domains(&self) -> &[String] {
         &self.domains
     }
 
-    /// The column of a table that names the domains, where one does: such domains are devices of their own.
+    /// The column of a table that names the domains, if there is one: each such domain is a device.
     pub fn domain_column(&self) -> Option<&str> {
         self.domain_column.as_deref()
     }

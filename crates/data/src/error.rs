@@ -9,7 +9,7 @@ pub enum Error {
     /// A file could not be read or written.
     #[error("{}: {source}", path.display())]
     File {
-        /// The file.
+        /// The file that cannot be used.
         path: PathBuf,
         /// What the system said.
         source: std::io::Error,
@@ -17,9 +17,9 @@ pub enum Error {
     /// A file is not what it should be: truncated, of another format, or contradicting its sibling.
     #[error("{}: {message}", path.display())]
     Content {
-        /// The file.
+        /// The file that cannot be used.
         path: PathBuf,
-        /// What is wrong.
+        /// What is wrong with its content.
         message: String,
         /// What to do about it.
         hint: Option<String>,
@@ -29,7 +29,7 @@ pub enum Error {
     Setting {
         /// The setting's name as the user writes it.
         setting: String,
-        /// What is wrong.
+        /// What is wrong with the value.
         message: String,
         /// What to do about it.
         hint: Option<String>,
@@ -37,7 +37,7 @@ pub enum Error {
     /// A file that no mirror had.
     #[error("{file} could not be downloaded ({})", tries.join("; "))]
     Download {
-        /// The file's name.
+        /// The name of the file.
         file: String,
         /// What each mirror said.
         tries: Vec<String>,

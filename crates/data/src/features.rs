@@ -119,7 +119,7 @@ impl Columns {
         let column = |name: &str| format!("column {name:?}");
         for (k, name) in names.iter().enumerate() {
             if names[..k].contains(name) {
-                let message = format!("{} stands there twice", column(name));
+                let message = format!("{} is there twice", column(name));
                 return Err(Error::content(path, message));
             }
         }
@@ -186,7 +186,7 @@ struct Table {
     labels: Vec<Option<usize>>,
     domains: Names,
     domain_of: Vec<usize>,
-    /// Row by row.
+    /// The features, row by row.
     values: Vec<f64>,
 }
 
@@ -225,7 +225,7 @@ impl Table {
             let other = other.into_iter().find(|name| !given.contains(name)).unwrap_or_default();
             return Err(Error::content(
                 path,
-                format!("has the label {other:?}, which is no class"),
+                format!("has the label {other:?}, which is not a class"),
             )
             .with_hint(format!("the classes are: {}", given.join(", "))));
         }
@@ -245,7 +245,7 @@ impl Table {
         if self.classes.0.len().max(self.domains.0.len()) > usize::from(Class::MAX) {
             let message = format!("has more than {} labels or domains", Class::MAX);
             return Err(Error::content(path, message)
-                .with_hint("is the column of labels the right one? classes are few"));
+                .with_hint("is this the right column of labels? there should be few classes"));
         }
         if options.standardise {
             standardise(&mut self.values, width);

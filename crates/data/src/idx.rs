@@ -58,7 +58,7 @@ impl Idx {
         &self.values
     }
 
-    /// The values alone.
+    /// Returns the values without their dimensions.
     pub fn into_values(self) -> Vec<u8> {
         self.values
     }
@@ -193,7 +193,7 @@ fn read_plain(mut reader: impl Read, path: &Path) -> Result<Idx, Error> {
     }
     if found > promised {
         let message =
-            format!("goes on after the {} values that its header promises", by(&dimensions));
+            format!("continues after the {} values that its header promises", by(&dimensions));
         return Err(Error::content(path, message));
     }
     values.shrink_to_fit();

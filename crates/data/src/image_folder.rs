@@ -39,7 +39,7 @@ struct Sample {
 struct Listing {
     domains: Vec<String>,
     classes: Vec<String>,
-    /// By domain, class and name, those without a class first.
+    /// The samples by domain, class and name, those without a class first.
     samples: Vec<Sample>,
 }
 
@@ -93,7 +93,7 @@ impl Listing {
             }
             if found.len() == before {
                 return Err(Error::content(&domain, "this domain has no pictures")
-                    .with_hint("pictures lie in domain/class/, as PNG or JPEG"));
+                    .with_hint("put pictures into domain/class/, as PNG or JPEG"));
             }
             domains.push(name(&domain)?);
         }
@@ -118,7 +118,7 @@ impl Listing {
 
 fn nothing(folder: &Path) -> Error {
     Error::content(folder, "there are no pictures here")
-        .with_hint("pictures lie in domain/class/, as in kitchen/cup/1.png, as PNG or JPEG")
+        .with_hint("put pictures into domain/class/, as in kitchen/cup/1.png, as PNG or JPEG")
 }
 
 fn folders(folder: &Path) -> Result<Vec<PathBuf>, Error> {
@@ -148,14 +148,14 @@ fn common(samples: &[Sample], options: &Options) -> Result<([u32; 2], Colour), E
                 model.display()
             );
             return Err(Error::content(path, message)
-                .with_hint("give a size that all pictures are brought to, such as 28×28"));
+                .with_hint("give a size to which all pictures are resized, such as 28×28"));
         }
     }
     let found = first.map_or([0, 0], |(_, size)| size);
     let size = options.size.unwrap_or(found);
     if size.contains(&0) {
         let [rows, columns] = size;
-        return Err(Error::setting("size", format!("{rows}×{columns} pixels are no picture")));
+        return Err(Error::setting("size", format!("{rows}×{columns} pixels are not a picture")));
     }
     Ok((size, options.colour.unwrap_or(colour)))
 }

@@ -11,15 +11,15 @@ use serde::{Deserialize, Serialize};
 use crate::partition::draw::apportion;
 use crate::{Dataset, Error};
 
-/// The share of each device's labels that it keeps, 0 (an unlabeled device) to 1 (all).
+/// The fraction of each device's labels that it keeps, 0 (an unlabeled device) to 1 (all).
 ///
 /// In files and arguments a number, for all devices, or a list with one number per device.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(untagged, expecting = "a number from 0 to 1, or a list of them, one per device")]
 pub enum Labeled {
-    /// The same share on every device.
+    /// The same fraction on every device.
     Alike(f64),
-    /// One share per device, in their order.
+    /// One fraction per device, in their order.
     Each(Vec<f64>),
 }
 
@@ -33,7 +33,7 @@ impl Default for Labeled {
 impl FromStr for Labeled {
     type Err = String;
 
-    /// `0.5`, or `1,1,0.5,0`.
+    /// Parses `0.5`, or `1,1,0.5,0` with one fraction per device.
     fn from_str(text: &str) -> Result<Labeled, String> {
         let shares: Result<Vec<f64>, _> = text.split(',').map(|s| s.trim().parse()).collect();
         match shares.as_deref() {
@@ -47,7 +47,7 @@ impl FromStr for Labeled {
 }
 
 impl Labeled {
-    /// The share of one of `devices` devices.
+    /// Returns the fraction of one of `devices` devices.
     pub fn share(&self, device: usize) -> f64 {
         match self {
             Labeled::Alike(share) => *share,
@@ -55,25 +55,27 @@ impl Labeled {
         }
     }
 
-    /// Checks the shares for this many devices.
+    /// Checks the fractions for this many devices.
     pub(crate) fn check(&self, devices: usize) -> Result<(), Error> {
         let shares = match self {
             Labeled::Alike(share) => std::slice::from_ref(share),
             Labeled::Each(shares) if shares.len() != devices => {
-                let message = format!("{} shares for {devices} devices", shares.len());
+                let message = format!("{} fractions for {devices} devices", shares.len());
                 return Err(Error::setting("labeled", message)
-                    .with_hint("give one share for all devices, or one per device"));
+                    .with_hint("give one fraction for all devices, or one per device"));
             }
             Labeled::Each(shares) => shares,
         };
         match shares.iter().find(|share| !(0.0..=1.0).contains(*share)) {
-            Some(share) => Err(Error::setting("labeled", format!("{share} is no share of 0 to 1"))),
+            Some(share) => {
+                Err(Error::setting("labeled", format!("{share} is not between 0 and 1")))
+            }
             None => Ok(()),
         }
     }
 }
 
-/// How many of these samples' labels a share is: at least one if the share is above 0.
+/// The number of these samples' labels that a fraction amounts to: at least one if it is above 0.
 pub(crate) fn count(data: &Dataset, samples: &[usize], share: f64) -> usize {
     let with_label = samples.iter().filter(|&&s| data.label(s).is_some()).count();
     let kept = (share * with_label as f64).round() as usize;

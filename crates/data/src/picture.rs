@@ -44,7 +44,7 @@ pub(crate) fn header(path: &Path) -> Result<Header, Error> {
     Ok(Header { width, height, coloured: decoder.color_type().has_color() })
 }
 
-/// Reads a picture.
+/// Reads a picture from a file.
 pub(crate) fn open(path: &Path) -> Result<DynamicImage, Error> {
     reader(path)?.decode().map_err(|e| unreadable(path, e))
 }
@@ -60,6 +60,6 @@ fn unreadable(path: &Path, error: ImageError) -> Error {
             Error::file(path, e)
         }
         error => Error::content(path, format!("cannot be read as a picture: {error}"))
-            .with_hint("take the file away, or save it again as PNG or JPEG"),
+            .with_hint("remove the file, or save it again as PNG or JPEG"),
     }
 }

@@ -65,7 +65,7 @@ pub(crate) struct Span {
 
 /// Beyond this, differences overflow.
 const HUGE: f64 = 1e300;
-/// Free space at both ends, as a share of the axis.
+/// The free space at both ends, as a fraction of the axis.
 const MARGIN: f64 = 0.04;
 
 impl Span {
@@ -91,7 +91,7 @@ impl Span {
         Span { low, high, scale: axis.scale, whole, given: given.is_some(), step: None }
     }
 
-    /// The same, up to the ticks around it where they are near.
+    /// Returns the same span, widened to the ticks around it where they are near.
     pub(crate) fn rounded(self, most: usize) -> Span {
         if self.given || self.scale == Scale::Log {
             return self;
@@ -109,7 +109,7 @@ impl Span {
         if self.whole { step.max(1.0) } else { step }
     }
 
-    /// Where a value lies: 0 at the low end and 1 at the high one, or beyond. Nothing if it lies nowhere.
+    /// Returns the position of a value: 0 at the low end and 1 at the high one, or beyond. `None` if it has no position.
     pub(crate) fn share(&self, value: f64) -> Option<f64> {
         if !value.is_finite() {
             return None;

@@ -33,9 +33,9 @@ pub struct Chart {
     pub highlight: Option<usize>,
     /// Whether values are written above the bars where they fit.
     pub numbers: bool,
-    /// Of the figure.
+    /// The width of the figure, in units.
     pub width: f64,
-    /// Of the figure.
+    /// The height of the figure, in units.
     pub height: f64,
 }
 
@@ -59,7 +59,7 @@ impl Default for Chart {
 /// A bar for each group.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Series {
-    /// In the legend.
+    /// The name in the legend.
     pub name: String,
     /// In the order of the groups; what is missing or not finite is said to be.
     pub values: Vec<Option<Value>>,
@@ -68,7 +68,7 @@ pub struct Series {
 /// The height of a bar, and the interval around it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Value {
-    /// The height.
+    /// The height of the bar.
     pub mean: f64,
     /// The low end of the interval.
     pub low: f64,

@@ -14,7 +14,7 @@ const HEADS: f64 = 20.0;
 const LARGEST: f64 = 18.0;
 /// The longest name of a row.
 const LONGEST_NAME: f64 = 240.0;
-/// Between the circles and the names beside them.
+/// The distance between the circles and the names next to them, in units.
 const BESIDE: f64 = 12.0;
 
 /// A table: rows from top to bottom, columns from left to right.
@@ -56,9 +56,9 @@ impl Default for Table {
 /// An amount and a part of it. What is not above 0 is not drawn.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Cell {
-    /// All of it.
+    /// The whole amount, drawn as the area of a circle.
     pub whole: f64,
-    /// The filled part.
+    /// The part of it that is filled.
     pub part: f64,
     /// What a pointer over it shows; may be empty.
     pub note: String,

@@ -20,7 +20,7 @@ impl Frame {
         self.bottom - self.top
     }
 
-    /// The centre.
+    /// Returns the centre of the rectangle.
     pub(crate) fn middle(&self) -> Point {
         ((self.left + self.right) / 2.0, (self.top + self.bottom) / 2.0)
     }

@@ -41,7 +41,7 @@ impl Colour {
         Colour::hex(0x5c636e),
     ];
 
-    /// From `0xrrggbb`.
+    /// Returns the colour of `0xrrggbb`.
     pub const fn hex(rgb: u32) -> Colour {
         Colour { red: (rgb >> 16) as u8, green: (rgb >> 8) as u8, blue: rgb as u8 }
     }
@@ -51,7 +51,7 @@ impl Colour {
         Colour::PALETTE[place % Colour::PALETTE.len()]
     }
 
-    /// The colour of a map at a share from 0 (light) to 1 (dark). Lightness is linear in the share.
+    /// Returns the colour of a map at a value from 0 (light) to 1 (dark). Lightness is linear in the value.
     pub fn on_scale(share: f64) -> Colour {
         let share = if share.is_finite() { share.clamp(0.0, 1.0) } else { 0.0 };
         let lightness = LIGHTEST + (DARKEST - LIGHTEST) * share;
@@ -86,7 +86,7 @@ impl Colour {
         0.2126 * linear(self.red) + 0.7152 * linear(self.green) + 0.0722 * linear(self.blue)
     }
 
-    /// `#rrggbb`.
+    /// Returns the colour as `#rrggbb`.
     pub fn css(self) -> String {
         format!("#{:02x}{:02x}{:02x}", self.red, self.green, self.blue)
     }
@@ -105,7 +105,7 @@ const TINTS: [(f64, f64); 6] = [
     (0.008, -0.080),
 ];
 
-/// From a channel to light, by the definition of sRGB.
+/// Converts a channel to linear light, by the definition of sRGB.
 fn linear(channel: u8) -> f64 {
     let value = f64::from(channel) / 255.0;
     if value <= 0.04045 { value / 12.92 } else { ((value + 0.055) / 1.055).powf(2.4) }
@@ -118,7 +118,7 @@ fn channel(light: f64) -> u8 {
     (value * 255.0).round() as u8
 }
 
-/// From OKLab to sRGB (Ottosson, <https://bottosson.github.io/posts/oklab/>).
+/// Converts OKLab to sRGB (Ottosson, <https://bottosson.github.io/posts/oklab/>).
 fn from_oklab([lightness, a, b]: [f64; 3]) -> Colour {
     let long = (lightness + 0.3963377774 * a + 0.2158037573 * b).powi(3);
     let medium = (lightness - 0.1055613458 * a - 0.0638541728 * b).powi(3);

@@ -13,11 +13,11 @@ pub struct Figure {
     pub title: String,
     /// What it shows, for readers that cannot see it; may be empty.
     pub description: String,
-    /// In units; one unit is one pixel at scale 1.
+    /// The width in units; one unit is one pixel at scale 1.
     pub width: f64,
-    /// In units.
+    /// The height in units.
     pub height: f64,
-    /// From the lowest to the uppermost.
+    /// The marks, in the order of drawing.
     pub marks: Vec<Mark>,
 }
 
@@ -37,25 +37,25 @@ pub enum Mark {
     },
     /// Points joined by lines.
     Polyline {
-        /// In the order of drawing.
+        /// The points, in the order of drawing.
         points: Vec<Point>,
         /// How the lines are drawn.
         stroke: Stroke,
     },
     /// Points joined to a closed area.
     Polygon {
-        /// In the order of drawing; the last is joined with the first.
+        /// The points, in the order of drawing; the last is joined with the first.
         points: Vec<Point>,
         /// What it is filled with.
         fill: Option<Fill>,
         /// How its outline is drawn.
         stroke: Option<Stroke>,
     },
-    /// A circle.
+    /// A circle, filled or outlined.
     Circle {
-        /// Its centre.
+        /// The centre of the circle.
         centre: Point,
-        /// Its radius.
+        /// The radius in units.
         radius: f64,
         /// What it is filled with.
         fill: Option<Fill>,
@@ -78,9 +78,9 @@ pub enum Mark {
 /// What an area is filled with.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Fill {
-    /// The colour.
+    /// The colour of the area.
     pub colour: Colour,
-    /// From 0, invisible, to 1.
+    /// The opacity from 0, invisible, to 1.
     pub opacity: f64,
 }
 
@@ -93,9 +93,9 @@ impl From<Colour> for Fill {
 /// How a line is drawn; its ends and joins are round.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Stroke {
-    /// The colour.
+    /// The colour of the line.
     pub colour: Colour,
-    /// In units.
+    /// The width of the line, in units.
     pub width: f64,
     /// The lengths of dashes and of the gaps between them.
     pub dash: Option<(f64, f64)>,
@@ -107,7 +107,7 @@ impl Stroke {
         Stroke { colour, width, dash: None }
     }
 
-    /// The same line in dashes.
+    /// Returns the same line in dashes.
     pub fn dashed(self, dash: f64, gap: f64) -> Stroke {
         Stroke { dash: Some((dash, gap)), ..self }
     }
@@ -118,7 +118,7 @@ impl Stroke {
 pub struct Text {
     /// A point on its baseline.
     pub at: Point,
-    /// What it says.
+    /// The characters to draw.
     pub content: String,
     /// The size of the font.
     pub size: f64,
@@ -146,17 +146,17 @@ impl Text {
         }
     }
 
-    /// The same text, placed by another part of it.
+    /// Returns the same text with another anchor.
     pub fn anchored(self, anchor: Anchor) -> Text {
         Text { anchor, ..self }
     }
 
-    /// The same text, turned clockwise by degrees.
+    /// Returns the same text, turned clockwise by this many degrees.
     pub fn turned(self, turn: f64) -> Text {
         Text { turn, ..self }
     }
 
-    /// The same text in another weight.
+    /// Returns the same text in another weight.
     pub fn weighing(self, weight: Weight) -> Text {
         Text { weight, ..self }
     }
@@ -165,25 +165,25 @@ impl Text {
 /// Which part of a text lies at its point.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Anchor {
-    /// Where it starts.
+    /// The text starts at the point.
     Start,
-    /// Its middle.
+    /// The middle of the text is at the point.
     Middle,
-    /// Where it ends.
+    /// The text ends at the point.
     End,
 }
 
 /// How heavy letters are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Weight {
-    /// Running text.
+    /// The weight of running text.
     Regular,
-    /// Titles.
+    /// The weight of titles.
     Bold,
 }
 
 impl Figure {
-    /// Empty paper.
+    /// Creates an empty figure of this size, in units.
     pub fn new(title: impl Into<String>, width: f64, height: f64) -> Figure {
         Figure { title: title.into(), description: String::new(), width, height, marks: Vec::new() }
     }
@@ -215,7 +215,7 @@ impl Figure {
 }
 
 impl Mark {
-    /// The same mark elsewhere.
+    /// Returns the same mark, moved by these distances.
     pub fn moved(mut self, right: f64, down: f64) -> Mark {
         let shift = |point: &mut Point| *point = (point.0 + right, point.1 + down);
         match &mut self {

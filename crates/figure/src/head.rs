@@ -15,7 +15,7 @@ pub(crate) const TICK: f64 = 11.0;
 
 /// The height of a row of the legend.
 const ROW: f64 = 19.0;
-/// Between a sample and its name, and between two entries.
+/// The distance between a sample and its name, and between two entries, in units.
 const GAP: f64 = 7.0;
 const BETWEEN: f64 = 14.0;
 
@@ -32,7 +32,7 @@ pub(crate) enum Sample {
     Line(Option<Stroke>, Option<Marker>),
     /// A square as bars have it.
     Block(Colour),
-    /// A circle.
+    /// A disc with this fill and outline.
     Disc(Fill, Option<Stroke>),
 }
 

@@ -14,7 +14,7 @@ const TURN: f64 = -45.0;
 /// The side of a badge with a letter, and of one that is too small for it.
 const BADGE: f64 = 14.0;
 const STRIP: f64 = 4.0;
-/// Between the cells and what is beside them.
+/// The distance between the cells and the text next to them, in units.
 const BESIDE: f64 = 6.0;
 /// The colour bar: its distance from the cells and its width.
 const BAR_AWAY: f64 = 20.0;

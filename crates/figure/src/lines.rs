@@ -7,9 +7,9 @@ use crate::head::{self, EDGE, Entry, LABEL, Marker, Sample, TICK};
 use crate::plot::Plot;
 use crate::{font, number};
 
-/// Up to so many points a curve shows each of them.
+/// The largest number of points up to which a curve shows each of them.
 const MOST_MARKERS: usize = 40;
-/// Up to so many points of all curves a pointer shows each of them.
+/// The largest number of points of all curves up to which a pointer shows each of them.
 const MOST_NOTES: usize = 2_000;
 
 /// A chart of curves.
@@ -31,17 +31,17 @@ pub struct Chart {
     pub title: String,
     /// Below the title, smaller; may be empty.
     pub subtitle: String,
-    /// From left to right.
+    /// The horizontal axis, from left to right.
     pub x: Axis,
-    /// From bottom to top.
+    /// The vertical axis, from bottom to top.
     pub y: Axis,
     /// The curves; the first one is drawn above the others, and emphasised.
     pub series: Vec<Series>,
     /// Values of the horizontal axis to point out.
     pub guides: Vec<Guide>,
-    /// Of the figure.
+    /// The width of the figure, in units.
     pub width: f64,
-    /// Of the figure.
+    /// The height of the figure, in units.
     pub height: f64,
 }
 
@@ -60,10 +60,10 @@ impl Default for Chart {
     }
 }
 
-/// A curve.
+/// A curve of the chart.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Series {
-    /// In the legend.
+    /// The name in the legend.
     pub name: String,
     /// Values of both axes, in the order in which they are joined. Where one is not finite, the curve breaks.
     pub points: Vec<(f64, f64)>,
@@ -83,7 +83,7 @@ impl Series {
 /// How a curve is drawn.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Style {
-    /// Its colour.
+    /// The colour of the curve.
     pub colour: Colour,
     /// Its width; 0 draws points alone.
     pub width: f64,
@@ -122,7 +122,7 @@ impl Style {
 /// A value of the horizontal axis to point out.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Guide {
-    /// The value.
+    /// The value on the horizontal axis.
     pub at: f64,
     /// What it is; may be empty.
     pub label: String,

@@ -1,6 +1,6 @@
 //! Numbers as charts write them: a true minus sign, few decimals, powers of ten as powers.
 
-/// From here on numbers are written as powers of ten.
+/// The value from which on numbers are written as powers of ten.
 const LARGE: f64 = 1e6;
 const SMALL: f64 = 1e-4;
 
@@ -34,7 +34,7 @@ fn decimals(step: f64) -> usize {
     needed.unwrap_or(12) as usize
 }
 
-/// Three significant digits.
+/// Formats a number with three significant digits.
 pub(crate) fn short(value: f64) -> String {
     if !value.is_finite() {
         return "–".to_owned();
@@ -67,7 +67,7 @@ pub(crate) fn even(values: &[f64]) -> Vec<String> {
     values.iter().map(write).collect()
 }
 
-/// A number with so many decimals and a true minus sign.
+/// Formats a number with this many decimals and a true minus sign.
 pub(crate) fn fixed(value: f64, decimals: usize) -> String {
     let written = format!("{:.decimals$}", value.abs());
     let zero = written.bytes().all(|byte| byte == b'0' || byte == b'.');

@@ -5,12 +5,12 @@ use crate::figure::{Figure, Text, Weight};
 use crate::font;
 use crate::head::EDGE;
 
-/// Between two panels.
+/// The distance between two panels, in units.
 const GAP: f64 = 12.0;
 /// The size of the common title.
 const TITLE: f64 = 18.0;
 
-/// Puts figures into a grid of so many columns, row by row, below a common title that may be empty.
+/// Puts figures into a grid of this many columns, row by row, below a common title that may be empty.
 ///
 /// A column is as wide as its widest figure, a row as high as its highest.
 pub fn arrange(title: &str, columns: usize, panels: Vec<Figure>) -> Figure {

@@ -7,7 +7,7 @@ use crate::figure::{Anchor, Figure, Stroke, Text, Weight};
 use crate::font;
 use crate::head::{EDGE, LABEL, TICK};
 
-/// Between an axis and the numbers of its ticks.
+/// The distance between an axis and the numbers of its ticks, in units.
 const BESIDE: f64 = 8.0;
 /// The least distance of two numbers on an axis.
 const APART: f64 = 10.0;
@@ -56,7 +56,7 @@ impl Plot {
         self.y.share(value).map(|share| self.frame.bottom - share * self.frame.height())
     }
 
-    /// As [`Plot::down`], within the field.
+    /// Returns the same as [`Plot::down`], limited to the field.
     pub(crate) fn down_within(&self, value: f64) -> f64 {
         self.frame.bottom - self.y.share_within(value) * self.frame.height()
     }
@@ -156,7 +156,7 @@ fn grid(tick: &Tick) -> Stroke {
     Stroke::solid(colour, 1.0)
 }
 
-/// As many ticks as their numbers leave room for, in a width.
+/// Returns as many ticks as their numbers leave room for, in a width.
 pub(crate) fn fitting_ticks(span: &Span, width: f64) -> Vec<Tick> {
     let mut ticks = Vec::new();
     for most in (1..=8).rev() {

@@ -13,7 +13,7 @@ use crate::{font, number};
 const PANEL: f64 = 128.0;
 /// What a panel has above it for its label.
 const ABOVE: f64 = 26.0;
-/// Between a panel and the label of the next one.
+/// The distance between a panel and the label of the next one, in units.
 const BETWEEN: f64 = 14.0;
 /// With more breakpoints than this, lines through all panels would hide the curves.
 const MOST_GUIDES: usize = 40;
@@ -43,13 +43,13 @@ pub struct Chart {
     pub x: Axis,
     /// Ascending: where the steps begin, and at the end where the last one ends.
     pub edges: Vec<f64>,
-    /// From top to bottom.
+    /// The panels from top to bottom.
     pub panels: Vec<Panel>,
     /// A value of the axis to point out.
     pub guide: Option<Guide>,
     /// What a pointer over each step shows; those that are not there show nothing.
     pub notes: Vec<String>,
-    /// Of the figure.
+    /// The width of the figure, in units.
     pub width: f64,
 }
 
@@ -68,7 +68,7 @@ impl Default for Chart {
     }
 }
 
-/// One quantity.
+/// One quantity against the horizontal axis.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Panel {
     /// What is drawn, with its unit.

@@ -47,9 +47,9 @@ struct LinkEntry<'a> {
 #[derive(Debug, Serialize)]
 struct HandoverEntry<'a> {
     to: &'a str,
-    /// Whose model the source took; null where it trained one of its own.
+    /// The source whose model it took; null where it trained its own.
     before: Option<&'a str>,
-    /// Whose model it takes now.
+    /// The source whose model it takes now.
     after: Option<&'a str>,
 }
 

@@ -11,7 +11,7 @@ use stlf_planning::error::{Error, nearest};
 
 /// What kind of document is expected.
 pub(super) struct Kind {
-    /// `stlf-problem/1`.
+    /// The format's name and version, such as `stlf-problem/1`.
     pub(super) format: &'static str,
     /// Earlier versions that are read as well.
     pub(super) earlier: &'static [&'static str],
@@ -86,7 +86,7 @@ fn locate(
         let field = if steps.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
         return Error::field(
             field + &who(steps, &head.names),
-            format!("stands twice ({})", position(error)),
+            format!("is given twice ({})", position(error)),
         )
         .with_hint("keep one of the two");
     }

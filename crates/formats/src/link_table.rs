@@ -27,7 +27,7 @@ pub struct LinkTable {
     place: Place,
 }
 
-/// The same links in the same order.
+/// Tables are equal if they have the same links in the same order.
 impl PartialEq for LinkTable {
     fn eq(&self, other: &LinkTable) -> bool {
         self.entries().eq(other.entries())
@@ -81,7 +81,7 @@ impl Names {
 }
 
 impl LinkTable {
-    /// Number of links.
+    /// Returns the number of links.
     pub fn len(&self) -> usize {
         self.rows.len()
     }
@@ -178,7 +178,7 @@ impl LinkTable {
         let first = self.rows.iter().position(is_it).unwrap_or(0);
         let last = self.rows.iter().rposition(is_it).unwrap_or(0);
         let [from, to] = [from, to].map(|n| shorten(&self.names.list[n as usize]));
-        let message = format!("{from} → {to} stands in {} already", self.place.row(first));
+        let message = format!("{from} → {to} is already in {}", self.place.row(first));
         Err(Error::field(self.place.row(last), message).with_hint("list every link once"))
     }
 }
@@ -188,9 +188,9 @@ impl LinkTable {
 #[serde(deny_unknown_fields, expecting = "an object with from, to, divergence and energy")]
 #[schemars(rename = "Link")]
 struct Entry<'a> {
-    /// The sender's name.
+    /// The name of the sender.
     from: Cow<'a, str>,
-    /// The receiver's name.
+    /// The name of the receiver.
     to: Cow<'a, str>,
     /// How different the two devices' data are, 0 to 2.
     divergence: f64,
@@ -275,7 +275,7 @@ impl Column {
     }
 }
 
-/// Where each column of a file stands, and how a row's energy is come by.
+/// The position of each column in a file, and how a row's energy is computed.
 #[derive(Debug, Clone, Copy)]
 struct Header {
     from: usize,
@@ -298,7 +298,7 @@ impl Header {
             let known = Column::ALL.iter().position(|c| c.name() == name.trim());
             let Some(column) = known else { return Err(unknown_column(name)) };
             if at[column].replace(k).is_some() {
-                return Err(Error::field(format!("column {name}"), "stands there twice"));
+                return Err(Error::field(format!("column {name}"), "is there twice"));
             }
         }
         let find = |column: Column| at[column as usize];

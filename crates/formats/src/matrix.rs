@@ -35,7 +35,7 @@ impl Matrix {
         }
     }
 
-    /// From its rows, with NaN for null.
+    /// Creates a matrix from its rows, with NaN for null.
     pub fn from_rows<R: IntoIterator<Item = f64>>(rows: impl IntoIterator<Item = R>) -> Matrix {
         let mut matrix = Matrix::default();
         for row in rows {
@@ -45,7 +45,7 @@ impl Matrix {
         matrix
     }
 
-    /// Number of rows.
+    /// Returns the number of rows.
     pub fn rows(&self) -> usize {
         self.ends.len()
     }

@@ -66,12 +66,12 @@ pub enum PlanFormat {
     /// Without hand-overs; read, and no longer written.
     #[serde(rename = "stlf-plan/1")]
     V1,
-    /// With hand-overs.
+    /// With hand-overs; the version that is written.
     #[serde(rename = "stlf-plan/2")]
     V2,
 }
 
-/// How planning ended.
+/// How the search for a plan ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum PlanStatus {
@@ -79,7 +79,7 @@ pub enum PlanStatus {
     Optimal,
     /// A plan with a gap.
     Feasible,
-    /// No plan exists.
+    /// There is no plan for the problem.
     Infeasible,
 }
 
@@ -91,7 +91,7 @@ pub struct TermsEntry {
     pub source: f64,
     /// The targets' error bounds.
     pub target: f64,
-    /// The links' energies.
+    /// The energy of links and hand-overs.
     pub energy: f64,
 }
 
@@ -115,50 +115,50 @@ pub struct PlanLinkEntry {
     pub from: String,
     /// The receiver, a target.
     pub to: String,
-    /// The sender's share in the receiver's model; the shares of a receiver add up to 1.
+    /// The weight of the sender's model at the receiver; the weights of a receiver add up to 1.
     pub weight: f64,
     /// Joules to send the model; null with raw costs.
     pub energy: Option<f64>,
 }
 
-/// A source that trains on with another source's model.
+/// A source that continues training another source's model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "an object with from, to and energy")]
 pub struct HandoverEntry {
     /// The source whose model it is.
     pub from: String,
-    /// The source that trains it on.
+    /// The source that continues training it.
     pub to: String,
     /// Joules to send the model.
     pub energy: Option<f64>,
 }
 
-/// What sending takes.
+/// The energy of sending the models.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "an object with joules and percent_of_all_to_all")]
 pub struct Energy {
-    /// Of all links in use and all hand-overs.
+    /// The joules of all links in use and all hand-overs.
     pub joules: f64,
-    /// Of what it would take if every source sent to every target; null where that is nothing.
+    /// The percentage of the energy if every source sent to every target; null where that is 0.
     pub percent_of_all_to_all: Option<f64>,
 }
 
-/// What the terms were weighed with.
+/// The settings of the objective.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(
     deny_unknown_fields,
     expecting = "an object with weights, delta, complexity, energy_epsilon and energy_unit"
 )]
 pub struct SettingsEntry {
-    /// Before each term.
+    /// The weight of each term of the objective.
     pub weights: WeightsEntry,
     /// The bound holds with probability 1 − delta.
     pub delta: f64,
-    /// The Rademacher complexity.
+    /// The Rademacher complexity of the models.
     pub complexity: ComplexityEntry,
     /// How small a weight still uses a whole link.
     pub energy_epsilon: f64,
-    /// In what unit energies enter the objective.
+    /// The unit in which energies enter the objective.
     pub energy_unit: EnergyUnitEntry,
 }
 
@@ -166,7 +166,7 @@ pub struct SettingsEntry {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "an object with name, iterations, seconds and trace")]
 pub struct SolverEntry {
-    /// The method.
+    /// The solver that found the plan.
     pub name: SolverName,
     /// Nodes of the exact search, or iterations of the successive method.
     pub iterations: u64,
@@ -217,13 +217,13 @@ impl From<Method> for SolverName {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum StoppedBy {
-    /// The gap asked for was reached.
+    /// The requested gap was reached.
     Gap,
-    /// The time asked for was over.
+    /// The time limit was reached.
     TimeLimit,
-    /// Too many nodes.
+    /// The limit on branch-and-bound nodes was reached.
     NodeLimit,
-    /// The user.
+    /// The user stopped the search.
     Interrupt,
     /// The method makes no proof.
     NoProof,
@@ -235,7 +235,7 @@ pub enum StoppedBy {
 pub enum IterationEnded {
     /// Roles and weights no longer moved.
     Converged,
-    /// Too many iterations.
+    /// The limit on iterations was reached.
     IterationLimit,
     /// A time limit or the user.
     Stopped,

@@ -41,25 +41,25 @@ pub struct ProblemFile {
     /// Joules to send a model, row = sender; null where there is no link. The diagonal is ignored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub link_energy: Option<Matrix>,
-    /// The links as a list, in place of the two matrices; a pair not listed is no link.
+    /// The links as a list, instead of the two matrices; a pair that is not listed has no link.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub links: Option<LinkTable>,
     /// How much errors and energy count; source 1, target 1, energy 0.05 where not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub weights: Option<WeightsEntry>,
-    /// The generalisation bound.
+    /// The generalisation bound and its settings.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bound: Option<BoundEntry>,
     /// How small a weight still uses a whole link; 0.001 where not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub energy_epsilon: Option<f64>,
-    /// In what unit energies enter the objective; joules where not given.
+    /// The unit in which energies enter the objective; joules where not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub energy_unit: Option<EnergyUnitEntry>,
     /// What errors and divergences may be; `unit` where not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scale: Option<ScaleEntry>,
-    /// Raw costs, in place of all measurements and settings.
+    /// Raw costs, instead of all measurements and settings.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub costs: Option<CostsEntry>,
     /// Links never to be used.
@@ -68,7 +68,7 @@ pub struct ProblemFile {
     /// Links that must be used: the sender becomes a source, the receiver a target.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub required_links: Vec<LinkEnds>,
-    /// For each receiver a matrix: the share of its data on which two devices' models disagree.
+    /// For each receiver a matrix: the fraction of its data on which two devices' models disagree.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disagreement: Option<Vec<Matrix>>,
 }
@@ -100,7 +100,7 @@ impl From<PresetEntry> for Preset {
     }
 }
 
-/// One device.
+/// One device and what was measured on it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(
     deny_unknown_fields,
@@ -112,10 +112,10 @@ pub struct DeviceEntry {
     /// Samples with a label.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub labeled: Option<u64>,
-    /// Samples without.
+    /// The number of samples without a label.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unlabeled: Option<u64>,
-    /// Share of errors of its own model on its own data, 0 to 1 (but see scale); not needed without labels.
+    /// The fraction of its own data on which its own model errs, 0 to 1 (but see scale); not needed without labels.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source_error: Option<f64>,
     /// Fixes the device's role.
@@ -127,13 +127,13 @@ pub struct DeviceEntry {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "an object with source, target and energy")]
 pub struct WeightsEntry {
-    /// Before the sources' error bounds.
+    /// φ^S, the weight of the sources' error bounds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<f64>,
-    /// Before the targets' error bounds.
+    /// φ^T, the weight of the targets' error bounds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<f64>,
-    /// Before the links' energies.
+    /// φ^E, the weight of the links' energies.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub energy: Option<f64>,
 }
@@ -148,11 +148,11 @@ impl From<Weights> for WeightsEntry {
     }
 }
 
-/// The generalisation bound.
+/// The generalisation bound and its settings.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "an object with kind, delta and complexity")]
 pub struct BoundEntry {
-    /// `pooled` (where not given): several sources may share a target. `paper`: one serves best.
+    /// `pooled` (where not given): a target may have several sources. `paper`: one source is always best.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kind: Option<BoundKind>,
     /// The bound holds with probability 1 − delta; 0.001 where not given.
@@ -167,9 +167,9 @@ pub struct BoundEntry {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged, expecting = "is neither a number nor \"massart\" nor \"none\"")]
 pub enum ComplexityEntry {
-    /// Of one's own, at least 0.
+    /// Any number of at least 0.
     Number(f64),
-    /// By name.
+    /// One of the named complexities.
     Name(ComplexityName),
 }
 
@@ -177,9 +177,9 @@ pub enum ComplexityEntry {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ComplexityName {
-    /// √(2 ln 2).
+    /// √(2 ln 2), by Massart's lemma.
     Massart,
-    /// 0.
+    /// 0: the complexity term is left out.
     None,
 }
 
@@ -203,11 +203,11 @@ impl From<Complexity> for ComplexityEntry {
     }
 }
 
-/// In what unit energies enter the objective.
+/// The unit in which energies enter the objective.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum EnergyUnitEntry {
-    /// As given.
+    /// Joules, as given.
     Joules,
     /// Divided by the mean over the links of all devices with labels, forbidden ones included.
     MeanLink,
@@ -245,20 +245,20 @@ pub struct CostsEntry {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "an object with from and to")]
 pub struct LinkEnds {
-    /// The sender's name.
+    /// The name of the sender.
     pub from: String,
-    /// The receiver's name.
+    /// The name of the receiver.
     pub to: String,
 }
 
-/// Settings that take the place of a problem's own.
+/// Settings that replace a problem's own.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Overrides {
     /// Replaces weights, complexity and energy unit.
     pub preset: Option<PresetEntry>,
-    /// Each that is given.
+    /// Replaces each weight that is given.
     pub weights: WeightsEntry,
-    /// Which bound.
+    /// Replaces the kind of bound.
     pub bound: Option<BoundKind>,
 }
 

@@ -20,9 +20,9 @@ pub enum Error {
     /// A file of the run folder that is not what this program writes, or belongs to another run.
     #[error("{}: {message}", path.display())]
     Folder {
-        /// The file.
+        /// The file that is wrong.
         path: PathBuf,
-        /// What is wrong.
+        /// What is wrong with it.
         message: String,
         /// What to do about it.
         hint: Option<String>,
@@ -39,13 +39,13 @@ pub enum Error {
     /// There is no plan.
     #[error("seed {seed}: {reason}")]
     Infeasible {
-        /// The seed.
+        /// The seed whose problem has no plan.
         seed: u64,
         /// Which device nobody can serve.
         reason: String,
     },
     /// The observer said stop.
-    #[error("stopped; start it again to go on where it was")]
+    #[error("stopped; start it again to continue")]
     Stopped,
 }
 

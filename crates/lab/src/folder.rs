@@ -22,12 +22,12 @@ impl Folder {
         Ok(Folder { path: path.to_owned() })
     }
 
-    /// A folder inside.
+    /// Opens or creates a folder inside this one.
     pub fn folder(&self, name: &str) -> Result<Folder, Error> {
         Folder::open(&self.path.join(name))
     }
 
-    /// Where it is.
+    /// Returns the path of the folder.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -153,7 +153,7 @@ impl Folder {
     }
 }
 
-/// In hexadecimal.
+/// Returns the SHA-256 hash in hexadecimal digits.
 pub(crate) fn sha256(bytes: &[u8]) -> String {
     Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -1,4 +1,4 @@
-//! What each method decides on a problem: ours, and those that it is compared with.
+//! What each method decides on a problem: ST-LF, and the methods that it is compared with.
 
 use std::ops::ControlFlow;
 
@@ -32,7 +32,7 @@ pub fn assign(method: Method, context: &Context<'_>, seed: u64) -> Result<Assign
     }
 }
 
-/// Ours' roles, with hand-overs among sources.
+/// ST-LF's roles, with hand-overs among sources.
 fn with_handovers(context: &Context<'_>) -> Assignment {
     let ours = context.ours();
     if !ours.handovers.is_empty() {

@@ -8,16 +8,16 @@ use stlf_learn::evaluate::Predictions;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Row {
-    /// The seed.
+    /// The seed of the repetition.
     pub seed: u64,
-    /// The method's name.
+    /// The name of the method.
     pub method: String,
-    /// The target's name.
+    /// The name of the target.
     pub target: String,
     /// Share of the target's own samples that are given their true class; empty where the truth is not known, or where
     /// the target has no model at all.
     pub accuracy: Option<f64>,
-    /// The target's samples.
+    /// The number of the target's samples.
     pub samples: usize,
     /// Links into the target, and hand-overs between sources that no target before it profits from.
     pub links: usize,
@@ -38,15 +38,15 @@ pub struct Row {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct TrainingRow {
-    /// The device.
+    /// The name of the device.
     pub device: String,
     /// Samples with a label.
     pub labeled: usize,
-    /// Samples without one.
+    /// The number of samples without a label.
     pub unlabeled: usize,
     /// Labels that the error was measured on.
     pub measured: usize,
-    /// Errors on these.
+    /// The number of errors on these labels.
     pub errors: usize,
     /// ε̂; empty without labels.
     pub source_error: Option<f64>,
@@ -56,11 +56,11 @@ pub struct TrainingRow {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct DivergenceRow {
-    /// One device.
+    /// The name of one device.
     pub from: String,
-    /// The other.
+    /// The name of the other device.
     pub to: String,
-    /// d̂.
+    /// d̂ of the two devices, 0 to 2.
     pub divergence: f64,
     /// Lower end of its interval.
     pub low: f64,
@@ -74,11 +74,11 @@ pub struct DivergenceRow {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct MeasuringRow {
-    /// The seed.
+    /// The seed of the repetition.
     pub seed: u64,
-    /// The device.
+    /// The name of the device.
     pub device: String,
-    /// What it sent.
+    /// The number of bytes that it sent.
     pub bytes: u64,
     /// What that costs over its mean link.
     pub joules: f64,
@@ -90,9 +90,9 @@ pub struct MeasuringRow {
 pub struct PredictionRow {
     /// The sample's place in the data set, from 0.
     pub sample: usize,
-    /// The likeliest class.
+    /// The class with the highest probability.
     pub class: String,
-    /// Its probability.
+    /// The probability of that class, 0 to 1.
     pub probability: f32,
 }
 
@@ -117,13 +117,13 @@ impl PredictionRow {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct ConfusionRow {
-    /// The target.
+    /// The name of the target.
     pub target: String,
     /// The class that it is.
     pub class: String,
     /// The class that it was given.
     pub given: String,
-    /// How many samples.
+    /// The number of samples of these two classes.
     pub samples: usize,
 }
 
@@ -131,17 +131,17 @@ pub struct ConfusionRow {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct FrontierRow {
-    /// φ^E.
+    /// φ^E, the weight of energy.
     pub energy_weight: f64,
     /// Whether it is proven to be the best.
     pub proven: bool,
     /// The source and target terms of its objective.
     pub error_bound: f64,
-    /// Devices that train.
+    /// The number of sources.
     pub sources: usize,
-    /// Links in use.
+    /// The number of links in use.
     pub links: usize,
-    /// Their energy.
+    /// The energy of the links, in joules.
     pub joules: Option<f64>,
     /// As a share of every source sending to every target.
     pub energy_share: Option<f64>,
@@ -153,7 +153,7 @@ pub struct FrontierRow {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct BoundRow {
-    /// The target.
+    /// The name of the target.
     pub target: String,
     /// What is bounded: the error of its mixture, by the hidden labels.
     pub error: f64,
@@ -169,17 +169,17 @@ pub struct BoundRow {
     pub corollary_1: f64,
 }
 
-/// One hand-over between sources, or one link to a target, of ours with relays.
+/// One hand-over between sources, or one link to a target, of ST-LF with relays.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct RelayRow {
-    /// Sender.
+    /// The name of the sender.
     pub from: String,
-    /// Receiver.
+    /// The name of the receiver.
     pub to: String,
     /// α; empty for a hand-over.
     pub weight: Option<f64>,
-    /// K.
+    /// K, the energy of the link in joules.
     pub joules: Option<f64>,
 }
 
@@ -187,14 +187,14 @@ pub struct RelayRow {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct LinkRow {
-    /// Sender.
+    /// The name of the sender.
     pub from: String,
-    /// Receiver.
+    /// The name of the receiver.
     pub to: String,
-    /// α.
+    /// α, the weight of the sender's model.
     pub weight: f64,
-    /// K.
+    /// K, the energy of the link in joules.
     pub joules: Option<f64>,
-    /// d̂.
+    /// d̂ of the two devices, 0 to 2.
     pub divergence: Option<f64>,
 }

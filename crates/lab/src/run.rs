@@ -56,7 +56,7 @@ struct Finished {
 struct Job<'a> {
     config: &'a Config,
     folder: &'a Folder,
-    /// The last stage.
+    /// The last stage to do.
     until: Stage,
     methods: &'a [Method],
 }

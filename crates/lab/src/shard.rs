@@ -29,7 +29,7 @@ pub struct Block {
 }
 
 impl Block {
-    /// All of it.
+    /// All units of work.
     pub const WHOLE: Block = Block { number: 0, of: 1 };
 
     /// Whether it is all.
@@ -44,7 +44,7 @@ impl Block {
 }
 
 impl Shard {
-    /// The whole run.
+    /// The whole run, as its only share.
     pub const WHOLE: Shard = Shard { number: 1, of: 1 };
 
     /// What this share does: seeds, each with the part of it.
@@ -88,11 +88,11 @@ pub fn merge(parts: &[impl AsRef<Path>], to: &Path) -> Result<Config, Error> {
             Some((_, first)) if *first == text => {}
             Some(_) => {
                 let message = "this folder holds a run of another configuration";
-                return Err(Error::folder(&path, message, "merge the shards of one run only"));
+                return Err(Error::folder(&path, message, "merge only shares of one run"));
             }
         }
     }
-    let none = || Error::folder(to, "there is nothing to merge", "name the folders of the shards");
+    let none = || Error::folder(to, "there is nothing to merge", "name the folders of the shares");
     let (config, _) = config.ok_or_else(none)?;
     let folder = open(&config, to)?;
     for part in parts {

@@ -5,7 +5,7 @@ use crate::record::Row;
 /// A mean and the standard deviation of what it is the mean of.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Spread {
-    /// The mean.
+    /// The mean over seeds.
     pub mean: f64,
     /// The sample standard deviation; 0 of a single value.
     pub deviation: f64,
@@ -49,7 +49,7 @@ impl Spread {
 /// One method over all seeds.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Line {
-    /// The method's name.
+    /// The name of the method.
     pub method: String,
     /// Mean accuracy of a seed's targets; none where no target had a model or the truth is not known.
     pub accuracy: Option<Spread>,

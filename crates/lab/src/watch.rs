@@ -16,13 +16,13 @@ pub enum Stage {
     Deal,
     /// Devices train on their labels.
     Train,
-    /// Divergences are measured.
+    /// The divergences of all pairs are measured.
     Measure,
     /// Roles and links are chosen.
     Plan,
     /// Sources' models are sent to their targets and combined there.
     Transfer,
-    /// Sources hand their models on, where it is asked for, and train them on.
+    /// Sources hand their models on, where requested, and continue training them.
     Relay,
     /// FADA, where it is asked for, adapts networks to weigh sources.
     Adapt,
@@ -41,11 +41,11 @@ impl Stage {
 pub struct Event {
     /// The seed; none while data is read, which all seeds share.
     pub seed: Option<u64>,
-    /// The stage.
+    /// The stage of the run.
     pub stage: Stage,
     /// Units of work that are done.
     pub done: usize,
-    /// All of them.
+    /// The total number of units of work.
     pub total: usize,
 }
 
@@ -65,7 +65,7 @@ impl<'a> Watch<'a> {
         Watch { observer, stopped, seed: None }
     }
 
-    /// For one seed.
+    /// Returns a watch for one seed.
     pub fn of(&self, seed: u64) -> Watch<'a> {
         Watch { seed: Some(seed), ..*self }
     }

@@ -9,7 +9,7 @@ pub enum Error {
     Layer {
         /// The layer's place, from 0.
         at: usize,
-        /// What is wrong.
+        /// What is wrong with the layer.
         message: String,
     },
     /// A file of parameters that is not one, or not of this network.

@@ -66,7 +66,7 @@ impl Predictions {
         self.classes().zip(labels).filter(|(class, label)| class != *label).count()
     }
 
-    /// The share of inputs that are given their label; of no inputs, not a number.
+    /// Returns the fraction of inputs that are classified correctly; NaN if there are no inputs.
     pub fn accuracy(&self, labels: &[Class]) -> f64 {
         1.0 - self.errors(labels) as f64 / labels.len() as f64
     }
@@ -141,7 +141,7 @@ pub fn source_error(
     source_error_of_rate(rate, labeled, unlabeled, unlabeled_as)
 }
 
-/// The same from the share of labels on which the model erred.
+/// Returns the same from the fraction of labels on which the model erred.
 pub fn source_error_of_rate(rate: f64, labeled: usize, unlabeled: usize, unlabeled_as: f64) -> f64 {
     let samples = (labeled + unlabeled) as f64;
     if samples == 0.0 {

@@ -68,7 +68,7 @@ impl Network {
         Network::with(spec, capacity, Kernels::fastest(), Fusion::Blocks)
     }
 
-    /// The same on chosen kernels, and with or without fused layers.
+    /// Creates a network that uses these kernels, with or without fused layers.
     pub fn with(
         spec: &Spec,
         capacity: usize,

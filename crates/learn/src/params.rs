@@ -38,14 +38,19 @@ impl Params {
         let mut total = 0.0;
         for (params, weight) in models {
             if !(weight >= 0.0 && weight.is_finite()) {
-                return Err(Error::Params(format!("{weight} is no weight of an average")));
+                return Err(Error::Params(format!(
+                    "{weight} is not a valid weight for an average"
+                )));
             }
             if sums.is_empty() {
                 sums = vec![0.0; params.len()];
             }
             if sums.len() != params.len() {
-                let message =
-                    format!("{} and {} numbers have no average", sums.len(), params.len());
+                let message = format!(
+                    "models of {} and {} parameters cannot be averaged",
+                    sums.len(),
+                    params.len()
+                );
                 return Err(Error::Params(message));
             }
             sums.iter_mut().zip(&params.0).for_each(|(sum, &p)| *sum += weight * f64::from(p));

@@ -11,14 +11,14 @@ use crate::Error;
 pub enum Layer {
     /// `channels` filters of `kernel` × `kernel`, stride 1, no padding.
     Conv2d {
-        /// Filters.
+        /// The number of filters, which is that of output channels.
         channels: usize,
         /// Rows and columns of a filter.
         kernel: usize,
     },
     /// The largest of every 2×2 pixels.
     MaxPool2d,
-    /// max(x, 0).
+    /// max(x, 0) of every number.
     Relu,
     /// In training, every number is zero with probability `p`, and the others grow by 1 / (1 − p).
     Dropout {

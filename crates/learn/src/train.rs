@@ -16,9 +16,9 @@ use crate::spec::Spec;
 /// Inputs, one after the other, with a label each.
 #[derive(Debug, Clone, Copy)]
 pub struct Examples<'a> {
-    /// As many numbers per example as the network takes.
+    /// The inputs, as many numbers per example as the network takes.
     pub inputs: &'a [f32],
-    /// The classes.
+    /// The class of each example.
     pub labels: &'a [Class],
 }
 
@@ -33,7 +33,7 @@ impl Examples<'_> {
         self.labels.is_empty()
     }
 
-    /// That they are examples for this network.
+    /// Checks that these are examples for this network.
     pub fn check(&self, spec: &Spec) -> Result<(), Error> {
         let numbers = spec.input().len();
         if self.is_empty() {
@@ -64,15 +64,15 @@ impl Examples<'_> {
 /// |---|---|---|---|
 /// | `batch` | 10 | examples per step | ≥ 1 |
 /// | `learning_rate` | 0.01 | step length | > 0 |
-/// | `momentum` | 0 | share of the last step kept | 0 ≤ m < 1 |
+/// | `momentum` | 0 | fraction of the last step kept | 0 ≤ m < 1 |
 /// | `weight_decay` | 0 | pull of every parameter to zero | ≥ 0 |
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Descent {
-    /// Examples per step.
+    /// The number of examples per step, at least 1.
     pub batch: usize,
-    /// Step length.
+    /// The learning rate, above 0.
     pub learning_rate: f32,
-    /// Share of the last step that is kept.
+    /// The momentum: the fraction of the last step that is kept, 0 ≤ m < 1.
     pub momentum: f32,
     /// Pull of every parameter to zero.
     pub weight_decay: f32,
@@ -85,7 +85,7 @@ impl Default for Descent {
 }
 
 impl Descent {
-    /// That all settings are within their ranges.
+    /// Checks that all settings are within their ranges.
     pub fn check(&self) -> Result<(), Error> {
         let wrong = |message: String| Err(Error::Training(message));
         if self.batch == 0 {
@@ -117,7 +117,7 @@ impl Descent {
 /// result is the same whatever else runs beside it.
 #[derive(Debug, Clone)]
 pub struct Learner {
-    /// The model.
+    /// The parameters of the model.
     pub params: Params,
     descent: Descent,
     velocity: Params,
@@ -131,7 +131,7 @@ pub struct Learner {
 /// How one epoch went.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Epoch {
-    /// Counted from 1.
+    /// The number of the epoch, counted from 1.
     pub number: usize,
     /// The mean loss of its steps, each before the step was made.
     pub loss: f32,
@@ -202,7 +202,7 @@ impl Learner {
         sum / count.max(1) as f32
     }
 
-    /// How many steps one pass through so many examples takes.
+    /// Returns the number of steps in one pass over this many examples.
     pub fn steps_per_epoch(&self, examples: usize) -> usize {
         examples.div_ceil(self.descent.batch)
     }

@@ -9,10 +9,10 @@ use stlf_data::Class;
 use stlf_learn::evaluate::Predictions;
 use stlf_learn::{Params, Spec};
 
-/// Rounds of estimating shares and correcting by them; changes are tiny after ten.
+/// The number of rounds of estimating class proportions and correcting by them; changes are tiny after ten.
 const ROUNDS: usize = 30;
 
-/// Laplace's estimate of shares from counts: one more of each than was seen, so that nothing counts as impossible.
+/// Laplace's estimate of class proportions from counts: one more of each than was seen, so that nothing counts as impossible.
 pub fn shares(counts: &[f64]) -> Vec<f64> {
     let total = counts.iter().sum::<f64>() + counts.len() as f64;
     counts.iter().map(|count| (count + 1.0) / total).collect()

@@ -13,7 +13,7 @@ use stlf_planning::error::{Error, nearest};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Combine {
-    /// h_j = Σ α_ij h_i as it is written, in the space of hypotheses: the models' probabilities are mixed.
+    /// h_j = Σ α_ij h_i, taken literally, in the space of hypotheses: the models' probabilities are mixed.
     /// A target runs every model it receives.
     #[default]
     Predictions,
@@ -26,10 +26,10 @@ pub enum Combine {
 }
 
 impl Combine {
-    /// Every way.
+    /// Every way to combine models.
     pub const ALL: [Combine; 3] = [Combine::Predictions, Combine::Corrected, Combine::Parameters];
 
-    /// As a user types it.
+    /// Returns the name that users type.
     pub fn name(self) -> &'static str {
         match self {
             Combine::Predictions => "predictions",
@@ -62,7 +62,7 @@ impl FromStr for Combine {
         found.ok_or_else(|| {
             let names = Combine::ALL.map(Combine::name);
             let likely = nearest(text, names).unwrap_or(Combine::default().name());
-            Error::field("combine", format!("{text:?} is no way to combine models"))
+            Error::field("combine", format!("{text:?} is not a way to combine models"))
                 .with_hint(format!("did you mean {likely}? There are: {}", names.join(", ")))
         })
     }
@@ -92,7 +92,7 @@ pub fn combine(
             return Err(Error::field(field(), message));
         }
         if !(*weight >= 0.0 && weight.is_finite()) {
-            return Err(Error::field(field(), format!("{weight} is no weight")));
+            return Err(Error::field(field(), format!("{weight} is not a valid weight")));
         }
     }
     let used: Vec<(&Params, f64)> = models.iter().copied().filter(|(_, w)| *w > 0.0).collect();

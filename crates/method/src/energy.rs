@@ -30,7 +30,7 @@ pub fn ratio_from_db(db: f64) -> f64 {
 /// Powers and rates drawn uniformly, as in the paper's simulations.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Ranges {
-    /// M.
+    /// M, the size of a model in bits.
     pub bits: f64,
     /// P_i, one per device.
     pub power_dbm: RangeInclusive<f64>,
@@ -60,7 +60,7 @@ impl Ranges {
 /// An air-to-ground radio channel: line of sight by chance, free-space loss, Shannon's rate.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Radio {
-    /// M.
+    /// M, the size of a model in bits.
     pub bits: f64,
     /// P_i, one per device.
     pub power_dbm: RangeInclusive<f64>,
@@ -68,11 +68,11 @@ pub struct Radio {
     pub distance_m: RangeInclusive<f64>,
     /// Height of the sender over the receiver.
     pub height_m: f64,
-    /// f.
+    /// f, the carrier frequency in hertz.
     pub carrier_hz: f64,
-    /// B.
+    /// B, the bandwidth in hertz.
     pub bandwidth_hz: f64,
-    /// Noise density.
+    /// The noise density in dBm per hertz.
     pub noise_dbm_per_hz: f64,
     /// The band over which noise is collected.
     pub noise_bandwidth_hz: f64,

@@ -18,20 +18,20 @@ const STRIDE: usize = 500;
 /// How a device trains.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Training {
-    /// A step.
+    /// The settings of a step.
     pub descent: Descent,
-    /// How many.
+    /// The number of steps.
     pub steps: usize,
-    /// Whether the result is the mean of the second half of the way instead of its end (Polyak and Juditsky, "Acceleration of stochastic
-    /// approximation by averaging", 1992). Worse from first values, better from a trained model, of which it keeps more.
+    /// Whether the result is the mean of the iterates of the second half instead of the last one (Polyak and Juditsky, "Acceleration of stochastic
+    /// approximation by averaging", 1992). Worse from random initial values, better from a trained model, of which it keeps more.
     pub averaged: bool,
 }
 
-/// Points of the way whose mean is taken at least, where one is and the way has so many.
+/// The least number of iterates whose mean is taken, if a mean is taken and there are that many.
 const AVERAGED: usize = 20;
 
 impl Training {
-    /// The same on a model that another source handed over: as long, but averaged.
+    /// Returns the training of a model that another source handed over: as long, but averaged.
     pub fn handed_over(self) -> Training {
         Training { averaged: true, ..self }
     }
@@ -65,14 +65,14 @@ pub struct Split {
 pub struct OwnError {
     /// Labels that were looked at.
     pub measured: usize,
-    /// Errors among these.
+    /// The number of errors among these labels.
     pub errors: usize,
-    /// ε̂.
+    /// ε̂, the device's error over all its samples, 0 to 1.
     pub source_error: f64,
 }
 
 impl Split {
-    /// Holds out this share of a device's labels, but leaves at least one to train on. `inputs` are at least those of
+    /// Holds out this fraction of a device's labels, but leaves at least one to train on. `inputs` are at least those of
     /// the labels, in their order.
     pub fn new(inputs: &[f32], labels: &[Class], numbers: usize, share: f64, seed: u64) -> Split {
         let mut order: Vec<usize> = (0..labels.len()).collect();

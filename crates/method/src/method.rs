@@ -27,7 +27,7 @@ pub enum Method {
     PsiFada,
     /// One random source a target, none used more often than it must be.
     Sm,
-    /// Nobody sends.
+    /// No device sends; each has only its own model.
     Local,
     /// The best single source by the hidden labels.
     Oracle,
@@ -50,7 +50,7 @@ impl Method {
         Method::Oracle,
     ];
 
-    /// As a user types it.
+    /// Returns the name that users type.
     pub fn name(self) -> &'static str {
         match self {
             Method::StLf => "st-lf",
@@ -68,7 +68,7 @@ impl Method {
         }
     }
 
-    /// As the paper's tables and figures write it.
+    /// Returns the name in the paper's tables and figures.
     pub fn label(self) -> &'static str {
         match self {
             Method::StLf => "ST-LF",
@@ -86,7 +86,7 @@ impl Method {
         }
     }
 
-    /// Whether the method could not choose without measured divergences. The baselines that take ours' roles are given them,
+    /// Whether the method could not choose without measured divergences. The baselines that take ST-LF's roles are given them,
     /// which is in their favour.
     pub fn needs_divergences(self) -> bool {
         matches!(self, Method::StLf | Method::Relay)

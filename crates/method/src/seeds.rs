@@ -3,27 +3,27 @@
 //! [`Draw`] names what a run draws; `derive` goes further down, to pairs of devices and parts of an estimator. Both keep their way of
 //! mixing: with another one every result would change.
 
-/// What is drawn.
+/// The random draws of one run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Draw {
-    /// First values of a network, which all devices share.
+    /// The initial values of a network, the same on all devices.
     Initial = 1,
     /// Which labels a device holds out.
     HeldOut = 2,
-    /// A device's training.
+    /// The training of a device.
     Training = 3,
-    /// Measuring divergences.
+    /// The measuring of divergences.
     Divergence = 4,
     /// Link energies that are not measured.
     Energy = 5,
-    /// What methods of comparison draw.
+    /// What baselines draw.
     Baseline = 6,
-    /// A device's training on of a model that was handed to it.
+    /// The training of a model that was handed to a device.
     Relay = 7,
 }
 
 impl Draw {
-    /// For the run's seed and the number of the thing drawn.
+    /// Returns the seed for the run's seed and the number of the thing drawn.
     pub fn seed(self, seed: u64, number: usize) -> u64 {
         let parts = [self as u64, number as u64];
         parts.iter().fold(seed.wrapping_add(0x9e37_79b9_7f4a_7c15), |mixed, part| {

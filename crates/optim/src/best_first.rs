@@ -108,7 +108,7 @@ impl<S> Incumbent<S> {
     }
 }
 
-/// A search tree.
+/// A search tree, explored lowest bound first.
 pub(crate) trait Tree {
     /// A part of the search.
     type Node;

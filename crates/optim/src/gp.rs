@@ -33,15 +33,15 @@ pub enum GpError {
     /// A coefficient that is zero, negative, infinite or not a number.
     #[error("the coefficient of a monomial must be positive and finite, not {coefficient}")]
     CoefficientNotPositive {
-        /// The coefficient.
+        /// The coefficient that was given.
         coefficient: f64,
     },
     /// An exponent that is infinite or not a number.
     #[error("the exponent of variable {} must be finite, not {exponent}", .variable.0)]
     ExponentNotFinite {
-        /// The variable it stands over.
+        /// The variable of this exponent.
         variable: Variable,
-        /// The exponent.
+        /// The exponent that was given.
         exponent: f64,
     },
     /// A sum without terms, which is zero and therefore no posynomial.
@@ -50,7 +50,7 @@ pub enum GpError {
     /// A variable beyond the number of variables the program was made with.
     #[error("variable {} is unknown: the program has {count} variables, counted from 0", .variable.0)]
     UnknownVariable {
-        /// The variable.
+        /// The variable that the program does not have.
         variable: Variable,
         /// The number of variables of the program.
         count: usize,
@@ -58,11 +58,11 @@ pub enum GpError {
     /// Bounds that are not `0 ≤ lower ≤ upper`, or leave nothing positive.
     #[error("the bounds of variable {} must satisfy 0 ≤ lower ≤ upper and 0 < upper, not {lower}..{upper}", .variable.0)]
     BadBounds {
-        /// The variable.
+        /// The variable with these bounds.
         variable: Variable,
-        /// The lower bound.
+        /// The lower bound that was given.
         lower: f64,
-        /// The upper bound.
+        /// The upper bound that was given.
         upper: f64,
     },
     /// A reference point of the wrong length, or with an entry that is not positive and finite.
@@ -109,7 +109,7 @@ pub struct Solution {
     pub objective: f64,
     /// The sensitivities of the optimum; all `NaN` if infeasible or unbounded.
     pub duals: Duals,
-    /// Interior-point steps taken.
+    /// The number of interior-point iterations.
     pub iterations: u32,
 }
 
@@ -156,7 +156,7 @@ impl GeometricProgram {
         Ok(self.equalities.len() - 1)
     }
 
-    /// Requires `lower ≤ variable ≤ upper`, in place of earlier bounds; 0 and ∞ mean none.
+    /// Requires `lower ≤ variable ≤ upper`, replacing earlier bounds; 0 and ∞ mean no bound.
     pub fn bound(&mut self, variable: Variable, lower: f64, upper: f64) -> Result<(), GpError> {
         let count = self.bounds.len();
         let place = self.bounds.get_mut(variable.0);
@@ -168,7 +168,7 @@ impl GeometricProgram {
         Ok(())
     }
 
-    /// The objective.
+    /// Returns the objective, which is minimised.
     pub fn objective(&self) -> &Posynomial {
         &self.objective
     }

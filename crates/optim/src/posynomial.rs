@@ -49,7 +49,7 @@ impl Monomial {
         Ok(monomial)
     }
 
-    /// The coefficient `c`.
+    /// Returns the coefficient `c`.
     pub fn coefficient(&self) -> f64 {
         self.log_coefficient.exp()
     }
@@ -145,7 +145,7 @@ pub struct Posynomial {
 }
 
 impl Posynomial {
-    /// The sum of the terms. An empty sum is zero, which is no posynomial.
+    /// The sum of the terms. An empty sum is zero, which is not a posynomial.
     pub fn sum(terms: impl IntoIterator<Item = Monomial>) -> Result<Self, GpError> {
         let mut sum = Self { terms: Vec::new() };
         for term in terms {
@@ -157,7 +157,7 @@ impl Posynomial {
         Ok(sum)
     }
 
-    /// The terms.
+    /// Returns the monomials that add up to it.
     pub fn terms(&self) -> &[Monomial] {
         &self.terms
     }

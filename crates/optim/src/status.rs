@@ -32,14 +32,14 @@ pub struct Progress {
     pub objective: f64,
     /// No solution costs less.
     pub lower_bound: f64,
-    /// Branch-and-bound nodes done.
+    /// The number of branch-and-bound nodes explored so far.
     pub nodes: u64,
 }
 
-/// Sees progress now and then, and says whether to go on.
+/// Is called with the progress now and then, and says whether to continue.
 pub type Observer<'a> = dyn FnMut(&Progress) -> ControlFlow<()> + 'a;
 
-/// How many links may be looked at between two questions whether to go on: some milliseconds.
+/// The number of links that may be looked at between two questions whether to continue: some milliseconds.
 pub(crate) const PULSE: usize = 1 << 20;
 
 /// Who may end a search, for work inside of one of its steps. Once they said stop they are not
@@ -50,12 +50,12 @@ pub(crate) struct Leash<'a> {
 }
 
 impl<'a> Leash<'a> {
-    /// `ask` says whether to go on.
+    /// `ask` says whether to continue.
     pub(crate) fn new(ask: &'a mut dyn FnMut() -> bool) -> Self {
         Leash { ask, stopped: false }
     }
 
-    /// Asks whether to go on.
+    /// Asks whether to continue.
     pub(crate) fn go_on(&mut self) -> bool {
         self.stopped = self.stopped || !(self.ask)();
         !self.stopped
@@ -67,12 +67,12 @@ impl<'a> Leash<'a> {
     }
 }
 
-/// When to be content with less than a proof.
+/// When to stop before a proof.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Limits {
-    /// Relative gap at which to stop; 0 asks for a proof.
+    /// The relative gap at which to stop; 0 asks for a proof.
     pub gap: f64,
-    /// Branch-and-bound nodes.
+    /// The largest number of branch-and-bound nodes to explore.
     pub nodes: u64,
 }
 

@@ -52,7 +52,7 @@ pub struct Bound {
     pub kind: BoundKind,
     /// δ: the bound holds with probability 1 − δ.
     pub delta: f64,
-    /// ρ.
+    /// ρ, the complexity of the hypothesis class.
     pub complexity: Complexity,
 }
 
@@ -96,7 +96,7 @@ impl Bound {
         10.0 * self.complexity.value() + 6.0 * self.deviation(target_samples)
     }
 
-    /// 6√(ln(2/δ)/2), what stands before √(Σ α²/D̂) in the pooled bound.
+    /// 6√(ln(2/δ)/2), the factor of √(Σ α²/D̂) in the pooled bound.
     pub fn pooling_scale(&self) -> f64 {
         6.0 * self.deviation(1.0)
     }
@@ -150,20 +150,20 @@ impl Bound {
 /// One source's part in a target's mixture.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Share {
-    /// α_ij.
+    /// α_ij, the weight of the source at the target.
     pub weight: f64,
     /// ε̂_i (or the true ε_i in Theorem 2).
     pub source_error: f64,
-    /// d̂_ij, 0..2.
+    /// d̂_ij, the divergence between source and target, 0 to 2.
     pub divergence: f64,
-    /// D̂_i.
+    /// D̂_i, the number of the source's samples.
     pub samples: f64,
 }
 
-/// A share with the two terms that only an experiment with all labels can measure.
+/// A source's part in a mixture, with the two terms that only an experiment with all labels can measure.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Measured {
-    /// The share itself.
+    /// The source's part in the mixture.
     pub share: Share,
     /// ε_t(f_s): how often the source's labeling function is wrong at the target.
     pub labeling_error: f64,
@@ -174,9 +174,9 @@ pub struct Measured {
 /// An inequality's two sides.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Sides {
-    /// What is bounded.
+    /// The left side: the quantity that is bounded.
     pub left: f64,
-    /// The bound.
+    /// The right side: the bound.
     pub right: f64,
 }
 

@@ -14,7 +14,7 @@ pub enum Role {
 }
 
 impl Role {
-    /// The other role.
+    /// Returns the other role.
     pub fn opposite(self) -> Role {
         match self {
             Role::Source => Role::Target,
@@ -32,21 +32,21 @@ impl std::fmt::Display for Role {
     }
 }
 
-/// One device's measurements.
+/// What was measured on one device.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Device {
     /// The name used in files and tables.
     pub name: String,
     /// Samples with a label.
     pub labeled: u64,
-    /// Samples without one.
+    /// The number of samples without a label.
     pub unlabeled: u64,
-    /// ε̂_i: share of errors of the device's own model on its own data. Absent without labels.
+    /// ε̂_i: the fraction of its own data on which the device's own model errs, 0 to 1. Absent without labels.
     pub source_error: Option<f64>,
 }
 
 impl Device {
-    /// D̂_i, all samples.
+    /// Returns D̂_i, the number of samples with and without a label.
     pub fn samples(&self) -> u64 {
         self.labeled + self.unlabeled
     }

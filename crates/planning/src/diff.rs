@@ -12,11 +12,11 @@ pub struct Decisions {
     pub names: Vec<String>,
     /// One role per device.
     pub roles: Vec<Role>,
-    /// By index into the names, sorted by receiver, then sender.
+    /// The links by index into the names, sorted by receiver, then sender.
     pub links: Vec<PlanLink>,
-    /// By index into the names, sorted by receiver.
+    /// The hand-overs by index into the names, sorted by receiver.
     pub handovers: Vec<Handover>,
-    /// The objective's terms.
+    /// The terms of the objective.
     pub terms: Terms,
 }
 
@@ -33,16 +33,16 @@ pub struct Diff {
     pub links: Vec<LinkChange>,
     /// Sources that take another source's model than before, or none, sorted by name.
     pub handovers: Vec<HandoverChange>,
-    /// A's terms.
+    /// The terms of A's objective.
     pub before: Terms,
-    /// B's terms.
+    /// The terms of B's objective.
     pub after: Terms,
 }
 
 /// A device with another role.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RoleChange {
-    /// The device.
+    /// The name of the device.
     pub device: String,
     /// Its role in A.
     pub before: Role,
@@ -53,9 +53,9 @@ pub struct RoleChange {
 /// A link that was added, removed, or weighs something else.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LinkChange {
-    /// Sender.
+    /// The name of the sender.
     pub from: String,
-    /// Receiver.
+    /// The name of the receiver.
     pub to: String,
     /// α_ij in A, if the link is there.
     pub before: Option<f64>,
@@ -63,14 +63,14 @@ pub struct LinkChange {
     pub after: Option<f64>,
 }
 
-/// A source that trains on with another model than before.
+/// A source that continues training a different model than before.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HandoverChange {
-    /// The source.
+    /// The name of the source.
     pub to: String,
-    /// Whose model it takes in A, if any.
+    /// The source whose model it takes in A, if any.
     pub before: Option<String>,
-    /// Whose model it takes in B, if any.
+    /// The source whose model it takes in B, if any.
     pub after: Option<String>,
 }
 

@@ -7,9 +7,9 @@ pub enum Error {
     /// The text is not a document of the expected form.
     #[error("line {line}, column {column}: {message}")]
     Syntax {
-        /// Counted from 1.
+        /// The line of the text, counted from 1.
         line: usize,
-        /// Counted from 1.
+        /// The column of the line, counted from 1.
         column: usize,
         /// What the parser met.
         message: String,
@@ -21,7 +21,7 @@ pub enum Error {
     Field {
         /// The path of the field, with the device's name where there is one.
         field: String,
-        /// What is wrong.
+        /// What is wrong with the value.
         message: String,
         /// What to do about it.
         hint: Option<String>,
@@ -34,7 +34,7 @@ impl Error {
         Error::Field { field: field.into(), message: message.into(), hint: None }
     }
 
-    /// The same, with what to do about it.
+    /// Returns the same error with a hint on what to do about it.
     pub fn with_hint(mut self, text: impl Into<String>) -> Error {
         match &mut self {
             Error::Syntax { hint, .. } | Error::Field { hint, .. } => *hint = Some(text.into()),

@@ -21,7 +21,7 @@ pub fn short(value: f64) -> String {
     }
 }
 
-/// A share as percent.
+/// Formats a fraction as percent.
 pub fn percent(share: f64) -> String {
     let percent = 100.0 * share;
     if percent != 0.0 && percent.abs() < 0.01 {
@@ -32,7 +32,7 @@ pub fn percent(share: f64) -> String {
     format!("{} %", text.trim_end_matches('0').trim_end_matches('.'))
 }
 
-/// `1,234,567`.
+/// Formats a count with separators: `1,234,567`.
 pub fn grouped(count: u64) -> String {
     let digits = count.to_string();
     let mut text = String::with_capacity(digits.len() * 4 / 3);
@@ -76,7 +76,7 @@ pub fn clean(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
 }
 
-/// `60 % d2, 40 % d3`, the largest share first.
+/// Formats a mixture as `60 % d2, 40 % d3`, the largest weight first.
 pub fn mixture(problem: &Problem, links: &[PlanLink]) -> String {
     let mut links = links.to_vec();
     links.sort_by(|a, b| b.weight.total_cmp(&a.weight));

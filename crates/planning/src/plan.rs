@@ -13,20 +13,20 @@ pub use stlf_optim::status::Status;
 /// A weighted link, α_ij.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PlanLink {
-    /// Sender, a source.
+    /// The index of the sender, a source.
     pub from: usize,
-    /// Receiver, a target.
+    /// The index of the receiver, a target.
     pub to: usize,
     /// α_ij, in (0, 1].
     pub weight: f64,
 }
 
-/// A source gives its model to another source, which trains it on with labels of its own.
+/// A source hands its model on to another source, which continues training it on its own labels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Handover {
-    /// Whose model it is.
+    /// The index of the source whose model it is.
     pub from: usize,
-    /// Who trains it on.
+    /// The source that continues training it.
     pub to: usize,
 }
 
@@ -42,7 +42,7 @@ pub struct Terms {
 }
 
 impl Terms {
-    /// The objective.
+    /// Returns the objective, the sum of the terms.
     pub fn total(&self) -> f64 {
         self.source + self.target + self.energy
     }
@@ -51,7 +51,7 @@ impl Terms {
 /// Which method made a plan, and how it went.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Solver {
-    /// `exact` or `successive`.
+    /// The solver's name, `exact` or `successive`.
     pub name: &'static str,
     /// Branch-and-bound nodes, or successive iterations.
     pub iterations: u64,
@@ -79,7 +79,7 @@ pub struct SuccessiveReport {
 /// Roles and links with their cost.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Plan {
-    /// One per device.
+    /// The role of each device.
     pub roles: Vec<Role>,
     /// Sorted by receiver, then sender.
     pub links: Vec<PlanLink>,
@@ -93,7 +93,7 @@ pub struct Plan {
     pub status: Status,
     /// The bound that the target term used.
     pub bound: BoundKind,
-    /// The method.
+    /// The solver that found the plan.
     pub solver: Solver,
 }
 
@@ -118,7 +118,7 @@ impl Plan {
         incoming(&self.links, to)
     }
 
-    /// Whose model a source trains on, if any.
+    /// Returns the source whose model this source continues training, if any.
     pub fn handed_from(&self, to: usize) -> Option<usize> {
         handed_from(&self.handovers, to)
     }

@@ -32,15 +32,15 @@ pub struct Sweep {
 /// An interval of φ^E and the plan that is optimal throughout.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Segment {
-    /// The least φ^E.
+    /// The smallest φ^E of the interval.
     pub from: f64,
-    /// The greatest φ^E.
+    /// The largest φ^E of the interval.
     pub to: f64,
     /// One role per device.
     pub roles: Vec<Role>,
-    /// The weighted links.
+    /// The links with their weights.
     pub links: Vec<PlanLink>,
-    /// Sources that train on with another source's model, where the settings ask for hand-overs.
+    /// The hand-overs, where the settings ask for them.
     pub handovers: Vec<Handover>,
     /// φ^S Σ S_i + φ^T Σ T_j, the objective at φ^E = 0.
     pub error_bound: f64,
@@ -57,7 +57,7 @@ impl Segment {
         self.error_bound + energy_weight * self.energy
     }
 
-    /// Number of sources.
+    /// Returns the number of sources.
     pub fn sources(&self) -> usize {
         self.roles.iter().filter(|&&r| r == Role::Source).count()
     }

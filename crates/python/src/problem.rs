@@ -54,7 +54,7 @@ impl Problem {
         });
         if let (Some(what), None) = (needs_paper, &parsed.costs) {
             if parsed.bound_kind() == Some(BoundKind::Pooled) {
-                let message = format!("{what} knows only the paper's bound");
+                let message = format!("{what} works only under the paper's bound");
                 return Err(input(py, message, "add bound=\"paper\""));
             }
             parsed.bound.get_or_insert_default().kind = Some(BoundKind::Paper);

@@ -14,12 +14,12 @@ from stlf.cluster.share import Division, find_stlf, shares_begun
 from stlf.errors import Error, InputError
 
 _EPILOG = """\
-Every share is a `stlf run --shard K/N` in a folder of its own, RUN.shares/K-of-N. A lost share is started again and
-goes on where it was. At the end `stlf merge` joins them. Ctrl-C stops the workers; the same command goes on.
+Every share is a `stlf run --shard K/N` in its own folder, RUN.shares/K-of-N. A lost share is restarted and
+continues where it stopped. At the end `stlf merge` joins them. Ctrl-C stops the workers; the same command continues.
 
 Examples:
   python -m stlf.cluster mine.toml --workers 2                       processes of this machine
-  python -m stlf.cluster mine.toml --engine ray --workers 2          a Ray of this machine's own
+  python -m stlf.cluster mine.toml --engine ray --workers 2          a Ray cluster on this machine
   python -m stlf.cluster mine.toml --engine ray --address auto --workers 16 --threads 4
   python -m stlf.cluster mine.toml --engine slurm --workers 16 --threads 4 --sbatch=--partition=long
 Exit codes: 0 done, 1 a file or the system failed, 2 bad input, 3 no plan exists, 130 interrupted."""
@@ -38,7 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"error: {error}", file=sys.stderr)
         return code_of(error)
     except KeyboardInterrupt:
-        print("stopped\nhint: the same command goes on from here", file=sys.stderr)
+        print("stopped\nhint: run the same command to continue", file=sys.stderr)
         return 130
 
 
@@ -86,18 +86,18 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("config", type=Path, metavar="CONFIG", help="a configuration (TOML) or a run folder")
     parser.add_argument("--engine", choices=list(ENGINES), default="local", help="what starts the shares [local]")
-    parser.add_argument("--workers", type=_positive, default=1, metavar="N", help="shares at work at once [1]")
-    parser.add_argument("--shares", type=_positive, metavar="N", help="parts of the run [as begun, or one per worker]")
+    parser.add_argument("--workers", type=_positive, default=1, metavar="N", help="how many shares run at once [1]")
+    parser.add_argument("--shares", type=_positive, metavar="N", help="parts of the run [as started before, or one per worker]")
     parser.add_argument(
         "--threads",
         type=_positive,
         metavar="N",
-        help="cores of each share [this machine's, divided by the workers; 1 on a cluster that is there already]",
+        help="cores of each share [this machine's, divided by the workers; 1 on a cluster that already runs]",
     )
-    parser.add_argument("-c", "--set", action="append", default=[], metavar="KEY=VALUE ...", help="as of `stlf run`")
+    parser.add_argument("-c", "--set", action="append", default=[], metavar="KEY=VALUE ...", help="as for `stlf run`")
     parser.add_argument("--to", type=Path, metavar="DIR", help="the run folder [runs/NAME]")
     parser.add_argument("--retries", type=_count, default=3, metavar="N", help="how often a lost share is repeated [3]")
-    parser.add_argument("--address", help="of a Ray that is there, or the folder of a HyperQueue server [started here]")
+    parser.add_argument("--address", help="of a running Ray, or the folder of a HyperQueue server [started here]")
     parser.add_argument("--sbatch", action="append", default=[], metavar="OPTION", help="a further option of sbatch")
     parser.add_argument("--stlf", metavar="PATH", help="the stlf command, here and on the workers [STLF_BIN, the path]")
     return parser
@@ -105,13 +105,13 @@ def _parser() -> argparse.ArgumentParser:
 
 def _count(text: str) -> int:
     if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"{text} is not a number from 0 on")
+        raise argparse.ArgumentTypeError(f"{text} is not a whole number of at least 0")
     return int(text)
 
 
 def _positive(text: str) -> int:
     if not text.isdecimal() or int(text) == 0:
-        raise argparse.ArgumentTypeError(f"{text} is not a number from 1 on")
+        raise argparse.ArgumentTypeError(f"{text} is not a whole number of at least 1")
     return int(text)
 
 

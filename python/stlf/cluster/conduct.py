@@ -45,7 +45,7 @@ def conduct(
             running.close()
         code = subprocess.call(division.merge_command())
     if code != 0:
-        raise of_code(code, f"stlf merge failed with exit code {code}", "it said why; the shares are kept")
+        raise of_code(code, f"stlf merge failed with exit code {code}", "see its message above; the shares are kept")
     return division.to
 
 
@@ -55,7 +55,7 @@ def _alone(work: Path) -> Iterator[None]:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
-            raise ClusterError(f"another command is at work on {work}", "wait for it, or stop it") from error
+            raise ClusterError(f"another command already works on {work}", "wait for it, or stop it") from error
         yield
 
 

@@ -24,13 +24,13 @@ class Ended:
 
     @property
     def lost(self) -> bool:
-        """Whether the same share may do better another time: not so with bad input or a problem without a plan."""
+        """Whether a restart may help: not with bad input or a problem without a plan."""
         return self.code not in (0, 2, 3)
 
 
 @dataclass(frozen=True)
 class Workers:
-    """What an engine is told.
+    """The settings of an engine.
 
     >>> Workers(count=4, threads=2, leash=Path("runs/mine.shares/leash")).address is None
     True
@@ -50,13 +50,13 @@ class Engine(Protocol):
     """How many shares to hand over before one has ended."""
 
     def start(self, shares: list[Share]) -> None:
-        """Takes these shares, to be worked on now or when there is room."""
+        """Takes these shares, to be run now or when a worker is free."""
 
     def ended(self, wait: float) -> list[Ended]:
-        """Those that have ended since, after at most so many seconds; each is told once."""
+        """The shares that have ended since, after at most this many seconds; each is reported once."""
 
     def close(self) -> None:
-        """Stops what is still at work, and leaves nothing running that it started."""
+        """Stops what still runs, and leaves nothing running that it started."""
 
 
 def _local(workers: Workers) -> Engine:

@@ -1,4 +1,4 @@
-"""HyperQueue: a server that is there already, or one inside this process, with its workers."""
+"""HyperQueue: a server that already runs, or one inside this process, with its workers."""
 
 import os
 import re
@@ -90,7 +90,7 @@ class HyperQueue:
         except Seen:
             return states
         except Exception as error:
-            raise ClusterError(f"HyperQueue's server does not answer: {error}", "is it still there?") from error
+            raise ClusterError(f"HyperQueue's server does not answer: {error}", "is it still running?") from error
         return states
 
     def _end(self, number: int, states: dict[int, dict[str, Any]]) -> Ended:

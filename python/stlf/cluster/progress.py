@@ -1,4 +1,4 @@
-"""How far the shares are, on standard error."""
+"""The progress of the shares, on standard error."""
 
 import sys
 import time
@@ -21,7 +21,7 @@ class Bar:
     """
 
     def __init__(self, total: int, out: TextIO | None = None) -> None:
-        """Of so many shares; on standard error if nothing else is given."""
+        """Show the progress of this many shares, by default on standard error."""
         self._total = total
         self._out = out or sys.stderr
         self._began = time.monotonic()

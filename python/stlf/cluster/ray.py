@@ -1,4 +1,4 @@
-"""Ray: a cluster that is there already, or one of this machine's own."""
+"""Ray: a cluster that already runs, or one on this machine."""
 
 import os
 import secrets

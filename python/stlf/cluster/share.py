@@ -1,4 +1,4 @@
-"""How a run is divided: each share is one `stlf run --shard`, in a folder of its own."""
+"""How a run is divided: each share is one `stlf run --shard`, in its own folder."""
 
 import os
 import re
@@ -35,7 +35,7 @@ class Share:
     environment: dict[str, str] = field(default_factory=dict)
 
     def __str__(self) -> str:
-        """As people are told of it."""
+        """The name of the share in messages."""
         return f"share {self.number} of {self.of}"
 
     @property
@@ -84,7 +84,7 @@ class Division:
 
     @property
     def work(self) -> Path:
-        """Where the shares' folders and logs lie: beside the run's folder, which holds nothing but the run."""
+        """The folder of the shares and their logs, next to the run's folder, which holds only the run."""
         return work_folder(self.to)
 
     def share(self, number: int) -> Share:
@@ -119,7 +119,7 @@ class Division:
 
 
 def work_folder(to: Path) -> Path:
-    """Where the shares of a run lie.
+    """The folder of a run's shares.
 
     >>> work_folder(Path("runs/mine")).as_posix()
     'runs/mine.shares'
@@ -128,7 +128,7 @@ def work_folder(to: Path) -> Path:
 
 
 def shares_begun(to: Path) -> int | None:
-    """Into how many shares an earlier command divided this run; with several, the most.
+    """The number of shares into which an earlier command divided this run; with several, the largest.
 
     A run that goes on must be divided as before, or it would begin again.
 

@@ -19,14 +19,14 @@ _SILENT_AT_MOST = 60
 
 
 class Slurm:
-    """Shares as tasks of job arrays, at most so many at once.
+    """Shares as tasks of job arrays, at most this many at once.
 
     A task writes its exit code into a file as its last act; accounting, which many clusters do not have, is not
     needed. A task that the queue no longer has and that left no code is lost.
     """
 
     def __init__(self, workers: Workers, ask_every: float = 10.0) -> None:
-        """Nothing is sent yet; `squeue` is asked every so many seconds."""
+        """Submits nothing yet; `squeue` is polled every so many seconds."""
         # All at once: an array waits in the queue a single time, and holds back what is too much itself.
         self.at_once = sys.maxsize
         self._workers = workers
@@ -185,8 +185,8 @@ def _slurm(*command: str) -> str:
     try:
         return subprocess.run(command, check=True, capture_output=True, text=True, timeout=120).stdout
     except FileNotFoundError as error:
-        raise ClusterError(f"cannot run {command[0]}", "is this a machine from which Slurm takes jobs?") from error
+        raise ClusterError(f"cannot run {command[0]}", "does this machine accept Slurm jobs?") from error
     except subprocess.TimeoutExpired as error:
-        raise ClusterError(f"{command[0]} does not answer", "`sinfo` says how the cluster is") from error
+        raise ClusterError(f"{command[0]} does not answer", "`sinfo` shows the state of the cluster") from error
     except subprocess.CalledProcessError as error:
-        raise ClusterError(f"{command[0]}: {error.stderr.strip()}", "`sinfo` says how the cluster is") from error
+        raise ClusterError(f"{command[0]}: {error.stderr.strip()}", "`sinfo` shows the state of the cluster") from error

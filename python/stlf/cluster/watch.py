@@ -76,4 +76,4 @@ def _why(end: Ended) -> str:
 def _ended_badly(share: Share, message: str, code: int) -> Error:
     words = share.last_words()
     said = f"\n{words}" if words else ""
-    return of_code(code, message + said, f"its log is {share.log}; the same command goes on from here")
+    return of_code(code, message + said, f"its log is {share.log}; run the same command to continue")

@@ -1,4 +1,4 @@
-"""Who takes part: what each device reported before the first round."""
+"""The devices that take part, and what each reported before the first round."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ class Member:
     """A device of the federation."""
 
     name: str
-    """What it calls itself."""
+    """The name that it gave itself."""
     node_id: int
-    """What Flower calls it."""
+    """Its node number in Flower."""
     labeled: int
-    """How many of its samples have a label."""
+    """The number of its samples with a label."""
     unlabeled: int
-    """How many have none."""
+    """The number of its samples without a label."""
 
 
 def connected(grid: Grid, least: int, timeout: float) -> list[int]:
-    """Wait until so many nodes are there."""
+    """Wait until this many nodes are connected."""
     deadline = time.monotonic() + timeout
     while len(nodes := list(grid.get_node_ids())) < least:
         if time.monotonic() > deadline:
@@ -54,7 +54,7 @@ def measure(
     question: Question,
     timeout: float,
 ) -> tuple[list[Member], Divergence]:
-    """Ask every node for its sketch; give who answered and all divergences.
+    """Ask every node for its sketch; return the nodes that answered and all divergences.
 
     A node that does not answer is left out, and the log says why.
     """
@@ -82,12 +82,12 @@ def _ask(grid: Grid, nodes: Iterable[int], question: Question, timeout: float) -
     if len(replies) < len(asked):
         LOG.warning("stlf: %d nodes are left out: no answer in %g s", len(asked) - len(replies), timeout)
     if not answers:
-        raise Error("no node answered what stlf asked", "is StlfMod the first of the clients' mods?")
+        raise Error("no node answered the question for its sketch", "is StlfMod the first of the clients' mods?")
     return answers
 
 
 def fleet_of(members: Iterable[Member], trained: Iterable[str]) -> Fleet:
-    """Give a fleet with these devices' counts and no data, which is all that planning needs.
+    """Return a fleet with these devices' counts and no data, which is all that planning needs.
 
     A device that never trained cannot be a source; its labels count as none.
 

@@ -15,7 +15,7 @@ COMBINATIONS = ("parameters", "predictions")
 
 
 def deliver(key: str, models: Mapping[str, ArrayRecord], weights: Mapping[str, float], combination: str) -> RecordDict:
-    """Give what a target is sent: its senders' average, or their models side by side.
+    """Return what a target is sent: its senders' average, or their models side by side.
 
     One model is always called `key`. Several are called `key.1`, `key.2` and so on, without the senders' names; a
     client that does not mix stumbles over that instead of taking one for all.
@@ -42,7 +42,7 @@ def deliver(key: str, models: Mapping[str, ArrayRecord], weights: Mapping[str, f
 
 
 def received(content: RecordDict) -> list[tuple[ArrayRecord, float]]:
-    """Give the models in a message's content, each with its weight; one alone has weight 1, whoever sent it.
+    """Return the models in a message's content, each with its weight; one alone has weight 1, whoever sent it.
 
     >>> from flwr.app import Array
     >>> import numpy as np

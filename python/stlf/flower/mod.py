@@ -13,24 +13,24 @@ from stlf.fleet import Device
 from stlf.flower.records import KEY, SKETCH, Question, Report
 
 Data = Callable[[Context], tuple[npt.ArrayLike, npt.ArrayLike | None]]
-"""Gives a device's inputs and their labels; a label of -1 or None is none."""
+"""Returns a device's inputs and their labels; a label of -1 or None means that there is no label."""
 
 ASKED = "stlf-asked"
 ANSWER = "stlf-answer"
-"""What a client keeps between messages: the question, and its counts; its sketch is kept as it is sent."""
+"""What a client keeps between messages: the question, and its counts; its sketch is kept as it was sent."""
 
 
 class StlfMod:
     """Reports a device's counts and sketch; every other message it passes on.
 
     `data` gives this client's inputs and labels, as `Fleet.from_devices` takes them. The inputs are what devices are
-    compared by: pictures as they are, or features that a model makes of them, of one shape on all devices. `name` is
-    what the plan calls the device; without it that is Flower's `partition-id`, else the number of the node. `privacy`
-    is the noise (ε, δ) that this client insists on: who asks for less gets no sketch. `accept` lets it answer who asks
-    for moments, from which the server can rebuild samples; it must say "others can rebuild my samples".
+    compared by: raw pictures, or features that a model computes from them, of one shape on all devices. `name` is the
+    name of the device in the plan; without it, Flower's `partition-id`, else the number of the node. `privacy` is the
+    noise (ε, δ) that this client requires: a request for less is refused. `accept` permits requests for moments, from
+    which the server can reconstruct samples; it must say "others can rebuild my samples".
 
-    In a run a client answers one question. Asked the same again it repeats its answer, and what asks for anything else
-    is refused: many answers would tell what one does not.
+    In a run a client answers one question. It repeats its answer to the same question, and refuses any other: many
+    answers together reveal more than one.
 
     The mod comes first in the list. Flower calls mods only for kinds of messages that the client has a function for,
     so questions come as messages to train.
@@ -52,21 +52,21 @@ class StlfMod:
         privacy: tuple[float, float] | None = None,
         accept: str | None = None,
     ) -> None:
-        """For a client with this data."""
+        """Create a mod for a client with this data."""
         self._data = data
         self._name = name
         self._privacy = privacy
         self._accept = accept
 
     def __call__(self, message: Message, context: Context, call_next: Callable[[Message, Context], Message]) -> Message:
-        """Answer a question of ours, or let the client answer."""
+        """Answer a question of the strategy, or let the client answer."""
         question = Question.read(message.content)
         if question is None:
             return call_next(message, context)
         return Message(self._answer(question, context), reply_to=message)
 
     def _answer(self, question: Question, context: Context) -> RecordDict:
-        """Report once in a run, and repeat that."""
+        """Report once per run, and repeat that report."""
         asked, state = question.record()[KEY], context.state
         if ASKED not in state:
             answer = self.report(question, context).record()

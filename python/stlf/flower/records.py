@@ -1,4 +1,4 @@
-"""What is written into Flower's messages beside models: questions, reports, weights."""
+"""What is written into Flower's messages besides models: questions, reports, weights."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from stlf.parameters import Model
 from stlf.sketch import Sketch
 
 KEY = "stlf"
-"""The record of ours in a message; whoever does not know it passes over it."""
+"""The name of our record in a message; strategies and clients that do not know it ignore it."""
 
 SKETCH = "stlf-sketch"
 """The record with a sketch's arrays."""
@@ -23,18 +23,18 @@ class Question:
     """What the server asks of every device before the first round: a sketch."""
 
     seed: int
-    """What all draw their features from."""
+    """The seed from which all devices draw their features."""
     bandwidth: float | None = None
-    """Over which distance they vary; None is what inputs of that shape usually have."""
+    """The distance over which features vary; None for the usual one of inputs of that shape."""
     features: int | None = None
-    """How many random features; None is the package's number."""
+    """The number of random features; None for the default."""
     privacy: tuple[float, float] | None = None
     """ε and δ of the noise."""
     moments: bool = False
-    """Whether covariances are asked for too."""
+    """Whether covariances are requested too."""
 
     def record(self) -> RecordDict:
-        """Give the content of a message that asks it.
+        """Return the content of a message that asks it.
 
         >>> question = Question(seed=1, bandwidth=2.5, privacy=(1.0, 1e-5))
         >>> Question.read(question.record()) == question
@@ -53,7 +53,7 @@ class Question:
 
     @staticmethod
     def read(content: RecordDict) -> Question | None:
-        """Give the question that a message asks; None where it asks none.
+        """Return the question that a message asks; None where it asks none.
 
         >>> Question.read(RecordDict())
         """
@@ -72,7 +72,7 @@ class Question:
 
 @dataclass(frozen=True)
 class Report:
-    """What a device says of itself: its name, how much it holds, and its sketch."""
+    """What a device reports about itself: its name, its counts, and its sketch."""
 
     name: str
     labeled: int
@@ -80,7 +80,7 @@ class Report:
     sketch: Sketch
 
     def record(self) -> RecordDict:
-        """Give the content of the reply."""
+        """Return the content of the reply."""
         config: dict[str, Any] = {
             "name": self.name,
             "labeled": self.labeled,
@@ -94,7 +94,7 @@ class Report:
 
     @staticmethod
     def read(content: RecordDict) -> Report:
-        """Give what a reply says."""
+        """Return what a reply says."""
         config: dict[str, Any] = dict(content.config_records[KEY])
         arrays = content.array_records[SKETCH]
         covariance = arrays["covariance"].numpy() if "covariance" in arrays else None
@@ -103,7 +103,7 @@ class Report:
 
 
 def to_model(arrays: ArrayRecord) -> Model:
-    """Give the arrays of a record by name.
+    """Return the arrays of a record by name.
 
     >>> to_model(ArrayRecord({"w": Array(np.ones(2))}))
     {'w': array([1., 1.])}
@@ -112,7 +112,7 @@ def to_model(arrays: ArrayRecord) -> Model:
 
 
 def to_arrays(model: Model) -> ArrayRecord:
-    """Give a record of named arrays.
+    """Return a record of named arrays.
 
     >>> list(to_arrays({"w": np.ones(2)}))
     ['w']

@@ -19,7 +19,7 @@ from stlf.plan import Plan, plan
 
 # mypy sees nothing of Flower here, which pyproject.toml lets it pass over whether it is installed or not.
 class STLF(FedAvg):  # type: ignore[misc]
-    """Sources train models of their own, and each target gets its mixture of them.
+    """Sources train their own models, and each target gets its mixture of them.
 
     Before the first round every device reports its counts and a sketch. In the first `warm_up` rounds the devices with
     labels train one model, as with FedAvg. From then on each trains its own and reports its `error`, the share of
@@ -30,8 +30,8 @@ class STLF(FedAvg):  # type: ignore[misc]
     `combination` says what a target gets: `parameters` averages its senders' models on the server, and clients need
     not know; `predictions` sends all of them with weights, to be mixed at the client by `stlf.flower.mixture`.
     `features`, `bandwidth`, `privacy` and `seed` are those of the sketches, which are means alone. `moments` asks for
-    covariances too, from which the server can rebuild samples; clients give them only if they `accept` that. Further
-    arguments go to `stlf.plan`.
+    covariances too, from which the server can reconstruct samples; clients send them only if they `accept` that.
+    Further arguments go to `stlf.plan`.
 
     All nodes that are connected when the first round begins take part, at least `min_available_nodes`; `timeout` is
     how long, in seconds, to wait for them and for their sketches. The other arguments are FedAvg's.
@@ -68,7 +68,7 @@ class STLF(FedAvg):  # type: ignore[misc]
         configrecord_key: str = "config",
         **planning: Any,
     ) -> None:
-        """With these settings."""
+        """Create a strategy with these settings."""
         if combination not in COMBINATIONS:
             known = " or ".join(repr(name) for name in COMBINATIONS)
             raise InputError(f"combination: there is no {combination!r}", f"use {known}")
@@ -82,13 +82,13 @@ class STLF(FedAvg):  # type: ignore[misc]
         self.combination = combination
         self.error_key = error_key
         self.members: list[Member] = []
-        """Who takes part, in the plan's order."""
+        """The devices that take part, in the plan's order."""
         self.models: dict[str, ArrayRecord] = {}
         """The model that each device with labels trained last, by name."""
         self.errors: dict[str, float] = {}
-        """How often it errs on that device's labels."""
+        """How often that model errs on that device's labels."""
         self.evaluations: dict[str, MetricRecord] = {}
-        """What each target reported of its mixture last."""
+        """What each target last reported about its mixture."""
         self._question = Question(seed, bandwidth, features, privacy, moments)
         self._timeout = timeout
         self._planning = planning
@@ -167,7 +167,7 @@ class STLF(FedAvg):  # type: ignore[misc]
         return super().aggregate_evaluate(server_round, listed)
 
     def mixture_of(self, target: str) -> RecordDict:
-        """Give the models that a target is sent, with their weights."""
+        """Return the models that a target is sent, with their weights."""
         if self.plan is None:
             raise Error("there is no plan yet", "the first follows the first round after the warm-up")
         senders = self.plan.senders(target)

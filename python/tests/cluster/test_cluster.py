@@ -115,7 +115,7 @@ def test_one_command_at_a_time(tmp_path: Path) -> None:
     division.work.mkdir()
     with (division.work / ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        with pytest.raises(ClusterError, match="another command is at work on .*mine.shares"):
+        with pytest.raises(ClusterError, match="another command already works on .*mine.shares"):
             conduct(division)
     assert conduct(division) == tmp_path / "mine"
 

@@ -8,9 +8,9 @@ use crate::comparison::comparison;
 use crate::error::Failure;
 use crate::ui::Ui;
 
-/// Compare methods on a run, also such as its configuration does not name; what they need is done first.
+/// Compare methods on a run, including methods that its configuration does not name. Missing stages are done first.
 ///
-/// fada and psi-fada train networks of their own, which takes minutes.
+/// fada and psi-fada train their own networks, which takes minutes.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -20,7 +20,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     run: RunArgs,
 
-    /// Which, separated by commas [default: those of the configuration]
+    /// The methods, separated by commas [default: those of the configuration]
     #[arg(long, value_delimiter = ',', value_name = "METHOD,...", value_parser = method_parser())]
     methods: Vec<Method>,
 }

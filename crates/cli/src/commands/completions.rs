@@ -15,7 +15,7 @@ Examples:
   stlf completions zsh > ~/.zfunc/_stlf
   stlf completions fish > ~/.config/fish/completions/stlf.fish")]
 pub(crate) struct Args {
-    /// Which shell.
+    /// The shell.
     #[arg(value_enum)]
     shell: Shell,
 }

@@ -16,7 +16,7 @@ use crate::ui::Ui;
 
 /// Download data sets, and see how they are dealt to devices.
 ///
-/// Files lie in the folder that STLF_DATA names, else in the user's cache folder. The strokes domains
+/// Files are in the folder that STLF_DATA names, or else in the user's cache folder. The strokes domains
 /// are drawn and need no files.
 #[derive(clap::Args)]
 #[command(after_help = "\

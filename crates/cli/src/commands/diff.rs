@@ -19,7 +19,7 @@ use stlf_planning::number_format::{counted, percent, short};
 /// Compare two plans: roles, links, weights, costs.
 ///
 /// Devices are matched by name. Plans are the same if the same devices have the same roles and
-/// links; what they cost is shown but does not count.
+/// links; costs are shown but not compared.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -100,7 +100,7 @@ fn text(changes: &Diff) -> String {
         blocks.push(handovers(&changes.handovers));
     }
     if changes.same_plan() {
-        blocks.push("The same roles and links, at another cost.\n".to_owned());
+        blocks.push("The same roles and links, at a different cost.\n".to_owned());
     }
     blocks.push(terms(changes.before, changes.after));
     blocks.join("\n")
@@ -136,8 +136,8 @@ fn links(changes: &[LinkChange]) -> String {
 fn handovers(changes: &[HandoverChange]) -> String {
     let mut table = Table::new(&[
         ("source", Align::Left),
-        ("trained on with", Align::Left),
-        ("now with", Align::Left),
+        ("took the model of", Align::Left),
+        ("now takes", Align::Left),
     ]);
     for change in changes {
         let model = |from: &Option<String>| from.clone().unwrap_or_else(|| "its own".to_owned());

@@ -27,9 +27,9 @@ const MOST_DEVICES: usize = 60;
 
 /// Say why each device has its role, and what would change it.
 ///
-/// For every device: its part of the objective, what the best plan with the other role would cost,
-/// whom it would take if not its main source, and the exact error, divergence and energy at which
-/// the optimal choice changes while everything else stays as measured.
+/// For every device: its part of the objective, the cost of the best plan with the other role, the
+/// best alternative to its main source, and the exact error, divergence and energy at which the
+/// optimal choice changes while everything else stays as measured.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -44,15 +44,15 @@ pub(crate) struct Args {
     #[arg(long, value_name = "NAME")]
     device: Option<String>,
 
-    /// The problem that was planned, where the plan does not repeat it.
+    /// The problem that was planned, if the plan does not contain it.
     #[arg(long, value_name = "FILE")]
     problem: Option<PathBuf>,
 
-    /// Where a problem is planned first, let sources hand their models on, as in `stlf plan --handovers`.
+    /// If a problem is planned first, let sources hand their models on, as in `stlf plan --handovers`.
     #[arg(long)]
     handovers: bool,
 
-    /// After this time, all plans together, answer with what is not proven.
+    /// Stop after this time, for all plans together; the answer is then not proven.
     #[arg(long, value_name = "SECONDS", default_value_t = 60.0, value_parser = positive)]
     time_limit: f64,
 
@@ -120,7 +120,7 @@ fn load(args: &Args, watch: &mut Watch) -> Result<(Problem, Plan), Failure> {
     match &args.problem {
         Some(path) => file.problem = Some(input::problem(path)?),
         None if file.problem.is_none() => {
-            return Err(Failure::input(format!("{name} does not repeat its problem"))
+            return Err(Failure::input(format!("{name} does not contain its problem"))
                 .hint("name the problem's file with --problem"));
         }
         None => {}
@@ -218,7 +218,7 @@ fn costs(words: &Sentences<'_>) -> String {
     };
     let dearest = clean(problem.name(all[0].1));
     format!(
-        "The {MOST_DEVICES} dearest of {} ({proof}):\n\n{}\n`--device {dearest}` says why, and what would change it.\n",
+        "The {MOST_DEVICES} most expensive of {} ({proof}):\n\n{}\n`--device {dearest}` says why, and what would change it.\n",
         counted(problem.len(), "device"),
         table.render(),
     )

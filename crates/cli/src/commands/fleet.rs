@@ -13,9 +13,9 @@ use crate::output::write_file;
 use crate::table::{Align, Table};
 use crate::ui::Ui;
 
-/// Who belongs to a fleet: a list of devices' keys, signed by its owner.
+/// Manage the roster of a fleet: the list of its devices' keys, signed by its owner.
 ///
-/// Devices refuse everyone who is not in it, and rosters that are not signed or are older than the one they know.
+/// Devices refuse connections from keys that are not in the roster, and rosters that are unsigned or older than their own.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -30,28 +30,28 @@ pub(crate) struct Args {
 
 #[derive(clap::Subcommand)]
 enum What {
-    /// Make a fleet: a folder with the owner's key and a roster without devices.
+    /// Create a fleet: a folder with the owner's key and a roster without devices.
     Init {
         /// The fleet's name, and its folder's.
         name: String,
     },
-    /// Admit a device.
+    /// Add a device.
     Add {
-        /// What the device is called.
+        /// The device's name.
         name: String,
-        /// What it is known by, from `stlf node init`.
+        /// Its public key, as printed by `stlf node init`.
         key: PeerId,
         #[command(flatten)]
         fleet: FleetArg,
     },
-    /// Dismiss a device. Its place stays empty, so that nobody else's changes.
+    /// Remove a device. Its place in the roster stays empty, so that the others keep theirs.
     Remove {
-        /// What the device is called.
+        /// The device's name.
         name: String,
         #[command(flatten)]
         fleet: FleetArg,
     },
-    /// Show who is where, as a device of the fleet knows it; its planner knows most.
+    /// Show the state of all devices, as one device of the fleet sees them; the planner knows most.
     Status(status::Args),
     /// Show the devices, and check the signature.
     Show {
@@ -126,7 +126,7 @@ fn init(name: &str, ui: &Ui) -> Result<(), Failure> {
     let signed = fleet.keep(Ok(Roster::new(&called, owner.id())))?;
     ui.print(&show(&signed))?;
     ui.print(&format!(
-        "\nKeep {} where nobody else reads it: it signs every change.\n",
+        "\nKeep {} secret: it signs every change to the fleet.\n",
         fleet.folder.join("owner.key").display()
     ))
 }

@@ -19,7 +19,7 @@ const MOST_DEVICES: usize = 12;
 
 /// Measure how different the devices' data are, without moving them; nothing is trained.
 ///
-/// 0: nobody can tell two devices' data apart; 2: every sample gives its owner away.
+/// 0: the data of two devices cannot be told apart; 2: every sample shows which device it came from.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -87,7 +87,7 @@ fn pairs(rows: &[DivergenceRow], config: &Config) -> String {
     }
     let first = config.seeds.first().map_or(String::new(), |seed| format!("Seed {seed}"));
     format!(
-        "{first}; ? marks a pair whose interval includes 0, no difference at all\n\n{}\n",
+        "{first}; ? marks a pair whose interval includes 0: no measurable difference\n\n{}\n",
         table.render()
     )
 }

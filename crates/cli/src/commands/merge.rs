@@ -7,16 +7,16 @@ use crate::comparison::comparison;
 use crate::error::Failure;
 use crate::ui::Ui;
 
-/// Join the folders of shards into one run folder, finish what is missing, and compare.
+/// Join the shares of a run into one run folder, finish what is missing, and compare.
 ///
-/// All must come from one configuration. Shards that wrote into one folder need no merging: run it again
+/// All must come from one configuration. Shares in one folder need no merging: run it again
 /// without --shard.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
   stlf merge shard-1 shard-2 shard-3 --to runs/whole")]
 pub(crate) struct Args {
-    /// The folders of the shards.
+    /// The folders of the shares.
     #[arg(required = true)]
     folders: Vec<PathBuf>,
 

@@ -23,7 +23,7 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<(), Failure> {
     let name = args.name.strip_suffix(".toml").unwrap_or(&args.name);
     let path = PathBuf::from(format!("{name}.toml"));
     if path.exists() {
-        return Err(Failure::input(format!("{} is there already", path.display()))
+        return Err(Failure::input(format!("{} already exists", path.display()))
             .hint("choose another name"));
     }
     write_file(&path, |out| out.write_all(TEMPLATE.as_bytes()))?;

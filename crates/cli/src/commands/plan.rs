@@ -16,11 +16,11 @@ use crate::progress::Watch;
 use crate::ui::Ui;
 use crate::{output, report};
 
-/// Plan a fleet: roles, link weights, energy, and how sure that is.
+/// Plan a fleet: roles, link weights, energy, and a proof of how good the plan is.
 ///
-/// Reads what was measured (samples, errors, divergences, link energies) and decides who trains,
-/// who receives whose model with what weight, and over which links. The plan is proven optimal, or
-/// says how far from the optimum it can be at most.
+/// Reads measurements (samples, errors, divergences, link energies) and decides which devices
+/// train, which models each other device receives, with what weights, and over which links. The plan
+/// is proven optimal, or has a bound on its distance from the optimum.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -34,7 +34,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     problem: ProblemArgs,
 
-    /// How to plan.
+    /// The solver.
     #[arg(long, value_enum, default_value_t = SolverArg::Exact)]
     solver: SolverArg,
 
@@ -42,8 +42,8 @@ pub(crate) struct Args {
     #[arg(long)]
     no_polish: bool,
 
-    /// Let sources hand their models on to other sources, which train them on: fewer links for the same mixture. Under the pooled bound only;
-    /// the plan is then bounded, not proven.
+    /// Let sources hand their models on to other sources, which continue training them: fewer links for the same mixture. Under the pooled bound only;
+    /// the plan then has a gap, not a proof.
     #[arg(long)]
     handovers: bool,
 
@@ -51,8 +51,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "SECONDS", default_value_t = 60.0, value_parser = positive)]
     time_limit: f64,
 
-    /// Be content with a plan this close to the optimum, such as 0.01.
-    #[arg(long, value_name = "SHARE", default_value_t = 0.0, value_parser = non_negative)]
+    /// Stop at a plan this close to the optimum, such as 0.01 for 1 %.
+    #[arg(long, value_name = "FRACTION", default_value_t = 0.0, value_parser = non_negative)]
     gap: f64,
 
     /// What to print.

@@ -24,7 +24,7 @@ pub(crate) struct ProblemArgs {
 
     /// The links as a CSV or Parquet table: from, to, divergence, energy.
     ///
-    /// A pair that is not listed is no link. In place of energy (joules) the table may have
+    /// A pair that is not listed has no link. Instead of energy (joules) the table may have
     /// bits_per_second and watts, or joules_per_bit.
     #[arg(long, value_name = "TABLE")]
     links: Option<PathBuf>,
@@ -33,7 +33,7 @@ pub(crate) struct ProblemArgs {
     #[arg(long, value_name = "BITS", default_value_t = PAPER_MODEL_BITS, value_parser = positive)]
     model_bits: f64,
 
-    /// The generalisation bound: pooled lets several sources share a target.
+    /// The generalisation bound: under pooled a target can have several sources.
     #[arg(long, value_enum)]
     pub(crate) bound: Option<BoundArg>,
 
@@ -57,7 +57,7 @@ pub(crate) struct ProblemArgs {
 /// Which bound.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum BoundArg {
-    /// Sources' sampling errors are independent: mixing pays.
+    /// Sources' sampling errors are independent, so mixing can pay off.
     Pooled,
     /// The paper's: one source per target is best.
     Paper,
@@ -96,7 +96,7 @@ impl ProblemArgs {
         self.override_settings(&mut file)?;
         if let (Some(what), None) = (needs_paper, &file.costs) {
             if file.bound_kind() == Some(BoundKind::Pooled) {
-                return Err(Failure::input(format!("{what} knows only the paper's bound"))
+                return Err(Failure::input(format!("{what} works only under the paper's bound"))
                     .hint("add --bound paper"));
             }
             file.bound.get_or_insert_default().kind = Some(BoundKind::Paper);

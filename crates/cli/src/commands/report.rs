@@ -44,7 +44,7 @@ pub(crate) struct Args {
     #[arg(long)]
     open: bool,
 
-    /// End planning after this time, all plans together; the page shows what is known then.
+    /// Stop planning after this time, for all plans together; the page shows what is then known.
     #[arg(long, value_name = "SECONDS", default_value_t = 60.0, value_parser = positive)]
     time_limit: f64,
 }

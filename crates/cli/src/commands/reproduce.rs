@@ -12,19 +12,19 @@ use crate::output::write_file;
 use crate::progress::{Stages, Watch};
 use crate::ui::Ui;
 
-/// Make the paper's figures and tables again, beside the published numbers.
+/// Reproduce the paper's figures and tables, next to the published numbers.
 ///
-/// Without --data on drawn digits, which stand in for MNIST, USPS and MNIST-M; with it on the real sets. Every figure
-/// is written as CSV and SVG, every table as CSV, Markdown and LaTeX. What was run is kept and not run again.
+/// Without --data it uses drawn digits, which stand in for MNIST, USPS and MNIST-M; with it, the real sets. Every
+/// figure is written as CSV and SVG, every table as CSV, Markdown and LaTeX. Runs are kept and not repeated.
 ///
 /// A PNG of a figure: rsvg-convert --zoom 2 fig3.svg -o fig3.png
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
   stlf reproduce fig3
-  stlf reproduce all --quick                       everything, in small
+  stlf reproduce all --quick                       everything, small and fast
   stlf reproduce table1 --data data --seeds 5      the real data sets
-  stlf reproduce all --data data --paper-faithful  and the paper's method as it was, beside ours
+  stlf reproduce all --data data --paper-faithful  also the paper's method as published
 
 The specs are under experiments/, each with what the paper shows and what to expect.")]
 pub(crate) struct Args {
@@ -36,15 +36,15 @@ pub(crate) struct Args {
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
 
-    /// How many seeds [default: 5, or 2 with --quick]
+    /// The number of seeds [default: 5, or 2 with --quick]
     #[arg(long, value_name = "K", value_parser = clap::value_parser!(u16).range(1..))]
     seeds: Option<u16>,
 
-    /// Small fleets and short training: numbers mean little, but everything is seen to work.
+    /// Use small fleets and short training: the numbers mean little, but it shows that everything works.
     #[arg(long)]
     quick: bool,
 
-    /// Also run the paper's method as it was: its bound, its successive planner, divergences as published, parameters averaged.
+    /// Also run the paper's method as published: its bound, its successive planner, its divergences, averaged parameters.
     #[arg(long)]
     paper_faithful: bool,
 

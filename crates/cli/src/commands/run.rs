@@ -9,23 +9,23 @@ use crate::ui::Ui;
 
 /// Run the whole method: deal data, train, measure divergences, plan, transfer, compare.
 ///
-/// Everything is kept in a run folder. A run that was stopped goes on where it was when the same command is given
-/// again, and ends with the same bytes as one that was not.
+/// Everything is kept in a run folder. If a run was stopped, the same command continues it, and it ends with the
+/// same bytes as an uninterrupted run.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
   stlf run                             drawn digits, the paper's ten devices, five seeds
-  stlf new mine && stlf run mine.toml  a configuration of one's own
+  stlf new mine && stlf run mine.toml  your own configuration
   stlf run mine.toml -c \"training.steps=500 seeds=[1]\" --to runs/quick
-  stlf run runs/quick                  go on with a run that was stopped")]
+  stlf run runs/quick                  continue a run that was stopped")]
 pub(crate) struct Args {
     #[command(flatten)]
     run: RunArgs,
 
-    /// Only the K-th of N shares, as one of several machines; see `stlf merge`.
+    /// Do only the K-th of N shares of the run, to use several machines; see `stlf merge`.
     ///
-    /// With at most as many shares as seeds a share is some of the seeds; with more, shares divide the devices to
-    /// train and the pairs to measure of a seed.
+    /// With at most as many shares as seeds, a share is some of the seeds; with more, the shares divide the
+    /// devices to train and the pairs to measure of a seed.
     #[arg(long, value_name = "K/N")]
     shard: Option<Shard>,
 }

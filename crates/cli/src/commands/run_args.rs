@@ -67,7 +67,7 @@ pub(crate) fn watched<T>(
 fn unreadable(path: &Path, error: &std::io::Error) -> Failure {
     let failure = Failure::input(format!("cannot read {}: {error}", path.display()));
     match path.file_name().is_some_and(|name| name == "config.toml") {
-        true => failure.hint("this is no run folder; name one, or a configuration"),
+        true => failure.hint("this is not a run folder; name a run folder or a configuration"),
         false => failure.hint("`stlf new NAME` writes a configuration"),
     }
 }
@@ -81,7 +81,7 @@ pub(crate) fn failure(error: &Error) -> Failure {
         Kind::File => Failure::io(error.to_string()),
         Kind::Infeasible => Failure::infeasible(error.to_string()),
         Kind::Stopped => {
-            return Failure::interrupted("stopped").hint("the same command goes on from here");
+            return Failure::interrupted("stopped").hint("run the same command to continue");
         }
         Kind::Input => Failure::input(error.to_string()),
     };

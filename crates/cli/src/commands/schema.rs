@@ -12,7 +12,7 @@ Examples:
   stlf schema problem > stlf-problem.schema.json
   stlf schema plan | jq '.properties | keys'")]
 pub(crate) struct Args {
-    /// Which format.
+    /// The format.
     #[arg(value_enum)]
     format: Format,
 }

@@ -17,8 +17,8 @@ use crate::ui::Ui;
 
 /// Show a run, a plan or a problem in the browser, where devices, links and weights can be changed.
 ///
-/// Every change is planned at once; nothing is written. A run that is still going on is followed.
-/// Listens on this machine alone (127.0.0.1), until Ctrl-C.
+/// Every change is planned at once; nothing is written. A run in progress is followed.
+/// Listens only on this machine (127.0.0.1), until Ctrl-C.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -41,7 +41,7 @@ pub(crate) struct Args {
     #[arg(long)]
     open: bool,
 
-    /// End the planning for a page or a change after this time; the page shows what is known then.
+    /// Stop planning a page or a change after this time; the page shows what is then known.
     #[arg(long, value_name = "SECONDS", default_value_t = 60.0, value_parser = positive)]
     time_limit: f64,
 }

@@ -27,8 +27,8 @@ use stlf_planning::number_format::{counted, percent, short};
 
 /// Find the energy weights at which the plan changes.
 ///
-/// The optimal plan is constant between finitely many energy weights. This finds every one of them
-/// in a range, exactly, with two plans per change, and shows how energy is traded for error.
+/// The optimal plan changes at a finite number of energy weights. This finds all of them in a
+/// range, exactly, with two plans per change, and shows how energy is traded for error.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -55,15 +55,15 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
 
-    /// End the search after this time, all plans together, with what is known.
+    /// Stop after this time, for all plans together, and show what is known.
     #[arg(long, value_name = "SECONDS", default_value_t = 60.0, value_parser = positive)]
     time_limit: f64,
 
-    /// Be content with plans this close to the optimum; breakpoints are then approximate.
-    #[arg(long, value_name = "SHARE", default_value_t = 0.0, value_parser = non_negative)]
+    /// Stop each search at a plan this close to the optimum; breakpoints are then approximate.
+    #[arg(long, value_name = "FRACTION", default_value_t = 0.0, value_parser = non_negative)]
     gap: f64,
 
-    /// What to print; text on a terminal or beside --csv, else CSV.
+    /// What to print [default: text on a terminal or with --csv, else csv]
     #[arg(long, value_enum)]
     format: Option<FormatArg>,
 }

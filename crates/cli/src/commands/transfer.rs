@@ -15,10 +15,10 @@ use crate::table::{Align, Cell, Table};
 use crate::ui::Ui;
 use stlf_planning::number_format::{energy, percent};
 
-/// Send models to their targets by the plan and put them to work; what that needs is done first.
+/// Send models to their targets according to the plan, and combine them there. Missing stages are done first.
 ///
-/// Every target keeps what it makes of each of its samples as a table and, where parameters are averaged
-/// (planner.combine), its model as safetensors.
+/// Every target's predictions are kept as a table and, where parameters are averaged (planner.combine),
+/// its model as safetensors.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -41,7 +41,7 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<(), Failure> {
     let folder = Folder::open(&folder).map_err(|e| failure(&e))?;
     ui.print(&(received(&outcome, &config, &folder)? + &dealt(&outcome)))?;
     ui.print(&format!(
-        "\nWhat every target makes of its samples is in {}/seed-*/{FOLDER}\n",
+        "\nEvery target's predictions are in {}/seed-*/{FOLDER}\n",
         folder.path().display()
     ))
 }

@@ -132,12 +132,12 @@ fn what_others_could_rebuild_is_not_published() {
     for (settings, message, hint) in [
         (
             "partition.devices=10 partition.scale=0.02",
-            "divergence.features: others could rebuild",
+            "divergence.features: others could reconstruct",
             "or fewer on all devices",
         ),
         (
             "partition.scale=0.08 divergence.estimator=discriminant",
-            "divergence.estimator: it publishes covariances, from which every other member can rebuild samples",
+            "divergence.estimator: it publishes covariances, from which every other member can reconstruct samples",
             "accept = \"others can rebuild my samples\"",
         ),
     ] {

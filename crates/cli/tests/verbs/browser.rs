@@ -238,16 +238,16 @@ fn hand_overs_are_drawn_told_and_switched() {
     assert!(texts(&browser, "#graph .handover title").iter().all(|t| t.ends_with(", 1.00 J")));
     // A source in the middle of the route: for the ear, and in its panel.
     let middle = "return Array.from(document.querySelectorAll('#graph .node')).findIndex((n) => \
-                  /trains on with the model of d\\d, hands on to d\\d/.test(n.getAttribute('aria-label')))";
+                  /continues training the model of d\\d, hands on to d\\d/.test(n.getAttribute('aria-label')))";
     let middle = browser.script(middle);
     assert!(middle.as_i64().unwrap() > 0, "{middle}");
     browser.script(&format!("document.querySelectorAll('#graph .node')[{middle}].focus()"));
     browser.press("\u{e007}");
     for told in [
-        "Trains on with the model of d",
+        "Continues training the model of d",
         "Route: d",
         "Hands on to 1 source",
-        "It trains on with d",
+        "It continues training d",
         "Without that hand-over the best plan found would cost",
         "It hands its model on to d",
     ] {

@@ -57,7 +57,7 @@ fn another_cost_alone_is_no_difference() {
     dearer["devices"][2]["source_error"] = json!(0.131);
     let ran = compared(&plan(&cars(), &[]), &plan(&dearer, &[]), &["--threshold", "0.1"]);
     assert_eq!(ran.code, 0, "{}", ran.out);
-    assert!(ran.out.contains("The same roles and links, at another cost."));
+    assert!(ran.out.contains("The same roles and links, at a different cost."));
 }
 
 #[test]

@@ -39,7 +39,7 @@ fn sources_hand_models_on_where_that_is_asked_for() {
     let ran = run(&["plan", "-", "--handovers"], problem.clone());
     assert_eq!(ran.code, 0, "{}", ran.err);
     assert!(ran.out.contains("over 5 links and 4 hand-overs"), "{}", ran.out);
-    assert!(ran.out.contains(", trains it on") && ran.out.contains("(no proof)"), "{}", ran.out);
+    assert!(ran.out.contains(" (hand-over)") && ran.out.contains("(no proof)"), "{}", ran.out);
     let ran = run(&["plan", "-", "--handovers", "--format", "json"], problem.clone());
     let document: Value = serde_json::from_str(&ran.out).unwrap();
     let validator = jsonschema::validator_for(&plan_schema()).unwrap();
@@ -53,7 +53,7 @@ fn sources_hand_models_on_where_that_is_asked_for() {
     for handover in document["handovers"].as_array().unwrap() {
         let [from, to] = ["from", "to"].map(|end| handover[end].as_str().unwrap());
         let of = run(&["explain", "-", "--device", to], ran.out.clone());
-        assert!(of.out.contains(&format!("It trains on with {from}'s model")), "{}", of.out);
+        assert!(of.out.contains(&format!("It continues training {from}'s model")), "{}", of.out);
         assert!(of.out.contains("That plan is cheaper if "), "{}", of.out);
     }
     let swept = run(&["sweep", "-", "--handovers", "--format", "text"], problem.clone());
@@ -82,7 +82,7 @@ fn plans_of_the_first_version_are_read_and_absurd_hand_overs_are_not() {
     let there = good["handovers"][0].clone();
     let back = json!({"from": there["to"], "to": there["from"], "energy": 1.0});
     let circle = told(&|plan| plan["handovers"] = json!([there, back]));
-    assert!(circle.contains("a model comes back to where it was"), "{circle}");
+    assert!(circle.contains("the hand-overs form a cycle"), "{circle}");
     let twice = told(&|plan| plan["handovers"].as_array_mut().unwrap().push(there.clone()));
     assert!(twice.contains("a source takes two models"), "{twice}");
     let target = told(&|plan| plan["handovers"][0]["to"] = json!("d6"));

@@ -134,7 +134,7 @@ fn a_page_shows_the_hand_overs_of_a_plan_and_of_a_problem() {
             let device = handovers[0][end].as_u64().unwrap() as usize;
             shown["explanations"][device].as_str().unwrap().to_owned()
         };
-        assert!(told("to").contains("It trains on with d"), "{}", told("to"));
+        assert!(told("to").contains("It continues training d"), "{}", told("to"));
         assert!(told("from").contains("It hands its model on to d"), "{}", told("from"));
     }
     // Only where they are asked for, and never silently not.

@@ -10,7 +10,7 @@ use crate::{Class, Dataset, Error, Shape, dataset::Values};
 pub(super) struct Files {
     pub(super) domain: Domain,
     pub(super) half: Half,
-    /// Names without `.gz`.
+    /// The name of the file of images, without `.gz`.
     pub(super) images: &'static str,
     pub(super) labels: &'static str,
     /// Rows, columns and, where there are several, channels.

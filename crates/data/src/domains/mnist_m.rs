@@ -46,7 +46,7 @@ pub(crate) fn luma(red: u8, green: u8, blue: u8) -> u8 {
     ((299 * red + 587 * green + 114 * blue + 500) / 1000) as u8
 }
 
-/// Where there is ink at all, a ground's colour is inverted.
+/// Inverts the background's colour where there is ink.
 pub(super) fn invert(ground: u8, ink: u8) -> u8 {
     if ink > 0 { 255 - ground } else { ground }
 }

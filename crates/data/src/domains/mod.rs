@@ -37,9 +37,9 @@ pub const SIDE: usize = 28;
 /// A kind of digits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Domain {
-    /// MNIST.
+    /// MNIST: handwritten digits, 28×28.
     Mnist,
-    /// USPS.
+    /// USPS: digits from envelopes, 16×16.
     Usps,
     /// MNIST-M: MNIST over photographs.
     MnistM,
@@ -52,7 +52,7 @@ pub enum Domain {
 }
 
 impl Domain {
-    /// Every domain.
+    /// Every domain, in the order of this list.
     pub const ALL: [Domain; 6] = [
         Domain::Mnist,
         Domain::Usps,
@@ -113,10 +113,10 @@ impl FromStr for Domain {
 /// Which part of a set: the one to train on or the one kept apart for tests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Half {
-    /// Training samples.
+    /// The samples to train on.
     #[default]
     Train,
-    /// Test samples.
+    /// The samples to test on.
     Test,
 }
 
@@ -154,7 +154,7 @@ pub enum Pairing {
 pub struct Options {
     /// The folder with the files of `mnist`, `usps` and `mnist-m`.
     pub folder: Option<PathBuf>,
-    /// The half.
+    /// The half of the data set to read.
     pub half: Half,
     /// Grey or coloured. Left out: coloured where every domain is, else grey.
     pub colour: Option<Colour>,

@@ -15,7 +15,7 @@ pub enum UspsFit {
     /// Six black pixels on every side, as in the paper.
     #[default]
     Pad,
-    /// Enlarged, bilinearly.
+    /// Enlarges pictures to 28×28 bilinearly.
     Resample,
 }
 

@@ -171,7 +171,7 @@ mod tests {
         assert_eq!(error(""), "t.csv: the file is empty");
         assert_eq!(error("label,x\n"), "t.csv: has no rows");
         assert_eq!(error("x,y\n1,2\n"), "t.csv: column \"label\" is missing");
-        assert_eq!(error("label,x,x\n1,2,3\n"), "t.csv: column \"x\" stands there twice");
+        assert_eq!(error("label,x,x\n1,2,3\n"), "t.csv: column \"x\" is there twice");
         assert_eq!(error("label,device\n1,2\n"), "t.csv: has no column of features");
         assert_eq!(
             error("label,device,domain,x\n1,2,3,4\n"),

@@ -23,7 +23,7 @@ const CONNECT: Duration = Duration::from_secs(15);
 /// How long a mirror may be silent.
 const SILENCE: Duration = Duration::from_secs(30);
 
-/// How often a mirror is asked to go on after a cut.
+/// The number of times a mirror is asked to resume after the connection broke.
 const MOST_CUTS: usize = 5;
 
 /// A file whose size is not known may not be larger than this.
@@ -34,7 +34,7 @@ const LARGEST: u64 = 1 << 30;
 pub(super) enum Outcome {
     /// The file has its name.
     Done,
-    /// The observer said stop; the part is there to go on from.
+    /// The observer said stop; the part is kept to resume from.
     Stopped,
 }
 
@@ -52,7 +52,7 @@ enum Received {
     All {
         resumed: bool,
     },
-    /// The connection broke.
+    /// The connection broke, for this reason.
     Cut(String),
     Stopped,
 }
@@ -121,7 +121,7 @@ impl Transfer<'_, '_> {
                     self.local(fs::remove_file(&self.part))?;
                     if !resumed || is_anew {
                         let expected = self.source.checksum.expected();
-                        let why = format!("its checksum is {found}, and not {expected}");
+                        let why = format!("its checksum is {found}, not {expected}");
                         return Err(Trouble::Mirror(why));
                     }
                     // The first piece may be the wrong one.
@@ -145,7 +145,7 @@ impl Transfer<'_, '_> {
             StatusCode::OK => 0,
             StatusCode::PARTIAL_CONTENT if begins_at(&response, start) => start,
             StatusCode::PARTIAL_CONTENT => {
-                return Err(Trouble::Mirror("it sent another range than asked for".to_owned()));
+                return Err(Trouble::Mirror("it sent a different range than requested".to_owned()));
             }
             StatusCode::RANGE_NOT_SATISFIABLE if start > 0 => {
                 return Ok(Received::All { resumed: true });
@@ -156,7 +156,7 @@ impl Transfer<'_, '_> {
         if let (Some(total), Some(bytes)) = (total, self.source.bytes)
             && total != bytes
         {
-            return Err(Trouble::Mirror(format!("it has {total} bytes, and not {bytes}")));
+            return Err(Trouble::Mirror(format!("it has {total} bytes, not {bytes}")));
         }
         let mut part = self.local(open_at(&self.part, start))?;
         self.copy(response.into_body(), &mut part, start, total)

@@ -32,7 +32,7 @@ const BUILD: &str = "build it from MNIST and any photographs: stlf data build-mn
 /// How far a file is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Progress<'a> {
-    /// The file's name.
+    /// The name of the file.
     pub file: &'a str,
     /// Bytes that are here, those of an earlier attempt included.
     pub done: u64,
@@ -40,20 +40,20 @@ pub struct Progress<'a> {
     pub total: Option<u64>,
 }
 
-/// Hears of progress, many times a second, and says whether to go on.
+/// Is called with the progress, many times a second, and says whether to continue.
 pub type Observer<'a> = dyn FnMut(&Progress<'_>) -> ControlFlow<()> + 'a;
 
-/// How fetching ended.
+/// How the download of a data set ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Fetched {
     /// All files of the domain are in the folder.
     All {
-        /// Those that are new.
+        /// The files that are new.
         new: Vec<PathBuf>,
-        /// Those that were there before.
+        /// The files that already existed.
         kept: Vec<PathBuf>,
     },
-    /// The observer said stop. Fetching again goes on from there.
+    /// The observer said stop. Fetching again resumes from there.
     Stopped,
 }
 

@@ -24,7 +24,7 @@ pub struct Source {
 /// A digest in hexadecimal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Checksum {
-    /// SHA-256.
+    /// A SHA-256 hash in hexadecimal digits.
     Sha256(&'static str),
     /// MD5, where nothing better is published: against broken transfers, not against malice.
     Md5(&'static str),

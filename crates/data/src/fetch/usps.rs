@@ -37,7 +37,7 @@ pub(super) fn read(archive: &Path, half: Half) -> Result<(Idx, Idx), Error> {
         images.extend_from_slice(&pixels);
     }
     if labels.len() != samples(half) {
-        let message = format!("{} samples, and not {}", labels.len(), samples(half));
+        let message = format!("{} samples, not {}", labels.len(), samples(half));
         return Err(Error::content(archive, message));
     }
     let count = labels.len() as u32;

@@ -13,7 +13,7 @@ use crate::{Dataset, Error};
 /// | name | default | meaning | range |
 /// |---|---|---|---|
 /// | `devices-per-domain` | 1 | devices of each domain | 1 to the domain's samples |
-/// | `labeled` | 1 | share of its labels that each device keeps | 0 to 1, or one per device |
+/// | `labeled` | 1 | fraction of its labels that each device keeps | 0 to 1, or one per device |
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct ByDomain {
@@ -43,7 +43,7 @@ impl ByDomain {
         for (name, mut samples) in data.domains().iter().zip(domains) {
             if self.devices_per_domain == 0 || self.devices_per_domain > samples.len() {
                 let message = format!(
-                    "{} asked, and domain {name} has {} samples",
+                    "{} requested, but domain {name} has {} samples",
                     self.devices_per_domain,
                     samples.len()
                 );
@@ -92,7 +92,7 @@ mod tests {
         let error = deal(&data, &Scheme::ByDomain(scheme), 1).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "devices-per-domain: 8 asked, and domain coarse has 7 samples"
+            "devices-per-domain: 8 requested, but domain coarse has 7 samples"
         );
     }
 }

@@ -12,7 +12,7 @@ use crate::{Dataset, Error};
 /// How often a draw that leaves a device too small is repeated, as in flwr-datasets.
 const REPEATS: usize = 10;
 
-/// Deals each class by shares from a symmetric Dirichlet distribution over the devices: the smaller
+/// Deals each class in proportions from a symmetric Dirichlet distribution over the devices: the smaller
 /// `alpha`, the fewer devices have most of a class. Complete.
 ///
 /// | name | default | meaning | range |
@@ -21,13 +21,13 @@ const REPEATS: usize = 10;
 /// | `alpha` | 0.5 | concentration | above 0 |
 /// | `min-partition-size` | 10 | a draw that leaves a device fewer samples is repeated, ten times at most | at least 1 |
 /// | `self-balancing` | false | a device with more than its even share gets nothing of further classes | true, false |
-/// | `labeled` | 1 | share of its labels that each device keeps | 0 to 1, or one per device |
+/// | `labeled` | 1 | fraction of its labels that each device keeps | 0 to 1, or one per device |
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Dirichlet {
-    /// How many devices.
+    /// The number of devices, at least 1.
     pub devices: usize,
-    /// Concentration.
+    /// The concentration of the Dirichlet distribution, above 0; smaller is more uneven.
     pub alpha: f64,
     /// The fewest samples of a device.
     pub min_partition_size: usize,
@@ -66,7 +66,7 @@ impl Dirichlet {
                 data.len()
             );
             return Err(Error::setting("min-partition-size", message)
-                .with_hint("lower it, or have fewer devices"));
+                .with_hint("lower it, or use fewer devices"));
         }
         let mut smallest = 0;
         for _ in 0..=REPEATS {
@@ -83,7 +83,7 @@ impl Dirichlet {
             self.alpha
         );
         Err(Error::setting("min-partition-size", message)
-            .with_hint("raise alpha, lower min-partition-size, or have fewer devices"))
+            .with_hint("raise alpha, lower min-partition-size, or use fewer devices"))
     }
 
     fn draw(&self, data: &Dataset, rng: &mut ChaCha8Rng) -> Result<Vec<Vec<usize>>, Error> {

@@ -6,7 +6,7 @@ use rand_distr::{Distribution, Gamma};
 
 use crate::{Class, Dataset, Error};
 
-/// Shares of `n` parts that sum to 1, from a symmetric Dirichlet distribution.
+/// Draws `n` proportions that sum to 1, from a symmetric Dirichlet distribution.
 ///
 /// Drawn as logarithms of gamma variates, by Γ(α) = Γ(α+1)·U^(1/α), because for a small α
 /// the variates themselves are all zero in floating point. `alpha` is above 0.
@@ -71,7 +71,7 @@ pub(crate) fn even_parts<T>(all: &[T], n: usize) -> impl Iterator<Item = &[T]> {
 pub(crate) struct ByClass {
     /// One list per class of the data set.
     pub(crate) classes: Vec<Vec<usize>>,
-    /// Those without a class.
+    /// The samples without a class.
     pub(crate) unlabeled: Vec<usize>,
 }
 

@@ -14,11 +14,11 @@ use crate::{Dataset, Error};
 /// | name | default | meaning | range |
 /// |---|---|---|---|
 /// | `devices` | 10 | devices | 1 to samples |
-/// | `labeled` | 1 | share of its labels that each device keeps | 0 to 1, or one per device |
+/// | `labeled` | 1 | fraction of its labels that each device keeps | 0 to 1, or one per device |
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Iid {
-    /// How many devices.
+    /// The number of devices, at least 1.
     pub devices: usize,
     /// Which labels are kept.
     pub labeled: Labeled,

@@ -40,7 +40,7 @@ pub enum Scheme {
     Paper(Paper),
     /// A random sample of everything for each device.
     Iid(Iid),
-    /// Each class by shares from a Dirichlet distribution.
+    /// Each class in proportions from a Dirichlet distribution.
     Dirichlet(Dirichlet),
     /// Shards of samples sorted by class.
     Shard(Shard),
@@ -58,7 +58,7 @@ impl Default for Scheme {
 }
 
 impl Scheme {
-    /// What is meant where nobody says: a table that names its devices has dealt its samples already.
+    /// The default for some data: a table that names its devices has already dealt its samples.
     pub fn for_data(data: &Dataset) -> Scheme {
         match data.domain_column() {
             Some(_) => Scheme::ByDomain(ByDomain::default()),
@@ -70,7 +70,7 @@ impl Scheme {
     pub const KINDS: [&'static str; 6] =
         ["paper", "iid", "dirichlet", "shard", "pathological", "by-domain"];
 
-    /// The kind's name.
+    /// Returns the name of the partitioner.
     pub fn kind(&self) -> &'static str {
         match self {
             Scheme::Paper(_) => "paper",
@@ -92,7 +92,7 @@ impl Scheme {
         !matches!(self, Scheme::Paper(Paper { disjoint: false, .. }))
     }
 
-    /// The share of labels each device keeps; the paper's counts them instead.
+    /// The fraction of labels that each device keeps; the paper's partitioner counts them instead.
     fn labeled(&self) -> Option<&Labeled> {
         match self {
             Scheme::Paper(_) => None,
@@ -108,7 +108,7 @@ impl Scheme {
 /// Samples dealt to devices.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Partition {
-    /// In order; every one has at least one sample.
+    /// The devices in order; every one has at least one sample.
     pub devices: Vec<Share>,
 }
 
@@ -144,7 +144,7 @@ impl Share {
 ///
 /// # Errors
 /// A setting out of its range, or one that this data cannot satisfy: the error names the setting, the
-/// class or domain that falls short, what is there and what was asked.
+/// class or domain with too few samples, how many there are and how many are needed.
 pub fn deal(data: &Dataset, scheme: &Scheme, seed: u64) -> Result<Partition, Error> {
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     let mut names = None;
@@ -177,7 +177,7 @@ pub fn deal(data: &Dataset, scheme: &Scheme, seed: u64) -> Result<Partition, Err
     {
         if hand.is_empty() {
             let message = format!("device {name} would have no sample");
-            return Err(Error::setting("devices", message).with_hint("have fewer devices"));
+            return Err(Error::setting("devices", message).with_hint("use fewer devices"));
         }
         // A stream of its own for each device's labels.
         rng.set_stream(1 + k as u64);
@@ -191,7 +191,7 @@ fn check_devices(devices: usize, data: &Dataset) -> Result<(), Error> {
     if (1..=data.len()).contains(&devices) {
         return Ok(());
     }
-    let message = format!("{devices} asked, and the data has {} samples", data.len());
+    let message = format!("{devices} requested, but the data has {} samples", data.len());
     Err(Error::setting("devices", message).with_hint("every device needs a sample"))
 }
 
@@ -206,6 +206,6 @@ fn check_class_count(asked: usize, classes: usize) -> Result<(), Error> {
     if (1..=classes).contains(&asked) {
         return Ok(());
     }
-    let message = format!("{asked} asked, and the data has {classes} classes");
+    let message = format!("{asked} requested, but the data has {classes} classes");
     Err(Error::setting("classes-per-device", message))
 }

@@ -13,7 +13,7 @@ use super::draw::{ByClass, apportion, dirichlet};
 use super::{DEVICES, check_class_count, check_devices, check_positive};
 use crate::{Class, Dataset, Error};
 
-/// Devices with labels first, then devices without. Every device has a few classes, in shares of a
+/// Devices with labels first, then devices without. Every device has a few classes, in proportions of a
 /// Dirichlet distribution, and a size from a normal distribution; a device without labels has the
 /// classes of a random device with labels. Samples that no device drew, and those without a class,
 /// are left out.
@@ -21,11 +21,11 @@ use crate::{Class, Dataset, Error};
 /// | name | default | meaning | range |
 /// |---|---|---|---|
 /// | `devices` | 10 | devices | 1 to samples |
-/// | `labeled-devices` | half | the first so many have labels | 1 to devices |
+/// | `labeled-devices` | half | how many devices have labels; they come first | 1 to devices |
 /// | `labeled-samples` | 1600 | mean of a labeled device's samples with a label | above 0 |
 /// | `hidden-samples` | 200 | mean of a labeled device's samples without | at least 0 |
 /// | `unlabeled-device-samples` | 1000 | mean of an unlabeled device's samples | above 0 |
-/// | `deviation` | 1/6 | standard deviation of these three, as a share of the mean | at least 0 |
+/// | `deviation` | 1/6 | standard deviation of these three, as a fraction of the mean | at least 0 |
 /// | `scale` | 1 | multiplies these three, for less data | above 0 |
 /// | `classes-per-device` | 4 | classes of each device; the paper has `"all"` with MNIST-M and when split | 1 to classes, `"all"` |
 /// | `alpha` | 5 | concentration of a device's classes | above 0 |
@@ -36,7 +36,7 @@ use crate::{Class, Dataset, Error};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Paper {
-    /// How many devices.
+    /// The number of devices, at least 1.
     pub devices: usize,
     /// How many of them have labels; half if not given.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -47,17 +47,17 @@ pub struct Paper {
     pub hidden_samples: f64,
     /// Mean number of samples of an unlabeled device.
     pub unlabeled_device_samples: f64,
-    /// Standard deviation as a share of the mean.
+    /// The standard deviation as a fraction of the mean, at least 0.
     pub deviation: f64,
-    /// Multiplies the means.
+    /// A factor for the mean numbers of samples, above 0.
     pub scale: f64,
     /// How many classes a device has.
     pub classes_per_device: ClassesPerDevice,
-    /// Concentration.
+    /// The concentration of a device's classes, above 0; smaller is more uneven.
     pub alpha: f64,
     /// How domains are arranged.
     pub arrangement: Arrangement,
-    /// Whether a sample is dealt once at most.
+    /// Whether each sample is dealt to at most one device.
     pub disjoint: bool,
 }
 
@@ -79,17 +79,17 @@ pub enum Arrangement {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged, expecting = "a number of classes, or \"all\"")]
 pub enum ClassesPerDevice {
-    /// So many, drawn at random.
+    /// This many classes, drawn at random.
     Count(usize),
     /// All that the data has.
     All(All),
 }
 
-/// The word `all`.
+/// The word `all`, instead of a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum All {
-    /// `all`.
+    /// Every device has all classes.
     All,
 }
 
@@ -193,7 +193,7 @@ impl Paper {
         if !(1..=self.devices).contains(&self.labeled_devices()) {
             let message = format!("{} of {} devices", self.labeled_devices(), self.devices);
             return Err(Error::setting("labeled-devices", message)
-                .with_hint("at least one device needs labels, or nobody can train"));
+                .with_hint("at least one device needs labels, or no device can train"));
         }
         let domains = data.domains().len();
         match self.arrangement {
@@ -311,7 +311,7 @@ impl Paper {
             each.join(", ")
         );
         Error::setting("scale", message).with_hint(
-            "lower scale, have fewer devices, or let devices share samples with disjoint = false",
+            "lower scale, use fewer devices, or let devices share samples with disjoint = false",
         )
     }
 }

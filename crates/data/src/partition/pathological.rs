@@ -18,11 +18,11 @@ use crate::{Class, Dataset, Error};
 /// | `devices` | 10 | devices | 1 to samples |
 /// | `classes-per-device` | 2 | classes of each device | 1 to classes |
 /// | `class-assignment` | random | which classes: `random`, `deterministic` (device i: i, i+1, …) or `first-deterministic` (i, then random; the paper's) | |
-/// | `labeled` | 1 | share of its labels that each device keeps | 0 to 1, or one per device |
+/// | `labeled` | 1 | fraction of its labels that each device keeps | 0 to 1, or one per device |
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Pathological {
-    /// How many devices.
+    /// The number of devices, at least 1.
     pub devices: usize,
     /// How many classes each has.
     pub classes_per_device: usize,
@@ -36,7 +36,7 @@ pub struct Pathological {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ClassAssignment {
-    /// Any, at random.
+    /// Each device has random classes.
     #[default]
     Random,
     /// Device i has the classes i, i + 1, … round and round.
@@ -80,9 +80,8 @@ impl Pathological {
                     samples.len(),
                     takers.len()
                 );
-                return Err(Error::setting("classes-per-device", message).with_hint(
-                    "lower it, have fewer devices, or deal classes as `deterministic`",
-                ));
+                return Err(Error::setting("classes-per-device", message)
+                    .with_hint("lower it, use fewer devices, or deal classes as `deterministic`"));
             }
             if !takers.is_empty() {
                 for (device, part) in takers.iter().zip(even_parts(samples, takers.len())) {
@@ -148,7 +147,7 @@ mod tests {
         };
         assert_eq!(
             message(4).as_deref(),
-            Some("classes-per-device: 4 asked, and the data has 3 classes")
+            Some("classes-per-device: 4 requested, but the data has 3 classes")
         );
         assert_eq!(
             message(3).as_deref(),

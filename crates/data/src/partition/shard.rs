@@ -18,11 +18,11 @@ use crate::{Dataset, Error};
 /// |---|---|---|---|
 /// | `devices` | 10 | devices | 1 to samples |
 /// | `shards-per-device` | 2 | shards of each device; with two, most devices have two classes | at least 1 |
-/// | `labeled` | 1 | share of its labels that each device keeps | 0 to 1, or one per device |
+/// | `labeled` | 1 | fraction of its labels that each device keeps | 0 to 1, or one per device |
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Shard {
-    /// How many devices.
+    /// The number of devices, at least 1.
     pub devices: usize,
     /// How many shards each has.
     pub shards_per_device: usize,

@@ -33,7 +33,7 @@ impl PlanFile {
         if self.status == PlanStatus::Infeasible {
             let reason = self.reason.as_deref().unwrap_or("no plan exists");
             return Err(Error::field("status", format!("infeasible: {}", shorten(reason)))
-                .with_hint("there is nothing in this plan to look at"));
+                .with_hint("this file holds no plan"));
         }
         let listed = self.problem.as_ref().and_then(|p| p.devices.as_ref());
         let names: Vec<String> = match listed {
@@ -66,7 +66,7 @@ impl PlanFile {
         for (field, k, name, role) in sources.chain(targets) {
             let at = format!("{field}[{k}]");
             if roles[device(name, &at, index)?].replace(role).is_some() {
-                return Err(Error::field(at, format!("{:?} has a role already", shorten(name)))
+                return Err(Error::field(at, format!("{:?} already has a role", shorten(name)))
                     .with_hint("a device is listed once, as a source or as a target"));
             }
         }
@@ -125,7 +125,10 @@ impl PlanFile {
         index: &HashMap<String, usize>,
     ) -> Result<Vec<Handover>, Error> {
         if self.bound == BoundKind::Paper && !self.handovers.is_empty() {
-            return Err(Error::field("handovers", "the paper's bound knows no hand-overs"));
+            return Err(Error::field(
+                "handovers",
+                "there are no hand-overs under the paper's bound",
+            ));
         }
         let mut handovers = Vec::with_capacity(self.handovers.len());
         for (k, entry) in self.handovers.iter().enumerate() {
@@ -145,7 +148,7 @@ impl PlanFile {
         }
         let returns = |h: &Handover| route(&handovers, h.from).contains(&h.to);
         if handovers.iter().any(returns) {
-            return Err(Error::field("handovers", "a model comes back to where it was"));
+            return Err(Error::field("handovers", "the hand-overs form a cycle"));
         }
         Ok(handovers)
     }
@@ -158,7 +161,7 @@ impl PlanFile {
         let decisions = self.decisions()?;
         let Some(problem) = &self.problem else {
             return Err(Error::field("problem", "is not in this plan").with_hint(format!(
-                "plans repeat their problem up to {} links",
+                "plans contain their problem up to {} links",
                 super::MAX_EMBEDDED_LINKS
             )));
         };

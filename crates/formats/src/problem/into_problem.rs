@@ -40,8 +40,8 @@ impl ProblemFile {
         ];
         match given.iter().find(|(_, is_given)| *is_given) {
             None => Ok(()),
-            Some((field, _)) => Err(Error::field(*field, "cannot stand beside costs")
-                .with_hint("costs take the place of all measurements and settings: keep one")),
+            Some((field, _)) => Err(Error::field(*field, "cannot be combined with costs")
+                .with_hint("costs replace all measurements and settings: keep one or the other")),
         }
     }
 
@@ -125,7 +125,7 @@ impl ProblemFile {
     }
 }
 
-/// Where each name stands in the list.
+/// The position of each name in the list.
 fn index(entries: &[DeviceEntry]) -> HashMap<String, usize> {
     entries.iter().enumerate().map(|(i, d)| (d.name.clone(), i)).collect()
 }
@@ -158,7 +158,7 @@ fn links(
 ) -> Result<Links, Error> {
     let both = |field: &str| {
         Err(Error::field(field, "the links are given twice")
-            .with_hint("give them as two matrices, or as links, or as a table of their own"))
+            .with_hint("give them as two matrices, or as links, or as a separate table"))
     };
     let missing = |field: &str| {
         Err(Error::field(field, "is missing").with_hint(

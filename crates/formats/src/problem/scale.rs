@@ -12,7 +12,7 @@ use stlf_planning::problem::{Model, Problem};
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ScaleEntry {
-    /// An error is a share, 0 to 1; a divergence is 0 to 2.
+    /// An error is a fraction, 0 to 1; a divergence is 0 to 2.
     #[default]
     Unit,
     /// Anything at least 0, such as the percent of the paper's published instances.

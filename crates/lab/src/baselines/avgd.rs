@@ -1,4 +1,4 @@
-//! AvgD, "average degree" (Wang et al.): ours' roles and ours' mean number of links per source, rounded up; which
+//! AvgD, "average degree" (Wang et al.): ST-LF's roles and ST-LF's mean number of links per source, rounded up; which
 //! links, and their weights, are random.
 //!
 //! The paper does not say what becomes of a target that no draw meets. Here every target first gets one source at
@@ -13,7 +13,7 @@ use super::{Assignment, Context, Draw, matching, normalised, rng, with_role};
 use stlf_planning::device::Role;
 use stlf_planning::error::Error;
 
-/// Ours' roles and degree with random links and weights.
+/// ST-LF's roles and degree with random links and weights.
 ///
 /// # Errors
 /// Names a target that no source reaches.

@@ -1,11 +1,11 @@
-//! FedAvg (McMahan et al., "Communication-efficient learning of deep networks from decentralized data", 2017): ours'
+//! FedAvg (McMahan et al., "Communication-efficient learning of deep networks from decentralized data", 2017): ST-LF's
 //! roles, and every target weighs the sources by how much data they have.
 
 use super::{Assignment, Context};
 use stlf_planning::device::Role;
 use stlf_planning::error::Error;
 
-/// Ours' roles with weights in proportion to D̂_i.
+/// ST-LF's roles with weights in proportion to D̂_i.
 ///
 /// # Errors
 /// Names a target that no source reaches; or the problem has raw costs and no counts.

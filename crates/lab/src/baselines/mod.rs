@@ -2,12 +2,12 @@
 //!
 //! | roles | method |
 //! |---|---|
-//! | ours' | [`rnd_alpha`], [`fedavg`], [`fada`], [`avgd`] |
+//! | ST-LF's | [`rnd_alpha`], [`fedavg`], [`fada`], [`avgd`] |
 //! | random | [`rnd_psi`], [`psi_fedavg`], [`psi_fada`] |
 //! | every device that may be a source is one | [`sm`], [`local`], [`oracle`] |
 //!
 //! All of them keep to the problem's rules: only eligible devices are sources, pinned devices keep their role,
-//! only links that exist are used. Links that the user requires are ours' alone: a baseline that took them would
+//! only links that exist are used. Links that the user requires are ST-LF's alone: a baseline that took them would
 //! take a part of the answer.
 
 pub mod avgd;
@@ -33,11 +33,11 @@ use stlf_planning::problem::{Model, Problem};
 /// Who is a source, who a target, and with what weights targets take sources' models.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Assignment {
-    /// One per device.
+    /// The role of each device.
     pub roles: Vec<Role>,
     /// Sorted by receiver, then sender; the weights into a target sum to one.
     pub links: Vec<PlanLink>,
-    /// Sorted by receiver; none for all methods but ours.
+    /// Sorted by receiver; empty for all methods except ST-LF's.
     pub handovers: Vec<Handover>,
 }
 
@@ -78,10 +78,10 @@ pub struct Context<'a> {
 }
 
 impl<'a> Context<'a> {
-    /// What all methods know: the problem, and ours' answer to it.
+    /// What all methods know: the problem, and ST-LF's answer to it.
     ///
     /// # Errors
-    /// If ours' roles are not of this problem.
+    /// If ST-LF's roles are not of this problem.
     pub fn new(problem: &'a Problem, ours: Assignment) -> Result<Context<'a>, Error> {
         if ours.roles.len() != problem.len() {
             let (has, needs) = (ours.roles.len(), problem.len());
@@ -94,12 +94,12 @@ impl<'a> Context<'a> {
         Ok(Context { problem, ours, data: None, accuracies: None })
     }
 
-    /// The problem.
+    /// Returns the problem that methods decide about.
     pub fn problem(&self) -> &'a Problem {
         self.problem
     }
 
-    /// Ours' answer.
+    /// Returns the roles and links of the plan.
     pub fn ours(&self) -> &Assignment {
         &self.ours
     }
@@ -109,7 +109,7 @@ impl<'a> Context<'a> {
         match self.problem.model() {
             Model::Measured(m) => Ok(m.devices[device].samples()),
             Model::Costs(_) => {
-                Err(Error::field("costs", "raw costs do not say who has how much data")
+                Err(Error::field("costs", "raw costs do not say how much data each device has")
                     .with_hint("give devices with their counts, or leave this method out"))
             }
         }

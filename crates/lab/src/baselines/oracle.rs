@@ -31,7 +31,7 @@ pub fn assign(context: &Context<'_>) -> Result<Assignment, Error> {
             let name = context.problem().name(to);
             return Err(Error::field(
                 format!("accuracies ({name})"),
-                "none of a source on its data",
+                "no source has an accuracy on its data",
             ));
         };
         links.push(PlanLink { from, to, weight: 1.0 });

@@ -1,4 +1,4 @@
-//! Rnd-α (Wang, Hosseinalipour, Brinton, "Multi-source to multi-target decentralized federated domain adaptation"): ours'
+//! Rnd-α (Wang, Hosseinalipour, Brinton, "Multi-source to multi-target decentralized federated domain adaptation"): ST-LF's
 //! roles, and every target weighs all sources at random, by a draw from Dirichlet(1, …, 1).
 
 use rand::RngExt;
@@ -8,7 +8,7 @@ use super::{Assignment, Context, Draw, rng};
 use stlf_planning::device::Role;
 use stlf_planning::error::Error;
 
-/// Ours' roles with random weights.
+/// ST-LF's roles with random weights.
 ///
 /// # Errors
 /// Names a target that no source reaches.

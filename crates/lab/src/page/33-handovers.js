@@ -135,7 +135,7 @@
     const names = (nodes) => words.some(nodes.map((one) => one.label));
     const parts = [];
     if (node.takes.length > 0)
-      parts.push(`, trains on with the model of ${names(node.takes.map((arrow) => arrow.from))}`);
+      parts.push(`, continues training the model of ${names(node.takes.map((arrow) => arrow.from))}`);
     if (node.gives.length > 0) parts.push(`, hands on to ${names(node.gives.map((arrow) => arrow.to))}`);
     return parts.join('');
   }
@@ -153,7 +153,7 @@
     if (taken[index]) {
       const { from, joules } = taken[index];
       parts.push(
-        html('h4', {}, `Trains on with the model of ${words.shorten(nameOf(from), 40)}`),
+        html('h4', {}, `Continues training the model of ${words.shorten(nameOf(from), 40)}`),
         html('p', {}, 'Route: ', routeLine(routeOf(plan, index)), ` (${words.joules(joules)} for the last hand-over)`),
       );
     }

@@ -116,7 +116,7 @@
 
   const modelColumn = () => ({
     key: 'taken',
-    name: 'Trains on with',
+    name: 'Continues training',
     value: (row) => (row.taken ? page.seed().devices[row.taken.from].name : null),
     cell: (row) => (row.taken ? opener(row.taken.from) : words.NONE),
   });

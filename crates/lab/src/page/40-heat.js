@@ -31,7 +31,7 @@
     const lead = html(
       'p',
       { class: 'lead' },
-      'How different two devices’ data are, from 0 (alike) to 2. Sources first; lines part them from the targets.',
+      'How different two devices’ data are, from 0 (alike) to 2. Sources come first; lines separate them from the targets.',
     );
     const element = html('canvas', {
       tabindex: '0',

@@ -69,7 +69,7 @@
     const parts = [`The plan in use costs ${words.number(plan.objective)} under ${words.boundName(plan)}, ${words.status(plan)}.`];
     parts.push('Below: the same fleet under the paper’s bound; lower is better, and a single value is drawn across.');
     if (traces.some((trace) => !trace.valid))
-      parts.push('A relaxed value is of roles in between and no valid plan: it may lie below the best one.');
+      parts.push('A relaxed value belongs to fractional roles, not to a valid plan: it may be below the best plan.');
     return parts.join(' ');
   }
 

@@ -80,7 +80,7 @@
     const shown = seed.plans
       .map((plan, index) => ({ plan, index }))
       .filter(({ plan }) => words.known(plan.joules) && words.known(yOf(plan)));
-    if (shown.length === 0) return page.empty('These plans have no energy and accuracy to draw.');
+    if (shown.length === 0) return page.empty('These plans have no energy or accuracy to draw.');
     const xs = shown.map(({ plan }) => plan.joules);
     const ys = shown.map(({ plan }) => yOf(plan));
     const xTicks = page.niceTicks(Math.min(0, ...xs), Math.max(...xs), Math.max(3, Math.floor(width / 110)));

@@ -69,7 +69,7 @@
       html(
         'p',
         { class: 'lead' },
-        `${words.ofSeed('Accuracy in percent')}, the best of each row in bold; links and energy are ST-LF’s. A dash: no target of that method, or without a model.`,
+        `${words.ofSeed('Accuracy in percent')}, the best of each row in bold; links and energy are ST-LF’s. A dash means that it is not a target of that method, or has no model.`,
       ),
       table.element,
     );

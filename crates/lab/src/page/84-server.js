@@ -27,7 +27,7 @@
       });
     } catch (error) {
       if (error.name === 'AbortError') throw error;
-      throw new Refusal('The server does not answer.', 'Is `stlf serve` still running? What you entered is kept.');
+      throw new Refusal('The server does not answer.', 'Is `stlf serve` still running? Your changes are kept.');
     }
     const given = await answer.json().catch((error) => {
       if (error.name === 'AbortError') throw error;
@@ -62,7 +62,7 @@
         byId('progress').hidden = true;
         return;
       }
-      note.textContent = 'The run goes on; this page follows it.';
+      note.textContent = 'The run is in progress; this page follows it.';
     } catch (error) {
       note.textContent = `${error.message} Trying again.`;
     }

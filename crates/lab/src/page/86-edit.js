@@ -131,7 +131,7 @@
         'div',
         { class: 'outcome' },
         html('p', { id: 'problem-message', class: 'problem', 'aria-live': 'assertive' }),
-        html('p', { id: 'edit-status', class: 'quiet', role: 'status' }, 'Change a value; the plan follows.'),
+        html('p', { id: 'edit-status', class: 'quiet', role: 'status' }, 'Change a value, and the plan is updated.'),
       ),
     );
     form.addEventListener('submit', (event) => event.preventDefault());
@@ -311,7 +311,7 @@
       page.load(whole);
       for (const input of byId('edit').querySelectorAll('[aria-invalid]')) input.removeAttribute('aria-invalid');
       fill(true);
-      byId('edit-status').textContent = 'As it was before any edit.';
+      byId('edit-status').textContent = 'Back to the plan before any edit.';
     } catch (error) {
       if (error.name !== 'AbortError') problem(error.message, error.hint);
     } finally {

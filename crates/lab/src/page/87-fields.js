@@ -119,7 +119,7 @@
             {
               type: 'button',
               class: 'close',
-              'aria-label': `Take back: ${text}`,
+              'aria-label': `Undo: ${text}`,
               on: {
                 click: () => {
                   undo();

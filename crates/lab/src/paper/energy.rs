@@ -113,9 +113,9 @@ pub(super) fn sweep(artifact: Artifact, spec: &Spec, lab: &Lab<'_>) -> Result<Ma
         "setting",
         "variant",
         "joules, cheap energy",
-        "joules, dear energy",
+        "joules, expensive energy",
         "links, cheap",
-        "links, dear",
+        "links, expensive",
         "energy saved, %",
     ]);
     for (setting, variant) in &runs {
@@ -180,7 +180,7 @@ pub(super) fn weights(artifact: Artifact, spec: &Spec, lab: &Lab<'_>) -> Result<
     let runs = transferred(lab, spec)?;
     let mut rows = Vec::new();
     let mut figures = Vec::new();
-    let mut table = Table::new(["setting", "variant", "φ^E", "links", "most weight", "joules"]);
+    let mut table = Table::new(["setting", "variant", "φ^E", "links", "largest weight", "joules"]);
     for (setting, variant) in &runs {
         for &energy_weight in &spec.energy_weights {
             let problem = problem(lab, setting, *variant, energy_weight)?;
@@ -208,8 +208,8 @@ pub(super) fn weights(artifact: Artifact, spec: &Spec, lab: &Lab<'_>) -> Result<
     output.rows("", &rows)?;
     output.figure(&panels::arrange(&spec.title, spec.energy_weights.len(), figures))?;
     output.table(&table)?;
-    let note =
-        "Dearer energy leaves fewer links with more weight each, as in the paper.".to_owned();
+    let note = "More expensive energy leaves fewer links with more weight each, as in the paper."
+        .to_owned();
     Ok(output.made(spec, &table, note))
 }
 

@@ -181,7 +181,7 @@ pub(super) fn figure(artifact: Artifact, spec: &Spec, lab: &Lab<'_>) -> Result<M
     Ok(output.made(spec, &table, standing(&all)))
 }
 
-/// Where ours stands, without and with relays, flattering or not.
+/// How ST-LF compares, without and with relays, flattering or not.
 fn standing(all: &[Compared]) -> String {
     let ours = [Method::StLf, Method::Relay];
     let of = |method: Method| standing_of(method, &ours.map(Method::name), all);
@@ -212,7 +212,7 @@ fn standing_of(method: Method, ours: &[&str], all: &[Compared]) -> Option<String
     }
     let settings = above + behind.len();
     let mut note = format!(
-        "{} is above every method but ours and Oracle in {above} of {settings} settings.",
+        "{} is above every method except ST-LF's own and Oracle in {above} of {settings} settings.",
         method.label()
     );
     if !behind.is_empty() {

@@ -23,7 +23,7 @@ use crate::{Error, Folder};
 /// A figure or table of the paper.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Artifact {
-    /// Convergence and roles.
+    /// Figure 3: convergence and roles.
     Fig3,
     /// Uniform, extreme and random divergences.
     Fig4,
@@ -31,9 +31,9 @@ pub enum Artifact {
     Fig5,
     /// Link weights at three energy weights.
     Fig6,
-    /// Other weights with ours' roles.
+    /// Other weights with ST-LF's roles.
     Fig7,
-    /// Other roles.
+    /// Figure 8: other roles.
     Fig8,
     /// Accuracy and energy of every method.
     Table1,
@@ -85,9 +85,9 @@ impl std::str::FromStr for Artifact {
 /// What was made of one artifact.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Made {
-    /// Which.
+    /// The figure or table.
     pub artifact: Artifact,
-    /// Its title.
+    /// The title of the figure or table.
     pub title: String,
     /// The files, as they were written.
     pub files: Vec<PathBuf>,

@@ -32,7 +32,7 @@ pub(super) struct Network<'a> {
     pub(super) preset: Preset,
     /// φ^E, where it is not the preset's.
     pub(super) energy_weight: Option<f64>,
-    /// The bound.
+    /// The bound of the problem.
     pub(super) kind: BoundKind,
 }
 

@@ -49,7 +49,7 @@ impl<'a> Output<'a> {
         self.write(&format!("{name}.tex"), table.latex().as_bytes())
     }
 
-    /// All of it.
+    /// Returns everything that was made, with a table and a note.
     pub(super) fn made(self, spec: &Spec, table: &Table, note: String) -> Made {
         let title = format!("{} ({})", spec.title, spec.paper);
         Made { artifact: self.artifact, title, files: self.files, table: table.markdown(), note }

@@ -23,7 +23,7 @@ use stlf_config::{Estimator, Planner};
 pub struct Options {
     /// Where the real data sets lie; without it, drawn digits stand in for them.
     pub data: Option<PathBuf>,
-    /// How many seeds.
+    /// The number of seeds, at least 1.
     pub seeds: usize,
     /// Small fleets and short training, to see it work.
     pub quick: bool,
@@ -34,14 +34,14 @@ pub struct Options {
 /// Which method of planning and combining.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Variant {
-    /// The product's defaults.
+    /// ST-LF with the product's defaults.
     Ours,
     /// The paper's bound and successive planner, its divergences as published, parameters averaged.
     Faithful,
 }
 
 impl Variant {
-    /// In tables.
+    /// Returns the name in tables.
     pub fn name(self) -> &'static str {
         match self {
             Variant::Ours => "ours",
@@ -115,7 +115,7 @@ impl Lab<'_> {
         Folder::open(&self.path(setting, variant).join(seed_folder(seed)))
     }
 
-    /// The seeds.
+    /// Returns the seeds of every run.
     pub(super) fn seeds(&self) -> Vec<u64> {
         (0..self.options.seeds as u64).collect()
     }
@@ -130,7 +130,7 @@ impl Lab<'_> {
         self.folder.path().join("runs").join(folder)
     }
 
-    /// What is run.
+    /// Returns the configuration of a setting's run.
     fn config(&self, setting: &Setting, variant: Variant) -> Config {
         let mut config = Config { seeds: self.seeds(), ..Config::default() };
         let real = self.options.data.is_some();

@@ -5,7 +5,7 @@ use stlf_data::partition::{Arrangement, ClassesPerDevice};
 
 use super::Artifact;
 
-/// A spec file.
+/// A spec file of an experiment.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) struct Spec {
@@ -16,10 +16,10 @@ pub(super) struct Spec {
     /// For the reader of the file.
     #[serde(rename = "kind")]
     pub(super) _kind: String,
-    /// Settings by name.
+    /// The settings by name.
     #[serde(default)]
     pub(super) settings: Vec<String>,
-    /// Methods by name.
+    /// The methods by name.
     #[serde(default)]
     pub(super) methods: Vec<String>,
     /// Sets of source errors.
@@ -27,11 +27,11 @@ pub(super) struct Spec {
     pub(super) case: Vec<Case>,
     /// The least φ^E of a sweep.
     pub(super) least: Option<f64>,
-    /// The greatest.
+    /// The largest energy weight.
     pub(super) most: Option<f64>,
     /// How many of them.
     pub(super) points: Option<usize>,
-    /// Single weights.
+    /// Single energy weights instead of a range.
     #[serde(default)]
     pub(super) energy_weights: Vec<f64>,
 }
@@ -42,7 +42,7 @@ pub(super) struct Spec {
 pub(super) struct Case {
     /// What is the matter with them.
     pub(super) name: String,
-    /// ε̂.
+    /// ε̂ of each labeled device.
     pub(super) errors: Vec<f64>,
 }
 
@@ -108,7 +108,7 @@ pub(super) fn of(artifact: Artifact) -> Spec {
     embedded(toml::from_str(text))
 }
 
-/// All nine settings.
+/// Returns all nine settings of the paper.
 pub(super) fn settings() -> Vec<Setting> {
     let text = include_str!("../../../../experiments/settings.toml");
     embedded(toml::from_str::<SettingsFile>(text)).setting

@@ -9,14 +9,14 @@ use stlf_planning::device::Role;
 
 use crate::summary;
 
-/// The whole page.
+/// Everything that the page shows.
 #[derive(Debug, Clone, Serialize)]
 pub struct Document {
-    /// `stlf-report/1`.
+    /// The format's name and version, `stlf-report/1`.
     pub format: &'static str,
-    /// The heading.
+    /// The heading of the page.
     pub title: String,
-    /// Of the program.
+    /// The version of the program.
     pub version: &'static str,
     /// Present where a server answers to edits.
     pub live: Option<Live>,
@@ -28,22 +28,22 @@ pub struct Document {
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct Live {}
 
-/// One run.
+/// One run, plan or problem on the page.
 #[derive(Debug, Clone, Serialize)]
 pub struct Run {
-    /// Its folder's name.
+    /// The name of its folder.
     pub name: String,
     /// Whether it is finished.
     pub finished: bool,
-    /// Its configuration.
+    /// The configuration of the run, by section.
     pub settings: Vec<Section>,
     /// Methods side by side.
     pub summary: Vec<Line>,
-    /// What measuring cost.
+    /// What measuring divergences cost.
     pub measuring: Option<Measuring>,
     /// Names of the classes.
     pub classes: Vec<String>,
-    /// One per seed.
+    /// The results of each seed.
     pub seeds: Vec<Seed>,
 }
 
@@ -80,7 +80,7 @@ pub struct Line {
 /// A mean over seeds with its 95 % interval.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct Spread {
-    /// The mean.
+    /// The mean over seeds.
     pub mean: f64,
     /// Half of its interval; none of a single seed.
     pub half: Option<f64>,
@@ -108,20 +108,20 @@ impl From<summary::Spread> for Spread {
 /// What measuring divergences cost, per seed.
 #[derive(Debug, Clone, Serialize)]
 pub struct Measuring {
-    /// The estimator.
+    /// The name of the estimator.
     pub estimator: String,
-    /// All messages.
+    /// The bytes of all messages.
     pub bytes: f64,
-    /// Their energy.
+    /// The energy of all messages, in joules.
     pub joules: f64,
 }
 
 /// One seed of a run, or one problem.
 #[derive(Debug, Clone, Serialize)]
 pub struct Seed {
-    /// The seed.
+    /// The seed of the repetition.
     pub seed: u64,
-    /// The fleet.
+    /// The devices of the fleet.
     pub devices: Vec<Device>,
     /// What errors and divergences may be.
     pub scale: ScaleEntry,
@@ -135,7 +135,7 @@ pub struct Seed {
     pub hands_on: bool,
     /// Why no plan of this problem has hand-overs, where that is so.
     pub no_handovers: Option<&'static str>,
-    /// Objective per iteration.
+    /// The objective per iteration, by solver.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub traces: Vec<Trace>,
     /// How targets fared under every method.
@@ -146,16 +146,16 @@ pub struct Seed {
     pub confusion: Vec<Confusion>,
 }
 
-/// A device.
+/// A device of the fleet.
 #[derive(Debug, Clone, Serialize)]
 pub struct Device {
-    /// Its name.
+    /// The name of the device.
     pub name: String,
     /// Samples with a label; none with raw costs.
     pub labeled: u64,
-    /// Samples without.
+    /// The number of samples without a label.
     pub unlabeled: u64,
-    /// ε̂.
+    /// ε̂, the error of its own model, 0 to 1.
     pub source_error: Option<f64>,
     /// Whether it may be a source.
     pub eligible: bool,
@@ -166,34 +166,34 @@ pub struct Device {
 /// Squares, row by row.
 #[derive(Debug, Clone, Serialize)]
 pub struct Divergence {
-    /// d̂.
+    /// d̂ of each pair, 0 to 2.
     pub values: Vec<Vec<Option<f64>>>,
-    /// Lower ends.
+    /// The lower ends of the intervals.
     pub low: Option<Vec<Vec<Option<f64>>>>,
-    /// Upper ends.
+    /// The upper ends of the intervals.
     pub high: Option<Vec<Vec<Option<f64>>>>,
 }
 
-/// A plan.
+/// A plan as the page shows it.
 #[derive(Debug, Clone, Serialize)]
 pub struct Plan {
-    /// φ^E.
+    /// φ^E, the weight of energy.
     pub phi_e: f64,
-    /// All three weights.
+    /// The weights of all three terms.
     pub weights: Weights,
-    /// Under which bound.
+    /// The bound under which it was planned.
     pub bound: BoundKind,
     /// `optimal` where proven, else `feasible`.
     pub status: &'static str,
-    /// What it costs.
+    /// The cost of the plan.
     pub objective: f64,
     /// No plan costs less.
     pub lower_bound: f64,
-    /// Relative.
+    /// The relative gap, 0 if proven optimal.
     pub gap: f64,
-    /// By term.
+    /// The cost by term.
     pub terms: Terms,
-    /// One per device.
+    /// The role of each device.
     pub roles: Vec<Role>,
     /// The links in use.
     pub links: Vec<Link>,
@@ -209,23 +209,23 @@ pub struct Plan {
     pub explanations: Option<Vec<String>>,
 }
 
-/// φ.
+/// The weights φ of the objective's terms.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct Weights {
-    /// φ^S.
+    /// φ^S, the weight of the sources' bounds.
     pub source: f64,
-    /// φ^T.
+    /// φ^T, the weight of the targets' bounds.
     pub target: f64,
-    /// φ^E.
+    /// φ^E, the weight of energy.
     pub energy: f64,
 }
 
 /// The objective by term.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct Terms {
-    /// Of the sources.
+    /// The term of the sources.
     pub source: f64,
-    /// Of the targets.
+    /// The term of the targets.
     pub target: f64,
     /// Of links and hand-overs.
     pub energy: f64,
@@ -234,15 +234,15 @@ pub struct Terms {
 /// A link in use; devices by number.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct Link {
-    /// Sender.
+    /// The index of the sender.
     pub from: usize,
-    /// Receiver.
+    /// The index of the receiver.
     pub to: usize,
-    /// α.
+    /// α, the weight of the sender's model.
     pub weight: f64,
-    /// K.
+    /// K, the energy of the link in joules.
     pub joules: Option<f64>,
-    /// d̂.
+    /// d̂ of the two devices, 0 to 2.
     pub divergence: Option<f64>,
 }
 
@@ -251,18 +251,18 @@ pub struct Link {
 pub struct Handover {
     /// Whose model it is.
     pub from: usize,
-    /// Who trains it on.
+    /// The source that continues training it.
     pub to: usize,
-    /// K.
+    /// K, the energy of the link in joules.
     pub joules: Option<f64>,
-    /// d̂.
+    /// d̂ of the two devices, 0 to 2.
     pub divergence: Option<f64>,
 }
 
 /// A line of the chart of objectives.
 #[derive(Debug, Clone, Serialize)]
 pub struct Trace {
-    /// What it is.
+    /// The name of the curve.
     pub name: String,
     /// One per iteration; a single one is a level.
     pub values: Vec<f64>,
@@ -270,16 +270,16 @@ pub struct Trace {
     pub valid: bool,
 }
 
-/// A target.
+/// A target and its results.
 #[derive(Debug, Clone, Serialize)]
 pub struct Target {
-    /// The device.
+    /// The name of the device.
     pub name: String,
-    /// Its samples.
+    /// The number of its samples.
     pub samples: usize,
-    /// Links into it, under ours' plan.
+    /// Links into it, under ST-LF's plan.
     pub links: usize,
-    /// Their energy.
+    /// The energy of its links, in joules.
     pub joules: f64,
     /// By method, for those that have it as a target.
     pub accuracies: BTreeMap<String, Option<f64>>,
@@ -288,7 +288,7 @@ pub struct Target {
 /// What one target took for what.
 #[derive(Debug, Clone, Serialize)]
 pub struct Confusion {
-    /// The target.
+    /// The name of the target.
     pub target: String,
     /// Row: the class that it is; column: the class that it was given.
     pub counts: Vec<Vec<usize>>,

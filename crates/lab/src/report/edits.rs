@@ -21,15 +21,15 @@ use crate::Error;
 pub struct Edits {
     /// Of which seed; the first where not given.
     pub seed: Option<u64>,
-    /// φ.
+    /// φ, the weights to change.
     pub weights: Option<WeightsEntry>,
-    /// Which bound.
+    /// The bound to plan under.
     pub bound: Option<BoundKind>,
     /// Whether sources may hand models on.
     pub handovers: Option<bool>,
-    /// Devices.
+    /// The devices to change.
     pub devices: Vec<DeviceEdit>,
-    /// Links.
+    /// The links to change.
     pub links: Vec<LinkEdit>,
 }
 
@@ -37,13 +37,13 @@ pub struct Edits {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DeviceEdit {
-    /// Which.
+    /// The name of the device.
     pub name: String,
     /// Samples with a label.
     pub labeled: Option<u64>,
-    /// Samples without.
+    /// The number of samples without a label.
     pub unlabeled: Option<u64>,
-    /// ε̂.
+    /// ε̂, the error of its own model, 0 to 1.
     pub source_error: Option<f64>,
     /// A fixed role; null frees it.
     #[serde(default, deserialize_with = "given")]
@@ -54,13 +54,13 @@ pub struct DeviceEdit {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LinkEdit {
-    /// Sender.
+    /// The name of the sender.
     pub from: String,
-    /// Receiver.
+    /// The name of the receiver.
     pub to: String,
-    /// d̂.
+    /// d̂ of the two devices, 0 to 2.
     pub divergence: Option<f64>,
-    /// K, joules.
+    /// K, the energy of the link in joules.
     pub energy: Option<f64>,
     /// Never to be used.
     #[serde(default)]

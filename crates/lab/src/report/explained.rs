@@ -115,8 +115,9 @@ fn words(
         let role = match plan.roles[device] {
             Role::Source => format!("{name} is a source: it trains on its own labels."),
             Role::Target => {
+                let models = if plan.incoming(device).len() == 1 { "model" } else { "models" };
                 let from = clean(&mixture(problem, plan.incoming(device)));
-                format!("{name} is a target: it receives {from}.")
+                format!("{name} is a target: it uses the {models} of {from}.")
             }
         };
         let handovers = words.trains_on(device).into_iter().chain(words.hands_on(device));

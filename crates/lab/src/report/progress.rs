@@ -15,14 +15,14 @@ use stlf_config::Config;
 pub struct Progress {
     /// Whether it is finished.
     pub finished: bool,
-    /// Stage by stage.
+    /// The progress of each stage.
     pub stages: Vec<StageProgress>,
 }
 
 /// How far a stage is, over all seeds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct StageProgress {
-    /// Which.
+    /// The stage of the run.
     pub stage: Stage,
     /// Files that are there.
     pub done: usize,

@@ -5,16 +5,16 @@ use super::lanes::Lanes;
 /// Where one sample's factors start.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Segment {
-    /// In [`Dots::g`].
+    /// The start of the left factors in [`Dots::g`].
     pub g: u32,
-    /// In [`Dots::x`].
+    /// The start of the right factors in [`Dots::x`].
     pub x: u32,
 }
 
 /// A left or right factor: where it starts, and where its sums go.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Factor {
-    /// In [`Dots::g`] or [`Dots::x`], after the segment's start.
+    /// The start in [`Dots::g`] or [`Dots::x`], after the segment's start.
     pub start: u32,
     /// In the output; a sum goes where its two factors' places add up to.
     pub out: u32,

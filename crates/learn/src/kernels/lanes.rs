@@ -25,13 +25,13 @@ pub(super) trait Lanes: Copy {
     unsafe fn store(self, to: *mut f32);
     /// Stores the first `n < N` numbers.
     unsafe fn store_part(self, to: *mut f32, n: usize);
-    /// `self + a·b`.
+    /// Returns `self + a·b`, number by number.
     unsafe fn plus_product(self, a: Self, b: Self) -> Self;
     /// The sum of all N numbers.
     unsafe fn sum(self) -> f32;
 }
 
-/// Any processor: arrays that the compiler vectorises as it can.
+/// Registers for any processor: arrays that the compiler vectorises as it can.
 #[derive(Clone, Copy)]
 pub(super) struct Plain([f32; 8]);
 

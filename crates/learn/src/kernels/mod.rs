@@ -157,62 +157,62 @@ impl Kernels {
         self.name
     }
 
-    /// See [`Rows`].
+    /// Computes sums of rows; see [`Rows`].
     pub(crate) fn rows(&self, job: &Rows<'_>, out: &mut [f32]) {
         assert!(job.fits(out), "rows inside their slices");
         // SAFETY: the job fits, and kernels are handed out by `available` alone.
         unsafe { (self.rows)(job, out) }
     }
 
-    /// See [`Dots`].
+    /// Computes sums of dot products; see [`Dots`].
     pub(crate) fn dots(&self, job: &Dots<'_>, out: &mut [f32]) {
         assert!(job.fits(out), "segments inside their slices");
         // SAFETY: as above.
         unsafe { (self.dots)(job, out) }
     }
 
-    /// See [`patches::gather`].
+    /// Gathers patches of pictures; see [`patches::gather`].
     pub(crate) fn gather(&self, job: Patches<'_>, pictures: &[f32], patch: &mut [f32]) {
         assert!(job.fits(pictures, patch), "patches inside their pictures");
         // SAFETY: as above.
         unsafe { (self.gather)(job, pictures, patch) }
     }
 
-    /// See [`patches::scatter`].
+    /// Adds patches back to pictures; see [`patches::scatter`].
     pub(crate) fn scatter(&self, job: Patches<'_>, patch: &[f32], pictures: &mut [f32]) {
         assert!(job.fits(pictures, patch), "patches inside their pictures");
         // SAFETY: as above.
         unsafe { (self.scatter)(job, patch, pictures) }
     }
 
-    /// See [`passing::passing`].
+    /// Lists the pixels that pass a gradient; see [`passing::passing`].
     pub(crate) fn passing(&self, channel: Channel<'_>, entries: &mut [Entry]) -> usize {
         assert!(channel.fits(entries), "room for every pixel");
         // SAFETY: as above.
         unsafe { (self.passing)(channel, entries) }
     }
 
-    /// See [`windows::expand`].
+    /// Expands pictures into windows; see [`windows::expand`].
     pub(crate) fn expand(&self, shape: Windows, pictures: &[f32], windows: &mut [f32]) {
         assert!(shape.fits(pictures, windows), "pictures and windows of one shape");
         // SAFETY: as above.
         unsafe { (self.expand)(shape, pictures, windows) }
     }
 
-    /// See [`windows::fold`].
+    /// Adds windows back to pictures; see [`windows::fold`].
     pub(crate) fn fold(&self, shape: Windows, windows: &[f32], pictures: &mut [f32]) {
         assert!(shape.fits(pictures, windows), "pictures and windows of one shape");
         // SAFETY: as above.
         unsafe { (self.fold)(shape, windows, pictures) }
     }
 
-    /// See [`pool::pool`].
+    /// Takes the largest of every 2×2 pixels; see [`pool::pool`].
     pub(crate) fn pool(&self, planes: Planes, x: &[f32], y: &mut [f32], which: &mut [u8]) {
         // SAFETY: kernels are handed out by `available` alone; the code itself is safe.
         unsafe { (self.pool)(planes, x, y, which) }
     }
 
-    /// See [`pool::unpool`].
+    /// Sends gradients back through pooling; see [`pool::unpool`].
     pub(crate) fn unpool(&self, planes: Planes, dy: &[f32], which: &[u8], dx: &mut [f32]) {
         // SAFETY: as above.
         unsafe { (self.unpool)(planes, dy, which, dx) }

@@ -4,7 +4,7 @@ use std::arch::aarch64::{float32x4_t, vaddvq_f32, vdupq_n_f32, vfmaq_f32, vld1q_
 
 use super::lanes::Lanes;
 
-/// 4 numbers.
+/// A register of 4 numbers.
 #[derive(Clone, Copy)]
 pub(super) struct Neon(float32x4_t);
 

@@ -11,7 +11,7 @@ pub(crate) struct Channel<'a> {
     pub which: &'a [u8],
     /// Where the patch of the first of the four starts.
     pub corners: &'a [u32],
-    /// From there to the patch of each of the four.
+    /// The distance from there to the patch of each of the four.
     pub steps: [u32; 4],
     /// What gradients are multiplied by.
     pub scale: f32,

@@ -22,7 +22,7 @@ pub(crate) struct Patches<'a> {
     /// Stretches of a patch, and numbers of each.
     pub rows: usize,
     pub width: usize,
-    /// From one stretch to the next.
+    /// The distance from one stretch to the next.
     pub pitch: usize,
 }
 

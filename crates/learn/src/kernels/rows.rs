@@ -13,7 +13,7 @@ pub(crate) struct Term {
     pub b: u32,
 }
 
-/// One output row.
+/// One row of the output, and what adds up to it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct OutputRow {
     /// Where its factors start in [`Rows::a`].

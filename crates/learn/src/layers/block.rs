@@ -71,7 +71,7 @@ impl Block {
         self.filters.channels * self.corners.len()
     }
 
-    /// By how much a kept channel grows.
+    /// Returns the factor by which a kept channel grows.
     fn scale(&self, training: bool) -> f32 {
         self.drop.filter(|_| training).map_or(1.0, |drop| drop.scale())
     }

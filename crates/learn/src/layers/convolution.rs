@@ -8,7 +8,7 @@ use crate::kernels::{Dots, Factor, OutputRow, Rows, Segment, Start, Term};
 #[derive(Debug)]
 pub(crate) struct Convolution {
     filters: Filters,
-    /// All output channels.
+    /// The indices of all output channels.
     all: Vec<u32>,
     /// The windows of every sample, each starting at a cache line.
     expanded: Buffer,

@@ -24,7 +24,7 @@ impl Drop {
         rng.next_u32() >= self.threshold
     }
 
-    /// By how much what is kept grows, so that the mean stays.
+    /// Returns the factor by which kept numbers grow, so that the mean stays the same.
     pub(crate) fn scale(&self) -> f32 {
         self.scale
     }

@@ -17,7 +17,7 @@ use rand_chacha::ChaCha8Rng;
 pub enum Mode<'a> {
     /// Dropout draws from here.
     Train(&'a mut ChaCha8Rng),
-    /// Dropout does nothing.
+    /// Evaluation, in which dropout does nothing.
     Evaluate,
 }
 

@@ -11,7 +11,7 @@ use stlf_planning::error::Error;
 pub enum Bandwidth {
     /// Every device publishes the median distance of its inputs; the [median](agree) of these counts.
     Median,
-    /// A number that all know beforehand. Nothing is published for it, and no member can choose it.
+    /// A number that is fixed in advance. Nothing is published for it, and no member can choose it.
     Fixed(f64),
 }
 

@@ -50,24 +50,24 @@ impl Architecture {
 /// | `rounds` | 200 | τ, averages taken | ≥ 1 |
 /// | `steps` | 1 | T, local steps before an average | ≥ 1 |
 /// | `descent` | batch 10, learning rate 0.02, momentum 0.9 | a local step | as in training |
-/// | `held_out` | 0.3 | share of the local data to measure on, not trained on; 0 = train and measure on all | 0 ≤ h < 1 |
+/// | `held_out` | 0.3 | fraction of the local data to measure on, not trained on; 0 = train and measure on all | 0 ≤ h < 1 |
 /// | `repeats` | 1 | trainings from different first values, each holding out another part | ≥ 1 |
 /// | `confidence` | 0.95 | of the interval | 0 < c < 1 |
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Settings {
-    /// The network.
+    /// The network that tells two devices apart.
     pub architecture: Architecture,
     /// τ, how often the two models are averaged.
     pub rounds: usize,
     /// T, steps on each side between averages.
     pub steps: usize,
-    /// A step.
+    /// The settings of a local step.
     pub descent: Descent,
-    /// Share of the local data to measure on.
+    /// The fraction of the local data to measure on, 0 ≤ h < 1.
     pub held_out: f64,
-    /// Trainings.
+    /// The number of trainings, at least 1.
     pub repeats: usize,
-    /// Of the interval.
+    /// The confidence of the interval, between 0 and 1.
     pub confidence: f64,
 }
 
@@ -99,14 +99,14 @@ impl Settings {
         }
     }
 
-    /// That all settings are within their ranges.
+    /// Checks that all settings are within their ranges.
     pub fn check(&self) -> Result<(), Error> {
         let wrong = |field: &str, message: String| {
             Err(Error::field(format!("divergence.{field}"), message))
         };
         self.in_rounds().check()?;
         if self.steps == 0 {
-            return wrong("steps", "0 is not 1 or more".to_owned());
+            return wrong("steps", "must be at least 1".to_owned());
         }
         if !(0.0..1.0).contains(&self.held_out) {
             return wrong("held-out", format!("{} is not in 0 ≤ h < 1", self.held_out));
@@ -184,12 +184,12 @@ pub trait Classifier {
     fn count_errors(&mut self, params: &Params) -> Result<Count, Error>;
 }
 
-/// How often the two sides of a pair average, and how often they begin anew.
+/// How often the two sides of a pair average, and how often they start again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rounds {
-    /// τ, averages taken.
+    /// τ, the number of averages, at least 1.
     pub rounds: usize,
-    /// Trainings.
+    /// The number of trainings, at least 1.
     pub repeats: usize,
 }
 
@@ -197,7 +197,7 @@ impl Rounds {
     fn check(&self) -> Result<(), Error> {
         for (field, value) in [("rounds", self.rounds), ("repeats", self.repeats)] {
             if value == 0 {
-                return Err(Error::field(format!("divergence.{field}"), "0 is not 1 or more"));
+                return Err(Error::field(format!("divergence.{field}"), "must be at least 1"));
             }
         }
         Ok(())
@@ -219,7 +219,7 @@ pub struct Party<C> {
 #[derive(Debug, Clone, PartialEq)]
 enum Awaits {
     Start,
-    /// With those that this side sent.
+    /// Waits for the other side's parameters, with those that this side sent.
     Params(Params),
     Error,
     Nothing,
@@ -241,7 +241,7 @@ impl<I: AsRef<[f32]>> Party<OwnNetwork<I>> {
 }
 
 impl<C: Classifier> Party<C> {
-    /// One side with a classifier of one's own.
+    /// Creates one side with the caller's own classifier.
     ///
     /// # Errors
     /// No rounds, or no trainings.
@@ -278,7 +278,7 @@ impl<C: Classifier> Party<C> {
         match (&self.awaits, message) {
             (Awaits::Params(own), Message::Params(other)) => {
                 if other.iter().any(|p| !p.is_finite()) {
-                    return Err(self.unexpected("parameters that are no numbers"));
+                    return Err(self.unexpected("parameters that are not finite"));
                 }
                 let average = Params::average([(own, 1.0), (other, 1.0)])
                     .map_err(|e| self.unexpected(&e.to_string()))?;
@@ -325,7 +325,7 @@ impl<C: Classifier> Party<C> {
 /// A pair's estimate, and the bytes that each side sent.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PairEstimate {
-    /// d̂_ij.
+    /// d̂_ij with its interval.
     pub estimate: Estimate,
     /// How the averages did on either side.
     pub counts: [Count; 2],
@@ -355,7 +355,7 @@ pub fn estimate_pair(
     pass_messages(first, second, settings.confidence)
 }
 
-/// The same with classifiers of one's own on either side.
+/// The same with the callers' own classifiers on both sides.
 ///
 /// # Errors
 /// What either classifier says, or two whose parameters have no average.

@@ -110,7 +110,7 @@ impl Cholesky {
         }
     }
 
-    /// A⁻¹·x.
+    /// Replaces x by A⁻¹·x.
     pub(super) fn solve(&self, x: &mut [f64]) {
         self.whiten(x);
         for row in (0..self.side).rev() {

@@ -13,14 +13,14 @@ use stlf_planning::error::Error;
 /// The sentence by which a user accepts what all estimators but means disclose.
 pub const ACCEPTED: &str = "others can rebuild my samples";
 
-/// So many numbers stand behind every one that is published.
+/// The least number of input numbers behind every number that is published.
 const NUMBERS_BEHIND_ONE: usize = 10;
 
-/// A sample counts as so many numbers at most. A picture has hundreds of pixels, but who knows what such pictures look like needs
+/// The largest number of numbers that a sample counts for. A picture has hundreds of pixels, but an attacker who knows what such pictures look like needs
 /// to learn far fewer numbers to draw it.
 const NUMBERS_OF_A_SAMPLE: usize = 10;
 
-/// That a device with so many inputs may publish what an estimator asks for. `accepted` says that its user accepts, in the words of
+/// Checks that a device with this many inputs may publish what an estimator asks for. `accepted` says that its user accepts, in the words of
 /// [`ACCEPTED`], that others can rebuild them.
 ///
 /// # Errors
@@ -39,7 +39,7 @@ pub fn check(
             check_means(settings, shape, samples)
         }
         Settings::Sketch(_) | Settings::Discriminant(_) => Err(needs_consent(
-            "it publishes covariances, from which every other member can rebuild samples of this device",
+            "it publishes covariances, from which every other member can reconstruct samples of this device",
         )),
         Settings::Classifier(_) => Err(needs_consent(
             "it publishes networks trained on this device's inputs, which others can search for samples",
@@ -49,7 +49,7 @@ pub fn check(
 
 fn needs_consent(message: &str) -> Error {
     Error::field("divergence.estimator", message)
-        .with_hint(format!("use estimator = \"means\", or say accept = \"{ACCEPTED}\" beside it"))
+        .with_hint(format!("use estimator = \"means\", or add accept = \"{ACCEPTED}\""))
 }
 
 fn check_means(settings: &sketch::Settings, shape: Shape, samples: usize) -> Result<(), Error> {
@@ -64,8 +64,9 @@ fn check_means(settings: &sketch::Settings, shape: Shape, samples: usize) -> Res
     }
     let features = settings.features;
     let noun = if samples == 1 { "sample" } else { "samples" };
-    let message =
-        format!("others could rebuild {samples} {noun} from {features} published means of them");
+    let message = format!(
+        "others could reconstruct {samples} {noun} from {features} published means of them"
+    );
     let possible = samples * of_a_sample / NUMBERS_BEHIND_ONE / 2 * 2;
     let hint = match possible {
         0 => format!("a device needs at least {needed} samples, or noise (divergence.privacy)"),
@@ -98,7 +99,7 @@ mod tests {
             assert_eq!(found.is_ok(), fine, "{shape} {samples}");
         }
         let refused = check(&means(64), PICTURE, 9, false).unwrap_err().to_string();
-        assert!(refused.contains("rebuild 9 samples from 64"), "{refused}");
+        assert!(refused.contains("reconstruct 9 samples from 64"), "{refused}");
         assert!(check(&means(8), PICTURE, 9, false).is_ok());
         let privacy = Some(Privacy { epsilon: 1.0, delta: 1e-5 });
         let noisy = sketch::Settings { privacy, ..sketch::Settings::means(PICTURE) };

@@ -26,17 +26,17 @@ use stlf_planning::error::Error;
 /// |---|---|---|---|
 /// | `features` | 256 | random features, F; a device publishes F(F+3) numbers | even, 2..=4096 |
 /// | `embedding` | inputs | what the features are waves over | |
-/// | `ridge` | 0.03 | share of the mean variance that is added to every direction | > 0 |
+/// | `ridge` | 0.03 | fraction of the mean variance that is added to every direction | > 0 |
 /// | `confidence` | 0.95 | of the interval | 0 < c < 1 |
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Settings {
-    /// Random features.
+    /// The number of random features.
     pub features: usize,
     /// What the features are waves over.
     pub embedding: Embedding,
-    /// Share of the mean variance that is added to every direction.
+    /// The fraction of the mean variance that is added to every direction, above 0.
     pub ridge: f64,
-    /// Of the interval.
+    /// The confidence of the interval, between 0 and 1.
     pub confidence: f64,
 }
 
@@ -48,7 +48,7 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// That all settings are within their ranges.
+    /// Checks that all settings are within their ranges.
     pub fn check(&self) -> Result<(), Error> {
         super::check_features(self.features)?;
         super::check_confidence(self.confidence)?;

@@ -3,7 +3,7 @@
 /// d̂_ij with a confidence interval.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Estimate {
-    /// d̂_ij, 0..2.
+    /// d̂_ij, the divergence, 0 to 2.
     pub value: f64,
     /// Lower end of the interval, 0..2.
     pub low: f64,
@@ -30,7 +30,7 @@ impl Estimate {
 pub struct Count {
     /// Samples taken for the other device's.
     pub errors: u64,
-    /// Samples looked at.
+    /// The number of samples on which errors were counted.
     pub samples: u64,
 }
 
@@ -40,7 +40,7 @@ impl Count {
         self.samples += more.samples;
     }
 
-    /// Of no samples, that of a guess.
+    /// Returns the error rate; for no samples, that of a guess.
     fn rate(self) -> f64 {
         if self.samples == 0 { 0.5 } else { self.errors as f64 / self.samples as f64 }
     }

@@ -110,7 +110,7 @@ impl Features {
         Ok(Features { spec, params, count })
     }
 
-    /// Numbers per input.
+    /// Returns the number of features per input.
     pub fn count(&self) -> usize {
         self.count
     }

@@ -16,7 +16,7 @@ pub struct Fleet {
     points: Vec<f32>,
     /// By how much each device's sampling raises its squared distance from any other, on average.
     excess: Vec<f64>,
-    /// In how many independent directions that happens.
+    /// The number of independent directions in which that happens.
     directions: f64,
     samples: Vec<f64>,
     confidence: f64,
@@ -25,11 +25,11 @@ pub struct Fleet {
 /// A sender that is near a receiver.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Candidate {
-    /// Sender.
+    /// The index of the sender.
     pub from: usize,
-    /// Receiver.
+    /// The index of the receiver.
     pub to: usize,
-    /// d̂.
+    /// d̂ of the two devices, with its interval.
     pub divergence: Estimate,
 }
 
@@ -156,7 +156,7 @@ const TILE: usize = 32;
 /// Some senders, coordinate by coordinate, so that the inner loop runs along senders.
 struct Tile {
     senders: Vec<usize>,
-    /// −2x.
+    /// −2x of each sender, coordinate by coordinate.
     coordinates: Vec<[f32; TILE]>,
     /// |x|² less the excess: with −2x·y it orders senders as the unbiased distance does.
     offsets: [f32; TILE],
@@ -186,7 +186,7 @@ fn check(sketches: &[Sketch], dimensions: usize) -> Result<(), Error> {
         let wrong = |message: String| Err(Error::field(format!("sketches[{k}]"), message));
         let covariance = sketch.covariance.as_deref();
         if sketch.samples == 0 {
-            return wrong("it is of no samples".to_owned());
+            return wrong("it has no samples".to_owned());
         }
         if sketch.mean.len() != dimensions {
             return wrong(format!("{} numbers, not {dimensions}", sketch.mean.len()));

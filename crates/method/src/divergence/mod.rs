@@ -38,7 +38,7 @@ use stlf_planning::error::Error;
 
 use crate::seeds::derive;
 
-/// How to measure.
+/// The estimator and its settings.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Settings {
     /// Algorithm 1 for every pair.
@@ -74,7 +74,7 @@ impl Settings {
 pub struct Progress {
     /// Units of work that are done: pairs for the classifier, devices for the sketch.
     pub done: usize,
-    /// All of them.
+    /// The total number of units of work.
     pub total: usize,
 }
 

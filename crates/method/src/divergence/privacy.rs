@@ -13,9 +13,9 @@ use stlf_planning::error::Error;
 /// | `delta` | | probability of the exception | 0 < δ < 1 |
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Privacy {
-    /// ε.
+    /// ε of differential privacy, above 0 and at most 1.
     pub epsilon: f64,
-    /// δ.
+    /// δ of differential privacy, between 0 and 1.
     pub delta: f64,
 }
 

@@ -26,7 +26,7 @@ pub enum Statistic {
     /// By the devices' mean covariance: with means Δ standard deviations apart, the best linear classifier
     /// errs Φ(−Δ/2) of the time if the features are normal. Devices publish covariances too.
     Separation {
-        /// Share of the mean variance that is added to every direction, so that those in which the data hardly
+        /// The fraction of the mean variance that is added to every direction, so that those in which the data hardly
         /// vary do not decide.
         ridge: f64,
     },
@@ -38,9 +38,9 @@ pub enum Statistic {
 }
 
 impl Statistic {
-    /// As its name in files, with the default setting.
+    /// The statistic of this name in files, with its default setting.
     pub const SEPARATION: Statistic = Statistic::Separation { ridge: 0.01 };
-    /// As its name in files, with the default setting.
+    /// The statistic of this name in files, with its default setting.
     pub const DISCREPANCY: Statistic = Statistic::Discrepancy { gain: 10.0 };
 }
 
@@ -56,15 +56,15 @@ impl Statistic {
 /// | `privacy` | none | noise on what is published; with `discrepancy` and a known bandwidth only | |
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Settings {
-    /// Random features.
+    /// The number of random features.
     pub features: usize,
     /// What the features are waves over.
     pub embedding: Embedding,
     /// How distances become d̂.
     pub statistic: Statistic,
-    /// Over which distance the features vary.
+    /// The distance over which the features vary.
     pub bandwidth: Bandwidth,
-    /// Of the interval.
+    /// The confidence of the interval, between 0 and 1.
     pub confidence: f64,
     /// Noise on what is published.
     pub privacy: Option<Privacy>,
@@ -84,7 +84,7 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// What devices publish to each other unless told otherwise: few bounded means, at a bandwidth that nobody chooses. Inputs of
+    /// The default between devices: few bounded means, at a bandwidth that no member chooses. Inputs of
     /// few numbers get by with fewer features, and then fewer samples [hide](super::disclosure) behind them.
     pub fn means(shape: Shape) -> Settings {
         Settings {
@@ -95,7 +95,7 @@ impl Settings {
         }
     }
 
-    /// That all settings are within their ranges.
+    /// Checks that all settings are within their ranges.
     pub fn check(&self) -> Result<(), Error> {
         super::check_features(self.features)?;
         super::check_confidence(self.confidence)?;
@@ -108,12 +108,12 @@ impl Settings {
         if self.publishes_covariance() {
             let message = "noise that hides a sample in a covariance hides the covariance too";
             return Err(Error::field("divergence.privacy", message)
-                .with_hint("use the statistic discrepancy, which publishes means alone"));
+                .with_hint("use the statistic discrepancy, which publishes only means"));
         }
         if self.bandwidth == Bandwidth::Median {
             let message = "the median distance would be published without noise";
             return Err(Error::field("divergence.privacy", message)
-                .with_hint("use a bandwidth that is known beforehand"));
+                .with_hint("use a bandwidth that is fixed in advance"));
         }
         privacy.check()
     }
@@ -134,7 +134,7 @@ impl Settings {
 /// What a device publishes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Sketch {
-    /// Of how many inputs.
+    /// The number of inputs.
     pub samples: u64,
     /// The mean of their features.
     pub mean: Vec<f32>,
@@ -144,7 +144,7 @@ pub struct Sketch {
 }
 
 impl Sketch {
-    /// From moments of features, with their covariance.
+    /// Creates a sketch from moments of features, with their covariance.
     pub(super) fn of(moments: Moments) -> Sketch {
         let samples = moments.count();
         let (mean, covariance) = moments.finish();
@@ -192,7 +192,7 @@ fn single(numbers: Vec<f64>) -> Vec<f32> {
     numbers.into_iter().map(|x| x as f32).collect()
 }
 
-/// The standard deviation of the noise on each number of a mean over so many inputs. Features have length 1,
+/// Returns the standard deviation of the noise on each number of a mean over this many inputs. Features have length 1,
 /// so that replacing one input moves the mean by 2/n at most.
 pub(super) fn mean_noise(privacy: &Privacy, samples: u64) -> f64 {
     privacy.deviation(2.0 / samples as f64)

@@ -21,7 +21,7 @@ impl<'a> Openings<'a> {
         Openings { instance, served, lagrangian: Lagrangian::new(instance) }
     }
 
-    /// The free facility about which the climb was least of one mind; the dearer on a tie.
+    /// The free facility about which the climb was least decided; the more expensive one on a tie.
     fn branching_facility(&self, node: &Node) -> Option<usize> {
         let doubt = |i: usize| (self.lagrangian.frequency[i] - 0.5).abs();
         let cost = |i: usize| self.instance.opening[i].cost();

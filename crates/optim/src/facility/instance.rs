@@ -10,25 +10,25 @@ pub enum FacilityError {
     /// Costs must be at least 0.
     #[error("client {client}: the cost {cost} from facility {facility} is not a number ≥ 0")]
     Cost {
-        /// Who is served.
+        /// The client that is served.
         client: usize,
-        /// By whom.
+        /// The facility that serves it.
         facility: usize,
-        /// The cost given.
+        /// The cost that was given.
         cost: f64,
     },
     /// Opening costs must be finite and at least 0.
     #[error("facility {facility}: the opening cost {cost} is not a finite number ≥ 0")]
     OpenCost {
-        /// Which.
+        /// The facility with this opening cost.
         facility: usize,
-        /// The cost given.
+        /// The opening cost that was given.
         cost: f64,
     },
     /// No facility that may open serves this client.
     #[error("client {client} has no candidate")]
     Unservable {
-        /// Who cannot be served.
+        /// The client that no facility can serve.
         client: usize,
     },
 }
@@ -40,7 +40,7 @@ pub enum Opening {
     May(f64),
     /// Is open, at this cost.
     Must(f64),
-    /// Stays closed.
+    /// The facility stays closed.
     Never,
 }
 
@@ -65,7 +65,7 @@ impl Opening {
 /// A facility that can serve a client, and at what cost.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Candidate {
-    /// Which facility.
+    /// The index of the facility.
     pub facility: u32,
     /// c_ij ≥ 0; where it is infinite there is no such link.
     pub cost: f64,
@@ -88,12 +88,12 @@ pub struct Instance {
     pub(super) tail: Vec<f64>,
 }
 
-/// How many links are kept.
+/// The number of links to keep.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Room {
-    /// In all, more or less: above this each client keeps only some of its candidates.
+    /// The approximate total: above this each client keeps only some of its candidates.
     pub(super) links: usize,
-    /// But never fewer than this many a client.
+    /// The fewest links that each client keeps.
     pub(super) fewest: usize,
 }
 
@@ -106,7 +106,7 @@ impl Default for Room {
 
 /// What closing facilities leaves.
 pub(super) enum Reduced {
-    /// A smaller instance.
+    /// The smaller instance that is left.
     Instance(Instance),
     /// A client whose list is complete has no candidate: there is no solution.
     Unservable,
@@ -146,7 +146,7 @@ impl Instance {
         Instance::within(Room::default(), opening, clients, &candidates)
     }
 
-    /// [`Instance::new`] with so many links.
+    /// Creates an instance like [`Instance::new`], with this many links.
     pub(super) fn within(
         room: Room,
         opening: Vec<Opening>,
@@ -176,17 +176,17 @@ impl Instance {
         self.tail.iter().all(|&tail| tail == f64::INFINITY)
     }
 
-    /// Number of facilities.
+    /// Returns the number of facilities.
     pub fn facilities(&self) -> usize {
         self.opening.len()
     }
 
-    /// Number of clients.
+    /// Returns the number of clients.
     pub fn clients(&self) -> usize {
         self.tail.len()
     }
 
-    /// Candidate links kept.
+    /// Returns the number of candidate links that were kept.
     pub fn links(&self) -> usize {
         self.cost.len()
     }

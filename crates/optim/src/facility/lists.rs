@@ -14,7 +14,7 @@ const BLOCK: usize = 64;
 const SAMPLE: usize = 256;
 
 /// Facilities that a good solution for a sample of the clients uses, as marks. Where opening is
-/// dear, few facilities serve many clients, and they are near the top of few lists.
+/// expensive, few facilities serve many clients, and they are near the top of few lists.
 pub(super) fn shared(
     opening: &[Opening],
     clients: usize,

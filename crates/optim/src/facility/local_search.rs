@@ -23,7 +23,7 @@ pub(super) struct Search<'a> {
     loss: Vec<f64>,
     /// Clients of an open facility that have no second.
     sole: Vec<u32>,
-    /// Scratch of [`Search::best_swap`].
+    /// Working memory of [`Search::best_swap`].
     relief: Vec<(f64, u32)>,
     touched: Vec<u32>,
 }

@@ -35,7 +35,7 @@ const ROOT_ROUNDS: usize = 50;
 /// Which facilities open, who serves whom, and what is proven.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Solution {
-    /// One per facility.
+    /// Whether each facility is open, one entry per facility.
     pub open: Vec<bool>,
     /// The facility that serves each client.
     pub assigned: Vec<u32>,
@@ -45,7 +45,7 @@ pub struct Solution {
     pub lower_bound: f64,
     /// Proven optimal, or why not.
     pub status: Status,
-    /// Branch-and-bound nodes.
+    /// The number of branch-and-bound nodes that were explored.
     pub nodes: u64,
 }
 

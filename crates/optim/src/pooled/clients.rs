@@ -7,7 +7,7 @@ use super::instance::Instance;
 use super::selection::Selector;
 use crate::status::Leash;
 
-/// From this many clients on they are asked in parallel.
+/// The number of clients from which on they are asked in parallel.
 const PARALLEL: usize = 256;
 
 /// Branchings for each client in the first of several passes; each pass after it allows

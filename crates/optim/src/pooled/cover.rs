@@ -78,7 +78,7 @@ impl Cover {
         self.intervals.push((bound, low, high));
     }
 
-    /// G_μ(λ).
+    /// Returns G_μ(λ).
     fn least(&self, multiplier: f64, lambda: f64) -> f64 {
         let taken: f64 = self.taken.iter().map(|i| cover(i.part, lambda)).sum();
         let spared: f64 = self
@@ -131,7 +131,7 @@ impl Cover {
     }
 }
 
-/// t_i(λ).
+/// Returns t_i(λ).
 fn cover(part: Part, lambda: f64) -> f64 {
     let above = (lambda - part.slope).max(0.0);
     above * above * part.inverse_spread

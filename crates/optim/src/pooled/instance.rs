@@ -8,7 +8,7 @@ use crate::status::Leash;
 /// A link that a client's mixture may use.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Candidate {
-    /// Which facility.
+    /// The index of the facility.
     pub facility: u32,
     /// a_ij ≥ 0, the cost per weight.
     pub slope: f64,
@@ -16,7 +16,7 @@ pub struct Candidate {
     pub charge: f64,
 }
 
-/// One client.
+/// A client and the links that may serve it.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Client {
     /// Added whenever the client is served by a mixture.
@@ -33,7 +33,7 @@ pub struct Client {
 #[derive(Debug, Clone)]
 pub struct Instance {
     pub(super) opening: Vec<Opening>,
-    /// 1 / s_i.
+    /// 1 / s_i, one per facility.
     inverse_spread: Vec<f64>,
     pub(super) constant: Vec<f64>,
     pub(super) own: Vec<Option<u32>>,
@@ -45,7 +45,7 @@ pub struct Instance {
     required: Vec<bool>,
 }
 
-/// Spreads below this share of the largest act as none; it keeps 1 / s finite.
+/// Spreads below this fraction of the largest count as none, which keeps 1 / s finite.
 const LEAST_SPREAD: f64 = 1e-24;
 
 /// The least spread where there is none at all.
@@ -123,17 +123,17 @@ impl Instance {
         self.first.push(self.facility.len());
     }
 
-    /// Number of facilities.
+    /// Returns the number of facilities.
     pub fn facilities(&self) -> usize {
         self.opening.len()
     }
 
-    /// Number of clients.
+    /// Returns the number of clients.
     pub fn clients(&self) -> usize {
         self.constant.len()
     }
 
-    /// Links kept.
+    /// Returns the number of links that were kept.
     pub fn links(&self) -> usize {
         self.facility.len()
     }

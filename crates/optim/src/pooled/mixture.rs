@@ -12,9 +12,9 @@
 /// A source as the mixture sees it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Part {
-    /// a_i.
+    /// a_i, the cost per weight.
     pub(super) slope: f64,
-    /// 1 / s_i.
+    /// 1 / s_i of the facility.
     pub(super) inverse_spread: f64,
 }
 

@@ -32,7 +32,7 @@ use prices::{Node, Prices};
 /// Which facilities open, who is served by what mixture, and what is proven.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Solution {
-    /// One per facility.
+    /// Whether each facility is open, one entry per facility.
     pub open: Vec<bool>,
     /// (facility, weight) of each client's mixture; empty where its own facility serves it.
     pub mixtures: Vec<Vec<(u32, f64)>>,
@@ -42,7 +42,7 @@ pub struct Solution {
     pub lower_bound: f64,
     /// Proven optimal, or why not.
     pub status: Status,
-    /// Branch-and-bound nodes.
+    /// The number of branch-and-bound nodes that were explored.
     pub nodes: u64,
 }
 

@@ -24,7 +24,7 @@ pub(super) struct Node {
     pub(super) fixing: Vec<Fixing>,
     /// w_ij of every link.
     price: Vec<f64>,
-    /// w_jj, for being served by one's own facility.
+    /// w_jj, for being served by the client's own facility.
     own_price: Vec<f64>,
     pub(super) lower_bound: f64,
 }
@@ -62,7 +62,7 @@ pub(super) struct Prices<'a> {
     selector: Selector,
     /// Branchings allowed for one client's choice.
     pub(super) nodes: usize,
-    /// Σ_j w_ij.
+    /// Σ_j w_ij, the revenue of each facility.
     revenue: Vec<f64>,
     chosen: Vec<bool>,
     /// How often each facility was chosen lately, 0..1.

@@ -245,7 +245,7 @@ impl Selector {
     }
 }
 
-/// From this many items on the covering bound is worth its price.
+/// The number of items from which on the covering bound is worth its price.
 const ALIKE: usize = 8;
 
 /// Branchings between two questions whether to go on.

@@ -15,7 +15,7 @@ pub struct Account {
 }
 
 impl Account {
-    /// The device's cost.
+    /// Returns the device's cost, the sum of its parts.
     pub fn total(&self) -> f64 {
         self.parts.iter().map(|p| p.cost).sum()
     }
@@ -24,7 +24,7 @@ impl Account {
 /// One term of a device's cost.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Part {
-    /// Which term.
+    /// The term of the objective.
     pub term: Term,
     /// Its cost, with φ and weight.
     pub cost: f64,
@@ -41,36 +41,36 @@ pub enum Term {
     OwnSampling,
     /// The deviation of the sources' samples, φ^T 6√….
     SourceSampling,
-    /// φ^T α_ij ε̂_i.
+    /// φ^T α_ij ε̂_i, the error of a source.
     SourceError {
-        /// i.
+        /// i, the index of the source.
         from: usize,
     },
     /// φ^T α_ij ½ d̂_ij.
     Divergence {
-        /// i.
+        /// i, the index of the source.
         from: usize,
     },
-    /// φ^T α_ij ½ d̂_ik: what a model that was trained on at k has forgotten of i's data.
+    /// φ^T α_ij ½ d̂_ik: what a model that was last trained at k has forgotten of i's data.
     Forgetting {
-        /// i.
+        /// i, the index of the source.
         from: usize,
     },
     /// φ^E times the link's energy.
     Energy {
-        /// i.
+        /// i, the index of the source.
         from: usize,
     },
     /// φ^E times the energy of the link over which a source takes another's model.
     Handover {
-        /// i.
+        /// i, the index of the source.
         from: usize,
     },
     /// f_i, where costs are raw.
     SourceCost,
     /// α_ij c_ij, where costs are raw.
     LinkCost {
-        /// i.
+        /// i, the index of the source.
         from: usize,
     },
 }

@@ -12,7 +12,7 @@ use crate::problem::{EnergyUnit, Link, Measured, Model, Problem};
 /// A model that a source trains on.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TakenModel {
-    /// The hand-over.
+    /// The hand-over that is explained.
     pub handover: Handover,
     /// How much more the best plan costs that was found without it. The search for hand-overs proves nothing, so it may be less than 0.
     pub extra: f64,
@@ -64,7 +64,7 @@ fn rival(
     search(problem, &plan.roles, links, LONGEST, Some(without), watch)
 }
 
-/// A slope below this share of the objective is rounding.
+/// A slope below this fraction of the objective is a rounding error.
 const FLAT: f64 = 1e-9;
 
 /// The divergence of a link at which the rival is as cheap.

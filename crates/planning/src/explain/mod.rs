@@ -22,10 +22,10 @@ use crate::planner::{self, Infeasible, Limits, Observer, Outcome, Progress};
 use crate::problem::{Model, Problem};
 use stlf_optim::status::Stop;
 
-/// Why one device stands where it stands.
+/// Why one device has its role and its links.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Explanation {
-    /// The device.
+    /// The index of the device.
     pub device: usize,
     /// Its role in the plan.
     pub role: Role,
@@ -44,7 +44,7 @@ pub struct Explanation {
     pub role_flip: Option<Flip>,
     /// The link that a target relies on most.
     pub main_link: Option<MainLink>,
-    /// The model that a source trains on, if another source hands it one.
+    /// The model that a source continues training, if another source hands it one.
     pub takes: Option<TakenModel>,
     /// The sources that it hands its model on to.
     pub hands_to: Vec<usize>,
@@ -55,7 +55,7 @@ pub struct Explanation {
 /// The heaviest link of a target.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MainLink {
-    /// The link.
+    /// The link with the largest weight.
     pub link: PlanLink,
     /// The best plan without it.
     pub without: Alternative,
@@ -66,7 +66,7 @@ pub struct MainLink {
 /// A plan that differs in one point, or why there is none.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Alternative {
-    /// The runner-up.
+    /// The best such plan.
     Possible(Rival),
     /// There is no such plan.
     Impossible(Impossible),
@@ -94,16 +94,16 @@ pub enum Impossible {
     NoLabels,
     /// The user requires this link, as (sender, receiver).
     Required(usize, usize),
-    /// Somebody would be left without a source.
+    /// Some target would be left without a source.
     Infeasible(Infeasible),
 }
 
 /// The value of one measurement at which the optimal choice changes, all else unchanged.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Flip {
-    /// Which measurement.
+    /// The measurement that changes.
     pub quantity: Quantity,
-    /// As measured.
+    /// Its value as measured.
     pub now: f64,
     /// Where the choice changes; `None` if no finite value at least 0 changes it.
     pub at: Option<f64>,

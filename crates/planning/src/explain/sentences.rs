@@ -15,7 +15,7 @@ const TIE: f64 = 1e-9;
 pub struct Sentences<'a> {
     /// The problem that was planned.
     pub problem: &'a Problem,
-    /// Its plan.
+    /// The plan that is explained.
     pub plan: &'a Plan,
 }
 
@@ -67,14 +67,14 @@ impl Sentences<'_> {
             Impossible::Required(from, to) => {
                 format!("the link {} → {} is required", self.name(*from), self.name(*to))
             }
-            Impossible::Infeasible(Infeasible::NoSource) => "nobody else can train".to_owned(),
+            Impossible::Infeasible(Infeasible::NoSource) => "no other device can train".to_owned(),
             Impossible::Infeasible(Infeasible::Unreachable { device: alone, .. })
                 if *alone == device =>
             {
                 "no other device that can train has a link to it".to_owned()
             }
             Impossible::Infeasible(Infeasible::Unreachable { name, .. }) => {
-                format!("nobody else that can train has a link to {}", clean(name))
+                format!("no other device that can train has a link to {}", clean(name))
             }
             Impossible::Infeasible(reason @ Infeasible::ManyRequired { .. }) => {
                 clean(&reason.to_string())
@@ -105,13 +105,13 @@ impl Sentences<'_> {
         })
     }
 
-    /// Whom a target relies on, and what the plan would be without.
+    /// Says which source a target relies on most, and what the plan would be without it.
     pub fn main_link(&self, main: &MainLink) -> String {
         let from = self.name(main.link.from);
         match &main.without {
             Alternative::Possible(rival) => {
                 let instead = match rival.role {
-                    Role::Source => "it would train itself".to_owned(),
+                    Role::Source => "it would train its own model".to_owned(),
                     Role::Target => format!("it would take {}", self.mixture(&rival.receives)),
                 };
                 format!("Without {from} {instead}, and the plan {}.", self.more(rival.extra))
@@ -180,7 +180,7 @@ impl Sentences<'_> {
             Some(at) if is_reachable(&flip) => {
                 format!("{what} {sign} {} ({})", short(at), short(flip.now))
             }
-            _ => format!("no {what} ({})", short(flip.now)),
+            _ => format!("never ({})", short(flip.now)),
         }
     }
 
@@ -213,7 +213,7 @@ impl Sentences<'_> {
         }
     }
 
-    /// Whose model a source trains on, and who trained it before.
+    /// Says whose model a source continues training, and which sources trained it before.
     pub fn trains_on(&self, device: usize) -> Option<String> {
         let from = self.plan.handed_from(device)?;
         let trained = match self.plan.route(from).as_slice() {
@@ -222,7 +222,7 @@ impl Sentences<'_> {
             }
             _ => String::new(),
         };
-        Some(format!("It trains on with {}'s model{trained}.", self.name(from)))
+        Some(format!("It continues training {}'s model{trained}.", self.name(from)))
     }
 
     /// The sources that a source hands its model on to.
@@ -233,7 +233,7 @@ impl Sentences<'_> {
             .then(|| format!("It hands its model on to {}.", self.list(&receivers)))
     }
 
-    /// Whose model a source trains on, why, and what would change that.
+    /// Says whose model a source continues training, why, and what would change that.
     pub fn taken_model(&self, e: &Explanation) -> Option<String> {
         let taken = e.takes.as_ref()?;
         let mut text = format!(
@@ -275,7 +275,7 @@ impl Sentences<'_> {
             Term::SourceSampling => "the sources' finite samples".to_owned(),
             Term::SourceError { from } => format!("error of {}", self.name(from)),
             Term::Divergence { from } => format!("divergence from {}", self.name(from)),
-            Term::Forgetting { from } => format!("what was forgotten of {}", self.name(from)),
+            Term::Forgetting { from } => format!("forgetting of {}'s data", self.name(from)),
             Term::Energy { from } => format!("energy of the link from {}", self.name(from)),
             Term::Handover { from } => format!("energy of the hand-over from {}", self.name(from)),
             Term::SourceCost => "cost as a source".to_owned(),

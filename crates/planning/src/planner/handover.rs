@@ -1,4 +1,4 @@
-//! Hand-overs: sources give their models to other sources, which train them on with labels of their own.
+//! Hand-overs: sources hand their models on to other sources, which continue training them on their own labels.
 //!
 //! Under the pooled bound a target mixes sources to profit from all their samples, and pays for a link from each. Targets that want the
 //! same mixture can have it cheaper: a model that was trained at k, handed on to i and trained on there has learnt from the samples of
@@ -32,7 +32,7 @@ const PROVEN: f64 = 1e-9;
 /// Why no plan of a problem has hand-overs, where that is so.
 pub fn refusal(problem: &Problem) -> Option<&'static str> {
     match (problem.model(), problem.bound_kind()) {
-        (Model::Costs(_), _) => Some("raw costs do not say who has how much data"),
+        (Model::Costs(_), _) => Some("raw costs do not say how much data each device has"),
         (_, BoundKind::Paper) => Some("the paper's bound does not reward them; use the pooled one"),
         (_, BoundKind::Pooled) => None,
     }
@@ -76,7 +76,7 @@ pub fn with_handovers(
 /// What a search found.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Found {
-    /// Sorted by receiver.
+    /// The hand-overs, sorted by receiver.
     pub handovers: Vec<Handover>,
     /// Sorted by receiver, then sender.
     pub links: Vec<PlanLink>,
@@ -90,7 +90,7 @@ impl Found {
     }
 }
 
-/// Says whether to go on; asked for every source that is looked at.
+/// Says whether to continue; asked for every source that is looked at.
 pub type Watch<'a> = dyn FnMut() -> ControlFlow<()> + 'a;
 
 /// The best hand-overs that local search finds among sources, `without` not being one of them; none where the problem has raw costs or

@@ -15,7 +15,7 @@ use crate::problem::Problem;
 
 pub use stlf_optim::status::{Limits, Observer, Progress};
 
-/// Which method plans.
+/// The solver that makes a plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Method {
@@ -31,24 +31,24 @@ pub enum Method {
 pub enum Outcome {
     /// A plan, proven optimal or with a gap.
     Planned(Box<Plan>),
-    /// No plan exists.
+    /// No plan exists, for this reason.
     Infeasible(Infeasible),
 }
 
 /// Why no plan exists.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Infeasible {
-    /// Nobody may train.
+    /// No device may be a source.
     #[error(
-        "no device can be a source: nobody has labeled data, or every labeled device is fixed as a target"
+        "no device can be a source: none has labeled data, or every labeled device is fixed as a target"
     )]
     NoSource,
     /// A device that must be a target cannot be reached.
     #[error("{name} must be a target, but no device that can be a source has a link to it")]
     Unreachable {
-        /// Its index.
+        /// The index of the target.
         device: usize,
-        /// Its name.
+        /// The name of the target.
         name: String,
     },
     /// More than one link into a target is required, where only one can carry weight.
@@ -56,15 +56,15 @@ pub enum Infeasible {
         "{name} has more than one required link, but the paper's bound gives each target one source"
     )]
     ManyRequired {
-        /// Its index.
+        /// The index of the target.
         device: usize,
-        /// Its name.
+        /// The name of the target.
         name: String,
     },
 }
 
 impl Infeasible {
-    /// What would help.
+    /// Returns what the user can do about it.
     pub fn hint(&self) -> String {
         match self {
             Infeasible::NoSource => {
@@ -74,18 +74,18 @@ impl Infeasible {
                 format!("give {name} a link from a labeled device, or labels of its own")
             }
             Infeasible::ManyRequired { .. } => {
-                "drop one of them, or use the pooled bound, under which sources can share"
+                "drop one of them, or use the pooled bound, under which a target can have several sources"
                     .to_owned()
             }
         }
     }
 }
 
-/// How to plan. New settings may be added, so a value starts from the [default](Settings::default).
+/// The settings of a search for a plan. More may be added, so a value starts from the [default](Settings::default).
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Settings {
-    /// The method.
+    /// The solver to use.
     pub method: Method,
     /// When the exact search may end without a proof.
     pub limits: Limits,

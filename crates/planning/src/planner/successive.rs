@@ -45,9 +45,9 @@ pub struct Instance<'a> {
     pub must_be_source: &'a [bool],
     /// By receiver, the links into it; only from devices that may be sources, never from itself.
     pub links: &'a [Vec<Link>],
-    /// `φ^S`, `φ^T`, `φ^E`.
+    /// The weights `φ^S`, `φ^T` and `φ^E` of the objective's terms.
     pub weights: Weights,
-    /// `ε_E`.
+    /// `ε_E` of the energy term, above 0.
     pub energy_epsilon: f64,
     /// With the noise term: `T̂` of (receiver `j`, sender `k`, sender `i`), how often the models of `k` and
     /// `i` differ on the data of `j`.
@@ -70,11 +70,11 @@ impl Instance<'_> {
 /// A link that may carry a model.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Link {
-    /// The sender `i`.
+    /// The sender `i`, a device that may be a source.
     pub from: usize,
     /// `T_ij`, without the noise term.
     pub error: f64,
-    /// `K_ij`.
+    /// `K_ij`, the energy of the link.
     pub energy: f64,
 }
 
@@ -91,7 +91,7 @@ pub enum TargetTerm {
     Paper,
 }
 
-/// How far to go, and what stands for zero.
+/// When to stop, and which number stands for zero.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Settings {
     /// Limit on iterations; 100 by default.
@@ -129,10 +129,10 @@ impl Default for Settings {
     }
 }
 
-/// What an observer hears after each iteration.
+/// What an observer is told after each iteration.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Iteration {
-    /// Counted from 1.
+    /// The number of the iteration, counted from 1.
     pub index: usize,
     /// The objective of (𝒫′) at the iterate.
     pub objective: f64,
@@ -158,7 +158,7 @@ pub enum Stop {
 /// Where the scheme ended.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Outcome {
-    /// `ψ` by device.
+    /// `ψ` of each device, 0 to 1.
     pub psi: Vec<f64>,
     /// `α` by receiver, in the order of its links.
     pub alpha: Vec<Vec<f64>>,
@@ -168,9 +168,9 @@ pub struct Outcome {
     pub relaxed: f64,
     /// The objective of (𝒫′) at the start and after each iteration; it never rises.
     pub trace: Vec<f64>,
-    /// Why it ended.
+    /// Why the iterations ended.
     pub stop: Stop,
-    /// Iterations made.
+    /// The number of iterations made.
     pub iterations: usize,
 }
 
@@ -193,7 +193,7 @@ impl Iterate {
     }
 }
 
-/// Runs the scheme from a start that favours nobody. The observer hears of every iteration and may end it.
+/// Runs the scheme from a start that favours no device. The observer is called after every iteration and may stop it.
 ///
 /// # Errors
 /// If a number of the instance is negative, infinite or not a number, or a setting that must be positive

@@ -57,24 +57,24 @@ impl Parts {
 pub enum Source {
     /// The bound turns measurements into costs.
     Measured {
-        /// d̂ and K.
+        /// d̂ and K of every link.
         links: Links,
-        /// φ.
+        /// φ, the weights of the objective's terms.
         weights: Weights,
-        /// δ, ρ, kind.
+        /// δ, ρ and the kind of bound.
         bound: Bound,
-        /// ε_E.
+        /// ε_E of the energy term, above 0.
         energy_epsilon: f64,
-        /// Unit of K.
+        /// The unit of K in the objective.
         energy_unit: EnergyUnit,
-        /// `[receiver][k][i]`.
+        /// How often two models differ on a receiver's data, as `[receiver][k][i]`.
         disagreement: Option<Vec<f64>>,
     },
     /// f_i, and c_ij with row = sender and NaN for no link.
     Costs {
-        /// f_i.
+        /// f_i, or `None` where device i cannot be a source.
         source: Vec<Option<f64>>,
-        /// c_ij.
+        /// c_ij with row = sender, NaN where there is no link.
         link: Vec<f64>,
     },
 }

@@ -7,22 +7,22 @@ use crate::device::Role;
 /// What serving a target over one link costs under the paper's bound.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LinkCost {
-    /// Sender.
+    /// The index of the sender.
     pub from: usize,
-    /// φ^T T_ij.
+    /// φ^T T_ij, the weighted error bound.
     pub error: f64,
     /// φ^E K_ij / (1 + ε_E).
     pub energy: f64,
 }
 
 impl LinkCost {
-    /// c_ij.
+    /// Returns c_ij, error and energy together.
     pub fn total(&self) -> f64 {
         self.error + self.energy
     }
 }
 
-/// Costs given outright.
+/// Raw costs, given instead of measurements.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Costs {
     /// f_i, or `None` where device i cannot be a source.

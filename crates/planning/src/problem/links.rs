@@ -3,11 +3,11 @@
 /// A usable link into some receiver.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Link {
-    /// Sender.
+    /// The index of the sender.
     pub from: usize,
-    /// d̂_ij.
+    /// d̂_ij, the divergence, 0 to 2.
     pub divergence: f64,
-    /// K_ij, joules.
+    /// K_ij, the energy of sending a model, in joules.
     pub energy: f64,
 }
 
@@ -53,7 +53,7 @@ impl Links {
         Links { devices, store: Store::Dense { divergence, energy } }
     }
 
-    /// From (sender, receiver, divergence, energy) in any order, without duplicates or loops.
+    /// Creates links from (sender, receiver, divergence, energy) in any order, without duplicates or loops.
     pub fn from_list(devices: usize, mut list: Vec<(u32, u32, f64, f64)>) -> Links {
         list.sort_unstable_by_key(|&(from, to, ..)| (to, from));
         let mut first = vec![0; devices + 1];
@@ -72,12 +72,12 @@ impl Links {
         Links { devices, store }
     }
 
-    /// Number of devices.
+    /// Returns the number of devices.
     pub fn devices(&self) -> usize {
         self.devices
     }
 
-    /// Links that exist.
+    /// Returns the number of links that exist.
     pub fn count(&self) -> usize {
         (0..self.devices).map(|j| self.incoming(j).count()).sum()
     }

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use crate::bound::{Bound, BoundKind, Complexity};
 use crate::device::{Device, Role};
 
-/// φ^S, φ^T, φ^E.
+/// The weights φ^S, φ^T and φ^E of the objective's terms.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Weights {
     /// φ^S, before the sources' bounds S_i.
@@ -26,10 +26,10 @@ pub struct Weights {
     pub energy: f64,
 }
 
-/// In what unit K_ij enters the objective.
+/// The unit in which K_ij enters the objective.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum EnergyUnit {
-    /// As given.
+    /// Joules, as given.
     #[default]
     Joules,
     /// Divided by the mean over the links of all devices with labels, the others being of no use, so
@@ -37,7 +37,7 @@ pub enum EnergyUnit {
     MeanLink,
 }
 
-/// ε_E of `eq:def_E_i`, where nobody asks for another: so small that any weight uses a whole link.
+/// The default of ε_E of `eq:def_E_i`: so small that any weight uses a whole link.
 pub const ENERGY_EPSILON: f64 = 1e-3;
 
 /// A set of settings under one name.
@@ -51,7 +51,7 @@ pub enum Preset {
 }
 
 impl Preset {
-    /// φ^S, φ^T, φ^E.
+    /// Returns the preset's φ^S, φ^T and φ^E.
     pub fn weights(self) -> Weights {
         match self {
             Preset::Balanced => Weights { source: 1.0, target: 1.0, energy: 0.05 },
@@ -59,7 +59,7 @@ impl Preset {
         }
     }
 
-    /// ρ.
+    /// Returns the preset's complexity ρ.
     pub fn complexity(self) -> Complexity {
         match self {
             Preset::Balanced => Complexity::None,
@@ -80,7 +80,7 @@ impl Preset {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Disagreement {
     pub(crate) devices: usize,
-    /// `[receiver][k][i]`, row-major.
+    /// The values as `[receiver][k][i]`, row-major.
     pub(crate) values: Vec<f64>,
 }
 
@@ -109,11 +109,11 @@ pub struct Measured {
     pub links: Links,
     /// Forbidden links as they were measured, each with its receiver: they count in the mean.
     pub forbidden: Vec<(Link, usize)>,
-    /// φ.
+    /// φ, the weights of the objective's terms.
     pub weights: Weights,
     /// δ, ρ, and which bound.
     pub bound: Bound,
-    /// ε_E of `eq:def_E_i`.
+    /// ε_E of `eq:def_E_i`, above 0.
     pub energy_epsilon: f64,
     /// The unit of K_ij in the objective.
     pub energy_unit: EnergyUnit,
@@ -121,7 +121,7 @@ pub struct Measured {
     pub(crate) mean_link: (f64, usize),
     /// [`Bound::sender`] of every device, infinite without labels: each link needs it.
     pub(crate) sender: Vec<f64>,
-    /// For the noise term, which only the successive planner uses.
+    /// The disagreement of models, for the noise term, which only the successive planner uses.
     pub disagreement: Option<Disagreement>,
 }
 
@@ -135,7 +135,7 @@ pub struct Problem {
 }
 
 impl Problem {
-    /// Number of devices.
+    /// Returns the number of devices.
     pub fn len(&self) -> usize {
         self.names.len()
     }
@@ -145,7 +145,7 @@ impl Problem {
         self.names.is_empty()
     }
 
-    /// A device's name.
+    /// Returns a device's name.
     pub fn name(&self, device: usize) -> &str {
         &self.names[device]
     }
@@ -268,7 +268,7 @@ impl Problem {
         problem
     }
 
-    /// The same problem with a link forbidden.
+    /// Returns the same problem with this link forbidden.
     pub fn without_link(mut self, from: usize, to: usize) -> Problem {
         match &mut self.model {
             Model::Measured(m) => {

@@ -189,5 +189,5 @@ fn a_single_sample_would_be_rebuilt_and_is_not_published() {
     assert_eq!(count, 1, "the attack does not work where it must");
     let default = Settings::Sketch(sketch::Settings::means(ROW));
     let refused = check(&default, ROW, 1, false).unwrap_err();
-    assert!(refused.to_string().contains("others could rebuild 1 sample"), "{refused}");
+    assert!(refused.to_string().contains("others could reconstruct 1 sample"), "{refused}");
 }

@@ -332,7 +332,7 @@ fn errors_name_the_field_and_the_device() {
         (|v| v["links"] = json!([]), "divergence: the links are given twice", "table"),
         (
             |v| v["costs"] = json!({"source": [], "link": []}),
-            "divergence: cannot stand beside costs",
+            "divergence: cannot be combined with costs",
             "keep one",
         ),
     ];
@@ -395,7 +395,7 @@ fn neither_depth_nor_length_overwhelms_the_reader() {
 fn a_key_that_stands_twice_is_named() {
     let text = br#"{"format": "stlf-problem/1", "devices": [], "devices": []}"#;
     let error = ProblemFile::read(text).unwrap_err();
-    assert!(error.to_string().starts_with("devices: stands twice (line 1"), "{error}");
+    assert!(error.to_string().starts_with("devices: is given twice (line 1"), "{error}");
 }
 
 #[test]

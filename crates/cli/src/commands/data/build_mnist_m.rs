@@ -11,15 +11,15 @@ use crate::ui::Ui;
 
 /// Make MNIST-M from MNIST and any photographs.
 ///
-/// As the published set was made: a random piece of a photograph lies behind each digit, and its
-/// colours are inverted where there is ink. Image i is MNIST's image i. Both halves are made.
+/// Like the published set: a random piece of a photograph is put behind each digit, and its
+/// colours are inverted where there is ink. Image i is made from MNIST's image i. Both halves are made.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
   stlf data fetch mnist && stlf data build-mnist-m --photos holidays
   stlf data build-mnist-m --photos BSDS500/images --samples 20000 --to data")]
 pub(crate) struct Args {
-    /// A folder of photographs, PNG or JPEG, in folders of their own or not.
+    /// A folder of photographs, PNG or JPEG; subfolders are searched too.
     #[arg(long, value_name = "DIR")]
     photos: PathBuf,
 
@@ -35,7 +35,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N")]
     samples: Option<usize>,
 
-    /// What the pieces of photographs are drawn from.
+    /// The seed from which the pieces of photographs are drawn.
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
 }

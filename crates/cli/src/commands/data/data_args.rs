@@ -27,7 +27,7 @@ pub(crate) struct DataArgs {
     #[arg(long, value_name = "DIR")]
     folder: Option<PathBuf>,
 
-    /// Which half of the domains.
+    /// The half of each data set to read.
     #[arg(long, value_enum, default_value_t = HalfArg::Train)]
     half: HalfArg,
 
@@ -40,33 +40,33 @@ pub(crate) struct DataArgs {
     #[arg(long, value_name = "DIR", conflicts_with_all = ["domains", "features"])]
     images: Option<PathBuf>,
 
-    /// Bring every picture to this many pixels a side.
+    /// Resize every picture to this many pixels per side.
     #[cfg(feature = "images")]
     #[arg(long, value_name = "PIXELS", requires = "images", value_parser = clap::value_parser!(u32).range(1..=4096))]
     image_size: Option<u32>,
 
-    /// Instead of domains: a table of features, CSV or Parquet, one sample a row.
+    /// Instead of domains: a table of features, CSV or Parquet, one sample per row.
     #[arg(long, value_name = "FILE", conflicts_with = "domains")]
     features: Option<PathBuf>,
 
-    /// The table's column of labels.
+    /// The column of the table with the labels.
     #[arg(long, value_name = "COLUMN", default_value = "label", requires = "features")]
     label: String,
 
-    /// The table's column that gives the domain [default: domain or device, where there is one]
+    /// The column of the table with the domain [default: domain or device, if there is one]
     #[arg(long, value_name = "COLUMN", requires = "features")]
     domain_column: Option<String>,
 
-    /// Columns of the table to pass over.
+    /// Columns of the table to ignore.
     #[arg(long, value_name = "COLUMN,...", value_delimiter = ',', requires = "features")]
     ignore: Vec<String>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum HalfArg {
-    /// What one trains on.
+    /// The training half.
     Train,
-    /// What is kept apart.
+    /// The test half.
     Test,
 }
 

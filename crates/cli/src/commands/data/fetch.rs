@@ -13,10 +13,10 @@ use crate::progress::{Transfer, Watch};
 use crate::ui::Ui;
 use stlf_planning::number_format::counted;
 
-/// Download a data set, checked and resumable.
+/// Download a data set, with checksums; resumable.
 ///
-/// Files that are there already stay as they are. After Ctrl-C or a broken connection the same command
-/// goes on where it ended. USPS and MNIST-M are converted to the files that are read; USPS comes from
+/// Files that already exist are kept. After Ctrl-C or a broken connection the same command resumes the
+/// download. USPS and MNIST-M are converted to the files that are read; USPS comes from
 /// LIBSVM, whose pixels are a smoother rendering than that of other copies.
 #[derive(clap::Args)]
 #[command(after_help = "\
@@ -27,7 +27,7 @@ Examples:
 
 Proxies are taken from HTTPS_PROXY, HTTP_PROXY and ALL_PROXY.")]
 pub(crate) struct Args {
-    /// Which data set.
+    /// The data set.
     #[arg(value_enum)]
     set: SetArg,
 
@@ -69,10 +69,10 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<(), Failure> {
     transfer.finish();
     match fetched.map_err(|e| Failure::in_data(&e))? {
         Fetched::Stopped => Err(Failure::interrupted(format!("{domain} is not complete yet"))
-            .hint("the same command goes on from here")),
+            .hint("run the same command to continue")),
         Fetched::All { new, kept } => {
             let text = match (new.len(), kept.len()) {
-                (0, _) => format!("{domain} was there already"),
+                (0, _) => format!("{domain} was already there"),
                 (new, 0) => format!("{domain}: {}", counted(new, "file")),
                 (new, kept) => {
                     format!("{domain}: {}, and {kept} that were there", counted(new, "file"))

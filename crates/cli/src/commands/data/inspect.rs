@@ -80,7 +80,7 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<(), Failure> {
                 Some(column) => {
                     head.trim_end().to_owned()
                         + &format!(
-                            "\nThe column {column} says who holds which sample; --partition deals them anew.\n\n"
+                            "\nThe column {column} says which device holds which sample; --partition deals them differently.\n\n"
                         )
                 }
                 None => head,

@@ -21,17 +21,17 @@ pub(crate) struct SchemeArgs {
     #[arg(short, long = "config", value_name = "K=V ...")]
     config: Vec<String>,
 
-    /// How many devices [default: 10]
+    /// The number of devices [default: 10]
     #[arg(long, value_name = "N")]
     devices: Option<usize>,
 
-    /// The share of its labels that a device keeps, or one share per device, such as 1,0.5,0.
+    /// The fraction of its labels that a device keeps, or one fraction per device, such as 1,0.5,0.
     ///
     /// The paper's partition has numbers of labels instead: labeled-devices, labeled-samples.
     #[arg(long, value_name = "SHARE,...")]
     labeled: Option<Labeled>,
 
-    /// What everything random is drawn from.
+    /// The seed of all random draws.
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) seed: u64,
 }
@@ -80,7 +80,7 @@ impl SchemeArgs {
         }
         match &self.labeled {
             Some(_) if kind == "paper" => {
-                return Err(Failure::input("the paper's partition has no shares of labels")
+                return Err(Failure::input("the paper's partition has no fraction of labels")
                     .hint("use -c \"labeled-devices=5 labeled-samples=1600 hidden-samples=200\""));
             }
             Some(Labeled::Alike(share)) => {

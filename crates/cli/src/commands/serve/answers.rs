@@ -181,7 +181,7 @@ impl<'a> Desk<'a> {
                 Ok(json(&SeedBody { seed: self.plan(&edits)? }))
             }
             (_, "/" | "/api/state" | "/api/progress" | "/api/plan") => {
-                Err(Refusal::new(405, format!("{} is not for this", request.method())))
+                Err(Refusal::new(405, format!("{} is not allowed here", request.method())))
             }
             _ => Err(Refusal::new(404, format!("there is nothing at {path}"))),
         }
@@ -192,12 +192,12 @@ impl<'a> Desk<'a> {
         let names = ["127.0.0.1", "localhost"].map(|name| format!("{name}:{}", self.port));
         let host = header(request, "Host");
         if !host.is_some_and(|host| names.iter().any(|name| name == host)) {
-            return Err(Refusal::new(403, "this server answers to its own address alone"));
+            return Err(Refusal::new(403, "this server answers only at its own address"));
         }
         let origin = header(request, "Origin");
         let own = |origin: &str| names.iter().any(|name| origin == format!("http://{name}"));
         if origin.is_some_and(|origin| !own(origin)) {
-            return Err(Refusal::new(403, "this server answers to its own pages alone"));
+            return Err(Refusal::new(403, "this server answers only its own pages"));
         }
         Ok(())
     }
@@ -236,7 +236,7 @@ impl<'a> Desk<'a> {
             PlanOrProblem::Plan(file) => {
                 let hands_on = !file.handovers.is_empty();
                 let name = input::name(&self.run);
-                let absent = || Failure::input(format!("{name} does not repeat its problem"));
+                let absent = || Failure::input(format!("{name} does not contain its problem"));
                 Ok((file.problem.ok_or_else(absent)?, hands_on))
             }
         }
@@ -265,7 +265,8 @@ fn read_edits(request: &mut Request) -> Result<Edits, Refusal> {
     if body.len() as u64 > MOST_BYTES {
         return Err(Refusal::new(413, format!("edits have at most {MOST_BYTES} bytes")));
     }
-    serde_json::from_slice(&body).map_err(|e| Refusal::new(400, format!("these are no edits: {e}")))
+    serde_json::from_slice(&body)
+        .map_err(|e| Refusal::new(400, format!("these are not valid edits: {e}")))
 }
 
 fn json(value: &impl Serialize) -> Answer {

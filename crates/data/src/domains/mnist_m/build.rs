@@ -15,20 +15,20 @@ use crate::Error;
 use crate::idx::Idx;
 use crate::picture::{entries, is_picture, open};
 
-/// From what MNIST-M is made.
+/// What MNIST-M is made from.
 #[derive(Debug, Clone)]
 pub struct Recipe {
     /// The folder with MNIST's files.
     pub mnist: PathBuf,
-    /// The folder with photographs, PNG or JPEG, in folders of their own or not.
+    /// The folder with photographs, PNG or JPEG; subfolders are searched too.
     pub photographs: PathBuf,
     /// Where MNIST-M's files go.
     pub output: PathBuf,
-    /// The half.
+    /// The half to make, training or test.
     pub half: Half,
     /// How many images, the first ones of MNIST. Left out: all.
     pub samples: Option<usize>,
-    /// What the pieces of photographs are drawn from.
+    /// The seed from which the pieces of photographs are drawn.
     pub seed: u64,
 }
 
@@ -69,7 +69,7 @@ pub fn build(recipe: &Recipe, mut progress: impl FnMut(usize, usize)) -> Result<
         let (width, height) = photograph.dimensions();
         if width.min(height) < SIDE as u32 {
             let message = format!("is {height}×{width} pixels, smaller than {SIDE}×{SIDE}");
-            return Err(Error::content(path, message).with_hint("take it away, or enlarge it"));
+            return Err(Error::content(path, message).with_hint("remove it, or enlarge it"));
         }
         for piece in pieces {
             let ink = &read.images[piece.digit * PIXELS..][..PIXELS];

@@ -111,7 +111,7 @@ fn settings_out_of_range_are_named() {
         (
             &one,
             |p| p.classes_per_device = ClassesPerDevice::Count(11),
-            "classes-per-device: 11 asked, and the data has 10 classes",
+            "classes-per-device: 11 requested, but the data has 10 classes",
         ),
         (
             &one,

@@ -48,9 +48,9 @@ pub type Watch<'a> = dyn Fn(usize, usize) -> ControlFlow<()> + Sync + 'a;
 pub struct Fleet<'a> {
     /// The network that the devices' models have; it ends in a linear layer to the classes.
     pub spec: &'a Spec,
-    /// One per device.
+    /// The data of each device.
     pub devices: &'a [DeviceData<'a>],
-    /// How to train.
+    /// How FADA's networks are trained.
     pub settings: Settings,
     /// Who hears of progress.
     pub watch: &'a Watch<'a>,
@@ -64,7 +64,7 @@ impl std::fmt::Debug for Fleet<'_> {
     }
 }
 
-/// Ours' roles with FADA's weights.
+/// ST-LF's roles with FADA's weights.
 ///
 /// # Errors
 /// Names a target that no source reaches, or what is wrong with the data or the settings.
@@ -82,7 +82,7 @@ pub(super) fn adapted_weights(
         context.data.ok_or_else(|| Error::field("data", "FADA needs the devices' inputs"))?;
     if fleet.devices.len() != roles.len() {
         let (has, needs) = (fleet.devices.len(), roles.len());
-        return Err(Error::field("data", format!("of {has} devices, where there are {needs}")));
+        return Err(Error::field("data", format!("is for {has} devices, expected {needs}")));
     }
     let targets: Vec<usize> = with_role(&roles, Role::Target).collect();
     let senders: Vec<Vec<usize>> = (targets.iter())
@@ -150,11 +150,8 @@ impl Fleet<'_> {
                 .collect::<Result<_, _>>()?;
             let weights = attention::weights(before, &after, self.settings.temperature);
             let weights = weights.ok_or_else(|| {
-                Error::field(
-                    format!("data[{target}]"),
-                    "FADA's training went astray at every source",
-                )
-                .with_hint("lower its learning rate")
+                Error::field(format!("data[{target}]"), "FADA's training diverged at every source")
+                    .with_hint("lower its learning rate")
             })?;
             sums.iter_mut().zip(&weights).for_each(|(sum, weight)| *sum += weight);
             // What went astray has no weight, and must not be multiplied by it.

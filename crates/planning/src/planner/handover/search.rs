@@ -20,7 +20,7 @@ fn starts(sources: usize) -> usize {
 /// How often the search looks at a target, in all: some ten seconds. Up to about 300 devices it ends before.
 const EFFORT: usize = 10_000_000;
 
-/// A change must save this share of the objective.
+/// The least fraction of the objective that a change must save.
 const LEAST: f64 = 1e-9;
 
 /// The sources that a source's model has been at, the source itself last.
@@ -245,7 +245,7 @@ impl<'a> Search<'a> {
         objective.is_finite().then_some(Forest { handed_from, routes, prices, best, objective })
     }
 
-    /// What another forest costs: only models with another route are priced anew. Nothing where a route is
+    /// Returns the cost of another forest: only models with another route are priced again. Nothing where a route is
     /// too long or lacks a link.
     fn cost(&self, now: &Forest, handed_from: &[Option<usize>]) -> Option<f64> {
         let mut cost = self.handover_energy(handed_from)?;

@@ -14,13 +14,13 @@ pub(super) struct Relaxation<'a> {
     instance: &'a Instance<'a>,
     settings: &'a Settings,
     devices: Vec<Device>,
-    /// None for a device that never receives.
+    /// The columns of α; `None` for a device that never receives.
     columns: Vec<Option<Column>>,
     variables: usize,
 }
 
 enum Device {
-    /// `ψ` is this.
+    /// `ψ` is fixed to this value.
     Fixed(f64),
     /// `ψ + room ≤ 1`, and every `α` the device sends is at most `room`: this is `α_ij + ψ_i ≤ 1` for all
     /// receivers `j`, with one sum in place of one for each.
@@ -29,13 +29,13 @@ enum Device {
 
 struct Column {
     chi: Variable,
-    /// In the order of the receiver's links.
+    /// The senders, in the order of the receiver's links.
     carriers: Vec<Carrier>,
 }
 
 struct Carrier {
     alpha: Variable,
-    /// With the product as in the paper only.
+    /// Only with the product as in the paper.
     chi: Option<Variable>,
     /// The most that the link's error with noise can be: the unit of the floor of `χ`.
     scale: f64,
@@ -46,7 +46,7 @@ struct Carrier {
 struct Noise {
     k: usize,
     disagreement: f64,
-    /// With the product as in the paper only.
+    /// Only with the product as in the paper.
     chi: Option<Variable>,
 }
 
@@ -353,7 +353,7 @@ impl<'a> Relaxation<'a> {
         mixed
     }
 
-    /// By how much some column falls short of its role, beyond `ε_C`.
+    /// Returns by how much some column falls short of its role, beyond `ε_C`.
     pub(super) fn shortfall(&self, iterate: &Iterate) -> f64 {
         let receivers = (0..self.columns.len()).filter(|&j| self.columns[j].is_some());
         let short = receivers
