@@ -109,7 +109,7 @@ mod tests {
         let good = Settings::default();
         assert_eq!(good.check(), Ok(()));
         assert_eq!(refused(Settings { steps: 0, ..good }), "fada.steps: must be at least 1");
-        assert_eq!(refused(Settings { features: 3, ..good }), "fada.features: 3 cannot be halved");
+        assert_eq!(refused(Settings { features: 3, ..good }), "fada.features: 3 is not even");
         let cold = Settings { temperature: 0.0, ..good };
         assert_eq!(refused(cold), "fada.temperature: 0 is not above zero");
         let astray = Settings { align_weight: f32::NAN, ..good };

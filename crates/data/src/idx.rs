@@ -265,7 +265,7 @@ mod tests {
             "x: truncated: the header promises 2 values, 1 of 2 are there"
         );
         let longer = [&TWO[..], &[1]].concat();
-        assert_eq!(error(&longer), "x: goes on after the 2 values that its header promises");
+        assert_eq!(error(&longer), "x: continues after the 2 values that its header promises");
         assert!(read(&TWO[..9]).unwrap_err().hint().unwrap().contains("incomplete download"));
     }
 
@@ -288,7 +288,7 @@ mod tests {
         bomb.resize(50_000_000, 0);
         let bomb = gzip(&bomb);
         assert!(bomb.len() < 100_000);
-        assert_eq!(error(&bomb), "x: goes on after the 2 values that its header promises");
+        assert_eq!(error(&bomb), "x: continues after the 2 values that its header promises");
         let whole = gzip(&TWO);
         assert_eq!(error(&whole[..whole.len() - 9]), "x: the gzip data ends early");
         let mut wrong = whole.clone();

@@ -260,7 +260,7 @@ mod tests {
         let none = Options { size: Some([0, 4]), ..Options::default() };
         std::fs::remove_file(at.join("a/x/0.png")).unwrap();
         let error = load(at, &none).unwrap_err();
-        assert_eq!(error.to_string(), "size: 0×4 pixels are no picture");
+        assert_eq!(error.to_string(), "size: 0×4 pixels are not a picture");
         assert!(matches!(load(&at.join("none"), &none), Err(Error::File { .. })));
     }
 }

@@ -167,9 +167,9 @@ mod tests {
         };
         assert_eq!(message("0.5", 7), None);
         assert_eq!(message("1,0", 2), None);
-        assert_eq!(message("1,0", 3).as_deref(), Some("labeled: 2 shares for 3 devices"));
-        assert_eq!(message("1,1.5", 2).as_deref(), Some("labeled: 1.5 is no share of 0 to 1"));
-        assert_eq!(message("NaN", 2).as_deref(), Some("labeled: NaN is no share of 0 to 1"));
+        assert_eq!(message("1,0", 3).as_deref(), Some("labeled: 2 fractions for 3 devices"));
+        assert_eq!(message("1,1.5", 2).as_deref(), Some("labeled: 1.5 is not between 0 and 1"));
+        assert_eq!(message("NaN", 2).as_deref(), Some("labeled: NaN is not between 0 and 1"));
     }
 
     #[test]

@@ -189,7 +189,7 @@ mod tests {
             let none = "models: a target without a model has no predictions";
             assert_eq!(refused(&[], &INPUTS), none);
             assert_eq!(refused(&[(&a, 0.0)], &INPUTS), none);
-            assert_eq!(refused(&[(&a, -1.0)], &INPUTS), "models[0]: -1 is no weight");
+            assert_eq!(refused(&[(&a, -1.0)], &INPUTS), "models[0]: -1 is not a valid weight");
             assert!(refused(&[(&a, 1.0), (&other, 1.0)], &INPUTS).starts_with("models[1]: "));
             assert!(refused(&[(&a, 1.0)], &INPUTS[1..]).starts_with("inputs: 7 numbers"));
         }

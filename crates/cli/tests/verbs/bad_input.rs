@@ -177,7 +177,7 @@ fn link_tables_are_checked_by_row_and_column() {
         ran.err
     };
     let head = "from,to,divergence,energy\nB,E,0.4,3\n";
-    assert!(told(&format!("{head}B,E,0.4,3\n")).contains("row 3: B → E stands in row 2 already"));
+    assert!(told(&format!("{head}B,E,0.4,3\n")).contains("row 3: B → E is already in row 2"));
     assert!(
         told(&format!("{head}B,F,0.4,3\n")).contains("row 3, column to: there is no device \"F\"")
     );

@@ -103,7 +103,7 @@ fn tables_and_pictures_of_ones_own_are_dealt() {
     // The column says who holds what, unless the user does.
     let own = run(&args, "").out;
     assert!(own.contains("by-domain partition, seed 1: 2 devices"), "{own}");
-    assert!(own.contains("The column device says who holds which sample"), "{own}");
+    assert!(own.contains("The column device says which device holds which sample"), "{own}");
     let ran = run(&[&args[..], &["--partition", "iid"]].concat(), "");
     assert!(ran.out.contains("iid partition, seed 1: 10 devices"), "{}", ran.out);
     assert!(!ran.out.contains("The column"), "{}", ran.out);
@@ -175,7 +175,7 @@ fn files_that_are_there_are_not_fetched_again() {
     let to = folder.path().to_str().unwrap();
     let ran = run(&["data", "fetch", "mnist", "--to", to, "--mirror", "http://127.0.0.1:1"], "");
     assert_eq!((ran.code, ran.err.as_str()), (0, ""));
-    assert_eq!(ran.out, format!("mnist was there already, in {to}\n"));
+    assert_eq!(ran.out, format!("mnist was already there, in {to}\n"));
 }
 
 #[test]

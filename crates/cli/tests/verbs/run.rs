@@ -116,7 +116,7 @@ fn a_table_that_names_its_devices_is_dealt_by_them_and_says_so() {
     let ran = run(&arguments, "");
     assert_eq!((ran.code, ran.err.as_str()), (0, ""));
     assert!(
-        ran.out.contains("The table's column device says who holds which sample"),
+        ran.out.contains("The table's column device says which device holds which sample"),
         "{}",
         ran.out
     );
@@ -184,7 +184,7 @@ fn totals_count_models_as_they_are_and_measuring_where_it_is_needed() {
     assert!(bytes(&real) == bytes(&same));
     // and its size changes no role, no link and no weight.
     let (paper, shown) = ran_with("paper", "energy.model-bits=1e9");
-    assert!(shown.contains("take a model for 1.00e9 bits"), "{shown}");
+    assert!(shown.contains("assume models of 1.00e9 bits"), "{shown}");
     for seed in ["seed-1", "seed-2"] {
         let [here, there] = [&real, &paper].map(|to| table(&to.join(seed).join("links.csv")));
         assert_eq!(here.len(), there.len());

@@ -131,7 +131,7 @@ mod tests {
         let none = read("label,x\n,1\n", &options).unwrap();
         assert_eq!(none.classes(), ["walk", "run"]);
         let error = read("label,x\nswim,1\n", &options).unwrap_err();
-        assert_eq!(error.to_string(), "t.csv: has the label \"swim\", which is no class");
+        assert_eq!(error.to_string(), "t.csv: has the label \"swim\", which is not a class");
     }
 
     #[test]

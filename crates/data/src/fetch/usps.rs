@@ -102,7 +102,7 @@ mod tests {
     #[test]
     fn what_is_no_sample_is_named_with_its_line() {
         let message = |text: &str| read_text(text).unwrap_err().to_string();
-        assert!(message("1 1:0\n").ends_with("1 samples, and not 2007"));
+        assert!(message("1 1:0\n").ends_with("1 samples, not 2007"));
         assert!(
             message("1 1:0\n11 1:0\n").ends_with("line 2: the label \"11\" is not one of 1 to 10")
         );

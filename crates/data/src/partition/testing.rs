@@ -127,6 +127,6 @@ fn more_devices_than_samples_are_refused() {
         Scheme::default(),
     ] {
         let error = deal(&data, &scheme, 1).unwrap_err();
-        assert_eq!(error.to_string(), "devices: 10 asked, and the data has 7 samples");
+        assert_eq!(error.to_string(), "devices: 10 requested, but the data has 7 samples");
     }
 }

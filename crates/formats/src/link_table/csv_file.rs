@@ -119,7 +119,7 @@ mod tests {
         assert_eq!(error("a,c,1\n"), "row 3: has 3 columns, expected 4");
         assert_eq!(error("a,z,1,1\n"), "row 3, column to: there is no device \"z\"");
         assert_eq!(error("c,c,1,1\n"), "row 3: c cannot send to itself");
-        assert_eq!(error("b,a,1,1\na,b,2,2\n"), "row 4: a → b stands in row 2 already");
+        assert_eq!(error("b,a,1,1\na,b,2,2\n"), "row 4: a → b is already in row 2");
         assert_eq!(error("a,c,1,nan\n"), "row 3, column energy: NaN is not a number");
         assert_eq!(error("a,c,-1,1\n"), "row 3, column divergence (a → c): -1 is negative");
     }

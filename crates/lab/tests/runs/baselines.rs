@@ -260,7 +260,7 @@ fn what_is_missing_is_named() {
     let mut few = context.clone();
     few.data = Some(data.fleet(&devices[..3]));
     few.accuracies = Some(&accuracies[..3]);
-    assert_eq!(refused(Method::PsiFada, &few), "data: of 3 devices, where there are 4");
+    assert_eq!(refused(Method::PsiFada, &few), "data: is for 3 devices, expected 4");
     assert_eq!(refused(Method::Oracle, &few), "accuracies: not a square of 4 devices");
 
     let mut wrong = ours(&whole, None, 1);
