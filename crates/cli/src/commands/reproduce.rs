@@ -23,6 +23,7 @@ use crate::ui::Ui;
 Examples:
   stlf reproduce fig3
   stlf reproduce all --quick                       everything, small and fast
+  stlf reproduce table1 --settings M,MM//U         two of the nine settings
   stlf reproduce table1 --data data --seeds 5      the real data sets
   stlf reproduce all --data data --paper-faithful  also the paper's method as published
 
@@ -47,6 +48,10 @@ pub(crate) struct Args {
     /// Also run the paper's method as published: its bound, its successive planner, its divergences, averaged parameters.
     #[arg(long)]
     paper_faithful: bool,
+
+    /// Only these of the paper's settings, such as M,M+U,MM//U [default: all]
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    settings: Vec<String>,
 
     /// Where figures, tables and runs go.
     #[arg(long, value_name = "DIR", default_value = "reproduced")]
@@ -84,6 +89,7 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<(), Failure> {
         seeds,
         quick: args.quick,
         paper_faithful: args.paper_faithful,
+        settings: args.settings.clone(),
     };
     let mut all = Vec::new();
     for artifact in artifacts {

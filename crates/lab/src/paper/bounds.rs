@@ -45,7 +45,7 @@ struct Entry {
 }
 
 pub(super) fn make(artifact: Artifact, spec: &Spec, lab: &Lab<'_>) -> Result<Made, Error> {
-    let runs = lab.runs(spec);
+    let runs = lab.runs(spec)?;
     let mut traced = Vec::new();
     let mut entries = Vec::new();
     let published = published_bounds();

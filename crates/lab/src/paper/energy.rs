@@ -74,7 +74,7 @@ fn plan(lab: &Lab<'_>, problem: &Problem, variant: Variant) -> Result<Box<Plan>,
 }
 
 fn transferred(lab: &Lab<'_>, spec: &Spec) -> Result<Vec<(Setting, Variant)>, Error> {
-    let runs = lab.runs(spec);
+    let runs = lab.runs(spec)?;
     for (place, (setting, variant)) in runs.iter().enumerate() {
         lab.transfer((setting, *variant), (place, runs.len()))?;
     }

@@ -54,7 +54,7 @@ struct Compared {
 fn compared(spec: &Spec, lab: &Lab<'_>) -> Result<Vec<Compared>, Error> {
     let methods: Vec<Method> =
         spec.methods.iter().map(|m| m.parse()).collect::<Result<_, stlf_planning::Error>>()?;
-    let runs = lab.runs(spec);
+    let runs = lab.runs(spec)?;
     let total = runs.len();
     let mut all = Vec::new();
     for (place, (setting, variant)) in runs.into_iter().enumerate() {

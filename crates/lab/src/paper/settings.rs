@@ -29,6 +29,8 @@ pub struct Options {
     pub quick: bool,
     /// Also the paper's method as it was.
     pub paper_faithful: bool,
+    /// Only these of the paper's settings, by name; empty for all of them.
+    pub settings: Vec<String>,
 }
 
 /// Which method of planning and combining.
@@ -67,13 +69,20 @@ impl Lab<'_> {
         }
     }
 
-    /// The settings of a spec, each in every variant.
-    pub(super) fn runs(&self, spec: &Spec) -> Vec<(Setting, Variant)> {
+    /// Returns the settings of a spec that the user wants to see, each in every variant.
+    pub(super) fn runs(&self, spec: &Spec) -> Result<Vec<(Setting, Variant)>, Error> {
         let settings = spec::settings();
+        let wanted = &self.options.settings;
+        let is_wanted = |name: &&String| wanted.is_empty() || wanted.contains(name);
         let of = |name: &String| settings.iter().find(|s| s.name == *name).cloned();
-        let named: Vec<Setting> = spec.settings.iter().filter_map(of).collect();
+        let named: Vec<Setting> = spec.settings.iter().filter(is_wanted).filter_map(of).collect();
+        if named.is_empty() {
+            let message = format!("none of {} is shown here", wanted.join(", "));
+            let hint = format!("there are: {}", spec.settings.join(", "));
+            return Err(stlf_planning::Error::field("settings", message).with_hint(hint).into());
+        }
         let variants = self.variants();
-        named.iter().flat_map(|s| variants.iter().map(|v| (s.clone(), *v))).collect()
+        Ok(named.iter().flat_map(|s| variants.iter().map(|v| (s.clone(), *v))).collect())
     }
 
     /// Compares methods in one setting, or finds them compared.

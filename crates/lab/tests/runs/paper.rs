@@ -9,7 +9,9 @@ use stlf_lab::paper::{Artifact, Options, reproduce};
 use stlf_lab::{Event, Stage};
 
 fn quick(seeds: usize, paper_faithful: bool) -> Options {
-    Options { data: None, seeds, quick: true, paper_faithful }
+    // One setting of each kind: one domain, two of them mixed, two of them apart.
+    let settings = ["M", "M+U", "MM//U"].map(str::to_owned).to_vec();
+    Options { data: None, seeds, quick: true, paper_faithful, settings }
 }
 
 fn go_on(_: Event) -> ControlFlow<()> {
@@ -24,6 +26,16 @@ fn records(path: &Path) -> Vec<Record> {
 
 fn number(record: &Record, column: &str) -> Option<f64> {
     record[column].parse().ok()
+}
+
+#[test]
+fn settings_that_there_are_not_are_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = Options { settings: vec!["N".to_owned()], ..quick(1, false) };
+    let made = reproduce(Artifact::Table1, &options, folder.path(), &|_, _, _| (), &go_on);
+    let error = made.unwrap_err();
+    assert_eq!(error.to_string(), "settings: none of N is shown here");
+    assert!(error.hint().is_some_and(|hint| hint.starts_with("there are: M, U, MM")), "{error}");
 }
 
 #[test]
@@ -64,7 +76,7 @@ fn the_table_follows_from_its_rows_and_is_not_run_twice() {
     let made = make(&go_on);
     let rows = records(&folder.path().join("table1-rows.csv"));
     let table = records(&folder.path().join("table1.csv"));
-    assert_eq!(table.len(), 9 * 12);
+    assert_eq!(table.len(), 3 * 12);
     for entry in &table {
         let own: Vec<&Record> = rows
             .iter()

@@ -46,7 +46,7 @@ fn a_domain_is_learned_and_the_others_are_not() {
     let table: Vec<Vec<f64>> = domains
         .par_iter()
         .map(|&domain| {
-            let params = trained(&spec, &half(domain, Half::Train, 10_000), 20);
+            let params = trained(&spec, &half(domain, Half::Train, 10_000), 8);
             tests.iter().map(|test| accuracy(&spec, &params, test.examples())).collect()
         })
         .collect();
@@ -67,7 +67,7 @@ fn mnist_is_learned() {
         Digits::load(Domain::Mnist, &Options { folder, half, ..Options::default() })
     };
     let spec = Spec::cnn(1, 10).unwrap();
-    let params = trained(&spec, &half(Half::Train), 20);
+    let params = trained(&spec, &half(Half::Train), 4);
     let test = half(Half::Test);
     let accuracy = accuracy(&spec, &params, test.examples());
     println!("{accuracy}");
