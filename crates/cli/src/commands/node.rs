@@ -26,7 +26,7 @@ use crate::ui::Ui;
 Examples:
   stlf node init                  makes device.key and shows what others know it by
   stlf node id device.key
-  stlf node start mine.toml --roster roster.json --peers gate=10.0.0.5:7000   with --features node
+  stlf node start mine.toml --roster roster.json --peers gate=10.0.0.5:7000
   stlf node status --watch")]
 pub(crate) struct Args {
     #[command(subcommand)]
@@ -46,7 +46,7 @@ enum What {
     /// Take part in the fleet, until Ctrl-C.
     ///
     /// Trains on this device's own labels, measures with the others, plans or follows the plan, sends or receives models; again
-    /// whenever devices come or go. Killed and started again, it goes on where it was. Needs a build with --features node.
+    /// whenever devices come or go. Killed and started again, it goes on where it was.
     #[cfg(feature = "node")]
     Start(Box<start::Args>),
     /// Take part in the fleet; not with this build, which has no network.
@@ -76,7 +76,7 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<(), Failure> {
         #[cfg(not(feature = "node"))]
         What::Start { .. } => {
             return Err(Failure::input("this stlf was built without the network")
-                .hint("cargo install --path crates/cli --features node"));
+                .hint("build with --features node, which is a default feature"));
         }
         What::Status(args) => return status::run(args, status::Scope::Device, ui),
     };
