@@ -1,8 +1,6 @@
 //! What is written down: one row per seed, method and target, and the tables between stages.
 
 use serde::{Deserialize, Serialize};
-use stlf_data::Class;
-use stlf_learn::evaluate::Predictions;
 
 /// How a method served one target.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -82,35 +80,6 @@ pub struct MeasuringRow {
     pub bytes: u64,
     /// What that costs over its mean link.
     pub joules: f64,
-}
-
-/// What a target makes of one of its samples.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub struct PredictionRow {
-    /// The sample's place in the data set, from 0.
-    pub sample: usize,
-    /// The likeliest class.
-    pub class: String,
-    /// Its probability.
-    pub probability: f32,
-}
-
-impl PredictionRow {
-    /// What is made of the samples at these places.
-    pub fn all(
-        predictions: &Predictions,
-        places: &[usize],
-        classes: &[String],
-    ) -> Vec<PredictionRow> {
-        let predicted = predictions.classes().zip(predictions.probabilities()).zip(places);
-        let row = |((class, probabilities), &sample): ((Class, &[f32]), &usize)| PredictionRow {
-            sample,
-            class: classes[usize::from(class)].clone(),
-            probability: probabilities[usize::from(class)],
-        };
-        predicted.map(row).collect()
-    }
 }
 
 /// How often samples of one class were given another, or the same, at one target.

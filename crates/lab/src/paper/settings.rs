@@ -112,7 +112,7 @@ impl Lab<'_> {
         variant: Variant,
         seed: u64,
     ) -> Result<Folder, Error> {
-        Folder::open(&self.path(setting, variant).join(seed_folder(seed)))
+        Ok(Folder::open(&self.path(setting, variant).join(seed_folder(seed)))?)
     }
 
     /// The seeds.

@@ -11,10 +11,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use stlf_config::Config;
 use stlf_config::fleet::DeviceData;
-use stlf_lab::folder::Folder;
-use stlf_lab::record::PredictionRow;
+use stlf_lab::Folder;
 use stlf_learn::{Params, Spec};
 use stlf_method::local_training::OwnError;
+use stlf_method::predictions::PredictionRow;
 use stlf_node::network::{Event, View};
 use stlf_protocol::wire::Plan;
 use stlf_protocol::{Device, SignedRoster};
@@ -194,7 +194,8 @@ impl StateDir {
             let file = folder.file(EVENTS);
             self.events.write_all(&line).map_err(stlf_lab::Error::file(&file))?;
         }
-        folder.write_json(STATUS, &Shown { seconds: now(), most_memory: memory::most(), status })
+        Ok(folder
+            .write_json(STATUS, &Shown { seconds: now(), most_memory: memory::most(), status })?)
     }
 
     /// How good it is as a target, where that can be known.
