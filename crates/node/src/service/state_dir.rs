@@ -2,17 +2,18 @@
 //! of it. Every file appears whole or not at all.
 
 use std::fs::{File, OpenOptions};
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::Write;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
 use stlf_config::Config;
 use stlf_config::fleet::DeviceData;
 use stlf_data::atomic_folder::Folder;
 use stlf_learn::{Params, Spec};
 use stlf_method::local_training::OwnError;
 use stlf_method::predictions::PredictionRow;
+use stlf_protocol::identity::hex;
 use stlf_protocol::wire::Plan;
 use stlf_protocol::{Device, SignedRoster};
 
@@ -86,11 +87,13 @@ impl StateDir {
 
     /// Settings and data that a training follows from.
     fn training_of(&self, config: &Config) -> String {
-        let mut hasher = DefaultHasher::new();
-        config.hash().unwrap_or_default().hash(&mut hasher);
-        self.own.inputs.iter().for_each(|x| x.to_bits().hash(&mut hasher));
-        self.own.labels.hash(&mut hasher);
-        format!("{:016x}", hasher.finish())
+        let DeviceData { inputs, labels, .. } = &self.own;
+        let mut hasher = Sha256::new_with_prefix(config.hash().unwrap_or_default());
+        // Their number keeps inputs and labels apart.
+        hasher.update((inputs.len() as u64).to_le_bytes());
+        inputs.iter().for_each(|x| hasher.update(x.to_le_bytes()));
+        labels.iter().for_each(|label| hasher.update(label.to_le_bytes()));
+        hex(&hasher.finalize())
     }
 
     /// The training of these settings and data, if it is there.
@@ -153,4 +156,39 @@ impl StateDir {
 /// What the system said of a file.
 fn failed(path: &Path) -> impl FnOnce(std::io::Error) -> stlf_data::Error + '_ {
     |source| stlf_data::Error::File { path: path.to_owned(), source }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_training_is_of_its_settings_and_data() {
+        let inside = tempfile::tempdir().unwrap();
+        let of = |inputs: &[f32], labels: &[u16], config: &Config| {
+            let own = DeviceData {
+                name: "gate".to_owned(),
+                places: (0..inputs.len()).collect(),
+                inputs: inputs.to_vec(),
+                labels: labels.to_vec(),
+                unlabeled: 0,
+                truth: None,
+            };
+            StateDir::open(inside.path(), own, Vec::new()).unwrap().training_of(config)
+        };
+        let config = Config::default();
+        let known = of(&[0.5, 1.0], &[0, 1], &config);
+        assert_eq!(known, of(&[0.5, 1.0], &[0, 1], &config));
+        assert_eq!(known.len(), 64);
+        let longer = config.with(["training.steps=7"]).unwrap();
+        for other in [
+            of(&[0.5, 1.5], &[0, 1], &config),
+            of(&[0.5, 1.0], &[1, 1], &config),
+            of(&[0.5], &[0, 1], &config),
+            of(&[0.5, 1.0], &[0, 1], &longer),
+        ] {
+            assert_ne!(known, other);
+        }
+    }
 }
