@@ -25,7 +25,7 @@ pub(crate) const MAY_SEE: [(&str, &[&str]); 15] = [
             "testing",
         ],
     ),
-    ("node", &["protocol", "config", "method", "planning", "data", "learn"]),
+    ("node", &["protocol", "config", "method", "planning", "data", "learn", "testing"]),
     (
         "cli",
         &[

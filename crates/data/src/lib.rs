@@ -7,6 +7,7 @@
 //! Everything random is drawn from a seed that comes in as an argument.
 
 pub mod atomic_file;
+pub mod atomic_folder;
 pub mod dataset;
 pub mod domains;
 pub mod error;

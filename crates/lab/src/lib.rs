@@ -6,7 +6,7 @@
 
 pub mod baselines;
 pub mod error;
-pub mod folder;
+mod folder;
 pub mod methods;
 pub mod paper;
 pub mod record;
@@ -18,7 +18,7 @@ pub mod summary;
 mod watch;
 
 pub use error::{Error, Kind};
-pub use folder::Folder;
 pub use run::{Outcome, compare, reach, run, run_shard};
 pub use shard::{Shard, merge};
+pub use stlf_data::atomic_folder::Folder;
 pub use watch::{Event, Observer, Stage};

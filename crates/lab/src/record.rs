@@ -1,23 +1,21 @@
 //! What is written down: one row per seed, method and target, and the tables between stages.
 
 use serde::{Deserialize, Serialize};
-use stlf_data::Class;
-use stlf_learn::evaluate::Predictions;
 
 /// How a method served one target.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Row {
-    /// The seed of the repetition.
+    /// The seed.
     pub seed: u64,
-    /// The name of the method.
+    /// The method's name.
     pub method: String,
-    /// The name of the target.
+    /// The target's name.
     pub target: String,
     /// Share of the target's own samples that are given their true class; empty where the truth is not known, or where
     /// the target has no model at all.
     pub accuracy: Option<f64>,
-    /// The number of the target's samples.
+    /// The target's samples.
     pub samples: usize,
     /// Links into the target, and hand-overs between sources that no target before it profits from.
     pub links: usize,
@@ -38,15 +36,15 @@ pub struct Row {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct TrainingRow {
-    /// The name of the device.
+    /// The device.
     pub device: String,
     /// Samples with a label.
     pub labeled: usize,
-    /// The number of samples without a label.
+    /// Samples without one.
     pub unlabeled: usize,
     /// Labels that the error was measured on.
     pub measured: usize,
-    /// The number of errors on these labels.
+    /// Errors on these.
     pub errors: usize,
     /// ε̂; empty without labels.
     pub source_error: Option<f64>,
@@ -56,11 +54,11 @@ pub struct TrainingRow {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct DivergenceRow {
-    /// The name of one device.
+    /// One device.
     pub from: String,
-    /// The name of the other device.
+    /// The other.
     pub to: String,
-    /// d̂ of the two devices, 0 to 2.
+    /// d̂.
     pub divergence: f64,
     /// Lower end of its interval.
     pub low: f64,
@@ -74,56 +72,27 @@ pub struct DivergenceRow {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct MeasuringRow {
-    /// The seed of the repetition.
+    /// The seed.
     pub seed: u64,
-    /// The name of the device.
+    /// The device.
     pub device: String,
-    /// The number of bytes that it sent.
+    /// What it sent.
     pub bytes: u64,
     /// What that costs over its mean link.
     pub joules: f64,
-}
-
-/// What a target makes of one of its samples.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub struct PredictionRow {
-    /// The sample's place in the data set, from 0.
-    pub sample: usize,
-    /// The class with the highest probability.
-    pub class: String,
-    /// The probability of that class, 0 to 1.
-    pub probability: f32,
-}
-
-impl PredictionRow {
-    /// What is made of the samples at these places.
-    pub fn all(
-        predictions: &Predictions,
-        places: &[usize],
-        classes: &[String],
-    ) -> Vec<PredictionRow> {
-        let predicted = predictions.classes().zip(predictions.probabilities()).zip(places);
-        let row = |((class, probabilities), &sample): ((Class, &[f32]), &usize)| PredictionRow {
-            sample,
-            class: classes[usize::from(class)].clone(),
-            probability: probabilities[usize::from(class)],
-        };
-        predicted.map(row).collect()
-    }
 }
 
 /// How often samples of one class were given another, or the same, at one target.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct ConfusionRow {
-    /// The name of the target.
+    /// The target.
     pub target: String,
     /// The class that it is.
     pub class: String,
     /// The class that it was given.
     pub given: String,
-    /// The number of samples of these two classes.
+    /// How many samples.
     pub samples: usize,
 }
 
@@ -131,17 +100,17 @@ pub struct ConfusionRow {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct FrontierRow {
-    /// φ^E, the weight of energy.
+    /// φ^E.
     pub energy_weight: f64,
     /// Whether it is proven to be the best.
     pub proven: bool,
     /// The source and target terms of its objective.
     pub error_bound: f64,
-    /// The number of sources.
+    /// Devices that train.
     pub sources: usize,
-    /// The number of links in use.
+    /// Links in use.
     pub links: usize,
-    /// The energy of the links, in joules.
+    /// Their energy.
     pub joules: Option<f64>,
     /// As a share of every source sending to every target.
     pub energy_share: Option<f64>,
@@ -153,7 +122,7 @@ pub struct FrontierRow {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct BoundRow {
-    /// The name of the target.
+    /// The target.
     pub target: String,
     /// What is bounded: the error of its mixture, by the hidden labels.
     pub error: f64,
@@ -169,17 +138,17 @@ pub struct BoundRow {
     pub corollary_1: f64,
 }
 
-/// One hand-over between sources, or one link to a target, of ST-LF with relays.
+/// One hand-over between sources, or one link to a target, of ours with relays.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct RelayRow {
-    /// The name of the sender.
+    /// Sender.
     pub from: String,
-    /// The name of the receiver.
+    /// Receiver.
     pub to: String,
     /// α; empty for a hand-over.
     pub weight: Option<f64>,
-    /// K, the energy of the link in joules.
+    /// K.
     pub joules: Option<f64>,
 }
 
@@ -187,14 +156,14 @@ pub struct RelayRow {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct LinkRow {
-    /// The name of the sender.
+    /// Sender.
     pub from: String,
-    /// The name of the receiver.
+    /// Receiver.
     pub to: String,
-    /// α, the weight of the sender's model.
+    /// α.
     pub weight: f64,
-    /// K, the energy of the link in joules.
+    /// K.
     pub joules: Option<f64>,
-    /// d̂ of the two devices, 0 to 2.
+    /// d̂.
     pub divergence: Option<f64>,
 }

@@ -8,6 +8,7 @@ use serde::Serialize;
 use stlf_data::{Dataset, atomic_file};
 use stlf_method::method::Method;
 
+use crate::folder::hashes;
 use crate::record::{MeasuringRow, Row};
 use crate::shard::{Block, Shard};
 use crate::stages::transfer::Transfer;
@@ -75,7 +76,7 @@ pub fn run(config: &Config, path: &Path, observer: &Observer<'_>) -> Result<Outc
         .flat_map(|&seed| Stage::ALL.map(|stage| Finished { seed, stage }))
         .collect();
     folder.write("events.jsonl", &lines(&events))?;
-    let files = folder.hashes(&["manifest.json", "report.html"])?;
+    let files = hashes(&folder, &["manifest.json", "report.html"])?;
     folder.write_json(
         "manifest.json",
         &Manifest {

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use crate::folder::copy;
 use crate::run::{open, seed_folder};
 use crate::{Error, Folder};
 use stlf_config::Config;
@@ -100,7 +101,7 @@ pub fn merge(parts: &[impl AsRef<Path>], to: &Path) -> Result<Config, Error> {
         for seed in &config.seeds {
             let name = seed_folder(*seed);
             if part.file(&name).is_dir() {
-                part.folder(&name)?.copy_to(&folder.folder(&name)?)?;
+                copy(&part.folder(&name)?, &folder.folder(&name)?)?;
             }
         }
     }

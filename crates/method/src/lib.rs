@@ -9,6 +9,7 @@ pub mod divergence;
 pub mod energy;
 pub mod local_training;
 pub mod method;
+pub mod predictions;
 pub mod seeds;
 
 pub use method::Method;

@@ -32,6 +32,20 @@ pub enum Error {
     NoRandom(String),
 }
 
+impl Error {
+    /// What the user can do about it.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Error::Exists(_) => Some("a key is never overwritten; name another file".to_owned()),
+            Error::Open(path) => Some(format!("chmod 600 {}", path.display())),
+            Error::File { source, .. } if source.kind() == std::io::ErrorKind::NotFound => {
+                Some("`stlf node init` makes a key".to_owned())
+            }
+            Error::File { .. } | Error::Unreadable(_) | Error::NoRandom(_) => None,
+        }
+    }
+}
+
 /// Makes a key and keeps it in a new file.
 ///
 /// # Errors

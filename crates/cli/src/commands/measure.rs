@@ -1,13 +1,12 @@
 //! `stlf measure`: how different the devices' data are.
 
 use stlf_config::Config;
-use stlf_lab::Stage;
-use stlf_lab::folder::Folder;
 use stlf_lab::record::DivergenceRow;
 use stlf_lab::run::seed_folder;
 use stlf_lab::stages::measure::TABLE;
+use stlf_lab::{Folder, Stage};
 
-use super::run_args::{RunArgs, failure, watched};
+use super::run_args::{RunArgs, watched};
 use crate::comparison::{dealt, measuring};
 use crate::error::Failure;
 use crate::table::{Align, Cell, Table};
@@ -37,12 +36,12 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<(), Failure> {
     let outcome = watched(config.seeds.len(), ui, |observer| {
         stlf_lab::reach(&config, &path, Stage::Measure, observer)
     })?;
-    let folder = Folder::open(&path).map_err(|e| failure(&e))?;
+    let folder = Folder::open(&path).map_err(|e| Failure::in_data(&e))?;
     let mut tables = Vec::new();
     for &seed in &config.seeds {
-        let inside = folder.folder(&seed_folder(seed)).map_err(|e| failure(&e))?;
+        let inside = folder.folder(&seed_folder(seed)).map_err(|e| Failure::in_data(&e))?;
         let rows: Vec<DivergenceRow> =
-            inside.read_csv(TABLE).map_err(|e| failure(&e))?.unwrap_or_default();
+            inside.read_csv(TABLE).map_err(|e| Failure::in_data(&e))?.unwrap_or_default();
         tables.push((seed, rows));
     }
     if let [(_, rows), ..] = &tables[..] {

@@ -1,14 +1,11 @@
 //! `stlf node`: this device as a member of a fleet.
 
 #[cfg(feature = "node")]
-mod memory;
-#[cfg(feature = "node")]
-mod metrics;
-#[cfg(feature = "node")]
+mod failure;
 #[cfg(feature = "node")]
 mod start;
 #[cfg(feature = "node")]
-mod state_dir;
+mod start_args;
 pub(crate) mod status;
 #[cfg(feature = "node")]
 mod told;
@@ -48,7 +45,7 @@ enum What {
     /// Trains on this device's own labels, measures with the others, plans or follows the plan, sends or receives models; again
     /// whenever devices come or go. Killed and started again, it goes on where it was.
     #[cfg(feature = "node")]
-    Start(Box<start::Args>),
+    Start(Box<start_args::Args>),
     /// Take part in the fleet; not with this build, which has no network.
     #[cfg(not(feature = "node"))]
     #[command(disable_help_flag = true)]
@@ -85,19 +82,16 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<(), Failure> {
 
 /// As the user is told of it.
 pub(crate) fn key_failure(error: &key_file::Error) -> Failure {
-    match error {
-        key_file::Error::Exists(_) => {
-            Failure::input(error.to_string()).hint("a key is never overwritten; name another file")
-        }
-        key_file::Error::Open(path) => {
-            Failure::input(error.to_string()).hint(format!("chmod 600 {}", path.display()))
-        }
-        key_file::Error::Unreadable(_) => Failure::input(error.to_string()),
-        key_file::Error::File { source, .. } if source.kind() == std::io::ErrorKind::NotFound => {
-            Failure::input(error.to_string()).hint("`stlf node init` makes a key")
-        }
-        key_file::Error::File { .. } | key_file::Error::NoRandom(_) => {
+    let is_missing = |e: &std::io::Error| e.kind() == std::io::ErrorKind::NotFound;
+    let failure = match error {
+        key_file::Error::File { source, .. } if !is_missing(source) => {
             Failure::io(error.to_string())
         }
+        key_file::Error::NoRandom(_) => Failure::io(error.to_string()),
+        _ => Failure::input(error.to_string()),
+    };
+    match error.hint() {
+        Some(hint) => failure.hint(hint),
+        None => failure,
     }
 }

@@ -1,14 +1,13 @@
 //! `stlf transfer`: models go to their targets.
 
 use stlf_config::Config;
-use stlf_lab::folder::Folder;
 use stlf_lab::record::LinkRow;
 use stlf_lab::run::seed_folder;
 use stlf_lab::stages::plan::LINKS;
 use stlf_lab::stages::transfer::FOLDER;
-use stlf_lab::{Outcome, Stage};
+use stlf_lab::{Folder, Outcome, Stage};
 
-use super::run_args::{RunArgs, failure, watched};
+use super::run_args::{RunArgs, watched};
 use crate::comparison::dealt;
 use crate::error::Failure;
 use crate::table::{Align, Cell, Table};
@@ -38,7 +37,7 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<(), Failure> {
     if outcome.rows.is_empty() {
         return ui.print("There is no target: every device trains for itself.\n");
     }
-    let folder = Folder::open(&folder).map_err(|e| failure(&e))?;
+    let folder = Folder::open(&folder).map_err(|e| Failure::in_data(&e))?;
     ui.print(&(received(&outcome, &config, &folder)? + &dealt(&outcome)))?;
     ui.print(&format!(
         "\nEvery target's predictions are in {}/seed-*/{FOLDER}\n",
@@ -56,9 +55,9 @@ fn received(outcome: &Outcome, config: &Config, folder: &Folder) -> Result<Strin
         ("accuracy", Align::Right),
     ]);
     for &seed in &config.seeds {
-        let inside = folder.folder(&seed_folder(seed)).map_err(|e| failure(&e))?;
+        let inside = folder.folder(&seed_folder(seed)).map_err(|e| Failure::in_data(&e))?;
         let links: Vec<LinkRow> =
-            inside.read_csv(LINKS).map_err(|e| failure(&e))?.unwrap_or_default();
+            inside.read_csv(LINKS).map_err(|e| Failure::in_data(&e))?.unwrap_or_default();
         for row in outcome.rows.iter().filter(|row| row.seed == seed) {
             let models: Vec<String> = links
                 .iter()

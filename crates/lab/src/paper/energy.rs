@@ -60,7 +60,7 @@ fn problem(
         Variant::Ours => BoundKind::Pooled,
         Variant::Faithful => BoundKind::Paper,
     });
-    file.into_problem(None).map_err(broken)
+    Ok(file.into_problem(None).map_err(broken)?)
 }
 
 /// The plan by a variant's own planner.

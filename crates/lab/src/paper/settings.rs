@@ -121,7 +121,7 @@ impl Lab<'_> {
         variant: Variant,
         seed: u64,
     ) -> Result<Folder, Error> {
-        Folder::open(&self.path(setting, variant).join(seed_folder(seed)))
+        Ok(Folder::open(&self.path(setting, variant).join(seed_folder(seed)))?)
     }
 
     /// Returns the seeds of every run.

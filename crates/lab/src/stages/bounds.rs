@@ -30,7 +30,7 @@ impl Transfer<'_> {
         for target in plan.with_role(Role::Target) {
             rows.extend(self.bound_row(target, plan.incoming(target))?);
         }
-        folder.write_csv(TABLE, &rows)
+        Ok(folder.write_csv(TABLE, &rows)?)
     }
 
     fn bound_row(&self, target: usize, links: &[PlanLink]) -> Result<Option<BoundRow>, Error> {

@@ -104,7 +104,7 @@ impl Transfer<'_> {
             }
             watch.check()?;
         }
-        folder.write_csv(TABLE, &rows)
+        Ok(folder.write_csv(TABLE, &rows)?)
     }
 
     fn frontier_row(&self, plan: &Plan, weight: f64) -> Result<FrontierRow, Error> {

@@ -207,7 +207,7 @@ fn pairs(run: &SeedRun<'_>, rows: &[DivergenceRow]) -> Result<Vec<(usize, usize,
             pairs.iter().map(|&(i, j, _)| (i.min(j), i.max(j))).collect();
         found.sort_unstable();
         if found != all_pairs(run.fleet.len()) {
-            return Err(run.folder.broken(TABLE, "a pair of devices is missing"));
+            return Err(run.folder.broken(TABLE, "a pair of devices is missing").into());
         }
     }
     Ok(pairs)

@@ -87,7 +87,7 @@ fn warm_up(run: &SeedRun<'_>, splits: &[Split], models: &Folder) -> Result<Param
     }
     if let Some(file) = models.read(FILE)? {
         return Params::from_safetensors(&run.setup.spec, &file)
-            .map_err(|e| models.broken(FILE, &e.to_string()));
+            .map_err(|e| models.broken(FILE, &e.to_string()).into());
     }
     for round in 0..training.warm_up_rounds {
         let locals: Vec<(Params, f64)> = splits

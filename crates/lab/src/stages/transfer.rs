@@ -8,12 +8,13 @@ use stlf_learn::Params;
 use stlf_learn::evaluate::{Predictions, predict};
 use stlf_method::combine::Combine;
 use stlf_method::method::Method;
+use stlf_method::predictions::PredictionRow;
 use stlf_planning::Problem;
 use stlf_planning::device::Role;
 use stlf_planning::plan::{Plan, PlanLink};
 
 use super::SeedRun;
-use crate::record::{ConfusionRow, MeasuringRow, PredictionRow, Row};
+use crate::record::{ConfusionRow, MeasuringRow, Row};
 use crate::{Error, Folder, Stage};
 use stlf_config::fleet::DeviceData;
 use stlf_config::model_bytes;

@@ -8,3 +8,4 @@ mod common;
 mod faults;
 mod loopback;
 mod net;
+mod service;

@@ -3,18 +3,15 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use serde::{Deserialize, Serialize};
 use stlf_node::Status;
 use stlf_node::status::Peer;
+use stlf_node::status_file::{FILE, StatusFile};
 use stlf_planning::number_format::{clean, counted, percent, size};
 
 use crate::error::Failure;
 use crate::progress::Watch;
 use crate::table::{Align, Table};
 use crate::ui::Ui;
-
-/// The file, in a device's folder.
-pub(crate) const FILE: &str = "status.json";
 
 /// A device renews its status every second; one that is this old is of a device that does not run.
 const STALE: f64 = 5.0;
@@ -43,18 +40,6 @@ enum Format {
     Text,
     /// JSON.
     Json,
-}
-
-/// A status with its time.
-#[derive(Serialize, Deserialize)]
-pub(crate) struct Shown {
-    /// Since 1970.
-    pub(crate) seconds: f64,
-    /// The most bytes of memory that the device has had so far, where the system tells.
-    pub(crate) most_memory: Option<u64>,
-    /// The status.
-    #[serde(flatten)]
-    pub(crate) status: Status,
 }
 
 /// What is shown of it.
@@ -87,7 +72,7 @@ pub(crate) fn run(args: &Args, scope: Scope, ui: &Ui) -> Result<(), Failure> {
     Ok(())
 }
 
-fn read(folder: &Path) -> Result<Shown, Failure> {
+fn read(folder: &Path) -> Result<StatusFile, Failure> {
     let path = folder.join(FILE);
     let bytes = std::fs::read(&path).map_err(|e| {
         Failure::input(format!("cannot read {}: {e}", path.display()))
@@ -97,8 +82,8 @@ fn read(folder: &Path) -> Result<Shown, Failure> {
         .map_err(|e| Failure::input(format!("{}: this is no status: {e}", path.display())))
 }
 
-fn text(shown: &Shown, scope: Scope) -> String {
-    let Shown { seconds, most_memory, status } = shown;
+fn text(shown: &StatusFile, scope: Scope) -> String {
+    let StatusFile { seconds, most_memory, status } = shown;
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
     let age = now.map_or(0.0, |now| (now.as_secs_f64() - seconds).max(0.0));
     let mut text = format!(

@@ -1,21 +1,40 @@
 //! What `stlf node start` tells people: events, and how it ended.
 
-use stlf_node::network::{Error, Event};
+use stlf_node::network::Event;
+use stlf_node::service::{self, Ended};
 use stlf_planning::Role;
 use stlf_planning::number_format::{clean, counted, grouped, percent};
-use stlf_protocol::{Device, Roster};
+use stlf_protocol::Roster;
+use stlf_protocol::wire::Plan;
 
-use super::state_dir::StateDir;
 use crate::error::Failure;
-use crate::ui::Ui;
 
 /// A device's name, fit to be shown.
-pub(super) fn name(roster: &Roster, place: usize) -> String {
+fn name(roster: &Roster, place: usize) -> String {
     roster.devices.get(place).map_or(String::new(), |member| clean(&member.name))
 }
 
-/// An event in words.
-pub(super) fn words(roster: &Roster, event: &Event) -> String {
+/// What a service tells, in words.
+pub(super) fn sentence(event: &service::Event<'_>) -> String {
+    match event {
+        service::Event::OldRoster { path, version } => {
+            format!("{} is old; using version {version}, which others sent", path.display())
+        }
+        service::Event::HasTrained { device } => format!("{}: has trained before", clean(device)),
+        service::Event::Trains { device, labels } => {
+            format!("{}: training on {}", clean(device), counted(*labels, "label"))
+        }
+        service::Event::ServesNumbers(address) => {
+            format!("numbers for Prometheus at http://{address}/metrics")
+        }
+        service::Event::CannotKeep(trouble) => format!("cannot keep what happens: {trouble}"),
+        service::Event::Network { view, event } => words(view.roster, event),
+        _ => String::new(),
+    }
+}
+
+/// Something that happened among the devices, in words.
+fn words(roster: &Roster, event: &Event) -> String {
     let name = |place: &usize| name(roster, *place);
     match event {
         Event::Listens(address) => format!("listening on {address}"),
@@ -60,56 +79,41 @@ pub(super) fn words(roster: &Roster, event: &Event) -> String {
     }
 }
 
-/// Why there is no outcome, and what would help.
-pub(super) fn ended_badly(error: &Error) -> Failure {
-    match error {
-        Error::Alone(_) => Failure::io(error.to_string()).hint(
-            "devices before this one in the roster are called at --peers; those after it call",
-        ),
-        Error::Listen { .. } | Error::Deadline(..) | Error::Store(_) => {
-            Failure::io(error.to_string())
-        }
-    }
-}
-
-/// Says what came of it.
-pub(super) fn tell_end(
-    ui: &Ui,
-    roster: &Roster,
-    device: &Device,
-    kept: &StateDir,
-) -> Result<(), Failure> {
+/// What came of it.
+pub(super) fn end(ended: &Ended) -> Result<String, Failure> {
+    let Ended { device, roster, accuracy } = ended;
     let place = device.place();
+    let own = name(roster, place);
     if let Some(reason) = device.no_plan() {
         return Err(Failure::infeasible(format!("there is no plan: {}", clean(reason))));
     }
     let Some(plan) = device.plan() else {
-        return ui.print(&format!("{}: no epoch is over\n", name(roster, place)));
+        return Ok(format!("{own}: no epoch is over\n"));
     };
     if device.outcome().is_none() {
-        let sent = plan.links.iter().filter(|link| link.from as usize == place).count();
-        let handed_on = plan.handovers.iter().filter(|h| h.from as usize == place).count();
-        let what = match plan.role(place) {
-            Some(Role::Source) => {
-                let own = match plan.handed_from(place) {
-                    Some(from) => format!("what it made of {}'s model", name(roster, from)),
-                    None => "its model".to_owned(),
-                };
-                let on = match handed_on {
-                    0 => String::new(),
-                    some => format!(", and was handed on to {}", counted(some, "source")),
-                };
-                format!("is a source; {own} went to {}{on}", counted(sent, "target"))
-            }
-            _ => "is a target; its models have not come yet".to_owned(),
-        };
-        return ui.print(&format!("{} {what}\n", name(roster, place)));
+        return Ok(format!("{own} {}\n", without_outcome(plan, place, roster)));
     }
     let from: Vec<String> = plan
         .incoming(place)
         .map(|link| format!("{} {}", percent(link.weight), name(roster, link.from as usize)))
         .collect();
-    let told =
-        kept.accuracy(device).map_or(String::new(), |a| format!("; accuracy {}", percent(a)));
-    ui.print(&format!("{} is a target of {}{told}\n", name(roster, place), from.join(", ")))
+    let told = accuracy.map_or(String::new(), |a| format!("; accuracy {}", percent(a)));
+    Ok(format!("{own} is a target of {}{told}\n", from.join(", ")))
+}
+
+/// What a device is by its plan that has given its samples no classes.
+fn without_outcome(plan: &Plan, place: usize, roster: &Roster) -> String {
+    if plan.role(place) != Some(Role::Source) {
+        return "is a target; its models have not come yet".to_owned();
+    }
+    let sent = plan.links.iter().filter(|link| link.from as usize == place).count();
+    let own = match plan.handed_from(place) {
+        Some(from) => format!("what it made of {}'s model", name(roster, from)),
+        None => "its model".to_owned(),
+    };
+    let on = match plan.handovers.iter().filter(|h| h.from as usize == place).count() {
+        0 => String::new(),
+        some => format!(", and was handed on to {}", counted(some, "source")),
+    };
+    format!("is a source; {own} went to {}{on}", counted(sent, "target"))
 }

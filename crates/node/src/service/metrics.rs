@@ -8,29 +8,41 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::timeout;
 
-use crate::error::Failure;
+use super::Error;
 
 /// What is answered, as it is at the moment.
-pub(super) type Text = Arc<Mutex<String>>;
+#[derive(Clone, Default)]
+pub(super) struct Numbers(Arc<Mutex<String>>);
+
+impl Numbers {
+    /// From now on this is answered.
+    pub(super) fn set(&self, text: String) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = text;
+    }
+
+    fn get(&self) -> String {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
 
 /// A request that takes longer is not answered.
 const LONGEST: Duration = Duration::from_secs(5);
 
 /// Answers on an address of this machine, as long as the program runs.
-pub(super) async fn serve(address: SocketAddr, text: Text) -> Result<SocketAddr, Failure> {
-    let cannot = |e: std::io::Error| Failure::io(format!("cannot listen on {address}: {e}"));
+pub(super) async fn serve(address: SocketAddr, numbers: Numbers) -> Result<SocketAddr, Error> {
+    let cannot = |source: std::io::Error| Error::Listen { address, source };
     let listener = TcpListener::bind(address).await.map_err(cannot)?;
     let bound = listener.local_addr().map_err(cannot)?;
     tokio::spawn(async move {
         // One after the other: whoever asks is on this machine, and the answer is short.
         while let Ok((stream, _)) = listener.accept().await {
-            let _ = timeout(LONGEST, answer(stream, &text)).await;
+            let _ = timeout(LONGEST, answer(stream, &numbers)).await;
         }
     });
     Ok(bound)
 }
 
-async fn answer(mut stream: TcpStream, text: &Text) -> std::io::Result<()> {
+async fn answer(mut stream: TcpStream, numbers: &Numbers) -> std::io::Result<()> {
     let mut request = [0; 4096];
     let mut length = 0;
     while length < request.len() && !request[..length].windows(4).any(|w| w == b"\r\n\r\n") {
@@ -40,7 +52,7 @@ async fn answer(mut stream: TcpStream, text: &Text) -> std::io::Result<()> {
         }
     }
     let (status, body) = match request.starts_with(b"GET /metrics ") {
-        true => ("200 OK", text.lock().unwrap_or_else(PoisonError::into_inner).clone()),
+        true => ("200 OK", numbers.get()),
         false => ("404 Not Found", "there is only /metrics\n".to_owned()),
     };
     let head = format!(

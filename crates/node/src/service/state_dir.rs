@@ -2,25 +2,25 @@
 //! of it. Every file appears whole or not at all.
 
 use std::fs::{File, OpenOptions};
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::Write;
 use std::path::Path;
-use std::time::SystemTime;
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use sha2::{Digest, Sha256};
 use stlf_config::Config;
 use stlf_config::fleet::DeviceData;
-use stlf_lab::folder::Folder;
-use stlf_lab::record::PredictionRow;
+use stlf_data::atomic_folder::Folder;
 use stlf_learn::{Params, Spec};
 use stlf_method::local_training::OwnError;
-use stlf_node::network::{Event, View};
+use stlf_method::predictions::PredictionRow;
+use stlf_protocol::identity::hex;
 use stlf_protocol::wire::Plan;
 use stlf_protocol::{Device, SignedRoster};
 
-use super::memory;
-use super::status::{FILE as STATUS, Shown};
+use super::event::{Line, now};
+use super::{Error, memory};
+use crate::network::{Event, View};
+use crate::status_file::{FILE as STATUS, StatusFile};
 
 const EPOCH: &str = "epoch.json";
 const TRAINING: &str = "training.json";
@@ -56,65 +56,18 @@ struct Trained {
     source_error: f64,
 }
 
-/// An event with its time.
-#[derive(Serialize)]
-pub(super) struct Line {
-    seconds: f64,
-    device: Value,
-    epoch: u64,
-    event: Value,
-}
-
-impl Line {
-    /// What an observer heard just now.
-    pub(super) fn new(view: &View<'_>, event: &Event) -> Line {
-        let name = |place: usize| view.roster.devices.get(place).map(|m| m.name.clone().into());
-        let device = name(view.device.place()).unwrap_or_default();
-        Line { seconds: now(), device, epoch: view.membership.epoch(), event: named(event, &name) }
-    }
-}
-
-/// An event with names where it has places.
-fn named(event: &Event, name: &dyn Fn(usize) -> Option<Value>) -> Value {
-    let mut value = serde_json::to_value(event).unwrap_or_default();
-    let places: Vec<&mut Value> = match (event, &mut value) {
-        (Event::Came(_) | Event::Lost(_) | Event::LeftOut(_), Value::Object(map)) => {
-            map.values_mut().collect()
-        }
-        (_, Value::Object(map)) => {
-            let inner = map.values_mut().filter_map(Value::as_object_mut).flatten();
-            inner
-                .filter(|(key, _)| ["from", "to"].contains(&key.as_str()))
-                .map(|(_, v)| v)
-                .collect()
-        }
-        _ => Vec::new(),
-    };
-    for place in places {
-        if let Some(name) = place.as_u64().and_then(|place| name(place as usize)) {
-            *place = name;
-        }
-    }
-    value
-}
-
-/// Seconds since 1970.
-pub(super) fn now() -> f64 {
-    SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0.0, |d| d.as_secs_f64())
-}
-
 impl StateDir {
     /// The folder of a device with this data.
     pub(super) fn open(
         path: &Path,
         own: DeviceData,
         classes: Vec<String>,
-    ) -> Result<StateDir, stlf_lab::Error> {
+    ) -> Result<StateDir, stlf_data::Error> {
         let folder = Folder::open(path)?;
         folder.sweep()?;
         let file = folder.file(EVENTS);
         let events = OpenOptions::new().create(true).append(true).open(&file);
-        let events = events.map_err(stlf_lab::Error::file(&file))?;
+        let events = events.map_err(failed(&file))?;
         Ok(StateDir { folder, events, own, classes })
     }
 
@@ -134,11 +87,13 @@ impl StateDir {
 
     /// Settings and data that a training follows from.
     fn training_of(&self, config: &Config) -> String {
-        let mut hasher = DefaultHasher::new();
-        config.hash().unwrap_or_default().hash(&mut hasher);
-        self.own.inputs.iter().for_each(|x| x.to_bits().hash(&mut hasher));
-        self.own.labels.hash(&mut hasher);
-        format!("{:016x}", hasher.finish())
+        let DeviceData { inputs, labels, .. } = &self.own;
+        let mut hasher = Sha256::new_with_prefix(config.hash().unwrap_or_default());
+        // Their number keeps inputs and labels apart.
+        hasher.update((inputs.len() as u64).to_le_bytes());
+        inputs.iter().for_each(|x| hasher.update(x.to_le_bytes()));
+        labels.iter().for_each(|label| hasher.update(label.to_le_bytes()));
+        hex(&hasher.finalize())
     }
 
     /// The training of these settings and data, if it is there.
@@ -154,11 +109,7 @@ impl StateDir {
     }
 
     /// Keeps a training; first the model, then that it is one.
-    pub(super) fn keep_training(
-        &self,
-        config: &Config,
-        device: &Device,
-    ) -> Result<(), stlf_lab::Error> {
+    pub(super) fn keep_training(&self, config: &Config, device: &Device) -> Result<(), Error> {
         if let (Some(model), Some(error)) = (device.model(), device.own_error()) {
             self.folder.write(MODEL, &model.to_safetensors(device.spec())?)?;
             let of = self.training_of(config);
@@ -169,7 +120,7 @@ impl StateDir {
     }
 
     /// Keeps what an event changed.
-    pub(super) fn hear(&mut self, view: &View<'_>, event: &Event) -> Result<(), stlf_lab::Error> {
+    pub(super) fn hear(&mut self, view: &View<'_>, event: &Event) -> Result<(), stlf_data::Error> {
         let folder = &self.folder;
         match event {
             Event::Began { epoch, .. } => folder.write_json(EPOCH, &Epoch { epoch: *epoch })?,
@@ -189,16 +140,55 @@ impl StateDir {
         }
         let status = view.status();
         if *event != Event::Alive {
-            let mut line = serde_json::to_vec(&Line::new(view, event)).unwrap_or_default();
-            line.push(b'\n');
-            let file = folder.file(EVENTS);
-            self.events.write_all(&line).map_err(stlf_lab::Error::file(&file))?;
+            let line = Line::new(view, event).to_json() + "\n";
+            self.events.write_all(line.as_bytes()).map_err(failed(&folder.file(EVENTS)))?;
         }
-        folder.write_json(STATUS, &Shown { seconds: now(), most_memory: memory::most(), status })
+        let most_memory = memory::most();
+        folder.write_json(STATUS, &StatusFile { seconds: now(), most_memory, status })
     }
 
     /// How good it is as a target, where that can be known.
     pub(super) fn accuracy(&self, device: &Device) -> Option<f64> {
         Some(device.outcome()?.accuracy(self.own.truth.as_ref()?))
+    }
+}
+
+/// What the system said of a file.
+fn failed(path: &Path) -> impl FnOnce(std::io::Error) -> stlf_data::Error + '_ {
+    |source| stlf_data::Error::File { path: path.to_owned(), source }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_training_is_of_its_settings_and_data() {
+        let inside = tempfile::tempdir().unwrap();
+        let of = |inputs: &[f32], labels: &[u16], config: &Config| {
+            let own = DeviceData {
+                name: "gate".to_owned(),
+                places: (0..inputs.len()).collect(),
+                inputs: inputs.to_vec(),
+                labels: labels.to_vec(),
+                unlabeled: 0,
+                truth: None,
+            };
+            StateDir::open(inside.path(), own, Vec::new()).unwrap().training_of(config)
+        };
+        let config = Config::default();
+        let known = of(&[0.5, 1.0], &[0, 1], &config);
+        assert_eq!(known, of(&[0.5, 1.0], &[0, 1], &config));
+        assert_eq!(known.len(), 64);
+        let longer = config.with(["training.steps=7"]).unwrap();
+        for other in [
+            of(&[0.5, 1.5], &[0, 1], &config),
+            of(&[0.5, 1.0], &[1, 1], &config),
+            of(&[0.5], &[0, 1], &config),
+            of(&[0.5, 1.0], &[0, 1], &longer),
+        ] {
+            assert_ne!(known, other);
+        }
     }
 }

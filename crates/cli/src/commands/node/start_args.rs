@@ -1,0 +1,116 @@
+//! What `stlf node start` is told.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use stlf_node::service::{Options, settings};
+use stlf_protocol::membership::Timing;
+
+use super::super::problem_args::positive;
+
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// What to run (TOML), the same on all devices but for [data] and [partition] [default: all defaults]
+    config: Option<PathBuf>,
+
+    /// Settings that differ from the file's: KEY=VALUE, separated by spaces.
+    #[arg(short = 'c', long = "set", value_name = "KEY=VALUE ...")]
+    set: Vec<String>,
+
+    /// This device's own data: a table of features, or a folder of pictures domain/class/*.png. Features keep their scale.
+    #[arg(long, value_name = "PATH")]
+    data: Option<PathBuf>,
+
+    /// The fleet's signed roster.
+    #[arg(long, visible_alias = "fleet", value_name = "FILE", default_value = "roster.json")]
+    roster: PathBuf,
+
+    /// This device's key.
+    #[arg(long, value_name = "FILE", default_value = "device.key")]
+    key: PathBuf,
+
+    /// Where to listen.
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:0")]
+    listen: SocketAddr,
+
+    /// Where other devices listen; those before this one in the roster are called, the others call.
+    #[arg(long, value_delimiter = ',', value_name = "NAME=ADDRESS,...", value_parser = peer)]
+    peers: Vec<(String, SocketAddr)>,
+
+    /// Leave once an epoch is over; else go on until Ctrl-C, and take part in every epoch.
+    #[arg(long)]
+    once: bool,
+
+    /// Measure links, and count this many watts while a model is sent; else joules come from [energy].
+    #[arg(long, value_parser = positive)]
+    watts: Option<f64>,
+
+    /// Begin with those that have come after so many seconds.
+    #[arg(long, value_name = "SECONDS", default_value_t = 60.0, value_parser = positive)]
+    wait: f64,
+
+    /// After somebody joined or left, wait so long for others to do so too.
+    #[arg(long, value_name = "SECONDS", default_value_t = 2.0, value_parser = positive)]
+    settle: f64,
+
+    /// Leave out who holds an epoch up for so long. The planner searches for a sixth of it, or for planner.time-limit if that is less,
+    /// then takes the best plan so far.
+    #[arg(long, value_name = "SECONDS", default_value_t = 30.0, value_parser = positive)]
+    patience: f64,
+
+    /// With --once: give up so many seconds after --wait.
+    #[arg(long, value_name = "SECONDS", default_value_t = 600.0, value_parser = positive)]
+    deadline: f64,
+
+    /// Where everything is kept; started again with the same folder, it goes on where it was.
+    #[arg(long, value_name = "DIR", default_value = "node")]
+    to: PathBuf,
+
+    /// Serve numbers for Prometheus here, such as 127.0.0.1:9464.
+    #[arg(long, value_name = "ADDRESS")]
+    metrics: Option<SocketAddr>,
+
+    /// How events are told on standard error.
+    #[arg(long, value_enum, default_value_t = Log::Text)]
+    pub(super) log: Log,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(super) enum Log {
+    /// A sentence each.
+    Text,
+    /// A JSON document each, a line each.
+    Json,
+}
+
+fn peer(text: &str) -> Result<(String, SocketAddr), String> {
+    let wrong = || "write NAME=ADDRESS, such as gate=10.0.0.5:7000".to_owned();
+    let (name, address) = text.split_once('=').ok_or_else(wrong)?;
+    Ok((name.to_owned(), address.parse().map_err(|_| wrong())?))
+}
+
+impl Args {
+    /// The same for the service.
+    pub(super) fn options(&self) -> Result<Options, stlf_config::Error> {
+        let changes: Vec<&str> = self.set.iter().flat_map(|set| set.split_whitespace()).collect();
+        let config = settings(self.config.as_deref(), self.data.as_deref(), &changes)?;
+        Ok(Options {
+            listen: self.listen,
+            peers: self.peers.clone(),
+            timing: Timing {
+                wait: seconds(self.wait),
+                settle: seconds(self.settle),
+                patience: seconds(self.patience),
+            },
+            once: self.once.then(|| seconds(self.deadline)),
+            watts: self.watts,
+            numbers: self.metrics,
+            ..Options::new(config, &self.roster, &self.key, &self.to)
+        })
+    }
+}
+
+fn seconds(s: f64) -> Duration {
+    Duration::try_from_secs_f64(s).unwrap_or(Duration::MAX)
+}

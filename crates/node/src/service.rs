@@ -1,0 +1,203 @@
+//! A device as a service: from a configuration, a roster and a key to its part in the fleet, with everything kept on disk, until it is told
+//! to stop.
+//!
+//! ```no_run
+//! use stlf_node::service::{Event, Line, Options, Service, settings};
+//!
+//! let config = settings(Some("mine.toml".as_ref()), None, &["training.steps=500"])?;
+//! let mut options = Options::new(config, "roster.json", "device.key", "node");
+//! options.peers.push(("gate".to_owned(), "10.0.0.5:7000".parse()?));
+//! let mut tell = |event: &Event<'_>| {
+//!     if let Event::Network { view, event } = event {
+//!         println!("{}", Line::new(view, event).to_json());
+//!     }
+//! };
+//! let service = Service::new(options, &mut tell)?;
+//! let ended = service.run(&mut tell, &|| false)?;
+//! println!("{:?}", ended.accuracy);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! It prints nothing and hears no signals: what happens goes to an observer, and whether to stop is asked.
+
+mod error;
+mod event;
+mod memory;
+mod metrics;
+mod options;
+mod orders;
+mod state_dir;
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::ops::ControlFlow;
+
+use stlf_config::fleet::device as dealt;
+use stlf_protocol::device::Holdings;
+use stlf_protocol::shared::SharedSettings;
+use stlf_protocol::{Device, Identity, Roster, Setup, SignedRoster};
+use tokio::runtime::Runtime;
+
+pub use self::error::Error;
+pub use self::event::{Event, Line, Observer};
+pub use self::options::{Options, settings};
+use self::state_dir::{MODELS, StateDir};
+use crate::key_file;
+use crate::network::{self, View};
+
+/// A device that is ready to take part.
+pub struct Service {
+    options: Options,
+    network: network::Options,
+    identity: Identity,
+    roster: SignedRoster,
+    device: Device,
+    labels: usize,
+    kept: StateDir,
+}
+
+/// What came of it.
+#[derive(Debug)]
+pub struct Ended {
+    /// The device, with the plan that it followed last and what its samples came to.
+    pub device: Device,
+    /// Who belonged to the fleet when it started.
+    pub roster: Roster,
+    /// How good it is as a target, where the true classes are known.
+    pub accuracy: Option<f64>,
+}
+
+impl Service {
+    /// Reads key, roster and data, opens the folder, and takes up what is there from before.
+    ///
+    /// # Errors
+    /// Says what keeps the device from taking part, before a long training and not after it.
+    pub fn new(options: Options, observer: &mut Observer<'_>) -> Result<Service, Error> {
+        let config = &options.config;
+        let identity = key_file::read(&options.key)?;
+        let roster = orders::roster(&options.roster, &options.folder, observer)?;
+        let list = roster.roster();
+        let stranger = || Error::NotInRoster { key: identity.id(), fleet: list.fleet.clone() };
+        let place = list.place(identity.id()).ok_or_else(stranger)?;
+        let (own, shape, classes) = dealt(config, options.seed(), place)?;
+        let setup = options.setup(&own, shape, classes.len())?;
+        let settings = SharedSettings::new(config.shared(shape, &classes, options.seed())?);
+        let joules = joules(&setup, place, list.devices.len());
+        let holdings = Holdings {
+            inputs: own.inputs.as_slice().into(),
+            labels: own.labels.clone(),
+            unlabeled: own.unlabeled,
+        };
+        let labels = own.labels.len();
+        let kept = StateDir::open(&options.folder, own, classes)?;
+        let (epoch, last_plan) = kept.epoch();
+        let network = network::Options {
+            listen: options.listen,
+            peers: options.places(list)?,
+            timing: options.timing,
+            once: options.once,
+            epoch,
+            store: Some(options.folder.join(MODELS)),
+            joule_bits_per_second: options.watts.unwrap_or_default() * setup.model_bits,
+            settings,
+        };
+        let device = Device::new(setup, list.clone(), identity.clone(), holdings, joules);
+        let mut device = device.ok_or_else(stranger)?;
+        can_listen(options.listen)?;
+        device.resume(kept.training(config, device.spec()), last_plan);
+        Ok(Service { options, network, identity, roster, device, labels, kept })
+    }
+
+    /// Trains, where that has not been done before, and takes part until `stop` says so or, where [`Options::once`] is given, an epoch is
+    /// over. Blocks, and starts threads of its own; an asynchronous program calls it in a thread of its own.
+    ///
+    /// # Errors
+    /// Says why it ended before its end. Started again, it goes on where it was.
+    pub fn run(
+        mut self,
+        observer: &mut Observer<'_>,
+        stop: &dyn Fn() -> bool,
+    ) -> Result<Ended, Error> {
+        self.train(observer, stop)?;
+        let is_once = self.options.once.is_some();
+        let ended = self.take_part(observer, stop);
+        if is_once && stop() {
+            return Err(Error::StoppedInEpoch);
+        }
+        ended
+    }
+
+    fn train(&mut self, observer: &mut Observer<'_>, stop: &dyn Fn() -> bool) -> Result<(), Error> {
+        let place = self.device.place();
+        let device = self.roster.roster().devices.get(place).map_or("", |member| &member.name);
+        if self.device.model().is_some() {
+            observer(&Event::HasTrained { device });
+            return Ok(());
+        }
+        observer(&Event::Trains { device, labels: self.labels });
+        let mut go_on = || match stop() {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        };
+        if !self.device.train(&mut go_on)? {
+            return Err(Error::StoppedInTraining);
+        }
+        self.kept.keep_training(&self.options.config, &self.device)
+    }
+
+    /// Runs the network until it ends, and has everything kept and told on the way.
+    fn take_part(
+        self,
+        observer: &mut Observer<'_>,
+        stop: &dyn Fn() -> bool,
+    ) -> Result<Ended, Error> {
+        let Service { options, network, identity, roster, device, mut kept, .. } = self;
+        let list = roster.roster().clone();
+        let runtime = runtime()?;
+        let numbers = metrics::Numbers::default();
+        if let Some(address) = options.numbers {
+            let bound = runtime.block_on(metrics::serve(address, numbers.clone()))?;
+            observer(&Event::ServesNumbers(bound));
+        }
+        let mut is_failing = false;
+        let mut hear = |view: &View<'_>, event: network::Event| {
+            // What cannot be kept now is tried again with the next event; the epoch goes on in memory.
+            let trouble = kept.hear(view, &event).err();
+            if let Some(trouble) = trouble.as_ref().filter(|_| !is_failing) {
+                observer(&Event::CannotKeep(trouble));
+            }
+            is_failing = trouble.is_some();
+            numbers.set(view.status().metrics() + &memory::metric());
+            observer(&Event::Network { view, event: &event });
+        };
+        let (orders, given) = tokio::sync::mpsc::channel(4);
+        let device = runtime.block_on(async {
+            let running = network::run(device, roster, &identity, network, given, &mut hear);
+            tokio::pin!(running);
+            tokio::select! {
+                ended = &mut running => ended,
+                () = orders::pass_on(&options.roster, stop, orders) => running.await,
+            }
+        })?;
+        let accuracy = kept.accuracy(&device);
+        Ok(Ended { device, roster: list, accuracy })
+    }
+}
+
+fn runtime() -> Result<Runtime, Error> {
+    let mut builder = tokio::runtime::Builder::new_multi_thread();
+    builder.worker_threads(2).enable_all().build().map_err(Error::Start)
+}
+
+/// What it costs to send a model to each other place, where that is not measured.
+fn joules(setup: &Setup, place: usize, devices: usize) -> BTreeMap<usize, f64> {
+    let energy = setup.energies(devices);
+    let others = (0..devices).filter(|&to| to != place);
+    others.map(|to| (to, energy[place * devices + to])).collect()
+}
+
+/// That the address is free and this machine's.
+fn can_listen(address: SocketAddr) -> Result<(), Error> {
+    let bound = std::net::UdpSocket::bind(address);
+    bound.map(drop).map_err(|source| Error::Listen { address, source })
+}

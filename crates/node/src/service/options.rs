@@ -1,0 +1,166 @@
+//! What a service is told when it starts.
+
+use std::collections::BTreeMap;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use stlf_config::Config;
+use stlf_config::fleet::DeviceData;
+use stlf_data::Shape;
+use stlf_protocol::membership::Timing;
+use stlf_protocol::{Roster, Setup};
+
+use super::Error;
+
+/// The planner searches up to three times, and others have patience for twice that.
+const PLANNING_IN_PATIENCE: u32 = 6;
+
+/// Who a device is, what it does, where others are, and where it keeps what happens.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// What to run, the same on all devices but for the data and how they are dealt; [`settings`] reads it.
+    pub config: Config,
+    /// The file with the fleet's signed roster. A newer one that is put there is used from then on.
+    pub roster: PathBuf,
+    /// The file with this device's key.
+    pub key: PathBuf,
+    /// Where everything is kept; started again with the same folder, the device goes on where it was.
+    pub folder: PathBuf,
+    /// Where it listens.
+    pub listen: SocketAddr,
+    /// Where other devices listen, by name; those before this one in the roster are called, the others call.
+    pub peers: Vec<(String, SocketAddr)>,
+    /// How long things may take. The planner searches for a sixth of the patience, or for `planner.time-limit` if that is less.
+    pub timing: Timing,
+    /// Whether to leave once an epoch is over, and how long that may take after all had time to come; else it goes on until it is told
+    /// to stop.
+    pub once: Option<Duration>,
+    /// What sending a model draws while links are measured; without it joules come from the configuration.
+    pub watts: Option<f64>,
+    /// Where numbers for Prometheus are served, if anywhere.
+    pub numbers: Option<SocketAddr>,
+}
+
+impl Options {
+    /// A device that listens on this machine alone and takes part until it is told to stop.
+    pub fn new(
+        config: Config,
+        roster: impl Into<PathBuf>,
+        key: impl Into<PathBuf>,
+        folder: impl Into<PathBuf>,
+    ) -> Options {
+        Options {
+            config,
+            roster: roster.into(),
+            key: key.into(),
+            folder: folder.into(),
+            listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
+            peers: Vec::new(),
+            timing: Timing::default(),
+            once: None,
+            watts: None,
+            numbers: None,
+        }
+    }
+
+    /// The seed of everything that is drawn.
+    pub(super) fn seed(&self) -> u64 {
+        self.config.seeds.first().copied().unwrap_or_default()
+    }
+
+    /// What a device with this data does in each step.
+    pub(super) fn setup(
+        &self,
+        own: &DeviceData,
+        shape: Shape,
+        classes: usize,
+    ) -> Result<Setup, Error> {
+        let samples = own.inputs.len() / shape.len().max(1);
+        let setup = Setup::for_devices(&self.config, shape, classes, samples, self.seed())?;
+        let measures_links = self.watts.is_some();
+        Ok(Setup { measures_links, planning: self.planning(), ..setup })
+    }
+
+    /// How long the planner searches: as long as others have patience for it, or less where the configuration says so.
+    fn planning(&self) -> Duration {
+        let most = self.timing.patience / PLANNING_IN_PATIENCE;
+        self.config.planner.limit().map_or(most, |limit| limit.min(most))
+    }
+
+    /// Where devices listen, by place.
+    pub(super) fn places(&self, roster: &Roster) -> Result<BTreeMap<usize, SocketAddr>, Error> {
+        let place = |(name, address): &(String, SocketAddr)| {
+            let place = roster.devices.iter().position(|member| member.name == *name);
+            let place = place.ok_or_else(|| Error::UnknownPeer { name: name.clone() })?;
+            Ok((place, *address))
+        };
+        self.peers.iter().map(place).collect()
+    }
+}
+
+/// The settings in a file, or all defaults, with a device's own data, a table of features or a folder of pictures, and with changes, each
+/// KEY=VALUE.
+///
+/// # Errors
+/// Names the key that is wrong, and the line.
+pub fn settings(
+    file: Option<&Path>,
+    own_data: Option<&Path>,
+    changes: &[&str],
+) -> Result<Config, stlf_config::Error> {
+    let config = match file {
+        Some(path) => Config::read(path),
+        None => Ok(Config::default()),
+    };
+    let own = own_data.map(of_own_data).unwrap_or_default();
+    config?.with(own.iter().map(String::as_str).chain(changes.iter().copied()))
+}
+
+/// The changes that have a device hold all that lies at a path. Features keep their scale, which devices cannot agree on.
+fn of_own_data(path: &Path) -> Vec<String> {
+    let key = if path.is_dir() { "images" } else { "features" };
+    let data = format!("data.{key}={}", path.display());
+    let one = ["data.standardise=false", "partition.kind=iid", "partition.devices=1"];
+    std::iter::once(data).chain(one.map(str::to_owned)).collect()
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use super::*;
+
+    fn options(changes: &[&str]) -> Options {
+        let config = settings(None, None, changes).unwrap();
+        Options::new(config, "roster.json", "device.key", "node")
+    }
+
+    #[test]
+    fn the_planner_searches_as_long_as_patience_and_configuration_allow() {
+        let within = |limit: &str| options(&[&format!("planner.time-limit={limit}")]).planning();
+        assert_eq!(options(&[]).planning(), Duration::from_secs(5));
+        assert_eq!(within("2.5"), Duration::from_millis(2_500));
+        assert_eq!(within("3600"), Duration::from_secs(5));
+    }
+
+    #[test]
+    fn own_data_is_all_one_device_s_unless_changes_say_otherwise() {
+        let own = |changes: &[&str]| settings(None, Some(Path::new("table.csv")), changes).unwrap();
+        let config = own(&[]);
+        assert_eq!(config.data.features, Some(PathBuf::from("table.csv")));
+        assert!(!config.data.standardise);
+        assert!(own(&["data.standardise=true"]).data.standardise);
+    }
+
+    #[test]
+    fn who_is_not_in_the_roster_has_no_address() {
+        let mut options = options(&[]);
+        let owner = stlf_protocol::Identity::from_bytes(&[1; 32]).id();
+        let roster = Roster::new("small", owner).with("gate", owner).unwrap();
+        options.peers = vec![("gate".to_owned(), options.listen)];
+        assert_eq!(options.places(&roster).unwrap(), BTreeMap::from([(0, options.listen)]));
+        options.peers.push(("pier".to_owned(), options.listen));
+        let error = options.places(&roster).unwrap_err();
+        assert_eq!(error.to_string(), "there is no device \"pier\" in the roster");
+    }
+}

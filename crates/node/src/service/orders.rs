@@ -1,0 +1,54 @@
+//! What a device is told from outside: who belongs to the fleet, as a file that may be renewed, and to stop.
+
+use std::path::Path;
+use std::time::Duration;
+
+use stlf_protocol::SignedRoster;
+use stlf_protocol::roster::Invalid;
+use tokio::sync::mpsc::Sender;
+
+use super::state_dir::StateDir;
+use super::{Error, Event, Observer};
+use crate::network::Order;
+
+/// How often it looks.
+const EVERY: Duration = Duration::from_millis(100);
+
+/// The roster in a file, or the one in the device's folder, which others sent, if that is newer.
+pub(super) fn roster(
+    path: &Path,
+    folder: &Path,
+    observer: &mut Observer<'_>,
+) -> Result<SignedRoster, Error> {
+    let bytes = std::fs::read(path)
+        .map_err(|source| Error::RosterFile { path: path.to_owned(), source })?;
+    let named = SignedRoster::read(&bytes)
+        .map_err(|source| Error::Roster { path: path.to_owned(), source })?;
+    let Some(heard) = StateDir::roster(folder) else { return Ok(named) };
+    match heard.replaces(&named) {
+        Ok(()) => {
+            observer(&Event::OldRoster { path, version: heard.roster().version });
+            Ok(heard)
+        }
+        Err(Invalid::Older { .. }) => Ok(named),
+        Err(source) => Err(Error::OtherFleet { path: path.to_owned(), source }),
+    }
+}
+
+/// Passes on newer rosters as they are put where the first one was, until it is time to stop, and passes that on too.
+pub(super) async fn pass_on(roster: &Path, stop: &dyn Fn() -> bool, orders: Sender<Order>) {
+    let changed = || std::fs::metadata(roster).and_then(|m| m.modified()).ok();
+    let mut known = changed();
+    while !stop() {
+        tokio::time::sleep(EVERY).await;
+        let now = changed();
+        if now != known {
+            known = now;
+            let read = std::fs::read(roster).ok().and_then(|b| SignedRoster::read(&b).ok());
+            if let Some(roster) = read {
+                let _ = orders.send(Order::Roster(Box::new(roster))).await;
+            }
+        }
+    }
+    let _ = orders.send(Order::Stop).await;
+}

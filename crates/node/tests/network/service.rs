@@ -1,0 +1,170 @@
+//! Devices as services within one program: from a configuration, keys and a roster to folders with what came of it.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::mpsc::{Sender, channel};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use stlf_node::network;
+use stlf_node::service::{Ended, Error, Event, Options, Service, settings};
+use stlf_node::status_file::{FILE, StatusFile};
+use stlf_node::{key_file, status::Stage};
+use stlf_planning::Role;
+use stlf_protocol::wire::Plan;
+use stlf_protocol::{Identity, Roster};
+use stlf_testing::{DEADLINE, wait_for};
+
+const NAMES: [&str; 3] = ["gate", "pier", "mast"];
+
+/// What they run: seconds, and every device has something to do.
+const SETTINGS: [&str; 7] = [
+    "seeds=[3]",
+    "data.samples=3000",
+    "partition.devices=3",
+    "partition.scale=0.08",
+    "training.model=mlp",
+    "training.steps=200",
+    "divergence.features=32",
+];
+
+/// A folder with a key for every device, and a roster that has all.
+struct Fleet {
+    folder: tempfile::TempDir,
+}
+
+impl Fleet {
+    fn new() -> Fleet {
+        let fleet = Fleet { folder: tempfile::tempdir().unwrap() };
+        let owner = Identity::from_bytes(&[200; 32]);
+        let roster = NAMES.iter().fold(Roster::new("three", owner.id()), |roster, name| {
+            let key = key_file::create(&fleet.path(&format!("{name}.key"))).unwrap();
+            roster.with(name, key.id()).unwrap()
+        });
+        let roster = roster.sign(&owner).unwrap();
+        std::fs::write(fleet.path("roster.json"), roster.to_json()).unwrap();
+        fleet
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn options(&self, name: &str) -> Options {
+        let config = settings(None, None, &SETTINGS).unwrap();
+        let key = self.path(&format!("{name}.key"));
+        let mut options = Options::new(config, self.path("roster.json"), key, self.path(name));
+        options.timing.settle = Duration::from_millis(500);
+        options.once = Some(DEADLINE);
+        options
+    }
+
+    /// Has all take part in an epoch. The system chooses where each listens, and those after it are told.
+    fn run(&self) -> Vec<(bool, Ended)> {
+        let mut peers = Vec::new();
+        let mut running = Vec::new();
+        for name in NAMES {
+            let options = Options { peers: peers.clone(), ..self.options(name) };
+            let (tell, hears) = channel();
+            running.push(start(options, tell));
+            peers.push((name.to_owned(), hears.recv_timeout(DEADLINE).unwrap()));
+        }
+        let all_have_left = || running.iter().all(JoinHandle::is_finished).then_some(());
+        wait_for(DEADLINE, all_have_left, || "some device stays".to_owned());
+        running.into_iter().map(|device| device.join().unwrap()).collect()
+    }
+
+    fn plan(&self, name: &str) -> Plan {
+        let bytes = std::fs::read(self.path(name).join("plan.json")).unwrap();
+        serde_json::from_slice(&bytes).unwrap()
+    }
+}
+
+/// Runs a device to its end, and returns whether it had trained before.
+fn start(options: Options, listens: Sender<SocketAddr>) -> JoinHandle<(bool, Ended)> {
+    std::thread::spawn(move || {
+        let mut had_trained = false;
+        let mut tell = |event: &Event<'_>| match event {
+            Event::HasTrained { .. } => had_trained = true,
+            Event::Network { event: network::Event::Listens(address), .. } => {
+                listens.send(*address).unwrap();
+            }
+            _ => {}
+        };
+        let service = Service::new(options, &mut tell).unwrap();
+        let ended = service.run(&mut tell, &|| false).unwrap();
+        (had_trained, ended)
+    })
+}
+
+#[test]
+fn services_in_one_program_end_with_plans_and_predictions_and_go_on_where_they_were() {
+    let fleet = Fleet::new();
+    let mut last_epoch = 0;
+    for is_again in [false, true] {
+        let ended = fleet.run();
+        let plan = fleet.plan("gate");
+        assert!(plan.epoch > last_epoch);
+        last_epoch = plan.epoch;
+        let mut targets = 0;
+        for (place, (name, (had_trained, ended))) in NAMES.iter().zip(ended).enumerate() {
+            assert_eq!(fleet.plan(name), plan, "{name}");
+            assert_eq!(ended.device.plan(), Some(&plan), "{name}");
+            let is_labeled = ended.device.own_error().is_some();
+            assert_eq!(had_trained, is_again && is_labeled, "{name}");
+
+            let status = std::fs::read(fleet.path(name).join(FILE)).unwrap();
+            let StatusFile { status, .. } = serde_json::from_slice(&status).unwrap();
+            assert_eq!((status.device.as_str(), status.stage), (*name, Stage::Complete));
+
+            let predictions = std::fs::read_to_string(fleet.path(name).join("predictions.csv"));
+            if plan.role(place) == Some(Role::Target) {
+                targets += 1;
+                assert!(ended.accuracy.unwrap() > 0.2, "{name}: {:?}", ended.accuracy);
+                let rows = predictions.unwrap().lines().count() - 1;
+                assert_eq!(rows, ended.device.outcome().unwrap().classes().count(), "{name}");
+            }
+        }
+        assert!(targets > 0, "{plan:?}");
+    }
+}
+
+#[test]
+fn told_to_stop_it_stops_while_it_trains() {
+    let service = Service::new(Fleet::new().options("gate"), &mut |_| ()).unwrap();
+    let stopped = service.run(&mut |_| (), &|| true).unwrap_err();
+    assert!(matches!(stopped, Error::StoppedInTraining), "{stopped}");
+}
+
+#[test]
+fn what_is_wrong_is_said_before_anything_is_begun() {
+    let fleet = Fleet::new();
+    let refused = |change: &dyn Fn(&mut Options)| {
+        let mut options = fleet.options("gate");
+        change(&mut options);
+        let silent = &mut |_: &Event<'_>| ();
+        Service::new(options, silent).map(|_| ()).unwrap_err()
+    };
+    let stranger = key_file::create(&fleet.path("stranger.key")).unwrap().id();
+    let error = refused(&|options| options.key = fleet.path("stranger.key"));
+    assert_eq!(error.to_string(), format!("{stranger} is not in the roster of three"));
+    assert!(error.hint().unwrap().contains("stlf fleet add"));
+
+    let error = refused(&|options| options.key = fleet.path("none.key"));
+    assert!(matches!(error, Error::Key(_)) && error.hint().is_some(), "{error}");
+
+    let error = refused(&|options| options.roster = fleet.path("none.json"));
+    assert!(matches!(error, Error::RosterFile { .. }), "{error}");
+
+    let error = refused(&|options| options.roster = fleet.path("gate.key"));
+    assert!(matches!(error, Error::Roster { .. }), "{error}");
+
+    let address = "127.0.7.250:1".parse().unwrap();
+    let error = refused(&|options| options.peers = vec![("buoy".to_owned(), address)]);
+    assert!(matches!(&error, Error::UnknownPeer { name } if name == "buoy"), "{error}");
+
+    let socket = std::net::UdpSocket::bind("127.0.7.250:0").unwrap();
+    let taken = socket.local_addr().unwrap();
+    let error = refused(&|options| options.listen = taken);
+    assert!(matches!(error, Error::Listen { address, .. } if address == taken), "{error}");
+}
