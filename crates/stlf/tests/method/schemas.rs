@@ -103,7 +103,7 @@ fn a_plan_that_contradicts_itself_is_refused() {
     assert!(
         said(|f| f.links[0].from = "Z".into()).contains("links[0].from: there is no device \"Z\"")
     );
-    assert!(said(|f| f.targets[0] = f.sources[0].clone()).contains("has a role already"));
+    assert!(said(|f| f.targets[0] = f.sources[0].clone()).contains("already has a role"));
     assert!(said(|f| f.problem = None).contains("problem: is not in this plan"));
     assert!(said(|f| f.terms = None).contains("terms: is missing"));
     let checked = |change: fn(&mut PlanFile)| {
