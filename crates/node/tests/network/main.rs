@@ -6,5 +6,6 @@
 mod common;
 
 mod faults;
+mod jobs;
 mod loopback;
 mod net;
