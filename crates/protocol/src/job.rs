@@ -73,11 +73,11 @@ pub(crate) enum Labour {
 pub struct Computed {
     pub(crate) epoch: u64,
     task: Task,
-    pub(crate) result: Findings,
+    pub(crate) product: Product,
 }
 
 #[derive(Debug)]
-pub(crate) enum Findings {
+pub(crate) enum Product {
     Measured(Finding),
     Planned(Result<Plan, NoPlan>),
     TrainedOn(Option<Params>),
@@ -110,16 +110,16 @@ impl Job {
             return None;
         }
         let (epoch, task) = (self.epoch, self.task());
-        let result = match self.labour {
-            Labour::Measure(work) => Findings::Measured(work.run(watch)?),
-            Labour::Plan(search) => Findings::Planned(search.run(watch)),
+        let product = match self.labour {
+            Labour::Measure(work) => Product::Measured(work.run(watch)?),
+            Labour::Plan(search) => Product::Planned(search.run(watch)),
             Labour::TrainOn(training) => match training.run(watch) {
-                Ok(trained) => Findings::TrainedOn(Some(trained?)),
-                Err(_) => Findings::TrainedOn(None),
+                Ok(trained) => Product::TrainedOn(Some(trained?)),
+                Err(_) => Product::TrainedOn(None),
             },
-            Labour::Combine(models) => Findings::Combined(models.run()),
+            Labour::Combine(models) => Product::Combined(models.run()),
         };
-        Some(Computed { epoch, task, result })
+        Some(Computed { epoch, task, product })
     }
 }
 

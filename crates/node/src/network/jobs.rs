@@ -175,3 +175,24 @@ impl Member {
         self.act(actions, observer);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_search_ends_when_its_time_is_up_and_every_job_with_its_epoch() {
+        let (queue, _news) = tokio::sync::mpsc::channel(1);
+        let jobs = Jobs::new(queue, Duration::ZERO);
+        let shared = jobs.shared.clone();
+        let mut watch = shared.watch();
+        let long = Sign::Searches(Duration::from_secs(3_600));
+        assert!(watch(Sign::GoesOn).is_continue() && watch(long).is_continue());
+        assert!(watch(Sign::Searches(Duration::ZERO)).is_break());
+        assert!(watch(Sign::GoesOn).is_break(), "it is still the same search");
+        assert!(watch(long).is_continue() && watch(Sign::Percent(7)).is_continue());
+        assert!(jobs.is_busy());
+        drop(jobs);
+        assert!(watch(Sign::GoesOn).is_break() && watch(long).is_break());
+    }
+}

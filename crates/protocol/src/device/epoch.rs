@@ -191,8 +191,8 @@ impl Epoch {
         }
     }
 
-    /// Whose models are offered, and needed by the device at `own`; each is named once.
-    pub(super) fn to_fetch(&mut self, own: usize) -> Vec<(usize, Offer)> {
+    /// Takes up the offers of models that the device at `own` needs, each once.
+    pub(super) fn take_offers(&mut self, own: usize) -> Vec<(usize, Offer)> {
         let Phase::Following(Following { plan, fetched, .. }) = &mut self.phase else {
             return Vec::new();
         };

