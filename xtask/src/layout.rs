@@ -37,7 +37,8 @@ pub(crate) const MAY_SEE: [(&str, &[&str]); 15] = [
 ];
 
 /// Crates that do no I/O, print nothing, and read no clock and no global random source.
-const PURE: [&str; 7] = ["optim", "planning", "learn", "formats", "method", "stlf", "figure"];
+const PURE: [&str; 8] =
+    ["optim", "planning", "learn", "formats", "method", "stlf", "protocol", "figure"];
 
 /// Crates that may print; `testing` tells which tests were skipped.
 const MAY_PRINT: [&str; 2] = ["cli", "testing"];
@@ -158,8 +159,13 @@ fn pure_crates_stay_pure(tree: &Tree) -> Vec<Finding> {
         for (path, line, word) in occurrences(file, &code, &words) {
             findings.push(Finding::new(&path, line, format!("{word}) in a crate without I/O")));
         }
-        for (line, module) in std_modules(&code) {
-            if ["fs", "time", "env", "net", "process"].contains(&module.as_str()) {
+        for (line, path) in std_paths(&code) {
+            let module = leading_word(&path);
+            let forbidden = match module.as_str() {
+                "time" => names_a_clock(&path),
+                other => ["fs", "env", "net", "process"].contains(&other),
+            };
+            if forbidden {
                 let message = format!("std::{module} in a crate without I/O");
                 findings.push(Finding::new(&file.path, line, message));
             }
@@ -168,8 +174,20 @@ fn pure_crates_stay_pure(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
-/// The modules of `std` that code names, with lines: `std::fs::read` and `std::{fs, io}` alike.
-fn std_modules(code: &str) -> Vec<(usize, String)> {
+/// Whether a path into `std::time` leads to more than a length of time, which anybody may be told.
+fn names_a_clock(path: &str) -> bool {
+    let is_length = |name: &str| leading_word(name) == "Duration";
+    match path.trim().strip_prefix("time::") {
+        None => true,
+        Some(rest) => match rest.strip_prefix('{') {
+            None => !is_length(rest),
+            Some(group) => !group_members(group).iter().all(|name| is_length(name)),
+        },
+    }
+}
+
+/// What code names of `std`, with lines, from the module on: `std::fs::read` and `std::{fs, io}` alike.
+fn std_paths(code: &str) -> Vec<(usize, String)> {
     let mut found = Vec::new();
     for (start, _) in code.match_indices("std::") {
         if code[..start].ends_with(|c: char| c.is_alphanumeric() || c == '_') {
@@ -178,16 +196,19 @@ fn std_modules(code: &str) -> Vec<(usize, String)> {
         let line = line_of(code, start);
         let rest = &code[start + "std::".len()..];
         match rest.strip_prefix('{') {
-            None => found.push((line, leading_word(rest))),
+            None => {
+                let end = rest.find(';').unwrap_or(rest.len());
+                found.push((line, rest[..end].to_owned()));
+            }
             Some(group) => {
-                found.extend(group_members(group).into_iter().map(|word| (line, word)));
+                found.extend(group_members(group).into_iter().map(|member| (line, member)));
             }
         }
     }
     found
 }
 
-/// The first word of each member of `a::b, c::{d, e}, f}`.
+/// The members of `a::b, c::{d, e}, f}`.
 fn group_members(group: &str) -> Vec<String> {
     let mut members = vec![String::new()];
     let mut depth = 0;
@@ -196,14 +217,14 @@ fn group_members(group: &str) -> Vec<String> {
             '{' => depth += 1,
             '}' if depth == 0 => break,
             '}' => depth -= 1,
-            ',' if depth == 0 => members.push(String::new()),
             _ => {}
         }
-        if depth == 0 && c != ',' {
-            members.last_mut().expect("starts with one member").push(c);
+        match c {
+            ',' if depth == 0 => members.push(String::new()),
+            _ => members.last_mut().expect("starts with one member").push(c),
         }
     }
-    members.iter().map(|m| leading_word(m.trim())).filter(|w| !w.is_empty()).collect()
+    members.iter().map(|m| m.trim().to_owned()).filter(|m| !m.is_empty()).collect()
 }
 
 fn leading_word(text: &str) -> String {
@@ -371,6 +392,10 @@ mod tests {
         let bad = [
             "use std::fs;",
             "use std::{collections::{BTreeMap, VecDeque}, time::Instant};",
+            "use std::time;",
+            "use std::time::{Duration, SystemTime};",
+            "use std::{fmt, time::{Duration, Instant}};",
+            "let now = std::time::Instant::now();",
             "let x = std::env::var(\"X\");",
             "use std::io; fn f() { io::stdout(); }",
         ];
@@ -382,7 +407,18 @@ mod tests {
             );
         }
         let good = "use std::{io::Read, fmt};\n// std::fs\nuse crate::std_time;\n#[cfg(test)]\nmod tests { use std::fs; }";
-        assert_eq!(pure_crates_stay_pure(&tree(&[("crates/stlf/src/a.rs", good)])), []);
+        // A length of time is no clock.
+        let lengths = [
+            "use std::time::Duration;",
+            "use std::{time::{Duration}, fmt};",
+            "fn f(x: std::time::Duration) -> bool { x > std::time::Duration::ZERO }",
+        ];
+        for code in [good].into_iter().chain(lengths) {
+            assert_eq!(pure_crates_stay_pure(&tree(&[("crates/stlf/src/a.rs", code)])), []);
+            assert_eq!(pure_crates_stay_pure(&tree(&[("crates/protocol/src/a.rs", code)])), []);
+        }
+        let clock = tree(&[("crates/protocol/src/a.rs", bad[1])]);
+        assert_eq!(pure_crates_stay_pure(&clock).len(), 1);
         assert_eq!(pure_crates_stay_pure(&tree(&[("crates/cli/src/a.rs", bad[0])])), []);
     }
 

@@ -3,13 +3,13 @@
 //! Of two devices the one with the later place in the roster calls the other. All that a device hears goes into one queue, and
 //! one loop drives the [`Device`] and its [`Membership`](stlf_protocol::membership::Membership); nothing else touches them.
 
+mod jobs;
 mod link;
 mod meeting;
 mod member;
 mod models;
 mod outbox;
 mod rates;
-mod training;
 mod transfers;
 
 use std::collections::BTreeMap;

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use stlf_planning::Role;
 
-use stlf_protocol::device::Device;
+use stlf_protocol::device::{AsSource, AsTarget, Device, Part, Phase};
 use stlf_protocol::membership::Membership;
 use stlf_protocol::roster::Roster;
 
@@ -30,7 +30,7 @@ pub enum Stage {
     Measuring,
     /// It waits for the plan, or makes it.
     Planning,
-    /// It waits for models.
+    /// It waits for models, or combines them.
     Receiving,
     /// It trains on a model that was handed to it.
     TrainingOn,
@@ -38,6 +38,25 @@ pub enum Stage {
     Done,
     /// The epoch is over for all.
     Complete,
+}
+
+impl Stage {
+    /// What a device is at in this phase of an epoch that is not over for all.
+    fn of(phase: &Phase) -> Stage {
+        match phase {
+            Phase::Measuring | Phase::MeasuringLinks(_) => Stage::Measuring,
+            Phase::Collecting | Phase::Reported | Phase::Searching | Phase::Unplannable(_) => {
+                Stage::Planning
+            }
+            Phase::Unplanned(_) => Stage::Done,
+            Phase::Following(following) => match following.part() {
+                Part::Source(AsSource::Awaits(_)) => Stage::Receiving,
+                Part::Source(AsSource::TrainsOn(_)) => Stage::TrainingOn,
+                Part::Target(AsTarget::Awaits | AsTarget::Combines) => Stage::Receiving,
+                Part::Source(AsSource::Offers) | Part::Target(AsTarget::Has(_)) => Stage::Done,
+            },
+        }
+    }
 }
 
 impl std::fmt::Display for Stage {
@@ -118,14 +137,11 @@ impl Status {
         let members = membership.members();
         let planner = membership.planner();
         let plan = device.plan();
-        let stage = match members {
-            None => Stage::Waiting,
-            Some(_) if membership.is_over() => Stage::Complete,
-            Some(_) if device.is_done() => Stage::Done,
-            Some(_) if device.is_training_on() => Stage::TrainingOn,
-            Some(_) if plan.is_some() => Stage::Receiving,
-            Some(_) if device.has_reported() => Stage::Planning,
-            Some(_) => Stage::Measuring,
+        let stage = match (members, device.phase()) {
+            (None, _) => Stage::Waiting,
+            (Some(_), _) if membership.is_over() => Stage::Complete,
+            (Some(_), None) => Stage::Measuring,
+            (Some(_), Some(phase)) => Stage::of(phase),
         };
         let done = membership.done().filter(|_| planner == Some(own));
         let peer = |(place, member): (usize, &stlf_protocol::roster::Member)| Peer {

@@ -1,6 +1,8 @@
 //! A device of the fleet as a machine without I/O: a message in, actions out.
 
+mod epoch;
 mod handed;
+mod hearing;
 mod steps;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,11 +14,13 @@ use stlf_learn::evaluate::Predictions;
 use stlf_learn::{Params, Spec};
 use stlf_method::local_training::OwnError;
 
+pub use self::epoch::{AsSource, AsTarget, Following, Part, Phase};
+use self::epoch::{Epoch, Seat};
 use self::handed::HandedOn;
-pub use self::handed::TrainingOn;
-use crate::divergence_protocol::Exchange;
+pub(crate) use self::handed::TrainingOn;
+pub(crate) use self::steps::Combining;
 use crate::identity::Identity;
-use crate::planning::Planner;
+use crate::job::Job;
 use crate::roster::Roster;
 use crate::setup::Setup;
 use crate::wire::{Envelope, Limits, Message, Offer, Plan};
@@ -33,7 +37,7 @@ pub struct Holdings {
 }
 
 /// What a device asks its surroundings to do.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, PartialEq)]
 pub enum Action {
     /// Send this to the device at a place.
     Send(usize, Envelope),
@@ -41,8 +45,8 @@ pub enum Action {
     Offer(usize),
     /// Get a model from the device at a place.
     Fetch(usize, Offer),
-    /// Train on the model of the device at a place ([`Device::to_train_on`]), without holding anything up.
-    TrainOn(usize),
+    /// Run this without holding anything up, and give the device what it comes to ([`Device::computed`]).
+    Compute(Job),
     /// Say what a model costs to each place ([`Device::links_measured`]).
     MeasureLinks,
     /// As the planner: no usable model came over this link, from and to.
@@ -98,31 +102,6 @@ pub struct Device {
     early: BTreeMap<usize, Vec<Envelope>>,
     /// The plan before this epoch's, which the next one changes as little as it can.
     last_plan: Option<Plan>,
-}
-
-/// A device says so much before it needs an answer.
-const MOST_EARLY: usize = 4;
-
-/// What is known in an epoch.
-#[derive(Debug)]
-struct Epoch {
-    number: u64,
-    /// Ascending.
-    members: Vec<usize>,
-    exchange: Exchange,
-    has_asked_for_links: bool,
-    has_reported: bool,
-    planner: Option<Planner>,
-    plan: Option<Plan>,
-    no_plan: Option<String>,
-    offers: BTreeMap<usize, Offer>,
-    fetched: BTreeSet<usize>,
-    has_followed: bool,
-    models: BTreeMap<usize, Params>,
-    has_begun_training: bool,
-    /// How many percent those have done that train on a model.
-    trained_on: BTreeMap<usize, u8>,
-    outcome: Option<Predictions>,
 }
 
 impl Device {
@@ -231,33 +210,12 @@ impl Device {
 
     /// Those that this device waits for.
     pub fn missing(&self) -> Vec<usize> {
-        let Some(epoch) = &self.epoch else { return Vec::new() };
-        let planner = Device::planner_of(&epoch.members).unwrap_or(self.place);
-        let Some(plan) = &epoch.plan else {
-            return match &epoch.planner {
-                _ if epoch.no_plan.is_some() => Vec::new(),
-                _ if !epoch.has_reported => epoch.exchange.missing(),
-                Some(desk) => {
-                    let others = epoch.members.iter().copied().filter(|&m| m != self.place);
-                    others.filter(|&m| !desk.has_heard(m)).collect()
-                }
-                None => vec![planner],
-            };
-        };
-        plan.senders(self.place).filter(|from| !epoch.models.contains_key(from)).collect()
+        self.epoch.as_ref().map_or_else(Vec::new, |epoch| epoch.missing(self.place))
     }
 
     /// How much others have told of the epoch so far. Only what makes it more is progress; what is said again is not.
     pub fn known(&self) -> usize {
-        self.epoch.as_ref().map_or(0, |epoch| {
-            let reports = epoch.planner.as_ref().map_or(0, Planner::heard);
-            let planned = usize::from(epoch.plan.is_some()) + usize::from(epoch.no_plan.is_some());
-            let handed = epoch.plan.iter().flat_map(|plan| &plan.handovers);
-            let trained = handed.filter_map(|h| epoch.trained_on.get(&(h.to as usize)));
-            let trained: usize = trained.map(|&percent| usize::from(percent)).sum();
-            let models = epoch.offers.len() + epoch.models.len();
-            epoch.exchange.known() + reports + planned + models + trained
-        })
+        self.epoch.as_ref().map_or(0, Epoch::known)
     }
 
     /// How long the messages may be that it has use for.
@@ -274,176 +232,49 @@ impl Device {
     /// A model that was asked for did not come, or is none.
     pub fn model_failed(&mut self, from: usize) -> Vec<Action> {
         let Some(epoch) = &self.epoch else { return Vec::new() };
-        let place = self.place;
-        match &epoch.planner {
-            Some(_) => vec![Action::Forbid(from, place)],
-            None => {
-                let to = Device::planner_of(&epoch.members).unwrap_or(place);
+        match epoch.seat {
+            Seat::Planner(_) => vec![Action::Forbid(from, self.place)],
+            Seat::Reporter(planner) => {
                 let message = Message::Failed(from as u32);
-                vec![Action::Send(to, Envelope::new(epoch.number, message))]
+                vec![Action::Send(planner, Envelope::new(epoch.number, message))]
             }
         }
     }
 
-    /// Whether everything is measured and told to the planner.
-    pub fn has_reported(&self) -> bool {
-        self.epoch.as_ref().is_some_and(|epoch| epoch.has_reported)
+    /// The epoch that it takes part in.
+    pub fn epoch(&self) -> Option<u64> {
+        self.epoch.as_ref().map(|epoch| epoch.number)
+    }
+
+    /// What it is at in its epoch.
+    pub fn phase(&self) -> Option<&Phase> {
+        self.epoch.as_ref().map(Epoch::phase)
     }
 
     /// Whether its part of the epoch is over.
     pub fn is_done(&self) -> bool {
-        self.epoch.as_ref().is_some_and(|epoch| {
-            epoch.no_plan.is_some() || epoch.outcome.is_some() || epoch.has_followed
-        })
+        self.phase().is_some_and(Phase::is_done)
     }
 
     /// Why there is no plan in this epoch.
     pub fn no_plan(&self) -> Option<&str> {
-        self.epoch.as_ref()?.no_plan.as_deref()
+        match self.phase()? {
+            Phase::Unplanned(reason) => Some(reason),
+            _ => None,
+        }
     }
 
     /// What its samples came to under the epoch's plan; `None` as long as there is nothing, and for a source.
     pub fn outcome(&self) -> Option<&Predictions> {
-        self.epoch.as_ref()?.outcome.as_ref()
+        match self.epoch.as_ref()?.following()?.part() {
+            Part::Target(AsTarget::Has(predictions)) => Some(predictions),
+            _ => None,
+        }
     }
 
     /// The epoch's plan.
     pub fn plan(&self) -> Option<&Plan> {
-        self.epoch.as_ref()?.plan.as_ref()
-    }
-
-    /// Takes a message from the device at a place, whose key the connection has proven.
-    ///
-    /// # Errors
-    /// Says why it is not heeded. Nothing has changed then.
-    pub fn receive(&mut self, from: usize, envelope: &Envelope) -> Result<Vec<Action>, Refusal> {
-        if let Message::Begin(places) = &envelope.message {
-            return self.hear_begin(from, envelope.epoch, places);
-        }
-        let (offered, known) = (envelope.epoch, self.epoch.as_ref().map_or(0, |e| e.number));
-        if offered > known {
-            return self.keep_for_later(from, envelope);
-        }
-        let Some(epoch) = self.epoch.as_mut().filter(|e| e.number == offered) else {
-            return Err(Refusal::Epoch { offered, known });
-        };
-        if !epoch.members.contains(&from) {
-            return Err(Refusal::Stranger(from));
-        }
-        let mut actions = Vec::new();
-        match &envelope.message {
-            Message::Begin(_) => {}
-            Message::Bandwidth(_) | Message::Moments(_) | Message::Sketch(_) | Message::Turn(_) => {
-                let replies = epoch.exchange.receive(from, &envelope.message)?;
-                actions.extend(in_epoch(offered, replies));
-            }
-            Message::Report(report) => {
-                let planner = epoch.planner.as_mut();
-                let planner = planner.ok_or(Refusal::Unfit("a report for somebody else"))?;
-                planner.hear(from, report)?;
-            }
-            Message::Plan(signed) => self.hear_plan(from, signed)?,
-            Message::NoPlan(reason) => {
-                if Device::planner_of(&epoch.members) != Some(from) {
-                    return Err(Refusal::NotPlanner(from));
-                }
-                if epoch.no_plan.as_ref().is_some_and(|known| known != reason) {
-                    return Err(Refusal::Twice(from));
-                }
-                epoch.no_plan = Some(reason.clone());
-                return Ok(vec![Action::Finish]);
-            }
-            Message::Offer(offer) => {
-                // A model with its names; a header of names is short.
-                let most = 4 * self.setup.spec.parameters() as u64 + (64 << 10);
-                if offer.bytes > most {
-                    return Err(Refusal::Unfit("a model larger than the network"));
-                }
-                note(&mut epoch.offers, from, *offer)?;
-            }
-            Message::Failed(source) => {
-                let source = *source as usize;
-                let plan = epoch.plan.as_ref().filter(|_| epoch.planner.is_some());
-                if !plan.is_some_and(|plan| plan.senders(from).any(|sender| sender == source)) {
-                    return Err(Refusal::Unfit("a failure of a link that is not used"));
-                }
-                return Ok(vec![Action::Forbid(source, from)]);
-            }
-            Message::TrainedOn(percent) => {
-                let known = epoch.trained_on.entry(from).or_default();
-                *known = (*known).max(*percent);
-            }
-            Message::Done
-            | Message::Complete
-            | Message::Missing(_)
-            | Message::Hello(_)
-            | Message::Known
-            | Message::Probe(_)
-            | Message::Roster(_) => {
-                return Err(Refusal::Unfit("not a message of an epoch's work"));
-            }
-        }
-        actions.extend(self.go_on());
-        Ok(actions)
-    }
-
-    /// Takes a model that was asked for.
-    ///
-    /// # Errors
-    /// It was not asked for, or is not a model of this network.
-    pub fn receive_model(&mut self, from: usize, params: Params) -> Result<Vec<Action>, Refusal> {
-        let is_sender = |plan: &Plan| plan.senders(self.place).any(|sender| sender == from);
-        if !self.plan().is_some_and(is_sender) {
-            return Err(Refusal::Unfit("a model that nobody asked for"));
-        }
-        self.check_model(&params)?;
-        if let Some(epoch) = &mut self.epoch {
-            note(&mut epoch.models, from, params)?;
-        }
-        Ok(self.go_on())
-    }
-
-    /// Others may have heard of an epoch before this device has.
-    fn keep_for_later(&mut self, from: usize, envelope: &Envelope) -> Result<Vec<Action>, Refusal> {
-        if !self.is_present(from) {
-            return Err(Refusal::Stranger(from));
-        }
-        let kept = self.early.entry(from).or_default();
-        kept.retain(|other| other.epoch == envelope.epoch);
-        if kept.len() == MOST_EARLY {
-            return Err(Refusal::Unfit("too much before the epoch began"));
-        }
-        kept.push(envelope.clone());
-        Ok(Vec::new())
-    }
-
-    fn is_present(&self, place: usize) -> bool {
-        self.roster.devices.get(place).is_some_and(|member| member.present)
-    }
-
-    fn hear_begin(
-        &mut self,
-        from: usize,
-        number: u64,
-        places: &[u32],
-    ) -> Result<Vec<Action>, Refusal> {
-        let members: Vec<usize> = places.iter().map(|&p| p as usize).collect();
-        let known = self.epoch.as_ref().map_or(0, |e| e.number);
-        // It is said again on a new connection.
-        if self.epoch.as_ref().is_some_and(|e| e.number == number && e.members == members) {
-            return Ok(Vec::new());
-        }
-        if number <= known {
-            return Err(Refusal::Epoch { offered: number, known });
-        }
-        if Device::planner_of(&members) != Some(from) {
-            return Err(Refusal::NotPlanner(from));
-        }
-        let all_present = members.iter().all(|&m| self.is_present(m));
-        if !members.contains(&self.place) || !all_present {
-            return Err(Refusal::Unfit("an epoch with strangers, or without this device"));
-        }
-        Ok(self.enter(number, members, &BTreeSet::new()))
+        self.epoch.as_ref()?.plan()
     }
 
     fn to_others(&self, members: &[usize], epoch: u64, message: &Message) -> Vec<Action> {
@@ -452,23 +283,18 @@ impl Device {
     }
 }
 
-/// What devices say of their divergences, as actions.
-fn in_epoch(number: u64, messages: Vec<(usize, Message)>) -> impl Iterator<Item = Action> {
-    messages.into_iter().map(move |(to, message)| Action::Send(to, Envelope::new(number, message)))
-}
-
-/// Notes what a device said; twice the same is fine, two things are not.
+/// Notes what a device said; twice the same is fine, two things are not. Whether it is new.
 pub(crate) fn note<T: PartialEq>(
     known: &mut BTreeMap<usize, T>,
     from: usize,
     said: T,
-) -> Result<(), Refusal> {
+) -> Result<bool, Refusal> {
     match known.get(&from) {
         Some(before) if *before != said => Err(Refusal::Twice(from)),
-        Some(_) => Ok(()),
+        Some(_) => Ok(false),
         None => {
             known.insert(from, said);
-            Ok(())
+            Ok(true)
         }
     }
 }

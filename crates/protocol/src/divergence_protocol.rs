@@ -1,33 +1,32 @@
 //! How devices measure their divergences: one device's part in it as a machine without I/O, by any estimator.
 //!
 //! Its numbers are those of [`stlf_method::divergence::measure`] over the members' inputs, bit for bit: both use the same
-//! functions, and seeds that follow from places.
+//! functions, and seeds that follow from places. What takes long it asks for as [`Work`], and goes on meanwhile.
+
+mod pair;
+mod work;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use sha2::{Digest, Sha256};
 use stlf_data::Shape;
-use stlf_learn::{Params, Spec};
-use stlf_method::divergence::classifier::{self, OwnNetwork, Party, Reply, Side, pair_seed};
-use stlf_method::divergence::discriminant::{self, Halves, discriminants, own_halves};
-use stlf_method::divergence::sketch::{self, Bandwidth, Sketch, agreed_features, own_bandwidth};
-use stlf_method::divergence::{Embedded, Embedding, Features, Fleet, Settings, disclosure};
+use stlf_method::divergence::classifier::{self, Side, pair_seed};
+use stlf_method::divergence::discriminant::{self, Halves};
+use stlf_method::divergence::sketch::{self, Bandwidth, Sketch};
+use stlf_method::divergence::{Embedded, Embedding, Settings, disclosure};
 
+use self::pair::{Pair, Round};
+use self::work::{BothHalves, Found, Kind, Own};
+pub use self::work::{Finding, Work};
 use crate::device::{Refusal, note};
-use crate::wire::{Count, MOST_BYTES, Measured, Message, Moments, Said, Turn};
+use crate::wire::{MOST_BYTES, Measured, Message, Moments};
 
 /// One device's part in measuring all pairs of an epoch.
 #[derive(Debug)]
 pub struct Exchange {
-    shape: Shape,
-    seed: u64,
-    /// What noise is drawn from, which hides something only from those that do not know it.
-    noise_key: [u8; 32],
-    place: usize,
+    own: Own,
     /// Ascending.
     members: Vec<usize>,
-    inputs: Arc<[f32]>,
     /// What everyone published for the bandwidth, for the estimators that need one.
     bandwidths: BTreeMap<usize, Option<f64>>,
     estimator: Estimator,
@@ -38,13 +37,15 @@ pub struct Exchange {
 enum Estimator {
     Discriminant {
         settings: discriminant::Settings,
-        /// This device's own, once all bandwidths are known.
-        halves: Option<Halves>,
-        published: BTreeMap<usize, [Option<Sketch>; 2]>,
+        /// This device's own, once all bandwidths are known and it is computed.
+        halves: Option<Arc<Halves>>,
+        published: BTreeMap<usize, Arc<BothHalves>>,
+        measured: Option<Vec<(usize, Measured)>>,
     },
     Sketch {
         settings: sketch::Settings,
-        published: BTreeMap<usize, Sketch>,
+        published: BTreeMap<usize, Arc<Sketch>>,
+        measured: Option<Vec<(usize, Measured)>>,
     },
     Classifier {
         settings: classifier::Settings,
@@ -52,8 +53,14 @@ enum Estimator {
     },
 }
 
-/// Messages, and to whom they go.
-type Outgoing = Vec<(usize, Message)>;
+/// What a device's part asks for.
+#[derive(Debug, PartialEq)]
+pub enum Step {
+    /// Say this to the device at a place.
+    Say(usize, Message),
+    /// Do this, without holding anything up, and give what it comes to to [`Exchange::computed`].
+    Compute(Work),
+}
 
 /// That a device with so many inputs can measure in this way, and may: `accepted` says that its user
 /// [accepts](disclosure::ACCEPTED) that others can rebuild them.
@@ -121,44 +128,42 @@ impl Exchange {
         members: &[usize],
         inputs: Arc<[f32]>,
     ) -> Exchange {
+        let measured = None;
         let estimator = match settings {
             Settings::Discriminant(settings) => {
                 let (settings, published) = (*settings, BTreeMap::new());
-                Estimator::Discriminant { settings, halves: None, published }
+                Estimator::Discriminant { settings, halves: None, published, measured }
             }
             Settings::Sketch(settings) => {
-                Estimator::Sketch { settings: *settings, published: BTreeMap::new() }
+                Estimator::Sketch { settings: *settings, published: BTreeMap::new(), measured }
             }
             Settings::Classifier(settings) => {
                 Estimator::Classifier { settings: *settings, pairs: BTreeMap::new() }
             }
         };
-        let (members, bandwidths) = (members.to_vec(), BTreeMap::new());
-        Exchange { shape, seed, noise_key, place, members, inputs, bandwidths, estimator }
+        let own = Own { shape, seed, noise_key, place, inputs };
+        Exchange { own, members: members.to_vec(), bandwidths: BTreeMap::new(), estimator }
     }
 
-    /// What it says first; to be asked once, and before anything is received.
-    pub fn start(&mut self) -> Outgoing {
-        let Some((embedding, _)) = self.features() else { return self.start_pairs() };
-        if self.known_bandwidth().is_some() {
-            return self.publish();
-        }
-        let (inputs, seed, place) = (&self.inputs, self.seed, self.place);
-        let Ok(own) = own_bandwidth(inputs, self.shape, embedding, seed, place) else {
-            return Vec::new();
+    /// What it does first; to be asked once, and before anything is received.
+    pub fn start(&mut self) -> Vec<Step> {
+        let embedding = match &self.estimator {
+            Estimator::Classifier { .. } => return self.start_pairs(),
+            Estimator::Discriminant { settings, .. } => settings.embedding,
+            Estimator::Sketch { settings, .. } => settings.embedding,
         };
-        self.bandwidths.insert(place, own);
-        let mut outgoing = self.to_others(&Message::Bandwidth(own));
-        outgoing.extend(self.publish());
-        outgoing
+        match self.known_bandwidth() {
+            Some(_) => self.publish(),
+            None => vec![compute(Kind::Bandwidth { own: self.own.clone(), embedding })],
+        }
     }
 
     /// Takes what another device says.
     ///
     /// # Errors
     /// Says why it is not heeded. Nothing has changed then.
-    pub fn receive(&mut self, from: usize, message: &Message) -> Result<Outgoing, Refusal> {
-        if from == self.place || !self.members.contains(&from) {
+    pub fn receive(&mut self, from: usize, message: &Message) -> Result<Vec<Step>, Refusal> {
+        if from == self.own.place || !self.members.contains(&from) {
             return Err(Refusal::Stranger(from));
         }
         match (message, &mut self.estimator) {
@@ -169,75 +174,101 @@ impl Exchange {
                     settings: sketch::Settings { bandwidth: Bandwidth::Median, .. },
                     ..
                 },
-            ) => {
-                let known = self.bandwidths.len();
-                note(&mut self.bandwidths, from, *bandwidth)?;
-                if self.bandwidths.len() > known {
-                    return Ok(self.publish());
-                }
-            }
+            ) => match note(&mut self.bandwidths, from, *bandwidth)? {
+                true => Ok(self.publish()),
+                false => Ok(Vec::new()),
+            },
             (Message::Moments(halves), Estimator::Discriminant { settings, published, .. }) => {
                 let fits = |half: &Moments| half.mean.len() == settings.features;
                 if !halves.iter().flatten().all(fits) {
                     return Err(Refusal::Unfit("moments of another number of features"));
                 }
                 let sketches = halves.each_ref().map(|half| half.as_ref().map(Moments::to_sketch));
-                note(published, from, sketches)?;
+                match note(published, from, Arc::new(sketches))? {
+                    true => Ok(self.compare()),
+                    false => Ok(Vec::new()),
+                }
             }
-            (Message::Sketch(moments), Estimator::Sketch { settings, published }) => {
+            (Message::Sketch(moments), Estimator::Sketch { settings, published, .. }) => {
                 let whole = moments.covariance.is_some() == settings.publishes_covariance();
                 if moments.mean.len() != settings.features || !whole {
                     return Err(Refusal::Unfit("a sketch of another size"));
                 }
-                note(published, from, moments.to_sketch())?;
+                match note(published, from, Arc::new(moments.to_sketch()))? {
+                    true => Ok(self.compare()),
+                    false => Ok(Vec::new()),
+                }
             }
             (Message::Turn(turn), Estimator::Classifier { pairs, .. }) => {
                 let pair = pairs.get_mut(&from).ok_or(Refusal::Unfit("a turn before the first"))?;
-                let replies = pair.receive(from, turn)?;
-                return Ok(replies.into_iter().map(|t| (from, Message::Turn(t))).collect());
+                Ok(pair
+                    .receive(from, turn)?
+                    .map(|round| in_turn(from, round))
+                    .into_iter()
+                    .collect())
             }
-            _ => return Err(Refusal::Unfit("a message of another estimator")),
+            _ => Err(Refusal::Unfit("a message of another estimator")),
         }
-        Ok(Vec::new())
+    }
+
+    /// Takes what [`Step::Compute`] asked for.
+    ///
+    /// # Errors
+    /// A turn of another's that nothing follows from.
+    pub fn computed(&mut self, finding: Finding) -> Result<Vec<Step>, Refusal> {
+        let place = self.own.place;
+        match (finding.0, &mut self.estimator) {
+            (Found::Bandwidth(Some(own)), _) => {
+                self.bandwidths.insert(place, own);
+                let mut steps = self.to_others(&Message::Bandwidth(own));
+                steps.extend(self.publish());
+                Ok(steps)
+            }
+            (Found::Halves(Some(own)), Estimator::Discriminant { halves, published, .. }) => {
+                let sent = own.sketches.each_ref().map(|half| half.as_ref().map(Moments::of));
+                published.insert(place, Arc::new(own.sketches.clone()));
+                *halves = Some(Arc::new(own));
+                let mut steps = self.to_others(&Message::Moments(sent));
+                steps.extend(self.compare());
+                Ok(steps)
+            }
+            (Found::Sketch(Some(own)), Estimator::Sketch { published, .. }) => {
+                let sent = Moments::of(&own);
+                published.insert(place, Arc::new(own));
+                let mut steps = self.to_others(&Message::Sketch(sent));
+                steps.extend(self.compare());
+                Ok(steps)
+            }
+            (
+                Found::Pairs(pairs),
+                Estimator::Discriminant { measured, .. } | Estimator::Sketch { measured, .. },
+            ) => {
+                *measured = pairs;
+                Ok(Vec::new())
+            }
+            (Found::Turn(peer, played), Estimator::Classifier { pairs, .. }) => {
+                let Some(played) = played else {
+                    pairs.remove(&peer);
+                    return Ok(Vec::new());
+                };
+                let Some(pair) = pairs.get_mut(&peer) else { return Ok(Vec::new()) };
+                let (turn, next) = pair.played(played)?;
+                let turn = turn.map(|turn| Step::Say(peer, Message::Turn(turn)));
+                Ok(turn.into_iter().chain(next.map(|round| in_turn(peer, round))).collect())
+            }
+            _ => Ok(Vec::new()),
+        }
     }
 
     /// What this device can say of every other, ascending, once everything is measured.
     pub fn pairs(&self) -> Option<Vec<(usize, Measured)>> {
-        let others = self.members.iter().copied().filter(|&member| member != self.place);
         match &self.estimator {
-            Estimator::Discriminant { settings, halves, published } => {
-                let halves = halves.as_ref().filter(|_| published.len() == self.members.len())?;
-                let own = &halves.sketches;
-                let pair = |peer: usize| {
-                    let theirs = published.get(&peer)?;
-                    let both = match side(self.place, peer) {
-                        Side::First => discriminants(own, theirs, settings),
-                        Side::Second => discriminants(theirs, own, settings),
-                    };
-                    let count = halves.count(&both, side(self.place, peer));
-                    Some((peer, Measured::Errors(count.into())))
-                };
-                others.map(pair).collect()
-            }
-            Estimator::Sketch { settings, published } => {
-                if published.len() < self.members.len() {
-                    return None;
-                }
-                let sketches: Vec<Sketch> = published.values().cloned().collect();
-                let fleet = Fleet::new(&sketches, settings).ok()?;
-                let index = |place: usize| self.members.binary_search(&place).ok();
-                let own = index(self.place)?;
-                let pair = |peer: usize| {
-                    let value = fleet.divergence(own, index(peer)?).value;
-                    // Moments that no inputs have may come to no number. Nobody is near such a device.
-                    let value = if value.is_nan() { 2.0 } else { value };
-                    Some((peer, Measured::Divergence(value)))
-                };
-                others.map(pair).collect()
+            Estimator::Discriminant { measured, .. } | Estimator::Sketch { measured, .. } => {
+                measured.clone()
             }
             Estimator::Classifier { pairs, .. } => {
-                let pair = |peer| Some((peer, Measured::Errors(pairs.get(&peer)?.errors?)));
-                others.map(pair).collect()
+                let pair = |peer| Some((peer, Measured::Errors(pairs.get(&peer)?.errors()?)));
+                self.others().map(pair).collect()
             }
         }
     }
@@ -245,20 +276,20 @@ impl Exchange {
     /// Those that it waits for.
     pub fn missing(&self) -> Vec<usize> {
         let has = |peer: usize| match &self.estimator {
-            Estimator::Discriminant { halves, published, .. } => match halves {
-                None => self.bandwidths.contains_key(&peer),
-                Some(_) => published.contains_key(&peer),
-            },
-            Estimator::Sketch { published, .. } => match published.contains_key(&self.place) {
-                false => self.bandwidths.contains_key(&peer),
-                true => published.contains_key(&peer),
-            },
+            Estimator::Discriminant { halves: None, .. } => self.bandwidths.contains_key(&peer),
+            Estimator::Discriminant { published, .. } => published.contains_key(&peer),
+            Estimator::Sketch { published, .. } => {
+                let widths = self.known_bandwidth().is_none();
+                match widths && !published.contains_key(&self.own.place) {
+                    true => self.bandwidths.contains_key(&peer),
+                    false => published.contains_key(&peer),
+                }
+            }
             Estimator::Classifier { pairs, .. } => {
-                pairs.get(&peer).is_some_and(|pair| pair.errors.is_some())
+                pairs.get(&peer).is_some_and(|pair| pair.errors().is_some())
             }
         };
-        let others = self.members.iter().copied().filter(|&member| member != self.place);
-        others.filter(|&peer| !has(peer)).collect()
+        self.others().filter(|&peer| !has(peer)).collect()
     }
 
     /// How much others have told so far; what comes again adds nothing.
@@ -266,23 +297,9 @@ impl Exchange {
         let told = match &self.estimator {
             Estimator::Discriminant { published, .. } => published.len(),
             Estimator::Sketch { published, .. } => published.len(),
-            Estimator::Classifier { pairs, .. } => pairs
-                .values()
-                .map(|pair| 2 * pair.taken as usize + usize::from(pair.kept.is_some()))
-                .sum(),
+            Estimator::Classifier { pairs, .. } => pairs.values().map(Pair::known).sum(),
         };
         self.bandwidths.len() + told
-    }
-
-    /// What features are waves over, and how many there are; the classifier has none.
-    fn features(&self) -> Option<(Embedding, usize)> {
-        match &self.estimator {
-            Estimator::Discriminant { settings, .. } => {
-                Some((settings.embedding, settings.features))
-            }
-            Estimator::Sketch { settings, .. } => Some((settings.embedding, settings.features)),
-            Estimator::Classifier { .. } => None,
-        }
     }
 
     /// The bandwidth, where nobody has to publish anything for it.
@@ -294,179 +311,78 @@ impl Exchange {
     }
 
     /// Moments of shared features, when the last bandwidth has become known.
-    fn publish(&mut self) -> Outgoing {
-        if self.known_bandwidth().is_none() && self.bandwidths.len() < self.members.len() {
-            return Vec::new();
-        }
-        let Some(features) = self.agreed() else { return Vec::new() };
-        let (inputs, seed, place) = (&self.inputs, self.seed, self.place);
-        let message = match &mut self.estimator {
-            Estimator::Discriminant { halves, published, .. } => {
-                let own = own_halves(&features, inputs, self.shape, seed, place);
-                let sent = own.sketches.each_ref().map(|half| half.as_ref().map(Moments::of));
-                published.insert(place, own.sketches.clone());
-                *halves = Some(own);
-                Message::Moments(sent)
-            }
-            Estimator::Sketch { settings, published } => {
-                let own =
-                    Sketch::new(&features, inputs, settings, |s| noise_seed(&self.noise_key, s));
-                let sent = Moments::of(&own);
-                published.insert(place, own);
-                Message::Sketch(sent)
-            }
-            Estimator::Classifier { .. } => return Vec::new(),
-        };
-        self.to_others(&message)
-    }
-
-    /// The features that follow from all bandwidths.
-    fn agreed(&self) -> Option<Features> {
-        let (embedding, count) = self.features()?;
+    fn publish(&self) -> Vec<Step> {
         let bandwidths: Vec<Option<f64>> = match self.known_bandwidth() {
             Some(width) => vec![Some(width)],
+            None if self.bandwidths.len() < self.members.len() => return Vec::new(),
             None => self.bandwidths.values().copied().collect(),
         };
-        agreed_features(&bandwidths, self.shape, embedding, count, self.seed).ok()
+        let own = self.own.clone();
+        match &self.estimator {
+            Estimator::Discriminant { settings, .. } => {
+                vec![compute(Kind::Halves { own, settings: *settings, bandwidths })]
+            }
+            Estimator::Sketch { settings, .. } => {
+                vec![compute(Kind::Sketch { own, settings: *settings, bandwidths })]
+            }
+            Estimator::Classifier { .. } => Vec::new(),
+        }
+    }
+
+    /// Divergences, when the last moments have become known.
+    fn compare(&self) -> Vec<Step> {
+        let (place, all) = (self.own.place, self.members.len());
+        match &self.estimator {
+            Estimator::Discriminant { settings, halves: Some(halves), published, .. }
+                if published.len() == all =>
+            {
+                let (settings, halves, published) = (*settings, halves.clone(), published.clone());
+                vec![compute(Kind::Errors { place, settings, halves, published })]
+            }
+            Estimator::Sketch { settings, published, .. } if published.len() == all => {
+                let (settings, published) = (*settings, published.clone());
+                vec![compute(Kind::Distances { place, settings, published })]
+            }
+            _ => Vec::new(),
+        }
     }
 
     /// The first turn in every pair.
-    fn start_pairs(&mut self) -> Outgoing {
+    fn start_pairs(&mut self) -> Vec<Step> {
+        let Own { shape, seed, place, inputs, .. } = &self.own;
         let Estimator::Classifier { settings, pairs } = &mut self.estimator else {
             return Vec::new();
         };
-        let Ok(spec) = settings.architecture.spec(self.shape) else { return Vec::new() };
-        let mut outgoing = Vec::new();
-        for &peer in self.members.iter().filter(|&&member| member != self.place) {
-            let seed = pair_seed(self.seed, self.place.min(peer), self.place.max(peer));
-            let (side, inputs) = (side(self.place, peer), self.inputs.clone());
-            if let Ok((pair, first)) = Pair::start(&spec, settings, side, inputs, seed) {
-                pairs.insert(peer, pair);
-                outgoing.push((peer, Message::Turn(first)));
-            }
+        let Ok(spec) = settings.architecture.spec(*shape) else { return Vec::new() };
+        let mut steps = Vec::new();
+        for &peer in self.members.iter().filter(|&member| member != place) {
+            let seed = pair_seed(*seed, peer.min(*place), peer.max(*place));
+            let side = side(*place, peer);
+            let (pair, first) = Pair::begin(&spec, settings, side, inputs.clone(), seed);
+            pairs.insert(peer, pair);
+            steps.push(in_turn(peer, first));
         }
-        outgoing
+        steps
     }
 
-    fn to_others(&self, message: &Message) -> Outgoing {
-        let others = self.members.iter().filter(|&&member| member != self.place);
-        others.map(|&member| (member, message.clone())).collect()
+    fn others(&self) -> impl Iterator<Item = usize> + '_ {
+        self.members.iter().copied().filter(|&member| member != self.own.place)
+    }
+
+    fn to_others(&self, message: &Message) -> Vec<Step> {
+        self.others().map(|member| Step::Say(member, message.clone())).collect()
     }
 }
 
-/// The seed of the noise on a sketch: another for every other sketch, and nobody can know it who has not the key.
-fn noise_seed(key: &[u8; 32], sketch: &Sketch) -> [u8; 32] {
-    let mut hash = Sha256::new();
-    hash.update(key);
-    hash.update(sketch.samples.to_le_bytes());
-    sketch.mean.iter().for_each(|m| hash.update(m.to_le_bytes()));
-    hash.finalize().into()
+fn compute(kind: Kind) -> Step {
+    Step::Compute(Work(kind))
+}
+
+fn in_turn(peer: usize, round: Round) -> Step {
+    compute(Kind::Turn { peer, round })
 }
 
 /// On which side of its pair with `peer` the device at `place` is.
 fn side(place: usize, peer: usize) -> Side {
     if place < peer { Side::First } else { Side::Second }
-}
-
-/// This device's side of a pair that trains a classifier.
-#[derive(Debug)]
-struct Pair {
-    spec: Spec,
-    settings: classifier::Settings,
-    side: Side,
-    party: Party<OwnNetwork<Arc<[f32]>>>,
-    /// How many of the peer's turns were taken.
-    taken: u64,
-    /// The peer's turn after the next, which may overtake it on the way. There is none after that, since the peer has
-    /// to wait for this device's.
-    kept: Option<Said>,
-    /// This device's own, in the end.
-    errors: Option<Count>,
-}
-
-impl Pair {
-    /// With this device's first turn.
-    fn start(
-        spec: &Spec,
-        settings: &classifier::Settings,
-        side: Side,
-        inputs: Arc<[f32]>,
-        seed: u64,
-    ) -> Result<(Pair, Turn), stlf_planning::Error> {
-        let mut party = Party::new(spec, settings, side, inputs, seed)?;
-        let first = Turn { number: 0, said: said(party.start()?) };
-        let (spec, settings) = (spec.clone(), *settings);
-        Ok((Pair { spec, settings, side, party, taken: 0, kept: None, errors: None }, first))
-    }
-
-    /// Takes a turn of the peer's, and the one after it where that came first.
-    fn receive(&mut self, from: usize, turn: &Turn) -> Result<Vec<Turn>, Refusal> {
-        self.check(turn)?;
-        match turn.number.checked_sub(self.taken) {
-            Some(0) => {
-                let mut replies: Vec<Turn> = self.take(&turn.said)?.into_iter().collect();
-                if let Some(next) = self.kept.take() {
-                    replies.extend(self.take(&next)?);
-                }
-                Ok(replies)
-            }
-            Some(1) => match &self.kept {
-                Some(before) if *before != turn.said => Err(Refusal::Twice(from)),
-                _ => {
-                    self.kept = Some(turn.said.clone());
-                    Ok(Vec::new())
-                }
-            },
-            // It was taken before, and is said again on a new connection.
-            None => Ok(Vec::new()),
-            Some(_) => Err(Refusal::Unfit("a turn of another round")),
-        }
-    }
-
-    /// That this is what a turn of this number says: every repeat ends with errors, after its rounds.
-    fn check(&self, turn: &Turn) -> Result<(), Refusal> {
-        let in_repeat = self.settings.rounds as u64 + 1;
-        if turn.number / in_repeat >= self.settings.repeats as u64 {
-            return Err(Refusal::Unfit("a turn after the last"));
-        }
-        let is_last = turn.number % in_repeat == in_repeat - 1;
-        let fits = match &turn.said {
-            Said::Params(params) => !is_last && params.len() == self.spec.parameters(),
-            Said::Errors(_) => is_last,
-        };
-        match fits && turn.said.check().is_ok() {
-            true => Ok(()),
-            false => Err(Refusal::Unfit("a turn that says something else than it must")),
-        }
-    }
-
-    /// This device's next turn, unless it was the last.
-    fn take(&mut self, theirs: &Said) -> Result<Option<Turn>, Refusal> {
-        let message = match theirs {
-            Said::Params(numbers) => {
-                let mut params = Params::zeros(&self.spec);
-                params.copy_from_slice(numbers);
-                classifier::Message::Params(params)
-            }
-            Said::Errors(count) => classifier::Message::Error((*count).into()),
-        };
-        let reply = self.party.receive(&message);
-        let reply = reply.map_err(|_| Refusal::Unfit("a turn that cannot be taken"))?;
-        self.taken += 1;
-        match reply {
-            Reply::Send(next) => Ok(Some(Turn { number: self.taken, said: said(next) })),
-            Reply::Done(counts) => {
-                self.errors = Some(counts[self.side as usize].into());
-                Ok(None)
-            }
-        }
-    }
-}
-
-/// As it is sent.
-fn said(message: classifier::Message) -> Said {
-    match message {
-        classifier::Message::Params(params) => Said::Params(params.to_vec()),
-        classifier::Message::Error(count) => Said::Errors(count.into()),
-    }
 }

@@ -1,11 +1,10 @@
-//! A network within one program: messages are delivered in an order that a seed chooses, as bytes.
+//! A network within one program: messages are delivered in an order that a seed chooses, as bytes, and jobs end in such an order too.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::ControlFlow;
 
-use stlf_learn::Params;
-
 use crate::device::{Action, Device, Refusal};
+use crate::job::{Job, Task};
 use crate::wire::{Envelope, Malformed, Message, Offer};
 
 /// Sees the bytes of every message that is delivered.
@@ -37,14 +36,14 @@ pub struct Network {
 enum Parcel {
     Message { from: usize, to: usize, bytes: Vec<u8> },
     Model { from: usize, to: usize },
-    Trained { at: usize, epoch: u64, model: Params },
+    Job { at: usize, job: Job },
 }
 
 impl Parcel {
     fn ends(&self) -> (usize, usize) {
         match self {
             Parcel::Message { from, to, .. } | Parcel::Model { from, to } => (*from, *to),
-            Parcel::Trained { at, .. } => (*at, *at),
+            Parcel::Job { at, .. } => (*at, *at),
         }
     }
 }
@@ -125,12 +124,9 @@ impl Network {
                     self.sent[from] += 4 * model.len() as u64;
                     (to, self.devices[to].receive_model(from, model))
                 }
-                Parcel::Trained { at, epoch, model } => {
-                    let running = self.devices[at].plan().map(|plan| plan.epoch);
-                    if running != Some(epoch) {
-                        continue;
-                    }
-                    (at, self.devices[at].has_trained_on(model))
+                Parcel::Job { at, job } => {
+                    self.compute(at, job);
+                    continue;
                 }
             };
             match result {
@@ -141,12 +137,27 @@ impl Network {
         Ok(())
     }
 
-    /// Any parcel that no older one between the same two stands before.
+    /// Runs a job, and gives the device what it comes to. Nobody measures time here, so that no search is cut short.
+    fn compute(&mut self, at: usize, job: Job) {
+        let task = job.task();
+        let Some(computed) = job.run(&mut |_| ControlFlow::Continue(())) else { return };
+        let actions = match (self.devices[at].computed(computed), task) {
+            (Ok(actions), _) => actions,
+            (Err(_), Task::TrainOn { from }) => self.devices[at].model_failed(from),
+            (Err(refusal), _) => return self.refused.push((at, refusal)),
+        };
+        self.act(at, actions);
+    }
+
+    /// Any parcel that no older one between the same two stands before; jobs overtake each other.
     fn next(&mut self) -> Parcel {
         self.random = self.random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
         let chosen = (self.random >> 33) as usize % self.waiting.len();
         let pair = self.waiting[chosen].ends();
-        let first = self.waiting.iter().position(|parcel| parcel.ends() == pair).unwrap_or(chosen);
+        let first = match self.waiting[chosen] {
+            Parcel::Job { .. } => chosen,
+            _ => self.waiting.iter().position(|p| p.ends() == pair).unwrap_or(chosen),
+        };
         self.waiting.remove(first).unwrap_or(Parcel::Model { from: 0, to: 0 })
     }
 
@@ -162,24 +173,11 @@ impl Network {
                 Action::Fetch(from, _) => {
                     self.waiting.push_back(Parcel::Model { from, to: place });
                 }
-                Action::TrainOn(from) => {
-                    let epoch = self.devices[place].plan().map_or(0, |plan| plan.epoch);
-                    let training = self.devices[place].to_train_on();
-                    let trained = training.map(|t| t.run(&mut |_| ControlFlow::Continue(())));
-                    match trained {
-                        Some(Ok(Some(model))) => {
-                            self.waiting.push_back(Parcel::Trained { at: place, epoch, model });
-                        }
-                        _ => {
-                            let actions = self.devices[place].model_failed(from);
-                            self.act(place, actions);
-                        }
-                    }
-                }
+                Action::Compute(job) => self.waiting.push_back(Parcel::Job { at: place, job }),
                 Action::Offer(to) => {
                     // Within one program nobody else can take it.
                     let offer = Offer { hash: [0; 32], bytes: 0 };
-                    let epoch = self.devices[place].plan().map_or(0, |plan| plan.epoch);
+                    let epoch = self.devices[place].epoch().unwrap_or_default();
                     let envelope = Envelope::new(epoch, Message::Offer(offer));
                     self.act(place, vec![Action::Send(to, envelope)]);
                 }

@@ -11,11 +11,13 @@
 //! - [`divergence_protocol`]: a device's part in measuring divergences, by any estimator.
 //! - [`membership`]: who takes part, and when an epoch begins anew.
 //! - [`device`]: a device in an epoch: a message in, actions out. [`in_memory_network`] passes them within one program.
+//! - [`job`]: work that takes long, done apart from the device that needs it.
 
 pub mod device;
 pub mod divergence_protocol;
 pub mod identity;
 pub mod in_memory_network;
+pub mod job;
 pub mod membership;
 mod planning;
 pub mod roster;
@@ -23,7 +25,8 @@ pub mod setup;
 pub mod shared;
 pub mod wire;
 
-pub use device::{Action, Device, Refusal};
+pub use device::{Action, Device, Phase, Refusal};
 pub use identity::{Identity, PeerId};
+pub use job::{Computed, Job};
 pub use roster::{Member, Roster, SignedRoster};
 pub use setup::Setup;

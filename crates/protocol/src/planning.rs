@@ -1,8 +1,6 @@
 //! What the planner of an epoch knows, which is numbers, and the plan that follows.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::ControlFlow;
-use std::time::Instant;
 
 use stlf_method::divergence::Settings;
 use stlf_planning::Problem;
@@ -13,6 +11,7 @@ use stlf_planning::problem::Links;
 
 use crate::device::Refusal;
 use crate::divergence_protocol::divergence;
+use crate::job::{Sign, Watch};
 use crate::roster::Roster;
 use crate::setup::Setup;
 use crate::wire::{Handover, Link, Measured, PairReport, Plan, Report};
@@ -21,7 +20,7 @@ use crate::wire::{Handover, Link, Measured, PairReport, Plan, Report};
 pub(crate) const PLAN: &str = "stlf-plan-message/2";
 
 /// The planner's desk.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Planner {
     /// Ascending.
     members: Vec<usize>,
@@ -34,13 +33,22 @@ pub(crate) struct Planner {
 /// How much worse than the best plan one may be that changes less.
 const WORTH_NO_CHANGE: f64 = 0.01;
 
-/// The best plan that is found in the planner's time; one that is not proven says so.
-fn within_limit(setup: &Setup, problem: &Problem) -> Outcome {
-    let started = Instant::now();
-    setup.plan(problem, &mut |_| match started.elapsed() < setup.planning {
-        true => ControlFlow::Continue(()),
-        false => ControlFlow::Break(()),
-    })
+/// What the planner knows once all have reported, and what a plan follows from besides.
+#[derive(Debug)]
+pub(crate) struct Search {
+    pub(crate) epoch: u64,
+    pub(crate) desk: Planner,
+    pub(crate) roster: Roster,
+    pub(crate) setup: Setup,
+    /// The plan before, which this one changes as little as it can.
+    pub(crate) last: Option<Plan>,
+}
+
+/// The best plan that is found until `watch` says stop; one that is not proven says so.
+fn watched(setup: &Setup, problem: &Problem, watch: &mut Watch<'_>) -> Outcome {
+    // Whether to go on is asked again within the search.
+    let _ = watch(Sign::Searches(setup.planning));
+    setup.plan(problem, &mut |_| watch(Sign::GoesOn))
 }
 
 /// Why there is no plan.
@@ -52,6 +60,46 @@ pub(crate) enum NoPlan {
     /// Nobody can plan with these numbers.
     #[error("{0}")]
     Because(String),
+}
+
+impl Search {
+    /// The plan of this epoch: of the last one's roles, links and hand-overs it keeps what it can keep at no more than a hundredth
+    /// above the least cost that was found.
+    pub(crate) fn run(&self, watch: &mut Watch<'_>) -> Result<Plan, NoPlan> {
+        let Search { epoch, desk, roster, setup, last } = self;
+        let members = &desk.members;
+        let problem = desk.problem(roster, setup)?;
+        let best = match watched(setup, &problem, watch) {
+            Outcome::Planned(plan) => *plan,
+            Outcome::Infeasible(Infeasible::Unreachable { device, .. }) => {
+                return Err(NoPlan::Without(members[device]));
+            }
+            Outcome::Infeasible(why) => return Err(NoPlan::Because(why.to_string())),
+        };
+        let most = best.objective() + WORTH_NO_CHANGE * best.objective().abs();
+        let kept = last.as_ref().map(|last| desk.keeping(&problem, last, setup, watch));
+        let plan = kept.into_iter().flatten().find(|plan| plan.objective() <= most);
+        let optimal = best.status == Status::Optimal
+            && plan.as_ref().is_none_or(|plan| plan.objective() <= best.objective());
+        let plan = plan.unwrap_or(best);
+        let place = |device: usize| members[device] as u32;
+        let link = |link: &PlanLink| Link {
+            from: place(link.from),
+            to: place(link.to),
+            weight: link.weight,
+        };
+        let handover =
+            |h: &stlf_planning::plan::Handover| Handover { from: place(h.from), to: place(h.to) };
+        Ok(Plan {
+            epoch: *epoch,
+            sources: plan.with_role(Role::Source).map(place).collect(),
+            targets: plan.with_role(Role::Target).map(place).collect(),
+            links: plan.links.iter().map(link).collect(),
+            handovers: plan.handovers.iter().map(handover).collect(),
+            objective: plan.objective(),
+            optimal,
+        })
+    }
 }
 
 impl Planner {
@@ -111,50 +159,14 @@ impl Planner {
         }
     }
 
-    /// The plan of this epoch: of the last one's roles, links and hand-overs it keeps what it can keep at no more than a hundredth
-    /// above the least cost that was found.
-    pub(crate) fn plan(
-        &self,
-        epoch: u64,
-        roster: &Roster,
-        setup: &Setup,
-        last: Option<&Plan>,
-    ) -> Result<Plan, NoPlan> {
-        let problem = self.problem(roster, setup)?;
-        let best = match within_limit(setup, &problem) {
-            Outcome::Planned(plan) => *plan,
-            Outcome::Infeasible(Infeasible::Unreachable { device, .. }) => {
-                return Err(NoPlan::Without(self.members[device]));
-            }
-            Outcome::Infeasible(why) => return Err(NoPlan::Because(why.to_string())),
-        };
-        let most = best.objective() + WORTH_NO_CHANGE * best.objective().abs();
-        let kept = last.into_iter().flat_map(|last| self.keeping(&problem, last, setup));
-        let plan = kept.into_iter().find(|plan| plan.objective() <= most);
-        let optimal = best.status == Status::Optimal
-            && plan.as_ref().is_none_or(|plan| plan.objective() <= best.objective());
-        let plan = plan.unwrap_or(best);
-        let place = |device: usize| self.members[device] as u32;
-        let link = |link: &PlanLink| Link {
-            from: place(link.from),
-            to: place(link.to),
-            weight: link.weight,
-        };
-        let handover =
-            |h: &stlf_planning::plan::Handover| Handover { from: place(h.from), to: place(h.to) };
-        Ok(Plan {
-            epoch,
-            sources: plan.with_role(Role::Source).map(place).collect(),
-            targets: plan.with_role(Role::Target).map(place).collect(),
-            links: plan.links.iter().map(link).collect(),
-            handovers: plan.handovers.iter().map(handover).collect(),
-            objective: plan.objective(),
-            optimal,
-        })
-    }
-
     /// The best plans that keep the last one's roles and links, and its roles alone.
-    fn keeping(&self, problem: &Problem, last: &Plan, setup: &Setup) -> Vec<stlf_planning::Plan> {
+    fn keeping(
+        &self,
+        problem: &Problem,
+        last: &Plan,
+        setup: &Setup,
+        watch: &mut Watch<'_>,
+    ) -> Vec<stlf_planning::Plan> {
         let pinned = self.members.iter().enumerate().fold(problem.clone(), |problem, (k, &m)| {
             match last.role(m) {
                 Some(Role::Source) if !problem.eligible(k) => problem,
@@ -162,7 +174,7 @@ impl Planner {
                 None => problem,
             }
         });
-        let planned = |problem: &Problem| match within_limit(setup, problem) {
+        let mut planned = |problem: &Problem| match watched(setup, problem, watch) {
             Outcome::Planned(plan) => Some(*plan),
             Outcome::Infeasible(_) => None,
         };

@@ -7,7 +7,6 @@ use std::time::{Duration, Instant};
 
 use iroh::Endpoint;
 use iroh::endpoint::Connection;
-use stlf_learn::Params;
 use tokio::sync::mpsc::Sender;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
@@ -16,6 +15,7 @@ use tokio::time::{sleep, timeout};
 use super::models::Models;
 use super::{CALL_AGAIN_AFTER, PROTOCOL, address_of, peer_of};
 use stlf_protocol::identity::PeerId;
+use stlf_protocol::job::Computed;
 use stlf_protocol::wire::Offer;
 
 /// A peer that takes longer to say one message is not heard.
@@ -26,22 +26,28 @@ const MOST_HANDSHAKES: usize = 64;
 
 /// What the one loop hears.
 pub(super) enum News {
-    /// A connection, with whom.
-    Came(PeerId, Connection),
-    /// A connection is lost.
-    Lost(PeerId, usize),
-    /// Bytes of a message; the next one of this connection is read once the permit is dropped.
-    Message(PeerId, Vec<u8>, OwnedSemaphorePermit),
-    /// A message of so many bytes has arrived after so long, or never will.
-    Sent(PeerId, usize, Option<Duration>),
-    /// A model that was asked for in an epoch, or why it did not come.
-    Model(PeerId, u64, Result<Vec<u8>, String>),
-    /// The connection broke before a model was here that was asked for in an epoch.
-    Interrupted(PeerId, u64, Offer),
+    /// Of a peer.
+    Of(PeerId, PeerNews),
     /// This device's model may be fetched in an epoch, by these places.
     Offered(u64, Vec<usize>, Result<Offer, String>),
-    /// What came of training on a model in an epoch.
-    TrainedOn(u64, Result<Params, String>),
+    /// What a job came to.
+    Computed(Box<Computed>),
+}
+
+/// What the one loop hears of a peer.
+pub(super) enum PeerNews {
+    /// A connection with it.
+    Came(Connection),
+    /// A connection is lost.
+    Lost(usize),
+    /// Bytes of a message; the next one of this connection is read once the permit is dropped.
+    Message(Vec<u8>, OwnedSemaphorePermit),
+    /// A message of so many bytes has arrived after so long, or never will.
+    Sent(usize, Option<Duration>),
+    /// A model that was asked for in an epoch, or why it did not come.
+    Model(u64, Result<Vec<u8>, String>),
+    /// The connection broke before a model was here that was asked for in an epoch.
+    Interrupted(u64, Offer),
 }
 
 /// What is done with what comes in.
@@ -95,7 +101,7 @@ pub(super) async fn call(endpoint: Endpoint, callee: Callee, calls: Arc<Semaphor
 async fn listen(connection: Connection, ears: Ears) {
     let Ears { models, queue, longest } = ears;
     let peer = peer_of(&connection);
-    if queue.send(News::Came(peer, connection.clone())).await.is_err() {
+    if queue.send(News::Of(peer, PeerNews::Came(connection.clone()))).await.is_err() {
         return;
     }
     let one = Arc::new(Semaphore::new(1));
@@ -106,14 +112,14 @@ async fn listen(connection: Connection, ears: Ears) {
             let most = longest.load(Ordering::Relaxed);
             let read = timeout(LONGEST_MESSAGE, stream.read_to_end(most)).await;
             let Ok(Ok(bytes)) = read else { break };
-            if queue.send(News::Message(peer, bytes, permit)).await.is_err() {
+            if queue.send(News::Of(peer, PeerNews::Message(bytes, permit))).await.is_err() {
                 break;
             }
         }
         connection.close(400_u32.into(), b"a message too long or too slow");
     };
     tokio::join!(messages, models.serve(&connection));
-    let _ = queue.send(News::Lost(peer, connection.stable_id())).await;
+    let _ = queue.send(News::Of(peer, PeerNews::Lost(connection.stable_id()))).await;
 }
 
 /// Sends a message, and waits until it has arrived.
@@ -129,7 +135,8 @@ pub(super) async fn send(connection: Connection, bytes: Arc<[u8]>, queue: Sender
         Err(_) => false,
     };
     let after = arrived.then(|| started.elapsed());
-    let _ = queue.send(News::Sent(peer_of(&connection), bytes.len(), after)).await;
+    let news = PeerNews::Sent(bytes.len(), after);
+    let _ = queue.send(News::Of(peer_of(&connection), news)).await;
 }
 
 /// Gets a model.
@@ -141,12 +148,11 @@ pub(super) async fn fetch(
     queue: Sender<News>,
 ) {
     let fetched = models.fetch(&connection, offer).await;
-    let peer = peer_of(&connection);
     let news = match fetched {
-        Err(_) if connection.close_reason().is_some() => News::Interrupted(peer, epoch, offer),
-        fetched => News::Model(peer, epoch, fetched),
+        Err(_) if connection.close_reason().is_some() => PeerNews::Interrupted(epoch, offer),
+        fetched => PeerNews::Model(epoch, fetched),
     };
-    let _ = queue.send(news).await;
+    let _ = queue.send(News::Of(peer_of(&connection), news)).await;
 }
 
 /// Lets some have this device's model.

@@ -8,10 +8,10 @@ use std::time::Duration;
 use iroh::endpoint::Connection;
 use tokio::task::JoinSet;
 
-use super::link::{self, Ears, News};
+use super::jobs::Jobs;
+use super::link::{self, Ears, News, PeerNews};
 use super::outbox::Outbox;
 use super::rates::Rates;
-use super::training::Training;
 use super::{Event, Options};
 use crate::status::{Status, Tally};
 use stlf_protocol::device::{Action, Device, Refusal};
@@ -71,8 +71,8 @@ pub(super) struct Member {
     pub(super) awaited: BTreeMap<usize, (Offer, Duration)>,
     /// To whom the model goes in this epoch.
     pub(super) offers: Vec<usize>,
-    /// A model that was handed over is trained on.
-    pub(super) training: Option<Training>,
+    /// What is computed in this epoch.
+    pub(super) jobs: Jobs,
     pub(super) rates: Rates,
     asks_for_links: bool,
     pub(super) joule_bits_per_second: f64,
@@ -102,6 +102,7 @@ impl Member {
             options.timing,
             Duration::ZERO,
         );
+        let jobs = Jobs::new(ears.queue.clone(), Duration::ZERO);
         Member {
             device,
             membership,
@@ -116,7 +117,7 @@ impl Member {
             outbox: Outbox::default(),
             awaited: BTreeMap::new(),
             offers: Vec::new(),
-            training: None,
+            jobs,
             rates: Rates::default(),
             asks_for_links: false,
             joule_bits_per_second: options.joule_bits_per_second,
@@ -184,6 +185,7 @@ impl Member {
         self.look_at(now);
         while self.sending.try_join_next().is_some() {}
         while self.fetching.try_join_next().is_some() {}
+        self.look_at_jobs();
         for decision in self.membership.tick(now, &self.device.missing()) {
             match decision {
                 Decision::Begin { number, members } => {
@@ -212,7 +214,7 @@ impl Member {
     fn enter(&mut self, epoch: u64, members: &[usize], observer: &mut Observer<'_>) {
         self.membership.enter(epoch, members, self.now);
         self.offers.clear();
-        self.training = None;
+        self.jobs = Jobs::new(self.ears.queue.clone(), self.now);
         self.awaited.clear();
         self.outbox.clear();
         self.asks_for_links = false;
@@ -229,18 +231,15 @@ impl Member {
     /// Takes what came in.
     pub(super) fn hear(&mut self, news: News, now: Duration, observer: &mut Observer<'_>) {
         self.look_at(now);
-        let key = match &news {
-            News::Came(key, _) | News::Lost(key, _) | News::Message(key, ..) => *key,
-            News::Sent(key, ..) | News::Model(key, ..) | News::Interrupted(key, ..) => *key,
+        let (key, news) = match news {
             News::Offered(epoch, places, offered) => {
-                return self.send_offers(*epoch, places, offered, observer);
+                return self.send_offers(epoch, &places, &offered, observer);
             }
-            News::TrainedOn(epoch, trained) => {
-                return self.hear_training(*epoch, trained.clone(), observer);
-            }
+            News::Computed(computed) => return self.hear_computed(*computed, observer),
+            News::Of(key, news) => (key, news),
         };
         let Some(place) = self.roster.roster().place(key) else {
-            if let News::Came(key, connection) = news {
+            if let PeerNews::Came(connection) = news {
                 connection.close(403_u32.into(), b"not in the roster");
                 self.tally.turned_away += 1;
                 self.tell(Event::TurnedAway(key), observer);
@@ -248,22 +247,22 @@ impl Member {
             return;
         };
         match news {
-            News::Came(_, connection) => self.connect(place, connection),
-            News::Lost(_, id) => self.lose(place, id, observer),
-            News::Message(_, bytes, _permit) => self.hear_message(place, &bytes, observer),
-            News::Sent(_, bytes, after) => {
+            PeerNews::Came(connection) => self.connect(place, connection),
+            PeerNews::Lost(id) => self.lose(place, id, observer),
+            PeerNews::Message(bytes, _permit) => self.hear_message(place, &bytes, observer),
+            PeerNews::Sent(bytes, after) => {
                 self.rates.arrived(place, bytes, after);
                 self.probe(place);
             }
-            News::Model(_, epoch, model) => self.hear_model(place, epoch, model, observer),
-            News::Interrupted(_, epoch, offer) if epoch == self.running() => {
+            PeerNews::Model(epoch, model) => self.hear_model(place, epoch, model, observer),
+            PeerNews::Interrupted(epoch, offer) if epoch == self.running() => {
                 self.act(vec![Action::Fetch(place, offer)], observer);
             }
-            News::Interrupted(..) | News::Offered(..) | News::TrainedOn(..) => {}
+            PeerNews::Interrupted(..) => {}
         }
     }
 
-    fn refuse(&mut self, from: usize, reason: String, observer: &mut Observer<'_>) {
+    pub(super) fn refuse(&mut self, from: usize, reason: String, observer: &mut Observer<'_>) {
         self.tally.refused += 1;
         let count = self.refused.entry(from).or_default();
         *count += 1;
@@ -389,7 +388,7 @@ impl Member {
                 Action::Send(to, envelope) => self.send(to, &envelope),
                 Action::Offer(to) => self.offers.push(to),
                 Action::Fetch(from, offer) => self.fetch(from, offer),
-                Action::TrainOn(from) => self.train_on(from, observer),
+                Action::Compute(job) => self.compute(job, observer),
                 Action::MeasureLinks => self.asks_for_links = true,
                 Action::Forbid(from, to) => {
                     self.membership.forbid(from, to);

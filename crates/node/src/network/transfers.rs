@@ -1,7 +1,6 @@
-//! Models on their way through the one loop: offered, fetched, and trained on where they were handed over.
+//! Models on their way through the one loop: offered and fetched.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 use std::time::Duration;
 
 use stlf_learn::Params;
@@ -9,12 +8,8 @@ use stlf_learn::Params;
 use super::Event;
 use super::link::{self, Ears};
 use super::member::{Member, Observer};
-use super::training::Training;
 use stlf_protocol::device::{Action, Refusal};
 use stlf_protocol::wire::{Envelope, Message, Offer};
-
-/// Others hear of a training at most so many times in the time that they have patience for.
-const TOLD_IN_PATIENCE: u32 = 4;
 
 impl Member {
     /// Gives the model to those that may have it.
@@ -109,58 +104,6 @@ impl Member {
             Err(reason) => {
                 self.tell(Event::NotReceived { from: place, reason }, observer);
                 self.device.model_failed(place)
-            }
-        };
-        self.act(actions, observer);
-    }
-
-    /// Trains on a model that is here, apart from this loop.
-    pub(super) fn train_on(&mut self, from: usize, observer: &mut Observer<'_>) {
-        let Some(training) = self.device.to_train_on() else { return };
-        self.tell(Event::TrainsOn { from }, observer);
-        let (epoch, queue) = (self.running(), self.ears.queue.clone());
-        self.training = Some(Training::start(training, epoch, queue, self.now));
-    }
-
-    /// Lets the others know that a training goes on. On a connection that breaks this is lost; the next word makes up for it.
-    pub(super) fn tell_progress(&mut self) {
-        let every = self.patience / TOLD_IN_PATIENCE;
-        let news = self.training.as_mut().and_then(|training| training.news(self.now, every));
-        let Some(percent) = news else { return };
-        self.device.trains_on(percent);
-        self.membership.progressed(self.now);
-        let envelope = Envelope::new(self.running(), Message::TrainedOn(percent));
-        let bytes: Arc<[u8]> = envelope.to_bytes().into();
-        let members = self.membership.members().into_iter().flatten().copied();
-        for member in members.filter(|m| self.greeted.contains(m)).collect::<Vec<_>>() {
-            self.transmit(member, bytes.clone());
-        }
-    }
-
-    /// Takes what came of a training.
-    pub(super) fn hear_training(
-        &mut self,
-        epoch: u64,
-        trained: Result<Params, String>,
-        observer: &mut Observer<'_>,
-    ) {
-        if epoch != self.running() {
-            return;
-        }
-        self.training = None;
-        let Some(from) = self.device.handed_from() else { return };
-        let taken =
-            trained.and_then(|model| self.device.has_trained_on(model).map_err(|e| e.to_string()));
-        let actions = match taken {
-            Ok(actions) => {
-                self.membership.progressed(self.now);
-                self.tell(Event::TrainedOn { from }, observer);
-                actions
-            }
-            Err(reason) => {
-                let reason = format!("trained on, it is {reason}");
-                self.tell(Event::NotReceived { from, reason }, observer);
-                self.device.model_failed(from)
             }
         };
         self.act(actions, observer);

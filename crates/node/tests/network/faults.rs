@@ -9,6 +9,7 @@
 //! | clocks | no two devices need to agree on the time (in `membership.rs`) |
 //! | a full disk, a partition, a slow link | in the command line's tests, with processes in network namespaces |
 //! | a source trains on for long | it says how far it is, and is waited for |
+//! | a device computes for long | it answers meanwhile, and blames nobody (in `jobs.rs`) |
 //! | a tampered model | its link is not used again |
 //! | garbage, and a flood of it | refused, counted, and in the end not heard |
 //! | silence, or the same again and again | who says nothing new is left out |
@@ -34,7 +35,7 @@ use stlf_protocol::wire::{Envelope, Hello, Message};
 const LAST: usize = DEVICES - 1;
 
 /// A fleet that goes on until it is stopped.
-fn forever(mut options: Options) -> Options {
+pub(crate) fn forever(mut options: Options) -> Options {
     options.once = None;
     options.timing.wait = Duration::from_secs(12);
     options
@@ -231,21 +232,31 @@ async fn a_tampered_model_is_not_used_again() {
     assert!(told > 0);
 }
 
-/// A member with a right key and a program of its own: its connections to all others.
-async fn impostor(fleet: &Fleet, place: usize) -> (Endpoint, BTreeMap<usize, Connection>) {
-    let endpoint = Endpoint::builder(presets::Minimal)
+/// A member with a right key and a program of its own.
+pub(crate) async fn endpoint_of(fleet: &Fleet, place: usize) -> Endpoint {
+    Endpoint::builder(presets::Minimal)
         .secret_key(SecretKey::from_bytes(&identity(place).to_bytes()))
         .clear_ip_transports()
         .bind_addr(fleet.addresses[place])
         .unwrap()
         .bind()
         .await
-        .unwrap();
+        .unwrap()
+}
+
+/// Its connection to another.
+pub(crate) async fn call(endpoint: &Endpoint, fleet: &Fleet, other: usize) -> Connection {
+    let key = PublicKey::from_bytes(identity(other).id().as_bytes()).unwrap();
+    let address = EndpointAddr::new(key).with_ip_addr(fleet.addresses[other]);
+    endpoint.connect(address, b"stlf/node/4").await.unwrap()
+}
+
+/// Its connections to all others.
+async fn impostor(fleet: &Fleet, place: usize) -> (Endpoint, BTreeMap<usize, Connection>) {
+    let endpoint = endpoint_of(fleet, place).await;
     let mut connections = BTreeMap::new();
     for other in (0..DEVICES).filter(|&other| other != place) {
-        let key = PublicKey::from_bytes(identity(other).id().as_bytes()).unwrap();
-        let address = EndpointAddr::new(key).with_ip_addr(fleet.addresses[other]);
-        connections.insert(other, endpoint.connect(address, b"stlf/node/4").await.unwrap());
+        connections.insert(other, call(&endpoint, fleet, other).await);
     }
     (endpoint, connections)
 }
@@ -260,7 +271,7 @@ async fn say(connection: &Connection, epoch: u64, message: Message) -> bool {
 }
 
 /// Greets as a device does that has just started.
-async fn greet(connection: &Connection) {
+pub(crate) async fn greet(connection: &Connection) {
     let hello = Hello { roster: 99, start: 1, running: 0, settings: settings("calm, storm") };
     assert!(say(connection, 0, Message::Hello(hello)).await);
 }

@@ -6,6 +6,7 @@
 mod common;
 
 mod faults;
+mod jobs;
 mod loopback;
 mod net;
 mod service;

@@ -1,45 +1,46 @@
 //! Models that other sources hand to this device: each is fetched, trained on with the device's own labels, and only then sent.
 
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 use stlf_learn::Params;
 use stlf_method::local_training::Split;
 
+use super::epoch::{AsSource, Following, Part};
 use super::{Action, Device, Refusal};
+use crate::job::{Job, Labour, Sign, Watch};
 use crate::setup::Setup;
 
 /// A model that was handed over, and what this device made of it. The same model in a later epoch need not be trained on again.
 #[derive(Debug)]
 pub(super) struct HandedOn {
-    handed: Params,
+    handed: Arc<Params>,
     trained: Params,
 }
 
-/// A model to train on with all that this takes, for a thread of its own.
+/// A model to train on with all that this takes.
 #[derive(Debug)]
-pub struct TrainingOn {
+pub(crate) struct TrainingOn {
+    pub(crate) from: usize,
     setup: Setup,
     split: Split,
     place: usize,
-    handed: Params,
+    handed: Arc<Params>,
 }
 
 impl TrainingOn {
-    /// Trains; `None` if `observer`, which hears how many percent are done, ended it.
+    /// Trains; `None` if `watch`, which hears how many percent are done, ended it.
     ///
     /// # Errors
     /// Labels that are not of the network, or none.
-    pub fn run(
-        self,
-        observer: &mut dyn FnMut(u8) -> ControlFlow<()>,
-    ) -> Result<Option<Params>, stlf_planning::Error> {
-        let TrainingOn { setup, split, place, handed } = self;
+    pub(crate) fn run(self, watch: &mut Watch<'_>) -> Result<Option<Params>, stlf_planning::Error> {
+        let TrainingOn { setup, split, place, handed, .. } = self;
         let (looks, mut done) = (setup.training.handed_over().looks().max(1), 0);
-        let mut look = || {
+        let mut look = || -> ControlFlow<()> {
             done += 1;
-            observer((100 * done / looks).min(100) as u8)
+            watch(Sign::Percent((100 * done / looks).min(100) as u8))
         };
-        setup.train_on(place, &split, handed, &mut look)
+        setup.train_on(place, &split, Params::clone(&handed), &mut look)
     }
 }
 
@@ -54,27 +55,19 @@ impl Device {
         self.plan()?.handed_from(self.place)
     }
 
-    /// The model that was handed over in this epoch, once it is here.
-    fn handed(&self) -> Option<&Params> {
-        self.epoch.as_ref()?.models.get(&self.handed_from()?)
-    }
-
-    /// What it made of that model, once it has.
-    pub(super) fn trained_on(&self) -> Option<&Params> {
-        let (known, handed) = (self.handed_on.as_ref()?, self.handed()?);
-        (known.handed == *handed).then_some(&known.trained)
-    }
-
     /// Whether it has a model to train on, and has not done so yet.
     pub fn is_training_on(&self) -> bool {
-        self.handed().is_some() && self.trained_on().is_none()
+        let part = self.epoch.as_ref().and_then(|epoch| epoch.following()).map(Following::part);
+        matches!(part, Some(Part::Source(AsSource::TrainsOn(_))))
     }
 
-    /// What [`Action::TrainOn`] asks for.
-    pub fn to_train_on(&self) -> Option<TrainingOn> {
-        let handed = self.handed().filter(|_| self.is_training_on())?.clone();
-        let (setup, split) = (self.setup.clone(), self.split());
-        Some(TrainingOn { setup, split, place: self.place, handed })
+    /// What it made of the model that was handed over in this epoch, once it has.
+    pub(super) fn trained_on(&self) -> Option<&Params> {
+        let following = self.epoch.as_ref()?.following()?;
+        match following.part() {
+            Part::Source(AsSource::Offers) => self.handed_on.as_ref().map(|known| &known.trained),
+            _ => None,
+        }
     }
 
     /// So many percent of training on are done. The others are to hear of it, who would lose patience.
@@ -84,36 +77,49 @@ impl Device {
         }
     }
 
-    /// Takes what came of [`Device::to_train_on`].
+    /// A source's part of step 5: it trains on a model that was handed to it, unless it knows from before what comes of it.
+    pub(super) fn train_on(&mut self) -> Vec<Action> {
+        let Some(epoch) = self.epoch.as_mut() else { return Vec::new() };
+        let number = epoch.number;
+        let Some(following) = epoch.following_mut() else { return Vec::new() };
+        let Part::Source(AsSource::Awaits(from)) = following.part else { return Vec::new() };
+        let Some(handed) = following.models.get(&from).cloned() else { return Vec::new() };
+        if self.handed_on.as_ref().is_some_and(|known| known.handed == handed) {
+            return self.offer();
+        }
+        following.part = Part::Source(AsSource::TrainsOn(from));
+        let (setup, split, place) = (self.setup.clone(), self.split(), self.place);
+        let training = TrainingOn { from, setup, split, place, handed };
+        vec![Action::Compute(Job::new(number, Labour::TrainOn(Box::new(training))))]
+    }
+
+    /// Takes what came of training on.
     ///
     /// # Errors
     /// It was not asked for, or what was handed over led to no model.
-    pub fn has_trained_on(&mut self, trained: Params) -> Result<Vec<Action>, Refusal> {
-        let Some(handed) = self.handed().cloned() else {
-            return Err(Refusal::Unfit("a training that nobody asked for"));
-        };
+    pub(super) fn has_trained_on(
+        &mut self,
+        trained: Option<Params>,
+    ) -> Result<Vec<Action>, Refusal> {
+        let following = self.epoch.as_ref().and_then(|epoch| epoch.following());
+        let handed = following.and_then(|following| match following.part() {
+            Part::Source(AsSource::TrainsOn(from)) => following.models.get(from).cloned(),
+            _ => None,
+        });
+        let handed = handed.ok_or(Refusal::Unfit("a training that nobody asked for"))?;
+        let trained = trained.ok_or(Refusal::Unfit("a model that cannot be trained on"))?;
         self.check_model(&trained)?;
         self.handed_on = Some(HandedOn { handed, trained });
-        Ok(self.go_on())
+        Ok(self.offer())
     }
 
-    /// A source's part of step 5: once its model is what the plan makes of it, it is offered to all that need it.
-    pub(super) fn train_on_and_offer(&mut self) -> Vec<Action> {
-        let (from, is_ready) = (self.handed_from(), self.trained_on().is_some());
-        let is_here = self.handed().is_some();
-        let Some(epoch) = self.epoch.as_mut() else { return Vec::new() };
-        match from {
-            Some(_) if !is_here => Vec::new(),
-            Some(from) if !is_ready => {
-                let has_begun = std::mem::replace(&mut epoch.has_begun_training, true);
-                if has_begun { Vec::new() } else { vec![Action::TrainOn(from)] }
-            }
-            _ if std::mem::replace(&mut epoch.has_followed, true) => Vec::new(),
-            _ => {
-                let receivers = epoch.plan.iter().flat_map(|plan| plan.receivers(self.place));
-                receivers.map(Action::Offer).chain([Action::Finish]).collect()
-            }
-        }
+    /// A source whose model is what the plan makes of it offers it to all that need it, and is done.
+    pub(super) fn offer(&mut self) -> Vec<Action> {
+        let place = self.place;
+        let following = self.epoch.as_mut().and_then(|epoch| epoch.following_mut());
+        let Some(following) = following else { return Vec::new() };
+        following.part = Part::Source(AsSource::Offers);
+        following.plan.receivers(place).map(Action::Offer).chain([Action::Finish]).collect()
     }
 
     /// That these are numbers that a model of the network can have.

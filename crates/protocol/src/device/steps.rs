@@ -1,14 +1,33 @@
 //! The steps of an epoch: each is taken once what it needs is known.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use stlf_learn::Params;
-use stlf_planning::Role;
+use stlf_learn::evaluate::Predictions;
 
-use super::{Action, Device, Epoch, Refusal, Setup, in_epoch};
-use crate::divergence_protocol::Exchange;
-use crate::planning::{NoPlan, PLAN, Planner};
-use crate::wire::{Envelope, Message, PairReport, Report, SignedPlan};
+use super::epoch::{AsTarget, Epoch, Following, Part, Phase, Seat};
+use super::{Action, Device, Refusal, Setup};
+use crate::divergence_protocol::{Exchange, Step};
+use crate::job::{Job, Labour};
+use crate::planning::{NoPlan, PLAN, Planner, Search};
+use crate::wire::{Envelope, Measured, Message, PairReport, Plan, Report, SignedPlan};
+
+/// Models that a target received, with all that it takes to combine them.
+#[derive(Debug)]
+pub(crate) struct Combining {
+    setup: Setup,
+    inputs: Arc<[f32]>,
+    models: Vec<(Arc<Params>, f64)>,
+}
+
+impl Combining {
+    /// What the target's inputs come to; `None` where these models cannot be combined.
+    pub(crate) fn run(self) -> Option<Predictions> {
+        let models: Vec<(&Params, f64)> = self.models.iter().map(|(m, w)| (&**m, *w)).collect();
+        self.setup.combine(&models, &self.inputs).ok()
+    }
+}
 
 impl Device {
     /// Step 1: what measuring begins with.
@@ -18,7 +37,7 @@ impl Device {
         members: Vec<usize>,
         forbidden: &BTreeSet<(usize, usize)>,
     ) -> Vec<Action> {
-        if let Some(plan) = self.epoch.take().and_then(|epoch| epoch.plan) {
+        if let Some(plan) = self.epoch.take().and_then(Epoch::into_plan) {
             self.last_plan = Some(plan);
         }
         let Setup { shape, divergence, .. } = &self.setup;
@@ -27,26 +46,13 @@ impl Device {
         let noise_key = self.identity.secret_key("stlf-noise/2");
         let mut exchange =
             Exchange::new(divergence, *shape, seed, noise_key, self.place, &members, inputs);
-        let is_planner = Device::planner_of(&members) == Some(self.place);
-        let actions = in_epoch(number, exchange.start());
-        self.epoch = Some(Epoch {
-            number,
-            exchange,
-            has_reported: false,
-            has_asked_for_links: false,
-            planner: is_planner.then(|| Planner::new(&members, &self.setup.divergence, forbidden)),
-            plan: None,
-            no_plan: None,
-            offers: BTreeMap::new(),
-            fetched: BTreeSet::new(),
-            models: BTreeMap::new(),
-            outcome: None,
-            has_followed: false,
-            has_begun_training: false,
-            trained_on: BTreeMap::new(),
-            members,
-        });
-        let mut actions: Vec<Action> = actions.chain(self.go_on()).collect();
+        let seat = match Device::planner_of(&members) {
+            Some(planner) if planner != self.place => Seat::Reporter(planner),
+            _ => Seat::Planner(Planner::new(&members, divergence, forbidden)),
+        };
+        let mut actions = in_epoch(number, exchange.start());
+        self.epoch = Some(Epoch::new(number, members, seat, exchange));
+        actions.extend(self.go_on());
         for (from, kept) in std::mem::take(&mut self.early) {
             for envelope in kept.iter().filter(|envelope| envelope.epoch == number) {
                 // What is wrong with it is no fault of the epoch's.
@@ -59,27 +65,47 @@ impl Device {
     /// Everything that can be done with what is known.
     pub(super) fn go_on(&mut self) -> Vec<Action> {
         let mut actions = self.report();
-        actions.extend(self.make_plan());
-        actions.extend(self.follow_plan());
+        actions.extend(self.search());
+        actions.extend(self.fetch());
+        actions.extend(self.train_on());
         actions.extend(self.combine());
         actions
     }
 
     /// Step 3, once everything is measured (step 2): that, and what else the planner needs.
     fn report(&mut self) -> Vec<Action> {
-        let place = self.place;
-        let Some(epoch) = self.epoch.as_mut().filter(|epoch| !epoch.has_reported) else {
-            return Vec::new();
+        let Some(epoch) = self.epoch.as_mut() else { return Vec::new() };
+        let pairs = match epoch.phase() {
+            Phase::Measuring => epoch.exchange.pairs(),
+            Phase::MeasuringLinks(pairs) if !self.joules.is_empty() => Some(pairs.clone()),
+            _ => None,
         };
-        let Some(pairs) = epoch.exchange.pairs() else { return Vec::new() };
-        if self.setup.measures_links && !epoch.has_asked_for_links {
-            epoch.has_asked_for_links = true;
+        let Some(pairs) = pairs else { return Vec::new() };
+        if self.setup.measures_links && matches!(epoch.phase(), Phase::Measuring) {
             self.joules.clear();
+            epoch.go_to(Phase::MeasuringLinks(pairs));
             return vec![Action::MeasureLinks];
         }
-        if self.setup.measures_links && self.joules.is_empty() {
-            return Vec::new();
+        let report = self.report_on(pairs);
+        let (place, Some(epoch)) = (self.place, self.epoch.as_mut()) else { return Vec::new() };
+        match &mut epoch.seat {
+            Seat::Planner(desk) => {
+                // One's own report is heard like any other.
+                let _ = desk.hear(place, &report);
+                epoch.go_to(Phase::Collecting);
+                Vec::new()
+            }
+            Seat::Reporter(planner) => {
+                let message = Envelope::new(epoch.number, Message::Report(report));
+                let to = *planner;
+                epoch.go_to(Phase::Reported);
+                vec![Action::Send(to, message)]
+            }
         }
+    }
+
+    /// What the planner hears of this device.
+    fn report_on(&self, pairs: Vec<(usize, Measured)>) -> Report {
         let known = self.joules.len();
         let mean = (known > 0).then(|| self.joules.values().sum::<f64>() / known as f64);
         let pairs = pairs.into_iter().map(|(peer, measured)| PairReport {
@@ -88,118 +114,125 @@ impl Device {
             // A device that joined later is taken to be as far as the others are on average.
             joules: self.joules.get(&peer).copied().or(mean),
         });
-        let report = Report {
+        Report {
             labeled: self.holdings.labels.len() as u64,
             unlabeled: self.holdings.unlabeled as u64,
             source_error: self.trained.as_ref().map(|(_, error)| error.source_error),
             pairs: pairs.collect(),
-        };
-        epoch.has_reported = true;
-        match &mut epoch.planner {
-            Some(planner) => {
-                // One's own report is heard like any other.
-                let _ = planner.hear(place, &report);
-                Vec::new()
-            }
-            None => {
-                let to = Device::planner_of(&epoch.members).unwrap_or(place);
-                vec![Action::Send(to, Envelope::new(epoch.number, Message::Report(report)))]
-            }
         }
     }
 
     /// Step 4, at the planner, once all have reported.
-    fn make_plan(&mut self) -> Vec<Action> {
+    fn search(&mut self) -> Vec<Action> {
         let Some(epoch) = self.epoch.as_mut() else { return Vec::new() };
-        let unplanned = epoch.plan.is_none() && epoch.no_plan.is_none();
-        let Some(planner) = epoch.planner.as_ref().filter(|p| unplanned && p.is_complete()) else {
+        let (Phase::Collecting, Seat::Planner(desk)) = (epoch.phase(), &epoch.seat) else {
             return Vec::new();
         };
-        let planned =
-            planner.plan(epoch.number, &self.roster, &self.setup, self.last_plan.as_ref());
-        let (members, number) = (epoch.members.clone(), epoch.number);
-        let plan = match planned {
-            Ok(plan) => plan,
-            Err(NoPlan::Without(place)) if place != self.place => {
-                return vec![Action::LeaveOut(place)];
+        if !desk.is_complete() {
+            return Vec::new();
+        }
+        let (desk, number, last) = (desk.clone(), epoch.number, self.last_plan.clone());
+        epoch.go_to(Phase::Searching);
+        let (roster, setup) = (self.roster.clone(), self.setup.clone());
+        let search = Search { epoch: number, desk, roster, setup, last };
+        vec![Action::Compute(Job::new(number, Labour::Plan(Box::new(search))))]
+    }
+
+    /// What came of the search, which all hear of.
+    pub(super) fn has_planned(
+        &mut self,
+        planned: Result<Plan, NoPlan>,
+    ) -> Result<Vec<Action>, Refusal> {
+        let place = self.place;
+        let searches = |epoch: &&mut Epoch| matches!(epoch.phase(), Phase::Searching);
+        let Some(epoch) = self.epoch.as_mut().filter(searches) else {
+            return Err(Refusal::Unfit("a plan that nobody asked for"));
+        };
+        match planned {
+            Ok(plan) => {
+                let signature = self.identity.sign(PLAN, &plan.bytes());
+                let signed = Message::Plan(SignedPlan { plan: plan.clone(), signature });
+                let mut actions = self.to_all_others(&signed);
+                actions.extend(self.follow(plan));
+                Ok(actions)
+            }
+            Err(NoPlan::Without(out)) if out != place => {
+                epoch.go_to(Phase::Unplannable(out));
+                Ok(vec![Action::LeaveOut(out)])
             }
             Err(why) => {
                 let reason = why.to_string();
-                epoch.no_plan = Some(reason.clone());
-                let mut actions = self.to_others(&members, number, &Message::NoPlan(reason));
+                epoch.go_to(Phase::Unplanned(reason.clone()));
+                let mut actions = self.to_all_others(&Message::NoPlan(reason));
                 actions.push(Action::Finish);
-                return actions;
-            }
-        };
-        let signature = self.identity.sign(PLAN, &plan.bytes());
-        let message = Message::Plan(SignedPlan { plan: plan.clone(), signature });
-        epoch.plan = Some(plan);
-        self.to_others(&members, number, &message)
-    }
-
-    pub(super) fn hear_plan(&mut self, from: usize, signed: &SignedPlan) -> Result<(), Refusal> {
-        let Some(epoch) = self.epoch.as_mut() else {
-            return Err(Refusal::Unfit("a plan outside of any epoch"));
-        };
-        if Device::planner_of(&epoch.members) != Some(from) {
-            return Err(Refusal::NotPlanner(from));
-        }
-        let plan = &signed.plan;
-        let key = self.roster.devices.get(from).map(|member| member.key);
-        if !key.is_some_and(|key| key.has_signed(PLAN, &plan.bytes(), &signed.signature)) {
-            return Err(Refusal::Unsigned);
-        }
-        if plan.epoch != epoch.number {
-            let (offered, known) = (plan.epoch, epoch.number);
-            return Err(Refusal::Epoch { offered, known });
-        }
-        let mut listed: Vec<usize> =
-            plan.sources.iter().chain(&plan.targets).map(|&p| p as usize).collect();
-        listed.sort_unstable();
-        if listed != epoch.members {
-            return Err(Refusal::Unfit("a plan that is not of this epoch's devices"));
-        }
-        match &epoch.plan {
-            Some(known) if known != plan => Err(Refusal::Twice(from)),
-            Some(_) => Ok(()),
-            None => {
-                epoch.plan = Some(plan.clone());
-                Ok(())
+                Ok(actions)
             }
         }
     }
 
-    /// Step 5, once there is a plan: what is offered is fetched by those that need it, and sources offer what they have, or what they
-    /// made of a model that was handed to them.
-    fn follow_plan(&mut self) -> Vec<Action> {
+    /// Begins to follow a plan: a source to which nothing is handed over has nothing to wait for.
+    pub(super) fn follow(&mut self, plan: Plan) -> Vec<Action> {
         let Some(epoch) = self.epoch.as_mut() else { return Vec::new() };
-        let Some(plan) = &epoch.plan else { return Vec::new() };
-        let is_source = plan.role(self.place) == Some(Role::Source);
-        let senders = plan.senders(self.place);
-        let offered = senders.filter_map(|from| Some((from, *epoch.offers.get(&from)?)));
-        let new = offered.filter(|(from, _)| epoch.fetched.insert(*from));
-        let mut actions: Vec<Action> =
-            new.map(|(from, offer)| Action::Fetch(from, offer)).collect();
-        if is_source {
-            actions.extend(self.train_on_and_offer());
-        }
-        actions
+        let following = Phase::Following(Following::new(plan, self.place));
+        let has_all = following.is_done();
+        epoch.go_to(following);
+        if has_all { self.offer() } else { Vec::new() }
+    }
+
+    /// Step 5, once there is a plan: what is offered is fetched by those that need it.
+    fn fetch(&mut self) -> Vec<Action> {
+        let new =
+            self.epoch.as_mut().map(|epoch| epoch.take_offers(self.place)).unwrap_or_default();
+        new.into_iter().map(|(from, offer)| Action::Fetch(from, offer)).collect()
     }
 
     /// Step 6, at a target, once all models are there.
     fn combine(&mut self) -> Vec<Action> {
+        let place = self.place;
         let Some(epoch) = self.epoch.as_mut() else { return Vec::new() };
-        let Some(plan) = epoch.plan.as_ref().filter(|_| epoch.outcome.is_none()) else {
+        let number = epoch.number;
+        let Some(Following { plan, models, part, .. }) = epoch.following_mut() else {
             return Vec::new();
         };
-        let links: Vec<_> = plan.incoming(self.place).collect();
-        let models: Vec<(&Params, f64)> = (links.iter())
-            .filter_map(|link| Some((epoch.models.get(&(link.from as usize))?, link.weight)))
-            .collect();
-        if links.is_empty() || models.len() < links.len() {
+        let Part::Target(AsTarget::Awaits) = part else { return Vec::new() };
+        let model = |from: u32| models.get(&(from as usize)).cloned();
+        let links = plan.incoming(place).map(|link| Some((model(link.from)?, link.weight)));
+        let Some(models) = links.collect::<Option<Vec<_>>>().filter(|m| !m.is_empty()) else {
             return Vec::new();
-        }
-        epoch.outcome = self.setup.combine(&models, &self.holdings.inputs).ok();
-        epoch.outcome.as_ref().map(|_| Action::Finish).into_iter().collect()
+        };
+        *part = Part::Target(AsTarget::Combines);
+        let (setup, inputs) = (self.setup.clone(), self.holdings.inputs.clone());
+        let labour = Labour::Combine(Box::new(Combining { setup, inputs, models }));
+        vec![Action::Compute(Job::new(number, labour))]
     }
+
+    /// What came of that.
+    pub(super) fn has_combined(
+        &mut self,
+        combined: Option<Predictions>,
+    ) -> Result<Vec<Action>, Refusal> {
+        let following = self.epoch.as_mut().and_then(Epoch::following_mut);
+        let Some(Following { part: part @ Part::Target(AsTarget::Combines), .. }) = following
+        else {
+            return Err(Refusal::Unfit("predictions that nobody asked for"));
+        };
+        let combined = combined.ok_or(Refusal::Unfit("models that cannot be combined"))?;
+        *part = Part::Target(AsTarget::Has(combined));
+        Ok(vec![Action::Finish])
+    }
+
+    /// To all other devices of the epoch.
+    fn to_all_others(&self, message: &Message) -> Vec<Action> {
+        let epoch = self.epoch.iter();
+        epoch.flat_map(|epoch| self.to_others(&epoch.members, epoch.number, message)).collect()
+    }
+}
+
+/// What measuring asks for, as actions.
+pub(super) fn in_epoch(number: u64, steps: Vec<Step>) -> Vec<Action> {
+    let action = |step: Step| match step {
+        Step::Say(to, message) => Action::Send(to, Envelope::new(number, message)),
+        Step::Compute(work) => Action::Compute(Job::new(number, Labour::Measure(work))),
+    };
+    steps.into_iter().map(action).collect()
 }

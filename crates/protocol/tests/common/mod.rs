@@ -24,7 +24,9 @@ use stlf_planning::energy::PAPER_MODEL_BITS;
 use stlf_planning::planner;
 use stlf_planning::problem::Preset;
 use stlf_protocol::device::Holdings;
-use stlf_protocol::{Device, Identity, Roster, Setup, SignedRoster};
+use stlf_protocol::divergence_protocol::{Exchange, Step};
+use stlf_protocol::wire::Message;
+use stlf_protocol::{Device, Identity, Refusal, Roster, Setup, SignedRoster};
 
 pub(crate) const DEVICES: usize = 6;
 pub(crate) const SEED: u64 = 5;
@@ -159,7 +161,8 @@ pub(crate) fn devices_with(setup: &Setup, holdings: Vec<Holdings>) -> Vec<Device
     devices
 }
 
-fn untrained(setup: &Setup, holdings: Vec<Holdings>) -> Vec<Device> {
+/// The same before they have trained.
+pub(crate) fn untrained(setup: &Setup, holdings: Vec<Holdings>) -> Vec<Device> {
     let energy = energies();
     let device = |(place, holdings): (usize, Holdings)| {
         let others = (0..DEVICES).filter(|&to| to != place);
@@ -172,9 +175,12 @@ fn untrained(setup: &Setup, holdings: Vec<Holdings>) -> Vec<Device> {
 
 /// The same row with so many steps on a model that is handed over; their own trainings were short.
 pub(crate) fn in_a_row_for_long(steps: usize) -> Vec<Device> {
-    let setup = handing_on();
-    let training = Training { steps, ..setup.training };
-    let mut devices = untrained(&Setup { training, ..setup }, alike(&data()));
+    in_a_row_that_trains_on(Training { steps, ..handing_on().training })
+}
+
+/// The same row, which trains in this way on a model that is handed over, but not on its own.
+pub(crate) fn in_a_row_that_trains_on(training: Training) -> Vec<Device> {
+    let mut devices = untrained(&Setup { training, ..handing_on() }, alike(&data()));
     for (device, short) in devices.iter_mut().zip(in_a_row()) {
         device.resume(short.model().cloned().zip(short.own_error()), None);
     }
@@ -182,3 +188,23 @@ pub(crate) fn in_a_row_for_long(steps: usize) -> Vec<Device> {
 }
 
 pub(crate) const ALL: [usize; DEVICES] = [0, 1, 2, 3, 4, 5];
+
+/// Does at once what an exchange asks for, and what it asks for upon that; what it says.
+pub(crate) fn computed(
+    exchange: &mut Exchange,
+    steps: Vec<Step>,
+) -> Result<Vec<(usize, Message)>, Refusal> {
+    let (mut said, mut left) = (Vec::new(), steps);
+    while !left.is_empty() {
+        for step in std::mem::take(&mut left) {
+            match step {
+                Step::Say(to, message) => said.push((to, message)),
+                Step::Compute(work) => {
+                    let found = work.run(&mut |_| ControlFlow::Continue(())).unwrap();
+                    left.extend(exchange.computed(found)?);
+                }
+            }
+        }
+    }
+    Ok(said)
+}

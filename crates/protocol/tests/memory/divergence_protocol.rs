@@ -4,6 +4,7 @@
 use std::ops::ControlFlow;
 use std::sync::{Arc, LazyLock};
 
+use crate::common::computed;
 use crate::common::{ALL, DEVICES, SEED, SHAPE, data, devices_of, estimators, holdings, setup};
 use stlf_data::Shape;
 use stlf_method::divergence::privacy::Privacy;
@@ -42,7 +43,9 @@ impl Mail {
             .collect();
         let waiting = (exchanges.iter_mut().enumerate())
             .flat_map(|(from, exchange)| {
-                exchange.start().into_iter().map(move |(to, message)| (from, to, message))
+                let steps = exchange.start();
+                let said = computed(exchange, steps).unwrap();
+                said.into_iter().map(move |(to, message)| (from, to, message))
             })
             .collect();
         Mail { exchanges, waiting, delivered: Vec::new(), random: seed }
@@ -61,7 +64,8 @@ impl Mail {
         let at = self.chosen(self.waiting.len());
         let (from, to, message) = self.waiting.swap_remove(at);
         let read = Envelope::read(&Envelope::new(1, message).to_bytes()).unwrap().message;
-        let replies = self.exchanges[to].receive(from, &read).unwrap();
+        let steps = self.exchanges[to].receive(from, &read).unwrap();
+        let replies = computed(&mut self.exchanges[to], steps).unwrap();
         self.waiting.extend(replies.into_iter().map(|(peer, message)| (to, peer, message)));
         self.delivered.push((from, to, read));
         true
@@ -242,7 +246,8 @@ fn sketches_that_no_inputs_have_come_to_possible_numbers() {
         let lie = Message::Sketch(Moments { samples, mean: vec![-2.0; features], covariance });
         let mut mail = Mail::new(&settings, 6);
         for to in 0..DEVICES - 1 {
-            mail.exchanges[to].receive(5, &lie).unwrap();
+            let steps = mail.exchanges[to].receive(5, &lie).unwrap();
+            assert_eq!(computed(&mut mail.exchanges[to], steps), Ok(Vec::new()));
         }
         while !mail.waiting.is_empty() {
             mail.waiting.retain(|(from, _, m)| *from != 5 || matches!(m, Message::Bandwidth(_)));
@@ -315,7 +320,8 @@ fn published(settings: SketchSettings, key: u8) -> Vec<f32> {
     let own = INPUTS[0].clone();
     let mut exchange =
         Exchange::new(&Settings::Sketch(settings), SHAPE, 9, [key; 32], 0, &[0, 1], own);
-    match exchange.start().swap_remove(0).1 {
+    let steps = exchange.start();
+    match computed(&mut exchange, steps).unwrap().swap_remove(0).1 {
         Message::Sketch(moments) => moments.mean,
         other => panic!("{other:?}"),
     }

@@ -1,12 +1,15 @@
 //! Sources that hand their models on, where something goes wrong: whoever is lost or late costs a new epoch, and nobody waits for ever.
 
 use std::collections::BTreeSet;
+use std::ops::ControlFlow;
 use std::time::Duration;
 
-use crate::common::{ALL, in_a_row};
-use stlf_learn::Params;
+use crate::common::{ALL, handing_on, in_a_row, in_a_row_that_trains_on};
+use stlf_learn::Descent;
+use stlf_method::local_training::Training;
 use stlf_planning::Role;
 use stlf_protocol::in_memory_network::Network;
+use stlf_protocol::job::Task;
 use stlf_protocol::membership::{Decision, Membership, Timing};
 use stlf_protocol::wire::{Envelope, Handover, Message};
 use stlf_protocol::{Action, Device, Refusal};
@@ -49,8 +52,10 @@ fn others_finish(network: &mut Network, lost: usize) {
 
 #[test]
 fn a_source_that_is_handed_a_model_sends_nothing_before_it_has_trained() {
-    let mut network = begun(1);
-    network.run_until(|devices| devices[1].is_training_on()).unwrap();
+    let mut network = begun(8);
+    network
+        .run_until(|devices| devices[1].is_training_on() && devices[2].plan().is_some())
+        .unwrap();
     let plan = network.devices[1].plan().unwrap();
     assert_eq!(plan.handovers, ROW);
     assert!(network.devices[1].sent_model().is_none() && !network.finished[1]);
@@ -141,12 +146,19 @@ fn who_trains_on_is_heard_of_and_who_only_says_so_is_not() {
 
 #[test]
 fn a_model_that_leads_to_none_is_not_handed_over_again() {
-    let mut network = begun(6);
-    network.run_until(|devices| devices[1].is_training_on()).unwrap();
+    // Steps so large that they lead nowhere.
+    let descent = Descent { learning_rate: 1e30, ..Descent::default() };
+    let training = Training { descent, ..handing_on().training };
+    let mut network = Network::new(in_a_row_that_trains_on(training), 6);
+    network.begin(0, 1, &ALL);
+    network.run_until(knows_plan(1)).unwrap();
+    let handed = network.devices[0].sent_model().unwrap();
     let device = &mut network.devices[1];
-    let mut broken: Params = device.model().unwrap().clone();
-    broken[3] = f32::NAN;
-    let refused = device.has_trained_on(broken).unwrap_err();
+    let actions = device.receive_model(0, handed).unwrap();
+    let [Action::Compute(job)] = <[Action; 1]>::try_from(actions).unwrap() else { panic!() };
+    assert_eq!(job.task(), Task::TrainOn { from: 0 });
+    let trained = job.run(&mut |_| ControlFlow::Continue(())).unwrap();
+    let refused = device.computed(trained).unwrap_err();
     assert_eq!(refused, Refusal::Unfit("a model whose numbers cannot be"));
     let told = device.model_failed(0);
     let [Action::Send(0, envelope)] = &told[..] else { panic!("{told:?}") };

@@ -8,5 +8,7 @@ mod attack;
 mod divergence_protocol;
 mod epoch;
 mod handover;
+mod jobs;
+mod phases;
 mod reconstruction;
 mod shared;

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use crate::attack::{Waves, from_mean, from_moments, nearest};
+use crate::common::computed;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use stlf_data::Shape;
@@ -63,11 +64,14 @@ fn received(settings: &Settings, shape: Shape, samples: [&[Vec<f64>]; 2]) -> Vec
     });
     let mut waiting: Vec<(usize, Message)> = Vec::new();
     for (from, exchange) in exchanges.iter_mut().enumerate() {
-        waiting.extend(exchange.start().into_iter().map(|(_, message)| (from, message)));
+        let steps = exchange.start();
+        let said = computed(exchange, steps).unwrap();
+        waiting.extend(said.into_iter().map(|(_, message)| (from, message)));
     }
     let mut heard = Vec::new();
     while let Some((from, message)) = waiting.pop() {
-        let replies = exchanges[1 - from].receive(from, &message).unwrap();
+        let steps = exchanges[1 - from].receive(from, &message).unwrap();
+        let replies = computed(&mut exchanges[1 - from], steps).unwrap();
         waiting.extend(replies.into_iter().map(|(_, reply)| (1 - from, reply)));
         if from == VICTIM {
             heard.push(message);

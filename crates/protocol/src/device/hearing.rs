@@ -1,0 +1,203 @@
+//! What a device hears: messages, models that it asked for, and what its jobs came to.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use stlf_learn::Params;
+
+use super::epoch::{Epoch, Phase, Seat};
+use super::steps::in_epoch;
+use super::{Action, Device, Refusal, note};
+use crate::job::{Computed, Product};
+use crate::planning::PLAN;
+use crate::wire::{Envelope, Message, Plan, SignedPlan};
+
+/// A device says so much before it needs an answer.
+const MOST_EARLY: usize = 4;
+
+impl Device {
+    /// Takes a message from the device at a place, whose key the connection has proven.
+    ///
+    /// # Errors
+    /// Says why it is not heeded. Nothing has changed then.
+    pub fn receive(&mut self, from: usize, envelope: &Envelope) -> Result<Vec<Action>, Refusal> {
+        if let Message::Begin(places) = &envelope.message {
+            return self.hear_begin(from, envelope.epoch, places);
+        }
+        let (offered, known) = (envelope.epoch, self.epoch.as_ref().map_or(0, |e| e.number));
+        if offered > known {
+            return self.keep_for_later(from, envelope);
+        }
+        let Some(epoch) = self.epoch.as_mut().filter(|e| e.number == offered) else {
+            return Err(Refusal::Epoch { offered, known });
+        };
+        if !epoch.members.contains(&from) {
+            return Err(Refusal::Stranger(from));
+        }
+        let mut actions = Vec::new();
+        match &envelope.message {
+            Message::Begin(_) => {}
+            Message::Bandwidth(_) | Message::Moments(_) | Message::Sketch(_) | Message::Turn(_) => {
+                let steps = epoch.exchange.receive(from, &envelope.message)?;
+                actions.extend(in_epoch(offered, steps));
+            }
+            Message::Report(report) => {
+                let Seat::Planner(desk) = &mut epoch.seat else {
+                    return Err(Refusal::Unfit("a report for somebody else"));
+                };
+                desk.hear(from, report)?;
+            }
+            Message::Plan(signed) => actions.extend(self.hear_plan(from, signed)?),
+            Message::NoPlan(reason) => return self.hear_no_plan(from, reason),
+            Message::Offer(offer) => {
+                // A model with its names; a header of names is short.
+                let most = 4 * self.setup.spec.parameters() as u64 + (64 << 10);
+                if offer.bytes > most {
+                    return Err(Refusal::Unfit("a model larger than the network"));
+                }
+                note(&mut epoch.offers, from, *offer)?;
+            }
+            Message::Failed(source) => {
+                let source = *source as usize;
+                let plan = epoch.plan().filter(|_| matches!(epoch.seat, Seat::Planner(_)));
+                if !plan.is_some_and(|plan| plan.senders(from).any(|sender| sender == source)) {
+                    return Err(Refusal::Unfit("a failure of a link that is not used"));
+                }
+                return Ok(vec![Action::Forbid(source, from)]);
+            }
+            Message::TrainedOn(percent) => {
+                let known = epoch.trained_on.entry(from).or_default();
+                *known = (*known).max(*percent);
+            }
+            Message::Done
+            | Message::Complete
+            | Message::Missing(_)
+            | Message::Hello(_)
+            | Message::Known
+            | Message::Probe(_)
+            | Message::Roster(_) => {
+                return Err(Refusal::Unfit("not a message of an epoch's work"));
+            }
+        }
+        actions.extend(self.go_on());
+        Ok(actions)
+    }
+
+    /// Takes a model that was asked for.
+    ///
+    /// # Errors
+    /// It was not asked for, or is not a model of this network.
+    pub fn receive_model(&mut self, from: usize, params: Params) -> Result<Vec<Action>, Refusal> {
+        let is_sender = |plan: &Plan| plan.senders(self.place).any(|sender| sender == from);
+        if !self.plan().is_some_and(is_sender) {
+            return Err(Refusal::Unfit("a model that nobody asked for"));
+        }
+        self.check_model(&params)?;
+        if let Some(following) = self.epoch.as_mut().and_then(Epoch::following_mut) {
+            note(&mut following.models, from, Arc::new(params))?;
+        }
+        Ok(self.go_on())
+    }
+
+    /// Takes what a [job](Action::Compute) came to. What is of another epoch is of no use any more.
+    ///
+    /// # Errors
+    /// It is not what this device waits for, or led to nothing.
+    pub fn computed(&mut self, computed: Computed) -> Result<Vec<Action>, Refusal> {
+        let of_this = |epoch: &&mut Epoch| epoch.number == computed.epoch;
+        let Some(epoch) = self.epoch.as_mut().filter(of_this) else { return Ok(Vec::new()) };
+        let mut actions = match computed.product {
+            Product::Measured(finding) => in_epoch(epoch.number, epoch.exchange.computed(finding)?),
+            Product::Planned(planned) => self.has_planned(planned)?,
+            Product::TrainedOn(trained) => self.has_trained_on(trained)?,
+            Product::Combined(combined) => self.has_combined(combined)?,
+        };
+        actions.extend(self.go_on());
+        Ok(actions)
+    }
+
+    fn hear_plan(&mut self, from: usize, signed: &SignedPlan) -> Result<Vec<Action>, Refusal> {
+        let Some(epoch) = self.epoch.as_ref() else {
+            return Err(Refusal::Unfit("a plan outside of any epoch"));
+        };
+        if Device::planner_of(&epoch.members) != Some(from) {
+            return Err(Refusal::NotPlanner(from));
+        }
+        let plan = &signed.plan;
+        let key = self.roster.devices.get(from).map(|member| member.key);
+        if !key.is_some_and(|key| key.has_signed(PLAN, &plan.bytes(), &signed.signature)) {
+            return Err(Refusal::Unsigned);
+        }
+        if plan.epoch != epoch.number {
+            let (offered, known) = (plan.epoch, epoch.number);
+            return Err(Refusal::Epoch { offered, known });
+        }
+        let mut listed: Vec<usize> =
+            plan.sources.iter().chain(&plan.targets).map(|&p| p as usize).collect();
+        listed.sort_unstable();
+        if listed != epoch.members {
+            return Err(Refusal::Unfit("a plan that is not of this epoch's devices"));
+        }
+        match epoch.phase() {
+            Phase::Following(following) if following.plan() == plan => Ok(Vec::new()),
+            Phase::Following(_) | Phase::Unplanned(_) => Err(Refusal::Twice(from)),
+            _ => Ok(self.follow(plan.clone())),
+        }
+    }
+
+    fn hear_no_plan(&mut self, from: usize, reason: &str) -> Result<Vec<Action>, Refusal> {
+        let Some(epoch) = self.epoch.as_mut() else { return Ok(Vec::new()) };
+        if Device::planner_of(&epoch.members) != Some(from) {
+            return Err(Refusal::NotPlanner(from));
+        }
+        match epoch.phase() {
+            Phase::Unplanned(known) if known == reason => {}
+            Phase::Following(_) | Phase::Unplanned(_) => return Err(Refusal::Twice(from)),
+            _ => epoch.go_to(Phase::Unplanned(reason.to_owned())),
+        }
+        Ok(vec![Action::Finish])
+    }
+
+    /// Others may have heard of an epoch before this device has.
+    fn keep_for_later(&mut self, from: usize, envelope: &Envelope) -> Result<Vec<Action>, Refusal> {
+        if !self.is_present(from) {
+            return Err(Refusal::Stranger(from));
+        }
+        let kept = self.early.entry(from).or_default();
+        kept.retain(|other| other.epoch == envelope.epoch);
+        if kept.len() == MOST_EARLY {
+            return Err(Refusal::Unfit("too much before the epoch began"));
+        }
+        kept.push(envelope.clone());
+        Ok(Vec::new())
+    }
+
+    fn is_present(&self, place: usize) -> bool {
+        self.roster.devices.get(place).is_some_and(|member| member.present)
+    }
+
+    fn hear_begin(
+        &mut self,
+        from: usize,
+        number: u64,
+        places: &[u32],
+    ) -> Result<Vec<Action>, Refusal> {
+        let members: Vec<usize> = places.iter().map(|&p| p as usize).collect();
+        let known = self.epoch.as_ref().map_or(0, |e| e.number);
+        // It is said again on a new connection.
+        if self.epoch.as_ref().is_some_and(|e| e.number == number && e.members == members) {
+            return Ok(Vec::new());
+        }
+        if number <= known {
+            return Err(Refusal::Epoch { offered: number, known });
+        }
+        if Device::planner_of(&members) != Some(from) {
+            return Err(Refusal::NotPlanner(from));
+        }
+        let all_present = members.iter().all(|&m| self.is_present(m));
+        if !members.contains(&self.place) || !all_present {
+            return Err(Refusal::Unfit("an epoch with strangers, or without this device"));
+        }
+        Ok(self.enter(number, members, &BTreeSet::new()))
+    }
+}

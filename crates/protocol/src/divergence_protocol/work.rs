@@ -1,0 +1,171 @@
+//! What takes long in measuring divergences: work on all inputs of a device, or on what everyone published.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use sha2::{Digest, Sha256};
+use stlf_data::Shape;
+use stlf_method::divergence::discriminant::{self, Halves, Side, discriminants, own_halves};
+use stlf_method::divergence::sketch::{self, Sketch, agreed_features, own_bandwidth};
+use stlf_method::divergence::{Embedding, Fleet};
+
+use super::pair::{Played, Round};
+use super::side;
+use crate::job::{Sign, Task, Watch};
+use crate::wire::Measured;
+
+/// What a device measures with.
+#[derive(Debug, Clone)]
+pub(super) struct Own {
+    pub(super) shape: Shape,
+    pub(super) seed: u64,
+    /// What noise is drawn from, which hides something only from those that do not know it.
+    pub(super) noise_key: [u8; 32],
+    pub(super) place: usize,
+    pub(super) inputs: Arc<[f32]>,
+}
+
+/// Moments of both halves of a device's inputs.
+pub(super) type BothHalves = [Option<Sketch>; 2];
+
+/// Work that takes long. Two works are equal if they are for the same.
+#[derive(Debug)]
+pub struct Work(pub(super) Kind);
+
+#[derive(Debug)]
+pub(super) enum Kind {
+    Bandwidth {
+        own: Own,
+        embedding: Embedding,
+    },
+    Halves {
+        own: Own,
+        settings: discriminant::Settings,
+        bandwidths: Vec<Option<f64>>,
+    },
+    Sketch {
+        own: Own,
+        settings: sketch::Settings,
+        bandwidths: Vec<Option<f64>>,
+    },
+    Errors {
+        place: usize,
+        settings: discriminant::Settings,
+        halves: Arc<Halves>,
+        published: BTreeMap<usize, Arc<BothHalves>>,
+    },
+    Distances {
+        place: usize,
+        settings: sketch::Settings,
+        published: BTreeMap<usize, Arc<Sketch>>,
+    },
+    Turn {
+        peer: usize,
+        round: Round,
+    },
+}
+
+/// What it came to.
+#[derive(Debug)]
+pub struct Finding(pub(super) Found);
+
+/// Nothing, where settings are none that anybody can measure with.
+#[derive(Debug)]
+pub(super) enum Found {
+    Bandwidth(Option<Option<f64>>),
+    Halves(Option<Halves>),
+    Sketch(Option<Sketch>),
+    Pairs(Option<Vec<(usize, Measured)>>),
+    Turn(usize, Option<Played>),
+}
+
+impl PartialEq for Work {
+    fn eq(&self, other: &Work) -> bool {
+        self.task() == other.task()
+    }
+}
+
+impl Work {
+    /// What it is for.
+    pub fn task(&self) -> Task {
+        match &self.0 {
+            Kind::Bandwidth { .. } => Task::Bandwidth,
+            Kind::Halves { .. } | Kind::Sketch { .. } => Task::Moments,
+            Kind::Errors { .. } | Kind::Distances { .. } => Task::Divergences,
+            Kind::Turn { peer, round } => Task::Turn { peer: *peer, number: round.number() },
+        }
+    }
+
+    /// Does it; `None` if `watch` ended it.
+    pub fn run(self, watch: &mut Watch<'_>) -> Option<Finding> {
+        Some(Finding(match self.0 {
+            Kind::Bandwidth { own: Own { shape, seed, place, inputs, .. }, embedding } => {
+                Found::Bandwidth(own_bandwidth(&inputs, shape, embedding, seed, place).ok())
+            }
+            Kind::Halves { own: Own { shape, seed, place, inputs, .. }, settings, bandwidths } => {
+                let (embedding, count) = (settings.embedding, settings.features);
+                let features = agreed_features(&bandwidths, shape, embedding, count, seed).ok();
+                let halves = |features| own_halves(&features, &inputs, shape, seed, place);
+                Found::Halves(features.map(halves))
+            }
+            Kind::Sketch { own, settings, bandwidths } => {
+                let (embedding, count) = (settings.embedding, settings.features);
+                let features =
+                    agreed_features(&bandwidths, own.shape, embedding, count, own.seed).ok();
+                let noise = |s: &Sketch| noise_seed(&own.noise_key, s);
+                let sketch = |features| Sketch::new(&features, &own.inputs, &settings, noise);
+                Found::Sketch(features.map(sketch))
+            }
+            Kind::Errors { place, settings, halves, published } => {
+                let pair = |peer: usize, theirs: &Arc<BothHalves>| {
+                    let own = &halves.sketches;
+                    let both = match side(place, peer) {
+                        Side::First => discriminants(own, theirs, &settings),
+                        Side::Second => discriminants(theirs, own, &settings),
+                    };
+                    Measured::Errors(halves.count(&both, side(place, peer)).into())
+                };
+                Found::Pairs(Some(with_others(place, &published, watch, pair)?))
+            }
+            Kind::Distances { place, settings, published } => {
+                let sketches: Vec<Sketch> = published.values().map(|s| (**s).clone()).collect();
+                let members: Vec<usize> = published.keys().copied().collect();
+                let Ok(fleet) = Fleet::new(&sketches, &settings) else {
+                    return Some(Finding(Found::Pairs(None)));
+                };
+                let index = |place: usize| members.partition_point(|&member| member < place);
+                let pair = |peer: usize, _: &Arc<Sketch>| {
+                    let value = fleet.divergence(index(place), index(peer)).value;
+                    // Moments that no inputs have may come to no number. Nobody is near such a device.
+                    Measured::Divergence(if value.is_nan() { 2.0 } else { value })
+                };
+                Found::Pairs(Some(with_others(place, &published, watch, pair)?))
+            }
+            Kind::Turn { peer, round } => Found::Turn(peer, round.play().ok()),
+        }))
+    }
+}
+
+/// What this device can say of every other, ascending; `None` if `watch` ended it.
+fn with_others<T>(
+    place: usize,
+    published: &BTreeMap<usize, T>,
+    watch: &mut Watch<'_>,
+    pair: impl Fn(usize, &T) -> Measured,
+) -> Option<Vec<(usize, Measured)>> {
+    let others = published.iter().filter(|(peer, _)| **peer != place);
+    let mut one = |(&peer, theirs): (&usize, &T)| match watch(Sign::GoesOn).is_break() {
+        true => None,
+        false => Some((peer, pair(peer, theirs))),
+    };
+    others.map(&mut one).collect()
+}
+
+/// The seed of the noise on a sketch: another for every other sketch, and nobody can know it who has not the key.
+fn noise_seed(key: &[u8; 32], sketch: &Sketch) -> [u8; 32] {
+    let mut hash = Sha256::new();
+    hash.update(key);
+    hash.update(sketch.samples.to_le_bytes());
+    sketch.mean.iter().for_each(|m| hash.update(m.to_le_bytes()));
+    hash.finalize().into()
+}

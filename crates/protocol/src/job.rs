@@ -1,0 +1,142 @@
+//! Work that takes long, apart from the device that needs it: whoever drives a device runs its jobs where they hold nothing up, and
+//! gives it what they come to.
+
+use std::ops::ControlFlow;
+use std::time::Duration;
+
+use stlf_learn::Params;
+use stlf_learn::evaluate::Predictions;
+
+use crate::device::{Combining, TrainingOn};
+use crate::divergence_protocol::{Finding, Work};
+use crate::planning::{NoPlan, Search};
+use crate::wire::Plan;
+
+/// What a job says while it runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sign {
+    /// It goes on.
+    GoesOn,
+    /// So many percent are done.
+    Percent(u8),
+    /// A search begins that may take so long. Told to stop then, it ends with the best that it has.
+    Searches(Duration),
+}
+
+/// Hears a job's signs, and answers whether it is to go on. It measures time, which a job cannot.
+pub type Watch<'w> = dyn FnMut(Sign) -> ControlFlow<()> + 'w;
+
+/// What a job is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Task {
+    /// The median distance of the device's inputs.
+    Bandwidth,
+    /// Moments of the features of its inputs.
+    Moments,
+    /// Its divergences from all others, of what everyone published.
+    Divergences,
+    /// Its turn in training a classifier with another.
+    Turn {
+        /// The other.
+        peer: usize,
+        /// How many turns it had before.
+        number: u64,
+    },
+    /// The plan of the epoch.
+    Plan,
+    /// To train on a model that was handed over.
+    TrainOn {
+        /// Whose model.
+        from: usize,
+    },
+    /// What its inputs come to under the models that it received.
+    Combine,
+}
+
+/// Work of an epoch with all that it takes. Two jobs are equal if they are for the same.
+#[derive(Debug)]
+pub struct Job {
+    epoch: u64,
+    labour: Labour,
+}
+
+#[derive(Debug)]
+pub(crate) enum Labour {
+    Measure(Work),
+    Plan(Box<Search>),
+    TrainOn(Box<TrainingOn>),
+    Combine(Box<Combining>),
+}
+
+/// What a job came to.
+#[derive(Debug)]
+pub struct Computed {
+    pub(crate) epoch: u64,
+    task: Task,
+    pub(crate) product: Product,
+}
+
+#[derive(Debug)]
+pub(crate) enum Product {
+    Measured(Finding),
+    Planned(Result<Plan, NoPlan>),
+    TrainedOn(Option<Params>),
+    Combined(Option<Predictions>),
+}
+
+impl Job {
+    pub(crate) fn new(epoch: u64, labour: Labour) -> Job {
+        Job { epoch, labour }
+    }
+
+    /// The epoch that it belongs to. Once that is over nobody needs it.
+    pub fn epoch(&self) -> u64 {
+        self.epoch
+    }
+
+    /// What it is for.
+    pub fn task(&self) -> Task {
+        match &self.labour {
+            Labour::Measure(work) => work.task(),
+            Labour::Plan(_) => Task::Plan,
+            Labour::TrainOn(training) => Task::TrainOn { from: training.from },
+            Labour::Combine(_) => Task::Combine,
+        }
+    }
+
+    /// Does it; `None` if `watch` ended it before it came to anything.
+    pub fn run(self, watch: &mut Watch<'_>) -> Option<Computed> {
+        if watch(Sign::GoesOn).is_break() {
+            return None;
+        }
+        let (epoch, task) = (self.epoch, self.task());
+        let product = match self.labour {
+            Labour::Measure(work) => Product::Measured(work.run(watch)?),
+            Labour::Plan(search) => Product::Planned(search.run(watch)),
+            Labour::TrainOn(training) => match training.run(watch) {
+                Ok(trained) => Product::TrainedOn(Some(trained?)),
+                Err(_) => Product::TrainedOn(None),
+            },
+            Labour::Combine(models) => Product::Combined(models.run()),
+        };
+        Some(Computed { epoch, task, product })
+    }
+}
+
+impl PartialEq for Job {
+    fn eq(&self, other: &Job) -> bool {
+        (self.epoch, self.task()) == (other.epoch, other.task())
+    }
+}
+
+impl Computed {
+    /// The epoch that it belongs to.
+    pub fn epoch(&self) -> u64 {
+        self.epoch
+    }
+
+    /// What it is for.
+    pub fn task(&self) -> Task {
+        self.task
+    }
+}
