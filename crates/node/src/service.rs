@@ -119,12 +119,7 @@ impl Service {
         stop: &dyn Fn() -> bool,
     ) -> Result<Ended, Error> {
         self.train(observer, stop)?;
-        let is_once = self.options.once.is_some();
-        let ended = self.take_part(observer, stop);
-        if is_once && stop() {
-            return Err(Error::StoppedInEpoch);
-        }
-        ended
+        self.take_part(observer, stop)
     }
 
     fn train(&mut self, observer: &mut Observer<'_>, stop: &dyn Fn() -> bool) -> Result<(), Error> {
@@ -171,14 +166,18 @@ impl Service {
             observer(&Event::Network { view, event: &event });
         };
         let (orders, given) = tokio::sync::mpsc::channel(4);
-        let device = runtime.block_on(async {
+        let ended = runtime.block_on(async {
             let running = network::run(device, roster, &identity, network, given, &mut hear);
             tokio::pin!(running);
             tokio::select! {
                 ended = &mut running => ended,
                 () = orders::pass_on(&options.roster, stop, orders) => running.await,
             }
-        })?;
+        });
+        if options.once.is_some() && stop() {
+            return Err(Error::StoppedInEpoch);
+        }
+        let device = ended?;
         let accuracy = kept.accuracy(&device);
         Ok(Ended { device, roster: list, accuracy })
     }

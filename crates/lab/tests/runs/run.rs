@@ -238,7 +238,7 @@ fn shares_of_classes_change_predictions_and_nothing_else() {
     }
     let both = ["training.balanced=false", "planner.combine=corrected"];
     let refused = small().with(both).unwrap_err();
-    assert!(refused.to_string().contains("planner.combine: corrected needs"), "{refused}");
+    assert!(refused.to_string().contains("planner.combine: corrected requires"), "{refused}");
     assert!(refused.hint().is_some());
 }
 

@@ -46,7 +46,7 @@ fn a_domain_is_learned_and_the_others_are_not() {
     let table: Vec<Vec<f64>> = domains
         .par_iter()
         .map(|&domain| {
-            let params = trained(&spec, &half(domain, Half::Train, 10_000), 8);
+            let params = trained(&spec, &half(domain, Half::Train, 10_000), 14);
             tests.iter().map(|test| accuracy(&spec, &params, test.examples())).collect()
         })
         .collect();
