@@ -87,7 +87,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("config", type=Path, metavar="CONFIG", help="a configuration (TOML) or a run folder")
     parser.add_argument("--engine", choices=list(ENGINES), default="local", help="what starts the shares [local]")
     parser.add_argument("--workers", type=_positive, default=1, metavar="N", help="how many shares run at once [1]")
-    parser.add_argument("--shares", type=_positive, metavar="N", help="parts of the run [as started before, or one per worker]")
+    parser.add_argument(
+        "--shares", type=_positive, metavar="N", help="parts of the run [as started before, or one per worker]"
+    )
     parser.add_argument(
         "--threads",
         type=_positive,
