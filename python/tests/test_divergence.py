@@ -116,7 +116,7 @@ def test_what_ones_own_functions_raise_comes_through() -> None:
         stlf.measure_with(fleet, logistic, broken, start, rounds=1)
     with pytest.raises(stlf.InputError, match="a model of arrays"):
         stlf.measure_with(fleet, lambda *_: {"w": np.zeros(2)}, mistakes, start)
-    with pytest.raises(stlf.InputError, match="divergence.rounds: 0"):
+    with pytest.raises(stlf.InputError, match="divergence.rounds: must be at least 1"):
         stlf.measure_with(fleet, logistic, mistakes, start, rounds=0)
     with pytest.raises(stlf.InputError, match="more errors than samples"):
         stlf.measure_with(fleet, logistic, lambda *_: (3, 2), start, rounds=1)

@@ -2,7 +2,7 @@
 //!
 //! Three ways to come by it, all ending in K = M / R · P (the paper's "Communication Energy
 //! Determination"): [`Ranges`] draws powers and rates, [`Radio`] derives rates from distances, and
-//! [`link_energy`] or [`energy_from_joules_per_bit`] take what was measured. Any other cost of a
+//! [`link_energy`] or [`energy_from_joules_per_bit`](stlf_planning::energy::energy_from_joules_per_bit) take what was measured. Any other cost of a
 //! link (latency, money) may stand in place of joules.
 //!
 //! Matrices are row-major with row = sender, and NaN on the diagonal: nobody sends to itself.

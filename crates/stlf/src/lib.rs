@@ -21,7 +21,7 @@
 //!         {"name": "van", "labeled": 0, "unlabeled": 500}
 //!     ],
 //!     "divergence": [[0, 0.3], [0.3, 0]],
-//!     "energy": [[0, 2.0], [2.0, 0]]
+//!     "link_energy": [[0, 2.0], [2.0, 0]]
 //! }"#;
 //! let problem = stlf::ProblemFile::read(text)?.into_problem(None)?;
 //! let settings = stlf::PlannerSettings::default();

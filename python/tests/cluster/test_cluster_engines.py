@@ -121,7 +121,7 @@ def test_ctrl_c_stops_the_workers_and_the_same_command_goes_on(
     os.killpg(child.pid, signal.SIGINT)
     code, said = site.finish(child)
     assert code == 130, said
-    assert "the same command goes on" in said
+    assert "run the same command to continue" in said
     until("the workers are gone", lambda: not site.at_work())
     assert not site.run.exists()
 
