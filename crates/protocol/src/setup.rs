@@ -152,14 +152,22 @@ impl Setup {
         let divergence = between.settings(shape);
         let accepted = between.accepts_disclosure();
         divergence_protocol::check(&divergence, shape, samples, accepted)?;
-        match () {
-            () if config.divergence.nearest.is_some() => Err(Unsupported::Nearest),
-            () if planner.solver == Method::Successive => Err(Unsupported::Successive),
-            () if !planner.polish => Err(Unsupported::Unpolished),
-            () if training.warm_up_rounds > 0 => Err(Unsupported::WarmUp),
-            () if samples == 0 => Err(Unsupported::NoSamples),
-            () => Ok(Setup { divergence, ..Setup::new(config, shape, classes, seed)? }),
+        if config.divergence.nearest.is_some() {
+            return Err(Unsupported::Nearest);
         }
+        if planner.solver == Method::Successive {
+            return Err(Unsupported::Successive);
+        }
+        if !planner.polish {
+            return Err(Unsupported::Unpolished);
+        }
+        if training.warm_up_rounds > 0 {
+            return Err(Unsupported::WarmUp);
+        }
+        if samples == 0 {
+            return Err(Unsupported::NoSamples);
+        }
+        Ok(Setup { divergence, ..Setup::new(config, shape, classes, seed)? })
     }
 
     /// The labels of the device at a place, apart: to train on, and to measure on.
