@@ -5,10 +5,10 @@ use stlf_lab::Outcome;
 use stlf_lab::summary::{Line, Spread, summarise};
 use stlf_method::method::Method;
 use stlf_planning::energy::PAPER_MODEL_BITS;
+use stlf_planning::number_format::{counted, energy, short, size};
 use stlf_planning::problem::Preset;
 
 use crate::table::{Align, Cell, Table};
-use stlf_planning::number_format::{counted, energy, short, size};
 
 /// The table of a run, and a line that says what it shows.
 pub(crate) fn comparison(outcome: &Outcome, config: &Config, methods: &[Method]) -> String {

@@ -8,11 +8,11 @@ use std::time::{Duration, Instant};
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use stlf_lab::{Event, Stage};
+use stlf_planning::number_format::{grouped, percent, short};
 use stlf_planning::planner::Progress;
 
 use crate::error::Failure;
 use crate::ui::Ui;
-use stlf_planning::number_format::{grouped, percent, short};
 
 /// A search shorter than this needs no spinner.
 const QUIET: Duration = Duration::from_secs(1);

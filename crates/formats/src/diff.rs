@@ -1,10 +1,10 @@
 //! The difference of two plans as JSON, `stlf-diff/1`.
 
 use serde::Serialize;
-
-use super::TermsEntry;
 use stlf_planning::Role;
 use stlf_planning::diff::{Diff, HandoverChange, LinkChange, RoleChange};
+
+use super::TermsEntry;
 
 /// What changed between two plans.
 #[derive(Debug, Serialize)]

@@ -11,12 +11,12 @@ use std::fmt;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::de::{Deserialize, Deserializer, SeqAccess, Visitor};
 use serde::ser::{Serialize, Serializer};
-
-use super::document::{near, shorten};
-use super::problem::ScaleEntry;
 use stlf_planning::energy::{energy_from_joules_per_bit, link_energy};
 use stlf_planning::error::Error;
 use stlf_planning::problem::{Links, non_negative};
+
+use super::document::{near, shorten};
+use super::problem::ScaleEntry;
 
 /// Links by name, each name kept once.
 #[derive(Debug, Clone, Default)]

@@ -4,14 +4,14 @@ mod read_back;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-
-use super::problem::{ComplexityEntry, EnergyUnitEntry, ProblemFile, WeightsEntry};
 use stlf_optim::status::Stop;
 use stlf_planning::bound::BoundKind;
 use stlf_planning::device::Role;
 use stlf_planning::plan::{Plan, Status, Terms};
 use stlf_planning::planner::{Infeasible, Method, successive};
 use stlf_planning::problem::{Model, Problem};
+
+use super::problem::{ComplexityEntry, EnergyUnitEntry, ProblemFile, WeightsEntry};
 
 /// A problem with more links than this is not repeated in its plan.
 pub const MAX_EMBEDDED_LINKS: usize = 250_000;

@@ -8,13 +8,13 @@ use std::io;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-
-use super::document::{Kind, parse};
-use super::{LinkTable, Matrix};
 use stlf_planning::bound::{BoundKind, Complexity};
 use stlf_planning::device::Role;
 use stlf_planning::error::Error;
 use stlf_planning::problem::{EnergyUnit, Preset, Weights};
+
+use super::document::{Kind, parse};
+use super::{LinkTable, Matrix};
 
 pub(crate) use into_problem::device;
 pub use scale::ScaleEntry;

@@ -5,8 +5,11 @@ use std::sync::atomic::AtomicBool;
 
 use rayon::prelude::*;
 use serde::Serialize;
+use stlf_config::Config;
+use stlf_config::fleet::{Fleet, load};
 use stlf_data::{Dataset, atomic_file};
 use stlf_method::method::Method;
+use stlf_protocol::Setup;
 
 use crate::folder::hashes;
 use crate::record::{MeasuringRow, Row};
@@ -15,9 +18,6 @@ use crate::stages::transfer::Transfer;
 use crate::stages::{SeedRun, measure, plan, train};
 use crate::watch::{Observer, Stage, Watch};
 use crate::{Error, Folder};
-use stlf_config::Config;
-use stlf_config::fleet::{Fleet, load};
-use stlf_protocol::Setup;
 
 /// What a run gives.
 #[derive(Debug, Clone, Default, PartialEq)]

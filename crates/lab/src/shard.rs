@@ -2,10 +2,11 @@
 
 use std::path::Path;
 
+use stlf_config::Config;
+
 use crate::folder::copy;
 use crate::run::{open, seed_folder};
 use crate::{Error, Folder};
-use stlf_config::Config;
 
 /// A share of a run, for one of several machines.
 ///

@@ -5,9 +5,9 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use stlf_learn::evaluate::{Predictions, predict};
 use stlf_learn::{Params, Spec};
+use stlf_planning::error::{Error, nearest};
 
 use crate::class_shares::corrected;
-use stlf_planning::error::{Error, nearest};
 
 /// How several models become one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]

@@ -8,9 +8,9 @@ use rand_chacha::ChaCha8Rng;
 use stlf_data::Class;
 use stlf_learn::evaluate::{predict, source_error};
 use stlf_learn::{Descent, Examples, Learner, Network, Params, Spec};
+use stlf_planning::error::Error;
 
 use crate::seeds::Draw;
-use stlf_planning::error::Error;
 
 /// Steps between two looks at whether to stop.
 const STRIDE: usize = 500;

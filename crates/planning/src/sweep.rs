@@ -10,11 +10,12 @@
 use std::collections::VecDeque;
 use std::ops::RangeInclusive;
 
+use stlf_optim::status::{Stop, TOLERANCE};
+
 use crate::device::Role;
 use crate::plan::{Handover, PlanLink, Status, evaluate};
 use crate::planner::{self, Infeasible, Observer, Outcome, Settings};
 use crate::problem::Problem;
-use stlf_optim::status::{Stop, TOLERANCE};
 
 /// The optimal plans over a range of φ^E.
 #[derive(Debug, Clone, PartialEq)]

@@ -8,6 +8,7 @@ use stlf_formats::{ProblemFile, Run};
 use stlf_planning::Plan;
 use stlf_planning::Problem;
 use stlf_planning::bound::BoundKind;
+use stlf_planning::number_format::short;
 use stlf_planning::planner::{Method, Outcome, Settings};
 
 use super::plan::{infeasible, watched};
@@ -16,7 +17,6 @@ use crate::error::Failure;
 use crate::output::write_file;
 use crate::report;
 use crate::ui::Ui;
-use stlf_planning::number_format::short;
 
 const CARS: Example =
     Example { file: "five-cars.json", text: include_str!("../../examples/five-cars.json") };

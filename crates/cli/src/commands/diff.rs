@@ -6,6 +6,8 @@ use anstyle::{AnsiColor, Style};
 use clap::ValueEnum;
 use stlf_formats::{DiffFile, write_json};
 use stlf_planning::diff::{Decisions, Diff, HandoverChange, LinkChange, diff};
+use stlf_planning::number_format::clean;
+use stlf_planning::number_format::{counted, percent, short};
 use stlf_planning::plan::Terms;
 
 use super::problem_args::non_negative;
@@ -13,8 +15,6 @@ use crate::error::Failure;
 use crate::input;
 use crate::table::{Align, Cell, Table};
 use crate::ui::Ui;
-use stlf_planning::number_format::clean;
-use stlf_planning::number_format::{counted, percent, short};
 
 /// Compare two plans: roles, links, weights, costs.
 ///

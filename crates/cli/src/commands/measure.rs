@@ -5,13 +5,13 @@ use stlf_lab::record::DivergenceRow;
 use stlf_lab::run::seed_folder;
 use stlf_lab::stages::measure::TABLE;
 use stlf_lab::{Folder, Stage};
+use stlf_planning::number_format::{counted, grouped};
 
 use super::run_args::{RunArgs, watched};
 use crate::comparison::{dealt, measuring};
 use crate::error::Failure;
 use crate::table::{Align, Cell, Table};
 use crate::ui::Ui;
-use stlf_planning::number_format::{counted, grouped};
 
 /// With more devices than this the table shows some numbers instead of all pairs.
 const MOST_DEVICES: usize = 12;

@@ -10,6 +10,7 @@ use stlf_figure::{Axis, Figure, steps};
 use stlf_planning::Problem;
 use stlf_planning::Role;
 use stlf_planning::diff::{Decisions, diff};
+use stlf_planning::number_format::{counted, percent, short};
 use stlf_planning::plan::Terms;
 use stlf_planning::planner::Settings;
 use stlf_planning::problem::Model;
@@ -23,7 +24,6 @@ use crate::progress::Watch;
 use crate::report::duration;
 use crate::table::{Align, Table};
 use crate::ui::Ui;
-use stlf_planning::number_format::{counted, percent, short};
 
 /// Find the energy weights at which the plan changes.
 ///

@@ -6,13 +6,13 @@ use stlf_lab::run::seed_folder;
 use stlf_lab::stages::plan::LINKS;
 use stlf_lab::stages::transfer::FOLDER;
 use stlf_lab::{Folder, Outcome, Stage};
+use stlf_planning::number_format::{energy, percent};
 
 use super::run_args::{RunArgs, watched};
 use crate::comparison::dealt;
 use crate::error::Failure;
 use crate::table::{Align, Cell, Table};
 use crate::ui::Ui;
-use stlf_planning::number_format::{energy, percent};
 
 /// Send models to their targets according to the plan, and combine them there. Missing stages are done first.
 ///

@@ -6,9 +6,10 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
+use stlf_testing::{DEADLINE, wait_for};
+
 use crate::common::fleet::Fleet;
 use crate::common::hosts::Hosts;
-use stlf_testing::{DEADLINE, wait_for};
 
 const DEVICES: usize = 3;
 

@@ -4,10 +4,11 @@ use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 
+use stlf_testing::{DEADLINE, wait_for};
+
 use crate::common::fleet::{Fleet, SMALL};
 use crate::common::run;
 use serde_json::Value;
-use stlf_testing::{DEADLINE, wait_for};
 
 /// Events as JSON; little patience.
 const OPTIONS: [&str; 6] = ["--settle", "0.5", "--patience", "10", "--log", "json"];

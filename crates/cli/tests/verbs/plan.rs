@@ -1,8 +1,9 @@
 //! What the user sees of a plan.
 
+use stlf_formats::{PlanFile, plan_schema};
+
 use crate::common::{alike, cars, example, run, settings};
 use serde_json::{Value, json};
-use stlf_formats::{PlanFile, plan_schema};
 
 fn path(name: &str) -> String {
     example(name).to_str().unwrap().to_owned()

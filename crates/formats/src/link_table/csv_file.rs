@@ -2,9 +2,10 @@
 
 use std::io::Read;
 
+use stlf_planning::error::Error;
+
 use super::super::document::shorten;
 use super::{Header, LinkTable, Place};
-use stlf_planning::error::Error;
 
 /// The header is row 1, so the first link is row 2, as a spreadsheet counts.
 const PLACE: Place = Place::File { first_row: 2 };

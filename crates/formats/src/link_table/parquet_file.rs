@@ -7,9 +7,9 @@ use parquet::errors::ParquetError;
 use parquet::file::reader::{FileReader, RowGroupReader};
 use parquet::file::serialized_reader::SerializedFileReader;
 use parquet::schema::types::ColumnDescriptor;
+use stlf_planning::error::Error;
 
 use super::{Column, Header, LinkTable, Place};
-use stlf_planning::error::Error;
 
 /// Parquet has no header row.
 const PLACE: Place = Place::File { first_row: 1 };

@@ -2,9 +2,6 @@
 
 use std::collections::HashMap;
 
-use super::super::document::{Kind, parse, shorten};
-use super::super::problem::device;
-use super::{PlanFile, PlanStatus, SolverName, StoppedBy};
 use stlf_optim::status::Stop;
 use stlf_planning::bound::BoundKind;
 use stlf_planning::device::Role;
@@ -13,6 +10,10 @@ use stlf_planning::error::Error;
 use stlf_planning::number_format::short;
 use stlf_planning::plan::{Handover, Plan, PlanLink, Solver, Status, Terms, evaluate, route};
 use stlf_planning::problem::Problem;
+
+use super::super::document::{Kind, parse, shorten};
+use super::super::problem::device;
+use super::{PlanFile, PlanStatus, SolverName, StoppedBy};
 
 const KIND: Kind = Kind { format: "stlf-plan/2", earlier: &["stlf-plan/1"], noun: "plan" };
 

@@ -2,11 +2,12 @@
 
 use std::borrow::Cow;
 
+use stlf_planning::problem::{Link, Model, Problem};
+
 use super::{
     BoundEntry, CostsEntry, DeviceEntry, LinkEnds, LinkTable, Matrix, ProblemFile, ProblemFormat,
     ScaleEntry,
 };
-use stlf_planning::problem::{Link, Model, Problem};
 
 impl ProblemFile {
     /// The file that reads back as this problem, every setting spelled out.

@@ -2,14 +2,15 @@
 
 use std::collections::HashMap;
 
-use super::super::document::{near, shorten};
-use super::{CostsEntry, DeviceEntry, LinkEnds, LinkTable, Matrix, ProblemFile, ScaleEntry};
 use stlf_planning::bound::{Bound, Complexity};
 use stlf_planning::device::Device;
 use stlf_planning::error::Error;
 use stlf_planning::problem::{
     ENERGY_EPSILON, EnergyUnit, Links, Parts, Preset, Problem, Source, Weights,
 };
+
+use super::super::document::{near, shorten};
+use super::{CostsEntry, DeviceEntry, LinkEnds, LinkTable, Matrix, ProblemFile, ScaleEntry};
 
 impl ProblemFile {
     /// Checks the file and turns it into a problem, with its links from `links` if given.

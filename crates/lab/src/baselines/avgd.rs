@@ -8,10 +8,10 @@
 
 use rand::RngExt;
 use rand::seq::SliceRandom;
-
-use super::{Assignment, Context, Draw, matching, normalised, rng, with_role};
 use stlf_planning::device::Role;
 use stlf_planning::error::Error;
+
+use super::{Assignment, Context, Draw, matching, normalised, rng, with_role};
 
 /// ST-LF's roles and degree with random links and weights.
 ///

@@ -1,9 +1,10 @@
 //! FedAvg (McMahan et al., "Communication-efficient learning of deep networks from decentralized data", 2017): ST-LF's
 //! roles, and every target weighs the sources by how much data they have.
 
-use super::{Assignment, Context};
 use stlf_planning::device::Role;
 use stlf_planning::error::Error;
+
+use super::{Assignment, Context};
 
 /// ST-LF's roles with weights in proportion to D̂_i.
 ///

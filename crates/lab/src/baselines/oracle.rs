@@ -3,10 +3,11 @@
 //! No method may know this. It is the limit of what one source per target can give; a mixture can do better.
 //! Every device that may be a source is one, so that no choice of roles keeps a good source away.
 
-use super::{Assignment, Context, with_role};
 use stlf_planning::device::Role;
 use stlf_planning::error::Error;
 use stlf_planning::plan::PlanLink;
+
+use super::{Assignment, Context, with_role};
 
 /// The best single source of every target; of equals, the first.
 ///

@@ -1,7 +1,8 @@
 //! ψ-FADA (Peng et al., 2020; roles as Wang et al.): the random roles of Rnd-ψ, and weights as FADA.
 
-use super::{Assignment, Context, fada, rnd_psi};
 use stlf_planning::error::Error;
+
+use super::{Assignment, Context, fada, rnd_psi};
 
 /// Random roles with the weights of federated adversarial domain adaptation.
 ///

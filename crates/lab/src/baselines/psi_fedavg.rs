@@ -1,7 +1,8 @@
 //! ψ-FedAvg (McMahan et al., 2017; roles as Wang et al.): the random roles of Rnd-ψ, and weights as FedAvg.
 
-use super::{Assignment, Context, fedavg, rnd_psi};
 use stlf_planning::error::Error;
+
+use super::{Assignment, Context, fedavg, rnd_psi};
 
 /// Random roles with weights in proportion to D̂_i.
 ///

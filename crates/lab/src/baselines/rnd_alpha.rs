@@ -3,10 +3,10 @@
 
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
-
-use super::{Assignment, Context, Draw, rng};
 use stlf_planning::device::Role;
 use stlf_planning::error::Error;
+
+use super::{Assignment, Context, Draw, rng};
 
 /// ST-LF's roles with random weights.
 ///

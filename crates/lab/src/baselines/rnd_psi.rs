@@ -6,10 +6,10 @@
 
 use rand::RngExt;
 use rand::seq::IndexedRandom;
-
-use super::{Assignment, Context, Draw, rnd_alpha, rng, with_role};
 use stlf_planning::device::Role;
 use stlf_planning::error::Error;
+
+use super::{Assignment, Context, Draw, rnd_alpha, rng, with_role};
 
 /// How likely an eligible device stays a source.
 pub const STAYS: f64 = 0.75;

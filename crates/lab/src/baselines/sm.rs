@@ -5,10 +5,11 @@
 //! that of one link per unlabeled device. Where missing links allow no matching within that limit, it is raised by
 //! one until there is one.
 
-use super::{Assignment, Context, Draw, matching, rng, with_role};
 use stlf_planning::device::Role;
 use stlf_planning::error::Error;
 use stlf_planning::plan::PlanLink;
+
+use super::{Assignment, Context, Draw, matching, rng, with_role};
 
 /// One random source per target.
 ///

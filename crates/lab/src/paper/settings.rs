@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use stlf_config::Config;
+use stlf_config::{Estimator, Planner};
 use stlf_data::partition::{Paper, Scheme};
 use stlf_method::combine::Combine;
 use stlf_method::method::Method;
@@ -15,8 +17,6 @@ use super::spec::{self, Setting, Spec};
 use crate::run::seed_folder;
 use crate::watch::{Observer, Stage};
 use crate::{Error, Folder, Outcome, compare, reach};
-use stlf_config::Config;
-use stlf_config::{Estimator, Planner};
 
 /// What the user may choose.
 #[derive(Debug, Clone, PartialEq)]

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use stlf_config::Config;
 use stlf_formats::{PlanFile, ProblemFile, ScaleEntry};
 use stlf_method::method::Method;
 use stlf_planning::Plan;
@@ -23,7 +24,6 @@ use crate::run::seed_folder;
 use crate::stages::{frontier, measure, plan, transfer};
 use crate::summary::summarise;
 use crate::{Error, Folder};
-use stlf_config::Config;
 
 /// Divergences of larger fleets are left out: a picture of them shows nothing.
 const MOST_SQUARE: usize = 200;

@@ -3,12 +3,12 @@
 use std::path::Path;
 
 use serde::Serialize;
+use stlf_config::Config;
 
 use crate::Error;
 use crate::run::seed_folder;
 use crate::stages::{measure, plan, train, transfer};
 use crate::watch::Stage;
-use stlf_config::Config;
 
 /// How far a run is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

@@ -1,10 +1,11 @@
 //! Both sides of the paper's inequalities at every target, which only an experiment with hidden labels can look at.
 
-use crate::baselines::Assignment;
 use stlf_planning::bound::{Bound, Complexity, Measured, Share};
 use stlf_planning::device::Role;
 use stlf_planning::plan::PlanLink;
 use stlf_planning::problem::Model;
+
+use crate::baselines::Assignment;
 
 use super::transfer::Transfer;
 use crate::Error;

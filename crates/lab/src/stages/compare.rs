@@ -8,11 +8,12 @@ use stlf_learn::Examples;
 use stlf_method::method::Method;
 use stlf_method::seeds::Draw;
 
+use stlf_config::fleet::DeviceData;
+
 use super::transfer::{Transfer, table};
 use crate::methods::assign;
 use crate::record::Row;
 use crate::{Error, Stage};
-use stlf_config::fleet::DeviceData;
 
 impl Transfer<'_> {
     /// The rows of these methods, in their order; finished ones are read back.

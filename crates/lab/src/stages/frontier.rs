@@ -1,12 +1,13 @@
 //! Plans along the weight of energy: what a joule buys.
 
-use crate::baselines::Assignment;
 use stlf_planning::Problem;
 use stlf_planning::device::Role;
 use stlf_planning::plan::{Plan, Status};
 use stlf_planning::planner::{self, Observer, Outcome, Progress};
 use stlf_planning::problem::Model;
 use stlf_planning::sweep::{Segment, sweep};
+
+use crate::baselines::Assignment;
 
 use super::transfer::Transfer;
 use crate::Error;

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use crate::baselines::Assignment;
-use rayon::prelude::*;
 use stlf_learn::Params;
 use stlf_method::method::Method;
 use stlf_planning::device::Role;
 use stlf_planning::plan::{Handover, route};
+
+use crate::baselines::Assignment;
+use rayon::prelude::*;
 
 use super::train::splits;
 use super::transfer::Transfer;

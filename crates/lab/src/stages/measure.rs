@@ -1,13 +1,13 @@
 //! How different the devices' data are.
 
 use rayon::prelude::*;
+use stlf_config::Estimator;
 use stlf_method::divergence::{self, Estimate, all_pairs, sketch};
 
 use super::SeedRun;
 use crate::record::{DivergenceRow, MeasuringRow};
 use crate::shard::Block;
 use crate::{Error, Folder, Stage};
-use stlf_config::Estimator;
 
 /// The table that the stage ends with.
 pub const TABLE: &str = "divergence.csv";

@@ -9,12 +9,12 @@ pub mod plan;
 pub mod train;
 pub mod transfer;
 
+use stlf_config::Config;
+use stlf_config::fleet::Fleet;
 use stlf_protocol::Setup;
 
 use crate::Folder;
 use crate::watch::Watch;
-use stlf_config::Config;
-use stlf_config::fleet::Fleet;
 
 /// One seed's run: what all its stages share.
 pub struct SeedRun<'a> {

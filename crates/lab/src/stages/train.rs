@@ -1,6 +1,7 @@
 //! Every device with labels trains a model of its own, and measures its error.
 
 use rayon::prelude::*;
+use stlf_config::fleet::DeviceData;
 use stlf_learn::Params;
 use stlf_method::local_training::{Split, Training};
 use stlf_method::seeds::Draw;
@@ -9,7 +10,6 @@ use super::SeedRun;
 use crate::record::TrainingRow;
 use crate::shard::Block;
 use crate::{Error, Folder, Stage};
-use stlf_config::fleet::DeviceData;
 
 /// The table that the stage ends with.
 pub const TABLE: &str = "training.csv";

@@ -13,11 +13,12 @@ use stlf_planning::Problem;
 use stlf_planning::device::Role;
 use stlf_planning::plan::{Plan, PlanLink};
 
+use stlf_config::fleet::DeviceData;
+use stlf_config::model_bytes;
+
 use super::SeedRun;
 use crate::record::{ConfusionRow, MeasuringRow, Row};
 use crate::{Error, Folder, Stage};
-use stlf_config::fleet::DeviceData;
-use stlf_config::model_bytes;
 
 /// What each target ended with.
 pub const FOLDER: &str = "targets";

@@ -1,10 +1,10 @@
 //! The bandwidth of shared random features: the distance over which they vary.
 
 use stlf_data::Shape;
+use stlf_planning::error::Error;
 
 use super::derive;
 use super::features::{Embedded, Embedding};
-use stlf_planning::error::Error;
 
 /// Where the bandwidth comes from.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -5,10 +5,10 @@
 //! not far fewer than what stands behind them; `crates/node/tests/memory/reconstruction.rs` attacks both.
 
 use stlf_data::Shape;
+use stlf_planning::error::Error;
 
 use super::Settings;
 use super::sketch;
-use stlf_planning::error::Error;
 
 /// The sentence by which a user accepts what all estimators but means disclose.
 pub const ACCEPTED: &str = "others can rebuild my samples";

@@ -14,11 +14,12 @@ use stlf_data::Shape;
 
 use super::covariance::{Cholesky, Moments, add_to_diagonal, trace, triangle};
 pub use super::estimate::Count;
+use stlf_planning::error::Error;
+
 use super::estimate::from_counts;
 use super::features::{Embedding, Features};
 use super::sketch::{Sketch, agreed_features, own_bandwidth};
 use super::{Estimate, Observer, derive, in_parallel};
-use stlf_planning::error::Error;
 
 /// What devices agree on.
 ///

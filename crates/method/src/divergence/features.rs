@@ -5,10 +5,10 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use stlf_data::Shape;
 use stlf_learn::{Layer, Mode, Network, Params, Spec};
+use stlf_planning::error::Error;
 
 use super::derive;
 use super::privacy::normal;
-use stlf_planning::error::Error;
 
 /// What the waves are laid over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -1,11 +1,11 @@
 //! The sketches of a fleet together: d̂ of any pair, and the nearest senders of every receiver.
 
 use rayon::prelude::*;
+use stlf_planning::error::Error;
 
 use super::Estimate;
 use super::covariance::{Cholesky, add_to_diagonal, trace, trace_of_product, triangle};
 use super::sketch::{Settings, Sketch, Statistic, mean_noise};
-use stlf_planning::error::Error;
 
 /// All devices as points; memory grows with the number of devices, not of pairs.
 #[derive(Debug, Clone)]

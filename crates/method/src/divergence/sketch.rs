@@ -13,12 +13,13 @@ use rayon::prelude::*;
 use stlf_data::Shape;
 
 pub use super::bandwidth::{Bandwidth, agree, own_bandwidth};
+use stlf_planning::error::Error;
+
 use super::covariance::{Moments, triangle};
 use super::features::{Embedded, Embedding, Features};
 use super::fleet::Fleet;
 use super::privacy::{Privacy, normal};
 use super::{Estimate, Observer, derive, in_parallel};
-use stlf_planning::error::Error;
 
 /// How a distance of means becomes d̂.
 #[derive(Debug, Clone, Copy, PartialEq)]

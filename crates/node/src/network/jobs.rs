@@ -7,14 +7,14 @@ use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::thread::available_parallelism;
 use std::time::{Duration, Instant};
 
+use stlf_protocol::job::{Computed, Job, Sign, Task};
+use stlf_protocol::wire::{Envelope, Message};
 use tokio::sync::mpsc::Sender;
 use tokio::task::spawn_blocking;
 
 use super::Event;
 use super::link::News;
 use super::member::{Member, Observer};
-use stlf_protocol::job::{Computed, Job, Sign, Task};
-use stlf_protocol::wire::{Envelope, Message};
 
 /// No more jobs of a device than this run at once, whatever it has of processors; others wait, in their order.
 const MOST_AT_ONCE: usize = 4;

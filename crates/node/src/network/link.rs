@@ -7,6 +7,9 @@ use std::time::{Duration, Instant};
 
 use iroh::Endpoint;
 use iroh::endpoint::Connection;
+use stlf_protocol::identity::PeerId;
+use stlf_protocol::job::Computed;
+use stlf_protocol::wire::Offer;
 use tokio::sync::mpsc::Sender;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
@@ -14,9 +17,6 @@ use tokio::time::{sleep, timeout};
 
 use super::models::Models;
 use super::{CALL_AGAIN_AFTER, PROTOCOL, address_of, peer_of};
-use stlf_protocol::identity::PeerId;
-use stlf_protocol::job::Computed;
-use stlf_protocol::wire::Offer;
 
 /// A peer that takes longer to say one message is not heard.
 const LONGEST_MESSAGE: Duration = Duration::from_secs(60);

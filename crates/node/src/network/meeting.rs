@@ -3,11 +3,11 @@
 use std::sync::atomic::Ordering;
 
 use iroh::endpoint::Connection;
+use stlf_protocol::roster::{Invalid, SignedRoster};
+use stlf_protocol::wire::{Envelope, Hello, Message, PROBE_BYTES};
 
 use super::Event;
 use super::member::{Member, Observer, add_traffic, present};
-use stlf_protocol::roster::{Invalid, SignedRoster};
-use stlf_protocol::wire::{Envelope, Hello, Message, PROBE_BYTES};
 
 /// So many messages of a device may overtake its greeting.
 const MOST_BEFORE_GREETING: usize = 16;

@@ -6,6 +6,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use iroh::endpoint::Connection;
+use stlf_protocol::device::{Action, Device, Refusal};
+use stlf_protocol::identity::PeerId;
+use stlf_protocol::membership::{Decision, Membership};
+use stlf_protocol::roster::{Roster, SignedRoster};
+use stlf_protocol::shared::SharedSettings;
+use stlf_protocol::wire::{Envelope, Message, Offer};
 use tokio::task::JoinSet;
 
 use super::jobs::Jobs;
@@ -14,12 +20,6 @@ use super::outbox::Outbox;
 use super::rates::Rates;
 use super::{Event, Options};
 use crate::status::{Status, Tally};
-use stlf_protocol::device::{Action, Device, Refusal};
-use stlf_protocol::identity::PeerId;
-use stlf_protocol::membership::{Decision, Membership};
-use stlf_protocol::roster::{Roster, SignedRoster};
-use stlf_protocol::shared::SharedSettings;
-use stlf_protocol::wire::{Envelope, Message, Offer};
 
 /// Who has not looked at the clock for so long was asleep, and does not blame others for its own silence.
 const ASLEEP: Duration = Duration::from_secs(2);

@@ -18,12 +18,12 @@ use iroh_blobs::provider::events::{
 use iroh_blobs::provider::{StreamPair, handle_stream};
 use iroh_blobs::store::fs::FsStore;
 use iroh_blobs::store::mem::MemStore;
+use stlf_protocol::identity::PeerId;
+use stlf_protocol::wire::Offer;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
 use super::peer_of;
-use stlf_protocol::identity::PeerId;
-use stlf_protocol::wire::Offer;
 
 /// Nothing of a model for so long: it does not come.
 const NO_MODEL_AFTER: Duration = Duration::from_secs(600);

@@ -4,12 +4,12 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use stlf_learn::Params;
+use stlf_protocol::device::{Action, Refusal};
+use stlf_protocol::wire::{Envelope, Message, Offer};
 
 use super::Event;
 use super::link::{self, Ears};
 use super::member::{Member, Observer};
-use stlf_protocol::device::{Action, Refusal};
-use stlf_protocol::wire::{Envelope, Message, Offer};
 
 impl Member {
     /// Gives the model to those that may have it.

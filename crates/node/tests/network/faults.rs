@@ -21,16 +21,17 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::common::{DEVICES, devices, identity, in_a_row, in_a_row_for_long, setup};
-use crate::net::{DEADLINE, Fleet, end, settings};
-use iroh::endpoint::{Connection, presets};
-use iroh::{Endpoint, EndpointAddr, PublicKey, SecretKey};
 use stlf_learn::Params;
 use stlf_method::local_training::OwnError;
 use stlf_node::network::{Event, Options};
 use stlf_planning::Role;
 use stlf_protocol::Device;
 use stlf_protocol::wire::{Envelope, Hello, Message};
+
+use crate::common::{DEVICES, devices, identity, in_a_row, in_a_row_for_long, setup};
+use crate::net::{DEADLINE, Fleet, end, settings};
+use iroh::endpoint::{Connection, presets};
+use iroh::{Endpoint, EndpointAddr, PublicKey, SecretKey};
 
 const LAST: usize = DEVICES - 1;
 

@@ -2,14 +2,15 @@
 
 use std::time::Duration;
 
-use crate::common::{devices_of, setup};
-use crate::faults::{call, endpoint_of, forever, greet};
-use crate::net::{DEADLINE, Fleet};
-use iroh::endpoint::Connection;
 use stlf_method::divergence::{Settings, classifier};
 use stlf_node::network::Event;
 use stlf_protocol::Setup;
 use stlf_protocol::wire::{Envelope, Message};
+
+use crate::common::{devices_of, setup};
+use crate::faults::{call, endpoint_of, forever, greet};
+use crate::net::{DEADLINE, Fleet};
+use iroh::endpoint::Connection;
 use tokio::time::timeout;
 
 /// So many steps that a turn takes far longer than to answer.

@@ -1,13 +1,14 @@
 //! The same fleet over a real network on this machine: it ends as in memory, and turns strangers away. `faults.rs` has what goes
 //! wrong.
 
+use stlf_node::network::{Error, Event, run};
+use stlf_protocol::in_memory_network::Network;
+use stlf_protocol::{Device, Identity};
+
 use crate::common::{ALL, DEVICES, devices, in_a_row, owner, roster};
 use crate::net::{Fleet, end, options};
 use std::collections::BTreeMap;
 use std::time::Duration;
-use stlf_node::network::{Error, Event, run};
-use stlf_protocol::in_memory_network::Network;
-use stlf_protocol::{Device, Identity};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_fleet_on_a_network_ends_as_in_memory() {

@@ -14,13 +14,14 @@ pub use account::{Account, Part, Term, account};
 pub use handover::TakenModel;
 pub use sentences::{Sentences, doubt};
 
+use stlf_optim::status::Stop;
+
 use crate::bound::BoundKind;
 use crate::device::Role;
 use crate::plan::{Plan, PlanLink, Status};
 use crate::planner::handover::LONGEST;
 use crate::planner::{self, Infeasible, Limits, Observer, Outcome, Progress};
 use crate::problem::{Model, Problem};
-use stlf_optim::status::Stop;
 
 /// Why one device has its role and its links.
 #[derive(Debug, Clone, PartialEq)]

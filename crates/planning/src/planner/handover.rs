@@ -13,6 +13,7 @@ mod search;
 use std::ops::ControlFlow;
 
 use stlf_optim::pooled;
+use stlf_optim::status::{Stop, relative_gap};
 
 use super::exact::{pooled_client, pooled_instance};
 use super::{Limits, Observer, Progress};
@@ -21,7 +22,6 @@ use crate::device::Role;
 use crate::plan::{Handover, Plan, PlanLink, Status, Terms, evaluate};
 use crate::problem::{Measured, Model, Problem};
 use search::Search;
-use stlf_optim::status::{Stop, relative_gap};
 
 /// Hand-overs that a model makes at most: each is a training that waits for the one before.
 pub const LONGEST: usize = 8;

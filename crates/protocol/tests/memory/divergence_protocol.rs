@@ -4,8 +4,6 @@
 use std::ops::ControlFlow;
 use std::sync::{Arc, LazyLock};
 
-use crate::common::computed;
-use crate::common::{ALL, DEVICES, SEED, SHAPE, data, devices_of, estimators, holdings, setup};
 use stlf_data::Shape;
 use stlf_method::divergence::privacy::Privacy;
 use stlf_method::divergence::sketch::{Bandwidth, Settings as SketchSettings};
@@ -17,6 +15,9 @@ use stlf_protocol::divergence_protocol::{Exchange, check, divergence as from_bot
 use stlf_protocol::wire::{
     Count, Envelope, Measured, Message, Moments, PairReport, Report, Said, Turn,
 };
+
+use crate::common::computed;
+use crate::common::{ALL, DEVICES, SEED, SHAPE, data, devices_of, estimators, holdings, setup};
 
 /// Of every device.
 static INPUTS: LazyLock<Vec<Arc<[f32]>>> =

@@ -3,10 +3,6 @@
 
 use std::ops::ControlFlow;
 
-use crate::common::{
-    ALL, DEVICES, SEED, SHAPE, alike, data, devices, devices_with, energies, estimators,
-    handing_on, holdings, identity, roster, setup,
-};
 use stlf_learn::Params;
 use stlf_method::class_shares::balanced;
 use stlf_method::combine::{Combine, combine};
@@ -24,6 +20,11 @@ use stlf_protocol::device::Holdings;
 use stlf_protocol::in_memory_network::Network;
 use stlf_protocol::wire::{Envelope, Handover, Message, Plan as WirePlan};
 use stlf_protocol::{Device, Refusal};
+
+use crate::common::{
+    ALL, DEVICES, SEED, SHAPE, alike, data, devices, devices_with, energies, estimators,
+    handing_on, holdings, identity, roster, setup,
+};
 
 fn network(order: u64) -> Network {
     Network::new(devices(), order)

@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use std::time::Duration;
 
-use crate::common::{ALL, handing_on, in_a_row, in_a_row_that_trains_on};
 use stlf_learn::Descent;
 use stlf_method::local_training::Training;
 use stlf_planning::Role;
@@ -13,6 +12,8 @@ use stlf_protocol::job::Task;
 use stlf_protocol::membership::{Decision, Membership, Timing};
 use stlf_protocol::wire::{Envelope, Handover, Message};
 use stlf_protocol::{Action, Device, Refusal};
+
+use crate::common::{ALL, handing_on, in_a_row, in_a_row_that_trains_on};
 
 const ROW: [Handover; 2] = [Handover { from: 0, to: 1 }, Handover { from: 1, to: 2 }];
 

@@ -3,10 +3,11 @@
 use std::collections::{BTreeSet, VecDeque};
 use std::ops::ControlFlow;
 
-use crate::common::{ALL, devices, setup};
 use stlf_protocol::job::{Sign, Task};
 use stlf_protocol::wire::{Envelope, Message};
 use stlf_protocol::{Action, Device, Job, Phase, Refusal};
+
+use crate::common::{ALL, devices, setup};
 
 /// Delivers everything until the first device is to search for a plan. That search, and the last report that came.
 fn until_search(devices: &mut [Device]) -> (Job, usize, Envelope) {

@@ -3,10 +3,6 @@
 use std::cell::RefCell;
 use std::sync::LazyLock;
 
-use crate::common::{
-    ALL, DEVICES, alike, data, devices_with, estimators, handing_on, setup, untrained,
-};
-use proptest::prelude::*;
 use stlf_learn::Params;
 use stlf_method::local_training::OwnError;
 use stlf_planning::Role;
@@ -17,6 +13,11 @@ use stlf_protocol::wire::{
     Turn,
 };
 use stlf_protocol::{Device, Phase, Setup};
+
+use crate::common::{
+    ALL, DEVICES, alike, data, devices_with, estimators, handing_on, setup, untrained,
+};
+use proptest::prelude::*;
 
 static HOLDINGS: LazyLock<Vec<Holdings>> = LazyLock::new(|| alike(&data()));
 

@@ -5,16 +5,17 @@
 
 use std::sync::Arc;
 
-use crate::attack::{Waves, from_mean, from_moments, nearest};
-use crate::common::computed;
-use rand::{RngExt, SeedableRng};
-use rand_chacha::ChaCha8Rng;
 use stlf_data::Shape;
 use stlf_data::domains::{Colour, Half, Style, strokes};
 use stlf_method::divergence::sketch::{self, agreed_features};
 use stlf_method::divergence::{Settings, disclosure, discriminant};
 use stlf_protocol::divergence_protocol::{Exchange, check};
 use stlf_protocol::wire::{Message, Moments};
+
+use crate::attack::{Waves, from_mean, from_moments, nearest};
+use crate::common::computed;
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
 
 const SEED: u64 = 11;
 /// The victim's place in the roster.

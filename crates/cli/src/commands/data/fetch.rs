@@ -6,12 +6,12 @@ use std::path::PathBuf;
 use clap::ValueEnum;
 use stlf_data::domains::Domain;
 use stlf_data::fetch::{Fetched, Progress, fetch};
+use stlf_planning::number_format::counted;
 
 use super::data_args::default_folder;
 use crate::error::Failure;
 use crate::progress::{Transfer, Watch};
 use crate::ui::Ui;
-use stlf_planning::number_format::counted;
 
 /// Download a data set, with checksums; resumable.
 ///

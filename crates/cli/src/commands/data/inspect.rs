@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::ValueEnum;
 use stlf_figure::{Figure, circles};
 use stlf_formats::write_json;
+use stlf_planning::number_format::{counted, grouped};
 
 use super::data_args::DataArgs;
 use super::deal::{Deal, Device};
@@ -13,7 +14,6 @@ use crate::error::Failure;
 use crate::output;
 use crate::table::{Align, Table};
 use crate::ui::Ui;
-use stlf_planning::number_format::{counted, grouped};
 
 /// With more classes than this a table by class is too wide to read.
 const MOST_CLASSES: usize = 20;

@@ -25,11 +25,11 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use rayon::prelude::*;
 use stlf_learn::{Examples, Layer, Mode, Network, Params, Spec};
+use stlf_planning::device::Role;
+use stlf_planning::error::Error;
 
 use self::pair::Pair;
 use super::{Assignment, Context, with_role};
-use stlf_planning::device::Role;
-use stlf_planning::error::Error;
 
 /// What one device holds.
 #[derive(Debug, Clone, Copy)]

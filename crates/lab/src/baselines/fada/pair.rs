@@ -16,11 +16,11 @@ use rand_chacha::ChaCha8Rng;
 use stlf_data::Class;
 use stlf_learn::loss::{cross_entropy, squared_error};
 use stlf_learn::{Examples, Params, Spec};
+use stlf_planning::error::Error;
 
 use super::Settings;
 use super::information::negative_information;
 use super::part::{Part, add_scaled, columns};
-use stlf_planning::error::Error;
 
 /// All networks of one source, and what they draw from.
 #[derive(Debug)]

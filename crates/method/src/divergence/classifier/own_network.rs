@@ -4,10 +4,10 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use stlf_data::Class;
 use stlf_learn::{Examples, Learner, Mode, Network, Params, Spec};
+use stlf_planning::error::Error;
 
 use super::super::derive;
 use super::{Classifier, Count, Settings, Side};
-use stlf_planning::error::Error;
 
 /// A small network with two outputs, and the inputs of one side, `I`.
 #[derive(Debug)]
