@@ -163,6 +163,7 @@ fn what_real_devices_do_not_do_is_refused() {
     for (named, setting) in [
         ("training.warm-up-rounds", "training.warm-up-rounds=2"),
         ("planner.solver", "planner.solver=successive"),
+        ("planner.polish", "planner.polish=false"),
         ("divergence.nearest", "divergence.estimator=means divergence.nearest=3"),
     ] {
         let ran = run(&["node", "start", "--roster", &roster, "--key", &key, "-c", setting], "");
