@@ -57,7 +57,7 @@ def cli() -> Cli:
         pytest.skip("no command line to compare with: set STLF_BIN to the program stlf")
 
     def run(*arguments: str, stdin: str | None = None) -> subprocess.CompletedProcess[str]:
-        return subprocess.run([binary, *arguments], input=stdin, capture_output=True, text=True, timeout=120)
+        return subprocess.run([binary, *arguments], input=stdin, capture_output=True, text=True, timeout=600)
 
     return run
 

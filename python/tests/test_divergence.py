@@ -171,7 +171,7 @@ def test_others_run_while_it_measures() -> None:
     stlf.measure(fleet_of(0, devices=12, samples=600), "classifier", rounds=100)
     during = count - before
     done = True
-    thread.join(timeout=60)
+    thread.join(timeout=600)
     assert during > 100
 
 
@@ -190,5 +190,5 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
 
 @pytest.mark.skipif(sys.platform != "linux", reason="counts memory as Linux does")
 def test_inputs_are_read_where_they_lie() -> None:
-    ran = subprocess.run([sys.executable, "-c", MEMORY], capture_output=True, text=True, timeout=300, check=True)
+    ran = subprocess.run([sys.executable, "-c", MEMORY], capture_output=True, text=True, timeout=600, check=True)
     assert int(ran.stdout) < 30_000, f"{ran.stdout} kB more for 100 MB of inputs"

@@ -359,7 +359,7 @@ def test_models_and_weights_must_match() -> None:
 
 def test_without_flower_the_message_says_so() -> None:
     code = "import sys; sys.modules['flwr'] = None; import stlf.flower"
-    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=600)
     assert "stlf.errors.MissingError: stlf.flower needs flwr\nhint: pip install 'stlf[flower]'" in ran.stderr
 
 

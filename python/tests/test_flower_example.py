@@ -52,7 +52,7 @@ def environment(tmp_path: Path) -> Iterator[dict[str, str]]:
             # The session is the SuperLink's own: it and what it started.
             os.killpg(link.pid, signal.SIGTERM)
             try:
-                link.wait(timeout=30)
+                link.wait(timeout=600)
             except subprocess.TimeoutExpired:
                 os.killpg(link.pid, signal.SIGKILL)
 

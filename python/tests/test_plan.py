@@ -299,7 +299,7 @@ def test_a_plan_is_saved_through_links_and_pipes(tmp_path: Path) -> None:
     with ThreadPoolExecutor() as pool:
         reading = pool.submit(pipe.read_text)
         plan.save(pipe)
-        assert reading.result(timeout=60) == plan.to_json()
+        assert reading.result(timeout=600) == plan.to_json()
     assert pipe.is_fifo()
 
 

@@ -144,7 +144,7 @@ def test_ctrl_c_stops_and_loses_nothing(tmp_path: Path) -> None:
         assert child.stdout is not None
         assert child.stdout.readline() == "training\n"
         child.send_signal(signal.SIGINT)
-        rest, _ = child.communicate(timeout=120)
+        rest, _ = child.communicate(timeout=600)
     assert rest.splitlines()[-1] == "stopped"
     assert child.returncode == 0
     assert not (tmp_path / "stopped" / "manifest.json").exists()

@@ -52,7 +52,7 @@ const SIGNS_OF_LIFE: u32 = 4;
 const ALIVE_EVERY: Duration = Duration::from_secs(1);
 
 /// So many devices are called at once.
-const CALLS_AT_ONCE: usize = 8;
+const CALLS_AT_ONCE: usize = 4;
 
 /// Between two calls to a device that did not answer.
 const CALL_AGAIN_AFTER: Duration = Duration::from_millis(300);

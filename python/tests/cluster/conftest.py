@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from ports import free_ports
 
-DEADLINE = 240.0
+DEADLINE = 600.0
 
 CONFIG = """\
 seeds = [1, 2]

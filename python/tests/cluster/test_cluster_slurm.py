@@ -45,7 +45,7 @@ def test_the_guide_shows_the_script_as_it_is(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_the_script_is_bash_and_does_the_share_of_its_task(tmp_path: Path) -> None:
     text = script(tmp_path)
-    subprocess.run(["bash", "-n"], input=text, text=True, check=True, timeout=60)
+    subprocess.run(["bash", "-n"], input=text, text=True, check=True, timeout=600)
     (tmp_path / "100% mine.shares").mkdir()
     # Instead of stlf, a function that shows its words, one per line.
     show = "run() { printf '%s\\n' \"$@\"; return 7; }\n" + text.replace("/opt/stlf run", "run")
@@ -54,7 +54,7 @@ def test_the_script_is_bash_and_does_the_share_of_its_task(tmp_path: Path) -> No
         input=show,
         text=True,
         capture_output=True,
-        timeout=60,
+        timeout=600,
         env={**os.environ, "SLURM_ARRAY_TASK_ID": "12"},
     )
     own = f"{tmp_path}/100% mine.shares/12-of-16"
@@ -121,6 +121,6 @@ def test_jobs_that_a_killed_command_left_are_cancelled_by_the_next(
     first = Slurm(Workers(count=1, threads=1, leash=leash))
     first.start([replace(share, command=("sleep", "600"))])
     queue = ["squeue"]
-    assert subprocess.run(queue, capture_output=True, text=True, timeout=60).stdout == "1 1\n"
+    assert subprocess.run(queue, capture_output=True, text=True, timeout=600).stdout == "1 1\n"
     Slurm(Workers(count=1, threads=1, leash=leash))
-    assert subprocess.run(queue, capture_output=True, text=True, timeout=60).stdout == ""
+    assert subprocess.run(queue, capture_output=True, text=True, timeout=600).stdout == ""

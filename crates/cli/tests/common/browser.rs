@@ -2,7 +2,6 @@
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, ChildStdout, Command, Stdio};
-use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -87,7 +86,7 @@ impl Browser {
     /// Runs a script until it returns true; panics after thirty seconds.
     pub(crate) fn wait_for(&self, what: &str, script: &str) {
         let is_true = || (self.script(script) == Value::Bool(true)).then_some(());
-        stlf_testing::wait_for(Duration::from_secs(30), is_true, || what.to_owned());
+        stlf_testing::wait_for(stlf_testing::DEADLINE, is_true, || what.to_owned());
     }
 
     fn element(&self, selector: &str) -> String {

@@ -118,9 +118,11 @@ impl Fleet {
 
     /// The same for a fleet that needs longer.
     pub(crate) fn has_left_well_within(&mut self, time: Duration, k: usize) -> bool {
-        let mut child = self.running[k - 1].take().unwrap();
-        let left =
-            wait_for(time, || child.try_wait().unwrap(), || format!("d{k} stays\n{}", self.log(k)));
+        let log = self.path(&format!("{k}.log"));
+        let child = self.running[k - 1].as_mut().unwrap();
+        let stays = || format!("d{k} stays\n{}", std::fs::read_to_string(log).unwrap_or_default());
+        let left = wait_for(time, || child.try_wait().unwrap(), stays);
+        self.running[k - 1] = None;
         left.success()
     }
 

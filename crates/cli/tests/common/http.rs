@@ -2,7 +2,6 @@
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
-use std::time::Duration;
 
 /// What came back.
 pub(crate) struct Reply {
@@ -22,7 +21,7 @@ impl Reply {
 /// One request with these header lines, `Host` among them.
 pub(crate) fn send(port: u16, request: &str, headers: &[&str], body: &str) -> Reply {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
-    stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    stream.set_read_timeout(Some(stlf_testing::DEADLINE)).unwrap();
     let headers: String = headers.iter().map(|line| format!("{line}\r\n")).collect();
     let length = body.len();
     let head = format!(

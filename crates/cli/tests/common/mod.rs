@@ -43,7 +43,7 @@ pub(crate) fn example(name: &str) -> PathBuf {
 /// The program, without colours, with a deadline.
 pub(crate) fn stlf() -> Command {
     let mut command = Command::cargo_bin("stlf").unwrap();
-    command.env("NO_COLOR", "1").timeout(std::time::Duration::from_secs(120));
+    command.env("NO_COLOR", "1").timeout(stlf_testing::DEADLINE);
     command
 }
 

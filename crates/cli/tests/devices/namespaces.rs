@@ -8,7 +8,7 @@ use crate::common::hosts::Hosts;
 
 const DEVICES: usize = 4;
 
-const OPTIONS: [&str; 4] = ["--settle", "0.5", "--patience", "10"];
+const OPTIONS: [&str; 4] = ["--settle", "0.5", "--patience", "30"];
 
 /// Devices, each on its host; dropped before the hosts.
 fn start(hosts: &Hosts, settings: &str, more: &[&str]) -> Fleet {

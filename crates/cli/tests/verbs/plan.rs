@@ -286,7 +286,7 @@ fn an_output_that_is_no_file_is_written_to_and_stays_what_it_is() {
     let ran = run(&["plan", cars.to_str().unwrap(), "-o", pipe.to_str().unwrap()], "");
     assert_eq!((ran.code, ran.err.as_str()), (0, ""));
     assert!(std::fs::symlink_metadata(&pipe).unwrap().file_type().is_fifo());
-    let plan = read.recv_timeout(std::time::Duration::from_secs(60)).unwrap();
+    let plan = read.recv_timeout(stlf_testing::DEADLINE).unwrap();
     let plan: serde_json::Value = serde_json::from_slice(&plan).unwrap();
     assert_eq!(plan["format"], "stlf-plan/2");
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);

@@ -310,7 +310,7 @@ async fn garbage_is_refused_counted_and_in_the_end_not_heard() {
         }
     }
     for connection in connections.values() {
-        let closed = tokio::time::timeout(Duration::from_secs(30), connection.closed()).await;
+        let closed = tokio::time::timeout(DEADLINE, connection.closed()).await;
         assert!(closed.is_ok(), "it is still heard");
     }
     let events = others_finish(fleet).await;

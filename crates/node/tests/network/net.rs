@@ -16,7 +16,7 @@ use tokio::time::timeout;
 use crate::common::{DEVICES, identity, signed};
 
 /// No test waits longer than this.
-pub(crate) const DEADLINE: Duration = Duration::from_secs(120);
+pub(crate) const DEADLINE: Duration = stlf_testing::DEADLINE;
 
 pub(crate) fn options(addresses: &[SocketAddr], place: usize) -> Options {
     Options {
