@@ -63,8 +63,8 @@ pub(super) struct Member {
     pub(super) greeted: BTreeSet<usize>,
     /// The messages that arrived before their sender's greeting.
     pub(super) before_greeting: BTreeMap<usize, Vec<Envelope>>,
-    /// Messages that begin an epoch, from devices that as far as this one knows are not the planner. It may be about to lose the planner
-    /// before them.
+    /// Messages that begin an epoch, from devices that may not begin one as far as this device knows. It may be about to lose the device
+    /// that stands before them in the roster.
     pub(super) untimely: BTreeMap<usize, Envelope>,
     /// The messages that were sent in the running epoch.
     pub(super) outbox: Outbox,
