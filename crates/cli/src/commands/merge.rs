@@ -1,4 +1,4 @@
-//! `stlf merge`: the shares of several machines become one run.
+//! `stlf merge`: joins the shares of several machines into one run.
 
 use std::path::PathBuf;
 
