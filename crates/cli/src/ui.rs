@@ -8,7 +8,7 @@ use crate::error::Failure;
 pub(crate) struct Ui;
 
 impl Ui {
-    /// Writes a result; colours are dropped where they are not wanted.
+    /// Writes a result, without colours if the terminal or the user does not want them.
     pub(crate) fn print(&self, text: &str) -> Result<(), Failure> {
         let mut out = anstream::stdout().lock();
         out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(Failure::stdout)

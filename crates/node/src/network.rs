@@ -1,4 +1,4 @@
-//! A device on a real network: QUIC between keys that the roster knows, messages as streams, models as verified blobs.
+//! A device on a real network: QUIC connections between keys that are in the roster, messages as streams, models as verified blobs.
 //!
 //! Of two devices, the one with the later place in the roster calls the other. Everything that a device receives goes into one queue, and
 //! one loop drives the [`Device`] and its [`Membership`](stlf_protocol::membership::Membership); nothing else touches them.

@@ -26,7 +26,7 @@ pub struct Tally {
 pub enum Stage {
     /// It waits for other devices, before an epoch.
     Waiting,
-    /// It measures divergences with the others.
+    /// It measures divergences together with the other devices.
     Measuring,
     /// It waits for the plan, or makes it.
     Planning,

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Status;
 
-/// The file's name.
+/// The name of the status file within the device's folder.
 pub const FILE: &str = "status.json";
 
 /// A device's status, with the time at which it was written.

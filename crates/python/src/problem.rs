@@ -1,4 +1,4 @@
-//! The checked planning problem.
+//! The planning problem, checked, as Python holds it.
 
 use std::sync::Arc;
 

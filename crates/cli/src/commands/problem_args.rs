@@ -1,4 +1,4 @@
-//! The arguments that say which problem: a file, a link table, and settings that override the file's.
+//! The arguments that choose the problem: a file, a table of links, and settings that override the file's.
 
 use std::path::{Path, PathBuf};
 

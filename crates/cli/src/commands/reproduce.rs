@@ -1,4 +1,4 @@
-//! `stlf reproduce`: the paper's figures and tables, made again.
+//! `stlf reproduce`: makes the paper's figures and tables again.
 
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};

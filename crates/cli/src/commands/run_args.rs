@@ -1,4 +1,4 @@
-//! The arguments that say which run: a configuration or a run folder, and settings that differ.
+//! The arguments that choose the run: a configuration or a run folder, and settings that override it.
 
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};

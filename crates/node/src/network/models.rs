@@ -255,7 +255,7 @@ mod tests {
         });
     }
 
-    /// A store on disk fails some of the requests that come while it opens a model.
+    /// Checks it with a store on disk, which fails some of the requests that arrive while it opens a model.
     #[test]
     fn many_targets_at_once_all_get_the_model() {
         run(async {

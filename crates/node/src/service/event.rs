@@ -35,7 +35,7 @@ pub enum Event<'a> {
     ServesNumbers(SocketAddr),
     /// A file cannot be written. This is tried again with every event, and reported again only if it worked in between.
     CannotKeep(&'a stlf_data::Error),
-    /// Something happened among the devices, or a second went by.
+    /// Something happened among the devices, or a second passed.
     Network {
         /// The state of the device after the event.
         view: &'a View<'a>,
