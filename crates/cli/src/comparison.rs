@@ -1,4 +1,4 @@
-//! Methods side by side, as text.
+//! The comparison of methods, as text.
 
 use stlf_config::Config;
 use stlf_lab::Outcome;
@@ -10,7 +10,7 @@ use stlf_planning::problem::Preset;
 
 use crate::table::{Align, Cell, Table};
 
-/// The table of a run, and a line that says what it shows.
+/// Returns the table of a run, and a line that says what it shows.
 pub(crate) fn comparison(outcome: &Outcome, config: &Config, methods: &[Method]) -> String {
     let lines: Vec<Line> = summarise(&outcome.rows);
     if lines.is_empty() {
@@ -66,7 +66,7 @@ pub(crate) fn comparison(outcome: &Outcome, config: &Config, methods: &[Method])
     )
 }
 
-/// By whose word samples were dealt, where nobody had said how.
+/// Returns a line that names the column by which samples were dealt, if the user did not say how to deal them.
 pub(crate) fn dealt(outcome: &Outcome) -> String {
     outcome.dealt_by.as_ref().map_or(String::new(), |column| {
         format!(
@@ -75,7 +75,7 @@ pub(crate) fn dealt(outcome: &Outcome) -> String {
     })
 }
 
-/// What totals have besides links, and of whom.
+/// Says what the total energies consist of: links, and measuring if a method needs divergences.
 fn paid(lines: &[Line]) -> &'static str {
     let pays =
         |line: &&Line| line.method.parse::<Method>().is_ok_and(|method| method.needs_divergences());
@@ -85,7 +85,7 @@ fn paid(lines: &[Line]) -> &'static str {
     }
 }
 
-/// What the one method does that changes models.
+/// Explains the one method that changes models, if it is in the comparison.
 fn relays(lines: &[Line]) -> &'static str {
     match lines.iter().any(|line| line.method == Method::Relay.name()) {
         true => {
@@ -95,7 +95,7 @@ fn relays(lines: &[Line]) -> &'static str {
     }
 }
 
-/// Methods that are asked for and have no line, and why.
+/// Names the requested methods that have no line in the table, with the reason.
 fn missing(methods: &[Method], lines: &[Line]) -> String {
     let absent = methods.iter().filter(|m| lines.iter().all(|line| line.method != m.name()));
     let (blind, idle): (Vec<&Method>, Vec<&Method>) = absent.partition(|m| m.needs_accuracies());
@@ -113,7 +113,7 @@ fn missing(methods: &[Method], lines: &[Line]) -> String {
     text
 }
 
-/// That joules are not those of the models that are sent, where they are not.
+/// Returns a warning if the joules are not those of the models that are really sent.
 fn assumed(config: &Config) -> String {
     let bits = match (config.energy.model_bits, config.planner.preset) {
         (Some(bits), _) => bits,
@@ -126,7 +126,7 @@ fn assumed(config: &Config) -> String {
     )
 }
 
-/// What measuring divergences cost, and what privacy it kept.
+/// Returns what measuring divergences cost, and the privacy that it guarantees.
 pub(crate) fn measuring(outcome: &Outcome, config: &Config) -> String {
     let seeds = config.seeds.len() as f64;
     let bytes = outcome.measuring.iter().map(|row| row.bytes as f64).sum::<f64>() / seeds;

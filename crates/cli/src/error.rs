@@ -1,4 +1,4 @@
-//! What can go wrong, told as kind, cause and hint; the kind decides the exit code.
+//! Failures, with kind, cause and hint; the kind decides the exit code.
 
 use std::io;
 use std::process::ExitCode;
@@ -7,24 +7,24 @@ use anstyle::{AnsiColor, Style};
 
 use crate::ui::Ui;
 
-/// What went wrong, in the large.
+/// The kind of a failure, which decides the exit code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// The input, or how the command was called: exit code 2.
+    /// The input or the arguments are wrong: exit code 2.
     Input,
     /// The problem has no plan: exit code 3.
     Infeasible,
-    /// A file or the system: exit code 1.
+    /// A file or the operating system failed: exit code 1.
     Io,
     /// `stlf diff` found a difference and has shown it: exit code 1.
     Different,
-    /// The user stopped it before there was a result: exit code 130.
+    /// The user stopped the command before there was a result: exit code 130.
     Interrupted,
-    /// Whoever read our output has gone. Nothing to say, nothing failed: exit code 0.
+    /// The reader of standard output has gone. Nothing failed and nothing is printed: exit code 0.
     NobodyReads,
 }
 
-/// A failure as the user is told of it.
+/// A failure as it is shown to the user.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("{message}")]
 pub(crate) struct Failure {
@@ -38,22 +38,22 @@ impl Failure {
         Failure { kind, message: message.into(), hint: None }
     }
 
-    /// The input or the call is wrong.
+    /// Returns the failure that the input or the arguments are wrong.
     pub(crate) fn input(message: impl Into<String>) -> Failure {
         Failure::new(Kind::Input, message)
     }
 
-    /// There is no plan.
+    /// Returns the failure that no plan exists.
     pub(crate) fn infeasible(message: impl Into<String>) -> Failure {
         Failure::new(Kind::Infeasible, message)
     }
 
-    /// The system refused something.
+    /// Returns the failure that the operating system refused something.
     pub(crate) fn io(message: impl Into<String>) -> Failure {
         Failure::new(Kind::Io, message)
     }
 
-    /// A file says something that cannot be used.
+    /// Returns the failure that the content of a file cannot be used.
     pub(crate) fn in_file(file: &str, error: &stlf_planning::Error) -> Failure {
         let failure = Failure::input(format!("{file}: {error}"));
         match error.hint() {
@@ -62,7 +62,7 @@ impl Failure {
         }
     }
 
-    /// Data cannot be read, dealt or downloaded.
+    /// Returns the failure that data cannot be read, dealt or downloaded.
     pub(crate) fn in_data(error: &stlf_data::Error) -> Failure {
         let failure = match error {
             stlf_data::Error::File { source, .. } if source.kind() != io::ErrorKind::NotFound => {
@@ -77,17 +77,17 @@ impl Failure {
         }
     }
 
-    /// Ctrl-C came before the work was done.
+    /// Returns the failure that Ctrl-C was pressed before the work was done.
     pub(crate) fn interrupted(message: impl Into<String>) -> Failure {
         Failure::new(Kind::Interrupted, message)
     }
 
-    /// Two plans differ, which is a result and has been shown as one.
+    /// Returns the failure that two plans differ, which is a result and has been shown as one.
     pub(crate) fn different() -> Failure {
         Failure::new(Kind::Different, "")
     }
 
-    /// Standard output cannot be written.
+    /// Returns the failure that standard output cannot be written.
     pub(crate) fn stdout(error: io::Error) -> Failure {
         match error.kind() {
             io::ErrorKind::BrokenPipe => Failure::new(Kind::NobodyReads, ""),
@@ -95,18 +95,18 @@ impl Failure {
         }
     }
 
-    /// What the user can do about it.
+    /// Adds advice for the user on what to do about the failure.
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Failure {
         self.hint = Some(hint.into());
         self
     }
 
-    /// The hint, if there is one.
+    /// Returns the advice for the user, if there is any.
     pub(crate) fn advice(&self) -> Option<&str> {
         self.hint.as_deref()
     }
 
-    /// Tells the user.
+    /// Shows the failure to the user.
     pub(crate) fn report(&self, ui: &Ui) {
         if matches!(self.kind, Kind::NobodyReads | Kind::Different) {
             return;
@@ -119,7 +119,7 @@ impl Failure {
         }
     }
 
-    /// 2 bad input, 3 infeasible, 130 interrupted, 1 anything else that is not success.
+    /// Returns the exit code: 2 for bad input, 3 if infeasible, 130 if interrupted, 0 or 1 for the other kinds.
     pub(crate) fn exit_code(&self) -> ExitCode {
         ExitCode::from(match self.kind {
             Kind::NobodyReads => 0,

@@ -1,4 +1,4 @@
-//! Files and standard input.
+//! Reading of input from files and from standard input.
 
 use std::borrow::Cow;
 use std::fs::File;
@@ -13,8 +13,7 @@ use stlf_lab::stages::plan::{FILE as PLAN, PROBLEM};
 use crate::commands::run_args::failure;
 use crate::error::Failure;
 
-/// A file of more bytes than this is parsed as it is read, to spare memory; others whole, to spare
-/// time.
+/// A file of more bytes than this is parsed while it is read, to save memory; smaller ones are read whole first, to save time.
 const LARGE: u64 = 64 << 20;
 
 /// Reads a problem from a file, from standard input if the path is `-`, or from a run folder.
@@ -39,11 +38,11 @@ pub(crate) fn plan(path: &Path) -> Result<PlanFile, Failure> {
 pub(crate) enum PlanOrProblem {
     /// A plan, `stlf-plan/2` or `/1`.
     Plan(Box<PlanFile>),
-    /// `stlf-problem/1`, or nothing known, which the reader of problems says best.
+    /// A problem, `stlf-problem/1`, or an unknown format, about which the reader of problems gives the best message.
     Problem(Box<ProblemFile>),
 }
 
-/// Reads a plan or a problem, whichever the file says it is.
+/// Reads a plan or a problem, according to the format that the file names.
 pub(crate) fn plan_or_problem(path: &Path) -> Result<PlanOrProblem, Failure> {
     #[derive(serde::Deserialize)]
     struct Head {
@@ -65,7 +64,7 @@ pub(crate) fn plan_or_problem(path: &Path) -> Result<PlanOrProblem, Failure> {
     file.map_err(|e| Failure::in_file(&name(path), &e))
 }
 
-/// Reads a table of links, CSV or Parquet by its content.
+/// Reads a table of links; its content tells whether it is CSV or Parquet.
 pub(crate) fn links(path: &Path, model_bits: f64) -> Result<LinkTable, Failure> {
     if is_stdin(path) {
         let table = LinkTable::read_csv(bytes(path)?.as_slice(), model_bits);
@@ -97,7 +96,7 @@ fn parquet(path: &Path, _: f64) -> Result<Result<LinkTable, stlf_planning::Error
         .hint("use CSV, or build with --features parquet"))
 }
 
-/// The file of a run folder, or of the folder of one of its seeds; other paths are files themselves.
+/// Returns the path of a file within a run folder, or within the folder of one of its seeds; a path that is no folder is returned as it is.
 pub(crate) fn in_run<'p>(path: &'p Path, file: &str) -> Result<Cow<'p, Path>, Failure> {
     let config = path.join("config.toml");
     if !path.is_dir() {
@@ -116,7 +115,7 @@ pub(crate) fn in_run<'p>(path: &'p Path, file: &str) -> Result<Cow<'p, Path>, Fa
     Ok(Cow::Owned(path.join(seed_folder(first)).join(file)))
 }
 
-/// How messages call the input.
+/// Returns the name of the input for messages.
 pub(crate) fn name(path: &Path) -> String {
     if is_stdin(path) { "standard input".to_owned() } else { path.display().to_string() }
 }

@@ -1,4 +1,4 @@
-//! `stlf`: who trains, who receives whose model, over which links.
+//! `stlf`: which devices train, which receive whose models, and over which links.
 
 mod commands;
 mod comparison;

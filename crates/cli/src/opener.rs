@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 
 use crate::error::Failure;
 
-/// What opens things, by platform.
+/// The programs that open files and addresses, by platform.
 #[cfg(target_os = "macos")]
 const OPENERS: &[&[&str]] = &[&["open"]];
 #[cfg(target_os = "windows")]
@@ -13,7 +13,7 @@ const OPENERS: &[&[&str]] = &[&["explorer"]];
 #[cfg(not(any(target_os = "macos", target_os = "windows")))]
 const OPENERS: &[&[&str]] = &[&["xdg-open"], &["gio", "open"], &["sensible-browser"]];
 
-/// Opens it with the first program that can be started.
+/// Opens a file or an address with the first program that can be started.
 pub(crate) fn open(what: impl AsRef<OsStr>) -> Result<(), Failure> {
     for opener in OPENERS {
         let mut command = Command::new(opener[0]);

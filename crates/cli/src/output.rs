@@ -1,4 +1,4 @@
-//! Results: files whole or not at all.
+//! Writing of result files, whole or not at all.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -17,7 +17,7 @@ pub(crate) fn write_file(
         .map_err(|e| Failure::io(format!("cannot write {e}")))
 }
 
-/// Complains early about a place where nothing can be written, before hours of planning.
+/// Fails early if nothing can be written at a path, before hours of planning.
 pub(crate) fn check_place(path: &Path) -> Result<(), Failure> {
     if path.is_dir() {
         return Err(Failure::input(format!("{} is a directory", path.display()))

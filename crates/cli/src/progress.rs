@@ -1,4 +1,4 @@
-//! Watching a search or a download: progress for the user, the time limit, and Ctrl-C.
+//! Progress of a search or a download for the user, with the time limit and Ctrl-C.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -17,7 +17,7 @@ use crate::ui::Ui;
 /// A search shorter than this needs no spinner.
 const QUIET: Duration = Duration::from_secs(1);
 
-/// How often the spinner's text is renewed.
+/// The interval at which the spinner's text is updated.
 const RENEW: Duration = Duration::from_millis(100);
 
 /// Set by the first Ctrl-C; the second ends the program.
@@ -45,17 +45,17 @@ impl Watch {
         })
     }
 
-    /// Starts the clock anew, where something else came before the search.
+    /// Starts the clock again, after other work that came before the search.
     pub(crate) fn restart(&mut self) {
         self.started = Instant::now();
     }
 
-    /// From now on the first Ctrl-C is to be looked for, with [`Watch::is_interrupted`].
+    /// Prepares for Ctrl-C: from now on the first one is only noted, for [`Watch::is_interrupted`].
     pub(crate) fn listen() -> Result<(), Failure> {
         install_handler()
     }
 
-    /// Hears of progress and says whether to go on.
+    /// Shows progress, and returns whether to continue.
     pub(crate) fn see(&mut self, progress: &Progress) -> ControlFlow<()> {
         let elapsed = self.started.elapsed();
         if self.is_watched && elapsed >= QUIET && elapsed - self.renewed >= RENEW {
@@ -70,7 +70,7 @@ impl Watch {
         }
     }
 
-    /// Stops the clock and clears the spinner.
+    /// Stops the clock, clears the spinner, and returns the time that has passed.
     pub(crate) fn finish(self) -> Duration {
         let elapsed = self.started.elapsed();
         if let Some(spinner) = self.spinner {
@@ -79,27 +79,27 @@ impl Watch {
         elapsed
     }
 
-    /// Whether the user pressed Ctrl-C.
+    /// Returns whether the user pressed Ctrl-C.
     pub(crate) fn is_interrupted() -> bool {
         INTERRUPTED.load(Ordering::Relaxed)
     }
 }
 
-/// Watches the stages of a run, one bar each, all seeds together.
+/// Shows the stages of a run, with one bar for each, for all seeds together.
 pub(crate) struct Stages {
     seeds: usize,
     bars: Mutex<BTreeMap<Stage, Bar>>,
     all: MultiProgress,
 }
 
-/// One stage's bar, and how far each seed is.
+/// The bar of one stage, and the progress of each seed.
 struct Bar {
     bar: ProgressBar,
     seeds: BTreeMap<Option<u64>, (usize, usize)>,
 }
 
 impl Stages {
-    /// From now on the first Ctrl-C stops the run instead of the program.
+    /// Prepares the bars. From now on the first Ctrl-C stops the run instead of the program.
     pub(crate) fn start(seeds: usize, ui: &Ui) -> Result<Stages, Failure> {
         install_handler()?;
         let target = match ui.is_watched() {
@@ -110,7 +110,7 @@ impl Stages {
         Ok(Stages { seeds, bars: Mutex::new(BTreeMap::new()), all })
     }
 
-    /// Hears how far a stage of a seed is.
+    /// Shows the progress of a seed in a stage.
     pub(crate) fn see(&self, event: &Event) {
         let Ok(mut bars) = self.bars.lock() else { return };
         let Bar { bar, seeds } = bars.entry(event.stage).or_insert_with(|| Bar {
@@ -150,23 +150,23 @@ fn stage_bar(stage: Stage) -> ProgressBar {
     ProgressBar::no_length().with_style(style).with_message(name)
 }
 
-/// Watches files that come from elsewhere.
+/// Shows the progress of downloads.
 #[cfg(feature = "fetch")]
 pub(crate) struct Transfer {
     is_watched: bool,
-    /// The file on its way, and its bar.
+    /// The file that is being downloaded, and its bar.
     current: Option<(String, ProgressBar)>,
 }
 
 #[cfg(feature = "fetch")]
 impl Transfer {
-    /// From now on the first Ctrl-C ends the transfer instead of the program.
+    /// Prepares for downloads. From now on the first Ctrl-C ends the download instead of the program.
     pub(crate) fn start(ui: &Ui) -> Result<Transfer, Failure> {
         install_handler()?;
         Ok(Transfer { is_watched: ui.is_watched(), current: None })
     }
 
-    /// Hears how far a file is.
+    /// Shows the progress of a file.
     pub(crate) fn see(&mut self, file: &str, done: u64, total: Option<u64>) {
         if !self.is_watched {
             return;
@@ -191,7 +191,7 @@ impl Transfer {
     }
 }
 
-/// Watches work that is counted. Ctrl-C ends the program, as always.
+/// Shows the progress of work that is counted in steps. Ctrl-C ends the program, as always.
 #[cfg(feature = "images")]
 pub(crate) struct Steps {
     bar: ProgressBar,
@@ -199,7 +199,7 @@ pub(crate) struct Steps {
 
 #[cfg(feature = "images")]
 impl Steps {
-    /// A bar, where someone watches.
+    /// Returns a bar, which is visible only on a terminal.
     pub(crate) fn start(what: &str, ui: &Ui) -> Steps {
         let style = ProgressStyle::with_template("{msg} {wide_bar} {pos}/{len}");
         let style = style.unwrap_or_else(|_| ProgressStyle::default_bar());
@@ -207,7 +207,7 @@ impl Steps {
         Steps { bar: bar.with_style(style).with_message(what.to_owned()) }
     }
 
-    /// Hears how much is done.
+    /// Shows how many steps are done.
     pub(crate) fn see(&self, done: usize, all: usize) {
         self.bar.set_length(all as u64);
         self.bar.set_position(done as u64);

@@ -1,4 +1,4 @@
-//! A plan as text that a person likes to read.
+//! A plan as text for people.
 
 use std::fmt::Write;
 
@@ -15,13 +15,13 @@ use stlf_planning::problem::{EnergyUnit, Model};
 
 use crate::table::{Align, Cell, Table, role_style};
 
-/// A fleet of more devices than this is shown in part.
+/// If a fleet has more devices than this, only some of them are shown.
 const MOST_DEVICES: usize = 40;
 
-/// A link of less weight says nothing.
+/// A required link of less weight than this counts as idle.
 const IDLE: f64 = 1e-4;
 
-/// The whole summary.
+/// Returns the whole summary of a plan.
 pub(crate) fn plan(problem: &Problem, plan: &Plan, run: Run) -> String {
     let mut text = headline(plan, run);
     text.push('\n');
@@ -31,7 +31,7 @@ pub(crate) fn plan(problem: &Problem, plan: &Plan, run: Run) -> String {
     text
 }
 
-/// How many do what, and how sure that is.
+/// Returns the numbers of sources and targets, and how certain the plan is.
 pub(crate) fn headline(plan: &Plan, run: Run) -> String {
     let bold = Style::new().bold();
     let of = |role: Role| {
@@ -47,7 +47,7 @@ pub(crate) fn headline(plan: &Plan, run: Run) -> String {
     )
 }
 
-/// The status with its gap, in words.
+/// Returns in words whether the plan is proven optimal, or its gap.
 pub(crate) fn certainty(plan: &Plan, run: Run) -> String {
     let why = match run.stopped_by(plan) {
         None => return "proven optimal".to_owned(),
@@ -65,7 +65,7 @@ pub(crate) fn certainty(plan: &Plan, run: Run) -> String {
     }
 }
 
-/// Every device with its role and whom it listens to.
+/// Returns a table of the devices, with their roles and the models that they receive.
 pub(crate) fn devices(problem: &Problem, plan: &Plan) -> String {
     let measured = match problem.model() {
         Model::Measured(m) => Some(m),
@@ -112,7 +112,7 @@ pub(crate) fn devices(problem: &Problem, plan: &Plan) -> String {
     text
 }
 
-/// Whose models a device takes: a target mixes them, a source trains one on.
+/// Returns the names of the devices whose models a device receives: a target mixes them, a source continues training one.
 pub(crate) fn receives(problem: &Problem, plan: &Plan, device: usize) -> String {
     match plan.handed_from(device) {
         Some(from) => format!("{} (hand-over)", problem.name(from)),
@@ -120,12 +120,12 @@ pub(crate) fn receives(problem: &Problem, plan: &Plan, device: usize) -> String 
     }
 }
 
-/// A number under `joules`: two decimals line up, but a small one has digits of its own.
+/// Formats a number of the column `joules`, with two decimals, so that they line up, or with more digits if it is small.
 fn column(joules: f64) -> String {
     if joules == 0.0 || joules >= 0.1 { format!("{joules:.2}") } else { short(joules) }
 }
 
-/// Which devices to show: all, or the first of each role.
+/// Returns the devices to show: all of them, or the first of each role.
 fn selection(plan: &Plan) -> Vec<usize> {
     if plan.roles.len() <= MOST_DEVICES {
         return (0..plan.roles.len()).collect();
@@ -140,7 +140,7 @@ fn selection(plan: &Plan) -> Vec<usize> {
     shown
 }
 
-/// Objective, energy, settings and solver, one line each.
+/// Returns objective, energy, settings and solver, with one line for each.
 fn figures(problem: &Problem, plan: &Plan, run: Run) -> String {
     let mut lines = vec![("objective", objective(problem, plan))];
     if let (Some(joules), Some(all)) = (plan.joules(problem), plan.all_to_all_joules(problem)) {
@@ -219,7 +219,7 @@ fn solver(plan: &Plan, run: Run) -> String {
     format!("{}, {work}, {}", plan.solver.name, duration(run.seconds))
 }
 
-/// A time in the unit that suits it.
+/// Formats a time in a suitable unit.
 pub(crate) fn duration(seconds: f64) -> String {
     match seconds {
         s if s < 1e-3 => format!("{:.0} µs", s * 1e6),
@@ -228,7 +228,7 @@ pub(crate) fn duration(seconds: f64) -> String {
     }
 }
 
-/// What the paper's method came to on its own, and against the optimum.
+/// Returns what the paper's method found on its own, compared with the optimum.
 fn steps(plan: &Plan, report: &SuccessiveReport) -> String {
     let above = |value: f64| {
         let gap = (value - report.exact_objective) / report.exact_objective.abs();

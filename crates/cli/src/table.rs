@@ -4,12 +4,12 @@ use anstyle::{AnsiColor, Style};
 use stlf_planning::Role;
 use stlf_planning::number_format::clean;
 
-/// Where a column's cells stand.
+/// The alignment of a column's cells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Align {
-    /// Sentences.
+    /// Alignment to the left, for text.
     Left,
-    /// Numbers.
+    /// Alignment to the right, for numbers.
     Right,
 }
 
@@ -38,7 +38,7 @@ impl From<Role> for Cell {
     }
 }
 
-/// Sources are green, targets blue, wherever they are shown.
+/// Returns the colour of a role: green for sources and blue for targets, wherever they are shown.
 pub(crate) fn role_style(role: Role) -> Style {
     let colour = match role {
         Role::Source => AnsiColor::Green,
@@ -55,7 +55,7 @@ pub(crate) struct Table {
 }
 
 impl Table {
-    /// A table without rows.
+    /// Returns a table without rows.
     pub(crate) fn new(columns: &[(&str, Align)]) -> Table {
         let columns = columns.iter().map(|(name, align)| ((*name).to_owned(), *align)).collect();
         Table { columns, rows: Vec::new() }
@@ -66,7 +66,7 @@ impl Table {
         self.rows.push(cells.into_iter().collect());
     }
 
-    /// The text, with a line break after every row and no space at any line's end.
+    /// Returns the text, with a line break after every row and no trailing spaces.
     pub(crate) fn render(&self) -> String {
         let header: Vec<Cell> = self
             .columns

@@ -1,4 +1,4 @@
-//! A secret key as a file that its owner alone may read: `stlf-key/1` and 64 hexadecimal digits.
+//! A secret key as a file that only its owner may read: `stlf-key/1` and 64 hexadecimal digits.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -7,33 +7,33 @@ use stlf_protocol::identity::{Identity, hex, unhex};
 
 const HEAD: &str = "stlf-key/1";
 
-/// What can be wrong with a key file.
+/// The reason why a key file cannot be used or made.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The system refused.
+    /// The operating system refused to read or write the file.
     #[error("{}: {source}", path.display())]
     File {
-        /// The file.
+        /// The path of the key file.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the operating system.
         source: std::io::Error,
     },
-    /// There is a key already; a key is never overwritten.
+    /// The file exists already; a key is never overwritten.
     #[error("{} is there already", .0.display())]
     Exists(PathBuf),
-    /// It holds something else.
+    /// The file does not contain a key.
     #[error("{} is no key file", .0.display())]
     Unreadable(PathBuf),
-    /// Others may read it.
+    /// Other users than the owner may read the file.
     #[error("{} can be read by others than its owner", .0.display())]
     Open(PathBuf),
-    /// The system has no random numbers.
+    /// The operating system gives no random numbers.
     #[error("this system gives no random numbers: {0}")]
     NoRandom(String),
 }
 
 impl Error {
-    /// What the user can do about it.
+    /// Returns advice for the user on what to do about the error.
     pub fn hint(&self) -> Option<String> {
         match self {
             Error::Exists(_) => Some("a key is never overwritten; name another file".to_owned()),
@@ -46,10 +46,10 @@ impl Error {
     }
 }
 
-/// Makes a key and keeps it in a new file.
+/// Makes a key and writes it to a new file.
 ///
 /// # Errors
-/// The file is there already, or cannot be written.
+/// Fails if the file exists already or cannot be written.
 pub fn create(path: &Path) -> Result<Identity, Error> {
     let mut secret = [0; 32];
     getrandom::fill(&mut secret).map_err(|e| Error::NoRandom(e.to_string()))?;
@@ -68,10 +68,10 @@ pub fn create(path: &Path) -> Result<Identity, Error> {
     Ok(identity)
 }
 
-/// Reads a key.
+/// Reads a key from a file.
 ///
 /// # Errors
-/// It is none, or others may read it.
+/// Fails if the file is not a key, or if other users may read it.
 pub fn read(path: &Path) -> Result<Identity, Error> {
     let wrong = |source| Error::File { path: path.to_owned(), source };
     let text = std::fs::read_to_string(path).map_err(wrong)?;

@@ -1,10 +1,10 @@
-//! One device of a fleet as a peer: the [protocol](stlf_protocol) over a real network.
+//! One device of a fleet as a peer of the others: the [protocol](stlf_protocol) over a real network.
 //!
-//! - [`key_file`]: where a device keeps its key.
-//! - [`status`]: how a device stands, for those who ask.
-//! - [`status_file`]: the same with its time, as a running device writes it.
-//! - `network`: QUIC between keys that the roster knows, behind the feature of that name.
-//! - `service`: all that a device does and keeps, from a configuration to its end; behind the same feature.
+//! - [`key_file`]: the file in which a device keeps its key.
+//! - [`status`]: the status of a device, for people and programs.
+//! - [`status_file`]: the status with its time, as a running device writes it to a file.
+//! - `network`: QUIC connections between keys that are in the roster, behind the feature of that name.
+//! - `service`: everything that a device does and keeps, from reading its configuration until it stops; behind the same feature.
 
 pub mod key_file;
 #[cfg(feature = "network")]

@@ -1,6 +1,6 @@
-//! A device on a real network: QUIC between keys that the roster knows, messages as streams, models as verified blobs.
+//! A device on a real network: QUIC connections between keys that are in the roster, messages as streams, models as verified blobs.
 //!
-//! Of two devices the one with the later place in the roster calls the other. All that a device hears goes into one queue, and
+//! Of two devices, the one with the later place in the roster calls the other. Everything that a device receives goes into one queue, and
 //! one loop drives the [`Device`] and its [`Membership`](stlf_protocol::membership::Membership); nothing else touches them.
 
 mod jobs;
@@ -35,177 +35,178 @@ use stlf_protocol::membership::Timing;
 use stlf_protocol::roster::{Roster, SignedRoster};
 use stlf_protocol::shared::{Difference, SharedSettings};
 
-/// What both ends of a connection speak.
+/// The name and version of the protocol that both ends of a connection must speak.
 const PROTOCOL: &[u8] = b"stlf/node/4";
 
-/// A connection on which nothing was heard for so long is lost, in a small fleet. In a large one every device has many, and to
-/// keep them all alive so often would be most of what it does.
+/// In a small fleet, a connection on which nothing was received for this long counts as lost. In a large fleet every device has many
+/// connections, and keeping all of them alive at this rate would be most of its work.
 const LOST_AFTER: Duration = Duration::from_secs(4);
 
-/// So many devices make a fleet large; the time grows with them.
+/// A fleet of more devices than this is large; the time after which a connection counts as lost grows in proportion.
 const LARGE: u32 = 20;
 
-/// So many times within that, something is said on a connection.
+/// How many keep-alive packets are sent on a connection within the time after which it counts as lost.
 const SIGNS_OF_LIFE: u32 = 4;
 
-/// How often an observer hears that all is well.
+/// How often an observer gets [`Event::Alive`].
 const ALIVE_EVERY: Duration = Duration::from_secs(1);
 
-/// So many devices are called at once.
+/// The number of devices that are called at the same time.
 const CALLS_AT_ONCE: usize = 4;
 
-/// Between two calls to a device that did not answer.
+/// The pause between two calls to a device that did not answer.
 const CALL_AGAIN_AFTER: Duration = Duration::from_millis(300);
 
-/// How often the membership looks at the clock.
+/// The interval at which timeouts of the membership are checked.
 const TICK: Duration = Duration::from_millis(50);
 
-/// How a device takes part.
+/// Settings with which a device takes part in its fleet.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// Where it listens.
+    /// The address on which this device listens.
     pub listen: SocketAddr,
-    /// Where devices listen, by place.
+    /// The addresses of other devices, by their place in the roster.
     pub peers: BTreeMap<usize, SocketAddr>,
-    /// How long things may take.
+    /// The time limits for joining, settling and progress within an epoch.
     pub timing: Timing,
-    /// Whether to leave once an epoch is over, and how long that may take; else it goes on until it is told to stop.
+    /// If given, the device leaves once an epoch is over, and fails if that takes longer than this. Otherwise it continues until it is told
+    /// to stop.
     pub once: Option<Duration>,
     /// The last epoch that this device took part in.
     pub epoch: u64,
-    /// Where models are kept, so that a transfer that breaks goes on where it was; else in memory.
+    /// The folder for received models, with which an interrupted transfer can be resumed; without one, models are kept in memory.
     pub store: Option<PathBuf>,
-    /// Joules of sending a model over a link of so many bits per second, where links are measured: this over the rate.
+    /// If links are measured, this number divided by a link's bits per second gives the joules of sending a model over it.
     pub joule_bits_per_second: f64,
-    /// What must be the same on all devices. Those with other settings take no part.
+    /// The settings that must be equal on all devices. A device with different ones does not take part.
     pub settings: SharedSettings,
 }
 
-/// What an observer hears.
+/// Something that happened on the network, as an observer is told of it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Event {
-    /// It listens here.
+    /// The device listens on this address.
     Listens(SocketAddr),
-    /// A device came, by place.
+    /// The device at this place of the roster has connected and takes part.
     Came(usize),
-    /// A device was lost.
+    /// The connection to the device at this place of the roster was lost.
     Lost(usize),
-    /// A device of the fleet has other settings and takes no part as long as it has.
+    /// A device of the fleet has different settings and cannot take part until they are equal.
     Differs {
-        /// Which.
+        /// The place of that device in the roster.
         from: usize,
-        /// The first setting that differs.
+        /// The first setting that differs, with both of its values.
         #[serde(flatten)]
         difference: Difference,
     },
-    /// Somebody who is not in the roster was turned away.
+    /// A connection from a key that is not in the roster was refused.
     TurnedAway(PeerId),
-    /// A newer roster was heard of and is used from now on.
+    /// A newer roster was received and is used from now on.
     Roster(Box<SignedRoster>),
-    /// An epoch began with so many devices. Nothing of it has been done yet.
+    /// An epoch began. None of its work has been done yet.
     Began {
-        /// Its number.
+        /// The number of the epoch.
         epoch: u64,
-        /// How many take part.
+        /// The number of devices that take part in the epoch.
         devices: usize,
     },
-    /// There is a plan.
+    /// The plan of the epoch is known.
     Planned {
-        /// Whether nothing is better: proven, and nothing was kept of the last plan that costs more.
+        /// Whether no plan is better: it is proven optimal, and nothing that costs more was kept from the last plan.
         optimal: bool,
     },
-    /// There is none, and why.
+    /// There is no plan, for this reason.
     NoPlan(String),
-    /// A device is left out: it was silent for too long, or nothing can be planned for it.
+    /// The device at this place is left out: it was silent for too long, or nothing can be planned for it.
     LeftOut(usize),
-    /// No usable model came over a link; the planner does without it.
+    /// No usable model came over a link; the planner no longer uses that link.
     Forbidden {
-        /// The sender.
+        /// The place of the device that should have sent the model.
         from: usize,
-        /// The receiver.
+        /// The place of the device that should have received it.
         to: usize,
     },
-    /// A model came, so many bytes, some of which may have been here before.
+    /// A model was received.
     Received {
-        /// Whose.
+        /// The place of the device that sent it.
         from: usize,
-        /// Its size.
+        /// Its size in bytes, of which some may have been received earlier.
         bytes: u64,
     },
-    /// A model did not come, or is none, and why.
+    /// A model did not arrive, or is not usable.
     NotReceived {
-        /// Whose.
+        /// The place of the device that should have sent it.
         from: usize,
-        /// Why.
+        /// The reason, as text for people.
         reason: String,
     },
-    /// By the plan this device trains on another's model, and waits for it.
+    /// The plan lets this device continue training another device's model, and it waits for that model.
     Awaits {
-        /// Whose.
+        /// The place of the device that hands its model over.
         from: usize,
     },
-    /// It is here, and this device trains it on.
+    /// The handed-over model has arrived, and this device continues training it.
     TrainsOn {
-        /// Whose.
+        /// The place of the device that handed its model over.
         from: usize,
     },
-    /// That is done; the result is this device's model in this epoch.
+    /// That training is finished; its result is this device's model in this epoch.
     TrainedOn {
-        /// Whose.
+        /// The place of the device that handed its model over.
         from: usize,
     },
-    /// The epoch is over for this device, and others are told next.
+    /// The epoch is over for this device; the others are told next.
     Ended,
-    /// The epoch is over for all.
+    /// The epoch is over for all devices.
     Complete,
-    /// Nothing new, every second.
+    /// Nothing happened; sent once per second.
     Alive,
-    /// A message was refused, and why.
+    /// A message from another device was refused.
     Refused {
-        /// Whose.
+        /// The place of the device that sent the message.
         from: usize,
-        /// Why.
+        /// The reason, as text for people.
         reason: String,
     },
 }
 
-/// What a running device is told from outside.
+/// An instruction to a running device from outside.
 #[derive(Debug)]
 pub enum Order {
-    /// Leave.
+    /// Leave the fleet and end.
     Stop,
-    /// Use this roster, if it is newer.
+    /// Use this roster, if it is newer than the current one.
     Roster(Box<SignedRoster>),
 }
 
-/// Why it ended without an outcome.
+/// The reason why a device ended without an outcome.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// It cannot listen.
+    /// The device cannot listen on its address.
     #[error("cannot listen on {address}: {message}")]
     Listen {
-        /// Where.
+        /// The address that was asked for.
         address: SocketAddr,
-        /// What the system said.
+        /// The message of the operating system.
         message: String,
     },
-    /// Nobody came.
+    /// No other device connected in time.
     #[error("no other device came within {0:?}")]
     Alone(Duration),
-    /// The epoch took too long.
+    /// No epoch ended within the time limit.
     #[error("no epoch ended within {0:?}; devices still here: {1:?}")]
     Deadline(Duration, Vec<usize>),
-    /// Models cannot be kept.
+    /// Models cannot be stored.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
-/// Takes part: joins, measures, plans or follows the plan, sends or receives models, epoch after epoch, until it is told to stop or, where
-/// [`Options::once`] says so, an epoch is over. The device keeps what came of it.
+/// Takes part in the fleet: joins, measures, plans or follows the plan, sends or receives models, epoch after epoch, until it is told to
+/// stop or, if [`Options::once`] is given, an epoch is over. Returns the device with its results.
 ///
 /// # Errors
-/// Says why there is no outcome.
+/// Returns the reason why there is no outcome.
 pub async fn run(
     device: Device,
     roster: SignedRoster,
@@ -282,7 +283,7 @@ pub async fn run(
     ended.map(|()| member.into_device())
 }
 
-/// No relays, no lookups: addresses are given, and nobody else is told of them.
+/// Opens the endpoint, without relays or address lookups: addresses are given, and nobody else learns them.
 async fn listen(
     identity: &Identity,
     address: SocketAddr,
@@ -308,19 +309,19 @@ async fn listen(
         .map_err(|e| wrong(format!("{e:#}")))
 }
 
-/// How long nothing may be heard on a connection.
+/// Returns how long a connection may be silent before it counts as lost, which depends on the size of the fleet.
 fn lost_after(roster: &Roster) -> Duration {
     let devices = u32::try_from(roster.devices.len()).unwrap_or(u32::MAX);
     LOST_AFTER * devices.max(LARGE) / LARGE
 }
 
-/// Where a key is called.
+/// Returns the address at which a key can be called, or nothing if the key is not valid.
 fn address_of(key: PeerId, address: SocketAddr) -> Option<EndpointAddr> {
     let key = PublicKey::from_bytes(key.as_bytes()).ok()?;
     Some(EndpointAddr::new(key).with_ip_addr(address))
 }
 
-/// Whom a connection is with.
+/// Returns the key of the device at the other end of a connection.
 fn peer_of(connection: &Connection) -> PeerId {
     PeerId::from_bytes(*connection.remote_id().as_bytes())
 }

@@ -1,5 +1,5 @@
-//! A device as a service: from a configuration, a roster and a key to its part in the fleet, with everything kept on disk, until it is told
-//! to stop.
+//! A device as a service: it reads a configuration, a roster and a key, takes part in the fleet until it is told to stop, and keeps
+//! everything on disk.
 //!
 //! ```no_run
 //! use stlf_node::service::{Event, Line, Options, Service, settings};
@@ -18,7 +18,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! It prints nothing and hears no signals: what happens goes to an observer, and whether to stop is asked.
+//! It prints nothing and handles no signals: an observer is told of every event, and a function is asked whether to stop.
 
 mod error;
 mod event;
@@ -56,22 +56,22 @@ pub struct Service {
     kept: StateDir,
 }
 
-/// What came of it.
+/// The result of a service that has ended.
 #[derive(Debug)]
 pub struct Ended {
-    /// The device, with the plan that it followed last and what its samples came to.
+    /// The device, with the plan that it followed last and the predictions for its samples.
     pub device: Device,
-    /// Who belonged to the fleet when it started.
+    /// The roster of the fleet when the service started.
     pub roster: Roster,
-    /// How good it is as a target, where the true classes are known.
+    /// The accuracy of the device as a target, if the true classes are known.
     pub accuracy: Option<f64>,
 }
 
 impl Service {
-    /// Reads key, roster and data, opens the folder, and takes up what is there from before.
+    /// Reads key, roster and data, opens the folder, and continues from what is in it.
     ///
     /// # Errors
-    /// Says what keeps the device from taking part, before a long training and not after it.
+    /// Returns the reason why the device cannot take part, before a long training and not after it.
     pub fn new(options: Options, observer: &mut Observer<'_>) -> Result<Service, Error> {
         let config = &options.config;
         let identity = key_file::read(&options.key)?;
@@ -108,11 +108,11 @@ impl Service {
         Ok(Service { options, network, identity, roster, device, labels, kept })
     }
 
-    /// Trains, where that has not been done before, and takes part until `stop` says so or, where [`Options::once`] is given, an epoch is
-    /// over. Blocks, and starts threads of its own; an asynchronous program calls it in a thread of its own.
+    /// Trains, unless that was done earlier, and takes part until `stop` says so or, if [`Options::once`] is given, an epoch is over.
+    /// Blocks, and starts threads of its own; an asynchronous program should call it in a separate thread.
     ///
     /// # Errors
-    /// Says why it ended before its end. Started again, it goes on where it was.
+    /// Returns the reason why it ended early. Started again, it continues where it was.
     pub fn run(
         mut self,
         observer: &mut Observer<'_>,
@@ -140,7 +140,7 @@ impl Service {
         self.kept.keep_training(&self.options.config, &self.device)
     }
 
-    /// Runs the network until it ends, and has everything kept and told on the way.
+    /// Runs the network until it ends, keeps every event on disk and passes it on to the observer.
     fn take_part(
         self,
         observer: &mut Observer<'_>,
@@ -188,14 +188,14 @@ fn runtime() -> Result<Runtime, Error> {
     builder.worker_threads(2).enable_all().build().map_err(Error::Start)
 }
 
-/// What it costs to send a model to each other place, where that is not measured.
+/// Returns the joules of sending a model to each other place, if they are not measured.
 fn joules(setup: &Setup, place: usize, devices: usize) -> BTreeMap<usize, f64> {
     let energy = setup.energies(devices);
     let others = (0..devices).filter(|&to| to != place);
     others.map(|to| (to, energy[place * devices + to])).collect()
 }
 
-/// That the address is free and this machine's.
+/// Checks that the address is free and belongs to this machine.
 fn can_listen(address: SocketAddr) -> Result<(), Error> {
     let bound = std::net::UdpSocket::bind(address);
     bound.map(drop).map_err(|source| Error::Listen { address, source })

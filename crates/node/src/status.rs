@@ -1,4 +1,4 @@
-//! How a device stands, for people and programs that ask. `stlf-status/1`.
+//! The status of a device, for people and programs: `stlf-status/1`.
 
 use serde::{Deserialize, Serialize};
 use stlf_planning::Role;
@@ -7,41 +7,41 @@ use stlf_protocol::device::{AsSource, AsTarget, Device, Part, Phase};
 use stlf_protocol::membership::Membership;
 use stlf_protocol::roster::Roster;
 
-/// What went over the network.
+/// Counts of what went over the network since the device started.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tally {
-    /// Bytes that were sent, in packets.
+    /// The bytes that were sent, including the overhead of packets.
     pub sent: u64,
-    /// Bytes that came, in packets.
+    /// The bytes that were received, including the overhead of packets.
     pub received: u64,
-    /// Messages that were refused.
+    /// The number of messages that were refused.
     pub refused: u64,
-    /// Strangers that were turned away.
+    /// The number of connections that were refused because their key is not in the roster.
     pub turned_away: u64,
 }
 
-/// What a device is at.
+/// What a device is doing in an epoch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Stage {
-    /// It waits for others.
+    /// It waits for other devices, before an epoch.
     Waiting,
-    /// It measures divergences with the others.
+    /// It measures divergences together with the other devices.
     Measuring,
     /// It waits for the plan, or makes it.
     Planning,
     /// It waits for models, or combines them.
     Receiving,
-    /// It trains on a model that was handed to it.
+    /// It continues training a model that was handed over to it.
     TrainingOn,
     /// Its part of the epoch is over.
     Done,
-    /// The epoch is over for all.
+    /// The epoch is over for all devices.
     Complete,
 }
 
 impl Stage {
-    /// What a device is at in this phase of an epoch that is not over for all.
+    /// Returns what a device does in this phase of an epoch that is not over for all.
     fn of(phase: &Phase) -> Stage {
         match phase {
             Phase::Measuring | Phase::MeasuringLinks(_) => Stage::Measuring,
@@ -73,59 +73,59 @@ impl std::fmt::Display for Stage {
     }
 }
 
-/// How a device stands, as it sees it.
+/// The status of a device and of its fleet, as that device sees it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Status {
-    /// `stlf-status/1`.
+    /// The format of the document, `stlf-status/1`.
     pub format: String,
-    /// The fleet.
+    /// The name of the fleet.
     pub fleet: String,
-    /// The version of its roster that is known here.
+    /// The version of the roster that this device uses.
     pub roster: u64,
     /// The device's name.
     pub device: String,
-    /// The last epoch that it heard of.
+    /// The last epoch that the device has heard of.
     pub epoch: u64,
-    /// What it is at.
+    /// What the device is doing in that epoch.
     pub stage: Stage,
-    /// Who plans.
+    /// The name of the device that plans the epoch.
     pub planner: Option<String>,
-    /// For whose models it waits, once there is a plan.
+    /// The names of the devices whose models it waits for, once there is a plan.
     #[serde(default)]
     pub waits_for: Vec<String>,
-    /// Why there is no plan.
+    /// The reason why there is no plan.
     pub no_plan: Option<String>,
-    /// Everyone in the roster, as this device knows them.
+    /// All devices of the roster, as this device sees them.
     pub devices: Vec<Peer>,
-    /// What went over the network.
+    /// Counts of what went over the network.
     pub traffic: Tally,
 }
 
-/// A device of the fleet.
+/// A device of the fleet, as another one sees it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Peer {
-    /// Its name.
+    /// The name of the device.
     pub name: String,
     /// Whether it is connected.
     pub here: bool,
     /// Whether it takes part in the epoch.
     pub takes_part: bool,
-    /// `source` or `target`, once there is a plan.
+    /// Its role, `source` or `target`, once there is a plan.
     pub role: Option<String>,
     /// Whether the epoch is over for it; only the planner knows.
     pub done: Option<bool>,
-    /// Whose models it receives, with their weights.
+    /// The names of the devices whose models it receives, with the weights of the links.
     pub from: Vec<(String, f64)>,
-    /// Whose model it trains on, as a source that is handed one.
+    /// If it is a source that was handed a model, the name of the device that handed it over.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub handed_from: Option<String>,
-    /// The first setting that is another one there, where it takes no part because of that.
+    /// The first setting that differs from this device's, if it takes no part because of that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub differs: Option<String>,
 }
 
 impl Status {
-    /// How a device stands.
+    /// Collects the status of a device.
     pub fn new(
         device: &Device,
         membership: &Membership,
@@ -179,7 +179,7 @@ impl Status {
         }
     }
 
-    /// As Prometheus reads it.
+    /// Returns the status in the format of Prometheus.
     pub fn metrics(&self) -> String {
         let mut text = String::new();
         let mut metric = |name: &str, kind: &str, help: &str, value: u64| {

@@ -1,20 +1,20 @@
-//! How a running device stands, as a file in its folder that it renews every second.
+//! The status of a running device, as a file in its folder that it rewrites every second.
 
 use serde::{Deserialize, Serialize};
 
 use crate::Status;
 
-/// The file's name.
+/// The name of the status file within the device's folder.
 pub const FILE: &str = "status.json";
 
-/// A status with its time.
+/// A device's status, with the time at which it was written.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct StatusFile {
-    /// Since 1970.
+    /// The time of writing, in seconds since 1970.
     pub seconds: f64,
-    /// The most bytes of memory that the device has had so far, where the system tells.
+    /// The most bytes of memory that the device has had so far, if the operating system tells.
     pub most_memory: Option<u64>,
-    /// The status.
+    /// The device's status at that time.
     #[serde(flatten)]
     pub status: Status,
 }

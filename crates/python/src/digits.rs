@@ -6,7 +6,7 @@ use stlf_data::domains::{Colour, Half, Style, strokes};
 
 use crate::errors::input;
 
-/// Pixels, one digit after another, and what each shows.
+/// The pixels, one digit after another, and the digit that each image shows.
 type Drawn<'py> = (Bound<'py, PyArray1<f32>>, Bound<'py, PyArray1<i64>>);
 
 /// So many digits, their pixels −1 to 1.

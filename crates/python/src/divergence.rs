@@ -1,4 +1,4 @@
-//! Divergences from arrays, and the steps that a device on its own takes.
+//! Divergences from arrays, and the steps that a device takes on its own.
 
 use numpy::{PyArray1, PyReadonlyArray1, PyReadonlyArrayDyn};
 use pyo3::prelude::*;
@@ -11,7 +11,7 @@ use stlf_method::seeds::Draw;
 use crate::errors::{in_input, input};
 use crate::watch::{Event, watched};
 
-/// d̂, low and high of the pairs i < j, row by row; and the bytes that each device sends.
+/// The values d̂, low and high of the pairs i < j, row by row, and the bytes that each device sends.
 pub(crate) type Measured<'py> =
     (Bound<'py, PyArray1<f64>>, Bound<'py, PyArray1<f64>>, Bound<'py, PyArray1<f64>>, Vec<u64>);
 
@@ -24,7 +24,7 @@ pub(crate) fn measured<'py>(
     (numbers(|e| e.value), numbers(|e| e.low), numbers(|e| e.high), sent)
 }
 
-/// The shape of one input: the last axes of an array of samples.
+/// Returns the shape of one input: the last axes of an array of samples.
 fn shape(py: Python<'_>, axes: &[usize]) -> PyResult<Shape> {
     match *axes {
         [_, width] => Ok(Shape { channels: 1, height: 1, width }),
@@ -37,7 +37,7 @@ fn shape(py: Python<'_>, axes: &[usize]) -> PyResult<Shape> {
     }
 }
 
-/// Where the numbers of each array lie, read in place; all arrays have samples of one shape.
+/// Borrows the numbers of each array without a copy, and checks that all arrays have samples of one shape.
 fn in_place<'a>(
     py: Python<'_>,
     devices: &'a [PyReadonlyArrayDyn<'_, f32>],

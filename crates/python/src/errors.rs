@@ -1,11 +1,11 @@
-//! Errors of ours as exceptions of `stlf.errors`, with the command line's messages.
+//! Conversion of our errors to exceptions of `stlf.errors`, with the messages of the command line.
 
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 use stlf_lab::Kind;
 use stlf_planning::planner::Infeasible;
 
-/// An exception of `stlf.errors`: what is wrong, and what to do about it.
+/// Makes an exception of `stlf.errors` from what is wrong and what to do about it.
 fn exception(py: Python<'_>, name: &str, message: String, hint: Option<&str>) -> PyErr {
     let made = py
         .import("stlf.errors")
@@ -17,12 +17,12 @@ fn exception(py: Python<'_>, name: &str, message: String, hint: Option<&str>) ->
     }
 }
 
-/// What was given is wrong.
+/// Returns the exception for wrong input.
 pub(crate) fn input(py: Python<'_>, message: impl Into<String>, hint: &str) -> PyErr {
     exception(py, "InputError", message.into(), Some(hint))
 }
 
-/// What was given is wrong, in a file where one is named.
+/// Returns the exception for wrong input, with the name of the file if there is one.
 pub(crate) fn in_input(py: Python<'_>, file: Option<&str>, error: &stlf_planning::Error) -> PyErr {
     let message = match file {
         Some(file) => format!("{file}: {error}"),
@@ -31,13 +31,13 @@ pub(crate) fn in_input(py: Python<'_>, file: Option<&str>, error: &stlf_planning
     exception(py, "InputError", message, error.hint())
 }
 
-/// There is no plan.
+/// Returns the exception for a problem without a plan.
 pub(crate) fn infeasible(py: Python<'_>, reason: &Infeasible) -> PyErr {
     let message = format!("no plan exists: {reason}");
     exception(py, "InfeasibleError", message, Some(&reason.hint()))
 }
 
-/// A run ended before its end.
+/// Returns the exception for an error of a run.
 pub(crate) fn in_run(py: Python<'_>, error: &stlf_lab::Error) -> PyErr {
     let name = match error.kind() {
         Kind::Input => "InputError",

@@ -1,5 +1,4 @@
-//! `stlf._internal`, the compiled part of the Python package: conversion, nothing else. What people call is in
-//! `python/stlf/`.
+//! `stlf._internal`, the compiled part of the Python package, which only converts. The functions that people call are in `python/stlf/`.
 
 mod digits;
 mod divergence;

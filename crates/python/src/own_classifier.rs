@@ -1,5 +1,4 @@
-//! The paper's Algorithm 1 with a classifier of the caller's: two functions of Python's, driven by the same
-//! state machine as the networks of ours.
+//! The paper's Algorithm 1 with the caller's own classifier: two Python functions, driven by the same state machine as our networks.
 
 use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
@@ -10,7 +9,7 @@ use stlf_method::divergence::classifier::{Classifier, Count, Party, Rounds, Side
 use crate::divergence::{Measured, measured};
 use crate::errors::in_input;
 
-/// One side of a pair, at work in Python.
+/// One side of a pair, whose work is done by Python functions.
 struct OwnClassifier<'py> {
     py: Python<'py>,
     start: Vec<f32>,
@@ -18,7 +17,7 @@ struct OwnClassifier<'py> {
     count: Bound<'py, PyAny>,
     device: usize,
     side: Side,
-    /// What Python raised, which an error of ours cannot hold.
+    /// The exception that Python raised, which our error type cannot hold.
     raised: &'py std::cell::RefCell<Option<PyErr>>,
 }
 

@@ -1,4 +1,4 @@
-//! Plans: made, read, explained, compared, swept.
+//! Plans: making, reading, explaining, comparing and sweeping them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,18 +23,19 @@ pub(crate) struct Plan {
     problem: Arc<stlf_planning::Problem>,
     plan: stlf_planning::Plan,
     run: Run,
-    /// What was read, where it was: it knows more of its search than a plan keeps.
+    /// The document, if the plan was read from one: it says more about the search than a plan does.
     file: Option<PlanFile>,
 }
 
-/// Indices of senders and receivers, and weights.
+/// The indices of senders and receivers, and the weights of links.
 type Links<'py> =
     (Bound<'py, PyArray1<usize>>, Bound<'py, PyArray1<usize>>, Bound<'py, PyArray1<f64>>);
 
-/// From and to which φ^E, joules, error bound, what the objective gains per φ^E, who is a target, the links.
+/// A segment of a sweep: the range of φ^E, joules, error bound, slope of the objective in φ^E, which devices are targets, links,
+/// hand-overs.
 type Segment = (f64, f64, f64, f64, f64, Vec<bool>, Vec<(usize, usize, f64)>, Vec<(usize, usize)>);
 
-/// `stlf-explanation/1`, the first sentence, costs with their names, further sentences.
+/// An explanation: `stlf-explanation/1`, the first sentence, costs with their names, further sentences.
 type Explained = (String, String, Vec<(f64, String)>, Vec<String>);
 
 #[pymethods]

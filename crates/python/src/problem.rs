@@ -1,4 +1,4 @@
-//! The checked planning problem.
+//! The planning problem, checked, as Python holds it.
 
 use std::sync::Arc;
 
@@ -96,7 +96,7 @@ impl Problem {
     }
 }
 
-/// A document as people like to read it.
+/// Returns a document as JSON that is easy to read.
 pub(crate) fn text(document: &impl Serialize) -> PyResult<String> {
     let mut bytes = Vec::new();
     write_json(&mut bytes, document)?;

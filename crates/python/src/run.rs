@@ -1,4 +1,4 @@
-//! Whole runs.
+//! Whole runs of the method, and their settings and results.
 
 use std::path::{Path, PathBuf};
 

@@ -1,5 +1,5 @@
-//! Long work without the interpreter's lock: it goes on in a thread of its own, while the caller's looks for Ctrl-C
-//! and passes on how far it is.
+//! Long work without the interpreter's lock: it runs in a thread of its own, while the caller's thread checks for Ctrl-C and passes on the
+//! progress.
 
 use std::ops::ControlFlow;
 use std::sync::Mutex;
@@ -9,10 +9,10 @@ use std::time::{Duration, Instant};
 
 use pyo3::prelude::*;
 
-/// How long Ctrl-C may go unseen.
+/// The interval at which Ctrl-C is checked.
 const TICK: Duration = Duration::from_millis(50);
 
-/// How far something is.
+/// The progress of a stage.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Event {
     pub(crate) stage: &'static str,
@@ -21,7 +21,7 @@ pub(crate) struct Event {
     pub(crate) total: usize,
 }
 
-/// What the work tells and asks, from any thread.
+/// What the work reports to, and asks whether to continue, from any thread.
 pub(crate) struct Watch<'a> {
     stopped: &'a AtomicBool,
     events: Option<Sender<Event>>,
@@ -29,7 +29,7 @@ pub(crate) struct Watch<'a> {
 }
 
 impl Watch<'_> {
-    /// Tells how far a stage is, and hears whether to go on.
+    /// Reports the progress of a stage, and returns whether to continue.
     pub(crate) fn see(&self, event: Event) -> ControlFlow<()> {
         if let Some(events) = &self.events {
             // Nobody listens only once all is over.
@@ -38,7 +38,7 @@ impl Watch<'_> {
         self.flow()
     }
 
-    /// Whether to go on.
+    /// Returns whether to continue.
     pub(crate) fn flow(&self) -> ControlFlow<()> {
         match self.stopped.load(Ordering::Relaxed) {
             true => ControlFlow::Break(()),
@@ -46,7 +46,7 @@ impl Watch<'_> {
         }
     }
 
-    /// Whether a search is to go on: not beyond its time. A search that takes no time says nothing.
+    /// Returns whether a search is to continue, which it may until its time limit. A search that is over at once reports nothing.
     pub(crate) fn search(
         &self,
         progress: &stlf_planning::planner::Progress,
@@ -69,7 +69,7 @@ impl Watch<'_> {
     }
 }
 
-/// Does the work in a thread of its own. Ctrl-C, and whatever `progress` raises, stop it and are raised here.
+/// Does the work in a separate thread. Ctrl-C, or an exception of `progress`, stops the work and is raised here.
 pub(crate) fn watched<T: Send>(
     py: Python<'_>,
     progress: Option<&Bound<'_, PyAny>>,
@@ -117,7 +117,7 @@ fn has_ended(ended: &Mutex<Receiver<()>>) -> bool {
     !matches!(heard, Ok(Err(RecvTimeoutError::Timeout)))
 }
 
-/// Tells what was heard, of each stage of each seed only the last.
+/// Passes on the reported progress, only the latest of each stage of each seed.
 fn pass_on(events: &Receiver<Event>, progress: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
     let Some(progress) = progress else { return Ok(()) };
     let mut last: Vec<Event> = Vec::new();

@@ -1,4 +1,4 @@
-//! `stlf compare`: the method beside others of one's choice.
+//! `stlf compare`: a comparison with other methods.
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use stlf_method::method::Method;
@@ -30,7 +30,7 @@ fn method_parser() -> impl TypedValueParser<Value = Method> {
     PossibleValuesParser::new(names).try_map(|name| name.parse::<Method>())
 }
 
-/// Compares and shows it.
+/// Compares the methods and shows the table.
 pub(crate) fn run(args: &Args, ui: &Ui) -> Result<(), Failure> {
     let (config, folder) = args.run.resolve()?;
     let mut methods = args.methods.clone();

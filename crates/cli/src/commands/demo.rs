@@ -1,4 +1,4 @@
-//! `stlf demo`: the whole method on drawn digits; or two small fleets, planned and told in plain words.
+//! `stlf demo`: the whole method on drawn digits, or two small fleets, planned and explained in plain words.
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -72,7 +72,7 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<(), Failure> {
     whole_method(&args.to, ui)
 }
 
-/// Seeds of the demo: enough to see a spread.
+/// The seeds of the demo, enough of them to see a spread.
 const SEEDS: [u64; 3] = [0, 1, 2];
 
 fn whole_method(folder: &Path, ui: &Ui) -> Result<(), Failure> {

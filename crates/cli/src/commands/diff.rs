@@ -52,7 +52,7 @@ enum FormatArg {
     Json,
 }
 
-/// Compares, shows, and fails silently where there is a difference.
+/// Compares two plans and shows the changes; if there are any, fails without a message.
 pub(crate) fn run(args: &Args, ui: &Ui) -> Result<(), Failure> {
     if args.a == args.b && args.a.as_os_str() == "-" {
         return Err(Failure::input("both plans cannot come from standard input")
@@ -132,7 +132,7 @@ fn links(changes: &[LinkChange]) -> String {
     text
 }
 
-/// Whose models sources train on.
+/// Returns a table of the changed hand-overs: for each source, whose model it trained and now trains.
 fn handovers(changes: &[HandoverChange]) -> String {
     let mut table = Table::new(&[
         ("source", Align::Left),

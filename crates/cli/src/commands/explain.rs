@@ -21,8 +21,7 @@ use crate::report;
 use crate::table::{Align, Cell, Table};
 use crate::ui::Ui;
 
-/// With more devices than this only costs are shown, unless a device is named: each explanation
-/// takes some ten plans.
+/// With more devices than this, only costs are shown unless a device is named: each explanation takes some ten plans.
 const MOST_DEVICES: usize = 60;
 
 /// Say why each device has its role, and what would change it.
@@ -139,7 +138,7 @@ fn find(problem: &Problem, name: &str) -> Result<usize, Failure> {
     })
 }
 
-/// One device: its cost by term, then everything there is to say.
+/// Returns the full explanation of one device: its cost by term, then all sentences about it.
 fn in_full(words: &Sentences<'_>, e: &Explanation) -> String {
     let mut text = format!("{}\n\n", words.role(e));
     let mut table = Table::new(&[("cost", Align::Right), ("of", Align::Left)]);
@@ -157,7 +156,7 @@ fn in_full(words: &Sentences<'_>, e: &Explanation) -> String {
     text
 }
 
-/// All devices: a table, then a line for each.
+/// Returns an overview of all devices: a table, then a line for each.
 fn overview(words: &Sentences<'_>, explanations: &[Explanation]) -> String {
     let mut table = Table::new(&[
         ("device", Align::Left),
@@ -195,7 +194,7 @@ fn overview(words: &Sentences<'_>, explanations: &[Explanation]) -> String {
     text
 }
 
-/// A fleet too large to ask about every device: what each costs, dearest first.
+/// Returns the cost of the most expensive devices, for a fleet that is too large to explain every device.
 fn costs(words: &Sentences<'_>) -> String {
     let (problem, plan) = (words.problem, words.plan);
     let mut all: Vec<(f64, usize)> =

@@ -1,4 +1,4 @@
-//! `stlf fleet`: who belongs to a fleet.
+//! `stlf fleet`: the roster of a fleet.
 
 use std::path::{Path, PathBuf};
 
@@ -85,7 +85,7 @@ impl FleetArg {
         key_file::read(&self.folder.join("owner.key")).map_err(|e| key_failure(&e))
     }
 
-    /// Signs and keeps a changed roster.
+    /// Signs a changed roster and writes it.
     fn keep(&self, changed: Result<Roster, Invalid>) -> Result<SignedRoster, Failure> {
         let (path, owner) = (self.roster(), self.owner()?);
         let signed = changed.and_then(|roster| roster.sign(&owner));

@@ -1,4 +1,4 @@
-//! `stlf measure`: how different the devices' data are.
+//! `stlf measure`: the divergences between the devices' data.
 
 use stlf_config::Config;
 use stlf_lab::record::DivergenceRow;
@@ -13,7 +13,7 @@ use crate::error::Failure;
 use crate::table::{Align, Cell, Table};
 use crate::ui::Ui;
 
-/// With more devices than this the table shows some numbers instead of all pairs.
+/// With more devices than this, the table of all pairs is left out.
 const MOST_DEVICES: usize = 12;
 
 /// Measure how different the devices' data are, without moving them; nothing is trained.
@@ -55,7 +55,7 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<(), Failure> {
     ))
 }
 
-/// The first seed's pairs as a square, where that fits.
+/// Returns the pairs of the first seed as a square table, or an empty text if they are too many.
 fn pairs(rows: &[DivergenceRow], config: &Config) -> String {
     let mut names: Vec<&str> = Vec::new();
     for name in rows.iter().flat_map(|row| [row.from.as_str(), row.to.as_str()]) {
@@ -91,7 +91,7 @@ fn pairs(rows: &[DivergenceRow], config: &Config) -> String {
     )
 }
 
-/// Every seed in a line.
+/// Returns a table with one line for each seed.
 fn spread(tables: &[(u64, Vec<DivergenceRow>)]) -> String {
     let mut table = Table::new(&[
         ("seed", Align::Right),

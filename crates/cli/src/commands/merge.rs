@@ -1,4 +1,4 @@
-//! `stlf merge`: the shares of several machines become one run.
+//! `stlf merge`: joins the shares of several machines into one run.
 
 use std::path::PathBuf;
 
@@ -25,7 +25,7 @@ pub(crate) struct Args {
     to: PathBuf,
 }
 
-/// Joins and shows the comparison.
+/// Joins the shares, finishes the run and shows the comparison.
 pub(crate) fn run(args: &Args, ui: &Ui) -> Result<(), Failure> {
     let config = stlf_lab::merge(&args.folders, &args.to).map_err(|e| failure(&e))?;
     let outcome =

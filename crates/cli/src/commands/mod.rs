@@ -1,4 +1,4 @@
-//! One file per verb; the help texts are the doc comments.
+//! The commands, with one file for each; their doc comments are the help texts.
 
 mod compare;
 mod completions;

@@ -1,4 +1,4 @@
-//! `stlf new`: a configuration to change.
+//! `stlf new`: writes a configuration for the user to change.
 
 use std::path::PathBuf;
 
@@ -18,7 +18,7 @@ pub(crate) struct Args {
     name: String,
 }
 
-/// Writes the file, but never over one that is there.
+/// Writes the file, but never overwrites one.
 pub(crate) fn run(args: &Args, ui: &Ui) -> Result<(), Failure> {
     let name = args.name.strip_suffix(".toml").unwrap_or(&args.name);
     let path = PathBuf::from(format!("{name}.toml"));

@@ -80,7 +80,7 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<(), Failure> {
     ui.print(&format!("{}\n", identity.map_err(|e| key_failure(&e))?.id()))
 }
 
-/// As the user is told of it.
+/// Turns an error of a key file into a failure with its exit code.
 pub(crate) fn key_failure(error: &key_file::Error) -> Failure {
     let is_missing = |e: &std::io::Error| e.kind() == std::io::ErrorKind::NotFound;
     let failure = match error {

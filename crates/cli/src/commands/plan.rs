@@ -1,4 +1,4 @@
-//! `stlf plan`: from measured devices to a plan.
+//! `stlf plan`: makes a plan from the measurements of devices.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -110,7 +110,7 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<(), Failure> {
     }
 }
 
-/// Refuses hand-overs where a problem has none.
+/// Refuses hand-overs if the problem cannot have any.
 pub(crate) fn check_handovers(problem: &Problem) -> Result<(), Failure> {
     match refusal(problem) {
         Some(reason) => Err(Failure::input(format!("--handovers: {reason}"))),
@@ -118,12 +118,12 @@ pub(crate) fn check_handovers(problem: &Problem) -> Result<(), Failure> {
     }
 }
 
-/// A time limit as the command line takes it.
+/// Converts a time limit of the command line; one too long to represent becomes `None`, no limit.
 pub(crate) fn seconds(limit: f64) -> Option<Duration> {
     Duration::try_from_secs_f64(limit).ok()
 }
 
-/// Plans under the user's eyes, and measures nothing but that.
+/// Plans with progress for the user, and measures only the time of that.
 pub(crate) fn watched(
     problem: &Problem,
     settings: &Settings,
@@ -153,7 +153,7 @@ fn show(args: &Args, ui: &Ui, problem: &Problem, plan: &Plan, run: Run) -> Resul
     }
 }
 
-/// Why there is no plan, with what would help.
+/// Returns the failure that no plan exists, with advice on what would help.
 pub(crate) fn infeasible(reason: &Infeasible) -> Failure {
     Failure::infeasible(format!("no plan exists: {reason}")).hint(reason.hint())
 }

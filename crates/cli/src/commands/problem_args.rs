@@ -1,4 +1,4 @@
-//! The arguments that say which problem: a file, a link table, and settings that override the file's.
+//! The arguments that choose the problem: a file, a table of links, and settings that override the file's.
 
 use std::path::{Path, PathBuf};
 
@@ -73,7 +73,7 @@ enum PresetArg {
 }
 
 impl ProblemArgs {
-    /// Has a run go on until it has a problem, where a run folder is named that has none yet.
+    /// Continues a run until it has a problem, if a run folder without one was given.
     pub(crate) fn prepare(&self, ui: &Ui) -> Result<(), Failure> {
         let config = self.file.join("config.toml");
         if !config.is_file() || input::in_run(&self.file, PROBLEM)?.is_file() {
@@ -86,7 +86,7 @@ impl ProblemArgs {
         Ok(())
     }
 
-    /// Reads the problem. `needs_paper` says what cannot do with another bound than the paper's.
+    /// Reads the problem. `needs_paper` names what works only under the paper's bound, if anything does.
     pub(crate) fn load(&self, needs_paper: Option<&str>) -> Result<Problem, Failure> {
         if self.links.as_deref().is_some_and(is_stdin) && is_stdin(&self.file) {
             return Err(Failure::input("standard input cannot be both the problem and its links")
@@ -126,7 +126,8 @@ impl ProblemArgs {
         Ok(())
     }
 
-    /// Raw costs are weighed already; only `--bound paper` says what they are anyway.
+    /// Refuses options that need measurements. Raw costs are weighted already; only `--bound paper` is accepted, because it changes
+    /// nothing.
     fn refuse_with_costs(&self) -> Result<(), Failure> {
         let given = [
             ("--bound pooled", self.bound == Some(BoundArg::Pooled)),
@@ -146,7 +147,7 @@ impl ProblemArgs {
         }
     }
 
-    /// How messages call what was read.
+    /// Returns the name of the input for messages.
     fn names(&self) -> String {
         match &self.links {
             Some(table) => format!("{} with {}", input::name(&self.file), input::name(table)),
@@ -159,7 +160,7 @@ fn is_stdin(path: &Path) -> bool {
     path.as_os_str() == "-"
 }
 
-/// A number that is at least 0.
+/// Parses a number that is at least 0.
 pub(crate) fn non_negative(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(value) if value.is_finite() && value >= 0.0 => Ok(value),
@@ -167,7 +168,7 @@ pub(crate) fn non_negative(text: &str) -> Result<f64, String> {
     }
 }
 
-/// A number above 0.
+/// Parses a number above 0.
 pub(crate) fn positive(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(value) if value.is_finite() && value > 0.0 => Ok(value),

@@ -1,4 +1,4 @@
-//! `stlf report`: a run as one page to look at.
+//! `stlf report`: one HTML page about a run.
 
 use std::path::{Path, PathBuf};
 
@@ -73,7 +73,7 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What a page shows of a run folder, a plan or a problem; `handovers` are asked for where there is no plan yet.
+/// Reads what a page shows of a run folder, a plan or a problem; `handovers` is accepted only if there is no plan yet.
 pub(crate) fn read(path: &Path, handovers: bool, watch: &mut Watch) -> Result<Run, Failure> {
     if path.join("config.toml").is_file() {
         check_unplanned(handovers, path)?;
@@ -82,7 +82,7 @@ pub(crate) fn read(path: &Path, handovers: bool, watch: &mut Watch) -> Result<Ru
     alone(input::plan_or_problem(path)?, path, handovers, watch)
 }
 
-/// What a page shows of a plan or a problem from this place.
+/// Returns what a page shows of a plan or a problem; `path` gives its name.
 pub(crate) fn alone(
     file: PlanOrProblem,
     path: &Path,
@@ -106,7 +106,7 @@ pub(crate) fn alone(
     .map_err(|e| failure(&e))
 }
 
-/// Refuses to ask for hand-overs where the plan is made.
+/// Refuses to ask for hand-overs if the plan is already made.
 fn check_unplanned(handovers: bool, path: &Path) -> Result<(), Failure> {
     if !handovers {
         return Ok(());

@@ -1,4 +1,4 @@
-//! `stlf reproduce`: the paper's figures and tables, made again.
+//! `stlf reproduce`: makes the paper's figures and tables again.
 
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -58,7 +58,7 @@ pub(crate) struct Args {
     to: PathBuf,
 }
 
-/// One artifact, or all.
+/// One figure or table of the paper, or all of them.
 #[derive(Clone, Copy)]
 enum What {
     One(Artifact),
@@ -72,7 +72,7 @@ fn what(text: &str) -> Result<What, String> {
     }
 }
 
-/// Makes them and shows the tables.
+/// Makes the figures and tables, and shows the tables.
 pub(crate) fn run(args: &Args, ui: &Ui) -> Result<(), Failure> {
     let mut artifacts: Vec<Artifact> = Vec::new();
     for what in &args.what {
@@ -107,7 +107,7 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<(), Failure> {
     ))
 }
 
-/// Makes one, with a bar for every stage of every setting.
+/// Makes one figure or table, with a progress bar for every stage of every setting.
 fn watched(artifact: Artifact, options: &Options, to: &Path, ui: &Ui) -> Result<Made, Failure> {
     Watch::listen()?;
     let stages = Mutex::new(None::<Stages>);

@@ -30,7 +30,7 @@ pub(crate) struct Args {
     shard: Option<Shard>,
 }
 
-/// Runs and shows the comparison.
+/// Runs the method and shows the comparison.
 pub(crate) fn run(args: &Args, ui: &Ui) -> Result<(), Failure> {
     let (config, folder) = args.run.resolve()?;
     if let Some(shard) = args.shard {

@@ -1,4 +1,4 @@
-//! The arguments that say which run: a configuration or a run folder, and settings that differ.
+//! The arguments that choose the run: a configuration or a run folder, and settings that override it.
 
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -27,7 +27,7 @@ pub(crate) struct RunArgs {
 }
 
 impl RunArgs {
-    /// What to run, and where.
+    /// Returns the configuration and the run folder.
     pub(crate) fn resolve(&self) -> Result<(Config, PathBuf), Failure> {
         let given = self.config.as_deref().unwrap_or(Path::new("defaults"));
         let is_folder = self.config.is_some() && given.is_dir();
@@ -49,7 +49,7 @@ impl RunArgs {
     }
 }
 
-/// Works on so many seeds under the user's eyes; Ctrl-C stops it between two steps and loses nothing.
+/// Does work on this many seeds with progress for the user. Ctrl-C stops it between two steps, and nothing is lost.
 pub(crate) fn watched<T>(
     seeds: usize,
     ui: &Ui,
@@ -72,7 +72,7 @@ fn unreadable(path: &Path, error: &std::io::Error) -> Failure {
     }
 }
 
-/// As the user is told of it.
+/// Turns an error of a run into a failure with its exit code.
 pub(crate) fn failure(error: &Error) -> Failure {
     if let Error::Data(e) = error {
         return Failure::in_data(e);

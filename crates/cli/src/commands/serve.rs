@@ -1,4 +1,4 @@
-//! `stlf serve`: the report page, live.
+//! `stlf serve`: the report page, served live.
 
 mod answers;
 
@@ -46,7 +46,7 @@ pub(crate) struct Args {
     time_limit: f64,
 }
 
-/// How often Ctrl-C is looked for.
+/// The interval at which Ctrl-C is checked.
 const PATIENCE: Duration = Duration::from_millis(200);
 
 /// Serves until it is told to stop.

@@ -90,7 +90,7 @@ fn range(text: &str) -> Result<Range, String> {
     if low < high { Ok(Range { low, high }) } else { Err(form.to_owned()) }
 }
 
-/// Sweeps and shows the segments.
+/// Sweeps the range and shows the segments.
 pub(crate) fn run(args: &Args, ui: &Ui) -> Result<(), Failure> {
     for path in [&args.csv, &args.svg].into_iter().flatten() {
         output::check_place(path)?;
@@ -140,7 +140,7 @@ fn summary(swept: &Sweep) -> String {
     }
 }
 
-/// One line per segment. Names of sources are quoted and separated by `;`.
+/// Writes one line for each segment. Names of sources are quoted and separated by `;`.
 fn csv(out: &mut dyn Write, problem: &Problem, segments: &[Segment]) -> io::Result<()> {
     writeln!(
         out,
@@ -197,7 +197,7 @@ fn table(problem: &Problem, segments: &[Segment]) -> String {
     table.render()
 }
 
-/// How many links, and hand-overs if there are any.
+/// Returns the number of links, and of hand-overs if there are any.
 fn links(segment: &Segment) -> String {
     match segment.handovers.len() {
         0 => segment.links.len().to_string(),
@@ -215,7 +215,7 @@ fn decisions(problem: &Problem, segment: &Segment) -> Decisions {
     }
 }
 
-/// What a breakpoint changes, in a few words.
+/// Returns in a few words what a breakpoint changes.
 fn changes(before: &Decisions, after: &Decisions) -> String {
     const MOST: usize = 3;
     let changes = diff(before, after, 1e-3);

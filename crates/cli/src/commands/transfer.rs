@@ -1,4 +1,4 @@
-//! `stlf transfer`: models go to their targets.
+//! `stlf transfer`: sends the models to their targets.
 
 use stlf_config::Config;
 use stlf_lab::record::LinkRow;
@@ -28,7 +28,7 @@ pub(crate) struct Args {
     run: RunArgs,
 }
 
-/// Transfers and shows who received what.
+/// Transfers the models and shows which device received what.
 pub(crate) fn run(args: &Args, ui: &Ui) -> Result<(), Failure> {
     let (config, folder) = args.run.resolve()?;
     let outcome = watched(config.seeds.len(), ui, |observer| {

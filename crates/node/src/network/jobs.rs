@@ -1,4 +1,4 @@
-//! Work that takes long, done by threads of their own while the loop goes on.
+//! Work that takes long, done in threads of its own while the loop continues.
 
 use std::collections::VecDeque;
 use std::ops::ControlFlow;
@@ -16,24 +16,24 @@ use super::Event;
 use super::link::News;
 use super::member::{Member, Observer};
 
-/// No more jobs of a device than this run at once, whatever it has of processors; others wait, in their order.
+/// The most jobs of a device that run at once, even with more processors; further jobs wait in their order.
 const MOST_AT_ONCE: usize = 4;
 
-/// Others hear of a training at most so many times in the time that they have patience for.
+/// How many times, at most, other devices are told of the progress of a training within the time of their patience.
 const TOLD_IN_PATIENCE: u32 = 4;
 
-/// The jobs of an epoch; dropped, they end soon.
+/// The jobs of an epoch. They end soon after this is dropped.
 #[derive(Debug)]
 pub(super) struct Jobs {
     queue: Sender<News>,
     waiting: VecDeque<Job>,
-    /// Every job that runs holds it.
+    /// State that the loop has in common with the jobs. Every running job holds a reference, so that they can be counted.
     shared: Arc<Shared>,
-    /// How many percent of training on a model others have heard of, and when.
+    /// The percentage of the current training on a handed-over model that others were told last, and the time of that.
     told: (u8, Duration),
 }
 
-/// What the loop and the jobs tell each other.
+/// State through which the loop and the jobs communicate.
 #[derive(Debug, Default)]
 struct Shared {
     percent: AtomicU8,
@@ -41,7 +41,7 @@ struct Shared {
 }
 
 impl Shared {
-    /// Watches a job: it ends when nobody needs it any more, and a search when its time is up.
+    /// Returns a function that watches a job: it ends the job once nobody needs it any more, and a search once its time is up.
     fn watch(&self) -> impl FnMut(Sign) -> ControlFlow<()> + '_ {
         let mut search: Option<(Instant, Duration)> = None;
         move |sign| {
@@ -60,12 +60,12 @@ impl Shared {
 }
 
 impl Jobs {
-    /// None yet, of an epoch that begins now. What they come to goes into the queue.
+    /// Returns an empty list of jobs for an epoch that begins now. Their results go into the queue.
     pub(super) fn new(queue: Sender<News>, now: Duration) -> Jobs {
         Jobs { queue, waiting: VecDeque::new(), shared: Arc::default(), told: (0, now) }
     }
 
-    /// Whether this device computes something that it, or others, wait for.
+    /// Returns whether this device computes something that it or other devices wait for.
     pub(super) fn is_busy(&self) -> bool {
         self.running() > 0 || !self.waiting.is_empty()
     }
@@ -74,13 +74,13 @@ impl Jobs {
         Arc::strong_count(&self.shared) - 1
     }
 
-    /// Starts a job, or has it wait for others.
+    /// Starts a job, or queues it behind others.
     fn add(&mut self, job: Job) {
         self.waiting.push_back(job);
         self.start_waiting();
     }
 
-    /// Starts as many as may run.
+    /// Starts as many waiting jobs as may run at once.
     pub(super) fn start_waiting(&mut self) {
         let processors = available_parallelism().map_or(1, |count| count.get());
         while self.running() < processors.min(MOST_AT_ONCE)
@@ -99,7 +99,7 @@ impl Jobs {
         }
     }
 
-    /// How far training on a model is, where it is further than when that was told last, which is a while ago.
+    /// Returns the progress of training on a handed-over model, if it has increased and enough time has passed since others were told.
     fn news(&mut self, now: Duration, every: Duration) -> Option<u8> {
         let (percent, (told, then)) = (self.shared.percent.load(Ordering::Relaxed), self.told);
         if percent <= told || now.saturating_sub(then) < every {
@@ -117,7 +117,7 @@ impl Drop for Jobs {
 }
 
 impl Member {
-    /// Has a job done, apart from this loop.
+    /// Has a job done in a thread of its own, outside this loop.
     pub(super) fn compute(&mut self, job: Job, observer: &mut Observer<'_>) {
         if let Task::TrainOn { from } = job.task() {
             self.tell(Event::TrainsOn { from }, observer);
@@ -125,7 +125,7 @@ impl Member {
         self.jobs.add(job);
     }
 
-    /// Who computes does not blame others for its own silence.
+    /// Starts waiting jobs, and counts running jobs as progress: a device that computes must not blame others for its own silence.
     pub(super) fn look_at_jobs(&mut self) {
         self.jobs.start_waiting();
         if self.jobs.is_busy() {
@@ -133,7 +133,7 @@ impl Member {
         }
     }
 
-    /// Lets the others know that a training goes on. On a connection that breaks this is lost; the next word makes up for it.
+    /// Tells the other devices that a training continues. If a connection breaks, such a message is lost; the next one makes up for it.
     pub(super) fn tell_progress(&mut self) {
         let every = self.patience / TOLD_IN_PATIENCE;
         let Some(percent) = self.jobs.news(self.now, every) else { return };
@@ -146,7 +146,7 @@ impl Member {
         }
     }
 
-    /// Takes what came of a job.
+    /// Handles the result of a job.
     pub(super) fn hear_computed(&mut self, computed: Computed, observer: &mut Observer<'_>) {
         self.jobs.start_waiting();
         if computed.epoch() != self.running() {

@@ -1,4 +1,4 @@
-//! Connections: calling, answering, and what comes in over them.
+//! Connections: calls, answers, and what arrives over them.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -18,48 +18,48 @@ use tokio::time::{sleep, timeout};
 use super::models::Models;
 use super::{CALL_AGAIN_AFTER, PROTOCOL, address_of, peer_of};
 
-/// A peer that takes longer to say one message is not heard.
+/// The longest time that a peer may take to send one message.
 const LONGEST_MESSAGE: Duration = Duration::from_secs(60);
 
-/// So many calls may be answered at once; others wait.
+/// The number of calls that may be answered at once; further calls wait.
 const MOST_HANDSHAKES: usize = 64;
 
-/// What the one loop hears.
+/// Everything that the loop gets from its queue.
 pub(super) enum News {
-    /// Of a peer.
+    /// News of the peer with this key.
     Of(PeerId, PeerNews),
-    /// This device's model may be fetched in an epoch, by these places.
+    /// The model that this device offers in an epoch to the devices at these places, or the reason why it cannot.
     Offered(u64, Vec<usize>, Result<Offer, String>),
-    /// What a job came to.
+    /// The result of a finished job.
     Computed(Box<Computed>),
 }
 
-/// What the one loop hears of a peer.
+/// What the loop is told about a peer.
 pub(super) enum PeerNews {
-    /// A connection with it.
+    /// A new connection with the peer.
     Came(Connection),
-    /// A connection is lost.
+    /// The connection with this number is lost.
     Lost(usize),
-    /// Bytes of a message; the next one of this connection is read once the permit is dropped.
+    /// The bytes of a message. The next message on this connection is read once the permit is dropped.
     Message(Vec<u8>, OwnedSemaphorePermit),
-    /// A message of so many bytes has arrived after so long, or never will.
+    /// A message of so many bytes has arrived after this time, or with `None` never will.
     Sent(usize, Option<Duration>),
-    /// A model that was asked for in an epoch, or why it did not come.
+    /// A model that was asked for in this epoch, or the reason why it did not arrive.
     Model(u64, Result<Vec<u8>, String>),
-    /// The connection broke before a model was here that was asked for in an epoch.
+    /// The connection broke before a model arrived that was asked for in this epoch.
     Interrupted(u64, Offer),
 }
 
-/// What is done with what comes in.
+/// Where the tasks that read from connections put what they receive.
 #[derive(Clone)]
 pub(super) struct Ears {
     pub(super) models: Models,
     pub(super) queue: Sender<News>,
-    /// The longest message that is read.
+    /// The most bytes of a message that is read.
     pub(super) longest: Arc<AtomicUsize>,
 }
 
-/// Answers calls, as long as the endpoint is there. All that it started ends with it.
+/// Answers calls until the endpoint is closed. All tasks that it started end with it.
 pub(super) async fn accept(endpoint: Endpoint, ears: Ears) {
     let mut connections = JoinSet::new();
     let handshakes = Arc::new(Semaphore::new(MOST_HANDSHAKES));
@@ -77,13 +77,13 @@ pub(super) async fn accept(endpoint: Endpoint, ears: Ears) {
     }
 }
 
-/// Whom to call, and where.
+/// A device to call, and its address.
 pub(super) struct Callee {
     pub(super) key: PeerId,
     pub(super) address: SocketAddr,
 }
 
-/// Calls until somebody answers, and again when the connection is lost. Calls wait for each other.
+/// Calls until the device answers, and again when the connection is lost. The semaphore limits how many calls run at once.
 pub(super) async fn call(endpoint: Endpoint, callee: Callee, calls: Arc<Semaphore>, ears: Ears) {
     let Some(address) = address_of(callee.key, callee.address) else { return };
     while !endpoint.is_closed() {
@@ -97,7 +97,7 @@ pub(super) async fn call(endpoint: Endpoint, callee: Callee, calls: Arc<Semaphor
     }
 }
 
-/// Passes on what comes in, until the connection is lost.
+/// Passes on what arrives on a connection, until it is lost.
 async fn listen(connection: Connection, ears: Ears) {
     let Ears { models, queue, longest } = ears;
     let peer = peer_of(&connection);
@@ -139,7 +139,7 @@ pub(super) async fn send(connection: Connection, bytes: Arc<[u8]>, queue: Sender
     let _ = queue.send(News::Of(peer_of(&connection), news)).await;
 }
 
-/// Gets a model.
+/// Fetches a model, and puts the result into the queue.
 pub(super) async fn fetch(
     connection: Connection,
     models: Models,
@@ -155,7 +155,7 @@ pub(super) async fn fetch(
     let _ = queue.send(News::Of(peer_of(&connection), news)).await;
 }
 
-/// Lets some have this device's model.
+/// Offers this device's model to some devices, and puts the offer into the queue.
 pub(super) async fn offer(
     models: Models,
     model: Vec<u8>,

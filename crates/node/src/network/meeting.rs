@@ -1,4 +1,5 @@
-//! Devices that meet: greetings, rosters, who is lost. Nobody is heard, or told anything, before its greeting is there.
+//! How devices meet: greetings, rosters, lost connections. Before a device has greeted, its messages are not handled and nothing is sent to
+//! it.
 
 use std::sync::atomic::Ordering;
 
@@ -9,11 +10,11 @@ use stlf_protocol::wire::{Envelope, Hello, Message, PROBE_BYTES};
 use super::Event;
 use super::member::{Member, Observer, add_traffic, present};
 
-/// So many messages of a device may overtake its greeting.
+/// The number of messages from a device that may arrive before its greeting.
 const MOST_BEFORE_GREETING: usize = 16;
 
 impl Member {
-    /// A connection, with nothing said on it yet.
+    /// Takes up a new connection, and sends a greeting on it.
     pub(super) fn connect(&mut self, place: usize, connection: Connection) {
         if let Some(old) = self.connections.insert(place, connection) {
             add_traffic(&mut self.tally, &old);
@@ -29,7 +30,7 @@ impl Member {
         self.tell_known(place, Message::Hello(hello));
     }
 
-    /// What was said on a connection that is no more.
+    /// Forgets what was received on a connection that no longer exists.
     fn forget(&mut self, place: usize) {
         self.refused.remove(&place);
         self.greeted.remove(&place);
@@ -60,7 +61,7 @@ impl Member {
         }
     }
 
-    /// Keeps what overtook its sender's greeting. Whether it is to be heard now.
+    /// Returns whether to handle a message now; one that arrived before its sender's greeting is kept for later.
     pub(super) fn is_greeted(&mut self, place: usize, envelope: &Envelope) -> Result<bool, String> {
         // A roster speaks for itself.
         let is_first = matches!(envelope.message, Message::Hello(_) | Message::Roster(_));
@@ -75,7 +76,7 @@ impl Member {
         Ok(false)
     }
 
-    /// A device says who it is: whoever has the same settings takes part from now on, and hears again what it may have missed.
+    /// Handles a greeting: a device with equal settings takes part from now on, and is sent again what it may have missed.
     pub(super) fn hear_hello(
         &mut self,
         place: usize,
@@ -110,14 +111,14 @@ impl Member {
         Ok(())
     }
 
-    /// Sends the next probe over a link, where links are measured and nothing else is on its way there.
+    /// Sends the next probe over a link, if links are measured and nothing else is on its way there.
     pub(super) fn probe(&mut self, to: usize) {
         if self.joule_bits_per_second > 0.0 && self.rates.takes_probe(to) {
             self.tell_known(to, Message::Probe(vec![0; PROBE_BYTES]));
         }
     }
 
-    /// A number that another device knows of.
+    /// Handles the number of an epoch that another device knows of.
     pub(super) fn hear_known(&mut self, epoch: u64) -> Result<(), String> {
         match self.membership.heard_of(epoch) {
             true => Ok(()),
@@ -140,14 +141,14 @@ impl Member {
         Ok(())
     }
 
-    /// A roster that the user named; only a newer one of the same fleet is used.
+    /// Uses a roster that the user gave, if it is newer and of the same fleet.
     pub(super) fn offer_roster(&mut self, roster: SignedRoster, observer: &mut Observer<'_>) {
         if roster.replaces(&self.roster).is_ok() {
             self.use_roster(roster, observer);
         }
     }
 
-    /// A newer roster: who left is turned away, and all are told.
+    /// Uses a newer roster: disconnects the devices that are no longer in it, and sends it to the others.
     fn use_roster(&mut self, roster: SignedRoster, observer: &mut Observer<'_>) {
         let list = roster.roster().clone();
         self.membership.expect(present(&list));

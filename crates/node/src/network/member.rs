@@ -1,4 +1,4 @@
-//! The one loop's knowledge: who is connected, what the device wants, and what is on its way.
+//! The state of the loop: the connections, what the device asks for, and what is on its way.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -21,27 +21,27 @@ use super::rates::Rates;
 use super::{Event, Options};
 use crate::status::{Status, Tally};
 
-/// Who has not looked at the clock for so long was asleep, and does not blame others for its own silence.
+/// A device that has not looked at the clock for this long was asleep, and must not blame others for its own silence.
 const ASLEEP: Duration = Duration::from_secs(2);
 
-/// A member whose messages were refused so often is not heard until it comes anew.
+/// A device of which this many messages were refused is ignored until it connects again.
 const MOST_REFUSED: u64 = 1_000;
 
-/// What an observer may look at.
+/// What an observer may look at when it is told of an event.
 #[derive(Debug, Clone, Copy)]
 pub struct View<'a> {
-    /// The device.
+    /// The device with its plan and results.
     pub device: &'a Device,
-    /// Who takes part.
+    /// The devices that are connected and take part.
     pub membership: &'a Membership,
-    /// Who belongs to the fleet.
+    /// The devices that belong to the fleet.
     pub roster: &'a Roster,
-    /// What went over the network.
+    /// The bytes that were sent and received, and what was refused.
     pub tally: Tally,
 }
 
 impl View<'_> {
-    /// How the device stands.
+    /// Returns the status of the device, as it is shown to users.
     pub fn status(&self) -> Status {
         Status::new(self.device, self.membership, self.roster, self.tally)
     }
@@ -49,29 +49,30 @@ impl View<'_> {
 
 pub(super) type Observer<'o> = dyn FnMut(&View<'_>, Event) + Send + 'o;
 
-/// A device among others.
+/// A device with its connections to the others of its fleet.
 pub(super) struct Member {
     pub(super) device: Device,
     pub(super) membership: Membership,
     pub(super) roster: SignedRoster,
     pub(super) settings: SharedSettings,
-    /// Drawn when this device started.
+    /// A random number that was drawn when this device started, by which others notice a restart.
     pub(super) start: u64,
     pub(super) ears: Ears,
     pub(super) connections: BTreeMap<usize, Connection>,
-    /// Those that have greeted on their connection, and have the same settings.
+    /// The devices that have greeted on their connection and have equal settings.
     pub(super) greeted: BTreeSet<usize>,
-    /// What overtook a greeting.
+    /// The messages that arrived before their sender's greeting.
     pub(super) before_greeting: BTreeMap<usize, Vec<Envelope>>,
-    /// Beginnings of those who may not begin an epoch as far as this device can see. It may be about to lose who stands before them.
+    /// Messages that begin an epoch, from devices that may not begin one as far as this device knows. It may be about to lose the device
+    /// that stands before them in the roster.
     pub(super) untimely: BTreeMap<usize, Envelope>,
-    /// What was said of the running epoch.
+    /// The messages that were sent in the running epoch.
     pub(super) outbox: Outbox,
-    /// Models that are to come from those that are not connected, and since when.
+    /// The models to fetch from devices that are not connected, and the time since when.
     pub(super) awaited: BTreeMap<usize, (Offer, Duration)>,
-    /// To whom the model goes in this epoch.
+    /// The devices that this device's model goes to in this epoch.
     pub(super) offers: Vec<usize>,
-    /// What is computed in this epoch.
+    /// The computations of this epoch.
     pub(super) jobs: Jobs,
     pub(super) rates: Rates,
     asks_for_links: bool,
@@ -132,29 +133,29 @@ impl Member {
         }
     }
 
-    /// Whether any other device takes part.
+    /// Returns whether any other device takes part.
     pub(super) fn has_met(&self) -> bool {
         self.membership.here().len() > 1
     }
 
-    /// Who is connected.
+    /// Returns the places of all connected devices.
     pub(super) fn places(&self) -> Vec<usize> {
         self.connections.keys().copied().collect()
     }
 
-    /// Whether the epoch is over for all.
+    /// Returns whether the epoch is over for all devices.
     pub(super) fn is_over(&self) -> bool {
         self.membership.is_over()
     }
 
-    /// Those of the roster whose address is known.
+    /// Returns the devices of the roster whose address is known, by place and key.
     pub(super) fn to_call(&self, peers: &BTreeMap<usize, SocketAddr>) -> Vec<(usize, PeerId)> {
         let devices = &self.roster.roster().devices;
         let known = devices.iter().enumerate().filter(|(place, _)| peers.contains_key(place));
         known.filter(|(_, member)| member.present).map(|(place, m)| (place, m.key)).collect()
     }
 
-    /// Waits for what is being sent.
+    /// Waits until everything is sent, up to a time limit.
     pub(super) async fn settle(&mut self) {
         let all = async { while self.sending.join_next().await.is_some() {} };
         // Who does not take it by then is gone.
@@ -180,7 +181,7 @@ impl Member {
         self.now = now;
     }
 
-    /// Looks at the clock.
+    /// Does what is due at this time: begins epochs, complains about missing messages, gives up on devices and models.
     pub(super) fn tick(&mut self, now: Duration, observer: &mut Observer<'_>) {
         self.look_at(now);
         while self.sending.try_join_next().is_some() {}
@@ -228,7 +229,7 @@ impl Member {
         }
     }
 
-    /// Takes what came in.
+    /// Handles one item of the queue.
     pub(super) fn hear(&mut self, news: News, now: Duration, observer: &mut Observer<'_>) {
         self.look_at(now);
         let (key, news) = match news {
@@ -340,7 +341,7 @@ impl Member {
         Ok(())
     }
 
-    /// As the planner: once all are done, all are told.
+    /// Notes that a device has finished. The planner tells all devices once every one has.
     fn hear_done(&mut self, place: usize, observer: &mut Observer<'_>) {
         if !self.membership.done().is_some_and(|done| done.contains(&place)) {
             self.membership.progressed(self.now);
@@ -415,7 +416,7 @@ impl Member {
         }
     }
 
-    /// First what came of it is kept, then others hear that it is over.
+    /// Ends this device's part of the epoch: the observer keeps the results first, and only then are the others told.
     fn finish(&mut self, observer: &mut Observer<'_>) {
         if std::mem::replace(&mut self.has_ended, true) {
             return;
@@ -434,7 +435,7 @@ impl Member {
         }
     }
 
-    /// Answers the device once every member has taken a message, or is gone.
+    /// Gives the device the energies of its links once all of them are measured, or their devices are gone.
     fn measure_links(&mut self, observer: &mut Observer<'_>) {
         let own = self.device.place();
         let Some(members) = self.membership.members().filter(|_| self.asks_for_links) else {
@@ -450,23 +451,23 @@ impl Member {
         self.act(actions, observer);
     }
 
-    /// The epoch that this device takes part in; 0 before the first.
+    /// Returns the epoch that this device takes part in; 0 before the first.
     pub(super) fn running(&self) -> u64 {
         self.membership.running().unwrap_or_default()
     }
 
-    /// Says something about the running epoch.
+    /// Sends a message about the running epoch.
     fn say(&mut self, to: usize, message: Message) {
         self.send(to, &Envelope::new(self.running(), message));
     }
 
-    /// Says something that is not about an epoch, with the last one that this device heard of.
+    /// Sends a message that is not about an epoch, with the number of the last one that this device heard of.
     pub(super) fn tell_known(&mut self, to: usize, message: Message) {
         let envelope = Envelope::new(self.membership.epoch(), message);
         self.transmit(to, envelope.to_bytes().into());
     }
 
-    /// Sends a message of the running epoch, now or when its receiver has greeted.
+    /// Sends a message of the running epoch, now or once its receiver has greeted.
     fn send(&mut self, to: usize, envelope: &Envelope) {
         let bytes = self.outbox.keep(to, envelope);
         if self.greeted.contains(&to) {
@@ -481,14 +482,14 @@ impl Member {
     }
 }
 
-/// What went over a connection, packets and all.
+/// Adds the bytes that went over a connection, including the overhead of packets.
 pub(super) fn add_traffic(tally: &mut Tally, connection: &Connection) {
     let stats = connection.stats();
     tally.sent += stats.udp_tx.bytes;
     tally.received += stats.udp_rx.bytes;
 }
 
-/// How many devices a roster has.
+/// Returns the number of devices in a roster.
 pub(super) fn present(roster: &Roster) -> usize {
     roster.devices.iter().filter(|member| member.present).count()
 }

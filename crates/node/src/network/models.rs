@@ -1,4 +1,4 @@
-//! Models on their way: verified blobs, which a source gives to its targets only and a target keeps on disk as they come.
+//! The transfer of models as verified blobs: a source gives them to its targets only, and a target keeps on disk what has arrived.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -25,10 +25,10 @@ use tokio::time::{sleep, timeout};
 
 use super::peer_of;
 
-/// Nothing of a model for so long: it does not come.
+/// The time after which a model that has not arrived is given up.
 const NO_MODEL_AFTER: Duration = Duration::from_secs(600);
 
-/// Between two requests to a source that could not read the model it offered. Where many targets ask at once, its store fails some of
+/// The pauses between requests to a source that could not read the model it offered. When many targets ask at once, its store fails some of
 /// them for a moment.
 const ASK_AGAIN_AFTER: [Duration; 4] = [
     Duration::from_millis(500),
@@ -37,15 +37,15 @@ const ASK_AGAIN_AFTER: [Duration; 4] = [
     Duration::from_secs(4),
 ];
 
-/// Models cannot be kept.
+/// The error that models cannot be stored.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot keep models: {0}")]
 pub struct StoreError(String);
 
-/// Why a model did not come.
+/// The reason why a model did not arrive.
 struct Failure {
     reason: String,
-    /// Whether its source failed, and may yet give it.
+    /// Whether the sender failed, so that it may still be able to give the model later.
     of_its_source: bool,
 }
 
@@ -62,7 +62,7 @@ impl From<GetError> for Failure {
     }
 }
 
-/// The store of models, and who may have which.
+/// The store of models, and the devices that may fetch each of them.
 #[derive(Debug, Clone)]
 pub(super) struct Models {
     store: Store,
@@ -70,7 +70,7 @@ pub(super) struct Models {
 }
 
 impl Models {
-    /// In a folder, or else in memory.
+    /// Opens the store in a folder, or in memory if none is given.
     pub(super) async fn open(folder: Option<&Path>) -> Result<Models, StoreError> {
         let store: Store = match folder {
             Some(folder) => {
@@ -82,7 +82,7 @@ impl Models {
         Ok(Models { store, allowed: Arc::default() })
     }
 
-    /// Lets these devices, and nobody else, have a model.
+    /// Stores a model, and lets these devices and nobody else fetch it.
     pub(super) async fn offer(&self, model: Vec<u8>, to: &[PeerId]) -> Result<Offer, StoreError> {
         let bytes = model.len() as u64;
         let added = self.store.blobs().add_bytes(model).with_tag().await;
@@ -92,7 +92,7 @@ impl Models {
         Ok(Offer { hash: *hash.as_bytes(), bytes })
     }
 
-    /// Answers requests that come over a connection, as long as it is there.
+    /// Answers requests on a connection until it ends.
     pub(super) async fn serve(&self, connection: &Connection) {
         let peer = peer_of(connection);
         let mask = EventMask {
@@ -139,7 +139,7 @@ impl Models {
         allowed.contains(&(peer, hash))
     }
 
-    /// Gets a model, or what is missing of it, and asks again where its source could not read it.
+    /// Fetches a model, or what is missing of it, and asks again if its source could not read it.
     pub(super) async fn fetch(
         &self,
         connection: &Connection,
@@ -160,7 +160,7 @@ impl Models {
         }
     }
 
-    /// Asks for it once. Every part is checked against the hash as it comes.
+    /// Asks for a model once. Every part is checked against the hash as it arrives.
     async fn ask(&self, connection: &Connection, offer: Offer) -> Result<Vec<u8>, Failure> {
         let hash = Hash::from_bytes(offer.hash);
         // What a peer says of its size is not believed before the last part proves it.
@@ -173,7 +173,7 @@ impl Models {
         Ok(bytes.map_err(|e| Failure::here(format!("{e:#}")))?.to_vec())
     }
 
-    /// Writes what is in memory.
+    /// Writes to disk what is still in memory.
     pub(super) async fn close(&self) {
         // A store that cannot be closed is as good as one that was killed: it is read again from what is on disk.
         let _ = self.store.shutdown().await;
@@ -189,10 +189,10 @@ mod tests {
     use super::*;
     use stlf_protocol::identity::Identity;
 
-    /// A host of these tests' own.
+    /// An address that only these tests use.
     const HOST: &str = "127.0.8.9:0";
 
-    /// A source that gives models to whoever may have them.
+    /// A source that gives its models to the devices that may have them.
     struct Source {
         models: Models,
         endpoint: Endpoint,
@@ -213,7 +213,7 @@ mod tests {
             Source { models, endpoint, key: identity.id() }
         }
 
-        /// A target of this number, that has called it.
+        /// Returns a target with a key made from this number, which has called the source.
         async fn called(&self, number: u8) -> Target {
             let identity = Identity::from_bytes(&[number; 32]);
             let endpoint = listen(&identity, HOST.parse().unwrap(), LOST_AFTER).await.unwrap();
@@ -255,7 +255,7 @@ mod tests {
         });
     }
 
-    /// A store on disk fails some of the requests that come while it opens a model.
+    /// Checks it with a store on disk, which fails some of the requests that arrive while it opens a model.
     #[test]
     fn many_targets_at_once_all_get_the_model() {
         run(async {

@@ -1,16 +1,16 @@
-//! What this device has said of the running epoch. On a connection that breaks messages are lost without a sign, so that everything is
-//! said again on the next one; who has it already takes no notice.
+//! The messages that this device has sent in the running epoch. When a connection breaks, messages are lost without notice, so all of them
+//! are sent again on the next connection; a receiver that has them already ignores them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use stlf_protocol::wire::{Envelope, Message};
 
-/// Of the turns of a pair so many may not have arrived: a device goes on only when the other's turn has come, which that says after
-/// this device's last but one.
+/// At most this many turns of a pair can be lost without notice: a device sends its next turn only once the other's has arrived, and the
+/// other sent that after it had received this device's last turn but one.
 const TURNS: usize = 2;
 
-/// Messages of an epoch, by receiver, in their order.
+/// The messages of an epoch, by receiver, in the order in which they were sent.
 #[derive(Debug, Default)]
 pub(super) struct Outbox {
     said: BTreeMap<usize, Vec<Said>>,
@@ -23,7 +23,7 @@ struct Said {
 }
 
 impl Outbox {
-    /// Keeps a message, and returns it as it is sent. What goes to all is there once.
+    /// Keeps a message, and returns its bytes as they are sent. A message that goes to all devices is stored only once.
     pub(super) fn keep(&mut self, to: usize, envelope: &Envelope) -> Arc<[u8]> {
         let bytes = envelope.to_bytes();
         let others = self.said.values().filter_map(|said| said.last());
@@ -39,12 +39,12 @@ impl Outbox {
         bytes
     }
 
-    /// All that a device was to hear.
+    /// Returns all messages that were sent to a device.
     pub(super) fn to(&self, place: usize) -> Vec<Arc<[u8]>> {
         self.said.get(&place).into_iter().flatten().map(|said| said.bytes.clone()).collect()
     }
 
-    /// Another epoch begins.
+    /// Forgets all messages, because another epoch begins.
     pub(super) fn clear(&mut self) {
         self.said.clear();
     }

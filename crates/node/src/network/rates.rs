@@ -1,38 +1,39 @@
-//! How fast links are, by probes that go over them when two devices meet.
+//! The speed of links, measured by probes when two devices meet.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use stlf_protocol::wire::PROBE_BYTES;
 
-/// So many probes go over a link, one after the other. Whatever else a device does makes one slower, never faster, so the fastest counts.
+/// The number of probes that are sent over a link, one after the other. Other work of a device only makes a probe slower, never faster, so
+/// the fastest counts.
 const PROBES: usize = 3;
 
-/// What is known of the link to a device.
+/// What was measured of the link to one device.
 #[derive(Debug, Default)]
 struct Link {
-    /// Bits per second of the fastest message, of those as large as a probe. A small one would tell of the delay only.
+    /// The bits per second of the fastest message among those at least as large as a probe. A small one would only measure the delay.
     fastest: Option<f64>,
-    /// How many messages are on their way.
+    /// The number of messages that were sent and have not arrived yet.
     on_the_way: usize,
-    /// How many probes were sent.
+    /// The number of probes that were sent.
     probes: usize,
 }
 
-/// What is known of the links from this device to others.
+/// What was measured of the links from this device to others.
 #[derive(Debug, Default)]
 pub(super) struct Rates {
     links: BTreeMap<usize, Link>,
 }
 
 impl Rates {
-    /// A device has come, maybe over another link than before.
+    /// Starts measuring anew, because a device has connected, maybe over another link than before.
     pub(super) fn came(&mut self, place: usize) {
         let link = self.links.entry(place).or_default();
         (link.fastest, link.probes) = (None, 0);
     }
 
-    /// Whether a probe should set out; it counts as sent. It goes alone, or it would share the link.
+    /// Returns whether to send a probe now, and counts it as sent. A probe is sent only while nothing else is on the link.
     pub(super) fn takes_probe(&mut self, to: usize) -> bool {
         let Some(link) = self.links.get_mut(&to) else { return false };
         let takes = link.on_the_way == 0 && link.probes < PROBES;
@@ -40,12 +41,12 @@ impl Rates {
         takes
     }
 
-    /// A message sets out.
+    /// Counts a message as sent.
     pub(super) fn sets_out(&mut self, to: usize) {
         self.links.entry(to).or_default().on_the_way += 1;
     }
 
-    /// A message of so many bytes has arrived after so long, or never will.
+    /// Notes that a message of so many bytes has arrived after this time, or with `None` that it never will.
     pub(super) fn arrived(&mut self, at: usize, bytes: usize, after: Option<Duration>) {
         let link = self.links.entry(at).or_default();
         link.on_the_way = link.on_the_way.saturating_sub(1);
@@ -54,13 +55,13 @@ impl Rates {
         link.fastest = Some(link.fastest.map_or(rate, |fastest| fastest.max(rate)));
     }
 
-    /// Whether all probes to a place have arrived.
+    /// Returns whether all probes to the device at a place have arrived.
     pub(super) fn is_known(&self, place: usize) -> bool {
         let is_done = |link: &Link| link.probes == PROBES && link.on_the_way == 0;
         self.links.get(&place).is_some_and(|link| is_done(link) && link.fastest.is_some())
     }
 
-    /// Joules of sending a model to each place: the numerator over the rate.
+    /// Returns the joules of sending a model to each place: the given number divided by the link's bits per second.
     pub(super) fn joules(&self, joule_bits_per_second: f64) -> BTreeMap<usize, f64> {
         let joules =
             |(&to, link): (&usize, &Link)| Some((to, joule_bits_per_second / link.fastest?));

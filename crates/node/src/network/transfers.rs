@@ -1,4 +1,4 @@
-//! Models on their way through the one loop: offered and fetched.
+//! How the loop offers and fetches models.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use super::link::{self, Ears};
 use super::member::{Member, Observer};
 
 impl Member {
-    /// Gives the model to those that may have it.
+    /// Offers this device's model to the devices that the plan sends it to.
     pub(super) fn offer_model(&mut self) {
         if self.offers.is_empty() {
             return;
@@ -48,7 +48,7 @@ impl Member {
         }
     }
 
-    /// Gets a model, once its source is connected.
+    /// Fetches a model, as soon as its sender is connected.
     pub(super) fn fetch(&mut self, from: usize, offer: Offer) {
         let connection = self.connections.get(&from).filter(|c| c.close_reason().is_none());
         let Some(connection) = connection.filter(|_| self.greeted.contains(&from)) else {
@@ -60,14 +60,14 @@ impl Member {
         self.fetching.spawn(link::fetch(connection, models, offer, epoch, queue));
     }
 
-    /// Goes on with what a broken connection ended.
+    /// Resumes the fetch that a broken connection interrupted.
     pub(super) fn fetch_again(&mut self, from: usize, observer: &mut Observer<'_>) {
         if let Some((offer, _)) = self.awaited.remove(&from) {
             self.act(vec![Action::Fetch(from, offer)], observer);
         }
     }
 
-    /// A source that is not connected for long gives no model.
+    /// Gives up models whose sender has not been connected for too long.
     pub(super) fn give_up_models(&mut self, observer: &mut Observer<'_>) {
         let late = |since: Duration| self.now.saturating_sub(since) >= self.patience / 2;
         let gone = self.awaited.iter().filter(|(_, (_, since))| late(*since));

@@ -1,4 +1,4 @@
-//! Why a device cannot take part, or left before its end.
+//! The reasons why a device cannot take part, or ended early.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -13,48 +13,48 @@ use crate::{key_file, network};
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The configuration cannot be used, or data that it names.
+    /// The configuration, or data that it names, cannot be used.
     #[error(transparent)]
     Config(#[from] stlf_config::Error),
-    /// The key cannot be used.
+    /// The device's key cannot be used.
     #[error(transparent)]
     Key(#[from] key_file::Error),
-    /// The roster cannot be read.
+    /// The file with the roster cannot be read.
     #[error("cannot read {}: {source}", path.display())]
     RosterFile {
-        /// The file.
+        /// The path of the roster.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the operating system.
         source: std::io::Error,
     },
-    /// The roster is none that its owner signed.
+    /// The file is not a roster with its owner's signature.
     #[error("{}: {source}", path.display())]
     Roster {
-        /// The file.
+        /// The path of the roster.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The reason why the roster is not valid.
         source: Invalid,
     },
     /// The folder holds the roster of another fleet.
     #[error("{}: {source}", path.display())]
     OtherFleet {
-        /// The file with the roster that was named.
+        /// The path of the given roster.
         path: PathBuf,
-        /// Why the one in the folder does not replace it.
+        /// The reason why the roster in the folder does not replace it.
         source: Invalid,
     },
-    /// The roster does not have this device.
+    /// The device's key is not in the roster.
     #[error("{key} is not in the roster of {fleet}")]
     NotInRoster {
-        /// What others know the device by.
+        /// The public key of the device.
         key: PeerId,
         /// The fleet's name.
         fleet: String,
     },
-    /// The roster does not have a device whose address is given.
+    /// An address is given for a device that is not in the roster.
     #[error("there is no device {name:?} in the roster")]
     UnknownPeer {
-        /// The name.
+        /// The name that is not in the roster.
         name: String,
     },
     /// Real devices cannot do what the configuration asks for.
@@ -63,36 +63,36 @@ pub enum Error {
     /// A file of the device's folder cannot be read or written.
     #[error(transparent)]
     Folder(#[from] stlf_data::Error),
-    /// The model cannot be kept.
+    /// The model cannot be written.
     #[error(transparent)]
     Model(#[from] stlf_learn::Error),
     /// The device cannot train on its labels.
     #[error(transparent)]
     Training(#[from] stlf_planning::Error),
-    /// An address is taken, or is not this machine's.
+    /// An address is in use, or does not belong to this machine.
     #[error("cannot listen on {address}: {source}")]
     Listen {
-        /// The address.
+        /// The address to listen on.
         address: SocketAddr,
-        /// What the system said.
+        /// The error of the operating system.
         source: std::io::Error,
     },
-    /// The system gives no threads.
+    /// The operating system does not give the threads that are needed.
     #[error("cannot start: {0}")]
     Start(std::io::Error),
     /// The network ended without an outcome.
     #[error(transparent)]
     Network(#[from] network::Error),
-    /// It was told to stop while it trained, of which nothing is kept.
+    /// The device was told to stop while it trained. Nothing of that training is kept.
     #[error("stopped")]
     StoppedInTraining,
-    /// It was told to stop before the one epoch was over that it was to take part in.
+    /// The device was told to stop before the one epoch that it was to take part in was over.
     #[error("stopped; started again, it goes on where it was")]
     StoppedInEpoch,
 }
 
 impl Error {
-    /// What the user can do about it.
+    /// Returns advice for the user on what to do about the error.
     pub fn hint(&self) -> Option<String> {
         let fixed = match self {
             Error::Key(e) => return e.hint(),

@@ -1,4 +1,4 @@
-//! What a service tells of itself, and the line of JSON that is kept of it.
+//! What a service tells its observer, and the line of JSON that is kept of each event.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -9,45 +9,45 @@ use serde_json::Value;
 
 use crate::network::{self, View};
 
-/// What an observer hears of a service.
+/// Something that an observer is told about a service.
 #[non_exhaustive]
 pub enum Event<'a> {
-    /// The roster that was named is older than one that others sent, which is used.
+    /// The given roster is older than one that other devices sent, which is used instead.
     OldRoster {
-        /// The file that was named.
+        /// The path of the file with the given roster.
         path: &'a Path,
-        /// The version that is used.
+        /// The version of the roster that is used.
         version: u64,
     },
-    /// It has trained before, and need not do so again.
+    /// The device has trained earlier, and need not do so again.
     HasTrained {
         /// The device's name.
         device: &'a str,
     },
-    /// It begins to train.
+    /// The device begins to train.
     Trains {
         /// The device's name.
         device: &'a str,
-        /// On how many labels.
+        /// The number of labels that it trains on.
         labels: usize,
     },
-    /// Numbers for Prometheus are served here.
+    /// Metrics for Prometheus are served on this address.
     ServesNumbers(SocketAddr),
-    /// What happens cannot be kept. It is tried again with every event, and told again once it has worked in between.
+    /// A file cannot be written. This is tried again with every event, and reported again only if it worked in between.
     CannotKeep(&'a stlf_data::Error),
-    /// Something happened among the devices, or a second went by.
+    /// Something happened among the devices, or a second passed.
     Network {
-        /// How things stand after it.
+        /// The state of the device after the event.
         view: &'a View<'a>,
-        /// What happened.
+        /// The event on the network.
         event: &'a network::Event,
     },
 }
 
-/// Who hears events.
+/// The function that is called with every event.
 pub type Observer<'o> = dyn FnMut(&Event<'_>) + Send + 'o;
 
-/// Something that happened among the devices, with its time; devices by name.
+/// A line of the log: something that happened among the devices, with its time and with the names of devices.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Line {
     seconds: f64,
@@ -57,20 +57,20 @@ pub struct Line {
 }
 
 impl Line {
-    /// What was heard just now.
+    /// Makes a line of an event that happened just now.
     pub fn new(view: &View<'_>, event: &network::Event) -> Line {
         let name = |place: usize| view.roster.devices.get(place).map(|m| m.name.clone().into());
         let device = name(view.device.place()).unwrap_or_default();
         Line { seconds: now(), device, epoch: view.membership.epoch(), event: named(event, &name) }
     }
 
-    /// The line, without its end.
+    /// Returns the line as JSON, without a line break.
     pub fn to_json(&self) -> String {
         serde_json::to_string(self).unwrap_or_default()
     }
 }
 
-/// An event with names where it has places.
+/// Returns an event as JSON, with names of devices instead of their places in the roster.
 fn named(event: &network::Event, name: &dyn Fn(usize) -> Option<Value>) -> Value {
     use network::Event;
     let mut value = serde_json::to_value(event).unwrap_or_default();
@@ -95,7 +95,7 @@ fn named(event: &network::Event, name: &dyn Fn(usize) -> Option<Value>) -> Value
     value
 }
 
-/// Seconds since 1970.
+/// Returns the seconds since 1970.
 pub(super) fn now() -> f64 {
     SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0.0, |d| d.as_secs_f64())
 }

@@ -1,18 +1,18 @@
-//! How much memory this process has, where the system tells.
+//! The memory of this process, if the operating system tells.
 
-/// The most bytes that it has had so far.
+/// Returns the most bytes of memory that the process has had so far.
 pub(super) fn most() -> Option<u64> {
     peak_of(&std::fs::read_to_string("/proc/self/status").ok()?)
 }
 
-/// `VmHWM` of a Linux process's status.
+/// Reads `VmHWM` from the status of a Linux process.
 fn peak_of(status: &str) -> Option<u64> {
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
     let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
     kibibytes.checked_mul(1024)
 }
 
-/// As Prometheus reads it; nothing where it is not known.
+/// Returns the memory in the format of Prometheus; an empty text if it is not known.
 pub(super) fn metric() -> String {
     let Some(bytes) = most() else { return String::new() };
     format!(

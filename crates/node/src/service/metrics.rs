@@ -1,4 +1,4 @@
-//! Numbers for Prometheus, on a local port if asked.
+//! Metrics for Prometheus, on a local port if the user asks for them.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,12 +10,12 @@ use tokio::time::timeout;
 
 use super::Error;
 
-/// What is answered, as it is at the moment.
+/// The text of the current metrics, with which requests are answered.
 #[derive(Clone, Default)]
 pub(super) struct Numbers(Arc<Mutex<String>>);
 
 impl Numbers {
-    /// From now on this is answered.
+    /// Replaces the text with which requests are answered.
     pub(super) fn set(&self, text: String) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = text;
     }
@@ -25,10 +25,10 @@ impl Numbers {
     }
 }
 
-/// A request that takes longer is not answered.
+/// The time after which a request is dropped unanswered.
 const LONGEST: Duration = Duration::from_secs(5);
 
-/// Answers on an address of this machine, as long as the program runs.
+/// Answers requests on a local address as long as the program runs, and returns the address.
 pub(super) async fn serve(address: SocketAddr, numbers: Numbers) -> Result<SocketAddr, Error> {
     let cannot = |source: std::io::Error| Error::Listen { address, source };
     let listener = TcpListener::bind(address).await.map_err(cannot)?;

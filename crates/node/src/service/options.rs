@@ -1,4 +1,4 @@
-//! What a service is told when it starts.
+//! The options with which a service starts.
 
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -13,37 +13,38 @@ use stlf_protocol::{Roster, Setup};
 
 use super::Error;
 
-/// The planner searches up to three times, and others have patience for twice that.
+/// The planner searches up to three times, and other devices have patience for twice that time.
 const PLANNING_IN_PATIENCE: u32 = 6;
 
-/// Who a device is, what it does, where others are, and where it keeps what happens.
+/// The options of a service: the device's key, its work, the addresses of others, and the folder for its files.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// What to run, the same on all devices but for the data and how they are dealt; [`settings`] reads it.
+    /// The configuration, which must be the same on all devices except for the data and how they are dealt; [`settings`] reads it.
     pub config: Config,
-    /// The file with the fleet's signed roster. A newer one that is put there is used from then on.
+    /// The file with the fleet's signed roster. If a newer one is put there, it is used from then on.
     pub roster: PathBuf,
     /// The file with this device's key.
     pub key: PathBuf,
-    /// Where everything is kept; started again with the same folder, the device goes on where it was.
+    /// The folder for everything that the device keeps; started again with the same folder, the device continues where it was.
     pub folder: PathBuf,
-    /// Where it listens.
+    /// The address on which this device listens.
     pub listen: SocketAddr,
-    /// Where other devices listen, by name; those before this one in the roster are called, the others call.
+    /// The addresses of other devices, by name. Devices before this one in the roster are called; those after it call this one.
     pub peers: Vec<(String, SocketAddr)>,
-    /// How long things may take. The planner searches for a sixth of the patience, or for `planner.time-limit` if that is less.
+    /// The time limits for joining, settling and progress. The planner searches for a sixth of the patience, or for `planner.time-limit` if
+    /// that is less.
     pub timing: Timing,
-    /// Whether to leave once an epoch is over, and how long that may take after all had time to come; else it goes on until it is told
-    /// to stop.
+    /// If given, the device leaves once an epoch is over, and fails if that takes longer than this after the time for all devices to join.
+    /// Otherwise it continues until it is told to stop.
     pub once: Option<Duration>,
-    /// What sending a model draws while links are measured; without it joules come from the configuration.
+    /// The watts that are counted while a model is sent. If given, links are measured; otherwise their joules come from the configuration.
     pub watts: Option<f64>,
-    /// Where numbers for Prometheus are served, if anywhere.
+    /// The address on which metrics for Prometheus are served, if any.
     pub numbers: Option<SocketAddr>,
 }
 
 impl Options {
-    /// A device that listens on this machine alone and takes part until it is told to stop.
+    /// Returns the options of a device that listens on this machine alone and takes part until it is told to stop.
     pub fn new(
         config: Config,
         roster: impl Into<PathBuf>,
@@ -64,12 +65,12 @@ impl Options {
         }
     }
 
-    /// The seed of everything that is drawn.
+    /// Returns the seed of all random draws.
     pub(super) fn seed(&self) -> u64 {
         self.config.seeds.first().copied().unwrap_or_default()
     }
 
-    /// What a device with this data does in each step.
+    /// Returns the settings of each step, for a device with this data.
     pub(super) fn setup(
         &self,
         own: &DeviceData,
@@ -82,13 +83,13 @@ impl Options {
         Ok(Setup { measures_links, planning: self.planning(), ..setup })
     }
 
-    /// How long the planner searches: as long as others have patience for it, or less where the configuration says so.
+    /// Returns how long the planner searches: as long as other devices have patience for it, or less if the configuration says so.
     fn planning(&self) -> Duration {
         let most = self.timing.patience / PLANNING_IN_PATIENCE;
         self.config.planner.limit().map_or(most, |limit| limit.min(most))
     }
 
-    /// Where devices listen, by place.
+    /// Returns the addresses of other devices, by their place in the roster.
     pub(super) fn places(&self, roster: &Roster) -> Result<BTreeMap<usize, SocketAddr>, Error> {
         let place = |(name, address): &(String, SocketAddr)| {
             let place = roster.devices.iter().position(|member| member.name == *name);
@@ -99,11 +100,11 @@ impl Options {
     }
 }
 
-/// The settings in a file, or all defaults, with a device's own data, a table of features or a folder of pictures, and with changes, each
-/// KEY=VALUE.
+/// Returns the settings in a file, or all defaults, with a device's own data (a table of features or a folder of pictures) and with
+/// changes, each KEY=VALUE.
 ///
 /// # Errors
-/// Names the key that is wrong, and the line.
+/// Names the wrong key and its line.
 pub fn settings(
     file: Option<&Path>,
     own_data: Option<&Path>,
@@ -117,7 +118,7 @@ pub fn settings(
     config?.with(own.iter().map(String::as_str).chain(changes.iter().copied()))
 }
 
-/// The changes that have a device hold all that lies at a path. Features keep their scale, which devices cannot agree on.
+/// Returns the changes with which one device holds all data at a path. Features keep their scale, because devices cannot agree on one.
 fn of_own_data(path: &Path) -> Vec<String> {
     let key = if path.is_dir() { "images" } else { "features" };
     let data = format!("data.{key}={}", path.display());

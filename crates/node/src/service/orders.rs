@@ -1,4 +1,4 @@
-//! What a device is told from outside: who belongs to the fleet, as a file that may be renewed, and to stop.
+//! Instructions to a device from outside: the roster, as a file that may be replaced, and the order to stop.
 
 use std::path::Path;
 use std::time::Duration;
@@ -11,10 +11,10 @@ use super::state_dir::StateDir;
 use super::{Error, Event, Observer};
 use crate::network::Order;
 
-/// How often it looks.
+/// The interval at which the file and the order to stop are checked.
 const EVERY: Duration = Duration::from_millis(100);
 
-/// The roster in a file, or the one in the device's folder, which others sent, if that is newer.
+/// Returns the roster in a file, or the one in the device's folder that other devices sent, if that is newer.
 pub(super) fn roster(
     path: &Path,
     folder: &Path,
@@ -35,7 +35,7 @@ pub(super) fn roster(
     }
 }
 
-/// Passes on newer rosters as they are put where the first one was, until it is time to stop, and passes that on too.
+/// Passes on newer rosters as they replace the file, until `stop` says so, and then passes on the order to stop.
 pub(super) async fn pass_on(roster: &Path, stop: &dyn Fn() -> bool, orders: Sender<Order>) {
     let changed = || std::fs::metadata(roster).and_then(|m| m.modified()).ok();
     let mut known = changed();

@@ -1,5 +1,5 @@
-//! What a device keeps on disk, so that it can be killed at any moment and go on: its training, the last epoch, the plan, what came
-//! of it. Every file appears whole or not at all.
+//! The files of a device, with which it can be killed at any moment and continue: its training, the last epoch, the plan, the predictions.
+//! Every file appears whole or not at all.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;
@@ -30,10 +30,10 @@ const PREDICTIONS: &str = "predictions.csv";
 const ROSTER: &str = "roster.json";
 const EVENTS: &str = "events.jsonl";
 
-/// Where models are kept as they come.
+/// The folder in which models are kept as they arrive.
 pub(super) const MODELS: &str = "models";
 
-/// A device's folder.
+/// A device's folder, with the data and classes that its files are about.
 pub(super) struct StateDir {
     folder: Folder,
     events: File,
@@ -47,7 +47,7 @@ struct Epoch {
     epoch: u64,
 }
 
-/// How the training that is kept ended, and of what.
+/// The result of the stored training, with a hash of the settings and data that it is of.
 #[derive(Serialize, Deserialize)]
 struct Trained {
     of: String,
@@ -57,7 +57,7 @@ struct Trained {
 }
 
 impl StateDir {
-    /// The folder of a device with this data.
+    /// Opens the folder of a device with this data.
     pub(super) fn open(
         path: &Path,
         own: DeviceData,
@@ -71,12 +71,12 @@ impl StateDir {
         Ok(StateDir { folder, events, own, classes })
     }
 
-    /// The newest roster that this device has heard of.
+    /// Returns the newest roster that this device has received.
     pub(super) fn roster(path: &Path) -> Option<SignedRoster> {
         SignedRoster::read(&std::fs::read(path.join(ROSTER)).ok()?).ok()
     }
 
-    /// What it was doing: the last epoch and plan. What cannot be read is as good as lost.
+    /// Returns the last epoch and plan. A file that cannot be read counts as lost.
     pub(super) fn epoch(&self) -> (u64, Option<Plan>) {
         let read = |name: &str| self.folder.read(name).ok().flatten();
         let epoch = read(EPOCH).and_then(|bytes| serde_json::from_slice::<Epoch>(&bytes).ok());
@@ -85,7 +85,7 @@ impl StateDir {
         (number.max(plan.as_ref().map_or(0, |plan| plan.epoch)), plan)
     }
 
-    /// Settings and data that a training follows from.
+    /// Returns a hash of the settings and data that a training depends on.
     fn training_of(&self, config: &Config) -> String {
         let DeviceData { inputs, labels, .. } = &self.own;
         let mut hasher = Sha256::new_with_prefix(config.hash().unwrap_or_default());
@@ -96,7 +96,7 @@ impl StateDir {
         hex(&hasher.finalize())
     }
 
-    /// The training of these settings and data, if it is there.
+    /// Returns the stored training, if it is one of these settings and data.
     pub(super) fn training(&self, config: &Config, spec: &Spec) -> Option<(Params, OwnError)> {
         let trained: Trained =
             serde_json::from_slice(&self.folder.read(TRAINING).ok().flatten()?).ok()?;
@@ -108,7 +108,7 @@ impl StateDir {
         Some((params.ok()?, OwnError { measured, errors, source_error }))
     }
 
-    /// Keeps a training; first the model, then that it is one.
+    /// Stores a training: first the model, then the file that declares it valid.
     pub(super) fn keep_training(&self, config: &Config, device: &Device) -> Result<(), Error> {
         if let (Some(model), Some(error)) = (device.model(), device.own_error()) {
             self.folder.write(MODEL, &model.to_safetensors(device.spec())?)?;
@@ -119,7 +119,7 @@ impl StateDir {
         Ok(())
     }
 
-    /// Keeps what an event changed.
+    /// Stores what an event changed.
     pub(super) fn hear(&mut self, view: &View<'_>, event: &Event) -> Result<(), stlf_data::Error> {
         let folder = &self.folder;
         match event {
@@ -147,13 +147,13 @@ impl StateDir {
         folder.write_json(STATUS, &StatusFile { seconds: now(), most_memory, status })
     }
 
-    /// How good it is as a target, where that can be known.
+    /// Returns the accuracy of the device as a target, if the true classes are known.
     pub(super) fn accuracy(&self, device: &Device) -> Option<f64> {
         Some(device.outcome()?.accuracy(self.own.truth.as_ref()?))
     }
 }
 
-/// What the system said of a file.
+/// Makes an error from what the operating system says about a file.
 fn failed(path: &Path) -> impl FnOnce(std::io::Error) -> stlf_data::Error + '_ {
     |source| stlf_data::Error::File { path: path.to_owned(), source }
 }

@@ -1,4 +1,4 @@
-//! `stlf data build-mnist-m`: MNIST over photographs of one's own.
+//! `stlf data build-mnist-m`: makes MNIST-M from MNIST and the user's photographs.
 
 use std::path::PathBuf;
 
@@ -40,7 +40,7 @@ pub(crate) struct Args {
     seed: u64,
 }
 
-/// Makes both halves.
+/// Makes both halves of MNIST-M.
 pub(crate) fn run(args: &Args, ui: &Ui) -> Result<(), Failure> {
     let mnist = match &args.mnist {
         Some(folder) => folder.clone(),

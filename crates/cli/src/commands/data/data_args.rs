@@ -1,4 +1,4 @@
-//! The arguments that say which data.
+//! The arguments that choose the data.
 
 use std::path::PathBuf;
 
@@ -76,7 +76,7 @@ fn domain(text: &str) -> Result<Domain, String> {
 }
 
 impl DataArgs {
-    /// Reads, or draws from the seed.
+    /// Reads the data, or draws them from the seed.
     pub(crate) fn load(&self, seed: u64) -> Result<Dataset, Failure> {
         #[cfg(feature = "images")]
         if let Some(folder) = &self.images {
@@ -104,7 +104,7 @@ impl DataArgs {
     }
 }
 
-/// Where data lies unless the user says otherwise.
+/// Returns the folder for data that is used unless the user gives another.
 #[cfg(any(feature = "fetch", feature = "images"))]
 pub(crate) fn default_folder() -> Result<PathBuf, Failure> {
     data_folder().ok_or_else(|| {

@@ -1,4 +1,4 @@
-//! A partition in numbers: devices by classes and domains.
+//! Counts of a partition: devices by classes and domains.
 
 use serde::Serialize;
 use stlf_data::Dataset;
@@ -10,32 +10,32 @@ pub(crate) struct Deal<'a> {
     format: &'static str,
     pub(crate) scheme: &'a Scheme,
     pub(crate) seed: u64,
-    /// Samples of the data set.
+    /// The number of samples of the data set.
     pub(crate) samples: usize,
-    /// Different ones of these that some device holds.
+    /// The number of different samples that at least one device holds.
     pub(crate) dealt: usize,
     pub(crate) classes: &'a [String],
     pub(crate) domains: &'a [String],
     pub(crate) devices: Vec<Device<'a>>,
 }
 
-/// What one device holds.
+/// Counts of the samples that one device holds.
 #[derive(Serialize)]
 pub(crate) struct Device<'a> {
     pub(crate) name: &'a str,
     pub(crate) labeled: usize,
     pub(crate) unlabeled: usize,
-    /// Samples of each class whose labels the device knows.
+    /// The number of samples of each class whose labels the device knows.
     pub(crate) labeled_by_class: Vec<usize>,
-    /// Samples of each class whose labels are hidden from it.
+    /// The number of samples of each class whose labels are hidden from the device.
     pub(crate) hidden_by_class: Vec<usize>,
-    /// Samples whose class nobody knows.
+    /// The number of samples whose class nobody knows.
     pub(crate) without_class: usize,
     pub(crate) by_domain: Vec<usize>,
 }
 
 impl<'a> Deal<'a> {
-    /// Counts.
+    /// Counts the samples of a partition.
     pub(crate) fn count(
         data: &'a Dataset,
         scheme: &'a Scheme,
@@ -80,12 +80,12 @@ impl<'a> Device<'a> {
         }
     }
 
-    /// Samples of a class, with and without a label.
+    /// Returns the number of samples of a class, with and without a label.
     pub(crate) fn of_class(&self, class: usize) -> usize {
         self.labeled_by_class[class] + self.hidden_by_class[class]
     }
 
-    /// The domains it has samples of, in words: `mnist`, or `mnist 120, usps 30`.
+    /// Returns the domains of its samples in words: `mnist`, or `mnist 120, usps 30`.
     pub(crate) fn domains(&self, names: &[String]) -> String {
         let own: Vec<(&String, usize)> =
             names.iter().zip(self.by_domain.iter().copied()).filter(|(_, n)| *n > 0).collect();

@@ -50,7 +50,7 @@ enum SetArg {
     MnistM,
 }
 
-/// Downloads and says what is there.
+/// Downloads the data set, and shows how many files are new.
 pub(crate) fn run(args: &Args, ui: &Ui) -> Result<(), Failure> {
     let domain = match args.set {
         SetArg::Mnist => Domain::Mnist,

@@ -1,4 +1,4 @@
-//! `stlf data inspect`: who holds what.
+//! `stlf data inspect`: shows which device holds which samples.
 
 use std::path::PathBuf;
 
@@ -15,7 +15,7 @@ use crate::output;
 use crate::table::{Align, Table};
 use crate::ui::Ui;
 
-/// With more classes than this a table by class is too wide to read.
+/// With more classes than this, a table by class is too wide to read.
 const MOST_CLASSES: usize = 20;
 
 /// Show how data is dealt to devices: a table and a plot of devices by classes.
@@ -53,7 +53,7 @@ enum FormatArg {
     Json,
 }
 
-/// Deals and shows.
+/// Deals the data and shows the result.
 pub(crate) fn run(args: &Args, ui: &Ui) -> Result<(), Failure> {
     if let Some(path) = &args.plot {
         output::check_place(path)?;
@@ -90,7 +90,7 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<(), Failure> {
     }
 }
 
-/// Who deals, to how many, and what is left.
+/// Returns a sentence on the partition: the devices, their samples, and how many are left over.
 fn summary(deal: &Deal<'_>) -> String {
     let held: usize = deal.devices.iter().map(|d| d.labeled + d.unlabeled).sum();
     let with_labels = deal.devices.iter().filter(|d| d.labeled > 0).count();
@@ -180,7 +180,7 @@ fn draw(deal: &Deal<'_>) -> Figure {
     .draw()
 }
 
-/// A device's name, and its domains where there are several.
+/// Returns a device's name, with its domains if the data set has several.
 fn named(deal: &Deal<'_>, device: &Device<'_>) -> String {
     match deal.domains {
         [_] => device.name.to_owned(),

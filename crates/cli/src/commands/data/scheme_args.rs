@@ -1,4 +1,4 @@
-//! The arguments that say how data is dealt.
+//! The arguments that choose how data is dealt.
 
 use serde::Deserialize;
 use stlf_data::Dataset;
@@ -45,12 +45,12 @@ impl SchemeArgs {
         Ok((scheme, partition))
     }
 
-    /// By whose word the samples are dealt, where nobody says how.
+    /// Returns the column by which the samples are dealt, if the user does not say how to deal them.
     pub(crate) fn dealt_by<'a>(&self, data: &'a Dataset) -> Option<&'a str> {
         data.domain_column().filter(|_| self.partition.is_none())
     }
 
-    /// The scheme of this kind for data of so many domains.
+    /// Returns the scheme of this kind, for data with this number of domains.
     fn scheme(&self, kind: &str, domains: usize) -> Result<Scheme, Failure> {
         let mut table = Table::new();
         // Several domains cannot be arranged singly, and mixing is what most people mean by listing them.
@@ -114,7 +114,7 @@ fn read(kind: &str, table: Table) -> Result<Scheme, Failure> {
     })
 }
 
-/// A number, a truth value or a list as TOML writes them; any other text is a word.
+/// Parses a number, a truth value or a list as TOML writes them; any other text is a string.
 fn value_of(text: &str) -> Value {
     let parsed: Result<Table, _> = format!("value = {text}").parse();
     match parsed.ok().and_then(|mut table| table.remove("value")) {
@@ -123,7 +123,7 @@ fn value_of(text: &str) -> Value {
     }
 }
 
-/// The settings of a kind, from its defaults.
+/// Returns the names of the settings of a kind.
 fn known_settings(kind: &str) -> Vec<String> {
     let mut table = Table::new();
     table.insert("kind".to_owned(), kind.into());

@@ -1,11 +1,11 @@
-//! Why a device does not take part, as the user is told of it.
+//! Failures of `stlf node start`, as they are shown to the user.
 
 use stlf_node::service::Error;
 
 use super::key_failure;
 use crate::error::Failure;
 
-/// An error of the service, with the exit code that follows from it.
+/// Turns an error of the service into a failure with its exit code.
 pub(super) fn failure(error: &Error) -> Failure {
     let message = error.to_string();
     let failure = match error {

@@ -1,4 +1,4 @@
-//! `stlf node start`: this device among the others of its fleet.
+//! `stlf node start`: runs this device as a member of its fleet.
 
 use stlf_node::network;
 use stlf_node::service::{Event, Line, Service};
@@ -10,7 +10,7 @@ use crate::error::Failure;
 use crate::progress::Watch;
 use crate::ui::Ui;
 
-/// Takes part until its end or Ctrl-C, and tells what happens and what came of it.
+/// Takes part until the service ends or Ctrl-C is pressed, and shows the events and the result.
 pub(crate) fn run(args: &Args, ui: &Ui) -> Result<(), Failure> {
     let options = args.options().map_err(|e| failure(&e.into()))?;
     let mut tell = |event: &Event<'_>| tell(event, args.log, ui);
@@ -20,7 +20,7 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<(), Failure> {
     ui.print(&end(&ended)?)
 }
 
-/// Tells of an event, as the user asked for; that all is well is not worth a line.
+/// Shows an event in the format that the user chose, except for the sign of life every second.
 fn tell(event: &Event<'_>, log: Log, ui: &Ui) {
     let line = match event {
         Event::Network { event: network::Event::Alive, .. } => return,

@@ -1,4 +1,4 @@
-//! What `stlf node start` is told.
+//! The arguments of `stlf node start`.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -91,7 +91,7 @@ fn peer(text: &str) -> Result<(String, SocketAddr), String> {
 }
 
 impl Args {
-    /// The same for the service.
+    /// Converts the arguments to options of the service.
     pub(super) fn options(&self) -> Result<Options, stlf_config::Error> {
         let changes: Vec<&str> = self.set.iter().flat_map(|set| set.split_whitespace()).collect();
         let config = settings(self.config.as_deref(), self.data.as_deref(), &changes)?;

@@ -1,4 +1,4 @@
-//! `stlf node status` and `stlf fleet status`: how things stand, from what a running device writes into its folder.
+//! `stlf node status` and `stlf fleet status`: the status that a running device writes into its folder.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
@@ -13,10 +13,10 @@ use crate::progress::Watch;
 use crate::table::{Align, Table};
 use crate::ui::Ui;
 
-/// A device renews its status every second; one that is this old is of a device that does not run.
+/// The age in seconds from which a status is that of a device that no longer runs; a running one renews it every second.
 const STALE: f64 = 5.0;
 
-/// How often the table is drawn anew.
+/// The interval at which the table is redrawn.
 const EVERY: Duration = Duration::from_secs(1);
 
 #[derive(clap::Args)]
@@ -42,16 +42,16 @@ enum Format {
     Json,
 }
 
-/// What is shown of it.
+/// The part of the status that is shown.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Scope {
-    /// One device.
+    /// Only the device that wrote it.
     Device,
-    /// All that it knows of the fleet.
+    /// All devices of the fleet, as that device sees them.
     Fleet,
 }
 
-/// Shows how things stand.
+/// Shows the status.
 pub(crate) fn run(args: &Args, scope: Scope, ui: &Ui) -> Result<(), Failure> {
     if args.format == Format::Json {
         let shown = read(&args.folder)?;

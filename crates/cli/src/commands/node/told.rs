@@ -1,4 +1,4 @@
-//! What `stlf node start` tells people: events, and how it ended.
+//! The sentences of `stlf node start` about events and about how it ended.
 
 use stlf_node::network::Event;
 use stlf_node::service::{self, Ended};
@@ -9,12 +9,12 @@ use stlf_protocol::wire::Plan;
 
 use crate::error::Failure;
 
-/// A device's name, fit to be shown.
+/// Returns a device's name, cleaned for the terminal.
 fn name(roster: &Roster, place: usize) -> String {
     roster.devices.get(place).map_or(String::new(), |member| clean(&member.name))
 }
 
-/// What a service tells, in words.
+/// Returns an event of the service in words.
 pub(super) fn sentence(event: &service::Event<'_>) -> String {
     match event {
         service::Event::OldRoster { path, version } => {
@@ -33,7 +33,7 @@ pub(super) fn sentence(event: &service::Event<'_>) -> String {
     }
 }
 
-/// Something that happened among the devices, in words.
+/// Returns an event among the devices in words.
 fn words(roster: &Roster, event: &Event) -> String {
     let name = |place: &usize| name(roster, *place);
     match event {
@@ -79,7 +79,7 @@ fn words(roster: &Roster, event: &Event) -> String {
     }
 }
 
-/// What came of it.
+/// Returns a sentence on how the device ended, or a failure if there is no plan.
 pub(super) fn end(ended: &Ended) -> Result<String, Failure> {
     let Ended { device, roster, accuracy } = ended;
     let place = device.place();
@@ -101,7 +101,7 @@ pub(super) fn end(ended: &Ended) -> Result<String, Failure> {
     Ok(format!("{own} is a target of {}{told}\n", from.join(", ")))
 }
 
-/// What a device is by its plan that has given its samples no classes.
+/// Describes the part of a device in its plan, if it has no predictions.
 fn without_outcome(plan: &Plan, place: usize, roster: &Roster) -> String {
     if plan.role(place) != Some(Role::Source) {
         return "is a target; its models have not come yet".to_owned();

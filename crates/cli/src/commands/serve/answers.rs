@@ -1,4 +1,4 @@
-//! What a request is answered with.
+//! Answers to the requests of a report page.
 
 use std::cell::RefCell;
 use std::io::Read;
@@ -23,32 +23,32 @@ use crate::input::{self, PlanOrProblem};
 use crate::progress::Watch;
 use crate::ui::Ui;
 
-/// Edits of a thousand devices fit into a tenth of this.
+/// The most bytes of a request. Edits of a thousand devices fit into a tenth of this.
 const MOST_BYTES: u64 = 1 << 20;
 
 /// Answers requests about one run, plan or problem.
 pub(super) struct Desk<'a> {
-    /// The run folder, plan or problem.
+    /// The path of the run folder, plan or problem.
     run: PathBuf,
     /// Whether sources of a problem may hand models on.
     handovers: bool,
-    /// Where this server listens.
+    /// The port on which this server listens.
     port: u16,
-    /// How long a page or a change may be planned.
+    /// The time limit for planning a page or a change.
     limit: Option<Duration>,
     ui: &'a Ui,
-    /// The plan or problem that was looked at last, and its page: planning may take long.
+    /// The plan or problem of the last request and its page, because planning may take long.
     known: RefCell<Option<(PlanOrProblem, Run)>>,
 }
 
-/// What is sent back.
+/// The response to a request.
 struct Answer {
     status: u16,
     kind: &'static str,
     body: String,
 }
 
-/// A request that is refused.
+/// The response to a request that is refused.
 #[derive(Debug)]
 struct Refusal {
     status: u16,
@@ -77,7 +77,7 @@ impl Refusal {
         Refusal { status, message: message.into(), hint: None }
     }
 
-    /// A failure of the command line, told over the network.
+    /// Turns a failure of the command line into a response.
     fn of(failure: &Failure) -> Refusal {
         let hint = failure.advice().map(str::to_owned);
         Refusal { status: 422, message: failure.to_string(), hint }
@@ -104,17 +104,17 @@ impl<'a> Desk<'a> {
         Desk { run: run.to_owned(), handovers, port: 0, limit, ui, known: RefCell::new(None) }
     }
 
-    /// The same, listening there.
+    /// Returns the same desk, for a server that listens on this port.
     pub(super) fn at(self, port: u16) -> Desk<'a> {
         Desk { port, ..self }
     }
 
-    /// Plans what the page shows first.
+    /// Plans what the page shows first, so that a failure is known before anything is served.
     pub(super) fn prepare(&self) -> Result<(), Failure> {
         self.shown().map(drop)
     }
 
-    /// What the page shows. A problem is planned anew only once its file has changed.
+    /// Returns what the page shows. A problem is planned again only if its file has changed.
     fn shown(&self) -> Result<Run, Failure> {
         if self.is_run() {
             return self.watched(|watch| report::read(&self.run, self.handovers, watch))?;
@@ -143,7 +143,7 @@ impl<'a> Desk<'a> {
         Ok(done)
     }
 
-    /// Answers one request. Whoever went away before the answer does not miss it.
+    /// Answers one request. If the client has gone before the answer, nothing is lost.
     pub(super) fn serve(&self, mut request: Request) {
         let answer = self.answer(&mut request).unwrap_or_else(|refusal| {
             let Refusal { status, message, hint } = refusal;
@@ -187,7 +187,7 @@ impl<'a> Desk<'a> {
         }
     }
 
-    /// A page of another site, under whatever name it reaches this machine, is refused.
+    /// Refuses requests that a page of another site makes, under whatever name it reaches this machine.
     fn check_sender(&self, request: &Request) -> Result<(), Refusal> {
         let names = ["127.0.0.1", "localhost"].map(|name| format!("{name}:{}", self.port));
         let host = header(request, "Host");
@@ -223,7 +223,7 @@ impl<'a> Desk<'a> {
         self.watched(answer).map_err(|e| Refusal::of(&e))?.map_err(|e| Refusal::of_error(&e))
     }
 
-    /// The problem that edits are about, and whether its sources may hand models on.
+    /// Returns the problem that edits apply to, and whether its sources may hand models on.
     fn before_edits(&self, seed: Option<u64>) -> Result<(ProblemFile, bool), Failure> {
         if self.is_run() {
             let config =
