@@ -58,7 +58,7 @@ def environment(tmp_path: Path) -> Iterator[dict[str, str]]:
 
 
 def wait_for(address: str, link: subprocess.Popen[bytes], log: Path) -> None:
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 600
     while time.monotonic() < deadline and link.poll() is None:
         try:
             with urllib.request.urlopen(address, timeout=5):
@@ -70,15 +70,19 @@ def wait_for(address: str, link: subprocess.Popen[bytes], log: Path) -> None:
 
 def test_the_targets_are_better_off_than_with_fedavg(environment: dict[str, str], tmp_path: Path) -> None:
     simulation = "num-supernodes=10 client-resources-num-cpus=1"
-    ran = subprocess.run(
-        ["flwr", "run", str(EXAMPLE), "--stream", "--federation-config", simulation],
-        cwd=tmp_path,
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=600,
-    )
-    printed = ran.stdout + ran.stderr
+    for _ in range(10):
+        ran = subprocess.run(
+            ["flwr", "run", str(EXAMPLE), "--stream", "--federation-config", simulation],
+            cwd=tmp_path,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=600,
+        )
+        printed = ran.stdout + ran.stderr
+        # Ray gives its processes half a minute to start, which is too little where others use the machine.
+        if "timed out during startup" not in printed:
+            break
     figures = re.search(r"ST-LF ([\d.]+)%, FedAvg ([\d.]+)%\s+margin: ([+-][\d.]+) points", printed)
     assert figures, printed[-4000:]
     ours, theirs, margin = (float(figure) for figure in figures.groups())

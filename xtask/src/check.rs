@@ -32,12 +32,6 @@ pub(crate) fn whole() -> Result<(), Failure> {
         let doc = ["doc", "--workspace", "--lib", "--no-deps", "--all-features"];
         command("cargo", &doc, &[("RUSTDOCFLAGS", "-D warnings")])
     })?;
-    steps.step("fuzz target", || {
-        let target = target_folder().join("fuzz");
-        let target = target.to_string_lossy();
-        let check = ["check", "--manifest-path", "fuzz/Cargo.toml", "--target-dir", &target];
-        command("cargo", &check, &[])
-    })?;
     steps.step("tests", || tests(&ALL))?;
     shown_commands(&mut steps, &root, false)?;
     steps.step("Python", || python_package(&root))?;
@@ -68,7 +62,8 @@ fn lint(what: &[&str]) -> Result<Done, Failure> {
 }
 
 /// Which tests: all programs of the workspace, or units and devices in memory. The features are the same, so that both are built once.
-const ALL: [&str; 2] = ["--workspace", "--all-features"];
+/// Examples and benchmarks have no tests; the lints compile them.
+pub(crate) const ALL: [&str; 5] = ["--workspace", "--all-features", "--lib", "--bins", "--tests"];
 const FAST: [&str; 6] = ["--workspace", "--all-features", "--lib", "--bins", "--test", "memory"];
 
 /// Runs tests and tells which of them were skipped.
@@ -81,13 +76,13 @@ fn tests(which: &[&str]) -> Result<Done, Failure> {
     let variables = [(stlf_testing::SKIPPED, &*skipped.to_string_lossy())];
     if succeeds("cargo", &["nextest", "--version"]) {
         command("cargo", &[&["nextest", "run"], which].concat(), &variables)?;
-        if which == ALL {
-            // The examples in the documentation, which nextest does not run.
-            command("cargo", &[&["test", "--doc"], which].concat(), &variables)?;
-        }
     } else {
         println!("   one program after another, which takes longer: there is no cargo-nextest");
         command("cargo", &[&["test"], which].concat(), &variables)?;
+    }
+    if which == ALL {
+        let documentation = ["test", "--doc", "--workspace", "--all-features"];
+        command("cargo", &documentation, &variables)?;
     }
     Ok(told(&skipped))
 }

@@ -119,8 +119,7 @@ fn target_folder() -> PathBuf {
 /// The command line as the tests build it: any other choice of targets would choose other features of what we depend on, and
 /// build all of it anew.
 fn build_cli() -> Result<PathBuf, Failure> {
-    let build = ["test", "--workspace", "--all-features", "--no-run"];
-    command("cargo", &build, &[])?;
+    command("cargo", &[&["test", "--no-run"], &check::ALL[..]].concat(), &[])?;
     Ok(target_folder().join("debug").join("stlf"))
 }
 

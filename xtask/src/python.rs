@@ -76,7 +76,8 @@ pub(crate) fn check(root: &Path, target: &Path, cli: &Path) -> Result<Done, Fail
 /// features and so anew, this builds it as one of the workspace, as the tests were built.
 fn stand_in_cargo(environment: &Path) -> Result<PathBuf, Failure> {
     let file = environment.join("bin").join("stand-in-cargo");
-    let (cargo, whole) = (cargo(), "build --workspace --all-features --lib --bins --tests");
+    let (cargo, whole) =
+        (cargo(), "build --workspace --exclude stlf-fuzz --all-features --lib --bins --tests");
     let script = format!(
         "#!/bin/sh\nif [ \"$1\" = rustc ]; then\n  set -- {whole} --message-format json-render-diagnostics\nfi\n\
          unset CARGO\nexec '{}' \"$@\"\n",

@@ -16,6 +16,21 @@ from stlf.errors import optional
 
 _STOP_WITHIN = 20.0
 
+_STARTS = 10
+
+
+def start_here(ray: Any, cores: int, **options: Any) -> Any:
+    """Starts a Ray on this machine, again if its processes took longer than the half minute that it gives them."""
+    for _ in range(_STARTS - 1):
+        try:
+            return ray.init("local", num_cpus=cores, include_dashboard=False, **options)
+        except Exception as error:
+            # Ray has no class of its own for this.
+            if "timed out during startup" not in str(error):
+                raise
+            ray.shutdown()
+    return ray.init("local", num_cpus=cores, include_dashboard=False, **options)
+
 
 class Ray:
     """Shares as tasks of Ray. Without an address Ray is started here, with a processor for every thread of a worker."""
@@ -37,8 +52,7 @@ class Ray:
         quiet = {"log_to_driver": False, "logging_level": "ERROR"}
         try:
             if workers.address is None:
-                cores = workers.count * workers.threads
-                self._ray.init("local", num_cpus=cores, include_dashboard=False, **quiet)
+                start_here(self._ray, workers.count * workers.threads, **quiet)
             else:
                 self._ray.init(workers.address, **quiet)
         except (ConnectionError, RuntimeError, ValueError) as error:

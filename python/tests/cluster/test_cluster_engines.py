@@ -14,13 +14,16 @@ from typing import Any
 
 import pytest
 
+from stlf.cluster.ray import start_here
+
 Site = Any
 
 RAY = """
 import os, sys
 os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
 import ray
-started = ray.init("local", num_cpus=2, include_dashboard=False, log_to_driver=False)
+from stlf.cluster.ray import start_here
+started = start_here(ray, 2, log_to_driver=False)
 print("address", started["gcs_address"], flush=True)
 sys.stdin.read()
 """
@@ -206,3 +209,30 @@ def test_slurm_that_is_missing_is_named(site: Site, tmp_path: Path) -> None:
     code, said = site.finish(site.command("--engine", "slurm", "--workers", "1"))
     assert code == 1
     assert "error: cannot run sbatch" in said
+
+
+class SlowRay:
+    """A Ray whose processes start in time at its third attempt only, or never for another reason."""
+
+    def __init__(self, reason: str) -> None:
+        self.attempts = 0
+        self.reason = reason
+
+    def init(self, *_: Any, **__: Any) -> str:
+        self.attempts += 1
+        if self.attempts < 3:
+            raise Exception(self.reason)
+        return "started"
+
+    def shutdown(self) -> None:
+        pass
+
+
+def test_a_ray_that_starts_too_slowly_is_started_again() -> None:
+    slow = SlowRay("The current node timed out during startup.")
+    assert start_here(slow, 2) == "started"
+    assert slow.attempts == 3
+    broken = SlowRay("no such file")
+    with pytest.raises(Exception, match="no such file"):
+        start_here(broken, 2)
+    assert broken.attempts == 1
