@@ -32,7 +32,7 @@ pub use self::models::StoreError;
 use stlf_protocol::device::Device;
 use stlf_protocol::identity::{Identity, PeerId};
 use stlf_protocol::membership::Timing;
-use stlf_protocol::roster::{Roster, SignedRoster};
+use stlf_protocol::roster::{Place, Roster, SignedRoster};
 use stlf_protocol::shared::{Difference, SharedSettings};
 
 /// The name and version of the protocol that both ends of a connection must speak.
@@ -66,7 +66,7 @@ pub struct Options {
     /// The address on which this device listens.
     pub listen: SocketAddr,
     /// The addresses of other devices, by their place in the roster.
-    pub peers: BTreeMap<usize, SocketAddr>,
+    pub peers: BTreeMap<Place, SocketAddr>,
     /// The time limits for joining, settling and progress within an epoch.
     pub timing: Timing,
     /// If given, the device leaves once an epoch is over, and fails if that takes longer than this. Otherwise it continues until it is told
@@ -89,13 +89,13 @@ pub enum Event {
     /// The device listens on this address.
     Listens(SocketAddr),
     /// The device at this place of the roster has connected and takes part.
-    Came(usize),
+    Came(Place),
     /// The connection to the device at this place of the roster was lost.
-    Lost(usize),
+    Lost(Place),
     /// A device of the fleet has different settings and cannot take part until they are equal.
     Differs {
         /// The place of that device in the roster.
-        from: usize,
+        from: Place,
         /// The first setting that differs, with both of its values.
         #[serde(flatten)]
         difference: Difference,
@@ -119,42 +119,42 @@ pub enum Event {
     /// There is no plan, for this reason.
     NoPlan(String),
     /// The device at this place is left out: it was silent for too long, or nothing can be planned for it.
-    LeftOut(usize),
+    LeftOut(Place),
     /// No usable model came over a link; the planner no longer uses that link.
     Forbidden {
         /// The place of the device that should have sent the model.
-        from: usize,
+        from: Place,
         /// The place of the device that should have received it.
-        to: usize,
+        to: Place,
     },
     /// A model was received.
     Received {
         /// The place of the device that sent it.
-        from: usize,
+        from: Place,
         /// Its size in bytes, of which some may have been received earlier.
         bytes: u64,
     },
     /// A model did not arrive, or is not usable.
     NotReceived {
         /// The place of the device that should have sent it.
-        from: usize,
+        from: Place,
         /// The reason, as text for people.
         reason: String,
     },
     /// The plan lets this device continue training another device's model, and it waits for that model.
     Awaits {
         /// The place of the device that hands its model over.
-        from: usize,
+        from: Place,
     },
     /// The handed-over model has arrived, and this device continues training it.
     TrainsOn {
         /// The place of the device that handed its model over.
-        from: usize,
+        from: Place,
     },
     /// That training is finished; its result is this device's model in this epoch.
     TrainedOn {
         /// The place of the device that handed its model over.
-        from: usize,
+        from: Place,
     },
     /// The epoch is over for this device; the others are told next.
     Ended,
@@ -165,7 +165,7 @@ pub enum Event {
     /// A message from another device was refused.
     Refused {
         /// The place of the device that sent the message.
-        from: usize,
+        from: Place,
         /// The reason, as text for people.
         reason: String,
     },
@@ -195,8 +195,8 @@ pub enum Error {
     #[error("no other device came within {0:?}")]
     Alone(Duration),
     /// No epoch ended within the time limit.
-    #[error("no epoch ended within {0:?}; devices still here: {1:?}")]
-    Deadline(Duration, Vec<usize>),
+    #[error("no epoch ended within {0:?}; devices still here: [{here}]", here = listed(.1))]
+    Deadline(Duration, Vec<Place>),
     /// Models cannot be stored.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -307,6 +307,11 @@ async fn listen(
         .bind()
         .await
         .map_err(|e| wrong(format!("{e:#}")))
+}
+
+/// Returns places as text for people.
+fn listed(places: &[Place]) -> String {
+    places.iter().map(Place::to_string).collect::<Vec<_>>().join(", ")
 }
 
 /// Returns how long a connection may be silent before it counts as lost, which depends on the size of the fleet.

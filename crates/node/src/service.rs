@@ -35,7 +35,7 @@ use std::ops::ControlFlow;
 use stlf_config::fleet::device as dealt;
 use stlf_protocol::device::Holdings;
 use stlf_protocol::shared::SharedSettings;
-use stlf_protocol::{Device, Identity, Roster, Setup, SignedRoster};
+use stlf_protocol::{Device, Identity, Place, Roster, Setup, SignedRoster};
 use tokio::runtime::Runtime;
 
 pub use self::error::Error;
@@ -79,7 +79,7 @@ impl Service {
         let list = roster.roster();
         let stranger = || Error::NotInRoster { key: identity.id(), fleet: list.fleet.clone() };
         let place = list.place(identity.id()).ok_or_else(stranger)?;
-        let (own, shape, classes) = dealt(config, options.seed(), place)?;
+        let (own, shape, classes) = dealt(config, options.seed(), place.index())?;
         let setup = options.setup(&own, shape, classes.len())?;
         let settings = SharedSettings::new(config.shared(shape, &classes, options.seed())?);
         let joules = joules(&setup, place, list.devices.len());
@@ -124,7 +124,7 @@ impl Service {
 
     fn train(&mut self, observer: &mut Observer<'_>, stop: &dyn Fn() -> bool) -> Result<(), Error> {
         let place = self.device.place();
-        let device = self.roster.roster().devices.get(place).map_or("", |member| &member.name);
+        let device = self.roster.roster().at(place).map_or("", |member| &member.name);
         if self.device.model().is_some() {
             observer(&Event::HasTrained { device });
             return Ok(());
@@ -189,10 +189,10 @@ fn runtime() -> Result<Runtime, Error> {
 }
 
 /// Returns the joules of sending a model to each other place, if they are not measured.
-fn joules(setup: &Setup, place: usize, devices: usize) -> BTreeMap<usize, f64> {
+fn joules(setup: &Setup, place: Place, devices: usize) -> BTreeMap<Place, f64> {
     let energy = setup.energies(devices);
-    let others = (0..devices).filter(|&to| to != place);
-    others.map(|to| (to, energy[place * devices + to])).collect()
+    let others = (0..devices).map(Place::new).filter(|&to| to != place);
+    others.map(|to| (to, energy[place.index() * devices + to.index()])).collect()
 }
 
 /// Checks that the address is free and belongs to this machine.

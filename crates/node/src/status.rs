@@ -5,7 +5,7 @@ use stlf_planning::Role;
 
 use stlf_protocol::device::{AsSource, AsTarget, Device, Part, Phase};
 use stlf_protocol::membership::Membership;
-use stlf_protocol::roster::Roster;
+use stlf_protocol::roster::{Member, Place, Roster};
 
 /// Counts of what went over the network since the device started.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -133,7 +133,7 @@ impl Status {
         traffic: Tally,
     ) -> Status {
         let own = device.place();
-        let name = |place: usize| roster.devices.get(place).map(|member| member.name.clone());
+        let name = |place: Place| roster.at(place).map(|member| member.name.clone());
         let members = membership.members();
         let planner = membership.planner();
         let plan = device.plan();
@@ -144,7 +144,7 @@ impl Status {
             (Some(_), Some(phase)) => Stage::of(phase),
         };
         let done = membership.done().filter(|_| planner == Some(own));
-        let peer = |(place, member): (usize, &stlf_protocol::roster::Member)| Peer {
+        let peer = |(place, member): (Place, &Member)| Peer {
             name: member.name.clone(),
             here: membership.here().contains(&place),
             takes_part: members.is_some_and(|members| members.contains(&place)),
@@ -156,12 +156,12 @@ impl Status {
             from: plan
                 .into_iter()
                 .flat_map(|plan| plan.incoming(place))
-                .filter_map(|link| Some((name(link.from as usize)?, link.weight)))
+                .filter_map(|link| Some((name(link.from)?, link.weight)))
                 .collect(),
             handed_from: plan.and_then(|plan| plan.handed_from(place)).and_then(name),
             differs: membership.unlike().get(&place).map(ToString::to_string),
         };
-        let present = roster.devices.iter().enumerate().filter(|(_, member)| member.present);
+        let present = roster.with_places().filter(|(_, member)| member.present);
         Status {
             format: "stlf-status/1".to_owned(),
             fleet: roster.fleet.clone(),

@@ -21,7 +21,7 @@ pub(crate) use self::handed::TrainingOn;
 pub(crate) use self::steps::Combining;
 use crate::identity::Identity;
 use crate::job::Job;
-use crate::roster::Roster;
+use crate::roster::{Place, Roster};
 use crate::setup::Setup;
 use crate::wire::{Envelope, Limits, Message, Offer, Plan};
 
@@ -40,19 +40,19 @@ pub struct Holdings {
 #[derive(Debug, PartialEq)]
 pub enum Action {
     /// Send this to the device at a place.
-    Send(usize, Envelope),
+    Send(Place, Envelope),
     /// Let the device at a place have this device's model, and send it the [`Offer`].
-    Offer(usize),
+    Offer(Place),
     /// Get a model from the device at a place.
-    Fetch(usize, Offer),
+    Fetch(Place, Offer),
     /// Run this without holding anything up, and give the device what it comes to ([`Device::computed`]).
     Compute(Job),
     /// Say what a model costs to each place ([`Device::links_measured`]).
     MeasureLinks,
     /// As the planner: no usable model came over this link, from and to.
-    Forbid(usize, usize),
+    Forbid(Place, Place),
     /// As the planner: no plan can have this device in it.
-    LeaveOut(usize),
+    LeaveOut(Place),
     /// The epoch is over for this device.
     Finish,
 }
@@ -70,13 +70,13 @@ pub enum Refusal {
     },
     /// From a device that does not take part.
     #[error("place {0} does not take part")]
-    Stranger(usize),
+    Stranger(Place),
     /// From a device that has no say in this.
     #[error("place {0} is not the planner")]
-    NotPlanner(usize),
+    NotPlanner(Place),
     /// Said before, differently.
     #[error("place {0} says two things")]
-    Twice(usize),
+    Twice(Place),
     /// Of another size than all agreed on, or without what it must have.
     #[error("{0}")]
     Unfit(&'static str),
@@ -91,15 +91,15 @@ pub struct Device {
     setup: Setup,
     roster: Roster,
     identity: Identity,
-    place: usize,
+    place: Place,
     holdings: Holdings,
     /// Joules of sending a model to each place that something is known of.
-    joules: BTreeMap<usize, f64>,
+    joules: BTreeMap<Place, f64>,
     trained: Option<(Params, OwnError)>,
     handed_on: Option<HandedOn>,
     epoch: Option<Epoch>,
     /// What others said of an epoch that this device has not heard the beginning of yet.
-    early: BTreeMap<usize, Vec<Envelope>>,
+    early: BTreeMap<Place, Vec<Envelope>>,
     /// The plan before this epoch's, which the next one changes as little as it can.
     last_plan: Option<Plan>,
 }
@@ -111,7 +111,7 @@ impl Device {
         roster: Roster,
         identity: Identity,
         holdings: Holdings,
-        joules: BTreeMap<usize, f64>,
+        joules: BTreeMap<Place, f64>,
     ) -> Option<Device> {
         let place = roster.place(identity.id())?;
         let (trained, handed_on, epoch, last_plan) = (None, None, None, None);
@@ -131,7 +131,7 @@ impl Device {
     }
 
     /// Its place in the roster.
-    pub fn place(&self) -> usize {
+    pub fn place(&self) -> Place {
         self.place
     }
 
@@ -191,7 +191,7 @@ impl Device {
     }
 
     /// Who plans among these devices: the first of the roster.
-    pub fn planner_of(members: &[usize]) -> Option<usize> {
+    pub fn planner_of(members: &[Place]) -> Option<Place> {
         members.iter().copied().min()
     }
 
@@ -199,17 +199,16 @@ impl Device {
     pub fn begin(
         &mut self,
         number: u64,
-        members: &[usize],
-        forbidden: &BTreeSet<(usize, usize)>,
+        members: &[Place],
+        forbidden: &BTreeSet<(Place, Place)>,
     ) -> Vec<Action> {
-        let places: Vec<u32> = members.iter().map(|&m| m as u32).collect();
-        let mut actions = self.to_others(members, number, &Message::Begin(places));
+        let mut actions = self.to_others(members, number, &Message::Begin(members.to_vec()));
         actions.extend(self.enter(number, members.to_vec(), forbidden));
         actions
     }
 
     /// Those that this device waits for.
-    pub fn missing(&self) -> Vec<usize> {
+    pub fn missing(&self) -> Vec<Place> {
         self.epoch.as_ref().map_or_else(Vec::new, |epoch| epoch.missing(self.place))
     }
 
@@ -224,18 +223,18 @@ impl Device {
     }
 
     /// What it costs to send a model to each place, as measured.
-    pub fn links_measured(&mut self, joules: BTreeMap<usize, f64>) -> Vec<Action> {
+    pub fn links_measured(&mut self, joules: BTreeMap<Place, f64>) -> Vec<Action> {
         self.joules = joules;
         self.go_on()
     }
 
     /// A model that was asked for did not come, or is none.
-    pub fn model_failed(&mut self, from: usize) -> Vec<Action> {
+    pub fn model_failed(&mut self, from: Place) -> Vec<Action> {
         let Some(epoch) = &self.epoch else { return Vec::new() };
         match epoch.seat {
             Seat::Planner(_) => vec![Action::Forbid(from, self.place)],
             Seat::Reporter(planner) => {
-                let message = Message::Failed(from as u32);
+                let message = Message::Failed(from);
                 vec![Action::Send(planner, Envelope::new(epoch.number, message))]
             }
         }
@@ -277,7 +276,7 @@ impl Device {
         self.epoch.as_ref()?.plan()
     }
 
-    fn to_others(&self, members: &[usize], epoch: u64, message: &Message) -> Vec<Action> {
+    fn to_others(&self, members: &[Place], epoch: u64, message: &Message) -> Vec<Action> {
         let others = members.iter().filter(|&&m| m != self.place);
         others.map(|&m| Action::Send(m, Envelope::new(epoch, message.clone()))).collect()
     }
@@ -285,8 +284,8 @@ impl Device {
 
 /// Notes what a device said; twice the same is fine, two things are not. Whether it is new.
 pub(crate) fn note<T: PartialEq>(
-    known: &mut BTreeMap<usize, T>,
-    from: usize,
+    known: &mut BTreeMap<Place, T>,
+    from: Place,
     said: T,
 ) -> Result<bool, Refusal> {
     match known.get(&from) {

@@ -19,6 +19,7 @@ use self::pair::{Pair, Round};
 use self::work::{BothHalves, Found, Kind, Own};
 pub use self::work::{Finding, Work};
 use crate::device::{Refusal, note};
+use crate::roster::Place;
 use crate::wire::{MOST_BYTES, Measured, Message, Moments};
 
 /// One device's part in measuring all pairs of an epoch.
@@ -26,9 +27,9 @@ use crate::wire::{MOST_BYTES, Measured, Message, Moments};
 pub struct Exchange {
     own: Own,
     /// Ascending.
-    members: Vec<usize>,
+    members: Vec<Place>,
     /// What everyone published for the bandwidth, for the estimators that need one.
-    bandwidths: BTreeMap<usize, Option<f64>>,
+    bandwidths: BTreeMap<Place, Option<f64>>,
     estimator: Estimator,
 }
 
@@ -39,17 +40,17 @@ enum Estimator {
         settings: discriminant::Settings,
         /// This device's own, once all bandwidths are known and it is computed.
         halves: Option<Arc<Halves>>,
-        published: BTreeMap<usize, Arc<BothHalves>>,
-        measured: Option<Vec<(usize, Measured)>>,
+        published: BTreeMap<Place, Arc<BothHalves>>,
+        measured: Option<Vec<(Place, Measured)>>,
     },
     Sketch {
         settings: sketch::Settings,
-        published: BTreeMap<usize, Arc<Sketch>>,
-        measured: Option<Vec<(usize, Measured)>>,
+        published: BTreeMap<Place, Arc<Sketch>>,
+        measured: Option<Vec<(Place, Measured)>>,
     },
     Classifier {
         settings: classifier::Settings,
-        pairs: BTreeMap<usize, Pair>,
+        pairs: BTreeMap<Place, Pair>,
     },
 }
 
@@ -57,7 +58,7 @@ enum Estimator {
 #[derive(Debug, PartialEq)]
 pub enum Step {
     /// Say this to the device at a place.
-    Say(usize, Message),
+    Say(Place, Message),
     /// Do this, without holding anything up, and give what it comes to to [`Exchange::computed`].
     Compute(Work),
 }
@@ -124,8 +125,8 @@ impl Exchange {
         shape: Shape,
         seed: u64,
         noise_key: [u8; 32],
-        place: usize,
-        members: &[usize],
+        place: Place,
+        members: &[Place],
         inputs: Arc<[f32]>,
     ) -> Exchange {
         let measured = None;
@@ -162,7 +163,7 @@ impl Exchange {
     ///
     /// # Errors
     /// Says why it is not heeded. Nothing has changed then.
-    pub fn receive(&mut self, from: usize, message: &Message) -> Result<Vec<Step>, Refusal> {
+    pub fn receive(&mut self, from: Place, message: &Message) -> Result<Vec<Step>, Refusal> {
         if from == self.own.place || !self.members.contains(&from) {
             return Err(Refusal::Stranger(from));
         }
@@ -261,7 +262,7 @@ impl Exchange {
     }
 
     /// What this device can say of every other, ascending, once everything is measured.
-    pub fn pairs(&self) -> Option<Vec<(usize, Measured)>> {
+    pub fn pairs(&self) -> Option<Vec<(Place, Measured)>> {
         match &self.estimator {
             Estimator::Discriminant { measured, .. } | Estimator::Sketch { measured, .. } => {
                 measured.clone()
@@ -274,8 +275,8 @@ impl Exchange {
     }
 
     /// Those that it waits for.
-    pub fn missing(&self) -> Vec<usize> {
-        let has = |peer: usize| match &self.estimator {
+    pub fn missing(&self) -> Vec<Place> {
+        let has = |peer: Place| match &self.estimator {
             Estimator::Discriminant { halves: None, .. } => self.bandwidths.contains_key(&peer),
             Estimator::Discriminant { published, .. } => published.contains_key(&peer),
             Estimator::Sketch { published, .. } => {
@@ -356,7 +357,7 @@ impl Exchange {
         let Ok(spec) = settings.architecture.spec(*shape) else { return Vec::new() };
         let mut steps = Vec::new();
         for &peer in self.members.iter().filter(|&member| member != place) {
-            let seed = pair_seed(*seed, peer.min(*place), peer.max(*place));
+            let seed = pair_seed(*seed, peer.min(*place).index(), peer.max(*place).index());
             let side = side(*place, peer);
             let (pair, first) = Pair::begin(&spec, settings, side, inputs.clone(), seed);
             pairs.insert(peer, pair);
@@ -365,7 +366,7 @@ impl Exchange {
         steps
     }
 
-    fn others(&self) -> impl Iterator<Item = usize> + '_ {
+    fn others(&self) -> impl Iterator<Item = Place> + '_ {
         self.members.iter().copied().filter(|&member| member != self.own.place)
     }
 
@@ -378,11 +379,11 @@ fn compute(kind: Kind) -> Step {
     Step::Compute(Work(kind))
 }
 
-fn in_turn(peer: usize, round: Round) -> Step {
+fn in_turn(peer: Place, round: Round) -> Step {
     compute(Kind::Turn { peer, round })
 }
 
 /// On which side of its pair with `peer` the device at `place` is.
-fn side(place: usize, peer: usize) -> Side {
+fn side(place: Place, peer: Place) -> Side {
     if place < peer { Side::First } else { Side::Second }
 }

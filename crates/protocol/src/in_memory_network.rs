@@ -5,6 +5,7 @@ use std::ops::ControlFlow;
 
 use crate::device::{Action, Device, Refusal};
 use crate::job::{Job, Task};
+use crate::roster::Place;
 use crate::wire::{Envelope, Malformed, Message, Offer};
 
 /// Sees the bytes of every message that is delivered.
@@ -18,29 +19,29 @@ pub struct Network {
     /// Bytes that each place has sent.
     pub sent: Vec<u64>,
     /// What was refused, and by whom.
-    pub refused: Vec<(usize, Refusal)>,
+    pub refused: Vec<(Place, Refusal)>,
     /// Devices for which the epoch is over.
     pub finished: Vec<bool>,
     /// What a model costs from each place to each, where devices ask for it.
-    pub joules: Vec<BTreeMap<usize, f64>>,
+    pub joules: Vec<BTreeMap<Place, f64>>,
     /// Links over which a planner was told that no model came.
-    pub forbidden: Vec<(usize, usize)>,
+    pub forbidden: Vec<(Place, Place)>,
     /// Devices without which a planner has to do.
-    pub left_out: Vec<usize>,
-    lost: BTreeSet<usize>,
+    pub left_out: Vec<Place>,
+    lost: BTreeSet<Place>,
     random: u64,
     spy: Option<Spy>,
 }
 
 #[derive(Debug)]
 enum Parcel {
-    Message { from: usize, to: usize, bytes: Vec<u8> },
-    Model { from: usize, to: usize },
-    Job { at: usize, job: Job },
+    Message { from: Place, to: Place, bytes: Vec<u8> },
+    Model { from: Place, to: Place },
+    Job { at: Place, job: Job },
 }
 
 impl Parcel {
-    fn ends(&self) -> (usize, usize) {
+    fn ends(&self) -> (Place, Place) {
         match self {
             Parcel::Message { from, to, .. } | Parcel::Model { from, to } => (*from, *to),
             Parcel::Job { at, .. } => (*at, *at),
@@ -68,14 +69,14 @@ impl Network {
     }
 
     /// Has a device begin an epoch.
-    pub fn begin(&mut self, planner: usize, number: u64, members: &[usize]) {
+    pub fn begin(&mut self, planner: Place, number: u64, members: &[Place]) {
         self.finished.fill(false);
-        let actions = self.devices[planner].begin(number, members, &BTreeSet::new());
+        let actions = self.devices[planner.index()].begin(number, members, &BTreeSet::new());
         self.act(planner, actions);
     }
 
     /// Puts bytes on the way, whoever made them.
-    pub fn inject(&mut self, from: usize, to: usize, bytes: Vec<u8>) {
+    pub fn inject(&mut self, from: Place, to: Place, bytes: Vec<u8>) {
         self.waiting.push_back(Parcel::Message { from, to, bytes });
     }
 
@@ -85,7 +86,7 @@ impl Network {
     }
 
     /// Loses a device, and all that is on its way from and to it.
-    pub fn lose(&mut self, place: usize) {
+    pub fn lose(&mut self, place: Place) {
         self.waiting.retain(|parcel| {
             let (from, to) = parcel.ends();
             from != place && to != place
@@ -114,15 +115,15 @@ impl Network {
                     if let Some(spy) = &mut self.spy {
                         spy(&bytes);
                     }
-                    (to, self.devices[to].receive(from, &Envelope::read(&bytes)?))
+                    (to, self.devices[to.index()].receive(from, &Envelope::read(&bytes)?))
                 }
                 Parcel::Model { from, to } => {
-                    let Some(model) = self.devices[from].sent_model() else { continue };
+                    let Some(model) = self.devices[from.index()].sent_model() else { continue };
                     if let Some(spy) = &mut self.spy {
                         spy(&model.iter().flat_map(|p| p.to_le_bytes()).collect::<Vec<_>>());
                     }
-                    self.sent[from] += 4 * model.len() as u64;
-                    (to, self.devices[to].receive_model(from, model))
+                    self.sent[from.index()] += 4 * model.len() as u64;
+                    (to, self.devices[to.index()].receive_model(from, model))
                 }
                 Parcel::Job { at, job } => {
                     self.compute(at, job);
@@ -138,12 +139,12 @@ impl Network {
     }
 
     /// Runs a job, and gives the device what it comes to. Nobody measures time here, so that no search is cut short.
-    fn compute(&mut self, at: usize, job: Job) {
+    fn compute(&mut self, at: Place, job: Job) {
         let task = job.task();
         let Some(computed) = job.run(&mut |_| ControlFlow::Continue(())) else { return };
-        let actions = match (self.devices[at].computed(computed), task) {
+        let actions = match (self.devices[at.index()].computed(computed), task) {
             (Ok(actions), _) => actions,
-            (Err(_), Task::TrainOn { from }) => self.devices[at].model_failed(from),
+            (Err(_), Task::TrainOn { from }) => self.devices[at.index()].model_failed(from),
             (Err(refusal), _) => return self.refused.push((at, refusal)),
         };
         self.act(at, actions);
@@ -158,16 +159,18 @@ impl Network {
             Parcel::Job { .. } => chosen,
             _ => self.waiting.iter().position(|p| p.ends() == pair).unwrap_or(chosen),
         };
-        self.waiting.remove(first).unwrap_or(Parcel::Model { from: 0, to: 0 })
+        self.waiting
+            .remove(first)
+            .unwrap_or(Parcel::Model { from: Place::new(0), to: Place::new(0) })
     }
 
-    fn act(&mut self, place: usize, actions: Vec<Action>) {
+    fn act(&mut self, place: Place, actions: Vec<Action>) {
         for action in actions {
             match action {
                 Action::Send(to, _) | Action::Fetch(to, _) if self.lost.contains(&to) => {}
                 Action::Send(to, envelope) => {
                     let bytes = envelope.to_bytes();
-                    self.sent[place] += bytes.len() as u64;
+                    self.sent[place.index()] += bytes.len() as u64;
                     self.waiting.push_back(Parcel::Message { from: place, to, bytes });
                 }
                 Action::Fetch(from, _) => {
@@ -177,18 +180,18 @@ impl Network {
                 Action::Offer(to) => {
                     // Within one program nobody else can take it.
                     let offer = Offer { hash: [0; 32], bytes: 0 };
-                    let epoch = self.devices[place].epoch().unwrap_or_default();
+                    let epoch = self.devices[place.index()].epoch().unwrap_or_default();
                     let envelope = Envelope::new(epoch, Message::Offer(offer));
                     self.act(place, vec![Action::Send(to, envelope)]);
                 }
                 Action::MeasureLinks => {
-                    let joules = self.joules[place].clone();
-                    let actions = self.devices[place].links_measured(joules);
+                    let joules = self.joules[place.index()].clone();
+                    let actions = self.devices[place.index()].links_measured(joules);
                     self.act(place, actions);
                 }
                 Action::Forbid(from, to) => self.forbidden.push((from, to)),
                 Action::LeaveOut(out) => self.left_out.push(out),
-                Action::Finish => self.finished[place] = true,
+                Action::Finish => self.finished[place.index()] = true,
             }
         }
     }

@@ -10,6 +10,7 @@ use stlf_learn::evaluate::Predictions;
 use crate::device::{Combining, TrainingOn};
 use crate::divergence_protocol::{Finding, Work};
 use crate::planning::{NoPlan, Search};
+use crate::roster::Place;
 use crate::wire::Plan;
 
 /// What a job says while it runs.
@@ -38,7 +39,7 @@ pub enum Task {
     /// Its turn in training a classifier with another.
     Turn {
         /// The other.
-        peer: usize,
+        peer: Place,
         /// How many turns it had before.
         number: u64,
     },
@@ -47,7 +48,7 @@ pub enum Task {
     /// To train on a model that was handed over.
     TrainOn {
         /// Whose model.
-        from: usize,
+        from: Place,
     },
     /// What its inputs come to under the models that it received.
     Combine,

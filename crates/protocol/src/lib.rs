@@ -28,5 +28,5 @@ pub mod wire;
 pub use device::{Action, Device, Phase, Refusal};
 pub use identity::{Identity, PeerId};
 pub use job::{Computed, Job};
-pub use roster::{Member, Roster, SignedRoster};
+pub use roster::{Member, Place, Roster, SignedRoster};
 pub use setup::Setup;

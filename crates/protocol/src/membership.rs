@@ -7,6 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use crate::roster::Place;
 use crate::shared::Difference;
 
 /// How long things may take.
@@ -51,34 +52,34 @@ pub enum Decision {
         /// Above all that were heard of.
         number: u64,
         /// Ascending.
-        members: Vec<usize>,
+        members: Vec<Place>,
     },
     /// Tell the planner whom this device waits for.
     Complain {
         /// The planner.
-        to: usize,
+        to: Place,
         /// Those it waits for.
-        missing: Vec<usize>,
+        missing: Vec<Place>,
     },
     /// A device was silent for too long and is left out.
-    LeaveOut(usize),
+    LeaveOut(Place),
 }
 
 /// What one device knows of who takes part.
 #[derive(Debug, Clone)]
 pub struct Membership {
-    own: usize,
+    own: Place,
     timing: Timing,
     /// How many devices the roster has.
     expected: usize,
     started: Duration,
     /// Those that have greeted, and this device itself.
-    here: BTreeSet<usize>,
+    here: BTreeSet<Place>,
     changed: Duration,
     /// Which start of theirs those that ever greeted told of last.
-    starts: BTreeMap<usize, u64>,
+    starts: BTreeMap<Place, u64>,
     /// Connected, but with other settings.
-    unlike: BTreeMap<usize, Difference>,
+    unlike: BTreeMap<Place, Difference>,
     /// Whether somebody here has told of an epoch that it takes part in.
     others_work: bool,
     /// The highest number that was heard of.
@@ -87,19 +88,19 @@ pub struct Membership {
     took_part: u64,
     running: Option<Running>,
     /// Until when silent devices are left out.
-    left_out: BTreeMap<usize, Duration>,
+    left_out: BTreeMap<Place, Duration>,
     /// Links over which no model came.
-    forbidden: BTreeSet<(usize, usize)>,
+    forbidden: BTreeSet<(Place, Place)>,
 }
 
 #[derive(Debug, Clone)]
 struct Running {
     number: u64,
-    members: BTreeSet<usize>,
+    members: BTreeSet<Place>,
     progress: Duration,
     has_complained: bool,
-    complaints: BTreeMap<usize, BTreeSet<usize>>,
-    done: BTreeSet<usize>,
+    complaints: BTreeMap<Place, BTreeSet<Place>>,
+    done: BTreeSet<Place>,
     is_over: bool,
     /// It cannot go on, or, once it is over, does not hold any more.
     is_broken: bool,
@@ -108,7 +109,7 @@ struct Running {
 impl Membership {
     /// A device that has just started. `epoch` is the last one that it knows of.
     pub fn new(
-        own: usize,
+        own: Place,
         expected: usize,
         epoch: u64,
         timing: Timing,
@@ -143,22 +144,22 @@ impl Membership {
     }
 
     /// Who is here, this device included.
-    pub fn here(&self) -> &BTreeSet<usize> {
+    pub fn here(&self) -> &BTreeSet<Place> {
         &self.here
     }
 
     /// Who takes part in the running epoch.
-    pub fn members(&self) -> Option<&BTreeSet<usize>> {
+    pub fn members(&self) -> Option<&BTreeSet<Place>> {
         self.running.as_ref().map(|running| &running.members)
     }
 
     /// Who plans the running epoch: the first of those that take part.
-    pub fn planner(&self) -> Option<usize> {
+    pub fn planner(&self) -> Option<Place> {
         self.members()?.first().copied()
     }
 
     /// Who has said that the running epoch is over for them; only its planner knows.
-    pub fn done(&self) -> Option<&BTreeSet<usize>> {
+    pub fn done(&self) -> Option<&BTreeSet<Place>> {
         self.running.as_ref().map(|running| &running.done)
     }
 
@@ -168,7 +169,7 @@ impl Membership {
     }
 
     /// Links over which no model came.
-    pub fn forbidden(&self) -> &BTreeSet<(usize, usize)> {
+    pub fn forbidden(&self) -> &BTreeSet<(Place, Place)> {
         &self.forbidden
     }
 
@@ -179,7 +180,7 @@ impl Membership {
 
     /// A device has greeted. Whoever has started anew does not know what it knew, and whoever takes part in a later epoch than this
     /// device's knows of no way back: with one of its members like that, the running epoch is begun anew.
-    pub fn came(&mut self, place: usize, start: u64, running: u64, now: Duration) {
+    pub fn came(&mut self, place: Place, start: u64, running: u64, now: Duration) {
         let is_new = self.starts.insert(place, start).is_some_and(|before| before != start);
         self.unlike.remove(&place);
         self.here.insert(place);
@@ -193,7 +194,7 @@ impl Membership {
     }
 
     /// A device is lost.
-    pub fn lost(&mut self, place: usize, now: Duration) {
+    pub fn lost(&mut self, place: Place, now: Duration) {
         self.unlike.remove(&place);
         if self.here.remove(&place) {
             self.changed = now;
@@ -206,13 +207,13 @@ impl Membership {
     }
 
     /// A device that is connected has other settings, and takes no part.
-    pub fn set_apart(&mut self, place: usize, difference: Difference, now: Duration) {
+    pub fn set_apart(&mut self, place: Place, difference: Difference, now: Duration) {
         self.lost(place, now);
         self.unlike.insert(place, difference);
     }
 
     /// Those that are connected, but have other settings.
-    pub fn unlike(&self) -> &BTreeMap<usize, Difference> {
+    pub fn unlike(&self) -> &BTreeMap<Place, Difference> {
         &self.unlike
     }
 
@@ -240,12 +241,12 @@ impl Membership {
 
     /// Whether a device may begin an epoch: nobody who stands before it in the roster is here, but for those that were silent for too
     /// long.
-    pub fn may_begin(&self, place: usize, now: Duration) -> bool {
+    pub fn may_begin(&self, place: Place, now: Duration) -> bool {
         self.candidates(now).first().is_none_or(|&first| place <= first)
     }
 
     /// This device takes part in an epoch.
-    pub fn enter(&mut self, number: u64, members: &[usize], now: Duration) {
+    pub fn enter(&mut self, number: u64, members: &[Place], now: Duration) {
         self.epoch = self.epoch.max(number);
         self.took_part = number;
         self.running = Some(Running {
@@ -269,7 +270,7 @@ impl Membership {
     }
 
     /// As the planner: a device says that the epoch is over for it. Whether it now is for all.
-    pub fn hear_done(&mut self, from: usize) -> bool {
+    pub fn hear_done(&mut self, from: Place) -> bool {
         let Some(running) = self.running.as_mut().filter(|r| !r.is_over) else { return false };
         if running.members.contains(&from) {
             running.done.insert(from);
@@ -286,7 +287,7 @@ impl Membership {
     }
 
     /// As the planner: a device waits for others.
-    pub fn hear_missing(&mut self, from: usize, missing: &[usize]) {
+    pub fn hear_missing(&mut self, from: Place, missing: &[Place]) {
         if let Some(running) = self.running.as_mut().filter(|r| r.members.contains(&from)) {
             let named = missing.iter().copied().filter(|place| running.members.contains(place));
             running.complaints.insert(from, named.collect());
@@ -294,7 +295,7 @@ impl Membership {
     }
 
     /// As the planner: no model came over this link; the next plan does without it.
-    pub fn forbid(&mut self, from: usize, to: usize) {
+    pub fn forbid(&mut self, from: Place, to: Place) {
         self.forbidden.insert((from, to));
         if let Some(running) = &mut self.running {
             running.is_broken = true;
@@ -303,7 +304,7 @@ impl Membership {
     }
 
     /// As the planner: nothing can be planned for this device as things are.
-    pub fn leave_out(&mut self, place: usize, now: Duration) {
+    pub fn leave_out(&mut self, place: Place, now: Duration) {
         self.left_out.insert(place, now + self.timing.patience * LEFT_OUT_FOR);
         if let Some(running) = &mut self.running {
             running.is_broken = true;
@@ -311,13 +312,13 @@ impl Membership {
     }
 
     /// Whoever is here and not left out.
-    fn candidates(&self, now: Duration) -> BTreeSet<usize> {
-        let out = |place: &usize| self.left_out.get(place).is_some_and(|until| now < *until);
+    fn candidates(&self, now: Duration) -> BTreeSet<Place> {
+        let out = |place: &Place| self.left_out.get(place).is_some_and(|until| now < *until);
         self.here.iter().copied().filter(|place| !out(place)).collect()
     }
 
     /// What is to be done now. `missing` are those that this device waits for.
-    pub fn tick(&mut self, now: Duration, missing: &[usize]) -> Vec<Decision> {
+    pub fn tick(&mut self, now: Duration, missing: &[Place]) -> Vec<Decision> {
         let mut decisions = self.lose_patience(now, missing);
         let candidates = self.candidates(now);
         let settled = now.saturating_sub(self.changed) >= self.timing.settle;
@@ -342,7 +343,7 @@ impl Membership {
     }
 
     /// Nothing has arrived for long: the planner leaves out who is silent, the others tell it whom they wait for.
-    fn lose_patience(&mut self, now: Duration, missing: &[usize]) -> Vec<Decision> {
+    fn lose_patience(&mut self, now: Duration, missing: &[Place]) -> Vec<Decision> {
         let patience = self.timing.patience;
         let Some(running) = self.running.as_mut().filter(|r| !r.is_over) else {
             return Vec::new();
@@ -357,7 +358,7 @@ impl Membership {
             return Vec::new();
         }
         let mut decisions = Vec::new();
-        let out: BTreeSet<usize> = if planner == self.own {
+        let out: BTreeSet<Place> = if planner == self.own {
             // Complaints that set out at the same time need a moment to arrive.
             if silence < patience + patience / 4 {
                 return Vec::new();
@@ -389,19 +390,19 @@ impl Membership {
 /// Who holds an epoch up: those that others wait for and that do not themselves wait for anybody. If there is none, those that
 /// most wait for; without any complaint, those that have not said that they are done.
 fn suspects(
-    own: usize,
-    missing: &[usize],
-    complaints: &BTreeMap<usize, BTreeSet<usize>>,
-    not_done: BTreeSet<usize>,
-) -> BTreeSet<usize> {
-    let mut named: BTreeMap<usize, usize> = BTreeMap::new();
+    own: Place,
+    missing: &[Place],
+    complaints: &BTreeMap<Place, BTreeSet<Place>>,
+    not_done: BTreeSet<Place>,
+) -> BTreeSet<Place> {
+    let mut named: BTreeMap<Place, usize> = BTreeMap::new();
     for &place in missing.iter().chain(complaints.values().flatten()) {
         if place != own {
             *named.entry(place).or_default() += 1;
         }
     }
-    let waits = |place: &usize| complaints.get(place).is_some_and(|others| !others.is_empty());
-    let silent: BTreeSet<usize> = named.keys().copied().filter(|place| !waits(place)).collect();
+    let waits = |place: &Place| complaints.get(place).is_some_and(|others| !others.is_empty());
+    let silent: BTreeSet<Place> = named.keys().copied().filter(|place| !waits(place)).collect();
     if !silent.is_empty() {
         return silent;
     }

@@ -12,7 +12,7 @@ use stlf_planning::problem::Links;
 use crate::device::Refusal;
 use crate::divergence_protocol::divergence;
 use crate::job::{Sign, Watch};
-use crate::roster::Roster;
+use crate::roster::{Place, Roster};
 use crate::setup::Setup;
 use crate::wire::{Handover, Link, Measured, PairReport, Plan, Report};
 
@@ -23,11 +23,11 @@ pub(crate) const PLAN: &str = "stlf-plan-message/2";
 #[derive(Debug, Clone)]
 pub(crate) struct Planner {
     /// Ascending.
-    members: Vec<usize>,
+    members: Vec<Place>,
     settings: Settings,
-    reports: BTreeMap<usize, Report>,
+    reports: BTreeMap<Place, Report>,
     /// Links that are not used, from and to.
-    forbidden: BTreeSet<(usize, usize)>,
+    forbidden: BTreeSet<(Place, Place)>,
 }
 
 /// How much worse than the best plan one may be that changes less.
@@ -56,7 +56,7 @@ fn watched(setup: &Setup, problem: &Problem, watch: &mut Watch<'_>) -> Outcome {
 pub(crate) enum NoPlan {
     /// This device can be neither source nor target; without it there may be one.
     #[error("the device at place {0} has no labels, and no link to it is left")]
-    Without(usize),
+    Without(Place),
     /// Nobody can plan with these numbers.
     #[error("{0}")]
     Because(String),
@@ -82,7 +82,7 @@ impl Search {
         let optimal = best.status == Status::Optimal
             && plan.as_ref().is_none_or(|plan| plan.objective() <= best.objective());
         let plan = plan.unwrap_or(best);
-        let place = |device: usize| members[device] as u32;
+        let place = |device: usize| members[device];
         let link = |link: &PlanLink| Link {
             from: place(link.from),
             to: place(link.to),
@@ -104,16 +104,16 @@ impl Search {
 
 impl Planner {
     pub(crate) fn new(
-        members: &[usize],
+        members: &[Place],
         settings: &Settings,
-        forbidden: &BTreeSet<(usize, usize)>,
+        forbidden: &BTreeSet<(Place, Place)>,
     ) -> Planner {
         let (members, settings) = (members.to_vec(), settings.clone());
         Planner { members, settings, reports: BTreeMap::new(), forbidden: forbidden.clone() }
     }
 
     /// Whether this device has reported.
-    pub(crate) fn has_heard(&self, place: usize) -> bool {
+    pub(crate) fn has_heard(&self, place: Place) -> bool {
         self.reports.contains_key(&place)
     }
 
@@ -128,8 +128,8 @@ impl Planner {
     }
 
     /// Takes a report; what it says about others counts only together with what they say.
-    pub(crate) fn hear(&mut self, from: usize, report: &Report) -> Result<(), Refusal> {
-        let peers = report.pairs.iter().map(|pair| pair.peer as usize);
+    pub(crate) fn hear(&mut self, from: Place, report: &Report) -> Result<(), Refusal> {
+        let peers = report.pairs.iter().map(|pair| pair.peer);
         if !peers.eq(self.members.iter().copied().filter(|&m| m != from)) {
             return Err(Refusal::Unfit("a report that is not about this epoch's devices"));
         }
@@ -187,9 +187,9 @@ impl Planner {
         linked.into_iter().chain(free).collect()
     }
 
-    /// The device that stands at a place of the roster, if it takes part.
-    fn index(&self, place: u32) -> Option<usize> {
-        self.members.binary_search(&(place as usize)).ok()
+    /// The index among the members of the device at a place of the roster, if it takes part.
+    fn index(&self, place: Place) -> Option<usize> {
+        self.members.binary_search(&place).ok()
     }
 
     /// The same problem without other links than the last plan's into its targets, which so keep what they had.
@@ -212,7 +212,7 @@ impl Planner {
         problem: &Problem,
         plan: &stlf_planning::Plan,
     ) -> stlf_planning::Plan {
-        let source = |place: u32| self.index(place).filter(|&k| plan.roles[k] == Role::Source);
+        let source = |place: Place| self.index(place).filter(|&k| plan.roles[k] == Role::Source);
         let handed = |h: &Handover| {
             Some(stlf_planning::plan::Handover { from: source(h.from)?, to: source(h.to)? })
         };
@@ -232,10 +232,10 @@ impl Planner {
     fn problem(&self, roster: &Roster, setup: &Setup) -> Result<Problem, NoPlan> {
         let incomplete = || NoPlan::Because("a device has not reported".to_owned());
         let n = self.members.len();
-        let device = |&place: &usize| {
+        let device = |&place: &Place| {
             let report = self.reports.get(&place)?;
             Some(stlf_planning::Device {
-                name: roster.devices.get(place)?.name.clone(),
+                name: roster.at(place)?.name.clone(),
                 labeled: report.labeled,
                 unlabeled: report.unlabeled,
                 source_error: report.source_error,
@@ -253,8 +253,7 @@ impl Planner {
                 divergences[i * n + j] = divergence(&self.settings, said).ok_or_else(incomplete)?;
             }
         }
-        let ends =
-            |&(from, to): &(usize, usize)| Some((self.index(from as u32)?, self.index(to as u32)?));
+        let ends = |&(from, to): &(Place, Place)| Some((self.index(from)?, self.index(to)?));
         let forbidden = self.forbidden.iter().filter_map(ends);
         let devices = self.members.iter().map(device).collect::<Option<_>>();
         let links = Links::from_rows(n, divergences, energy);
@@ -265,7 +264,7 @@ impl Planner {
     /// What the i-th member says of its pair with the j-th.
     fn pair(&self, i: usize, j: usize) -> Option<PairReport> {
         let report = self.reports.get(&self.members[i])?;
-        let peer = self.members[j] as u32;
+        let peer = self.members[j];
         let at = report.pairs.binary_search_by_key(&peer, |pair| pair.peer).ok()?;
         Some(report.pairs[at])
     }

@@ -39,6 +39,31 @@ pub enum Format {
     V1,
 }
 
+/// A device's place in the roster, which it keeps as long as the fleet lives. Its index among the members of an epoch, by which problems
+/// and plans count, is another number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Place(u32);
+
+impl Place {
+    /// The place of the device at this index of [`Roster::devices`]. A roster has at most [`MOST_DEVICES`], so that every index fits.
+    pub const fn new(index: usize) -> Place {
+        debug_assert!(index <= u32::MAX as usize);
+        Place(index as u32)
+    }
+
+    /// Its index in [`Roster::devices`].
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+impl std::fmt::Display for Place {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        std::fmt::Display::fmt(&self.0, f)
+    }
+}
+
 /// A device.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -119,8 +144,19 @@ impl Roster {
     }
 
     /// The place of a key; `None` for a stranger and for who has left.
-    pub fn place(&self, key: PeerId) -> Option<usize> {
-        self.devices.iter().position(|member| member.key == key && member.present)
+    pub fn place(&self, key: PeerId) -> Option<Place> {
+        let mut all = self.with_places();
+        all.find(|(_, member)| member.key == key && member.present).map(|(place, _)| place)
+    }
+
+    /// The device at a place, also if it has left.
+    pub fn at(&self, place: Place) -> Option<&Member> {
+        self.devices.get(place.index())
+    }
+
+    /// All devices with their places, also those that have left.
+    pub fn with_places(&self) -> impl Iterator<Item = (Place, &Member)> {
+        self.devices.iter().enumerate().map(|(index, member)| (Place::new(index), member))
     }
 
     fn check(&self) -> Result<(), Invalid> {
@@ -244,7 +280,7 @@ mod tests {
         let roster = fleet().without("gate").unwrap();
         assert_eq!(
             (roster.place(identity(1).id()), roster.place(identity(2).id())),
-            (None, Some(1))
+            (None, Some(Place::new(1)))
         );
         assert!(fleet().with("gate", identity(3).id()).is_err());
         assert!(fleet().with("dock", identity(2).id()).is_err());

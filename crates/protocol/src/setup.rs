@@ -22,6 +22,7 @@ use stlf_planning::problem::{Links, Parts, Preset, Weights};
 use stlf_planning::{Error, Problem};
 
 use crate::divergence_protocol;
+use crate::roster::Place;
 
 /// What all devices of a fleet agree on.
 #[derive(Debug, Clone)]
@@ -171,8 +172,8 @@ impl Setup {
     }
 
     /// The labels of the device at a place, apart: to train on, and to measure on.
-    pub fn split(&self, place: usize, inputs: &[f32], labels: &[Class]) -> Split {
-        let seed = Draw::HeldOut.seed(self.seed, place);
+    pub fn split(&self, place: Place, inputs: &[f32], labels: &[Class]) -> Split {
+        let seed = Draw::HeldOut.seed(self.seed, place.index());
         Split::new(inputs, labels, self.spec.input().len(), self.held_out, seed)
     }
 
@@ -187,12 +188,12 @@ impl Setup {
     /// Labels or inputs that are not of the network.
     pub fn train(
         &self,
-        place: usize,
+        place: Place,
         split: &Split,
         start: Params,
         observer: &mut dyn FnMut() -> ControlFlow<()>,
     ) -> Result<Option<Params>, Error> {
-        let seed = Draw::Training.seed(self.seed, place);
+        let seed = Draw::Training.seed(self.seed, place.index());
         split.train(&self.spec, start, self.training, seed, observer)
     }
 
@@ -215,7 +216,7 @@ impl Setup {
         }
     }
 
-    /// The planning problem of what was measured, in which some links, as sender and receiver, are not to be used.
+    /// The planning problem of what was measured, in which some links, as sender and receiver by their indices, are not to be used.
     ///
     /// # Errors
     /// Numbers that no device can have measured.
@@ -240,12 +241,12 @@ impl Setup {
     /// Labels, inputs or a model that are not of the network.
     pub fn train_on(
         &self,
-        place: usize,
+        place: Place,
         split: &Split,
         handed: Params,
         observer: &mut dyn FnMut() -> ControlFlow<()>,
     ) -> Result<Option<Params>, Error> {
-        split.train_on(&self.spec, handed, self.training, self.seed, place, observer)
+        split.train_on(&self.spec, handed, self.training, self.seed, place.index(), observer)
     }
 
     /// The model as a device with these labels sends it.

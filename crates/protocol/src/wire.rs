@@ -8,6 +8,7 @@ use stlf_planning::Role;
 use stlf_planning::planner::handover::LONGEST;
 
 pub use self::limits::Limits;
+use crate::roster::Place;
 use crate::shared::SharedSettings;
 
 /// The version of these messages. Others are not understood.
@@ -46,7 +47,7 @@ pub struct Envelope {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Message {
     /// From the planner to all: an epoch begins, with these devices, ascending.
-    Begin(Vec<u32>),
+    Begin(Vec<Place>),
     /// To all: the median distance of the sender's inputs.
     Bandwidth(Option<f64>),
     /// To all: moments of the features of both halves of the sender's inputs.
@@ -64,7 +65,7 @@ pub enum Message {
     /// From a source to its targets and to those it hands its model on to: it may be fetched.
     Offer(Offer),
     /// From a target, or from who trains a model on, to the planner: no usable model came from this source.
-    Failed(u32),
+    Failed(Place),
     /// To all: so many percent of training on a model that was handed to the sender are done.
     TrainedOn(u8),
     /// To the planner: the epoch is over for the sender.
@@ -72,7 +73,7 @@ pub enum Message {
     /// From the planner to all: it is over for all.
     Complete,
     /// To the planner: the sender has long waited for these.
-    Missing(Vec<u32>),
+    Missing(Vec<Place>),
     /// To whoever is met, before anything else. The envelope has the last epoch that the sender knows of.
     Hello(Hello),
     /// To whoever has an older one: a signed roster, as JSON.
@@ -160,7 +161,7 @@ pub struct Report {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct PairReport {
     /// The other device.
-    pub peer: u32,
+    pub peer: Place,
     /// Its side of their divergence.
     pub measured: Measured,
     /// Joules of sending a model to the peer; none where it cannot.
@@ -203,9 +204,9 @@ pub struct Plan {
     /// The epoch.
     pub epoch: u64,
     /// The devices that train.
-    pub sources: Vec<u32>,
+    pub sources: Vec<Place>,
     /// The devices that receive.
-    pub targets: Vec<u32>,
+    pub targets: Vec<Place>,
     /// Sorted by receiver, then sender.
     pub links: Vec<Link>,
     /// Sorted by receiver, who takes one model at most.
@@ -221,9 +222,9 @@ pub struct Plan {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Link {
     /// The sender.
-    pub from: u32,
+    pub from: Place,
     /// The receiver.
-    pub to: u32,
+    pub to: Place,
     /// α.
     pub weight: f64,
 }
@@ -232,9 +233,9 @@ pub struct Link {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Handover {
     /// Whose model it is.
-    pub from: u32,
+    pub from: Place,
     /// Who trains it on.
-    pub to: u32,
+    pub to: Place,
 }
 
 impl Plan {
@@ -244,8 +245,8 @@ impl Plan {
     }
 
     /// A device's role; none for a device that is not in the plan.
-    pub fn role(&self, place: usize) -> Option<Role> {
-        let listed = |places: &[u32]| places.iter().any(|&p| p as usize == place);
+    pub fn role(&self, place: Place) -> Option<Role> {
+        let listed = |places: &[Place]| places.contains(&place);
         match (listed(&self.sources), listed(&self.targets)) {
             (true, false) => Some(Role::Source),
             (false, true) => Some(Role::Target),
@@ -254,35 +255,34 @@ impl Plan {
     }
 
     /// The links into a device.
-    pub fn incoming(&self, place: usize) -> impl Iterator<Item = Link> + '_ {
-        self.links.iter().copied().filter(move |link| link.to as usize == place)
+    pub fn incoming(&self, place: Place) -> impl Iterator<Item = Link> + '_ {
+        self.links.iter().copied().filter(move |link| link.to == place)
     }
 
     /// Whose model a source trains on, if any.
-    pub fn handed_from(&self, place: usize) -> Option<usize> {
-        let at =
-            self.handovers.binary_search_by_key(&place, |handover| handover.to as usize).ok()?;
-        Some(self.handovers[at].from as usize)
+    pub fn handed_from(&self, place: Place) -> Option<Place> {
+        let at = self.handovers.binary_search_by_key(&place, |handover| handover.to).ok()?;
+        Some(self.handovers[at].from)
     }
 
     /// Whose models a device needs: a target those of its links, a source the one that it trains on.
-    pub fn senders(&self, place: usize) -> impl Iterator<Item = usize> + '_ {
-        let links = self.incoming(place).map(|link| link.from as usize);
+    pub fn senders(&self, place: Place) -> impl Iterator<Item = Place> + '_ {
+        let links = self.incoming(place).map(|link| link.from);
         links.chain(self.handed_from(place))
     }
 
     /// Who needs a device's model.
-    pub fn receivers(&self, place: usize) -> impl Iterator<Item = usize> + '_ {
+    pub fn receivers(&self, place: Place) -> impl Iterator<Item = Place> + '_ {
         let links = self.links.iter().map(|link| (link.from, link.to));
         let all = links.chain(self.handovers.iter().map(|handover| (handover.from, handover.to)));
-        all.filter(move |(from, _)| *from as usize == place).map(|(_, to)| to as usize)
+        all.filter(move |(from, _)| *from == place).map(|(_, to)| to)
     }
 
     /// Whether some model comes to a source over more others than it may, as one does that goes round for ever.
     fn hands_on_too_often(&self) -> bool {
         let hops = |handover: &Handover| {
-            let before = |&place: &usize| self.handed_from(place);
-            std::iter::successors(Some(handover.from as usize), before).take(LONGEST + 1).count()
+            let before = |&place: &Place| self.handed_from(place);
+            std::iter::successors(Some(handover.from), before).take(LONGEST + 1).count()
         };
         self.handovers.iter().any(|handover| hops(handover) > LONGEST)
     }
@@ -457,7 +457,7 @@ impl Plan {
     /// That it is a plan at all, for whatever devices.
     pub(crate) fn check(&self) -> Result<(), Malformed> {
         let holds = |fine: bool, what| if fine { Ok(()) } else { Err(Malformed::Absurd(what)) };
-        let ascending = |places: &[u32]| places.is_sorted_by(|a, b| a < b);
+        let ascending = |places: &[Place]| places.is_sorted_by(|a, b| a < b);
         let apart = !self.sources.iter().any(|s| self.targets.binary_search(s).is_ok());
         holds(
             ascending(&self.sources) && ascending(&self.targets) && apart,
@@ -470,10 +470,10 @@ impl Plan {
         };
         holds(self.links.iter().all(between), "a link is not from a source to a target")?;
         for &target in &self.targets {
-            let sum: f64 = self.incoming(target as usize).map(|link| link.weight).sum();
+            let sum: f64 = self.incoming(target).map(|link| link.weight).sum();
             holds((sum - 1.0).abs() < 1e-6, "a target's weights do not sum to one")?;
         }
-        let is_source = |place: u32| self.sources.binary_search(&place).is_ok();
+        let is_source = |place: Place| self.sources.binary_search(&place).is_ok();
         let between = |handover: &Handover| is_source(handover.from) && is_source(handover.to);
         holds(self.handovers.iter().all(between), "a hand-over is not between sources")?;
         let one_each = self.handovers.is_sorted_by(|a, b| a.to < b.to);

@@ -150,7 +150,7 @@ fn show(signed: &SignedRoster) -> String {
         ("key", Align::Left),
         ("", Align::Left),
     ]);
-    for (place, member) in roster.devices.iter().enumerate() {
+    for (place, member) in roster.with_places() {
         let left = if member.present { "" } else { "has left" };
         table.row([
             place.to_string().into(),

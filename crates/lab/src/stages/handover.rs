@@ -6,6 +6,7 @@ use stlf_learn::Params;
 use stlf_method::method::Method;
 use stlf_planning::device::Role;
 use stlf_planning::plan::{Handover, route};
+use stlf_protocol::Place;
 
 use crate::baselines::Assignment;
 use rayon::prelude::*;
@@ -85,7 +86,8 @@ impl Transfer<'_> {
                     .map_err(|e| folder.broken(&name, &e.to_string()))?,
                 None => {
                     let (handed, mut flow) = (start.clone(), || run.watch.flow());
-                    let trained = run.setup.train_on(to, &splits[to], handed, &mut flow)?;
+                    let place = Place::new(to);
+                    let trained = run.setup.train_on(place, &splits[to], handed, &mut flow)?;
                     let params = trained.ok_or(Error::Stopped)?;
                     folder.write(&name, &params.to_safetensors(&run.setup.spec)?)?;
                     params

@@ -5,6 +5,7 @@ use stlf_config::fleet::DeviceData;
 use stlf_learn::Params;
 use stlf_method::local_training::{Split, Training};
 use stlf_method::seeds::Draw;
+use stlf_protocol::Place;
 
 use super::SeedRun;
 use crate::record::TrainingRow;
@@ -39,10 +40,10 @@ pub fn some(run: &SeedRun<'_>, block: Block) -> Result<(), Error> {
     models(run, &splits(run)?, block).map(|_| ())
 }
 
-/// The labels of every device, to train on and to measure on.
+/// The labels of every device, to train on and to measure on. In a simulated fleet a device's place is its index.
 pub(super) fn splits(run: &SeedRun<'_>) -> Result<Vec<Split>, Error> {
     let splits: Vec<Split> = (run.fleet.devices.iter().enumerate())
-        .map(|(i, device)| run.setup.split(i, &device.inputs, &device.labels))
+        .map(|(i, device)| run.setup.split(Place::new(i), &device.inputs, &device.labels))
         .collect();
     let mut labeled = splits.iter().filter(|s| !s.is_empty());
     labeled.try_for_each(|s| s.examples().check(&run.setup.spec))?;
@@ -65,7 +66,8 @@ fn models(run: &SeedRun<'_>, splits: &[Split], block: Block) -> Result<Vec<Optio
                 .map_err(|e| folder.broken(&name, &e.to_string()))?,
             None => {
                 let mut flow = || run.watch.flow();
-                let trained = run.setup.train(i, &splits[i], start.clone(), &mut flow)?;
+                let (place, start) = (Place::new(i), start.clone());
+                let trained = run.setup.train(place, &splits[i], start, &mut flow)?;
                 let params = trained.ok_or(Error::Stopped)?;
                 folder.write(&name, &params.to_safetensors(&run.setup.spec)?)?;
                 params

@@ -9,6 +9,7 @@ use iroh::Endpoint;
 use iroh::endpoint::Connection;
 use stlf_protocol::identity::PeerId;
 use stlf_protocol::job::Computed;
+use stlf_protocol::roster::Place;
 use stlf_protocol::wire::Offer;
 use tokio::sync::mpsc::Sender;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -29,7 +30,7 @@ pub(super) enum News {
     /// News of the peer with this key.
     Of(PeerId, PeerNews),
     /// The model that this device offers in an epoch to the devices at these places, or the reason why it cannot.
-    Offered(u64, Vec<usize>, Result<Offer, String>),
+    Offered(u64, Vec<Place>, Result<Offer, String>),
     /// The result of a finished job.
     Computed(Box<Computed>),
 }
@@ -159,11 +160,11 @@ pub(super) async fn fetch(
 pub(super) async fn offer(
     models: Models,
     model: Vec<u8>,
-    to: Vec<(usize, PeerId)>,
+    to: Vec<(Place, PeerId)>,
     epoch: u64,
     queue: Sender<News>,
 ) {
-    let (places, keys): (Vec<usize>, Vec<PeerId>) = to.into_iter().unzip();
+    let (places, keys): (Vec<Place>, Vec<PeerId>) = to.into_iter().unzip();
     let offered = models.offer(model, &keys).await.map_err(|e| e.to_string());
     let _ = queue.send(News::Offered(epoch, places, offered)).await;
 }

@@ -4,7 +4,7 @@
 use std::sync::atomic::Ordering;
 
 use iroh::endpoint::Connection;
-use stlf_protocol::roster::{Invalid, SignedRoster};
+use stlf_protocol::roster::{Invalid, Place, SignedRoster};
 use stlf_protocol::wire::{Envelope, Hello, Message, PROBE_BYTES};
 
 use super::Event;
@@ -15,7 +15,7 @@ const MOST_BEFORE_GREETING: usize = 16;
 
 impl Member {
     /// Takes up a new connection, and sends a greeting on it.
-    pub(super) fn connect(&mut self, place: usize, connection: Connection) {
+    pub(super) fn connect(&mut self, place: Place, connection: Connection) {
         if let Some(old) = self.connections.insert(place, connection) {
             add_traffic(&mut self.tally, &old);
             old.close(200_u32.into(), b"there is a newer connection");
@@ -31,14 +31,14 @@ impl Member {
     }
 
     /// Forgets what was received on a connection that no longer exists.
-    fn forget(&mut self, place: usize) {
+    fn forget(&mut self, place: Place) {
         self.refused.remove(&place);
         self.greeted.remove(&place);
         self.before_greeting.remove(&place);
         self.untimely.remove(&place);
     }
 
-    pub(super) fn lose(&mut self, place: usize, id: usize, observer: &mut Observer<'_>) {
+    pub(super) fn lose(&mut self, place: Place, id: usize, observer: &mut Observer<'_>) {
         // A newer connection may have taken the place of the one that was lost.
         if self.connections.get(&place).is_none_or(|known| known.stable_id() != id) {
             return;
@@ -62,7 +62,7 @@ impl Member {
     }
 
     /// Returns whether to handle a message now; one that arrived before its sender's greeting is kept for later.
-    pub(super) fn is_greeted(&mut self, place: usize, envelope: &Envelope) -> Result<bool, String> {
+    pub(super) fn is_greeted(&mut self, place: Place, envelope: &Envelope) -> Result<bool, String> {
         // A roster speaks for itself.
         let is_first = matches!(envelope.message, Message::Hello(_) | Message::Roster(_));
         if is_first || self.greeted.contains(&place) {
@@ -79,7 +79,7 @@ impl Member {
     /// Handles a greeting: a device with equal settings takes part from now on, and is sent again what it may have missed.
     pub(super) fn hear_hello(
         &mut self,
-        place: usize,
+        place: Place,
         epoch: u64,
         hello: &Hello,
         observer: &mut Observer<'_>,
@@ -112,7 +112,7 @@ impl Member {
     }
 
     /// Sends the next probe over a link, if links are measured and nothing else is on its way there.
-    pub(super) fn probe(&mut self, to: usize) {
+    pub(super) fn probe(&mut self, to: Place) {
         if self.joule_bits_per_second > 0.0 && self.rates.takes_probe(to) {
             self.tell_known(to, Message::Probe(vec![0; PROBE_BYTES]));
         }
@@ -155,8 +155,8 @@ impl Member {
         self.device.set_roster(list.clone());
         self.ears.longest.store(self.device.limits().longest(), Ordering::Relaxed);
         self.roster = roster.clone();
-        let gone = |place: usize| !list.devices.get(place).is_some_and(|member| member.present);
-        let left: Vec<usize> = self.places().into_iter().filter(|&place| gone(place)).collect();
+        let gone = |place: Place| !list.at(place).is_some_and(|member| member.present);
+        let left: Vec<Place> = self.places().into_iter().filter(|&place| gone(place)).collect();
         for place in left {
             if let Some(connection) = self.connections.remove(&place) {
                 connection.close(403_u32.into(), b"no longer in the roster");

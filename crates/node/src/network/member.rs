@@ -9,7 +9,7 @@ use iroh::endpoint::Connection;
 use stlf_protocol::device::{Action, Device, Refusal};
 use stlf_protocol::identity::PeerId;
 use stlf_protocol::membership::{Decision, Membership};
-use stlf_protocol::roster::{Roster, SignedRoster};
+use stlf_protocol::roster::{Place, Roster, SignedRoster};
 use stlf_protocol::shared::SharedSettings;
 use stlf_protocol::wire::{Envelope, Message, Offer};
 use tokio::task::JoinSet;
@@ -58,27 +58,27 @@ pub(super) struct Member {
     /// A random number that was drawn when this device started, by which others notice a restart.
     pub(super) start: u64,
     pub(super) ears: Ears,
-    pub(super) connections: BTreeMap<usize, Connection>,
+    pub(super) connections: BTreeMap<Place, Connection>,
     /// The devices that have greeted on their connection and have equal settings.
-    pub(super) greeted: BTreeSet<usize>,
+    pub(super) greeted: BTreeSet<Place>,
     /// The messages that arrived before their sender's greeting.
-    pub(super) before_greeting: BTreeMap<usize, Vec<Envelope>>,
+    pub(super) before_greeting: BTreeMap<Place, Vec<Envelope>>,
     /// Messages that begin an epoch, from devices that may not begin one as far as this device knows. It may be about to lose the device
     /// that stands before them in the roster.
-    pub(super) untimely: BTreeMap<usize, Envelope>,
+    pub(super) untimely: BTreeMap<Place, Envelope>,
     /// The messages that were sent in the running epoch.
     pub(super) outbox: Outbox,
     /// The models to fetch from devices that are not connected, and the time since when.
-    pub(super) awaited: BTreeMap<usize, (Offer, Duration)>,
+    pub(super) awaited: BTreeMap<Place, (Offer, Duration)>,
     /// The devices that this device's model goes to in this epoch.
-    pub(super) offers: Vec<usize>,
+    pub(super) offers: Vec<Place>,
     /// The computations of this epoch.
     pub(super) jobs: Jobs,
     pub(super) rates: Rates,
     asks_for_links: bool,
     pub(super) joule_bits_per_second: f64,
     pub(super) patience: Duration,
-    pub(super) refused: BTreeMap<usize, u64>,
+    pub(super) refused: BTreeMap<Place, u64>,
     pub(super) tally: Tally,
     has_ended: bool,
     told_of_plan: bool,
@@ -139,7 +139,7 @@ impl Member {
     }
 
     /// Returns the places of all connected devices.
-    pub(super) fn places(&self) -> Vec<usize> {
+    pub(super) fn places(&self) -> Vec<Place> {
         self.connections.keys().copied().collect()
     }
 
@@ -149,9 +149,9 @@ impl Member {
     }
 
     /// Returns the devices of the roster whose address is known, by place and key.
-    pub(super) fn to_call(&self, peers: &BTreeMap<usize, SocketAddr>) -> Vec<(usize, PeerId)> {
-        let devices = &self.roster.roster().devices;
-        let known = devices.iter().enumerate().filter(|(place, _)| peers.contains_key(place));
+    pub(super) fn to_call(&self, peers: &BTreeMap<Place, SocketAddr>) -> Vec<(Place, PeerId)> {
+        let all = self.roster.roster().with_places();
+        let known = all.filter(|(place, _)| peers.contains_key(place));
         known.filter(|(_, member)| member.present).map(|(place, m)| (place, m.key)).collect()
     }
 
@@ -196,7 +196,6 @@ impl Member {
                     self.act(actions, observer);
                 }
                 Decision::Complain { to, missing } => {
-                    let missing = missing.into_iter().map(|place| place as u32).collect();
                     self.say(to, Message::Missing(missing));
                 }
                 Decision::LeaveOut(place) => self.tell(Event::LeftOut(place), observer),
@@ -212,7 +211,7 @@ impl Member {
         }
     }
 
-    fn enter(&mut self, epoch: u64, members: &[usize], observer: &mut Observer<'_>) {
+    fn enter(&mut self, epoch: u64, members: &[Place], observer: &mut Observer<'_>) {
         self.membership.enter(epoch, members, self.now);
         self.offers.clear();
         self.jobs = Jobs::new(self.ears.queue.clone(), self.now);
@@ -263,7 +262,7 @@ impl Member {
         }
     }
 
-    pub(super) fn refuse(&mut self, from: usize, reason: String, observer: &mut Observer<'_>) {
+    pub(super) fn refuse(&mut self, from: Place, reason: String, observer: &mut Observer<'_>) {
         self.tally.refused += 1;
         let count = self.refused.entry(from).or_default();
         *count += 1;
@@ -275,7 +274,7 @@ impl Member {
         self.tell(Event::Refused { from, reason }, observer);
     }
 
-    fn hear_message(&mut self, place: usize, bytes: &[u8], observer: &mut Observer<'_>) {
+    fn hear_message(&mut self, place: Place, bytes: &[u8], observer: &mut Observer<'_>) {
         if self.refused.get(&place).is_some_and(|&count| count >= MOST_REFUSED) {
             return;
         }
@@ -291,7 +290,7 @@ impl Member {
 
     pub(super) fn hear_envelope(
         &mut self,
-        place: usize,
+        place: Place,
         envelope: &Envelope,
         observer: &mut Observer<'_>,
     ) {
@@ -314,7 +313,7 @@ impl Member {
 
     fn hear_of_epoch(
         &mut self,
-        place: usize,
+        place: Place,
         envelope: &Envelope,
         observer: &mut Observer<'_>,
     ) -> Result<(), String> {
@@ -326,10 +325,7 @@ impl Member {
         let planner = self.membership.planner();
         match &envelope.message {
             Message::Done => self.hear_done(place, observer),
-            Message::Missing(places) => {
-                let places: Vec<usize> = places.iter().map(|&place| place as usize).collect();
-                self.membership.hear_missing(place, &places);
-            }
+            Message::Missing(places) => self.membership.hear_missing(place, places),
             _ if planner == Some(place) => {
                 if !self.membership.is_over() {
                     self.membership.hear_complete();
@@ -342,7 +338,7 @@ impl Member {
     }
 
     /// Notes that a device has finished. The planner tells all devices once every one has.
-    fn hear_done(&mut self, place: usize, observer: &mut Observer<'_>) {
+    fn hear_done(&mut self, place: Place, observer: &mut Observer<'_>) {
         if !self.membership.done().is_some_and(|done| done.contains(&place)) {
             self.membership.progressed(self.now);
         }
@@ -356,16 +352,16 @@ impl Member {
         }
     }
 
-    fn hear_work(&mut self, place: usize, envelope: &Envelope, observer: &mut Observer<'_>) {
-        let begins: Option<Vec<usize>> = match &envelope.message {
-            Message::Begin(places) if envelope.epoch > self.running() => {
+    fn hear_work(&mut self, place: Place, envelope: &Envelope, observer: &mut Observer<'_>) {
+        let begins: Option<&[Place]> = match &envelope.message {
+            Message::Begin(members) if envelope.epoch > self.running() => {
                 if !self.membership.may_begin(place, self.now) {
                     if self.untimely.insert(place, envelope.clone()).is_some() {
                         self.refuse(place, Refusal::NotPlanner(place).to_string(), observer);
                     }
                     return;
                 }
-                Some(places.iter().map(|&p| p as usize).collect())
+                Some(members)
             }
             _ => None,
         };
@@ -373,7 +369,7 @@ impl Member {
         match self.device.receive(place, envelope) {
             Ok(actions) => {
                 if let Some(members) = begins {
-                    self.enter(envelope.epoch, &members, observer);
+                    self.enter(envelope.epoch, members, observer);
                 } else if self.device.known() > known {
                     self.membership.progressed(self.now);
                 }
@@ -457,25 +453,25 @@ impl Member {
     }
 
     /// Sends a message about the running epoch.
-    fn say(&mut self, to: usize, message: Message) {
+    fn say(&mut self, to: Place, message: Message) {
         self.send(to, &Envelope::new(self.running(), message));
     }
 
     /// Sends a message that is not about an epoch, with the number of the last one that this device heard of.
-    pub(super) fn tell_known(&mut self, to: usize, message: Message) {
+    pub(super) fn tell_known(&mut self, to: Place, message: Message) {
         let envelope = Envelope::new(self.membership.epoch(), message);
         self.transmit(to, envelope.to_bytes().into());
     }
 
     /// Sends a message of the running epoch, now or once its receiver has greeted.
-    fn send(&mut self, to: usize, envelope: &Envelope) {
+    fn send(&mut self, to: Place, envelope: &Envelope) {
         let bytes = self.outbox.keep(to, envelope);
         if self.greeted.contains(&to) {
             self.transmit(to, bytes);
         }
     }
 
-    pub(super) fn transmit(&mut self, to: usize, bytes: Arc<[u8]>) {
+    pub(super) fn transmit(&mut self, to: Place, bytes: Arc<[u8]>) {
         let Some(connection) = self.connections.get(&to).cloned() else { return };
         self.rates.sets_out(to);
         self.sending.spawn(link::send(connection, bytes, self.ears.queue.clone()));

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use stlf_protocol::roster::Place;
 use stlf_protocol::wire::{Envelope, Message};
 
 /// At most this many turns of a pair can be lost without notice: a device sends its next turn only once the other's has arrived, and the
@@ -13,7 +14,7 @@ const TURNS: usize = 2;
 /// The messages of an epoch, by receiver, in the order in which they were sent.
 #[derive(Debug, Default)]
 pub(super) struct Outbox {
-    said: BTreeMap<usize, Vec<Said>>,
+    said: BTreeMap<Place, Vec<Said>>,
 }
 
 #[derive(Debug)]
@@ -24,7 +25,7 @@ struct Said {
 
 impl Outbox {
     /// Keeps a message, and returns its bytes as they are sent. A message that goes to all devices is stored only once.
-    pub(super) fn keep(&mut self, to: usize, envelope: &Envelope) -> Arc<[u8]> {
+    pub(super) fn keep(&mut self, to: Place, envelope: &Envelope) -> Arc<[u8]> {
         let bytes = envelope.to_bytes();
         let others = self.said.values().filter_map(|said| said.last());
         let known = others.map(|said| &said.bytes).find(|known| known[..] == bytes[..]).cloned();
@@ -40,7 +41,7 @@ impl Outbox {
     }
 
     /// Returns all messages that were sent to a device.
-    pub(super) fn to(&self, place: usize) -> Vec<Arc<[u8]>> {
+    pub(super) fn to(&self, place: Place) -> Vec<Arc<[u8]>> {
         self.said.get(&place).into_iter().flatten().map(|said| said.bytes.clone()).collect()
     }
 
@@ -62,16 +63,17 @@ mod tests {
             let said = InTurn::Params(vec![0.5; 9]);
             Envelope::new(3, Message::Turn(Turn { number, said }))
         };
-        let begin = Envelope::new(3, Message::Begin(vec![0, 1, 2]));
-        let [one, two] = [1, 2].map(|to| outbox.keep(to, &begin));
+        let places = [0, 1, 2].map(Place::new);
+        let begin = Envelope::new(3, Message::Begin(places.to_vec()));
+        let [one, two] = [1, 2].map(|to| outbox.keep(places[to], &begin));
         assert!(Arc::ptr_eq(&one, &two));
         for number in 0..5 {
-            outbox.keep(1, &turn(number));
+            outbox.keep(places[1], &turn(number));
         }
         let expected = [begin.to_bytes(), turn(3).to_bytes(), turn(4).to_bytes()];
-        assert!(outbox.to(1).iter().map(|bytes| bytes.to_vec()).eq(expected));
-        assert_eq!((outbox.to(2).len(), outbox.to(3).len()), (1, 0));
+        assert!(outbox.to(places[1]).iter().map(|bytes| bytes.to_vec()).eq(expected));
+        assert_eq!((outbox.to(places[2]).len(), outbox.to(Place::new(3)).len()), (1, 0));
         outbox.clear();
-        assert!(outbox.to(1).is_empty());
+        assert!(outbox.to(places[1]).is_empty());
     }
 }

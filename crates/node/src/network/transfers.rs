@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use stlf_learn::Params;
 use stlf_protocol::device::{Action, Refusal};
+use stlf_protocol::roster::Place;
 use stlf_protocol::wire::{Envelope, Message, Offer};
 
 use super::Event;
@@ -20,9 +21,9 @@ impl Member {
         let model = self.device.sent_model();
         let model = model.and_then(|m| m.to_safetensors(self.device.spec()).ok());
         let Some(model) = model else { return };
-        let devices = &self.roster.roster().devices;
-        let offers: BTreeSet<usize> = std::mem::take(&mut self.offers).into_iter().collect();
-        let to = offers.into_iter().filter_map(|place| Some((place, devices.get(place)?.key)));
+        let roster = self.roster.roster();
+        let offers: BTreeSet<Place> = std::mem::take(&mut self.offers).into_iter().collect();
+        let to = offers.into_iter().filter_map(|place| Some((place, roster.at(place)?.key)));
         let Ears { models, queue, .. } = self.ears.clone();
         let offer = link::offer(models, model, to.collect(), self.running(), queue);
         self.sending.spawn(offer);
@@ -31,14 +32,14 @@ impl Member {
     pub(super) fn send_offers(
         &mut self,
         epoch: u64,
-        places: &[usize],
+        places: &[Place],
         offered: &Result<Offer, String>,
         observer: &mut Observer<'_>,
     ) {
         match offered {
             Ok(offer) => {
                 let envelope = Envelope::new(epoch, Message::Offer(*offer));
-                let send = |&to: &usize| Action::Send(to, envelope.clone());
+                let send = |&to: &Place| Action::Send(to, envelope.clone());
                 self.act(places.iter().map(send).collect(), observer);
             }
             Err(reason) => {
@@ -49,7 +50,7 @@ impl Member {
     }
 
     /// Fetches a model, as soon as its sender is connected.
-    pub(super) fn fetch(&mut self, from: usize, offer: Offer) {
+    pub(super) fn fetch(&mut self, from: Place, offer: Offer) {
         let connection = self.connections.get(&from).filter(|c| c.close_reason().is_none());
         let Some(connection) = connection.filter(|_| self.greeted.contains(&from)) else {
             self.awaited.insert(from, (offer, self.now));
@@ -61,7 +62,7 @@ impl Member {
     }
 
     /// Resumes the fetch that a broken connection interrupted.
-    pub(super) fn fetch_again(&mut self, from: usize, observer: &mut Observer<'_>) {
+    pub(super) fn fetch_again(&mut self, from: Place, observer: &mut Observer<'_>) {
         if let Some((offer, _)) = self.awaited.remove(&from) {
             self.act(vec![Action::Fetch(from, offer)], observer);
         }
@@ -80,7 +81,7 @@ impl Member {
 
     pub(super) fn hear_model(
         &mut self,
-        place: usize,
+        place: Place,
         epoch: u64,
         model: Result<Vec<u8>, String>,
         observer: &mut Observer<'_>,

@@ -6,6 +6,7 @@ use std::time::SystemTime;
 
 use serde::Serialize;
 use serde_json::Value;
+use stlf_protocol::Place;
 
 use crate::network::{self, View};
 
@@ -59,7 +60,7 @@ pub struct Line {
 impl Line {
     /// Makes a line of an event that happened just now.
     pub fn new(view: &View<'_>, event: &network::Event) -> Line {
-        let name = |place: usize| view.roster.devices.get(place).map(|m| m.name.clone().into());
+        let name = |place: Place| view.roster.at(place).map(|m| m.name.clone().into());
         let device = name(view.device.place()).unwrap_or_default();
         Line { seconds: now(), device, epoch: view.membership.epoch(), event: named(event, &name) }
     }
@@ -71,7 +72,7 @@ impl Line {
 }
 
 /// Returns an event as JSON, with names of devices instead of their places in the roster.
-fn named(event: &network::Event, name: &dyn Fn(usize) -> Option<Value>) -> Value {
+fn named(event: &network::Event, name: &dyn Fn(Place) -> Option<Value>) -> Value {
     use network::Event;
     let mut value = serde_json::to_value(event).unwrap_or_default();
     let places: Vec<&mut Value> = match (event, &mut value) {
@@ -88,7 +89,7 @@ fn named(event: &network::Event, name: &dyn Fn(usize) -> Option<Value>) -> Value
         _ => Vec::new(),
     };
     for place in places {
-        if let Some(name) = place.as_u64().and_then(|place| name(place as usize)) {
+        if let Some(name) = place.as_u64().and_then(|index| name(Place::new(index as usize))) {
             *place = name;
         }
     }
@@ -106,12 +107,12 @@ mod tests {
 
     #[test]
     fn places_become_names() {
-        let name = |place: usize| ["gate", "pier"].get(place).map(|&name| name.into());
+        let name = |place: Place| ["gate", "pier"].get(place.index()).map(|&name| name.into());
         let told = |event: network::Event| named(&event, &name).to_string();
-        assert_eq!(told(network::Event::Came(1)), r#"{"came":"pier"}"#);
-        assert_eq!(told(network::Event::Lost(7)), r#"{"lost":7}"#);
+        assert_eq!(told(network::Event::Came(Place::new(1))), r#"{"came":"pier"}"#);
+        assert_eq!(told(network::Event::Lost(Place::new(7))), r#"{"lost":7}"#);
         assert_eq!(
-            told(network::Event::Forbidden { from: 0, to: 1 }),
+            told(network::Event::Forbidden { from: Place::new(0), to: Place::new(1) }),
             r#"{"forbidden":{"from":"gate","to":"pier"}}"#
         );
         assert_eq!(

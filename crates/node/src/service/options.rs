@@ -9,7 +9,7 @@ use stlf_config::Config;
 use stlf_config::fleet::DeviceData;
 use stlf_data::Shape;
 use stlf_protocol::membership::Timing;
-use stlf_protocol::{Roster, Setup};
+use stlf_protocol::{Place, Roster, Setup};
 
 use super::Error;
 
@@ -90,10 +90,10 @@ impl Options {
     }
 
     /// Returns the addresses of other devices, by their place in the roster.
-    pub(super) fn places(&self, roster: &Roster) -> Result<BTreeMap<usize, SocketAddr>, Error> {
+    pub(super) fn places(&self, roster: &Roster) -> Result<BTreeMap<Place, SocketAddr>, Error> {
         let place = |(name, address): &(String, SocketAddr)| {
-            let place = roster.devices.iter().position(|member| member.name == *name);
-            let place = place.ok_or_else(|| Error::UnknownPeer { name: name.clone() })?;
+            let found = roster.with_places().find(|(_, member)| member.name == *name);
+            let (place, _) = found.ok_or_else(|| Error::UnknownPeer { name: name.clone() })?;
             Ok((place, *address))
         };
         self.peers.iter().map(place).collect()
@@ -159,7 +159,10 @@ mod tests {
         let owner = stlf_protocol::Identity::from_bytes(&[1; 32]).id();
         let roster = Roster::new("small", owner).with("gate", owner).unwrap();
         options.peers = vec![("gate".to_owned(), options.listen)];
-        assert_eq!(options.places(&roster).unwrap(), BTreeMap::from([(0, options.listen)]));
+        assert_eq!(
+            options.places(&roster).unwrap(),
+            BTreeMap::from([(Place::new(0), options.listen)])
+        );
         options.peers.push(("pier".to_owned(), options.listen));
         let error = options.places(&roster).unwrap_err();
         assert_eq!(error.to_string(), "there is no device \"pier\" in the roster");

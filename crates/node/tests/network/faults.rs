@@ -25,15 +25,18 @@ use stlf_learn::Params;
 use stlf_method::local_training::OwnError;
 use stlf_node::network::{Event, Options};
 use stlf_planning::Role;
-use stlf_protocol::Device;
 use stlf_protocol::wire::{Envelope, Hello, Message};
+use stlf_protocol::{Device, Place};
 
-use crate::common::{DEVICES, devices, identity, in_a_row, in_a_row_for_long, setup};
+use crate::common::{ALL, DEVICES, devices, identity, in_a_row, in_a_row_for_long, setup};
 use crate::net::{DEADLINE, Fleet, end, settings};
 use iroh::endpoint::{Connection, presets};
 use iroh::{Endpoint, EndpointAddr, PublicKey, SecretKey};
 
-const LAST: usize = DEVICES - 1;
+const LAST: Place = ALL[DEVICES - 1];
+
+/// All but the last.
+const OTHERS: &[Place] = ALL.split_at(DEVICES - 1).0;
 
 /// A fleet that goes on until it is stopped.
 pub(crate) fn forever(mut options: Options) -> Options {
@@ -52,14 +55,14 @@ fn complete(devices: usize) -> impl Fn(&[Event]) -> bool {
 }
 
 /// Waits until these devices have completed an epoch of so many.
-async fn all_complete(fleet: &mut Fleet, places: &[usize], devices: usize) {
+async fn all_complete(fleet: &mut Fleet, places: &[Place], devices: usize) {
     for place in places {
         fleet.running.get_mut(place).unwrap().until(complete(devices)).await;
     }
 }
 
 /// Kills a device when it has told of something, and has the others finish without it.
-async fn without(host: u8, killed: usize, when: impl Fn(&Event) -> bool) {
+async fn without(host: u8, killed: Place, when: impl Fn(&Event) -> bool) {
     without_of(devices(), host, (killed, killed), when).await;
 }
 
@@ -67,14 +70,14 @@ async fn without(host: u8, killed: usize, when: impl Fn(&Event) -> bool) {
 async fn without_of(
     devices: Vec<Device>,
     host: u8,
-    (killed, teller): (usize, usize),
+    (killed, teller): (Place, Place),
     when: impl Fn(&Event) -> bool,
 ) {
     let mut fleet = Fleet::new(host);
     devices.into_iter().for_each(|device| fleet.start(device, forever));
     fleet.until(teller, when).await;
     fleet.take(killed).kill();
-    let others: Vec<usize> = (0..DEVICES).filter(|&place| place != killed).collect();
+    let others: Vec<Place> = ALL.into_iter().filter(|&place| place != killed).collect();
     let planner = others[0];
     all_complete(&mut fleet, &others, DEVICES - 1).await;
     for (place, ended) in fleet.stop().await {
@@ -110,22 +113,25 @@ async fn a_device_is_killed_when_all_is_over() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_planner_is_killed() {
-    without(15, 0, |event| matches!(event, Event::Began { .. })).await;
+    without(15, ALL[0], |event| matches!(event, Event::Began { .. })).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_source_is_killed_while_another_waits_for_its_model() {
-    without_of(in_a_row(), 26, (1, 2), |event| matches!(event, Event::Awaits { .. })).await;
+    without_of(in_a_row(), 26, (ALL[1], ALL[2]), |event| matches!(event, Event::Awaits { .. }))
+        .await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_source_is_killed_when_another_trains_on_its_model() {
-    without_of(in_a_row(), 27, (1, 2), |event| matches!(event, Event::TrainsOn { .. })).await;
+    without_of(in_a_row(), 27, (ALL[1], ALL[2]), |event| matches!(event, Event::TrainsOn { .. }))
+        .await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_source_is_killed_while_it_trains_on() {
-    without_of(in_a_row(), 28, (1, 1), |event| matches!(event, Event::TrainsOn { .. })).await;
+    without_of(in_a_row(), 28, (ALL[1], ALL[1]), |event| matches!(event, Event::TrainsOn { .. }))
+        .await;
 }
 
 /// It tells the others how far it is, and they do not lose patience.
@@ -139,13 +145,12 @@ async fn a_source_that_trains_on_for_longer_than_others_have_patience_is_waited_
             forever(options)
         });
     }
-    fleet.until(1, |event| matches!(event, Event::TrainsOn { .. })).await;
+    fleet.until(ALL[1], |event| matches!(event, Event::TrainsOn { .. })).await;
     let began = std::time::Instant::now();
-    fleet.until(1, |event| matches!(event, Event::TrainedOn { .. })).await;
+    fleet.until(ALL[1], |event| matches!(event, Event::TrainedOn { .. })).await;
     let took = began.elapsed();
     assert!(took > patience * 3 / 2, "this shows nothing: it trained for {took:?} only");
-    let everybody: Vec<usize> = (0..DEVICES).collect();
-    all_complete(&mut fleet, &everybody, DEVICES).await;
+    all_complete(&mut fleet, &ALL, DEVICES).await;
     for (_, ended) in fleet.stop().await {
         let left_out = ended.events.iter().any(|e| matches!(e, Event::LeftOut(_)));
         let begun = ended.events.iter().filter(|e| matches!(e, Event::Began { .. })).count();
@@ -182,11 +187,10 @@ async fn a_target_is_killed_while_models_come_and_is_back() {
     // Its first model is there; the epoch is not over for it.
     fleet.until(LAST, |event| matches!(event, Event::Received { .. })).await;
     fleet.take(LAST).kill();
-    fleet.until(0, |event| matches!(event, Event::Lost(LAST))).await;
-    released(&store.join("blobs.db"), fleet.addresses[LAST]).await;
-    fleet.start(devices().remove(LAST), kept);
-    let everybody: Vec<usize> = (0..DEVICES).collect();
-    all_complete(&mut fleet, &everybody, DEVICES).await;
+    fleet.until(ALL[0], |event| matches!(event, Event::Lost(LAST))).await;
+    released(&store.join("blobs.db"), fleet.addresses[LAST.index()]).await;
+    fleet.start(devices().remove(LAST.index()), kept);
+    all_complete(&mut fleet, &ALL, DEVICES).await;
     let ended = fleet.take(LAST).stop().await;
     let device = ended.device.unwrap();
     assert_eq!(device.plan().unwrap().role(LAST), Some(Role::Target));
@@ -197,13 +201,13 @@ async fn a_target_is_killed_while_models_come_and_is_back() {
 async fn a_tampered_model_is_not_used_again() {
     let honest = {
         let mut memory = stlf_protocol::in_memory_network::Network::new(devices(), 1);
-        memory.begin(0, 1, &crate::common::ALL);
+        memory.begin(ALL[0], 1, &ALL);
         memory.run().unwrap();
         memory.devices.remove(0).plan().unwrap().clone()
     };
     // The busiest source says what it measured, but gives away something else.
-    let count = |place: usize| honest.links.iter().filter(|l| l.from as usize == place).count();
-    let liar = (0..DEVICES).max_by_key(|&place| count(place)).unwrap();
+    let count = |place: Place| honest.links.iter().filter(|l| l.from == place).count();
+    let liar = ALL.into_iter().max_by_key(|&place| count(place)).unwrap();
     let mut fleet = Fleet::new(19);
     for mut device in devices() {
         if device.place() == liar {
@@ -214,15 +218,16 @@ async fn a_tampered_model_is_not_used_again() {
         }
         fleet.start(device, forever);
     }
-    let everybody: Vec<usize> = (0..DEVICES).collect();
-    fleet.until(0, |event| matches!(event, Event::Forbidden { from, .. } if *from == liar)).await;
+    fleet
+        .until(ALL[0], |event| matches!(event, Event::Forbidden { from, .. } if *from == liar))
+        .await;
     // Every target that was to have it says so once; then nobody is.
-    all_complete(&mut fleet, &everybody, DEVICES).await;
+    all_complete(&mut fleet, &ALL, DEVICES).await;
     let mut told = 0;
     for (place, ended) in fleet.stop().await {
         let device = ended.device.unwrap();
         let plan = device.plan().unwrap();
-        let used = plan.links.iter().any(|link| link.from as usize == liar);
+        let used = plan.links.iter().any(|link| link.from == liar);
         assert!(!used || place == liar, "{plan:?}");
         told += ended
             .events
@@ -234,11 +239,11 @@ async fn a_tampered_model_is_not_used_again() {
 }
 
 /// A member with a right key and a program of its own.
-pub(crate) async fn endpoint_of(fleet: &Fleet, place: usize) -> Endpoint {
+pub(crate) async fn endpoint_of(fleet: &Fleet, place: Place) -> Endpoint {
     Endpoint::builder(presets::Minimal)
         .secret_key(SecretKey::from_bytes(&identity(place).to_bytes()))
         .clear_ip_transports()
-        .bind_addr(fleet.addresses[place])
+        .bind_addr(fleet.addresses[place.index()])
         .unwrap()
         .bind()
         .await
@@ -246,17 +251,17 @@ pub(crate) async fn endpoint_of(fleet: &Fleet, place: usize) -> Endpoint {
 }
 
 /// Its connection to another.
-pub(crate) async fn call(endpoint: &Endpoint, fleet: &Fleet, other: usize) -> Connection {
+pub(crate) async fn call(endpoint: &Endpoint, fleet: &Fleet, other: Place) -> Connection {
     let key = PublicKey::from_bytes(identity(other).id().as_bytes()).unwrap();
-    let address = EndpointAddr::new(key).with_ip_addr(fleet.addresses[other]);
+    let address = EndpointAddr::new(key).with_ip_addr(fleet.addresses[other.index()]);
     endpoint.connect(address, b"stlf/node/4").await.unwrap()
 }
 
 /// Its connections to all others.
-async fn impostor(fleet: &Fleet, place: usize) -> (Endpoint, BTreeMap<usize, Connection>) {
+async fn impostor(fleet: &Fleet, place: Place) -> (Endpoint, BTreeMap<Place, Connection>) {
     let endpoint = endpoint_of(fleet, place).await;
     let mut connections = BTreeMap::new();
-    for other in (0..DEVICES).filter(|&other| other != place) {
+    for other in ALL.into_iter().filter(|&other| other != place) {
         connections.insert(other, call(&endpoint, fleet, other).await);
     }
     (endpoint, connections)
@@ -279,8 +284,7 @@ pub(crate) async fn greet(connection: &Connection) {
 
 /// All but the last have an epoch of their own.
 async fn others_finish(mut fleet: Fleet) -> Vec<Vec<Event>> {
-    let others: Vec<usize> = (0..LAST).collect();
-    all_complete(&mut fleet, &others, DEVICES - 1).await;
+    all_complete(&mut fleet, OTHERS, DEVICES - 1).await;
     let mut events = Vec::new();
     for (_, ended) in fleet.stop().await {
         assert_eq!(ended.device.unwrap().plan().unwrap().role(LAST), None);
@@ -292,7 +296,7 @@ async fn others_finish(mut fleet: Fleet) -> Vec<Vec<Event>> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn garbage_is_refused_counted_and_in_the_end_not_heard() {
     let mut fleet = Fleet::new(20);
-    devices().into_iter().take(LAST).for_each(|device| fleet.start(device, forever));
+    devices().into_iter().take(LAST.index()).for_each(|device| fleet.start(device, forever));
     let (endpoint, connections) = impostor(&fleet, LAST).await;
     for connection in connections.values() {
         for k in 0..1_100_u32 {
@@ -324,7 +328,7 @@ async fn garbage_is_refused_counted_and_in_the_end_not_heard() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn who_says_nothing_is_left_out() {
     let mut fleet = Fleet::new(21);
-    devices().into_iter().take(LAST).for_each(|device| fleet.start(device, forever));
+    devices().into_iter().take(LAST.index()).for_each(|device| fleet.start(device, forever));
     let (endpoint, connections) = impostor(&fleet, LAST).await;
     for connection in connections.values() {
         greet(connection).await;
@@ -337,7 +341,7 @@ async fn who_says_nothing_is_left_out() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn who_says_the_same_again_and_again_is_left_out() {
     let mut fleet = Fleet::new(23);
-    devices().into_iter().take(LAST).for_each(|device| fleet.start(device, forever));
+    devices().into_iter().take(LAST.index()).for_each(|device| fleet.start(device, forever));
     let (endpoint, connections) = impostor(&fleet, LAST).await;
     for connection in connections.values() {
         greet(connection).await;
@@ -363,18 +367,18 @@ async fn who_says_the_same_again_and_again_is_left_out() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nobody_begins_an_epoch_while_the_planner_is_connected() {
     let mut fleet = Fleet::new(24);
-    devices().into_iter().filter(|d| d.place() != 1).for_each(|d| fleet.start(d, forever));
-    let (endpoint, connections) = impostor(&fleet, 1).await;
+    devices().into_iter().filter(|d| d.place() != ALL[1]).for_each(|d| fleet.start(d, forever));
+    let (endpoint, connections) = impostor(&fleet, ALL[1]).await;
     for connection in connections.values() {
         greet(connection).await;
     }
-    let others: Vec<usize> = connections.keys().copied().collect();
+    let others: Vec<Place> = connections.keys().copied().collect();
     for &place in &others {
         fleet.until(place, |event| matches!(event, Event::Began { .. })).await;
     }
     for place in &others[1..] {
         for epoch in [7, 8, 1 << 33] {
-            let begin = Message::Begin((1..DEVICES as u32).collect());
+            let begin = Message::Begin(ALL[1..].to_vec());
             assert!(say(&connections[place], epoch, begin).await);
         }
     }
@@ -382,12 +386,12 @@ async fn nobody_begins_an_epoch_while_the_planner_is_connected() {
     for (place, ended) in fleet.stop().await {
         let began = |e: &Event| matches!(e, Event::Began { epoch, .. } if *epoch >= 7);
         assert!(!ended.events.iter().any(began), "{:?}", ended.events);
-        assert_eq!(ended.device.unwrap().plan().unwrap().role(1), None);
+        assert_eq!(ended.device.unwrap().plan().unwrap().role(ALL[1]), None);
         let refused = |what: &str| {
-            let says = |e: &Event| matches!(e, Event::Refused { from: 1, reason } if reason.contains(what));
+            let says = |e: &Event| matches!(e, Event::Refused { from, reason } if *from == ALL[1] && reason.contains(what));
             ended.events.iter().any(says)
         };
-        assert!(place == 0 || refused("is too far") && refused("not the planner"), "{place}");
+        assert!(place == ALL[0] || refused("is too far") && refused("not the planner"), "{place}");
     }
     endpoint.close().await;
 }
@@ -399,10 +403,9 @@ async fn who_has_other_settings_takes_no_part_and_all_say_which() {
         let classes = if device.place() == LAST { "storm, calm" } else { "calm, storm" };
         fleet.start(device, |options| Options { settings: settings(classes), ..forever(options) });
     }
-    let others: Vec<usize> = (0..LAST).collect();
-    all_complete(&mut fleet, &others, DEVICES - 1).await;
-    let differs = |from: usize, told: &'static str| move |event: &Event| matches!(event, Event::Differs { from: f, difference } if *f == from && difference.to_string() == told);
-    for &other in &others {
+    all_complete(&mut fleet, OTHERS, DEVICES - 1).await;
+    let differs = |from: Place, told: &'static str| move |event: &Event| matches!(event, Event::Differs { from: f, difference } if *f == from && difference.to_string() == told);
+    for &other in OTHERS {
         let told = r#"data.classes differs: "calm, storm" here, "storm, calm" there"#;
         fleet.until(other, differs(LAST, told)).await;
         let told = r#"data.classes differs: "storm, calm" here, "calm, storm" there"#;
@@ -410,9 +413,8 @@ async fn who_has_other_settings_takes_no_part_and_all_say_which() {
     }
     // Started again with those of all it is one of them.
     fleet.take(LAST).stop().await;
-    fleet.start(devices().remove(LAST), forever);
-    let everybody: Vec<usize> = (0..DEVICES).collect();
-    all_complete(&mut fleet, &everybody, DEVICES).await;
+    fleet.start(devices().remove(LAST.index()), forever);
+    all_complete(&mut fleet, &ALL, DEVICES).await;
     fleet.stop().await;
 }
 
@@ -420,26 +422,24 @@ async fn who_has_other_settings_takes_no_part_and_all_say_which() {
 async fn who_joins_late_changes_little() {
     let mut fleet = Fleet::new(22);
     let mut all = devices();
-    let late = all.remove(LAST);
+    let late = all.remove(LAST.index());
     for device in all {
         fleet.start(device, |mut options| {
             options.timing.wait = Duration::from_secs(2);
             forever(options)
         });
     }
-    let others: Vec<usize> = (0..LAST).collect();
-    all_complete(&mut fleet, &others, DEVICES - 1).await;
+    all_complete(&mut fleet, OTHERS, DEVICES - 1).await;
     // What they planned, found in memory: to stop one and ask it would have the others plan without it.
     let before = {
         let mut memory = stlf_protocol::in_memory_network::Network::new(devices(), 1);
-        memory.begin(0, 1, &others);
+        memory.begin(ALL[0], 1, OTHERS);
         memory.run().unwrap();
         memory.devices.remove(1)
     };
     fleet.start(late, forever);
-    let everybody: Vec<usize> = (0..DEVICES).collect();
-    all_complete(&mut fleet, &everybody, DEVICES).await;
-    let after: Device = fleet.take(0).stop().await.device.unwrap();
+    all_complete(&mut fleet, &ALL, DEVICES).await;
+    let after: Device = fleet.take(ALL[0]).stop().await.device.unwrap();
     let (before, _) = end(&before);
     let (after, _) = end(&after);
     let kept =

@@ -7,7 +7,7 @@ use stlf_node::network::Event;
 use stlf_protocol::Setup;
 use stlf_protocol::wire::{Envelope, Message};
 
-use crate::common::{devices_of, setup};
+use crate::common::{ALL, devices_of, setup};
 use crate::faults::{call, endpoint_of, forever, greet};
 use crate::net::{DEADLINE, Fleet};
 use iroh::endpoint::Connection;
@@ -46,15 +46,15 @@ async fn greetings_are_answered_while_a_turn_is_computed() {
         options.timing.patience = Duration::from_secs(2);
         options
     });
-    let endpoint = endpoint_of(&fleet, 1).await;
-    let first = call(&endpoint, &fleet, 0).await;
+    let endpoint = endpoint_of(&fleet, ALL[1]).await;
+    let first = call(&endpoint, &fleet, ALL[0]).await;
     greet(&first).await;
-    fleet.until(0, |event| matches!(event, Event::Began { .. })).await;
+    fleet.until(ALL[0], |event| matches!(event, Event::Began { .. })).await;
     // On each new connection it greets, and says again what it has said of the epoch; its turn is not among that.
     // Nobody hangs up: a device closes the older connection itself.
     let mut connections = vec![first];
     for _ in 0..2 {
-        let newer = call(&endpoint, &fleet, 0).await;
+        let newer = call(&endpoint, &fleet, ALL[0]).await;
         greet(&newer).await;
         let mut heard = Vec::new();
         let has = |heard: &[Message], is: fn(&Message) -> bool| heard.iter().any(is);
@@ -67,7 +67,7 @@ async fn greetings_are_answered_while_a_turn_is_computed() {
         connections.push(newer);
     }
     while !matches!(hear(&connections[2]).await, Message::Turn(_)) {}
-    let events = fleet.running[&0].events.lock().unwrap().clone();
+    let events = fleet.running[&ALL[0]].events.lock().unwrap().clone();
     let blamed = |event: &Event| matches!(event, Event::LeftOut(_) | Event::Lost(_));
     assert!(!events.iter().any(blamed), "{events:?}");
     fleet.stop().await;

@@ -3,7 +3,7 @@
 
 use stlf_node::network::{Error, Event, run};
 use stlf_protocol::in_memory_network::Network;
-use stlf_protocol::{Device, Identity};
+use stlf_protocol::{Device, Identity, Place};
 
 use crate::common::{ALL, DEVICES, devices, in_a_row, owner, roster};
 use crate::net::{Fleet, end, options};
@@ -25,9 +25,9 @@ async fn a_fleet_that_hands_models_on_ends_as_in_memory() {
                 _ => *e == &Event::Ended,
             })
             .collect();
-        match place {
-            1 | 2 => {
-                let from = place - 1;
+        match place.index() {
+            index @ (1 | 2) => {
+                let from = ALL[index - 1];
                 let (awaits, trains) = (Event::Awaits { from }, Event::TrainsOn { from });
                 let trained = Event::TrainedOn { from };
                 assert_eq!(told, [&awaits, &trains, &trained, &Event::Ended], "{events:?}");
@@ -37,21 +37,22 @@ async fn a_fleet_that_hands_models_on_ends_as_in_memory() {
     }
 }
 
-async fn ends_as_in_memory(host: u8, devices: fn() -> Vec<Device>) -> BTreeMap<usize, Vec<Event>> {
+async fn ends_as_in_memory(host: u8, devices: fn() -> Vec<Device>) -> BTreeMap<Place, Vec<Event>> {
     let mut memory = Network::new(devices(), 1);
-    memory.begin(0, 1, &ALL);
+    memory.begin(ALL[0], 1, &ALL);
     memory.run().unwrap();
     let mut fleet = Fleet::new(host);
     devices().into_iter().for_each(|device| fleet.start(device, |o| o));
     let mut told = BTreeMap::new();
     for (place, ended) in fleet.ends().await {
         let device = ended.device.unwrap_or_else(|e| panic!("{place}: {e}; {:?}", ended.events));
-        assert_eq!(end(&device), end(&memory.devices[place]), "device {place}");
+        let in_memory = &memory.devices[place.index()];
+        assert_eq!(end(&device), end(in_memory), "device {place}");
         let began = Event::Began { epoch: 1, devices: DEVICES };
         assert!(ended.events.contains(&began), "{:?}", ended.events);
         let refused = ended.events.iter().any(|event| matches!(event, Event::Refused { .. }));
         assert!(!refused, "{:?}", ended.events);
-        assert_eq!(device.sent_model(), memory.devices[place].sent_model());
+        assert_eq!(device.sent_model(), in_memory.sent_model());
         told.insert(place, ended.events);
     }
     told
@@ -78,8 +79,8 @@ async fn strangers_are_turned_away_and_who_never_comes_is_done_without() {
         holdings,
         BTreeMap::new(),
     );
-    let mut options = options(&fleet.addresses, 0);
-    options.peers.remove(&0);
+    let mut options = options(&fleet.addresses, ALL[0]);
+    options.peers.remove(&ALL[0]);
     options.timing.wait = Duration::from_secs(3);
     options.once = Some(Duration::from_secs(2));
     let claimed = claimed.sign(&owner()).unwrap();
@@ -91,7 +92,7 @@ async fn strangers_are_turned_away_and_who_never_comes_is_done_without() {
     let mut strangers = 0;
     for (place, ended) in fleet.ends().await {
         let device = ended.device.unwrap_or_else(|e| panic!("{place}: {e}; {:?}", ended.events));
-        assert_eq!(device.plan().unwrap().role(0), None);
+        assert_eq!(device.plan().unwrap().role(ALL[0]), None);
         assert!(device.plan().unwrap().role(place).is_some());
         strangers += ended.events.iter().filter(|e| matches!(e, Event::TurnedAway(_))).count();
     }

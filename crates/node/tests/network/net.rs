@@ -6,22 +6,22 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use stlf_node::network::{Error, Event, Options, Order, run};
-use stlf_protocol::Device;
 use stlf_protocol::membership::Timing;
 use stlf_protocol::shared::SharedSettings;
+use stlf_protocol::{Device, Place};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
-use crate::common::{DEVICES, identity, signed};
+use crate::common::{ALL, DEVICES, identity, signed};
 
 /// No test waits longer than this.
 pub(crate) const DEADLINE: Duration = stlf_testing::DEADLINE;
 
-pub(crate) fn options(addresses: &[SocketAddr], place: usize) -> Options {
+pub(crate) fn options(addresses: &[SocketAddr], place: Place) -> Options {
     Options {
-        listen: addresses[place],
-        peers: addresses.iter().copied().enumerate().collect(),
+        listen: addresses[place.index()],
+        peers: ALL.into_iter().zip(addresses.iter().copied()).collect(),
         timing: Timing {
             wait: Duration::from_secs(30),
             settle: Duration::from_millis(500),
@@ -42,7 +42,7 @@ pub(crate) fn settings(classes: &str) -> SharedSettings {
 }
 
 /// What a device ended with: its plan's links, and the classes that it gave its samples.
-type End = (Vec<(u32, u32, u64)>, Option<Vec<u16>>);
+type End = (Vec<(Place, Place, u64)>, Option<Vec<u16>>);
 
 pub(crate) fn end(device: &Device) -> End {
     let links = device.plan().unwrap().links.iter();
@@ -91,7 +91,7 @@ impl Running {
 
 pub(crate) struct Fleet {
     pub(crate) addresses: Vec<SocketAddr>,
-    pub(crate) running: BTreeMap<usize, Running>,
+    pub(crate) running: BTreeMap<Place, Running>,
 }
 
 impl Fleet {
@@ -121,17 +121,17 @@ impl Fleet {
         self.running.insert(place, Running { events, news, orders, task });
     }
 
-    pub(crate) fn take(&mut self, place: usize) -> Running {
+    pub(crate) fn take(&mut self, place: Place) -> Running {
         self.running.remove(&place).unwrap()
     }
 
     /// Waits until a device has told of something.
-    pub(crate) async fn until(&mut self, place: usize, is: impl Fn(&Event) -> bool) {
+    pub(crate) async fn until(&mut self, place: Place, is: impl Fn(&Event) -> bool) {
         self.running.get_mut(&place).unwrap().until(|events| events.iter().any(&is)).await;
     }
 
     /// Has all leave at once, so that none of them begins anew without the others.
-    pub(crate) async fn stop(self) -> Vec<(usize, Ended)> {
+    pub(crate) async fn stop(self) -> Vec<(Place, Ended)> {
         for running in self.running.values() {
             let _ = running.orders.try_send(Order::Stop);
         }
@@ -139,7 +139,7 @@ impl Fleet {
     }
 
     /// Waits for all.
-    pub(crate) async fn ends(self) -> Vec<(usize, Ended)> {
+    pub(crate) async fn ends(self) -> Vec<(Place, Ended)> {
         let mut ends = Vec::new();
         for (place, running) in self.running {
             ends.push((place, running.end().await));

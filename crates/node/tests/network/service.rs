@@ -12,7 +12,7 @@ use stlf_node::status_file::{FILE, StatusFile};
 use stlf_node::{key_file, status::Stage};
 use stlf_planning::Role;
 use stlf_protocol::wire::Plan;
-use stlf_protocol::{Identity, Roster};
+use stlf_protocol::{Identity, Place, Roster};
 use stlf_testing::{DEADLINE, wait_for};
 
 const NAMES: [&str; 3] = ["gate", "pier", "mast"];
@@ -107,7 +107,7 @@ fn services_in_one_program_end_with_plans_and_predictions_and_go_on_where_they_w
         assert!(plan.epoch > last_epoch);
         last_epoch = plan.epoch;
         let mut targets = 0;
-        for (place, (name, (had_trained, ended))) in NAMES.iter().zip(ended).enumerate() {
+        for (index, (name, (had_trained, ended))) in NAMES.iter().zip(ended).enumerate() {
             assert_eq!(fleet.plan(name), plan, "{name}");
             assert_eq!(ended.device.plan(), Some(&plan), "{name}");
             let is_labeled = ended.device.own_error().is_some();
@@ -118,7 +118,7 @@ fn services_in_one_program_end_with_plans_and_predictions_and_go_on_where_they_w
             assert_eq!((status.device.as_str(), status.stage), (*name, Stage::Complete));
 
             let predictions = std::fs::read_to_string(fleet.path(name).join("predictions.csv"));
-            if plan.role(place) == Some(Role::Target) {
+            if plan.role(Place::new(index)) == Some(Role::Target) {
                 targets += 1;
                 assert!(ended.accuracy.unwrap() > 0.2, "{name}: {:?}", ended.accuracy);
                 let rows = predictions.unwrap().lines().count() - 1;

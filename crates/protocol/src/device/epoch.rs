@@ -9,6 +9,7 @@ use stlf_planning::Role;
 
 use crate::divergence_protocol::Exchange;
 use crate::planning::Planner;
+use crate::roster::Place;
 use crate::wire::{Measured, Offer, Plan};
 
 /// An epoch at one device. What others may say at any time, again or before it is needed, stands beside the phase.
@@ -16,12 +17,12 @@ use crate::wire::{Measured, Offer, Plan};
 pub(super) struct Epoch {
     pub(super) number: u64,
     /// Ascending.
-    pub(super) members: Vec<usize>,
+    pub(super) members: Vec<Place>,
     pub(super) seat: Seat,
     pub(super) exchange: Exchange,
-    pub(super) offers: BTreeMap<usize, Offer>,
+    pub(super) offers: BTreeMap<Place, Offer>,
     /// How many percent those have done that train on a model.
-    pub(super) trained_on: BTreeMap<usize, u8>,
+    pub(super) trained_on: BTreeMap<Place, u8>,
     phase: Phase,
 }
 
@@ -31,7 +32,7 @@ pub(super) enum Seat {
     /// It plans, and hears what the others report.
     Planner(Planner),
     /// It reports to the planner at this place.
-    Reporter(usize),
+    Reporter(Place),
 }
 
 /// What a device is at in an epoch, with what it has come to by then. It only goes forward.
@@ -40,7 +41,7 @@ pub enum Phase {
     /// It measures divergences with the others.
     Measuring,
     /// It has these, and does not know yet what its links cost.
-    MeasuringLinks(Vec<(usize, Measured)>),
+    MeasuringLinks(Vec<(Place, Measured)>),
     /// As the planner: it has measured everything, and waits for what others report.
     Collecting,
     /// As any other: it has reported, and waits for the plan.
@@ -48,7 +49,7 @@ pub enum Phase {
     /// As the planner: a plan is searched for.
     Searching,
     /// As the planner: no plan can have the device at this place in it. An epoch without it will follow.
-    Unplannable(usize),
+    Unplannable(Place),
     /// There is no plan, for this reason.
     Unplanned(String),
     /// There is a plan, in which this device has its part.
@@ -60,8 +61,8 @@ pub enum Phase {
 pub struct Following {
     pub(super) plan: Plan,
     /// Those whose models were asked for.
-    pub(super) fetched: BTreeSet<usize>,
-    pub(super) models: BTreeMap<usize, Arc<Params>>,
+    pub(super) fetched: BTreeSet<Place>,
+    pub(super) models: BTreeMap<Place, Arc<Params>>,
     pub(super) part: Part,
 }
 
@@ -78,9 +79,9 @@ pub enum Part {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AsSource {
     /// The device at this place is to hand its model over.
-    Awaits(usize),
+    Awaits(Place),
     /// It trains on the model of the device at this place.
-    TrainsOn(usize),
+    TrainsOn(Place),
     /// Its model is what the plan makes of it, and may be fetched.
     Offers,
 }
@@ -128,7 +129,7 @@ impl Phase {
 
 impl Following {
     /// What the device at a place begins with under a plan.
-    pub(super) fn new(plan: Plan, place: usize) -> Following {
+    pub(super) fn new(plan: Plan, place: Place) -> Following {
         let part = match (plan.role(place), plan.handed_from(place)) {
             (Some(Role::Source), Some(from)) => Part::Source(AsSource::Awaits(from)),
             (Some(Role::Source), None) => Part::Source(AsSource::Offers),
@@ -150,7 +151,7 @@ impl Following {
 
 impl Epoch {
     /// One that begins.
-    pub(super) fn new(number: u64, members: Vec<usize>, seat: Seat, exchange: Exchange) -> Epoch {
+    pub(super) fn new(number: u64, members: Vec<Place>, seat: Seat, exchange: Exchange) -> Epoch {
         let (offers, trained_on) = (BTreeMap::new(), BTreeMap::new());
         Epoch { number, members, seat, exchange, offers, trained_on, phase: Phase::Measuring }
     }
@@ -192,7 +193,7 @@ impl Epoch {
     }
 
     /// Takes up the offers of models that the device at `own` needs, each once.
-    pub(super) fn take_offers(&mut self, own: usize) -> Vec<(usize, Offer)> {
+    pub(super) fn take_offers(&mut self, own: Place) -> Vec<(Place, Offer)> {
         let Phase::Following(Following { plan, fetched, .. }) = &mut self.phase else {
             return Vec::new();
         };
@@ -201,7 +202,7 @@ impl Epoch {
     }
 
     /// Those that the device at `own` waits for.
-    pub(super) fn missing(&self, own: usize) -> Vec<usize> {
+    pub(super) fn missing(&self, own: Place) -> Vec<Place> {
         match (&self.phase, &self.seat) {
             (Phase::Measuring | Phase::MeasuringLinks(_), _) => self.exchange.missing(),
             (Phase::Collecting, Seat::Planner(desk)) => {
@@ -224,8 +225,7 @@ impl Epoch {
         let planned = match &self.phase {
             Phase::Unplanned(_) => 1,
             Phase::Following(Following { plan, models, .. }) => {
-                let trained =
-                    plan.handovers.iter().filter_map(|h| self.trained_on.get(&(h.to as usize)));
+                let trained = plan.handovers.iter().filter_map(|h| self.trained_on.get(&h.to));
                 1 + models.len() + trained.map(|&percent| usize::from(percent)).sum::<usize>()
             }
             _ => 0,

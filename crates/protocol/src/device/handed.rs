@@ -9,6 +9,7 @@ use stlf_method::local_training::Split;
 use super::epoch::{AsSource, Following, Part};
 use super::{Action, Device, Refusal};
 use crate::job::{Job, Labour, Sign, Watch};
+use crate::roster::Place;
 use crate::setup::Setup;
 
 /// A model that was handed over, and what this device made of it. The same model in a later epoch need not be trained on again.
@@ -21,10 +22,10 @@ pub(super) struct HandedOn {
 /// A model to train on with all that this takes.
 #[derive(Debug)]
 pub(crate) struct TrainingOn {
-    pub(crate) from: usize,
+    pub(crate) from: Place,
     setup: Setup,
     split: Split,
-    place: usize,
+    place: Place,
     handed: Arc<Params>,
 }
 
@@ -51,7 +52,7 @@ impl Device {
     }
 
     /// Whose model it trains on in this epoch, if anybody's.
-    pub fn handed_from(&self) -> Option<usize> {
+    pub fn handed_from(&self) -> Option<Place> {
         self.plan()?.handed_from(self.place)
     }
 

@@ -10,6 +10,7 @@ use super::steps::in_epoch;
 use super::{Action, Device, Refusal, note};
 use crate::job::{Computed, Product};
 use crate::planning::PLAN;
+use crate::roster::Place;
 use crate::wire::{Envelope, Message, Plan, SignedPlan};
 
 /// A device says so much before it needs an answer.
@@ -20,9 +21,9 @@ impl Device {
     ///
     /// # Errors
     /// Says why it is not heeded. Nothing has changed then.
-    pub fn receive(&mut self, from: usize, envelope: &Envelope) -> Result<Vec<Action>, Refusal> {
-        if let Message::Begin(places) = &envelope.message {
-            return self.hear_begin(from, envelope.epoch, places);
+    pub fn receive(&mut self, from: Place, envelope: &Envelope) -> Result<Vec<Action>, Refusal> {
+        if let Message::Begin(members) = &envelope.message {
+            return self.hear_begin(from, envelope.epoch, members);
         }
         let (offered, known) = (envelope.epoch, self.epoch.as_ref().map_or(0, |e| e.number));
         if offered > known {
@@ -58,12 +59,11 @@ impl Device {
                 note(&mut epoch.offers, from, *offer)?;
             }
             Message::Failed(source) => {
-                let source = *source as usize;
                 let plan = epoch.plan().filter(|_| matches!(epoch.seat, Seat::Planner(_)));
-                if !plan.is_some_and(|plan| plan.senders(from).any(|sender| sender == source)) {
+                if !plan.is_some_and(|plan| plan.senders(from).any(|sender| sender == *source)) {
                     return Err(Refusal::Unfit("a failure of a link that is not used"));
                 }
-                return Ok(vec![Action::Forbid(source, from)]);
+                return Ok(vec![Action::Forbid(*source, from)]);
             }
             Message::TrainedOn(percent) => {
                 let known = epoch.trained_on.entry(from).or_default();
@@ -87,7 +87,7 @@ impl Device {
     ///
     /// # Errors
     /// It was not asked for, or is not a model of this network.
-    pub fn receive_model(&mut self, from: usize, params: Params) -> Result<Vec<Action>, Refusal> {
+    pub fn receive_model(&mut self, from: Place, params: Params) -> Result<Vec<Action>, Refusal> {
         let is_sender = |plan: &Plan| plan.senders(self.place).any(|sender| sender == from);
         if !self.plan().is_some_and(is_sender) {
             return Err(Refusal::Unfit("a model that nobody asked for"));
@@ -116,7 +116,7 @@ impl Device {
         Ok(actions)
     }
 
-    fn hear_plan(&mut self, from: usize, signed: &SignedPlan) -> Result<Vec<Action>, Refusal> {
+    fn hear_plan(&mut self, from: Place, signed: &SignedPlan) -> Result<Vec<Action>, Refusal> {
         let Some(epoch) = self.epoch.as_ref() else {
             return Err(Refusal::Unfit("a plan outside of any epoch"));
         };
@@ -124,7 +124,7 @@ impl Device {
             return Err(Refusal::NotPlanner(from));
         }
         let plan = &signed.plan;
-        let key = self.roster.devices.get(from).map(|member| member.key);
+        let key = self.roster.at(from).map(|member| member.key);
         if !key.is_some_and(|key| key.has_signed(PLAN, &plan.bytes(), &signed.signature)) {
             return Err(Refusal::Unsigned);
         }
@@ -132,8 +132,7 @@ impl Device {
             let (offered, known) = (plan.epoch, epoch.number);
             return Err(Refusal::Epoch { offered, known });
         }
-        let mut listed: Vec<usize> =
-            plan.sources.iter().chain(&plan.targets).map(|&p| p as usize).collect();
+        let mut listed: Vec<Place> = plan.sources.iter().chain(&plan.targets).copied().collect();
         listed.sort_unstable();
         if listed != epoch.members {
             return Err(Refusal::Unfit("a plan that is not of this epoch's devices"));
@@ -145,7 +144,7 @@ impl Device {
         }
     }
 
-    fn hear_no_plan(&mut self, from: usize, reason: &str) -> Result<Vec<Action>, Refusal> {
+    fn hear_no_plan(&mut self, from: Place, reason: &str) -> Result<Vec<Action>, Refusal> {
         let Some(epoch) = self.epoch.as_mut() else { return Ok(Vec::new()) };
         if Device::planner_of(&epoch.members) != Some(from) {
             return Err(Refusal::NotPlanner(from));
@@ -159,7 +158,7 @@ impl Device {
     }
 
     /// Others may have heard of an epoch before this device has.
-    fn keep_for_later(&mut self, from: usize, envelope: &Envelope) -> Result<Vec<Action>, Refusal> {
+    fn keep_for_later(&mut self, from: Place, envelope: &Envelope) -> Result<Vec<Action>, Refusal> {
         if !self.is_present(from) {
             return Err(Refusal::Stranger(from));
         }
@@ -172,17 +171,16 @@ impl Device {
         Ok(Vec::new())
     }
 
-    fn is_present(&self, place: usize) -> bool {
-        self.roster.devices.get(place).is_some_and(|member| member.present)
+    fn is_present(&self, place: Place) -> bool {
+        self.roster.at(place).is_some_and(|member| member.present)
     }
 
     fn hear_begin(
         &mut self,
-        from: usize,
+        from: Place,
         number: u64,
-        places: &[u32],
+        members: &[Place],
     ) -> Result<Vec<Action>, Refusal> {
-        let members: Vec<usize> = places.iter().map(|&p| p as usize).collect();
         let known = self.epoch.as_ref().map_or(0, |e| e.number);
         // It is said again on a new connection.
         if self.epoch.as_ref().is_some_and(|e| e.number == number && e.members == members) {
@@ -191,13 +189,13 @@ impl Device {
         if number <= known {
             return Err(Refusal::Epoch { offered: number, known });
         }
-        if Device::planner_of(&members) != Some(from) {
+        if Device::planner_of(members) != Some(from) {
             return Err(Refusal::NotPlanner(from));
         }
         let all_present = members.iter().all(|&m| self.is_present(m));
         if !members.contains(&self.place) || !all_present {
             return Err(Refusal::Unfit("an epoch with strangers, or without this device"));
         }
-        Ok(self.enter(number, members, &BTreeSet::new()))
+        Ok(self.enter(number, members.to_vec(), &BTreeSet::new()))
     }
 }

@@ -11,6 +11,7 @@ use super::{Action, Device, Refusal, Setup};
 use crate::divergence_protocol::{Exchange, Step};
 use crate::job::{Job, Labour};
 use crate::planning::{NoPlan, PLAN, Planner, Search};
+use crate::roster::Place;
 use crate::wire::{Envelope, Measured, Message, PairReport, Plan, Report, SignedPlan};
 
 /// Models that a target received, with all that it takes to combine them.
@@ -34,8 +35,8 @@ impl Device {
     pub(super) fn enter(
         &mut self,
         number: u64,
-        members: Vec<usize>,
-        forbidden: &BTreeSet<(usize, usize)>,
+        members: Vec<Place>,
+        forbidden: &BTreeSet<(Place, Place)>,
     ) -> Vec<Action> {
         if let Some(plan) = self.epoch.take().and_then(Epoch::into_plan) {
             self.last_plan = Some(plan);
@@ -105,11 +106,11 @@ impl Device {
     }
 
     /// What the planner hears of this device.
-    fn report_on(&self, pairs: Vec<(usize, Measured)>) -> Report {
+    fn report_on(&self, pairs: Vec<(Place, Measured)>) -> Report {
         let known = self.joules.len();
         let mean = (known > 0).then(|| self.joules.values().sum::<f64>() / known as f64);
         let pairs = pairs.into_iter().map(|(peer, measured)| PairReport {
-            peer: peer as u32,
+            peer,
             measured,
             // A device that joined later is taken to be as far as the others are on average.
             joules: self.joules.get(&peer).copied().or(mean),
@@ -195,7 +196,7 @@ impl Device {
             return Vec::new();
         };
         let Part::Target(AsTarget::Awaits) = part else { return Vec::new() };
-        let model = |from: u32| models.get(&(from as usize)).cloned();
+        let model = |from: Place| models.get(&from).cloned();
         let links = plan.incoming(place).map(|link| Some((model(link.from)?, link.weight)));
         let Some(models) = links.collect::<Option<Vec<_>>>().filter(|m| !m.is_empty()) else {
             return Vec::new();

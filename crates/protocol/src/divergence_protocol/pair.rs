@@ -7,6 +7,7 @@ use stlf_learn::{Params, Spec};
 use stlf_method::divergence::classifier::{self, OwnNetwork, Party, Reply, Side};
 
 use crate::device::Refusal;
+use crate::roster::Place;
 use crate::wire::{Count, Said, Turn};
 
 type OwnParty = Party<OwnNetwork<Arc<[f32]>>>;
@@ -95,7 +96,7 @@ impl Pair {
     }
 
     /// Takes a turn of the peer's. What is to be computed upon it, if it can be now.
-    pub(super) fn receive(&mut self, from: usize, turn: &Turn) -> Result<Option<Round>, Refusal> {
+    pub(super) fn receive(&mut self, from: Place, turn: &Turn) -> Result<Option<Round>, Refusal> {
         self.check(turn)?;
         match turn.number.checked_sub(self.taken) {
             // It was taken before, and is said again on a new connection.

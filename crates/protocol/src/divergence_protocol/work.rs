@@ -12,6 +12,7 @@ use stlf_method::divergence::{Embedding, Fleet};
 use super::pair::{Played, Round};
 use super::side;
 use crate::job::{Sign, Task, Watch};
+use crate::roster::Place;
 use crate::wire::Measured;
 
 /// What a device measures with.
@@ -21,7 +22,7 @@ pub(super) struct Own {
     pub(super) seed: u64,
     /// What noise is drawn from, which hides something only from those that do not know it.
     pub(super) noise_key: [u8; 32],
-    pub(super) place: usize,
+    pub(super) place: Place,
     pub(super) inputs: Arc<[f32]>,
 }
 
@@ -49,18 +50,18 @@ pub(super) enum Kind {
         bandwidths: Vec<Option<f64>>,
     },
     Errors {
-        place: usize,
+        place: Place,
         settings: discriminant::Settings,
         halves: Arc<Halves>,
-        published: BTreeMap<usize, Arc<BothHalves>>,
+        published: BTreeMap<Place, Arc<BothHalves>>,
     },
     Distances {
-        place: usize,
+        place: Place,
         settings: sketch::Settings,
-        published: BTreeMap<usize, Arc<Sketch>>,
+        published: BTreeMap<Place, Arc<Sketch>>,
     },
     Turn {
-        peer: usize,
+        peer: Place,
         round: Round,
     },
 }
@@ -75,8 +76,8 @@ pub(super) enum Found {
     Bandwidth(Option<Option<f64>>),
     Halves(Option<Halves>),
     Sketch(Option<Sketch>),
-    Pairs(Option<Vec<(usize, Measured)>>),
-    Turn(usize, Option<Played>),
+    Pairs(Option<Vec<(Place, Measured)>>),
+    Turn(Place, Option<Played>),
 }
 
 impl PartialEq for Work {
@@ -100,12 +101,12 @@ impl Work {
     pub fn run(self, watch: &mut Watch<'_>) -> Option<Finding> {
         Some(Finding(match self.0 {
             Kind::Bandwidth { own: Own { shape, seed, place, inputs, .. }, embedding } => {
-                Found::Bandwidth(own_bandwidth(&inputs, shape, embedding, seed, place).ok())
+                Found::Bandwidth(own_bandwidth(&inputs, shape, embedding, seed, place.index()).ok())
             }
             Kind::Halves { own: Own { shape, seed, place, inputs, .. }, settings, bandwidths } => {
                 let (embedding, count) = (settings.embedding, settings.features);
                 let features = agreed_features(&bandwidths, shape, embedding, count, seed).ok();
-                let halves = |features| own_halves(&features, &inputs, shape, seed, place);
+                let halves = |features| own_halves(&features, &inputs, shape, seed, place.index());
                 Found::Halves(features.map(halves))
             }
             Kind::Sketch { own, settings, bandwidths } => {
@@ -117,7 +118,7 @@ impl Work {
                 Found::Sketch(features.map(sketch))
             }
             Kind::Errors { place, settings, halves, published } => {
-                let pair = |peer: usize, theirs: &Arc<BothHalves>| {
+                let pair = |peer: Place, theirs: &Arc<BothHalves>| {
                     let own = &halves.sketches;
                     let both = match side(place, peer) {
                         Side::First => discriminants(own, theirs, &settings),
@@ -129,12 +130,13 @@ impl Work {
             }
             Kind::Distances { place, settings, published } => {
                 let sketches: Vec<Sketch> = published.values().map(|s| (**s).clone()).collect();
-                let members: Vec<usize> = published.keys().copied().collect();
+                let members: Vec<Place> = published.keys().copied().collect();
                 let Ok(fleet) = Fleet::new(&sketches, &settings) else {
                     return Some(Finding(Found::Pairs(None)));
                 };
-                let index = |place: usize| members.partition_point(|&member| member < place);
-                let pair = |peer: usize, _: &Arc<Sketch>| {
+                // The fleet counts by indices among the members.
+                let index = |place: Place| members.partition_point(|&member| member < place);
+                let pair = |peer: Place, _: &Arc<Sketch>| {
                     let value = fleet.divergence(index(place), index(peer)).value;
                     // Moments that no inputs have may come to no number. Nobody is near such a device.
                     Measured::Divergence(if value.is_nan() { 2.0 } else { value })
@@ -148,13 +150,13 @@ impl Work {
 
 /// What this device can say of every other, ascending; `None` if `watch` ended it.
 fn with_others<T>(
-    place: usize,
-    published: &BTreeMap<usize, T>,
+    place: Place,
+    published: &BTreeMap<Place, T>,
     watch: &mut Watch<'_>,
-    pair: impl Fn(usize, &T) -> Measured,
-) -> Option<Vec<(usize, Measured)>> {
+    pair: impl Fn(Place, &T) -> Measured,
+) -> Option<Vec<(Place, Measured)>> {
     let others = published.iter().filter(|(peer, _)| **peer != place);
-    let mut one = |(&peer, theirs): (&usize, &T)| match watch(Sign::GoesOn).is_break() {
+    let mut one = |(&peer, theirs): (&Place, &T)| match watch(Sign::GoesOn).is_break() {
         true => None,
         false => Some((peer, pair(peer, theirs))),
     };

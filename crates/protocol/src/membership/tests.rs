@@ -10,14 +10,16 @@ fn at(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
 }
 
+const ALL: [Place; 4] = [Place::new(0), Place::new(1), Place::new(2), Place::new(3)];
+
 fn with(own: usize, others: &[usize]) -> Membership {
-    let mut membership = Membership::new(own, 4, 0, TIMING, at(0));
-    others.iter().for_each(|&place| membership.came(place, 1, 0, at(1)));
+    let mut membership = Membership::new(ALL[own], 4, 0, TIMING, at(0));
+    others.iter().for_each(|&other| membership.came(ALL[other], 1, 0, at(1)));
     membership
 }
 
 fn begin(number: u64, members: &[usize]) -> Vec<Decision> {
-    vec![Decision::Begin { number, members: members.to_vec() }]
+    vec![Decision::Begin { number, members: members.iter().map(|&member| ALL[member]).collect() }]
 }
 
 #[test]
@@ -34,17 +36,17 @@ fn the_first_begins_when_all_are_here_or_after_a_while() {
 #[test]
 fn joining_and_leaving_begin_a_new_epoch_once_the_old_one_is_over() {
     let mut first = with(0, &[1, 2]);
-    first.enter(1, &[0, 1, 2], at(10));
-    first.came(3, 1, 0, at(11));
+    first.enter(1, &ALL[..3], at(10));
+    first.came(ALL[3], 1, 0, at(11));
     assert_eq!(first.tick(at(11), &[]), []);
-    assert!([0, 1].into_iter().all(|place| !first.hear_done(place)));
-    assert!(first.hear_done(2));
+    assert!(ALL[..2].iter().all(|&place| !first.hear_done(place)));
+    assert!(first.hear_done(ALL[2]));
     assert_eq!(first.tick(at(12), &[]), []);
     assert_eq!(first.tick(at(13), &[]), begin(2, &[0, 1, 2, 3]));
-    first.enter(2, &[0, 1, 2, 3], at(13));
-    assert_eq!((0..4).filter(|&place| first.hear_done(place)).count(), 1);
+    first.enter(2, &ALL, at(13));
+    assert_eq!(ALL.into_iter().filter(|&place| first.hear_done(place)).count(), 1);
     assert_eq!(first.tick(at(20), &[]), []);
-    first.lost(2, at(20));
+    first.lost(ALL[2], at(20));
     assert_eq!(first.tick(at(21), &[]), []);
     assert_eq!(first.tick(at(22), &[]), begin(3, &[0, 1, 3]));
 }
@@ -52,32 +54,32 @@ fn joining_and_leaving_begin_a_new_epoch_once_the_old_one_is_over() {
 #[test]
 fn an_epoch_is_begun_anew_when_a_device_is_lost_or_comes_back_in_it() {
     let mut first = with(0, &[1, 2]);
-    first.enter(1, &[0, 1, 2], at(10));
-    first.lost(2, at(11));
+    first.enter(1, &ALL[..3], at(10));
+    first.lost(ALL[2], at(11));
     assert_eq!(first.tick(at(11), &[]), begin(2, &[0, 1]));
-    first.enter(2, &[0, 1], at(11));
+    first.enter(2, &ALL[..2], at(11));
     // It never seemed gone, but has started anew.
-    first.came(1, 2, 0, at(12));
+    first.came(ALL[1], 2, 0, at(12));
     assert_eq!(first.tick(at(12), &[]), begin(3, &[0, 1]));
     // The planner is lost: the next one begins.
     let mut second = with(1, &[0, 2]);
-    second.enter(4, &[0, 1, 2], at(10));
-    second.lost(0, at(11));
+    second.enter(4, &ALL[..3], at(10));
+    second.lost(ALL[0], at(11));
     assert_eq!(second.tick(at(11), &[]), begin(5, &[1, 2]));
 }
 
 #[test]
 fn who_is_silent_is_left_out_and_who_waits_is_not() {
     let mut first = with(0, &[1, 2, 3]);
-    first.enter(1, &[0, 1, 2, 3], at(10));
-    assert_eq!(first.tick(at(14), &[1, 2, 3]), []);
-    first.hear_missing(1, &[3]);
-    first.hear_missing(2, &[3]);
-    let mut expected = vec![Decision::LeaveOut(3)];
+    first.enter(1, &ALL, at(10));
+    assert_eq!(first.tick(at(14), &ALL[1..]), []);
+    first.hear_missing(ALL[1], &[ALL[3]]);
+    first.hear_missing(ALL[2], &[ALL[3]]);
+    let mut expected = vec![Decision::LeaveOut(ALL[3])];
     expected.extend(begin(2, &[0, 1, 2]));
-    assert_eq!(first.tick(at(15), &[1, 2, 3]), expected);
-    first.enter(2, &[0, 1, 2], at(15));
-    assert_eq!((0..3).filter(|&place| first.hear_done(place)).count(), 1);
+    assert_eq!(first.tick(at(15), &ALL[1..]), expected);
+    first.enter(2, &ALL[..3], at(15));
+    assert_eq!(ALL[..3].iter().filter(|&&place| first.hear_done(place)).count(), 1);
     // It is given another chance only much later.
     assert_eq!(first.tick(at(50), &[]), []);
     assert_eq!(first.tick(at(56), &[]), begin(3, &[0, 1, 2, 3]));
@@ -87,94 +89,101 @@ fn who_is_silent_is_left_out_and_who_waits_is_not() {
 #[test]
 fn of_sources_in_a_row_the_one_that_all_wait_for_is_left_out() {
     let mut first = with(0, &[1, 2, 3]);
-    first.enter(1, &[0, 1, 2, 3], at(10));
-    first.hear_missing(1, &[]);
-    first.hear_missing(2, &[1]);
-    first.hear_missing(3, &[2]);
-    let mut expected = vec![Decision::LeaveOut(1)];
+    first.enter(1, &ALL, at(10));
+    first.hear_missing(ALL[1], &[]);
+    first.hear_missing(ALL[2], &[ALL[1]]);
+    first.hear_missing(ALL[3], &[ALL[2]]);
+    let mut expected = vec![Decision::LeaveOut(ALL[1])];
     expected.extend(begin(2, &[0, 2, 3]));
-    assert_eq!(first.tick(at(15), &[2]), expected);
+    assert_eq!(first.tick(at(15), &[ALL[2]]), expected);
 }
 
 #[test]
 fn others_complain_to_the_planner_and_give_it_up_if_it_does_nothing() {
     let mut second = with(1, &[0, 2]);
-    second.enter(1, &[0, 1, 2], at(10));
-    let complaint = Decision::Complain { to: 0, missing: vec![2] };
-    assert_eq!(second.tick(at(14), &[2]), [complaint]);
-    assert_eq!(second.tick(at(15), &[2]), []);
-    let mut expected = vec![Decision::LeaveOut(0)];
+    second.enter(1, &ALL[..3], at(10));
+    let complaint = Decision::Complain { to: ALL[0], missing: vec![ALL[2]] };
+    assert_eq!(second.tick(at(14), &[ALL[2]]), [complaint]);
+    assert_eq!(second.tick(at(15), &[ALL[2]]), []);
+    let mut expected = vec![Decision::LeaveOut(ALL[0])];
     expected.extend(begin(2, &[1, 2]));
-    assert_eq!(second.tick(at(22), &[2]), expected);
+    assert_eq!(second.tick(at(22), &[ALL[2]]), expected);
 }
 
 #[test]
 fn a_later_number_that_somebody_claims_stops_nothing() {
     let mut first = with(0, &[1, 2]);
-    first.enter(1, &[0, 1, 2], at(10));
+    first.enter(1, &ALL[..3], at(10));
     first.heard_of(900);
     assert_eq!((first.running(), first.epoch()), (Some(1), 900));
-    assert_eq!((0..3).filter(|&place| first.hear_done(place)).count(), 1);
-    first.came(3, 1, 0, at(11));
+    assert_eq!(ALL[..3].iter().filter(|&&place| first.hear_done(place)).count(), 1);
+    first.came(ALL[3], 1, 0, at(11));
     assert_eq!(first.tick(at(13), &[]), begin(901, &[0, 1, 2, 3]));
 }
 
 #[test]
 fn a_link_without_a_model_is_forbidden_until_one_of_its_ends_comes_anew() {
     let mut first = with(0, &[1, 2, 3]);
-    first.enter(1, &[0, 1, 2, 3], at(10));
-    first.forbid(1, 2);
+    first.enter(1, &ALL, at(10));
+    first.forbid(ALL[1], ALL[2]);
     assert_eq!(first.tick(at(10), &[]), begin(2, &[0, 1, 2, 3]));
-    assert!(first.forbidden().contains(&(1, 2)));
-    first.came(1, 1, 0, at(11));
+    assert!(first.forbidden().contains(&(ALL[1], ALL[2])));
+    first.came(ALL[1], 1, 0, at(11));
     assert!(first.forbidden().is_empty());
 }
 
 #[test]
 fn only_the_first_that_is_here_may_begin() {
     let mut third = with(2, &[0, 1, 3]);
-    assert!(third.may_begin(0, at(1)) && !third.may_begin(1, at(1)) && !third.may_begin(3, at(1)));
-    third.lost(0, at(2));
-    assert!(third.may_begin(1, at(2)));
+    assert!(
+        third.may_begin(ALL[0], at(1))
+            && !third.may_begin(ALL[1], at(1))
+            && !third.may_begin(ALL[3], at(1))
+    );
+    third.lost(ALL[0], at(2));
+    assert!(third.may_begin(ALL[1], at(2)));
     // A planner that does nothing is not waited for.
     let mut third = with(2, &[0, 1]);
-    third.enter(1, &[0, 1, 2], at(10));
-    assert_eq!(third.tick(at(22), &[1]), [Decision::LeaveOut(0)]);
-    assert!(third.may_begin(1, at(22)));
-    assert_eq!(third.tick(at(23), &[1]), [], "it is left out once");
-    assert!(!third.may_begin(1, at(99)));
+    third.enter(1, &ALL[..3], at(10));
+    assert_eq!(third.tick(at(22), &[ALL[1]]), [Decision::LeaveOut(ALL[0])]);
+    assert!(third.may_begin(ALL[1], at(22)));
+    assert_eq!(third.tick(at(23), &[ALL[1]]), [], "it is left out once");
+    assert!(!third.may_begin(ALL[1], at(99)));
 }
 
 #[test]
 fn numbers_far_away_are_not_believed() {
-    let mut first = Membership::new(0, 4, 7, TIMING, at(0));
+    let mut first = Membership::new(ALL[0], 4, 7, TIMING, at(0));
     assert!(!first.heard_of(7 + (1 << 32)) && !first.is_near(7 + (1 << 32)));
     assert_eq!(first.epoch(), 7);
     // It may have been away for long, but what others say does not add up.
     assert!(first.heard_of(1_000_000) && !first.heard_of(2_000_000));
     assert!(first.is_near(1_000_001));
     // Whoever knows of no epoch joins a fleet of any age.
-    let mut new = Membership::new(0, 4, 0, TIMING, at(0));
+    let mut new = Membership::new(ALL[0], 4, 0, TIMING, at(0));
     assert!(!new.heard_of(1 << 32) && !new.is_near(1 << 32) && new.heard_of(50_000_000));
 }
 
 #[test]
 fn who_lost_a_member_complains_too() {
     let mut third = with(2, &[0, 1, 3]);
-    third.enter(1, &[0, 1, 2, 3], at(10));
-    third.lost(3, at(11));
-    assert_eq!(third.tick(at(13), &[3]), []);
-    assert_eq!(third.tick(at(14), &[3]), [Decision::Complain { to: 0, missing: vec![3] }]);
+    third.enter(1, &ALL, at(10));
+    third.lost(ALL[3], at(11));
+    assert_eq!(third.tick(at(13), &[ALL[3]]), []);
+    assert_eq!(
+        third.tick(at(14), &[ALL[3]]),
+        [Decision::Complain { to: ALL[0], missing: vec![ALL[3]] }]
+    );
 }
 
 #[test]
 fn a_broken_connection_alone_does_not_end_an_epoch() {
     let mut first = with(0, &[1, 2]);
-    first.enter(1, &[0, 1, 2], at(10));
-    first.came(2, 1, 1, at(11));
+    first.enter(1, &ALL[..3], at(10));
+    first.came(ALL[2], 1, 1, at(11));
     assert_eq!(first.tick(at(12), &[]), []);
-    assert_eq!((0..3).filter(|&place| first.hear_done(place)).count(), 1);
-    first.came(2, 1, 1, at(13));
+    assert_eq!(ALL[..3].iter().filter(|&&place| first.hear_done(place)).count(), 1);
+    first.came(ALL[2], 1, 1, at(13));
     assert_eq!(first.tick(at(20), &[]), []);
 }
 
@@ -183,12 +192,12 @@ fn who_has_other_settings_is_not_waited_for() {
     let mut first = with(0, &[1, 2]);
     assert_eq!(first.tick(at(1), &[]), []);
     let setting = "data.classes".to_owned();
-    first.set_apart(3, Difference { setting, here: None, there: None }, at(1));
+    first.set_apart(ALL[3], Difference { setting, here: None, there: None }, at(1));
     assert_eq!(first.tick(at(1), &[]), begin(1, &[0, 1, 2]));
     // It is started again with the right ones.
-    first.enter(1, &[0, 1, 2], at(1));
-    assert_eq!((0..3).filter(|&place| first.hear_done(place)).count(), 1);
-    first.came(3, 2, 0, at(2));
+    first.enter(1, &ALL[..3], at(1));
+    assert_eq!(ALL[..3].iter().filter(|&&place| first.hear_done(place)).count(), 1);
+    first.came(ALL[3], 2, 0, at(2));
     assert!(first.unlike().is_empty());
     assert_eq!(first.tick(at(4), &[]), begin(2, &[0, 1, 2, 3]));
 }
@@ -199,7 +208,7 @@ enum Said {
     /// What the greeting says is looked up when it arrives.
     Hello,
     Lost,
-    Begin(u64, Vec<usize>),
+    Begin(u64, Vec<Place>),
     Done(u64),
     Complete(u64),
 }
@@ -209,10 +218,10 @@ struct World {
     now: Duration,
     devices: Vec<Membership>,
     starts: Vec<u64>,
-    asleep: Option<usize>,
+    asleep: Option<Place>,
     /// When it arrives, from, to.
-    mail: Vec<(Duration, usize, usize, Said)>,
-    untimely: BTreeMap<(usize, usize), (u64, Vec<usize>)>,
+    mail: Vec<(Duration, Place, Place, Said)>,
+    untimely: BTreeMap<(Place, Place), (u64, Vec<Place>)>,
 }
 
 /// A connection on which nothing is heard for so long is lost.
@@ -220,40 +229,42 @@ const LOST_AFTER: Duration = Duration::from_secs(4);
 
 impl World {
     /// All of these have met.
-    fn of(places: usize, roster: usize) -> World {
-        let devices = (0..places).map(|own| Membership::new(own, roster, 0, TIMING, at(0)));
+    fn of(places: &[Place], roster: usize) -> World {
+        let devices = places.iter().map(|&own| Membership::new(own, roster, 0, TIMING, at(0)));
         let mut world = World {
             now: at(0),
             devices: devices.collect(),
-            starts: vec![1; places],
+            starts: vec![1; places.len()],
             asleep: None,
             mail: Vec::new(),
             untimely: BTreeMap::new(),
         };
-        (0..places).for_each(|a| (0..a).for_each(|b| world.meet(Duration::ZERO, a, b)));
+        for &a in places {
+            places[..a.index()].iter().for_each(|&b| world.meet(Duration::ZERO, a, b));
+        }
         world
     }
 
-    fn post(&mut self, after: Duration, from: usize, to: usize, said: Said) {
+    fn post(&mut self, after: Duration, from: Place, to: Place, said: Said) {
         self.mail.push((self.now + after, from, to, said));
     }
 
-    fn meet(&mut self, after: Duration, a: usize, b: usize) {
+    fn meet(&mut self, after: Duration, a: Place, b: Place) {
         self.post(after, a, b, Said::Hello);
         self.post(after, b, a, Said::Hello);
     }
 
-    fn others(&self, of: usize) -> Vec<usize> {
-        (0..self.devices.len()).filter(|&other| other != of).collect()
+    fn others(&self, of: Place) -> Vec<Place> {
+        self.devices.iter().map(|device| device.own).filter(|&other| other != of).collect()
     }
 
     /// Ends a device, and starts it again at once with what it keeps on disk. It calls those before it; those after it call again only
     /// when they have noticed.
-    fn restart(&mut self, place: usize) {
-        let (before, roster) = (&self.devices[place], self.devices[place].expected);
+    fn restart(&mut self, place: Place) {
+        let before = &mut self.devices[place.index()];
         let known = before.running().unwrap_or(0);
-        self.devices[place] = Membership::new(place, roster, known, TIMING, self.now);
-        self.starts[place] += 1;
+        *before = Membership::new(place, before.expected, known, TIMING, self.now);
+        self.starts[place.index()] += 1;
         self.mail.retain(|(_, _, to, _)| *to != place);
         for other in self.others(place) {
             if other > place {
@@ -266,7 +277,7 @@ impl World {
     }
 
     /// The others lose a device; it itself may be asleep and lose them when it wakes.
-    fn cut_off(&mut self, place: usize) {
+    fn cut_off(&mut self, place: Place) {
         for other in self.others(place) {
             self.post(LOST_AFTER, place, other, Said::Lost);
             self.post(LOST_AFTER, other, place, Said::Lost);
@@ -274,16 +285,17 @@ impl World {
     }
 
     /// It is back, and meets one after the other.
-    fn reunite(&mut self, place: usize) {
+    fn reunite(&mut self, place: Place) {
         for other in self.others(place) {
-            self.meet(Duration::from_millis(300 + 200 * other as u64), place, other);
+            self.meet(Duration::from_millis(300 + 200 * other.index() as u64), place, other);
         }
     }
 
-    fn hear(&mut self, from: usize, to: usize, said: Said) {
-        let (now, start) = (self.now, self.starts[from]);
-        let (epoch, running) = (self.devices[from].epoch(), self.devices[from].running());
-        let device = &mut self.devices[to];
+    fn hear(&mut self, from: Place, to: Place, said: Said) {
+        let (now, start) = (self.now, self.starts[from.index()]);
+        let sender = &self.devices[from.index()];
+        let (epoch, running) = (sender.epoch(), sender.running());
+        let device = &mut self.devices[to.index()];
         match said {
             Said::Hello => {
                 assert!(device.heard_of(epoch));
@@ -314,17 +326,17 @@ impl World {
         self.now += Duration::from_millis(50);
         let (now, asleep) = (self.now, self.asleep);
         let is_due =
-            |mail: &(Duration, usize, usize, Said)| mail.0 <= now && asleep != Some(mail.2);
+            |mail: &(Duration, Place, Place, Said)| mail.0 <= now && asleep != Some(mail.2);
         let (mut due, rest) =
             std::mem::take(&mut self.mail).into_iter().partition::<Vec<_>, _>(is_due);
         self.mail = rest;
         due.sort_by_key(|(when, ..)| *when);
         due.into_iter().for_each(|(_, from, to, said)| self.hear(from, to, said));
-        for own in (0..self.devices.len()).filter(|&own| asleep != Some(own)) {
-            for decision in self.devices[own].tick(now, &[]) {
+        for own in ALL[..self.devices.len()].iter().copied().filter(|&own| asleep != Some(own)) {
+            for decision in self.devices[own.index()].tick(now, &[]) {
                 let Decision::Begin { number, members } = decision else { continue };
-                self.devices[own].enter(number, &members, now);
-                self.devices[own].hear_done(own);
+                self.devices[own.index()].enter(number, &members, now);
+                self.devices[own.index()].hear_done(own);
                 for &other in members.iter().filter(|&&other| other != own) {
                     let begin = Said::Begin(number, members.clone());
                     self.post(Duration::from_millis(10), own, other, begin);
@@ -337,11 +349,11 @@ impl World {
     }
 
     /// How long it takes until these, and nobody else, have completed one epoch after this one; its number.
-    fn whole(&mut self, places: &[usize], after: u64) -> (Duration, u64) {
+    fn whole(&mut self, places: &[Place], after: u64) -> (Duration, u64) {
         let started = self.now;
         loop {
-            let of = |&place: &usize| {
-                let device = &self.devices[place];
+            let of = |place: &Place| {
+                let device = &self.devices[place.index()];
                 let all = device.members().is_some_and(|m| m.iter().eq(places));
                 device.running().filter(|_| all && device.is_over())
             };
@@ -361,48 +373,48 @@ const TEN: Duration = Duration::from_secs(10);
 
 #[test]
 fn whoever_starts_again_right_after_an_epoch_is_in_the_next() {
-    for place in 0..4 {
-        let mut world = World::of(4, 4);
-        let (_, before) = world.whole(&[0, 1, 2, 3], 0);
+    for place in ALL {
+        let mut world = World::of(&ALL, 4);
+        let (_, before) = world.whole(&ALL, 0);
         world.restart(place);
-        let (took, after) = world.whole(&[0, 1, 2, 3], before);
+        let (took, after) = world.whole(&ALL, before);
         assert!(took < TEN && after == before + 1, "{place}: {took:?}, epoch {after}");
         // And again, in the middle of it.
         world.restart(place);
         world.step();
         world.restart(place);
-        assert!(world.whole(&[0, 1, 2, 3], after).0 < TEN, "{place}");
+        assert!(world.whole(&ALL, after).0 < TEN, "{place}");
     }
 }
 
 #[test]
 fn a_planner_that_was_asleep_or_cut_off_does_not_split_the_fleet() {
     for sleeps in [true, false] {
-        let mut world = World::of(4, 4);
-        let (_, before) = world.whole(&[0, 1, 2, 3], 0);
-        world.cut_off(0);
-        world.asleep = sleeps.then_some(0);
-        let (_, without) = world.whole(&[1, 2, 3], before);
+        let mut world = World::of(&ALL, 4);
+        let (_, before) = world.whole(&ALL, 0);
+        world.cut_off(ALL[0]);
+        world.asleep = sleeps.then_some(ALL[0]);
+        let (_, without) = world.whole(&ALL[1..], before);
         while world.now < at(30) {
             world.step();
         }
         world.asleep = None;
-        world.reunite(0);
-        let (took, number) = world.whole(&[0, 1, 2, 3], without);
+        world.reunite(ALL[0]);
+        let (took, number) = world.whole(&ALL, without);
         assert!(took < TEN, "{sleeps}: {took:?}");
         // Nothing more happens.
         let end = world.now + at(60);
         while world.now < end {
             world.step();
         }
-        assert_eq!(world.whole(&[0, 1, 2, 3], 0), (Duration::ZERO, number));
+        assert_eq!(world.whole(&ALL, 0), (Duration::ZERO, number));
     }
 }
 
 #[test]
 fn a_planner_that_starts_again_does_not_wait_for_who_is_away() {
-    let mut world = World::of(3, 4);
-    let (_, before) = world.whole(&[0, 1, 2], 0);
-    world.restart(0);
-    assert!(world.whole(&[0, 1, 2], before).0 < TEN);
+    let mut world = World::of(&ALL[..3], 4);
+    let (_, before) = world.whole(&ALL[..3], 0);
+    world.restart(ALL[0]);
+    assert!(world.whole(&ALL[..3], before).0 < TEN);
 }

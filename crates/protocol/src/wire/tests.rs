@@ -1,13 +1,26 @@
 use super::*;
 use proptest::prelude::*;
 
+/// Builds what a test needs from plain numbers.
+fn places(indices: impl IntoIterator<Item = usize>) -> Vec<Place> {
+    indices.into_iter().map(Place::new).collect()
+}
+
+fn link(from: usize, to: usize, weight: f64) -> Link {
+    Link { from: Place::new(from), to: Place::new(to), weight }
+}
+
+fn handover(from: usize, to: usize) -> Handover {
+    Handover { from: Place::new(from), to: Place::new(to) }
+}
+
 fn plan() -> Plan {
     Plan {
         epoch: 3,
-        sources: vec![0, 2, 4, 5],
-        targets: vec![1],
-        links: vec![Link { from: 0, to: 1, weight: 0.25 }, Link { from: 2, to: 1, weight: 0.75 }],
-        handovers: vec![Handover { from: 5, to: 2 }, Handover { from: 2, to: 4 }],
+        sources: places([0, 2, 4, 5]),
+        targets: places([1]),
+        links: vec![link(0, 1, 0.25), link(2, 1, 0.75)],
+        handovers: vec![handover(5, 2), handover(2, 4)],
         objective: 1.5,
         optimal: true,
     }
@@ -15,9 +28,9 @@ fn plan() -> Plan {
 
 fn report() -> Report {
     let counted = Measured::Errors(Count { errors: 3, samples: 10 });
-    let counted = PairReport { peer: 1, measured: counted, joules: Some(2.5) };
+    let counted = PairReport { peer: Place::new(1), measured: counted, joules: Some(2.5) };
     let measured = Measured::Divergence(1.5);
-    let pairs = vec![counted, PairReport { peer: 2, measured, joules: None }];
+    let pairs = vec![counted, PairReport { peer: Place::new(2), measured, joules: None }];
     Report { labeled: 8, unlabeled: 4, source_error: Some(0.25), pairs }
 }
 
@@ -26,7 +39,7 @@ fn samples() -> Vec<Message> {
     let noisy = Moments { samples: 9, mean: vec![0.5, -70.0], covariance: None };
     let turn = |number, said| Message::Turn(Turn { number, said });
     vec![
-        Message::Begin(vec![0, 1, 5]),
+        Message::Begin(places([0, 1, 5])),
         Message::Bandwidth(Some(2.5)),
         Message::Bandwidth(None),
         Message::Moments([Some(half.clone()), None]),
@@ -38,11 +51,11 @@ fn samples() -> Vec<Message> {
         Message::Plan(SignedPlan { plan: plan(), signature: vec![7; 64] }),
         Message::NoPlan("nobody has labels".to_owned()),
         Message::Offer(Offer { hash: [3; 32], bytes: 90_000 }),
-        Message::Failed(2),
+        Message::Failed(Place::new(2)),
         Message::TrainedOn(40),
         Message::Done,
         Message::Complete,
-        Message::Missing(vec![1, 4]),
+        Message::Missing(places([1, 4])),
         Message::Hello(hello()),
         Message::Roster(b"{}".to_vec()),
         Message::Known,
@@ -64,12 +77,20 @@ fn messages_are_read_as_they_were_sent() {
 }
 
 #[test]
+fn a_place_is_a_plain_number_on_the_wire_and_in_files() {
+    let bytes = Envelope::new(1, Message::Begin(places([0, 300]))).to_bytes();
+    assert_eq!(bytes, [VERSION as u8, 1, 0, 2, 0, 0xac, 2]);
+    let json = serde_json::to_string(&handover(5, 2)).unwrap();
+    assert_eq!(json, r#"{"from":5,"to":2}"#);
+}
+
+#[test]
 fn what_cannot_be_is_refused() {
     let absurd = |message: Message| {
         let bytes = Envelope::new(1, message).to_bytes();
         matches!(Envelope::read(&bytes), Err(Malformed::Absurd(_)))
     };
-    assert!(absurd(Message::Begin(vec![1, 1])));
+    assert!(absurd(Message::Begin(places([1, 1]))));
     assert!(absurd(Message::Bandwidth(Some(f64::NAN))));
     assert!(absurd(Message::Bandwidth(Some(-1.0))));
     let half = |mean: Vec<f32>, covariance| {
@@ -119,44 +140,45 @@ fn what_cannot_be_is_refused() {
         absurd(Message::Plan(SignedPlan { plan, signature: Vec::new() }))
     };
     assert!(wrong(|p| p.links[0].weight = 0.9));
-    assert!(wrong(|p| p.links[0].from = 1));
-    assert!(wrong(|p| p.targets.push(2)));
+    assert!(wrong(|p| p.links[0].from = Place::new(1)));
+    assert!(wrong(|p| p.targets.push(Place::new(2))));
     assert!(wrong(|p| p.links.clear()));
     assert!(wrong(|p| p.objective = f64::NAN));
     // To a target, from one, from a stranger, to oneself, two to one source, in another order, in a circle.
-    assert!(wrong(|p| p.handovers[1].to = 1));
-    assert!(wrong(|p| p.handovers[0].from = 1));
-    assert!(wrong(|p| p.handovers[0].from = 9));
-    assert!(wrong(|p| p.handovers[0].from = 2));
-    assert!(wrong(|p| p.handovers[1].to = 2));
+    assert!(wrong(|p| p.handovers[1].to = Place::new(1)));
+    assert!(wrong(|p| p.handovers[0].from = Place::new(1)));
+    assert!(wrong(|p| p.handovers[0].from = Place::new(9)));
+    assert!(wrong(|p| p.handovers[0].from = Place::new(2)));
+    assert!(wrong(|p| p.handovers[1].to = Place::new(2)));
     assert!(wrong(|p| p.handovers.reverse()));
-    assert!(wrong(|p| p.handovers.push(Handover { from: 4, to: 5 })));
+    assert!(wrong(|p| p.handovers.push(handover(4, 5))));
     assert!(absurd(Message::TrainedOn(101)));
 }
 
 #[test]
 fn a_model_is_handed_on_as_often_as_plans_may_and_no_more() {
-    let row = |hops: u32| {
-        let handovers = (0..hops).map(|k| Handover { from: k, to: k + 1 }).collect();
-        let links = vec![Link { from: hops, to: 99, weight: 1.0 }];
-        let plan = Plan { sources: (0..=hops).collect(), targets: vec![99], links, ..plan() };
+    let row = |hops: usize| {
+        let handovers = (0..hops).map(|k| handover(k, k + 1)).collect();
+        let (sources, targets) = (places(0..=hops), places([99]));
+        let plan = Plan { sources, targets, links: vec![link(hops, 99, 1.0)], ..plan() };
         let message =
             Message::Plan(SignedPlan { plan: Plan { handovers, ..plan }, signature: Vec::new() });
         Envelope::read(&Envelope::new(1, message).to_bytes())
     };
-    assert!(row(LONGEST as u32).is_ok());
-    assert!(matches!(row(LONGEST as u32 + 1), Err(Malformed::Absurd(_))));
+    assert!(row(LONGEST).is_ok());
+    assert!(matches!(row(LONGEST + 1), Err(Malformed::Absurd(_))));
 }
 
 #[test]
 fn a_plan_says_who_needs_whose_model() {
-    let (plan, all) =
-        (plan(), |places: &mut dyn Iterator<Item = usize>| places.collect::<Vec<_>>());
-    assert_eq!(all(&mut plan.senders(1)), [0, 2]);
-    assert_eq!(all(&mut plan.senders(2)), [5]);
-    assert!(all(&mut plan.senders(5)).is_empty());
-    assert_eq!(all(&mut plan.receivers(2)), [1, 4]);
-    assert!(all(&mut plan.receivers(4)).is_empty());
+    let plan = plan();
+    let senders = |to| plan.senders(Place::new(to)).collect::<Vec<_>>();
+    let receivers = |from| plan.receivers(Place::new(from)).collect::<Vec<_>>();
+    assert_eq!(senders(1), places([0, 2]));
+    assert_eq!(senders(2), places([5]));
+    assert!(senders(5).is_empty());
+    assert_eq!(receivers(2), places([1, 4]));
+    assert!(receivers(4).is_empty());
 }
 
 #[test]
@@ -195,12 +217,12 @@ fn kinds_are_named_in_the_order_of_messages() {
 #[test]
 fn what_is_too_long_for_its_kind_is_refused_before_it_is_decoded() {
     let pair = PairReport {
-        peer: 1,
+        peer: Place::new(1),
         measured: Measured::Errors(Count { errors: 0, samples: 0 }),
         joules: None,
     };
     let report = Report { pairs: vec![pair; 1_000_000], ..report() };
-    let places: Vec<u32> = (0..9_000_000).collect();
+    let places = places(0..9_000_000);
     let plan = Plan { links: vec![plan().links[0]; 1_000_000], ..plan() };
     for message in [
         Message::Report(report),
@@ -245,17 +267,17 @@ fn what_a_fleet_needs_is_within_its_limits() {
     let params = classifier.architecture.spec(shape).unwrap().parameters();
     let turn = Turn { number: u64::MAX, said: Said::Params(vec![0.5; params]) };
     let measured = Measured::Errors(Count { errors: MOST_SAMPLES, samples: MOST_SAMPLES });
-    let pairs = (0..devices).map(|peer| PairReport { peer, measured, joules: Some(1.0) });
+    let pair = |peer| PairReport { peer, measured, joules: Some(1.0) };
+    let pairs = places(0..devices).into_iter().map(pair);
     let report =
         Report { labeled: 1 << 47, unlabeled: 1 << 47, pairs: pairs.collect(), ..report() };
-    let (sources, targets): (Vec<u32>, Vec<u32>) = ((0..100).collect(), (100..200).collect());
+    let (sources, targets) = (places(0..100), places(100..200));
     let links = targets
         .iter()
         .flat_map(|&to| sources.iter().map(move |&from| Link { from, to, weight: 0.01 }));
     // Rows of nine sources, so that models make eight hand-overs.
-    let handed = |k: &u32| !k.is_multiple_of(9);
-    let handovers = sources.iter().copied().filter(handed).map(|k| Handover { from: k - 1, to: k });
-    let handovers = handovers.collect();
+    let handed = (0..100).filter(|k: &usize| !k.is_multiple_of(9));
+    let handovers = handed.map(|k| handover(k - 1, k)).collect();
     let plan = Plan { links: links.collect(), handovers, sources, targets, ..plan() };
     let counted = Settings::Discriminant(discriminant::Settings::default());
     let sketched = Settings::Sketch(sketch::Settings::default());
@@ -267,10 +289,10 @@ fn what_a_fleet_needs_is_within_its_limits() {
         (&Settings::Classifier(classifier), Message::Turn(turn)),
         (&sketched, Message::Report(report)),
         (&sketched, Message::Plan(SignedPlan { plan, signature: vec![7; 64] })),
-        (&sketched, Message::Begin((0..devices).collect())),
+        (&sketched, Message::Begin(places(0..devices))),
         (&sketched, Message::NoPlan("x".repeat(LONGEST_REASON))),
     ] {
-        let limits = Limits::new(devices as usize, settings, shape);
+        let limits = Limits::new(devices, settings, shape);
         let sent = Envelope::new(u64::MAX, message);
         let bytes = sent.to_bytes();
         assert!(bytes.len() <= limits.longest());
@@ -321,14 +343,14 @@ proptest! {
 
     #[test]
     fn any_hand_overs_are_read_as_they_were_sent_or_refused(
-        handed in prop::collection::btree_map(0..14_u32, 0..14_u32, 0..13),
+        handed in prop::collection::btree_map(0..14_usize, 0..14_usize, 0..13),
     ) {
-        let (sources, targets): (Vec<u32>, Vec<u32>) = ((0..12).collect(), vec![12]);
-        let links = vec![Link { from: 0, to: 12, weight: 1.0 }];
-        let handovers = handed.iter().map(|(&to, &from)| Handover { from, to }).collect();
+        let (sources, targets) = (places(0..12), places([12]));
+        let links = vec![link(0, 12, 1.0)];
+        let handovers = handed.iter().map(|(&to, &from)| handover(from, to)).collect();
         let plan = Plan { sources, targets, links, handovers, ..plan() };
         // Followed one by one from the receiver, every model began somewhere, not too far away.
-        let hops = |mut at: u32| {
+        let hops = |mut at: usize| {
             (0..20).find(|_| match handed.get(&at) {
                 Some(&from) => { at = from; false }
                 None => true,

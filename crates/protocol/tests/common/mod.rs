@@ -26,7 +26,7 @@ use stlf_planning::problem::Preset;
 use stlf_protocol::device::Holdings;
 use stlf_protocol::divergence_protocol::{Exchange, Step};
 use stlf_protocol::wire::Message;
-use stlf_protocol::{Device, Identity, Refusal, Roster, Setup, SignedRoster};
+use stlf_protocol::{Device, Identity, Place, Refusal, Roster, Setup, SignedRoster};
 
 pub(crate) const DEVICES: usize = 6;
 pub(crate) const SEED: u64 = 5;
@@ -80,8 +80,8 @@ pub(crate) fn setup() -> Setup {
     }
 }
 
-pub(crate) fn identity(place: usize) -> Identity {
-    Identity::from_bytes(&[place as u8 + 1; 32])
+pub(crate) fn identity(place: Place) -> Identity {
+    Identity::from_bytes(&[place.index() as u8 + 1; 32])
 }
 
 pub(crate) fn owner() -> Identity {
@@ -89,8 +89,8 @@ pub(crate) fn owner() -> Identity {
 }
 
 pub(crate) fn roster() -> Roster {
-    (0..DEVICES).fold(Roster::new("six", owner().id()), |roster, place| {
-        roster.with(&format!("d{}", place + 1), identity(place).id()).unwrap()
+    ALL.into_iter().fold(Roster::new("six", owner().id()), |roster, place| {
+        roster.with(&format!("d{}", place.index() + 1), identity(place).id()).unwrap()
     })
 }
 
@@ -164,13 +164,13 @@ pub(crate) fn devices_with(setup: &Setup, holdings: Vec<Holdings>) -> Vec<Device
 /// The same before they have trained.
 pub(crate) fn untrained(setup: &Setup, holdings: Vec<Holdings>) -> Vec<Device> {
     let energy = energies();
-    let device = |(place, holdings): (usize, Holdings)| {
-        let others = (0..DEVICES).filter(|&to| to != place);
-        let joules: BTreeMap<usize, f64> =
-            others.map(|to| (to, energy[place * DEVICES + to])).collect();
+    let device = |(place, holdings): (Place, Holdings)| {
+        let others = ALL.into_iter().filter(|&to| to != place);
+        let joules: BTreeMap<Place, f64> =
+            others.map(|to| (to, energy[place.index() * DEVICES + to.index()])).collect();
         Device::new(setup.clone(), roster(), identity(place), holdings, joules).unwrap()
     };
-    holdings.into_iter().enumerate().map(device).collect()
+    ALL.into_iter().zip(holdings).map(device).collect()
 }
 
 /// The same row with so many steps on a model that is handed over; their own trainings were short.
@@ -187,13 +187,15 @@ pub(crate) fn in_a_row_that_trains_on(training: Training) -> Vec<Device> {
     devices
 }
 
-pub(crate) const ALL: [usize; DEVICES] = [0, 1, 2, 3, 4, 5];
+/// The places of all devices.
+pub(crate) const ALL: [Place; DEVICES] =
+    [Place::new(0), Place::new(1), Place::new(2), Place::new(3), Place::new(4), Place::new(5)];
 
 /// Does at once what an exchange asks for, and what it asks for upon that; what it says.
 pub(crate) fn computed(
     exchange: &mut Exchange,
     steps: Vec<Step>,
-) -> Result<Vec<(usize, Message)>, Refusal> {
+) -> Result<Vec<(Place, Message)>, Refusal> {
     let (mut said, mut left) = (Vec::new(), steps);
     while !left.is_empty() {
         for step in std::mem::take(&mut left) {

@@ -9,12 +9,11 @@ use stlf_method::divergence::privacy::Privacy;
 use stlf_method::divergence::sketch::{Bandwidth, Settings as SketchSettings};
 use stlf_method::divergence::{self, Settings, classifier, sketch};
 use stlf_method::seeds::Draw;
-use stlf_protocol::Refusal;
-use stlf_protocol::Setup;
 use stlf_protocol::divergence_protocol::{Exchange, check, divergence as from_both};
 use stlf_protocol::wire::{
     Count, Envelope, Measured, Message, Moments, PairReport, Report, Said, Turn,
 };
+use stlf_protocol::{Place, Refusal, Setup};
 
 use crate::common::computed;
 use crate::common::{ALL, DEVICES, SEED, SHAPE, data, devices_of, estimators, holdings, setup};
@@ -24,7 +23,7 @@ static INPUTS: LazyLock<Vec<Arc<[f32]>>> =
     LazyLock::new(|| holdings(&data()).into_iter().map(|own| own.inputs).collect());
 
 /// A message on its way: from, to, what.
-type Parcel = (usize, usize, Message);
+type Parcel = (Place, Place, Message);
 
 /// Exchanges, and what is on its way between them, in no order at all.
 struct Mail {
@@ -39,10 +38,11 @@ impl Mail {
         let divergence = Draw::Divergence.seed(SEED, 0);
         let mut exchanges: Vec<Exchange> = (ALL.iter().zip(INPUTS.iter().cloned()))
             .map(|(&place, own)| {
-                Exchange::new(settings, SHAPE, divergence, [place as u8; 32], place, &ALL, own)
+                let key = [place.index() as u8; 32];
+                Exchange::new(settings, SHAPE, divergence, key, place, &ALL, own)
             })
             .collect();
-        let waiting = (exchanges.iter_mut().enumerate())
+        let waiting = (ALL.into_iter().zip(&mut exchanges))
             .flat_map(|(from, exchange)| {
                 let steps = exchange.start();
                 let said = computed(exchange, steps).unwrap();
@@ -65,8 +65,8 @@ impl Mail {
         let at = self.chosen(self.waiting.len());
         let (from, to, message) = self.waiting.swap_remove(at);
         let read = Envelope::read(&Envelope::new(1, message).to_bytes()).unwrap().message;
-        let steps = self.exchanges[to].receive(from, &read).unwrap();
-        let replies = computed(&mut self.exchanges[to], steps).unwrap();
+        let steps = self.exchanges[to.index()].receive(from, &read).unwrap();
+        let replies = computed(&mut self.exchanges[to.index()], steps).unwrap();
         self.waiting.extend(replies.into_iter().map(|(peer, message)| (to, peer, message)));
         self.delivered.push((from, to, read));
         true
@@ -81,12 +81,12 @@ impl Mail {
 /// d̂ as a planner has it, row by row.
 fn matrix(settings: &Settings, exchanges: &[Exchange]) -> Vec<u64> {
     let said: Vec<_> = exchanges.iter().map(|exchange| exchange.pairs().unwrap()).collect();
-    let of = |i: usize, j: usize| said[i].iter().find(|(peer, _)| *peer == j).unwrap().1;
+    let of = |i: usize, j: usize| said[i].iter().find(|(peer, _)| peer.index() == j).unwrap().1;
     let pair = |i: usize, j: usize| match i == j {
         true => 0.0,
         false => from_both(settings, [of(i.min(j), i.max(j)), of(i.max(j), i.min(j))]).unwrap(),
     };
-    ALL.iter().flat_map(|&i| ALL.map(|j| pair(i, j).to_bits())).collect()
+    (0..DEVICES).flat_map(|i| (0..DEVICES).map(move |j| pair(i, j).to_bits())).collect()
 }
 
 /// d̂ as the simulator has it.
@@ -124,7 +124,7 @@ fn what_comes_again_changes_nothing() {
         while mail.deliver() {
             let at = mail.chosen(mail.delivered.len());
             let (from, to, message) = &mail.delivered[at];
-            let again = mail.exchanges[*to].receive(*from, message);
+            let again = mail.exchanges[to.index()].receive(*from, message);
             assert!(again.is_err() || again == Ok(Vec::new()), "{again:?}");
         }
         assert_eq!(matrix(&settings, &mail.exchanges), expected, "{settings:?}");
@@ -152,12 +152,13 @@ fn what_is_of_another_estimator_or_from_nobody_is_refused() {
             _ => false,
         };
         for message in first.iter().filter(|message| !takes(message)) {
-            let refused = mail.exchanges[2].receive(3, message);
+            let refused = mail.exchanges[2].receive(ALL[3], message);
             assert!(matches!(refused, Err(Refusal::Unfit(_))), "{settings:?} {refused:?}");
         }
         let own = first.iter().find(|message| takes(message)).unwrap();
-        assert_eq!(mail.exchanges[2].receive(77, own), Err(Refusal::Stranger(77)));
-        assert_eq!(mail.exchanges[2].receive(2, own), Err(Refusal::Stranger(2)));
+        for stranger in [Place::new(77), ALL[2]] {
+            assert_eq!(mail.exchanges[2].receive(stranger, own), Err(Refusal::Stranger(stranger)));
+        }
         let undisturbed = Mail::new(&settings, 2).run();
         assert_eq!(matrix(&settings, &mail.run()), matrix(&settings, &undisturbed));
     }
@@ -193,7 +194,7 @@ fn turns_out_of_round_or_of_another_kind_are_refused() {
         (1, params(1)),
         (0, Said::Params(vec![f32::NAN; parameters])),
     ] {
-        let refused = mail.exchanges[2].receive(3, &Message::Turn(Turn { number, said }));
+        let refused = mail.exchanges[2].receive(ALL[3], &Message::Turn(Turn { number, said }));
         assert!(matches!(refused, Err(Refusal::Unfit(_))), "{number}: {refused:?}");
     }
     // The turn after the next is kept; another in its place is not.
@@ -201,13 +202,13 @@ fn turns_out_of_round_or_of_another_kind_are_refused() {
     let early = |number: f32| {
         Message::Turn(Turn { number: 1, said: Said::Params(vec![number; parameters]) })
     };
-    assert_eq!(other.exchanges[2].receive(3, &early(0.5)), Ok(Vec::new()));
-    assert_eq!(other.exchanges[2].receive(3, &early(0.25)), Err(Refusal::Twice(3)));
+    assert_eq!(other.exchanges[2].receive(ALL[3], &early(0.5)), Ok(Vec::new()));
+    assert_eq!(other.exchanges[2].receive(ALL[3], &early(0.25)), Err(Refusal::Twice(ALL[3])));
     // What was refused had no effect.
     let mut ended = mail.run();
     assert_eq!(matrix(&settings, &ended), simulated(&settings));
     let late = Turn { number: 10, said: params(parameters) };
-    let refused = ended[2].receive(3, &Message::Turn(late)).unwrap_err();
+    let refused = ended[2].receive(ALL[3], &Message::Turn(late)).unwrap_err();
     assert_eq!(refused, Refusal::Unfit("a turn after the last"));
 }
 
@@ -220,12 +221,12 @@ fn a_device_that_falls_silent_leaves_the_measuring_open() {
         let (mut heard, before) = (0, if says_one { 0 } else { 3 });
         loop {
             if heard >= before {
-                mail.waiting.retain(|(from, ..)| *from != 5);
+                mail.waiting.retain(|(from, ..)| *from != ALL[5]);
             }
             if !mail.deliver() {
                 break;
             }
-            heard += mail.delivered.last().map_or(0, |(from, ..)| usize::from(*from == 5));
+            heard += mail.delivered.last().map_or(0, |(from, ..)| usize::from(*from == ALL[5]));
         }
         mail.exchanges.truncate(5);
         assert!(
@@ -247,11 +248,12 @@ fn sketches_that_no_inputs_have_come_to_possible_numbers() {
         let lie = Message::Sketch(Moments { samples, mean: vec![-2.0; features], covariance });
         let mut mail = Mail::new(&settings, 6);
         for to in 0..DEVICES - 1 {
-            let steps = mail.exchanges[to].receive(5, &lie).unwrap();
+            let steps = mail.exchanges[to].receive(ALL[5], &lie).unwrap();
             assert_eq!(computed(&mut mail.exchanges[to], steps), Ok(Vec::new()));
         }
         while !mail.waiting.is_empty() {
-            mail.waiting.retain(|(from, _, m)| *from != 5 || matches!(m, Message::Bandwidth(_)));
+            mail.waiting
+                .retain(|(from, _, m)| *from != ALL[5] || matches!(m, Message::Bandwidth(_)));
             mail.deliver();
         }
         for exchange in &mail.exchanges[..5] {
@@ -278,7 +280,7 @@ fn of_two_values_for_a_pair_the_larger_counts() {
 fn the_planner_takes_only_what_its_estimator_can_say() {
     let report = |measured| {
         let pair = |peer| PairReport { peer, measured, joules: None };
-        let pairs = [0, 1, 2, 4, 5].map(pair).to_vec();
+        let pairs = [0, 1, 2, 4, 5].map(|peer| pair(ALL[peer])).to_vec();
         let report = Report { labeled: 0, unlabeled: 10, source_error: None, pairs };
         Envelope::new(1, Message::Report(report))
     };
@@ -295,10 +297,10 @@ fn the_planner_takes_only_what_its_estimator_can_say() {
         let mut planner = devices_of(&Setup { divergence, ..setup() }).swap_remove(0);
         planner.begin(1, &ALL, &std::collections::BTreeSet::new());
         for envelope in wrong {
-            let refused = planner.receive(3, &envelope).unwrap_err();
+            let refused = planner.receive(ALL[3], &envelope).unwrap_err();
             assert_eq!(refused, Refusal::Unfit("a report that is not of this estimator"));
         }
-        assert_eq!(planner.receive(3, &right), Ok(Vec::new()));
+        assert_eq!(planner.receive(ALL[3], &right), Ok(Vec::new()));
     }
 }
 
@@ -320,7 +322,7 @@ fn what_cannot_be_measured_is_known_beforehand() {
 fn published(settings: SketchSettings, key: u8) -> Vec<f32> {
     let own = INPUTS[0].clone();
     let mut exchange =
-        Exchange::new(&Settings::Sketch(settings), SHAPE, 9, [key; 32], 0, &[0, 1], own);
+        Exchange::new(&Settings::Sketch(settings), SHAPE, 9, [key; 32], ALL[0], &ALL[..2], own);
     let steps = exchange.start();
     match computed(&mut exchange, steps).unwrap().swap_remove(0).1 {
         Message::Sketch(moments) => moments.mean,

@@ -19,12 +19,15 @@ use stlf_protocol::Setup;
 use stlf_protocol::device::Holdings;
 use stlf_protocol::in_memory_network::Network;
 use stlf_protocol::wire::{Envelope, Handover, Message, Plan as WirePlan};
-use stlf_protocol::{Device, Refusal};
+use stlf_protocol::{Device, Place, Refusal};
 
 use crate::common::{
     ALL, DEVICES, SEED, SHAPE, alike, data, devices, devices_with, energies, estimators,
     handing_on, holdings, identity, roster, setup,
 };
+
+/// A place that the roster does not have.
+const STRANGER: Place = Place::new(77);
 
 fn network(order: u64) -> Network {
     Network::new(devices(), order)
@@ -64,14 +67,14 @@ fn models_are_handed_on_as_on_one_machine() {
     for setup in [Setup { balanced: false, ..balanced.clone() }, balanced] {
         let plan = comes_to_what_one_machine_would(&setup, &holdings);
         // Some model goes over several sources.
-        let handed_twice = |h: &Handover| plan.handed_from(h.from as usize).is_some();
+        let handed_twice = |h: &Handover| plan.handed_from(h.from).is_some();
         assert!(plan.handovers.iter().any(handed_twice), "{plan:?}");
     }
 }
 
 fn comes_to_what_one_machine_would(setup: &Setup, holdings: &[Holdings]) -> WirePlan {
     let mut network = Network::new(devices_with(setup, holdings.to_vec()), 1);
-    network.begin(0, 1, &ALL);
+    network.begin(ALL[0], 1, &ALL);
     network.run().unwrap();
     let (plan, predictions) = outcome(&network);
 
@@ -116,10 +119,10 @@ fn comes_to_what_one_machine_would(setup: &Setup, holdings: &[Holdings]) -> Wire
     assert_eq!(plan.optimal, expected.status == Status::Optimal);
     assert!(plan.optimal || setup.planner.handovers.is_some());
     let handed: Vec<(usize, usize)> =
-        plan.handovers.iter().map(|h| (h.from as usize, h.to as usize)).collect();
+        plan.handovers.iter().map(|h| (h.from.index(), h.to.index())).collect();
     assert_eq!(handed, expected.handovers.iter().map(|h| (h.from, h.to)).collect::<Vec<_>>());
     let links: Vec<(usize, usize, f64)> =
-        plan.links.iter().map(|l| (l.from as usize, l.to as usize, l.weight)).collect();
+        plan.links.iter().map(|l| (l.from.index(), l.to.index(), l.weight)).collect();
     assert_eq!(links, expected.links.iter().map(|l| (l.from, l.to, l.weight)).collect::<Vec<_>>());
     // A source's model has been at all sources of its route, each of which sent it on.
     let sent = |last: usize| {
@@ -160,7 +163,7 @@ fn the_order_of_messages_changes_nothing() {
     let outcomes: Vec<_> = [1, 2, 3]
         .map(|order| {
             let mut network = network(order);
-            network.begin(0, 1, &ALL);
+            network.begin(ALL[0], 1, &ALL);
             network.run().unwrap();
             assert_eq!(network.refused, []);
             outcome(&network)
@@ -173,15 +176,15 @@ fn the_order_of_messages_changes_nothing() {
 #[test]
 fn fewer_devices_make_an_epoch_of_their_own() {
     let mut network = network(4);
-    network.begin(0, 1, &ALL);
+    network.begin(ALL[0], 1, &ALL);
     network.run().unwrap();
     // The first device has left; the next one plans.
     let rest = &ALL[1..];
-    network.begin(1, 2, rest);
+    network.begin(ALL[1], 2, rest);
     network.run().unwrap();
     let plan = network.devices[1].plan().unwrap();
-    assert_eq!((plan.epoch, plan.role(0)), (2, None));
-    assert!(rest.iter().all(|&place| network.finished[place]));
+    assert_eq!((plan.epoch, plan.role(ALL[0])), (2, None));
+    assert!(rest.iter().all(|place| network.finished[place.index()]));
     assert_eq!(network.devices[0].plan().unwrap().epoch, 1);
 }
 
@@ -189,24 +192,24 @@ fn fewer_devices_make_an_epoch_of_their_own() {
 fn wrong_messages_are_refused_and_change_nothing() {
     let expected = {
         let mut network = network(1);
-        network.begin(0, 1, &ALL);
+        network.begin(ALL[0], 1, &ALL);
         network.run().unwrap();
         outcome(&network)
     };
     let mut network = network(1);
     let say = |epoch, message| Envelope::new(epoch, message).to_bytes();
-    network.begin(0, 1, &ALL);
+    network.begin(ALL[0], 1, &ALL);
     // A stranger's place, an old epoch, a plan by nobody, an epoch by somebody who does not plan.
-    network.inject(77, 2, say(1, Message::Bandwidth(Some(1.0))));
-    network.inject(3, 2, say(0, Message::Bandwidth(Some(1.0))));
-    network.inject(4, 2, say(9, Message::Begin(vec![0, 2, 4])));
+    network.inject(STRANGER, ALL[2], say(1, Message::Bandwidth(Some(1.0))));
+    network.inject(ALL[3], ALL[2], say(0, Message::Bandwidth(Some(1.0))));
+    network.inject(ALL[4], ALL[2], say(9, Message::Begin(vec![ALL[0], ALL[2], ALL[4]])));
     let forged = stlf_protocol::wire::SignedPlan {
         plan: WirePlan {
             epoch: 1,
-            sources: vec![0],
-            targets: vec![1, 2, 3, 4, 5],
-            links: (1..6)
-                .map(|to| stlf_protocol::wire::Link { from: 0, to, weight: 1.0 })
+            sources: vec![ALL[0]],
+            targets: ALL[1..].to_vec(),
+            links: (ALL[1..].iter())
+                .map(|&to| stlf_protocol::wire::Link { from: ALL[0], to, weight: 1.0 })
                 .collect(),
             handovers: Vec::new(),
             objective: 0.0,
@@ -215,29 +218,29 @@ fn wrong_messages_are_refused_and_change_nothing() {
         signature: vec![0; 64],
     };
     network.run().unwrap();
-    network.inject(0, 2, say(1, Message::Plan(forged.clone())));
-    network.inject(5, 2, say(1, Message::Plan(forged)));
-    network.inject(3, 2, say(1, Message::Bandwidth(Some(99.0))));
+    network.inject(ALL[0], ALL[2], say(1, Message::Plan(forged.clone())));
+    network.inject(ALL[5], ALL[2], say(1, Message::Plan(forged)));
+    network.inject(ALL[3], ALL[2], say(1, Message::Bandwidth(Some(99.0))));
     network.run().unwrap();
     assert_eq!(outcome(&network), expected);
     let refused: Vec<&Refusal> = network.refused.iter().map(|(_, refusal)| refusal).collect();
     assert_eq!(refused.len(), 6, "{refused:?}");
     for kind in [
-        |r: &Refusal| matches!(r, Refusal::Stranger(77)),
+        |r: &Refusal| *r == Refusal::Stranger(STRANGER),
         |r: &Refusal| matches!(r, Refusal::Epoch { offered: 0, .. }),
-        |r: &Refusal| matches!(r, Refusal::NotPlanner(4)),
-        |r: &Refusal| matches!(r, Refusal::Unsigned),
-        |r: &Refusal| matches!(r, Refusal::NotPlanner(5)),
-        |r: &Refusal| matches!(r, Refusal::Twice(3)),
+        |r: &Refusal| *r == Refusal::NotPlanner(ALL[4]),
+        |r: &Refusal| *r == Refusal::Unsigned,
+        |r: &Refusal| *r == Refusal::NotPlanner(ALL[5]),
+        |r: &Refusal| *r == Refusal::Twice(ALL[3]),
     ] {
         assert!(refused.iter().any(|r| kind(r)), "{refused:?}");
     }
     // A model that cannot be one is not taken in either.
-    let target = expected.0.targets[0] as usize;
-    let source = expected.0.incoming(target).next().unwrap().from as usize;
-    let mut poisoned = network.devices[source].model().unwrap().clone();
+    let target = expected.0.targets[0];
+    let source = expected.0.incoming(target).next().unwrap().from;
+    let mut poisoned = network.devices[source.index()].model().unwrap().clone();
     poisoned[0] = f32::NAN;
-    let refused = network.devices[target].receive_model(source, poisoned).unwrap_err();
+    let refused = network.devices[target.index()].receive_model(source, poisoned).unwrap_err();
     assert_eq!(refused, Refusal::Unfit("a model whose numbers cannot be"));
 }
 
@@ -245,21 +248,21 @@ fn wrong_messages_are_refused_and_change_nothing() {
 fn what_is_said_again_is_no_progress_and_no_fault() {
     let mut device = devices().remove(2);
     let say = |epoch, message| Envelope::new(epoch, message);
-    let begin = say(1, Message::Begin(vec![0, 1, 2, 3]));
-    assert!(!device.receive(0, &begin).unwrap().is_empty());
+    let begin = say(1, Message::Begin(ALL[..4].to_vec()));
+    assert!(!device.receive(ALL[0], &begin).unwrap().is_empty());
     let before = device.known();
     let bandwidth = say(1, Message::Bandwidth(None));
-    device.receive(3, &bandwidth).unwrap();
+    device.receive(ALL[3], &bandwidth).unwrap();
     assert_eq!(device.known(), before + 1);
-    for (from, again) in [(3, &bandwidth), (3, &bandwidth), (0, &begin)] {
+    for (from, again) in [(ALL[3], &bandwidth), (ALL[3], &bandwidth), (ALL[0], &begin)] {
         assert_eq!(device.receive(from, again), Ok(Vec::new()));
         assert_eq!(device.known(), before + 1);
     }
     let no_plan = |why: &str| say(1, Message::NoPlan(why.to_owned()));
-    device.receive(0, &no_plan("nobody has labels")).unwrap();
+    device.receive(ALL[0], &no_plan("nobody has labels")).unwrap();
     assert_eq!(device.known(), before + 2);
     // A planner cannot go on by giving reason after reason.
-    assert_eq!(device.receive(0, &no_plan("or so")), Err(Refusal::Twice(0)));
+    assert_eq!(device.receive(ALL[0], &no_plan("or so")), Err(Refusal::Twice(ALL[0])));
     assert_eq!(device.known(), before + 2);
 }
 
@@ -270,11 +273,11 @@ fn no_sample_is_among_the_bytes_that_are_sent() {
     let planted: Vec<f32> = (0..SHAPE.len()).map(|k| 0.123_4 + k as f32 * 1e-4).collect();
     let holdings =
         Holdings { inputs: planted.repeat(40).into(), labels: vec![3; 30], unlabeled: 10 };
-    let joules = (1..DEVICES).map(|to| (to, 3.0)).collect();
-    let mut device = Device::new(setup(), roster(), identity(0), holdings, joules).unwrap();
+    let joules = ALL[1..].iter().map(|&to| (to, 3.0)).collect();
+    let mut device = Device::new(setup(), roster(), identity(ALL[0]), holdings, joules).unwrap();
     device.train(&mut || ControlFlow::Continue(())).unwrap();
     network.devices[0] = device;
-    network.begin(0, 1, &ALL);
+    network.begin(ALL[0], 1, &ALL);
     let needle: Vec<u8> = planted[..8].iter().flat_map(|x| x.to_le_bytes()).collect();
     network.watch(move |bytes| {
         assert!(!bytes.windows(needle.len()).any(|window| window == needle), "a sample was sent");
@@ -285,8 +288,8 @@ fn no_sample_is_among_the_bytes_that_are_sent() {
 
 #[test]
 fn without_any_labels_everyone_hears_why_there_is_no_plan() {
-    let joules = |place: usize| (0..DEVICES).filter(move |&to| to != place).map(|to| (to, 3.0));
-    let blind = holdings(&data()).into_iter().enumerate().map(|(place, held)| {
+    let joules = |place: Place| ALL.into_iter().filter(move |&to| to != place).map(|to| (to, 3.0));
+    let blind = ALL.into_iter().zip(holdings(&data())).map(|(place, held)| {
         let unlabeled = held.unlabeled + held.labels.len();
         let held = Holdings { labels: Vec::new(), unlabeled, ..held };
         let own = joules(place).collect();
@@ -295,7 +298,7 @@ fn without_any_labels_everyone_hears_why_there_is_no_plan() {
         device
     });
     let mut network = Network::new(blind.collect(), 1);
-    network.begin(0, 1, &ALL);
+    network.begin(ALL[0], 1, &ALL);
     network.run().unwrap();
     assert!(network.finished.iter().all(|done| *done), "{:?}", network.finished);
     for device in &network.devices {

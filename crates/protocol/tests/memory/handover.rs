@@ -11,16 +11,17 @@ use stlf_protocol::in_memory_network::Network;
 use stlf_protocol::job::Task;
 use stlf_protocol::membership::{Decision, Membership, Timing};
 use stlf_protocol::wire::{Envelope, Handover, Message};
-use stlf_protocol::{Action, Device, Refusal};
+use stlf_protocol::{Action, Device, Place, Refusal};
 
 use crate::common::{ALL, handing_on, in_a_row, in_a_row_that_trains_on};
 
-const ROW: [Handover; 2] = [Handover { from: 0, to: 1 }, Handover { from: 1, to: 2 }];
+const ROW: [Handover; 2] =
+    [Handover { from: ALL[0], to: ALL[1] }, Handover { from: ALL[1], to: ALL[2] }];
 
 /// A network whose devices have begun their first epoch.
 fn begun(order: u64) -> Network {
     let mut network = Network::new(in_a_row(), order);
-    network.begin(0, 1, &ALL);
+    network.begin(ALL[0], 1, &ALL);
     network
 }
 
@@ -30,23 +31,23 @@ fn knows_plan(place: usize) -> impl Fn(&[Device]) -> bool {
 }
 
 /// Those that are there without one device.
-fn without(lost: usize) -> Vec<usize> {
+fn without(lost: Place) -> Vec<Place> {
     ALL.into_iter().filter(|&place| place != lost).collect()
 }
 
 /// The others begin anew, and end with an outcome each.
-fn others_finish(network: &mut Network, lost: usize) {
+fn others_finish(network: &mut Network, lost: Place) {
     let others = without(lost);
     network.begin(others[0], 2, &others);
     network.run().unwrap();
     for &place in &others {
-        let device = &network.devices[place];
-        assert!(network.finished[place] && device.is_done(), "{place}");
+        let device = &network.devices[place.index()];
+        assert!(network.finished[place.index()] && device.is_done(), "{place}");
         let plan = device.plan().unwrap();
         assert_eq!((plan.epoch, plan.role(lost)), (2, None));
         assert_eq!(device.outcome().is_some(), plan.role(place) == Some(Role::Target));
     }
-    let plan = network.devices[others[0]].plan().unwrap();
+    let plan = network.devices[others[0].index()].plan().unwrap();
     // Of the three in a row two are left, and hand on.
     assert_eq!(plan.handovers.len(), 1, "{plan:?}");
 }
@@ -61,7 +62,7 @@ fn a_source_that_is_handed_a_model_sends_nothing_before_it_has_trained() {
     assert_eq!(plan.handovers, ROW);
     assert!(network.devices[1].sent_model().is_none() && !network.finished[1]);
     assert!(network.devices[1].missing().is_empty());
-    assert_eq!(network.devices[2].missing(), [1]);
+    assert_eq!(network.devices[2].missing(), [ALL[1]]);
     network.run().unwrap();
     assert!(network.finished.iter().all(|done| *done));
     let sent = network.devices[1].sent_model();
@@ -73,12 +74,12 @@ fn whoever_is_lost_before_it_sent_its_model_is_done_without() {
     for lost in [0, 1] {
         let mut network = begun(2);
         network.run_until(knows_plan(lost + 1)).unwrap();
-        network.lose(lost);
+        network.lose(ALL[lost]);
         network.run().unwrap();
         // Those after it wait, and say for whom.
-        assert_eq!(network.devices[lost + 1].missing(), [lost]);
+        assert_eq!(network.devices[lost + 1].missing(), [ALL[lost]]);
         assert!(!network.finished[lost + 1] && !network.finished[5]);
-        others_finish(&mut network, lost);
+        others_finish(&mut network, ALL[lost]);
     }
 }
 
@@ -87,42 +88,43 @@ fn whoever_is_lost_after_its_model_was_fetched_is_done_without() {
     for lost in [0, 1] {
         let mut network = begun(3);
         network.run_until(|devices| devices[lost + 1].is_training_on()).unwrap();
-        network.lose(lost);
+        network.lose(ALL[lost]);
         network.run().unwrap();
         // Nobody needs it any more, but it will never say that it is done, so that the planner begins anew.
-        assert!(without(lost).into_iter().all(|place| network.finished[place]));
-        others_finish(&mut network, lost);
+        assert!(without(ALL[lost]).iter().all(|place| network.finished[place.index()]));
+        others_finish(&mut network, ALL[lost]);
     }
 }
 
 #[test]
 fn whoever_is_late_is_left_out() {
     let mut network = begun(4);
-    network.run_until(|devices| ALL.into_iter().all(|k| devices[k].plan().is_some())).unwrap();
+    network.run_until(|devices| devices.iter().all(|device| device.plan().is_some())).unwrap();
     let late = network.devices[1].model().unwrap().clone();
-    network.lose(1);
+    network.lose(ALL[1]);
     network.run().unwrap();
     let patience = Duration::from_secs(4);
     let timing = Timing { wait: patience, settle: patience, patience };
-    let mut planner = Membership::new(0, ALL.len(), 1, timing, Duration::ZERO);
+    let mut planner = Membership::new(ALL[0], ALL.len(), 1, timing, Duration::ZERO);
     ALL[1..].iter().for_each(|&place| planner.came(place, 1, 1, Duration::ZERO));
     planner.enter(1, &ALL, Duration::ZERO);
     // The first has sent its model, and the second does nothing with it.
-    for place in without(1) {
-        let missing = network.devices[place].missing();
-        match network.devices[place].is_done() {
-            true => assert_eq!((place, missing), (0, Vec::new())),
+    for place in without(ALL[1]) {
+        let device = &network.devices[place.index()];
+        let missing = device.missing();
+        match device.is_done() {
+            true => assert_eq!((place, missing), (ALL[0], Vec::new())),
             false => planner.hear_missing(place, &missing),
         }
     }
-    planner.hear_done(0);
+    planner.hear_done(ALL[0]);
     let own = network.devices[0].missing();
     let decisions = planner.tick(2 * patience, &own);
-    let members = without(1);
-    assert_eq!(decisions, [Decision::LeaveOut(1), Decision::Begin { number: 2, members }]);
-    others_finish(&mut network, 1);
+    let members = without(ALL[1]);
+    assert_eq!(decisions, [Decision::LeaveOut(ALL[1]), Decision::Begin { number: 2, members }]);
+    others_finish(&mut network, ALL[1]);
     // What comes after that is not taken.
-    let refused = network.devices[2].receive_model(1, late).unwrap_err();
+    let refused = network.devices[2].receive_model(ALL[1], late).unwrap_err();
     assert_eq!(refused, Refusal::Unfit("a model that nobody asked for"));
 }
 
@@ -130,12 +132,12 @@ fn whoever_is_late_is_left_out() {
 fn who_trains_on_is_heard_of_and_who_only_says_so_is_not() {
     let mut network = begun(5);
     network.run_until(|devices| devices[1].is_training_on()).unwrap();
-    network.run_until(|devices| ALL.into_iter().all(|k| devices[k].plan().is_some())).unwrap();
+    network.run_until(|devices| devices.iter().all(|device| device.plan().is_some())).unwrap();
     let device = &mut network.devices[4];
     let mut progress = |from: usize, percent: u8| {
         let before = device.known();
         assert_eq!(
-            device.receive(from, &Envelope::new(1, Message::TrainedOn(percent))),
+            device.receive(ALL[from], &Envelope::new(1, Message::TrainedOn(percent))),
             Ok(vec![])
         );
         device.known() > before
@@ -151,26 +153,26 @@ fn a_model_that_leads_to_none_is_not_handed_over_again() {
     let descent = Descent { learning_rate: 1e30, ..Descent::default() };
     let training = Training { descent, ..handing_on().training };
     let mut network = Network::new(in_a_row_that_trains_on(training), 6);
-    network.begin(0, 1, &ALL);
+    network.begin(ALL[0], 1, &ALL);
     network.run_until(knows_plan(1)).unwrap();
     let handed = network.devices[0].sent_model().unwrap();
     let device = &mut network.devices[1];
-    let actions = device.receive_model(0, handed).unwrap();
+    let actions = device.receive_model(ALL[0], handed).unwrap();
     let [Action::Compute(job)] = <[Action; 1]>::try_from(actions).unwrap() else { panic!() };
-    assert_eq!(job.task(), Task::TrainOn { from: 0 });
+    assert_eq!(job.task(), Task::TrainOn { from: ALL[0] });
     let trained = job.run(&mut |_| ControlFlow::Continue(())).unwrap();
     let refused = device.computed(trained).unwrap_err();
     assert_eq!(refused, Refusal::Unfit("a model whose numbers cannot be"));
-    let told = device.model_failed(0);
-    let [Action::Send(0, envelope)] = &told[..] else { panic!("{told:?}") };
-    assert_eq!(envelope.message, Message::Failed(0));
-    let forbidden = network.devices[0].receive(1, envelope).unwrap();
-    assert_eq!(forbidden, [Action::Forbid(0, 1)]);
+    let told = device.model_failed(ALL[0]);
+    let [Action::Send(to, envelope)] = &told[..] else { panic!("{told:?}") };
+    assert_eq!((*to, &envelope.message), (ALL[0], &Message::Failed(ALL[0])));
+    let forbidden = network.devices[0].receive(ALL[1], envelope).unwrap();
+    assert_eq!(forbidden, [Action::Forbid(ALL[0], ALL[1])]);
     // A link that the plan does not have cannot fail.
-    let other = Envelope::new(1, Message::Failed(1));
-    assert!(network.devices[0].receive(1, &other).is_err());
+    let other = Envelope::new(1, Message::Failed(ALL[1]));
+    assert!(network.devices[0].receive(ALL[1], &other).is_err());
     // The next plan does without that link.
-    let actions = network.devices[0].begin(2, &ALL, &BTreeSet::from([(0, 1)]));
+    let actions = network.devices[0].begin(2, &ALL, &BTreeSet::from([(ALL[0], ALL[1])]));
     assert!(!actions.is_empty());
 }
 
@@ -179,17 +181,17 @@ fn hand_overs_are_kept_from_epoch_to_epoch() {
     let mut network = begun(7);
     network.run().unwrap();
     let first = network.devices[0].plan().unwrap().clone();
-    network.begin(0, 2, &ALL);
+    network.begin(ALL[0], 2, &ALL);
     network.run().unwrap();
     let second = network.devices[0].plan().unwrap().clone();
     assert_eq!((&second.links, &second.handovers), (&first.links, &first.handovers));
     // One that has nothing to do with them leaves and comes back: the others keep what they do.
-    network.begin(0, 3, &ALL[..5]);
+    network.begin(ALL[0], 3, &ALL[..5]);
     network.run().unwrap();
     let without = network.devices[0].plan().unwrap().clone();
     assert_eq!(without.handovers, first.handovers);
     assert!(without.links.iter().all(|link| first.links.contains(link)));
-    network.begin(0, 4, &ALL);
+    network.begin(ALL[0], 4, &ALL);
     network.run().unwrap();
     let back = network.devices[0].plan().unwrap();
     assert_eq!((&back.links, &back.handovers), (&first.links, &first.handovers));

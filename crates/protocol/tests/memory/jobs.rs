@@ -5,19 +5,19 @@ use std::ops::ControlFlow;
 
 use stlf_protocol::job::{Sign, Task};
 use stlf_protocol::wire::{Envelope, Message};
-use stlf_protocol::{Action, Device, Job, Phase, Refusal};
+use stlf_protocol::{Action, Device, Job, Phase, Place, Refusal};
 
 use crate::common::{ALL, devices, setup};
 
 /// Delivers everything until the first device is to search for a plan. That search, and the last report that came.
-fn until_search(devices: &mut [Device]) -> (Job, usize, Envelope) {
+fn until_search(devices: &mut [Device]) -> (Job, Place, Envelope) {
     let begun = devices[0].begin(1, &ALL, &BTreeSet::new());
-    let mut waiting: VecDeque<(usize, Action)> = begun.into_iter().map(|a| (0, a)).collect();
+    let mut waiting: VecDeque<(Place, Action)> = begun.into_iter().map(|a| (ALL[0], a)).collect();
     let mut report = None;
     while let Some((at, action)) = waiting.pop_front() {
         let (to, actions) = match action {
             Action::Send(to, envelope) => {
-                let actions = devices[to].receive(at, &envelope).unwrap();
+                let actions = devices[to.index()].receive(at, &envelope).unwrap();
                 if matches!(envelope.message, Message::Report(_)) {
                     report = Some((at, envelope));
                 }
@@ -29,7 +29,7 @@ fn until_search(devices: &mut [Device]) -> (Job, usize, Envelope) {
             }
             Action::Compute(job) => {
                 let computed = job.run(&mut |_| ControlFlow::Continue(())).unwrap();
-                (at, devices[at].computed(computed).unwrap())
+                (at, devices[at.index()].computed(computed).unwrap())
             }
             other => panic!("{other:?} before there is a plan"),
         };
@@ -52,8 +52,9 @@ fn a_planner_answers_while_it_searches_and_an_epoch_that_is_over_has_no_plan() {
     let twice = planner.receive(from, &Envelope::new(1, Message::Report(other)));
     assert_eq!(twice, Err(Refusal::Twice(from)));
     let known = planner.known();
-    assert_eq!(planner.receive(3, &Envelope::new(1, Message::TrainedOn(5))), Ok(vec![]));
-    assert_eq!(planner.receive(9, &report), Err(Refusal::Stranger(9)));
+    assert_eq!(planner.receive(ALL[3], &Envelope::new(1, Message::TrainedOn(5))), Ok(vec![]));
+    let stranger = Place::new(9);
+    assert_eq!(planner.receive(stranger, &report), Err(Refusal::Stranger(stranger)));
     assert_eq!(planner.known(), known);
     // Another epoch begins before the search is over.
     assert!(!planner.begin(2, &ALL, &BTreeSet::new()).is_empty());

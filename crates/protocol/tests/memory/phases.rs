@@ -12,7 +12,7 @@ use stlf_protocol::wire::{
     Count, Envelope, Link, Measured, Message, Offer, PairReport, Plan, Report, Said, SignedPlan,
     Turn,
 };
-use stlf_protocol::{Device, Phase, Setup};
+use stlf_protocol::{Device, Phase, Place, Setup};
 
 use crate::common::{
     ALL, DEVICES, alike, data, devices_with, estimators, handing_on, setup, untrained,
@@ -43,7 +43,7 @@ fn network(setup: &Setup, order: u64) -> Network {
         device.resume(trained.clone(), None);
     }
     let mut network = Network::new(devices, order);
-    let joules = |place: usize| ALL.into_iter().filter(move |&to| to != place);
+    let joules = |place: Place| ALL.into_iter().filter(move |&to| to != place);
     network.joules = ALL.map(|place| joules(place).map(|to| (to, 3.0)).collect()).to_vec();
     network
 }
@@ -51,11 +51,11 @@ fn network(setup: &Setup, order: u64) -> Network {
 /// That a device can be in its phase, and that all it tells of itself agrees with that.
 fn is_possible(device: &Device) {
     let Some(phase) = device.phase() else { return };
-    let (place, plans) = (device.place(), device.place() == 0);
+    let (place, plans) = (device.place(), device.place() == ALL[0]);
     match phase {
         Phase::Measuring | Phase::MeasuringLinks(_) | Phase::Unplanned(_) => {}
         Phase::Collecting | Phase::Searching | Phase::Unplannable(_) => assert!(plans),
-        Phase::Reported => assert!(!plans && device.missing() == [0]),
+        Phase::Reported => assert!(!plans && device.missing() == [ALL[0]]),
         Phase::Following(following) => {
             let (role, handed) = (following.plan().role(place), device.handed_from());
             match following.part() {
@@ -100,42 +100,42 @@ fn run_and_look(network: &mut Network) {
 /// What a member may say that does not keep to the protocol, or keeps to it at the wrong time.
 fn message() -> impl Strategy<Value = Message> {
     let errors = || Count { errors: 1, samples: 2 };
-    let pairs = move |own: u32| {
-        let peers = (0..DEVICES as u32).filter(move |&peer| peer != own);
+    let pairs = move |own: Place| {
+        let peers = ALL.into_iter().filter(move |&peer| peer != own);
         peers.map(move |peer| PairReport {
             peer,
             measured: Measured::Errors(errors()),
             joules: None,
         })
     };
-    let report = move |own: u32| {
+    let report = move |own: Place| {
         let pairs = pairs(own).collect();
         Message::Report(Report { labeled: 0, unlabeled: 9, source_error: None, pairs })
     };
-    let links = (1..DEVICES as u32).map(|to| Link { from: 0, to, weight: 1.0 }).collect();
+    let links = ALL[1..].iter().map(|&to| Link { from: ALL[0], to, weight: 1.0 }).collect();
     let plan = Plan {
         epoch: 1,
-        sources: vec![0],
-        targets: (1..DEVICES as u32).collect(),
+        sources: vec![ALL[0]],
+        targets: ALL[1..].to_vec(),
         links,
         handovers: Vec::new(),
         objective: 0.0,
         optimal: true,
     };
     // The planner itself may say what it has not searched for.
-    let signature = crate::common::identity(0).sign("stlf-plan-message/2", &plan.bytes());
+    let signature = crate::common::identity(ALL[0]).sign("stlf-plan-message/2", &plan.bytes());
     prop_oneof![
         any::<Option<u16>>().prop_map(|b| Message::Bandwidth(b.map(f64::from))),
         (0..12_u64).prop_map(move |number| {
             Message::Turn(Turn { number, said: Said::Errors(errors()) })
         }),
-        (0..DEVICES as u32).prop_map(report),
+        prop::sample::select(ALL.to_vec()).prop_map(report),
         Just(Message::Plan(SignedPlan { plan: plan.clone(), signature })),
         Just(Message::Plan(SignedPlan { plan, signature: vec![0; 64] })),
         Just(Message::NoPlan("nobody has labels".to_owned())),
         Just(Message::NoPlan("or so".to_owned())),
         any::<u8>().prop_map(|k| Message::Offer(Offer { hash: [k; 32], bytes: u64::from(k) })),
-        (0..DEVICES as u32).prop_map(Message::Failed),
+        prop::sample::select(ALL.to_vec()).prop_map(Message::Failed),
         (0..=100_u8).prop_map(Message::TrainedOn),
         Just(Message::Done),
     ]
@@ -146,7 +146,7 @@ fn phases_go_forward_and_every_device_comes_to_its_end() {
     for (k, setup) in setups().iter().enumerate() {
         let mut network = network(setup, k as u64);
         for epoch in 1..3 {
-            network.begin(0, epoch, &ALL);
+            network.begin(ALL[0], epoch, &ALL);
             run_and_look(&mut network);
             assert_eq!(network.refused, []);
             assert!(
@@ -166,10 +166,10 @@ proptest! {
         said in proptest::collection::vec((0..DEVICES, 1..DEVICES, message()), 0..24),
     ) {
         let mut network = network(&setups()[kind], order);
-        network.begin(0, 1, &ALL);
+        network.begin(ALL[0], 1, &ALL);
         for (from, after, message) in said {
             let bytes = Envelope::new(1, message).to_bytes();
-            network.inject(from, (from + after) % DEVICES, bytes);
+            network.inject(ALL[from], ALL[(from + after) % DEVICES], bytes);
         }
         run_and_look(&mut network);
     }

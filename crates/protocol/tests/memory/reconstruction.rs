@@ -9,6 +9,7 @@ use stlf_data::Shape;
 use stlf_data::domains::{Colour, Half, Style, strokes};
 use stlf_method::divergence::sketch::{self, agreed_features};
 use stlf_method::divergence::{Settings, disclosure, discriminant};
+use stlf_protocol::Place;
 use stlf_protocol::divergence_protocol::{Exchange, check};
 use stlf_protocol::wire::{Message, Moments};
 
@@ -19,8 +20,8 @@ use rand_chacha::ChaCha8Rng;
 
 const SEED: u64 = 11;
 /// The victim's place in the roster.
-const VICTIM: usize = 0;
-const ATTACKER: usize = 1;
+const VICTIM: Place = Place::new(0);
+const ATTACKER: Place = Place::new(1);
 /// A sample counts as rebuilt if its numbers are right to a fiftieth of their range, in the mean square.
 const REBUILT: f64 = 0.02;
 
@@ -60,20 +61,22 @@ fn flat(samples: &[Vec<f64>]) -> Arc<[f32]> {
 /// All that the attacker receives from the victim while they measure.
 fn received(settings: &Settings, shape: Shape, samples: [&[Vec<f64>]; 2]) -> Vec<Message> {
     let mut exchanges = [VICTIM, ATTACKER].map(|place| {
-        let key = [place as u8; 32];
-        Exchange::new(settings, shape, SEED, key, place, &[0, 1], flat(samples[place]))
+        let (key, own) = ([place.index() as u8; 32], flat(samples[place.index()]));
+        Exchange::new(settings, shape, SEED, key, place, &[VICTIM, ATTACKER], own)
     });
-    let mut waiting: Vec<(usize, Message)> = Vec::new();
-    for (from, exchange) in exchanges.iter_mut().enumerate() {
+    let mut waiting: Vec<(Place, Message)> = Vec::new();
+    for (from, exchange) in [VICTIM, ATTACKER].into_iter().zip(&mut exchanges) {
         let steps = exchange.start();
         let said = computed(exchange, steps).unwrap();
         waiting.extend(said.into_iter().map(|(_, message)| (from, message)));
     }
     let mut heard = Vec::new();
     while let Some((from, message)) = waiting.pop() {
-        let steps = exchanges[1 - from].receive(from, &message).unwrap();
-        let replies = computed(&mut exchanges[1 - from], steps).unwrap();
-        waiting.extend(replies.into_iter().map(|(_, reply)| (1 - from, reply)));
+        let to = if from == VICTIM { ATTACKER } else { VICTIM };
+        let exchange = &mut exchanges[to.index()];
+        let steps = exchange.receive(from, &message).unwrap();
+        let replies = computed(exchange, steps).unwrap();
+        waiting.extend(replies.into_iter().map(|(_, reply)| (to, reply)));
         if from == VICTIM {
             heard.push(message);
         }
@@ -116,7 +119,7 @@ fn moments_give_samples_away_and_so_need_consent() {
         PICTURE,
         settings.embedding,
         SEED,
-        ATTACKER,
+        ATTACKER.index(),
     );
     let widths = [theirs, attackers.unwrap()];
     let features =

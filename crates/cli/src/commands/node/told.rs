@@ -4,14 +4,14 @@ use stlf_node::network::Event;
 use stlf_node::service::{self, Ended};
 use stlf_planning::Role;
 use stlf_planning::number_format::{clean, counted, grouped, percent};
-use stlf_protocol::Roster;
 use stlf_protocol::wire::Plan;
+use stlf_protocol::{Place, Roster};
 
 use crate::error::Failure;
 
 /// Returns a device's name, cleaned for the terminal.
-fn name(roster: &Roster, place: usize) -> String {
-    roster.devices.get(place).map_or(String::new(), |member| clean(&member.name))
+fn name(roster: &Roster, place: Place) -> String {
+    roster.at(place).map_or(String::new(), |member| clean(&member.name))
 }
 
 /// Returns an event of the service in words.
@@ -35,7 +35,7 @@ pub(super) fn sentence(event: &service::Event<'_>) -> String {
 
 /// Returns an event among the devices in words.
 fn words(roster: &Roster, event: &Event) -> String {
-    let name = |place: &usize| name(roster, *place);
+    let name = |place: &Place| name(roster, *place);
     match event {
         Event::Listens(address) => format!("listening on {address}"),
         Event::Came(place) => format!("{} is here", name(place)),
@@ -95,23 +95,23 @@ pub(super) fn end(ended: &Ended) -> Result<String, Failure> {
     }
     let from: Vec<String> = plan
         .incoming(place)
-        .map(|link| format!("{} {}", percent(link.weight), name(roster, link.from as usize)))
+        .map(|link| format!("{} {}", percent(link.weight), name(roster, link.from)))
         .collect();
     let told = accuracy.map_or(String::new(), |a| format!("; accuracy {}", percent(a)));
     Ok(format!("{own} is a target of {}{told}\n", from.join(", ")))
 }
 
 /// Describes the part of a device in its plan, if it has no predictions.
-fn without_outcome(plan: &Plan, place: usize, roster: &Roster) -> String {
+fn without_outcome(plan: &Plan, place: Place, roster: &Roster) -> String {
     if plan.role(place) != Some(Role::Source) {
         return "is a target; its models have not come yet".to_owned();
     }
-    let sent = plan.links.iter().filter(|link| link.from as usize == place).count();
+    let sent = plan.links.iter().filter(|link| link.from == place).count();
     let own = match plan.handed_from(place) {
         Some(from) => format!("what it made of {}'s model", name(roster, from)),
         None => "its model".to_owned(),
     };
-    let on = match plan.handovers.iter().filter(|h| h.from as usize == place).count() {
+    let on = match plan.handovers.iter().filter(|h| h.from == place).count() {
         0 => String::new(),
         some => format!(", and was handed on to {}", counted(some, "source")),
     };
