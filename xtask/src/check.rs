@@ -62,9 +62,19 @@ fn lint(what: &[&str]) -> Result<Done, Failure> {
 }
 
 /// Which tests: all programs of the workspace, or units and devices in memory. The features are the same, so that both are built once.
-/// Examples and benchmarks have no tests; the lints compile them.
-pub(crate) const ALL: [&str; 5] = ["--workspace", "--all-features", "--lib", "--bins", "--tests"];
-const FAST: [&str; 6] = ["--workspace", "--all-features", "--lib", "--bins", "--test", "memory"];
+/// Examples and benchmarks have no tests, fuzz targets are programs of another kind; the lints compile them all.
+pub(crate) const ALL: [&str; 7] =
+    ["--workspace", "--exclude", "stlf-fuzz", "--all-features", "--lib", "--bins", "--tests"];
+const FAST: [&str; 8] = [
+    "--workspace",
+    "--exclude",
+    "stlf-fuzz",
+    "--all-features",
+    "--lib",
+    "--bins",
+    "--test",
+    "memory",
+];
 
 /// Runs tests and tells which of them were skipped.
 fn tests(which: &[&str]) -> Result<Done, Failure> {
