@@ -21,7 +21,7 @@ _STARTS = 10
 
 def start_here(ray: Any, cores: int, **options: Any) -> Any:
     """Starts a Ray on this machine, again if its processes took longer than the half minute that it gives them."""
-    for _ in range(_STARTS - 1):
+    for _ in range(_STARTS):
         try:
             return ray.init("local", num_cpus=cores, include_dashboard=False, **options)
         except Exception as error:
@@ -29,7 +29,7 @@ def start_here(ray: Any, cores: int, **options: Any) -> Any:
             if "timed out during startup" not in str(error):
                 raise
             ray.shutdown()
-    return ray.init("local", num_cpus=cores, include_dashboard=False, **options)
+    raise RuntimeError(f"its processes did not start in time, {_STARTS} times in a row")
 
 
 class Ray:

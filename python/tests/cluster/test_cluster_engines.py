@@ -212,15 +212,16 @@ def test_slurm_that_is_missing_is_named(site: Site, tmp_path: Path) -> None:
 
 
 class SlowRay:
-    """A Ray whose processes start in time at its third attempt only, or never for another reason."""
+    """A Ray whose processes start in time at a later attempt only, or fail for another reason."""
 
-    def __init__(self, reason: str) -> None:
+    def __init__(self, reason: str, succeeds_at: int = 3) -> None:
         self.attempts = 0
         self.reason = reason
+        self.succeeds_at = succeeds_at
 
     def init(self, *_: Any, **__: Any) -> str:
         self.attempts += 1
-        if self.attempts < 3:
+        if self.attempts < self.succeeds_at:
             raise Exception(self.reason)
         return "started"
 
@@ -232,6 +233,8 @@ def test_a_ray_that_starts_too_slowly_is_started_again() -> None:
     slow = SlowRay("The current node timed out during startup.")
     assert start_here(slow, 2) == "started"
     assert slow.attempts == 3
+    with pytest.raises(RuntimeError, match="did not start in time"):
+        start_here(SlowRay("timed out during startup", succeeds_at=1000), 2)
     broken = SlowRay("no such file")
     with pytest.raises(Exception, match="no such file"):
         start_here(broken, 2)
