@@ -18,6 +18,7 @@ use stlf_planning::error::Error;
 use super::covariance::{Moments, triangle};
 use super::features::{Embedded, Embedding, Features};
 use super::fleet::Fleet;
+use super::own_metric::OwnMetric;
 use super::privacy::{Privacy, normal};
 use super::{Estimate, Observer, derive, in_parallel};
 
@@ -31,6 +32,12 @@ pub enum Statistic {
         /// vary do not decide.
         ridge: f64,
     },
+    /// The same, where every device measures by its own covariance, which it keeps. Devices publish means alone; of what the two of a
+    /// pair find, the larger counts.
+    OwnSeparation {
+        /// The fraction of the mean variance that is added to every direction.
+        ridge: f64,
+    },
     /// Maximum mean discrepancy (Gretton et al. 2012), brought to 0 to 2. Devices publish means alone.
     Discrepancy {
         /// d̂ over distance, where that is small.
@@ -41,6 +48,8 @@ pub enum Statistic {
 impl Statistic {
     /// The statistic of this name in files, with its default setting.
     pub const SEPARATION: Statistic = Statistic::Separation { ridge: 0.01 };
+    /// What devices measure by, with its default setting.
+    pub const OWN_SEPARATION: Statistic = Statistic::OwnSeparation { ridge: 0.03 };
     /// The statistic of this name in files, with its default setting.
     pub const DISCREPANCY: Statistic = Statistic::Discrepancy { gain: 10.0 };
 }
@@ -88,6 +97,17 @@ impl Settings {
     /// The default between devices: few bounded means, at a bandwidth that no member chooses. Inputs of
     /// few numbers get by with fewer features, and then fewer samples [hide](super::disclosure) behind them.
     pub fn means(shape: Shape) -> Settings {
+        let wide = |width: f64| Bandwidth::Fixed(2.0 * width);
+        let alone = Settings::means_alone(shape);
+        Settings {
+            statistic: Statistic::OWN_SEPARATION,
+            bandwidth: alone.bandwidth.known().map_or(alone.bandwidth, wide),
+            ..alone
+        }
+    }
+
+    /// The same where nobody but a third party compares them, who has no inputs of its own.
+    pub fn means_alone(shape: Shape) -> Settings {
         Settings {
             features: (4 * shape.len()).clamp(16, 64),
             statistic: Statistic::DISCREPANCY,
@@ -101,7 +121,9 @@ impl Settings {
         super::check_features(self.features)?;
         super::check_confidence(self.confidence)?;
         match self.statistic {
-            Statistic::Separation { ridge } => super::check_above_zero("ridge", ridge)?,
+            Statistic::Separation { ridge } | Statistic::OwnSeparation { ridge } => {
+                super::check_above_zero("ridge", ridge)?
+            }
             Statistic::Discrepancy { gain } => super::check_above_zero("gain", gain)?,
         }
         self.bandwidth.check()?;
@@ -240,6 +262,20 @@ pub fn sketch_all(
     observer: &mut Observer<'_>,
 ) -> Result<Option<Vec<Sketch>>, Error> {
     settings.check()?;
+    let features = fleet_features(devices, shape, settings, seed)?;
+    let indices: Vec<usize> = (0..devices.len()).collect();
+    in_parallel(&indices, observer, |&i| {
+        Ok(simulated_sketch(&features, devices[i], settings, seed, i))
+    })
+}
+
+/// Steps 1 and 2, in memory: the features that the devices of a fleet come to share.
+fn fleet_features(
+    devices: &[&[f32]],
+    shape: Shape,
+    settings: &Settings,
+    seed: u64,
+) -> Result<Features, Error> {
     let bandwidths: Vec<Option<f64>> = match settings.bandwidth.known() {
         Some(width) => vec![Some(width)],
         None => (devices.par_iter().enumerate())
@@ -247,11 +283,12 @@ pub fn sketch_all(
             .collect::<Result<_, _>>()?,
     };
     let (embedding, count) = (settings.embedding, settings.features);
-    let features = agreed_features(&bandwidths, shape, embedding, count, seed)?;
-    let indices: Vec<usize> = (0..devices.len()).collect();
-    in_parallel(&indices, observer, |&i| {
-        Ok(simulated_sketch(&features, devices[i], settings, seed, i))
-    })
+    agreed_features(&bandwidths, shape, embedding, count, seed)
+}
+
+/// What two devices of a pair come to together: nobody comes nearer to another than the other agrees to.
+fn larger(a: Estimate, b: Estimate) -> Estimate {
+    if b.value > a.value { b } else { a }
 }
 
 /// These pairs of a fleet.
@@ -266,6 +303,15 @@ pub(super) fn measure(
     let Some(sketches) = sketch_all(devices, shape, settings, seed, observer)? else {
         return Ok(None);
     };
+    if let Statistic::OwnSeparation { ridge } = settings.statistic {
+        let features = fleet_features(devices, shape, settings, seed)?;
+        let metrics: Vec<OwnMetric> =
+            (devices.par_iter()).map(|inputs| OwnMetric::new(&features, inputs, ridge)).collect();
+        let seen = |at: usize, other: usize| {
+            metrics[at].divergence(&sketches[other], settings.privacy.as_ref(), settings.confidence)
+        };
+        return Ok(Some(pairs.par_iter().map(|&(i, j)| larger(seen(i, j), seen(j, i))).collect()));
+    }
     let fleet = Fleet::new(&sketches, settings)?;
     Ok(Some(pairs.par_iter().map(|&(i, j)| fleet.divergence(i, j)).collect()))
 }
