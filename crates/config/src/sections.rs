@@ -277,6 +277,21 @@ impl Divergence {
         }
     }
 
+    /// The same where a third party compares what devices publish, who has no inputs of its own to measure by.
+    pub fn sketch_for_others(&self, shape: Shape) -> divergence::sketch::Settings {
+        let own = self.sketch(shape);
+        if own.publishes_covariance() {
+            return own;
+        }
+        let alone = divergence::sketch::Settings::means_alone(shape);
+        let fixed = self.bandwidth.map(divergence::sketch::Bandwidth::Fixed);
+        divergence::sketch::Settings {
+            statistic: alone.statistic,
+            bandwidth: fixed.unwrap_or(alone.bandwidth),
+            ..own
+        }
+    }
+
     /// What the classifier takes.
     pub fn classifier(&self) -> divergence::classifier::Settings {
         let default = match self.estimator() {

@@ -109,8 +109,8 @@ pub fn divergence(settings: &Settings, said: [Measured; 2]) -> Option<f64> {
         (Settings::Classifier(settings), [Measured::Errors(a), Measured::Errors(b)]) => {
             Some(classifier::estimate([a.into(), b.into()], settings).value)
         }
-        // Both compute it of the same sketches. Where they disagree, somebody lies or was lied to; by the larger value
-        // nobody comes nearer to another than the other agrees to.
+        // Each measures by its own covariance, or both by the same sketches. Where they disagree then, somebody lies or was lied to; by
+        // the larger value nobody comes nearer to another than the other agrees to.
         (Settings::Sketch(_), [Measured::Divergence(a), Measured::Divergence(b)]) => Some(a.max(b)),
         _ => None,
     }
@@ -311,13 +311,18 @@ impl Exchange {
         }
     }
 
+    /// What the features' bandwidth follows from, once that is known.
+    fn all_bandwidths(&self) -> Option<Vec<Option<f64>>> {
+        match self.known_bandwidth() {
+            Some(width) => Some(vec![Some(width)]),
+            None if self.bandwidths.len() < self.members.len() => None,
+            None => Some(self.bandwidths.values().copied().collect()),
+        }
+    }
+
     /// Moments of shared features, when the last bandwidth has become known.
     fn publish(&self) -> Vec<Step> {
-        let bandwidths: Vec<Option<f64>> = match self.known_bandwidth() {
-            Some(width) => vec![Some(width)],
-            None if self.bandwidths.len() < self.members.len() => return Vec::new(),
-            None => self.bandwidths.values().copied().collect(),
-        };
+        let Some(bandwidths) = self.all_bandwidths() else { return Vec::new() };
         let own = self.own.clone();
         match &self.estimator {
             Estimator::Discriminant { settings, .. } => {
@@ -341,8 +346,10 @@ impl Exchange {
                 vec![compute(Kind::Errors { place, settings, halves, published })]
             }
             Estimator::Sketch { settings, published, .. } if published.len() == all => {
+                let Some(bandwidths) = self.all_bandwidths() else { return Vec::new() };
+                let own = Box::new(self.own.clone());
                 let (settings, published) = (*settings, published.clone());
-                vec![compute(Kind::Distances { place, settings, published })]
+                vec![compute(Kind::Distances { own, settings, bandwidths, published })]
             }
             _ => Vec::new(),
         }

@@ -189,7 +189,7 @@ pub(crate) fn own_sketch(
         privacy: privacy.map(|(epsilon, delta)| stlf_config::Privacy { epsilon, delta }),
         ..stlf_config::Divergence::default()
     };
-    let settings = divergence.sketch(shape);
+    let settings = divergence.sketch_for_others(shape);
     let width = settings.bandwidth.known().or(Bandwidth::usual(shape).known());
     let samples = inputs[0].len() / shape.len().max(1);
     let accepted = accept == Some(disclosure::ACCEPTED);
@@ -222,7 +222,7 @@ pub(crate) fn divergence_of_sketches<'py>(
         ..stlf_config::Divergence::default()
     };
     // The inputs' shape decides what is published, and that is known.
-    let settings = divergence.sketch(Shape::grey(1));
+    let settings = divergence.sketch_for_others(Shape::grey(1));
     let plain: Vec<sketch::Sketch> = sketches.iter().map(|sketch| sketch.0.clone()).collect();
     let estimates = py.detach(|| {
         let fleet = Fleet::new(&plain, &settings)?;

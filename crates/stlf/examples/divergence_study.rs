@@ -84,6 +84,14 @@ fn estimators(names: &str) -> Vec<(&'static str, Settings)> {
         ("sketch-128", Settings::Sketch(sketch::Settings { features: 128, ..one })),
         ("sketch-conv", Settings::Sketch(sketch::Settings { embedding: convolutions, ..one })),
         ("means", Settings::Sketch(sketch::Settings::means(Shape::grey(28)))),
+        ("means-alone", Settings::Sketch(sketch::Settings::means_alone(Shape::grey(28)))),
+        (
+            "means-128",
+            Settings::Sketch(sketch::Settings {
+                features: 128,
+                ..sketch::Settings::means(Shape::grey(28))
+            }),
+        ),
         ("means-x3", Settings::Sketch(mean(3.0))),
         ("means-x6", Settings::Sketch(mean(6.0))),
         ("means-private", Settings::Sketch(private)),

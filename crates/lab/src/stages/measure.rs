@@ -153,14 +153,14 @@ fn candidates(run: &SeedRun<'_>, count: usize) -> Result<Vec<DivergenceRow>, Err
     let settings = run.config.divergence.sketch(run.setup.shape);
     let seed = run.setup.divergence_seed();
     let mut see = |p: divergence::Progress| run.watch.goes_on(Stage::Measure, p.done, p.total);
-    let sketches =
-        sketch::sketch_all(&run.fleet.inputs(), run.setup.shape, &settings, seed, &mut see)?;
-    let fleet = divergence::Fleet::new(&sketches.ok_or(Error::Stopped)?, &settings)?;
     let devices = &run.fleet.devices;
     let senders: Vec<usize> =
         (0..devices.len()).filter(|&i| !devices[i].labels.is_empty()).collect();
     let receivers: Vec<usize> = (0..devices.len()).collect();
-    let nearest = fleet.nearest(&senders, &receivers, count);
+    let (inputs, shape) = (run.fleet.inputs(), run.setup.shape);
+    let nearest =
+        sketch::nearest(&inputs, shape, &settings, &senders, &receivers, count, seed, &mut see)?;
+    let nearest = nearest.ok_or(Error::Stopped)?;
     Ok(nearest.into_iter().map(|c| row(run, c.from, c.to, c.divergence)).collect())
 }
 

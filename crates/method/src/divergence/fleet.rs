@@ -5,6 +5,7 @@ use stlf_planning::error::Error;
 
 use super::Estimate;
 use super::covariance::{Cholesky, add_to_diagonal, trace, trace_of_product, triangle};
+use super::separation::separated;
 use super::sketch::{Settings, Sketch, Statistic, mean_noise};
 
 /// All devices as points; memory grows with the number of devices, not of pairs.
@@ -45,6 +46,11 @@ impl Fleet {
         let samples: Vec<f64> = sketches.iter().map(|s| s.samples as f64).collect();
         let (points, excess, directions) = match settings.statistic {
             Statistic::Separation { ridge } => separate(sketches, dimensions, ridge)?,
+            Statistic::OwnSeparation { .. } => {
+                let message = "every device measures by its own covariance, which it keeps";
+                return Err(Error::field("divergence.statistic", message)
+                    .with_hint("use the statistic discrepancy, for which means are enough"));
+            }
             Statistic::Discrepancy { .. } => {
                 let points = sketches.iter().flat_map(|s| s.mean.iter().copied()).collect();
                 let excess = sketches.iter().map(|s| discrepancy_excess(s, settings)).collect();
@@ -81,15 +87,8 @@ impl Fleet {
         let excess = self.excess[i] + self.excess[j];
         let unbiased = squared - excess;
         match self.statistic {
-            Statistic::Separation { .. } => {
-                // The squared distance of two normal means is a noncentral χ² of so many directions,
-                // scaled; its variance gives the interval.
-                let scale = excess / self.directions;
-                let variance = 2.0 * scale * excess + 4.0 * scale * unbiased.max(0.0);
-                let half = normal_quantile(0.5 + 0.5 * self.confidence) * variance.sqrt();
-                let [value, low, high] =
-                    [unbiased, unbiased - half, unbiased + half].map(from_separation);
-                Estimate::new(value, low, high)
+            Statistic::Separation { .. } | Statistic::OwnSeparation { .. } => {
+                separated(unbiased, excess, self.directions, self.confidence)
             }
             Statistic::Discrepancy { gain } => {
                 // Features have length 1, so that McDiarmid's inequality holds for each mean.
@@ -266,28 +265,6 @@ fn discrepancy_excess(sketch: &Sketch, settings: &Settings) -> f64 {
 /// Near x where that is small, and below 2 however large it is, so that of two far devices the farther one is still seen.
 fn saturating(x: f64) -> f64 {
     2.0 * (1.0 - (-x / 2.0).exp())
-}
-
-/// d̂ = 2(1 − 2Φ(−Δ/2)) = 2 erf(Δ/√8) of normal features Δ standard deviations apart, from Δ²; 0 where
-/// that is negative.
-fn from_separation(squared: f64) -> f64 {
-    if squared <= 0.0 { 0.0 } else { 2.0 * error_function((squared / 8.0).sqrt()) }
-}
-
-/// erf x for x ≥ 0, to 1.5e-7 (Abramowitz and Stegun 7.1.26).
-fn error_function(x: f64) -> f64 {
-    const TERMS: [f64; 5] = [1.061405429, -1.453152027, 1.421413741, -0.284496736, 0.254829592];
-    let t = 1.0 / (1.0 + 0.3275911 * x);
-    let polynomial = TERMS.iter().fold(0.0, |sum, term| (sum + term) * t);
-    1.0 - polynomial * (-x * x).exp()
-}
-
-/// Φ⁻¹(p) for p ≥ ½, to 4.5e-4 (Abramowitz and Stegun 26.2.23).
-fn normal_quantile(p: f64) -> f64 {
-    let t = (-2.0 * (1.0 - p).max(1e-300).ln()).sqrt();
-    let above = (0.010328 * t + 0.802853) * t + 2.515517;
-    let below = ((0.001308 * t + 0.189269) * t + 1.432788) * t + 1.0;
-    t - above / below
 }
 
 #[cfg(test)]

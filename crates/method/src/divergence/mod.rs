@@ -21,7 +21,9 @@ pub mod discriminant;
 mod estimate;
 mod features;
 mod fleet;
+mod own_metric;
 pub mod privacy;
+mod separation;
 pub mod sketch;
 
 use std::ops::ControlFlow;
@@ -33,6 +35,7 @@ use stlf_data::Shape;
 pub use estimate::{Estimate, from_error};
 pub use features::{Embedded, Embedding, Features};
 pub use fleet::{Candidate, Fleet};
+pub use own_metric::OwnMetric;
 
 use stlf_planning::error::Error;
 

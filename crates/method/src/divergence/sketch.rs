@@ -17,7 +17,8 @@ use stlf_planning::error::Error;
 
 use super::covariance::{Moments, triangle};
 use super::features::{Embedded, Embedding, Features};
-use super::fleet::Fleet;
+use super::fleet::{Candidate, Fleet};
+use super::own_metric::OwnMetric;
 use super::privacy::{Privacy, normal};
 use super::{Estimate, Observer, derive, in_parallel};
 
@@ -31,6 +32,12 @@ pub enum Statistic {
         /// vary do not decide.
         ridge: f64,
     },
+    /// The same, where every device measures by its own covariance, which it keeps. Devices publish means alone; of what the two of a
+    /// pair find, the larger counts.
+    OwnSeparation {
+        /// The fraction of the mean variance that is added to every direction.
+        ridge: f64,
+    },
     /// Maximum mean discrepancy (Gretton et al. 2012), brought to 0 to 2. Devices publish means alone.
     Discrepancy {
         /// d̂ over distance, where that is small.
@@ -41,6 +48,8 @@ pub enum Statistic {
 impl Statistic {
     /// The statistic of this name in files, with its default setting.
     pub const SEPARATION: Statistic = Statistic::Separation { ridge: 0.01 };
+    /// What devices measure by, with its default setting.
+    pub const OWN_SEPARATION: Statistic = Statistic::OwnSeparation { ridge: 0.03 };
     /// The statistic of this name in files, with its default setting.
     pub const DISCREPANCY: Statistic = Statistic::Discrepancy { gain: 10.0 };
 }
@@ -88,6 +97,17 @@ impl Settings {
     /// The default between devices: few bounded means, at a bandwidth that no member chooses. Inputs of
     /// few numbers get by with fewer features, and then fewer samples [hide](super::disclosure) behind them.
     pub fn means(shape: Shape) -> Settings {
+        let wide = |width: f64| Bandwidth::Fixed(2.0 * width);
+        let alone = Settings::means_alone(shape);
+        Settings {
+            statistic: Statistic::OWN_SEPARATION,
+            bandwidth: alone.bandwidth.known().map_or(alone.bandwidth, wide),
+            ..alone
+        }
+    }
+
+    /// The same where a third party compares the means, who has no inputs of its own to measure by.
+    pub fn means_alone(shape: Shape) -> Settings {
         Settings {
             features: (4 * shape.len()).clamp(16, 64),
             statistic: Statistic::DISCREPANCY,
@@ -101,7 +121,9 @@ impl Settings {
         super::check_features(self.features)?;
         super::check_confidence(self.confidence)?;
         match self.statistic {
-            Statistic::Separation { ridge } => super::check_above_zero("ridge", ridge)?,
+            Statistic::Separation { ridge } | Statistic::OwnSeparation { ridge } => {
+                super::check_above_zero("ridge", ridge)?
+            }
             Statistic::Discrepancy { gain } => super::check_above_zero("gain", gain)?,
         }
         self.bandwidth.check()?;
@@ -229,16 +251,29 @@ fn simulated_sketch(
 }
 
 /// The sketches of a fleet; `None` if the observer ended it.
-///
-/// # Errors
-/// A setting out of its range.
-pub fn sketch_all(
+fn sketch_all(
+    features: &Features,
     devices: &[&[f32]],
-    shape: Shape,
     settings: &Settings,
     seed: u64,
     observer: &mut Observer<'_>,
 ) -> Result<Option<Vec<Sketch>>, Error> {
+    let indices: Vec<usize> = (0..devices.len()).collect();
+    in_parallel(&indices, observer, |&i| {
+        Ok(simulated_sketch(features, devices[i], settings, seed, i))
+    })
+}
+
+/// Step 1 and the first half of step 2, in memory: the features that the devices of a fleet come to share.
+///
+/// # Errors
+/// A setting out of its range.
+fn fleet_features(
+    devices: &[&[f32]],
+    shape: Shape,
+    settings: &Settings,
+    seed: u64,
+) -> Result<Features, Error> {
     settings.check()?;
     let bandwidths: Vec<Option<f64>> = match settings.bandwidth.known() {
         Some(width) => vec![Some(width)],
@@ -247,11 +282,36 @@ pub fn sketch_all(
             .collect::<Result<_, _>>()?,
     };
     let (embedding, count) = (settings.embedding, settings.features);
-    let features = agreed_features(&bandwidths, shape, embedding, count, seed)?;
-    let indices: Vec<usize> = (0..devices.len()).collect();
-    in_parallel(&indices, observer, |&i| {
-        Ok(simulated_sketch(&features, devices[i], settings, seed, i))
-    })
+    agreed_features(&bandwidths, shape, embedding, count, seed)
+}
+
+/// How every device of a simulated fleet measures by its own covariance.
+struct OwnMetrics<'a> {
+    metrics: Vec<OwnMetric>,
+    sketches: &'a [Sketch],
+    settings: &'a Settings,
+}
+
+impl<'a> OwnMetrics<'a> {
+    fn new(
+        features: &Features,
+        devices: &[&[f32]],
+        sketches: &'a [Sketch],
+        settings: &'a Settings,
+        ridge: f64,
+    ) -> OwnMetrics<'a> {
+        let metric = |inputs: &&[f32]| OwnMetric::new(features, inputs, ridge);
+        OwnMetrics { metrics: devices.par_iter().map(metric).collect(), sketches, settings }
+    }
+
+    /// What the two devices of a pair come to: nobody comes nearer to another than the other agrees to.
+    fn divergence(&self, i: usize, j: usize) -> Estimate {
+        let seen = |at: usize, other: usize| {
+            self.metrics[at].divergence(&self.sketches[other], self.settings)
+        };
+        let (a, b) = (seen(i, j), seen(j, i));
+        if b.value > a.value { b } else { a }
+    }
 }
 
 /// These pairs of a fleet.
@@ -263,9 +323,52 @@ pub(super) fn measure(
     seed: u64,
     observer: &mut Observer<'_>,
 ) -> Result<Option<Vec<Estimate>>, Error> {
-    let Some(sketches) = sketch_all(devices, shape, settings, seed, observer)? else {
+    let features = fleet_features(devices, shape, settings, seed)?;
+    let Some(sketches) = sketch_all(&features, devices, settings, seed, observer)? else {
         return Ok(None);
     };
-    let fleet = Fleet::new(&sketches, settings)?;
-    Ok(Some(pairs.par_iter().map(|&(i, j)| fleet.divergence(i, j)).collect()))
+    let of_all = |divergence: &(dyn Fn(usize, usize) -> Estimate + Sync)| {
+        pairs.par_iter().map(|&(i, j)| divergence(i, j)).collect()
+    };
+    Ok(Some(match settings.statistic {
+        Statistic::OwnSeparation { ridge } => {
+            let metrics = OwnMetrics::new(&features, devices, &sketches, settings, ridge);
+            of_all(&|i, j| metrics.divergence(i, j))
+        }
+        Statistic::Separation { .. } | Statistic::Discrepancy { .. } => {
+            let fleet = Fleet::new(&sketches, settings)?;
+            of_all(&|i, j| fleet.divergence(i, j))
+        }
+    }))
+}
+
+/// For every receiver of a fleet the `count` nearest senders other than itself, nearest first; `None` if the observer ended it. Where
+/// devices measure by covariances of their own, the distances of their means choose the senders.
+///
+/// # Errors
+/// As [`super::measure`].
+#[allow(clippy::too_many_arguments, reason = "a fleet, how it measures, and what is asked")]
+pub fn nearest(
+    devices: &[&[f32]],
+    shape: Shape,
+    settings: &Settings,
+    senders: &[usize],
+    receivers: &[usize],
+    count: usize,
+    seed: u64,
+    observer: &mut Observer<'_>,
+) -> Result<Option<Vec<Candidate>>, Error> {
+    let features = fleet_features(devices, shape, settings, seed)?;
+    let Some(sketches) = sketch_all(&features, devices, settings, seed, observer)? else {
+        return Ok(None);
+    };
+    let Statistic::OwnSeparation { ridge } = settings.statistic else {
+        return Ok(Some(Fleet::new(&sketches, settings)?.nearest(senders, receivers, count)));
+    };
+    let by_means = Settings { statistic: Statistic::DISCREPANCY, ..*settings };
+    let mut found = Fleet::new(&sketches, &by_means)?.nearest(senders, receivers, count);
+    let metrics = OwnMetrics::new(&features, devices, &sketches, settings, ridge);
+    found.par_iter_mut().for_each(|c| c.divergence = metrics.divergence(c.from, c.to));
+    found.sort_by(|a, b| a.to.cmp(&b.to).then(a.divergence.value.total_cmp(&b.divergence.value)));
+    Ok(Some(found))
 }

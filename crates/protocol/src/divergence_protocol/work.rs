@@ -6,8 +6,8 @@ use std::sync::Arc;
 use sha2::{Digest, Sha256};
 use stlf_data::Shape;
 use stlf_method::divergence::discriminant::{self, Halves, Side, discriminants, own_halves};
-use stlf_method::divergence::sketch::{self, Sketch, agreed_features, own_bandwidth};
-use stlf_method::divergence::{Embedding, Fleet};
+use stlf_method::divergence::sketch::{self, Sketch, Statistic, agreed_features, own_bandwidth};
+use stlf_method::divergence::{Embedding, Features, Fleet, OwnMetric};
 
 use super::pair::{Played, Round};
 use super::side;
@@ -24,6 +24,18 @@ pub(super) struct Own {
     pub(super) noise_key: [u8; 32],
     pub(super) place: Place,
     pub(super) inputs: Arc<[f32]>,
+}
+
+impl Own {
+    /// The features of the sketches that all members publish.
+    fn features(
+        &self,
+        settings: &sketch::Settings,
+        bandwidths: &[Option<f64>],
+    ) -> Option<Features> {
+        let (embedding, count) = (settings.embedding, settings.features);
+        agreed_features(bandwidths, self.shape, embedding, count, self.seed).ok()
+    }
 }
 
 /// Moments of both halves of a device's inputs.
@@ -56,8 +68,9 @@ pub(super) enum Kind {
         published: BTreeMap<Place, Arc<BothHalves>>,
     },
     Distances {
-        place: Place,
+        own: Box<Own>,
         settings: sketch::Settings,
+        bandwidths: Vec<Option<f64>>,
         published: BTreeMap<Place, Arc<Sketch>>,
     },
     Turn {
@@ -110,9 +123,7 @@ impl Work {
                 Found::Halves(features.map(halves))
             }
             Kind::Sketch { own, settings, bandwidths } => {
-                let (embedding, count) = (settings.embedding, settings.features);
-                let features =
-                    agreed_features(&bandwidths, own.shape, embedding, count, own.seed).ok();
+                let features = own.features(&settings, &bandwidths);
                 let noise = |s: &Sketch| noise_seed(&own.noise_key, s);
                 let sketch = |features| Sketch::new(&features, &own.inputs, &settings, noise);
                 Found::Sketch(features.map(sketch))
@@ -128,16 +139,13 @@ impl Work {
                 };
                 Found::Pairs(Some(with_others(place, &published, watch, pair)?))
             }
-            Kind::Distances { place, settings, published } => {
-                let sketches: Vec<Sketch> = published.values().map(|s| (**s).clone()).collect();
-                let members: Vec<Place> = published.keys().copied().collect();
-                let Ok(fleet) = Fleet::new(&sketches, &settings) else {
+            Kind::Distances { own, settings, bandwidths, published } => {
+                let place = own.place;
+                let Some(distance) = distances(*own, settings, &bandwidths, &published) else {
                     return Some(Finding(Found::Pairs(None)));
                 };
-                // The fleet counts by indices among the members.
-                let index = |place: Place| members.partition_point(|&member| member < place);
-                let pair = |peer: Place, _: &Arc<Sketch>| {
-                    let value = fleet.divergence(index(place), index(peer)).value;
+                let pair = |peer: Place, theirs: &Arc<Sketch>| {
+                    let value = distance(peer, theirs);
                     // Moments that no inputs have may come to no number. Nobody is near such a device.
                     Measured::Divergence(if value.is_nan() { 2.0 } else { value })
                 };
@@ -146,6 +154,28 @@ impl Work {
             Kind::Turn { peer, round } => Found::Turn(peer, round.play().ok()),
         }))
     }
+}
+
+/// How far every other member is from this device, from what it published.
+type Distance = Box<dyn Fn(Place, &Sketch) -> f64>;
+
+fn distances(
+    own: Own,
+    settings: sketch::Settings,
+    bandwidths: &[Option<f64>],
+    published: &BTreeMap<Place, Arc<Sketch>>,
+) -> Option<Distance> {
+    if let Statistic::OwnSeparation { ridge } = settings.statistic {
+        let features = own.features(&settings, bandwidths)?;
+        let metric = OwnMetric::new(&features, &own.inputs, ridge);
+        return Some(Box::new(move |_, theirs| metric.divergence(theirs, &settings).value));
+    }
+    let sketches: Vec<Sketch> = published.values().map(|s| (**s).clone()).collect();
+    let members: Vec<Place> = published.keys().copied().collect();
+    let fleet = Fleet::new(&sketches, &settings).ok()?;
+    // The fleet counts by indices among the members.
+    let index = move |place: Place| members.partition_point(|&member| member < place);
+    Some(Box::new(move |peer, _| fleet.divergence(index(own.place), index(peer)).value))
 }
 
 /// What this device can say of every other, ascending; `None` if `watch` ended it.

@@ -1,0 +1,172 @@
+//! Distances as one device measures them: in deviations of its own features. It keeps their covariance to itself, and needs only the
+//! means of others.
+
+use super::Estimate;
+use super::covariance::{Cholesky, Moments, add_to_diagonal, trace, trace_of_product};
+use super::features::Features;
+use super::separation::separated;
+use super::sketch::{Settings, Sketch, mean_noise};
+
+/// A covariance of few samples is added to as if every feature had been seen this many times more.
+const SAMPLES_PER_FEATURE: f64 = 10.0;
+
+/// What a device keeps to measure how far others' means are from its own.
+#[derive(Debug, Clone)]
+pub struct OwnMetric {
+    samples: f64,
+    mean: Vec<f64>,
+    factor: Cholesky,
+    /// tr(S + λ)⁻¹, by which noise on another's mean counts.
+    inverse_trace: f64,
+    /// tr(A) with A = (S + λ)⁻¹·S: a mean of n samples strays by tr(A)/n.
+    kept: f64,
+    /// (tr A)²/tr(A²), the number of directions in which it does.
+    directions: f64,
+}
+
+impl OwnMetric {
+    /// The metric of a device's inputs. `ridge` is the fraction of the mean variance that is added to every direction.
+    pub fn new(features: &Features, inputs: &[f32], ridge: f64) -> OwnMetric {
+        let side = features.count();
+        let mut moments = Moments::new(side);
+        features.each(inputs, |vector| moments.see(vector));
+        let samples = moments.count() as f64;
+        let (mean, mut covariance) = moments.finish();
+        let fraction = ridge + side as f64 / (SAMPLES_PER_FEATURE * samples.max(1.0));
+        // Identical inputs have no spread at all, and then nothing is far.
+        let added = (fraction * trace(&covariance, side) / side as f64).max(1e-12);
+        add_to_diagonal(&mut covariance, side, added);
+        let factor = Cholesky::new(covariance, side);
+        let inverse = factor.inverse();
+        let inverse_trace = trace(&inverse, side);
+        let squared = trace_of_product(inverse.iter().copied(), &inverse, side);
+        let kept = side as f64 - added * inverse_trace;
+        let kept_squared = side as f64 - 2.0 * added * inverse_trace + added * added * squared;
+        let directions = (kept * kept / kept_squared).max(1.0);
+        OwnMetric { samples, mean, factor, inverse_trace, kept, directions }
+    }
+
+    /// d̂ of another device, of which the means are known, with noise where the settings ask for it.
+    pub fn divergence(&self, other: &Sketch, settings: &Settings) -> Estimate {
+        let mut apart: Vec<f64> = other
+            .mean
+            .iter()
+            .zip(&self.mean)
+            .map(|(&theirs, own)| f64::from(theirs) - own)
+            .collect();
+        self.factor.whiten(&mut apart);
+        let squared: f64 = apart.iter().map(|x| x * x).sum();
+        let strays = |samples: f64| self.kept / (samples - 1.0).max(1.0);
+        let noise = settings.privacy.map_or(0.0, |privacy| {
+            self.inverse_trace * mean_noise(&privacy, other.samples).powi(2)
+        });
+        let excess = strays(self.samples) + strays(other.samples as f64) + noise;
+        separated(squared - excess, excess, self.directions, settings.confidence)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rand::{RngExt, SeedableRng};
+    use rand_chacha::ChaCha8Rng;
+    use stlf_data::Shape;
+
+    use super::super::sketch::{Statistic, agreed_features};
+    use super::super::{Embedding, privacy::Privacy, separation::from_separation};
+    use super::*;
+
+    const ROW: Shape = Shape { channels: 1, height: 1, width: 3 };
+    const SIDE: usize = 16;
+
+    fn features() -> Features {
+        agreed_features(&[Some(3.0)], ROW, Embedding::Inputs, SIDE, 5).unwrap()
+    }
+
+    /// Rows around a place.
+    fn rows(samples: usize, at: f32, seed: u64) -> Vec<f32> {
+        let mut rng = ChaCha8Rng::seed_from_u64(seed);
+        (0..3 * samples).map(|_| at + rng.random_range(-1.0..1.0)).collect()
+    }
+
+    fn sketch(inputs: &[f32], settings: &Settings) -> Sketch {
+        Sketch::new(&features(), inputs, settings, |_| [0; 32])
+    }
+
+    fn settings() -> Settings {
+        Settings { statistic: Statistic::OWN_SEPARATION, ..Settings::means(ROW) }
+    }
+
+    /// A⁻¹b by elimination, row by row.
+    fn solved(mut rows: Vec<Vec<f64>>, mut right: Vec<f64>) -> Vec<f64> {
+        let n = right.len();
+        for pivot in 0..n {
+            for row in (0..n).filter(|&row| row != pivot) {
+                let factor = rows[row][pivot] / rows[pivot][pivot];
+                let above = rows[pivot].clone();
+                rows[row].iter_mut().zip(above).for_each(|(x, y)| *x -= factor * y);
+                right[row] -= factor * right[pivot];
+            }
+        }
+        (0..n).map(|k| right[k] / rows[k][k]).collect()
+    }
+
+    #[test]
+    fn distances_are_those_of_the_formula() {
+        let (own, other) = (rows(4000, 0.0, 1), rows(4000, 0.3, 2));
+        let mut seen: Vec<Vec<f64>> = Vec::new();
+        features().each(&own, |v| seen.push(v.iter().map(|&x| f64::from(x)).collect()));
+        let count = seen.len() as f64;
+        let mean: Vec<f64> =
+            (0..SIDE).map(|k| seen.iter().map(|v| v[k]).sum::<f64>() / count).collect();
+        let product = |i: usize, j: usize| {
+            let products = seen.iter().map(|v| (v[i] - mean[i]) * (v[j] - mean[j]));
+            products.sum::<f64>() / (count - 1.0)
+        };
+        let variance = (0..SIDE).map(|k| product(k, k)).sum::<f64>() / SIDE as f64;
+        let added = (0.03 + SIDE as f64 / (10.0 * count)) * variance;
+        let spread: Vec<Vec<f64>> = (0..SIDE)
+            .map(|i| {
+                (0..SIDE).map(|j| product(i, j) + f64::from(u8::from(i == j)) * added).collect()
+            })
+            .collect();
+        let published = sketch(&other, &settings());
+        let apart: Vec<f64> = published
+            .mean
+            .iter()
+            .zip(&mean)
+            .map(|(&theirs, own)| f64::from(theirs) - own)
+            .collect();
+        let squared: f64 =
+            solved(spread, apart.clone()).iter().zip(&apart).map(|(x, y)| x * y).sum();
+        let found = OwnMetric::new(&features(), &own, 0.03).divergence(&published, &settings());
+        // What sampling adds, at most a fraction of all directions over the numbers of samples.
+        let [least, most] = [squared - 2.0 * SIDE as f64 / count, squared].map(from_separation);
+        assert!(found.value > 0.1 && (least..most).contains(&found.value), "{found:?} {most}");
+    }
+
+    #[test]
+    fn equal_devices_show_no_signal_with_and_without_noise() {
+        for epsilon in [None, Some(1.0)] {
+            let privacy = epsilon.map(|epsilon| Privacy { epsilon, delta: 1e-5 });
+            let settings = Settings { privacy, ..settings() };
+            let signals = (0..100).filter(|&k| {
+                let metric = OwnMetric::new(&features(), &rows(300, 0.0, 2 * k), 0.03);
+                let noise = [k as u8; 32];
+                let inputs = rows(300, 0.0, 2 * k + 1);
+                let other = Sketch::new(&features(), &inputs, &settings, |_| noise);
+                metric.divergence(&other, &settings).has_signal()
+            });
+            let signals = signals.count();
+            assert!(signals <= 12, "{signals} of 100 with {epsilon:?}");
+        }
+    }
+
+    #[test]
+    fn a_device_whose_inputs_are_all_the_same_measures_a_number() {
+        let metric = OwnMetric::new(&features(), &[0.5; 30], 0.03);
+        let same = metric.divergence(&sketch(&[0.5; 30], &settings()), &settings());
+        assert_eq!(same.value, 0.0);
+        let far = metric.divergence(&sketch(&rows(30, 3.0, 1), &settings()), &settings());
+        assert!(far.value > 1.9, "{far:?}");
+    }
+}
