@@ -131,7 +131,7 @@ class Divergence:
 
 def measure(
     fleet: Fleet,
-    method: str = "discriminant",
+    method: str = "means",
     *,
     embed: Callable[[Inputs], npt.ArrayLike] | None = None,
     features: int | None = None,
@@ -145,15 +145,16 @@ def measure(
 ) -> Divergence:
     """Measure all pairs of a fleet.
 
-    `discriminant` (one message per device, and errors counted per pair) is the default; `sketch` (one message per
-    device) is for large fleets; `means` (a few hundred bytes per device) is what real devices publish, since others
-    cannot reconstruct samples from it; `classifier` is the paper's Algorithm 1, with `rounds` averages after `steps`
+    `means` is the default: a few hundred bytes per device, from which others cannot reconstruct samples, and every
+    device measures by the covariance of its own features. `discrepancy` is what a third party makes of the same means
+    (`stlf.sketch`). For comparison: `discriminant` and `sketch` publish moments, from which others can reconstruct
+    samples; `classifier` is the paper's Algorithm 1, with `rounds` averages after `steps`
     local steps, `repeats` times; `published` is the same with the settings of the paper's runs. For your own domain
     classifier see `measure_with`.
 
     `embed` maps a device's inputs to what is compared, such as the last layer of your own model. `features` is
-    the number of random features, `bandwidth` the distance over which they vary (`sketch` and `means`), `privacy` an
-    (ε, δ) for the noise on sketches and means.
+    the number of random features, `bandwidth` the distance over which they vary (`means`), `privacy` an (ε, δ) for the
+    noise on means; without it, devices with samples enough add noise for ε = 1, δ = 1e-5.
 
     >>> rng = np.random.default_rng(0)
     >>> near, far = rng.normal(0, 1, (400, 3)), rng.normal(2, 1, (200, 3))

@@ -1,6 +1,6 @@
 """The steps of a separate device: what it publishes, and the divergences that follow from all sketches.
 
-`measure(fleet, "means")` does the same for a fleet in one place.
+`measure(fleet, "discrepancy")` does the same for a fleet in one place.
 
 >>> rng = np.random.default_rng(0)
 >>> devices = {"a": rng.normal(0, 1, (200, 3)), "b": rng.normal(0, 1, (200, 3)), "c": rng.normal(2, 1, (200, 3))}

@@ -13,7 +13,7 @@ from drawn import fleet_of
 import stlf
 from stlf import sketch
 
-METHODS = ["discriminant", "sketch", "means", "classifier"]
+METHODS = ["means", "discrepancy", "discriminant", "sketch", "classifier"]
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -37,7 +37,7 @@ def test_near_devices_are_near_and_far_ones_far(method: str) -> None:
 def test_the_steps_of_devices_on_their_own_give_what_one_call_gives(moments: bool) -> None:
     fleet = fleet_of(0)
     options: dict[str, Any] = {"features": 16, "bandwidth": 2.0}
-    whole = stlf.measure(fleet, "sketch" if moments else "means", **options)
+    whole = stlf.measure(fleet, "sketch" if moments else "discrepancy", **options)
     accept = sketch.ACCEPTED if moments else None
     sketches = {d.name: sketch.sketch(d.inputs, moments=moments, accept=accept, **options) for d in fleet}
     apart = sketch.divergence(sketches)

@@ -150,7 +150,7 @@ def test_the_server_has_the_divergences_that_the_devices_sketches_give() -> None
     assert [member.labeled for member in strategy.members] == [SAMPLES] * 4 + [0] * 2
     assert strategy.divergence is not None
     fleet = stlf.Fleet.from_devices({str(place): (inputs_of(place), labels_of(place)) for place in range(6)})
-    together = stlf.measure(fleet, "means", features=32)
+    together = stlf.measure(fleet, "discrepancy", features=32)
     assert np.array_equal(strategy.divergence.values, together.values)
     alike = np.add.outer(np.arange(6), np.arange(6)) % 2 == 0
     # Means alone, of 120 samples, stray more than moments would.

@@ -131,11 +131,14 @@ pub(crate) fn measuring(outcome: &Outcome, config: &Config) -> String {
     let seeds = config.seeds.len() as f64;
     let bytes = outcome.measuring.iter().map(|row| row.bytes as f64).sum::<f64>() / seeds;
     let joules = outcome.measuring.iter().map(|row| row.joules).sum::<f64>() / seeds;
-    let privacy = config.divergence.privacy.map_or(String::new(), |p| {
-        format!(
-            " Every device's message is (ε = {}, δ = {})-differentially private.",
-            p.epsilon, p.delta
-        )
+    let noisy: Vec<f64> = outcome.measuring.iter().filter_map(|row| row.epsilon).collect();
+    let privacy = noisy.first().map_or(String::new(), |epsilon| {
+        let who = match outcome.measuring.len() {
+            all if all == noisy.len() => "Every device".to_owned(),
+            all => format!("{} of {all} devices", noisy.len()),
+        };
+        let delta = config.divergence.delta();
+        format!(" {who} added noise: (ε = {epsilon}, δ = {delta})-differential privacy.")
     });
     format!(
         "Measuring divergences ({}) sent {} and cost {} per seed.{privacy}\n",

@@ -1,5 +1,6 @@
 //! What to run, as a TOML file. Every key has a default; unknown ones are refused.
 
+mod divergence;
 mod error;
 mod fada;
 pub mod fleet;
@@ -19,12 +20,10 @@ use stlf_planning::bound::BoundKind;
 use stlf_planning::energy::PAPER_MODEL_BITS;
 use stlf_planning::problem::Preset;
 
+pub use divergence::{Accepted, Divergence, Estimator, Noise, Privacy};
 pub use error::Error;
 pub use fada::Settings as FadaSettings;
-pub use sections::{
-    Accepted, Compare, Data, Divergence, Energy, EnergyModel, Estimator, Fada, Model, Planner,
-    Privacy, Training,
-};
+pub use sections::{Compare, Data, Energy, EnergyModel, Fada, Model, Planner, Training};
 
 /// A file with every key, its default and its meaning.
 pub const TEMPLATE: &str = include_str!("template.toml");
@@ -374,9 +373,6 @@ mod tests {
         assert_eq!(Config::default().partition, None);
         let scaled = Config::default().with(["partition.scale=0.5"]).unwrap();
         assert_eq!(scaled.partition.map(|scheme| scheme.kind()), Some("paper"));
-        let private = ["divergence.estimator=sketch", "divergence.privacy={epsilon=1,delta=1e-5}"];
-        let private = Config::default().with(private).unwrap().divergence;
-        assert!(private.sketch(stlf_data::Shape::grey(28)).privacy.is_some());
         let error = Config::default().with(["training.stepps=3"]).unwrap_err();
         assert!(
             error.to_string().starts_with("-c: training.stepps=3: unknown field `stepps`"),
@@ -385,15 +381,15 @@ mod tests {
     }
 
     #[test]
-    fn real_devices_publish_means_unless_told_and_consent_is_a_sentence() {
+    fn devices_publish_means_unless_told_and_consent_is_a_sentence() {
         let shape = stlf_data::Shape::grey(28);
         let by = |changes: &[&str]| Config::default().with(changes.iter().copied()).unwrap();
-        let settings = |changes: &[&str]| by(changes).divergence.between_devices().settings(shape);
+        let settings = |changes: &[&str]| by(changes).divergence.settings(shape);
         let means = stlf_method::divergence::sketch::Settings::means(shape);
         assert_eq!(settings(&[]), stlf_method::divergence::Settings::Sketch(means));
-        let simulated = Config::default().divergence.settings(shape);
-        assert_eq!(simulated, stlf_method::divergence::Settings::default());
-        assert_eq!(settings(&["divergence.estimator=discriminant"]), simulated);
+        let moments = stlf_method::divergence::discriminant::Settings::default();
+        let moments = stlf_method::divergence::Settings::Discriminant(moments);
+        assert_eq!(settings(&["divergence.estimator=discriminant"]), moments);
         let sentence = stlf_method::divergence::disclosure::ACCEPTED;
         let said = format!("divergence.accept=\"{sentence}\"");
         assert!(by(&[&said]).divergence.accepts_disclosure());

@@ -4,7 +4,7 @@ use stlf_data::{Shape, features};
 use stlf_method::divergence;
 use toml::Value;
 
-use crate::{Config, Error};
+use crate::{Config, Error, Noise};
 
 /// The sections that all devices follow. `[data]` and `[partition]` are each device's own, and `[compare]` is for the simulator.
 const SECTIONS: [&str; 4] = ["training", "divergence", "energy", "planner"];
@@ -49,7 +49,7 @@ impl Config {
 /// With the defaults of what is left out, and without what each device accepts for itself.
 fn in_effect(config: &Config, shape: Shape) -> Config {
     let mut config = config.clone();
-    config.divergence = config.divergence.between_devices();
+    config.divergence = config.divergence.by(config.divergence.estimator());
     let measuring = &mut config.divergence;
     measuring.accept = None;
     match measuring.settings(shape) {
@@ -59,6 +59,9 @@ fn in_effect(config: &Config, shape: Shape) -> Config {
         divergence::Settings::Sketch(settings) => {
             measuring.features = Some(settings.features);
             measuring.bandwidth = settings.bandwidth.known();
+            if !settings.publishes_covariance() {
+                measuring.privacy = Some(measuring.privacy.unwrap_or(Noise::Auto));
+            }
         }
         divergence::Settings::Classifier(settings) => {
             measuring.rounds = Some(settings.rounds);

@@ -80,6 +80,9 @@ pub struct MeasuringRow {
     pub bytes: u64,
     /// What that costs over its mean link.
     pub joules: f64,
+    /// ε of the noise on what it published; none where it added none.
+    #[serde(default)]
+    pub epsilon: Option<f64>,
 }
 
 /// How often samples of one class were given another, or the same, at one target.

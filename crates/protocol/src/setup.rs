@@ -149,9 +149,8 @@ impl Setup {
         seed: u64,
     ) -> Result<Setup, Unsupported> {
         let (training, planner) = (&config.training, &config.planner);
-        let between = config.divergence.between_devices();
-        let divergence = between.settings(shape);
-        let accepted = between.accepts_disclosure();
+        let divergence = config.divergence.settings(shape);
+        let accepted = config.divergence.accepts_disclosure();
         divergence_protocol::check(&divergence, shape, samples, accepted)?;
         if config.divergence.nearest.is_some() {
             return Err(Unsupported::Nearest);
@@ -168,7 +167,7 @@ impl Setup {
         if samples == 0 {
             return Err(Unsupported::NoSamples);
         }
-        Ok(Setup { divergence, ..Setup::new(config, shape, classes, seed)? })
+        Ok(Setup::new(config, shape, classes, seed)?)
     }
 
     /// The labels of the device at a place, apart: to train on, and to measure on.

@@ -2,7 +2,7 @@
 
 use numpy::{PyArray1, PyReadonlyArray1, PyReadonlyArrayDyn};
 use pyo3::prelude::*;
-use stlf_config::{self, Estimator};
+use stlf_config::{self, Estimator, Noise};
 use stlf_data::Shape;
 use stlf_method::divergence::sketch::{self, Bandwidth};
 use stlf_method::divergence::{Estimate, Fleet, Settings, all_pairs, disclosure};
@@ -62,6 +62,11 @@ fn in_place<'a>(
     Ok((slices, expected))
 }
 
+/// Noise of everybody's.
+fn everybody((epsilon, delta): (f64, f64)) -> Noise {
+    Noise::Always(stlf_config::Privacy { epsilon, delta })
+}
+
 /// Measures all pairs of a fleet.
 #[pyfunction]
 #[pyo3(signature = (devices, *, method, seed, features=None, bandwidth=None, rounds=None, steps=None, repeats=None,
@@ -81,10 +86,10 @@ pub(crate) fn measure<'py>(
     progress: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<Measured<'py>> {
     let estimator = Estimator::ALL.into_iter().find(|e| e.name() == method).ok_or_else(|| {
-        let hint = "use \"discriminant\", \"sketch\", \"means\", \"classifier\" or \"published\"";
+        let hint = "use \"means\", \"discrepancy\", \"discriminant\", \"sketch\", \"classifier\" or \"published\"";
         input(py, format!("method: there is no {method:?}"), hint)
     })?;
-    let privacy = privacy.map(|(epsilon, delta)| stlf_config::Privacy { epsilon, delta });
+    let privacy = privacy.map(everybody);
     let divergence = stlf_config::Divergence {
         estimator: Some(estimator),
         features,
@@ -183,13 +188,13 @@ pub(crate) fn own_sketch(
     let devices = [inputs];
     let (inputs, shape) = in_place(py, &devices)?;
     let divergence = stlf_config::Divergence {
-        estimator: Some(if moments { Estimator::Sketch } else { Estimator::Means }),
+        estimator: Some(if moments { Estimator::Sketch } else { Estimator::Discrepancy }),
         features,
         bandwidth,
-        privacy: privacy.map(|(epsilon, delta)| stlf_config::Privacy { epsilon, delta }),
+        privacy: privacy.map(everybody),
         ..stlf_config::Divergence::default()
     };
-    let settings = divergence.sketch_for_others(shape);
+    let settings = divergence.sketch(shape);
     let width = settings.bandwidth.known().or(Bandwidth::usual(shape).known());
     let samples = inputs[0].len() / shape.len().max(1);
     let accepted = accept == Some(disclosure::ACCEPTED);
@@ -216,13 +221,13 @@ pub(crate) fn divergence_of_sketches<'py>(
     let means_alone = sketches.iter().all(|sketch| sketch.0.covariance.is_none());
     let divergence = stlf_config::Divergence {
         // Means alone tell a discrepancy and nothing more.
-        estimator: Some(if means_alone { Estimator::Means } else { Estimator::Sketch }),
+        estimator: Some(if means_alone { Estimator::Discrepancy } else { Estimator::Sketch }),
         features: Some(features),
-        privacy: privacy.map(|(epsilon, delta)| stlf_config::Privacy { epsilon, delta }),
+        privacy: privacy.map(everybody),
         ..stlf_config::Divergence::default()
     };
     // The inputs' shape decides what is published, and that is known.
-    let settings = divergence.sketch_for_others(Shape::grey(1));
+    let settings = divergence.sketch(Shape::grey(1));
     let plain: Vec<sketch::Sketch> = sketches.iter().map(|sketch| sketch.0.clone()).collect();
     let estimates = py.detach(|| {
         let fleet = Fleet::new(&plain, &settings)?;
@@ -230,7 +235,7 @@ pub(crate) fn divergence_of_sketches<'py>(
         Ok(pairs.into_iter().map(|(i, j)| fleet.divergence(i, j)).collect::<Vec<_>>())
     });
     let estimates = estimates.map_err(|e| in_input(py, None, &e))?;
-    let sent = vec![Settings::Sketch(settings).bytes(plain.len(), Shape::grey(1)); plain.len()];
-    let sent = sent.into_iter().collect::<Result<_, _>>().map_err(|e| in_input(py, None, &e))?;
+    // To the third party that compares them.
+    let sent = vec![settings.published_bytes(); plain.len()];
     Ok(measured(py, &estimates, sent))
 }

@@ -21,7 +21,6 @@ use stlf_data::partition::{All, Arrangement, ClassesPerDevice, Paper, Scheme, de
 use stlf_data::{Class, Shape};
 use stlf_learn::evaluate::{Predictions, predict, source_error};
 use stlf_learn::{Descent, Examples, Learner, Network, Params, Spec};
-use stlf_method::divergence::privacy::Privacy;
 use stlf_method::divergence::sketch::{self, Sketch, Statistic};
 use stlf_method::divergence::{Embedding, Fleet, Settings, classifier, discriminant, measure};
 use stlf_method::energy::Ranges;
@@ -58,12 +57,11 @@ fn estimators(names: &str) -> Vec<(&'static str, Settings)> {
         statistic: Statistic::Discrepancy { gain },
         ..one
     };
-    let private = sketch::Settings {
-        features: 128,
-        privacy: Some(Privacy { epsilon: 1.0, delta: 1e-5 }),
-        bandwidth: sketch::Bandwidth::usual(Shape::grey(28)),
-        ..mean(6.0)
-    };
+    let means = sketch::Settings::means(Shape::grey(28));
+    let alone = sketch::Settings::discrepancy(Shape::grey(28));
+    let [means_private, alone_private] =
+        [means, alone].map(|plain| sketch::Settings { privacy_required: true, ..plain });
+    let [means, alone] = [means, alone].map(|noisy| sketch::Settings { privacy: None, ..noisy });
     let trained = classifier::Settings::default();
     let convolutions = Embedding::Convolutions;
     let all = [
@@ -83,18 +81,14 @@ fn estimators(names: &str) -> Vec<(&'static str, Settings)> {
         ("sketch", Settings::Sketch(one)),
         ("sketch-128", Settings::Sketch(sketch::Settings { features: 128, ..one })),
         ("sketch-conv", Settings::Sketch(sketch::Settings { embedding: convolutions, ..one })),
-        ("means", Settings::Sketch(sketch::Settings::means(Shape::grey(28)))),
-        ("means-alone", Settings::Sketch(sketch::Settings::means_alone(Shape::grey(28)))),
-        (
-            "means-128",
-            Settings::Sketch(sketch::Settings {
-                features: 128,
-                ..sketch::Settings::means(Shape::grey(28))
-            }),
-        ),
+        ("means", Settings::Sketch(means)),
+        ("means-32", Settings::Sketch(sketch::Settings { features: 32, ..means })),
+        ("means-128", Settings::Sketch(sketch::Settings { features: 128, ..means })),
+        ("means-private", Settings::Sketch(means_private)),
+        ("discrepancy", Settings::Sketch(alone)),
+        ("discrepancy-private", Settings::Sketch(alone_private)),
         ("means-x3", Settings::Sketch(mean(3.0))),
         ("means-x6", Settings::Sketch(mean(6.0))),
-        ("means-private", Settings::Sketch(private)),
         ("classifier", Settings::Classifier(trained)),
         (
             "classifier-seen",

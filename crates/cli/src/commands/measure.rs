@@ -24,7 +24,7 @@ const MOST_DEVICES: usize = 12;
 Examples:
   stlf measure mine.toml
   stlf measure -c \"divergence.estimator=classifier seeds=[0]\"
-  stlf measure -c \"divergence.estimator=sketch divergence.privacy={epsilon=1,delta=1e-5}\"")]
+  stlf measure -c \"divergence.privacy={epsilon=1,delta=1e-5}\"")]
 pub(crate) struct Args {
     #[command(flatten)]
     run: RunArgs,

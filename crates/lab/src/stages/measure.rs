@@ -68,7 +68,7 @@ pub fn some(run: &SeedRun<'_>, block: Block) -> Result<(), Error> {
     let missing = missing(run, &parts, |first| block.has(first))?;
     match run.config.divergence.estimator() {
         Estimator::Classifier | Estimator::Published => by_row(run, &parts, &missing),
-        Estimator::Discriminant | Estimator::Sketch | Estimator::Means => {
+        Estimator::Discriminant | Estimator::Sketch | Estimator::Means | Estimator::Discrepancy => {
             together(run, &parts, &missing)
         }
     }
@@ -81,7 +81,7 @@ fn all(run: &SeedRun<'_>) -> Result<Vec<DivergenceRow>, Error> {
     match run.config.divergence.estimator() {
         // Pairs that take seconds each are kept as they come.
         Estimator::Classifier | Estimator::Published => by_row(run, &parts, &missing)?,
-        Estimator::Discriminant | Estimator::Sketch | Estimator::Means => {
+        Estimator::Discriminant | Estimator::Sketch | Estimator::Means | Estimator::Discrepancy => {
             together(run, &parts, &missing)?
         }
     }
@@ -180,6 +180,13 @@ fn cost(run: &SeedRun<'_>) -> Result<Vec<MeasuringRow>, Error> {
     let n = run.fleet.len();
     let bytes = run.setup.divergence.clone().bytes(n, run.setup.shape)?;
     let energy = run.setup.energies(n);
+    let epsilon = |device: usize| match &run.setup.divergence {
+        divergence::Settings::Sketch(settings) => {
+            let samples = run.fleet.devices[device].places.len() as u64;
+            settings.privacy_of(samples).map(|privacy| privacy.epsilon)
+        }
+        _ => None,
+    };
     let row = |from: usize| {
         let links = (0..n).filter(|&to| to != from).map(|to| energy[from * n + to]);
         let mean = links.sum::<f64>() / (n as f64 - 1.0).max(1.0);
@@ -188,6 +195,7 @@ fn cost(run: &SeedRun<'_>) -> Result<Vec<MeasuringRow>, Error> {
             device: run.fleet.devices[from].name.clone(),
             bytes,
             joules: mean * 8.0 * bytes as f64 / run.setup.model_bits,
+            epsilon: epsilon(from),
         }
     };
     Ok((0..n).map(row).collect())

@@ -53,8 +53,8 @@ fn needs_consent(message: &str) -> Error {
 }
 
 fn check_means(settings: &sketch::Settings, shape: Shape, samples: usize) -> Result<(), Error> {
-    // Noise hides every single sample, however few there are (differential privacy).
-    if settings.privacy.is_some() {
+    // Noise hides every single sample (differential privacy).
+    if settings.privacy_of(samples as u64).is_some() {
         return Ok(());
     }
     let of_a_sample = shape.len().clamp(1, NUMBERS_OF_A_SAMPLE);
@@ -102,7 +102,11 @@ mod tests {
         assert!(refused.contains("reconstruct 9 samples from 64"), "{refused}");
         assert!(check(&means(8), PICTURE, 9, false).is_ok());
         let privacy = Some(Privacy { epsilon: 1.0, delta: 1e-5 });
-        let noisy = sketch::Settings { privacy, ..sketch::Settings::means(PICTURE) };
+        let noisy = sketch::Settings {
+            privacy,
+            privacy_required: true,
+            ..sketch::Settings::means(PICTURE)
+        };
         assert!(check(&Settings::Sketch(noisy), PICTURE, 1, false).is_ok());
     }
 

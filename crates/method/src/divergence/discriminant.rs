@@ -56,10 +56,11 @@ impl Settings {
         super::check_above_zero("ridge", self.ridge)
     }
 
-    /// Bytes that a device of a fleet sends: the bandwidth, two sketches, and its errors in each pair.
+    /// Bytes that a device of a fleet sends: the bandwidth and two sketches to every other, and its errors in each pair.
     pub fn bytes(&self, devices: usize) -> u64 {
         let numbers = self.features + triangle(self.features);
-        8 + 2 * (8 + 4 * numbers as u64) + 16 * devices.saturating_sub(1) as u64
+        let published = 8 + 2 * (8 + 4 * numbers as u64);
+        devices.saturating_sub(1) as u64 * (published + 16)
     }
 }
 

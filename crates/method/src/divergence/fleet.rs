@@ -6,7 +6,7 @@ use stlf_planning::error::Error;
 use super::Estimate;
 use super::covariance::{Cholesky, add_to_diagonal, trace, trace_of_product, triangle};
 use super::separation::separated;
-use super::sketch::{Settings, Sketch, Statistic, mean_noise};
+use super::sketch::{Settings, Sketch, Statistic};
 
 /// All devices as points; memory grows with the number of devices, not of pairs.
 #[derive(Debug, Clone)]
@@ -255,9 +255,7 @@ fn separate(
 /// What sampling and noise add to the squared distance of a mean: features have length 1, so that a mean's
 /// own variance is (1 − |mean|²)/(n − 1).
 fn discrepancy_excess(sketch: &Sketch, settings: &Settings) -> f64 {
-    let noise = settings.privacy.map_or(0.0, |privacy| {
-        settings.features as f64 * mean_noise(&privacy, sketch.samples).powi(2)
-    });
+    let noise = settings.features as f64 * settings.noise(sketch.samples).powi(2);
     let length: f64 = sketch.mean.iter().map(|&m| f64::from(m).powi(2)).sum::<f64>() - noise;
     (1.0 - length).clamp(0.0, 1.0) / (sketch.samples as f64 - 1.0).max(1.0) + noise
 }

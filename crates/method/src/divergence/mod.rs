@@ -5,10 +5,11 @@
 //!
 //! - [`classifier`]: the paper's Algorithm `alg:fed_div_est`. A two-class network per pair, trained by
 //!   both in turns; parameters cross the network in every round.
-//! - [`discriminant`], the default: the same with a linear classifier over shared random features, which
-//!   follows from one message a device instead of rounds of training.
-//! - [`sketch`]: every device publishes moments of shared random features of its inputs, one message a device.
-//!   What a linear classifier would err is computed from them rather than counted; for large fleets.
+//! - [`discriminant`]: the same with a linear classifier over shared random features, which follows from one message a device
+//!   instead of rounds of training. From that message others can rebuild samples.
+//! - [`sketch`]: every device publishes moments of shared random features of its inputs, one message a device. What a linear
+//!   classifier would err is computed from them rather than counted. The default, [means alone](sketch::Settings::means), is one
+//!   of them: others cannot rebuild samples from it.
 //!
 //! [`measure`] runs any of them over all pairs of a fleet. All are made of steps without I/O (a message in,
 //! a message out), which a simulator and a node on a real network drive alike.
@@ -52,13 +53,12 @@ pub enum Settings {
     Sketch(sketch::Settings),
 }
 
-impl Default for Settings {
-    fn default() -> Settings {
-        Settings::Discriminant(discriminant::Settings::default())
-    }
-}
-
 impl Settings {
+    /// The default for inputs of a shape: [means alone](sketch::Settings::means).
+    pub fn means(shape: Shape) -> Settings {
+        Settings::Sketch(sketch::Settings::means(shape))
+    }
+
     /// Bytes that each device of a fleet sends, of which joules follow by its rate and power.
     ///
     /// # Errors
@@ -67,7 +67,7 @@ impl Settings {
         match self {
             Settings::Classifier(settings) => settings.bytes(devices, shape),
             Settings::Discriminant(settings) => Ok(settings.bytes(devices)),
-            Settings::Sketch(settings) => Ok(settings.bytes()),
+            Settings::Sketch(settings) => Ok(settings.bytes(devices)),
         }
     }
 }

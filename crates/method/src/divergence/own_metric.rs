@@ -5,10 +5,13 @@ use super::Estimate;
 use super::covariance::{Cholesky, Moments, add_to_diagonal, trace, trace_of_product};
 use super::features::Features;
 use super::separation::separated;
-use super::sketch::{Settings, Sketch, mean_noise};
+use super::sketch::{Settings, Sketch};
 
 /// A covariance of few samples is added to as if every feature had been seen this many times more.
 const SAMPLES_PER_FEATURE: f64 = 10.0;
+
+/// The greatest length of another's noise that is taken out of the distance again.
+const BELIEVED_NOISE: f64 = 0.25;
 
 /// What a device keeps to measure how far others' means are from its own.
 #[derive(Debug, Clone)]
@@ -32,9 +35,11 @@ impl OwnMetric {
         features.each(inputs, |vector| moments.see(vector));
         let samples = moments.count() as f64;
         let (mean, mut covariance) = moments.finish();
+        // As if one sample more had been seen, with the spread that any inputs have at most: a single sample has none of its own.
+        covariance.iter_mut().for_each(|c| *c *= samples / (samples + 1.0));
+        add_to_diagonal(&mut covariance, side, 1.0 / (side as f64 * (samples + 1.0)));
         let fraction = ridge + side as f64 / (SAMPLES_PER_FEATURE * samples.max(1.0));
-        // Identical inputs have no spread at all, and then nothing is far.
-        let added = (fraction * trace(&covariance, side) / side as f64).max(1e-12);
+        let added = fraction * trace(&covariance, side) / side as f64;
         add_to_diagonal(&mut covariance, side, added);
         let factor = Cholesky::new(covariance, side);
         let inverse = factor.inverse();
@@ -55,13 +60,23 @@ impl OwnMetric {
             .map(|(&theirs, own)| f64::from(theirs) - own)
             .collect();
         self.factor.whiten(&mut apart);
-        let squared: f64 = apart.iter().map(|x| x * x).sum();
-        let strays = |samples: f64| self.kept / (samples - 1.0).max(1.0);
-        let noise = settings.privacy.map_or(0.0, |privacy| {
-            self.inverse_trace * mean_noise(&privacy, other.samples).powi(2)
-        });
-        let excess = strays(self.samples) + strays(other.samples as f64) + noise;
-        separated(squared - excess, excess, self.directions, settings.confidence)
+        // The inverse of a covariance of few samples is too large: by 1/(1 − tr(A)/n), which also holds with a ridge (Dobriban and
+        // Wager 2018).
+        let shrink = (1.0 - self.kept / self.samples).max(0.0);
+        let squared: f64 = shrink * apart.iter().map(|x| x * x).sum::<f64>();
+        let side = self.mean.len() as f64;
+        let noise = settings.noise(other.samples).powi(2);
+        let estimate = |samples: f64, noise: f64| {
+            let strays = |samples: f64| self.kept / (samples - 1.0).max(1.0);
+            let excess =
+                strays(self.samples) + strays(samples) + shrink * self.inverse_trace * noise;
+            separated(squared - excess, excess, self.directions, settings.confidence)
+        };
+        let told = estimate(other.samples as f64, noise);
+        // Means that stray further than this are no reason to take it for near; it would be everybody's nearest.
+        let believed =
+            estimate((other.samples as f64).max(side), noise.min(BELIEVED_NOISE.powi(2) / side));
+        Estimate::new(believed.value, told.low, believed.high)
     }
 }
 
@@ -139,8 +154,10 @@ mod tests {
         let squared: f64 =
             solved(spread, apart.clone()).iter().zip(&apart).map(|(x, y)| x * y).sum();
         let found = OwnMetric::new(&features(), &own, 0.03).divergence(&published, &settings());
-        // What sampling adds, at most a fraction of all directions over the numbers of samples.
-        let [least, most] = [squared - 2.0 * SIDE as f64 / count, squared].map(from_separation);
+        // What sampling adds, at most all directions over the numbers of samples, and what few of them take away.
+        let side = SIDE as f64;
+        let least = (1.0 - side / count) * squared - 2.0 * side / (count - 1.0);
+        let [least, most] = [least, squared].map(from_separation);
         assert!(found.value > 0.1 && (least..most).contains(&found.value), "{found:?} {most}");
     }
 
@@ -148,7 +165,7 @@ mod tests {
     fn equal_devices_show_no_signal_with_and_without_noise() {
         for epsilon in [None, Some(1.0)] {
             let privacy = epsilon.map(|epsilon| Privacy { epsilon, delta: 1e-5 });
-            let settings = Settings { privacy, ..settings() };
+            let settings = Settings { privacy, privacy_required: true, ..settings() };
             let signals = (0..100).filter(|&k| {
                 let metric = OwnMetric::new(&features(), &rows(300, 0.0, 2 * k), 0.03);
                 let noise = [k as u8; 32];
@@ -158,6 +175,20 @@ mod tests {
             });
             let signals = signals.count();
             assert!(signals <= 12, "{signals} of 100 with {epsilon:?}");
+        }
+    }
+
+    #[test]
+    fn nobody_is_near_by_publishing_nothing_sensible() {
+        let settings = settings();
+        let metric = OwnMetric::new(&features(), &rows(300, 0.0, 1), 0.03);
+        let honest = metric.divergence(&sketch(&rows(300, 0.0, 2), &settings), &settings);
+        for samples in [1, 2, 100, u64::MAX] {
+            for number in [0.0, 1.0, -1e30, f32::MAX] {
+                let (mean, covariance) = (vec![number; SIDE], None);
+                let told = metric.divergence(&Sketch { samples, mean, covariance }, &settings);
+                assert!(told.value > honest.value + 0.5, "{samples} {number}: {told:?}");
+            }
         }
     }
 

@@ -20,6 +20,9 @@ pub struct Privacy {
 }
 
 impl Privacy {
+    /// What devices with samples enough keep to without being asked.
+    pub const DEFAULT: Privacy = Privacy { epsilon: 1.0, delta: 1e-5 };
+
     /// That the Gaussian mechanism's theorem covers these (Dwork and Roth, theorem A.1: ε ≤ 1).
     pub fn check(&self) -> Result<(), Error> {
         if !(self.epsilon > 0.0 && self.epsilon <= 1.0) {

@@ -63,7 +63,8 @@ impl Statistic {
 /// | `statistic` | separation, ridge 0.01 | how distances become d̂ | ridge > 0, gain > 0 |
 /// | `bandwidth` | median | over which distance the features vary | > 0 |
 /// | `confidence` | 0.95 | of the interval | 0 < c < 1 |
-/// | `privacy` | none | noise on what is published; with `discrepancy` and a known bandwidth only | |
+/// | `privacy` | none | noise on what is published; with means alone and a known bandwidth only | |
+/// | `privacy_required` | no | whether devices add noise that have too few samples for it | |
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Settings {
     /// The number of random features.
@@ -78,7 +79,14 @@ pub struct Settings {
     pub confidence: f64,
     /// Noise on what is published.
     pub privacy: Option<Privacy>,
+    /// Whether every device adds noise, or only those where it is small beside what they publish. Everyone knows which these are,
+    /// since a device says how many samples it has.
+    pub privacy_required: bool,
 }
+
+/// Devices add noise of their own accord where it has at most this length: with ε = 1, from about 2,400 samples on. It then changes d̂ of
+/// two devices that are alike by less than 0.2.
+const SMALL_NOISE: f64 = 0.025;
 
 impl Default for Settings {
     fn default() -> Settings {
@@ -89,6 +97,7 @@ impl Default for Settings {
             bandwidth: Bandwidth::Median,
             confidence: 0.95,
             privacy: None,
+            privacy_required: false,
         }
     }
 }
@@ -98,7 +107,7 @@ impl Settings {
     /// few numbers get by with fewer features, and then fewer samples [hide](super::disclosure) behind them.
     pub fn means(shape: Shape) -> Settings {
         let wide = |width: f64| Bandwidth::Fixed(2.0 * width);
-        let alone = Settings::means_alone(shape);
+        let alone = Settings::discrepancy(shape);
         Settings {
             statistic: Statistic::OWN_SEPARATION,
             bandwidth: alone.bandwidth.known().map_or(alone.bandwidth, wide),
@@ -107,11 +116,12 @@ impl Settings {
     }
 
     /// The same where a third party compares the means, who has no inputs of its own to measure by.
-    pub fn means_alone(shape: Shape) -> Settings {
+    pub fn discrepancy(shape: Shape) -> Settings {
         Settings {
             features: (4 * shape.len()).clamp(16, 64),
             statistic: Statistic::DISCREPANCY,
             bandwidth: Bandwidth::usual(shape),
+            privacy: Some(Privacy::DEFAULT),
             ..Settings::default()
         }
     }
@@ -146,8 +156,26 @@ impl Settings {
         matches!(self.statistic, Statistic::Separation { .. })
     }
 
+    /// The privacy of what a device with so many samples publishes; `None` if it adds no noise.
+    pub fn privacy_of(&self, samples: u64) -> Option<Privacy> {
+        let small = |privacy: &Privacy| {
+            (self.features as f64).sqrt() * of_mean(privacy, samples) <= SMALL_NOISE
+        };
+        self.privacy.filter(|privacy| self.privacy_required || small(privacy))
+    }
+
+    /// The standard deviation of the noise on each number that a device with so many samples publishes.
+    pub(super) fn noise(&self, samples: u64) -> f64 {
+        self.privacy_of(samples).map_or(0.0, |privacy| of_mean(&privacy, samples))
+    }
+
+    /// Bytes that a device of a fleet sends: what it publishes to every other, and d̂ of each pair.
+    pub fn bytes(&self, devices: usize) -> u64 {
+        devices.saturating_sub(1) as u64 * (self.published_bytes() + 8)
+    }
+
     /// Bytes of a device's sketch, and of the bandwidth before it where devices agree on one.
-    pub fn bytes(&self) -> u64 {
+    pub fn published_bytes(&self) -> u64 {
         let covariance = if self.publishes_covariance() { triangle(self.features) } else { 0 };
         let bandwidth = if self.bandwidth == Bandwidth::Median { 8 } else { 0 };
         bandwidth + 8 + 4 * (self.features + covariance) as u64
@@ -201,9 +229,9 @@ impl Sketch {
         noise_seed: impl FnOnce(&Sketch) -> [u8; 32],
     ) -> Sketch {
         let mut sketch = Sketch::exact(features, inputs, settings);
-        if let Some(privacy) = settings.privacy {
+        let deviation = settings.noise(sketch.samples);
+        if deviation > 0.0 {
             let mut rng = ChaCha20Rng::from_seed(noise_seed(&sketch));
-            let deviation = mean_noise(&privacy, sketch.samples);
             let noisy = |m: &mut f32| *m = (f64::from(*m) + deviation * normal(&mut rng)) as f32;
             sketch.mean.iter_mut().for_each(noisy);
         }
@@ -217,7 +245,7 @@ fn single(numbers: Vec<f64>) -> Vec<f32> {
 
 /// Returns the standard deviation of the noise on each number of a mean over this many inputs. Features have length 1,
 /// so that replacing one input moves the mean by 2/n at most.
-pub(super) fn mean_noise(privacy: &Privacy, samples: u64) -> f64 {
+fn of_mean(privacy: &Privacy, samples: u64) -> f64 {
     privacy.deviation(2.0 / samples as f64)
 }
 

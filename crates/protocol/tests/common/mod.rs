@@ -46,7 +46,11 @@ pub(crate) fn estimators() -> Vec<Settings> {
     vec![
         divergence(),
         Settings::Sketch(sketch),
-        Settings::Sketch(sketch::Settings { privacy, ..sketch::Settings::means(SHAPE) }),
+        Settings::Sketch(sketch::Settings {
+            privacy,
+            privacy_required: true,
+            ..sketch::Settings::means(SHAPE)
+        }),
         Settings::Classifier(classifier),
         Settings::Classifier(short),
         Settings::Sketch(sketch::Settings::means(SHAPE)),

@@ -100,7 +100,7 @@ fn simulated(settings: &Settings) -> Vec<u64> {
 
 /// Noise is each device's own secret, unlike the simulator's.
 fn without_noise() -> impl Iterator<Item = Settings> {
-    let has_noise = |s: &Settings| matches!(s, Settings::Sketch(s) if s.privacy.is_some());
+    let has_noise = |s: &Settings| matches!(s, Settings::Sketch(s) if s.privacy_required);
     estimators().into_iter().filter(move |settings| !has_noise(settings))
 }
 
@@ -335,7 +335,7 @@ fn noise_cannot_be_taken_away_by_another_bandwidth_or_another_epoch() {
     let noise = |privacy: Privacy, width: f64, key: u8| -> Vec<f64> {
         let exact =
             SketchSettings { bandwidth: Bandwidth::Fixed(width), ..SketchSettings::means(SHAPE) };
-        let noisy = SketchSettings { privacy: Some(privacy), ..exact };
+        let noisy = SketchSettings { privacy: Some(privacy), privacy_required: true, ..exact };
         let pairs = published(noisy, key).into_iter().zip(published(exact, key));
         pairs.map(|(a, b)| f64::from(a) - f64::from(b)).collect()
     };

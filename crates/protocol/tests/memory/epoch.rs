@@ -45,7 +45,7 @@ fn outcome(network: &Network) -> (WirePlan, Vec<Option<Vec<u16>>>) {
 #[test]
 fn a_fleet_comes_to_what_one_machine_would() {
     // Noise is each device's own secret, unlike the simulator's.
-    let has_noise = |s: &divergence::Settings| matches!(s, divergence::Settings::Sketch(s) if s.privacy.is_some());
+    let has_noise = |s: &divergence::Settings| matches!(s, divergence::Settings::Sketch(s) if s.privacy_required);
     for settings in estimators().into_iter().filter(|s| !has_noise(s)) {
         let setup = Setup { divergence: settings, ..setup() };
         comes_to_what_one_machine_would(&setup, &holdings(&data()));

@@ -58,8 +58,7 @@ fn every_method() -> Vec<Settings> {
     let sketch = sketch::Settings { features: 64, ..sketch::Settings::default() };
     let discrepancy = sketch::Settings { statistic: Statistic::DISCREPANCY, ..sketch };
     let means = sketch::Settings::means(SHAPE);
-    let private =
-        sketch::Settings { privacy: Some(Privacy { epsilon: 1.0, delta: 1e-5 }), ..means };
+    let private = sketch::Settings { privacy_required: true, ..means };
     vec![
         Settings::Classifier(classifier::Settings { repeats: 2, ..short() }),
         Settings::Discriminant(discriminant::Settings {
@@ -204,7 +203,7 @@ fn what_cannot_be_measured_is_refused_by_name() {
         let go_on = &mut |_| ControlFlow::Continue(());
         measure(devices, SHAPE, settings, 0, go_on).err().map(|e| e.to_string())
     };
-    let standard = Settings::default();
+    let standard = Settings::means(SHAPE);
     let message = "devices[1]: 0 numbers are not samples of 1×28×28".to_owned();
     assert_eq!(refused(&[some, none], &standard), Some(message));
     assert!(refused(&[some, &some[1..]], &standard).is_some());
@@ -239,7 +238,7 @@ fn what_cannot_be_measured_is_refused_by_name() {
 fn a_device_with_one_sample_is_measured_without_a_signal() {
     let mut devices = fleet();
     devices[1].truncate(SHAPE.len());
-    let found = measured(&devices, &Settings::default(), 2);
+    let found = measured(&devices, &Settings::means(SHAPE), 2);
     assert!(!found.get(0, 1).has_signal(), "{:?}", found.get(0, 1));
     assert!(found.get(0, 2).has_signal());
 }
@@ -263,7 +262,7 @@ fn the_nearest_source_has_the_target_s_digits() {
             classes.dedup();
             classes
         };
-        let found = measured(&inputs, &Settings::default(), seed);
+        let found = measured(&inputs, &Settings::means(SHAPE), seed);
         for target in 5..10 {
             let order = |a: &usize, b: &usize| {
                 found.get(*a, target).value.total_cmp(&found.get(*b, target).value)

@@ -104,12 +104,14 @@ fn devices_without_any_spread_are_alike() {
 
 #[test]
 fn noise_is_taken_out_of_the_distance_again() {
-    let privacy = Privacy { epsilon: 1.0, delta: 1e-5 };
-    let bandwidth = Bandwidth::Fixed(1.0);
-    let settings =
-        Settings { privacy: Some(privacy), bandwidth, ..settings(64, Statistic::DISCREPANCY) };
+    let settings = Settings {
+        privacy: Some(Privacy { epsilon: 1.0, delta: 1e-5 }),
+        privacy_required: true,
+        bandwidth: Bandwidth::Fixed(1.0),
+        ..settings(64, Statistic::DISCREPANCY)
+    };
     let mut rng = ChaCha8Rng::seed_from_u64(8);
-    let noise = mean_noise(&privacy, 1000);
+    let noise = settings.noise(1000);
     let mut squared = 0.0;
     for _ in 0..200 {
         let mut noisy = || {

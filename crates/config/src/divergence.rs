@@ -1,0 +1,266 @@
+//! `[divergence]`: the estimator, its settings, and who adds noise.
+
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{MapAccess, Visitor};
+use serde::{Deserialize, Serialize};
+use stlf_data::Shape;
+use stlf_method::divergence;
+
+/// `[divergence]`: how the difference of two devices' data is measured.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+pub struct Divergence {
+    /// `means`: every device publishes few means; `discrepancy`: the same, compared by a third party; `discriminant`: moments of its data, of which a pair's classifier follows; `sketch`:
+    /// half of that; `classifier`: the paper's, a network trained by every pair; `published`: the same with the settings of the
+    /// paper's published runs. Left out, it is [`Estimator::DEFAULT`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub estimator: Option<Estimator>,
+    /// Real devices: lets them publish more than means.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub accept: Option<Accepted>,
+    /// Discriminant, sketch and means: random features.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub features: Option<usize>,
+    /// Means: over which distance of inputs the features vary, where inputs have an unusual scale.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bandwidth: Option<f64>,
+    /// Sketch and means: only links from this many of the nearest devices with labels to every device.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub nearest: Option<usize>,
+    /// Classifier: how often a pair averages its models.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rounds: Option<usize>,
+    /// Classifier: steps on each side between averages.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub steps: Option<usize>,
+    /// Classifier: how often it is all done, from different first values.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub repeats: Option<usize>,
+    /// Means: noise on what leaves a device, for differential privacy.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub privacy: Option<Noise>,
+}
+
+/// `divergence.privacy`: who adds noise to what it publishes.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Noise {
+    /// `"auto"`: devices with samples enough, so that the noise is small beside what they publish.
+    Auto,
+    /// `"none"`: nobody. Others cannot reconstruct samples, but no theorem says what they can learn of a single one.
+    None,
+    /// `{ epsilon, delta }`: everybody.
+    Always(Privacy),
+}
+
+impl Serialize for Noise {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Noise::Auto => serializer.serialize_str("auto"),
+            Noise::None => serializer.serialize_str("none"),
+            Noise::Always(privacy) => privacy.serialize(serializer),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Noise {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Noise, D::Error> {
+        deserializer.deserialize_any(AsWritten)
+    }
+}
+
+/// Reads [`Noise`] as users write it.
+struct AsWritten;
+
+impl<'de> Visitor<'de> for AsWritten {
+    type Value = Noise;
+
+    fn expecting(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        to.write_str("\"auto\", \"none\" or { epsilon = 1.0, delta = 1e-5 }")
+    }
+
+    fn visit_str<E: serde::de::Error>(self, word: &str) -> Result<Noise, E> {
+        match word {
+            "auto" => Ok(Noise::Auto),
+            "none" => Ok(Noise::None),
+            _ => Err(E::invalid_value(serde::de::Unexpected::Str(word), &self)),
+        }
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Noise, A::Error> {
+        Privacy::deserialize(MapAccessDeserializer::new(map)).map(Noise::Always)
+    }
+}
+
+/// `[divergence.privacy]`: one sample more or less changes the probability of what a device publishes by at most
+/// a factor e^ε, up to δ.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Privacy {
+    /// ε, above 0 and at most 1.
+    pub epsilon: f64,
+    /// δ, between 0 and 1.
+    pub delta: f64,
+}
+
+/// What a user accepts, in words that say it: [`divergence::disclosure::ACCEPTED`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Accepted {
+    /// Of what other members can do with moments and networks that this device publishes.
+    #[serde(rename = "others can rebuild my samples")]
+    Disclosure,
+}
+
+/// How the difference of data is measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Estimator {
+    /// Fisher's discriminant from shared random features.
+    Discriminant,
+    /// Distance of the moments of shared random features.
+    Sketch,
+    /// Distance of the means of few shared random features, by each device's own covariance.
+    Means,
+    /// The same means compared by a third party, who has no covariance to measure by.
+    Discrepancy,
+    /// The paper's Algorithm 1.
+    Classifier,
+    /// The same as in the paper's published runs.
+    Published,
+}
+
+impl Estimator {
+    /// Every estimator, in the order of the documentation.
+    pub const ALL: [Estimator; 6] = [
+        Estimator::Means,
+        Estimator::Discrepancy,
+        Estimator::Discriminant,
+        Estimator::Sketch,
+        Estimator::Classifier,
+        Estimator::Published,
+    ];
+    /// The default: others cannot reconstruct samples from it.
+    pub const DEFAULT: Estimator = Estimator::Means;
+
+    /// As users type it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Estimator::Discriminant => "discriminant",
+            Estimator::Sketch => "sketch",
+            Estimator::Means => "means",
+            Estimator::Discrepancy => "discrepancy",
+            Estimator::Classifier => "classifier",
+            Estimator::Published => "published",
+        }
+    }
+}
+
+impl Divergence {
+    /// The estimator, the default where none is named.
+    pub fn estimator(&self) -> Estimator {
+        self.estimator.unwrap_or(Estimator::DEFAULT)
+    }
+
+    /// The same with an estimator.
+    pub fn by(&self, estimator: Estimator) -> Divergence {
+        Divergence { estimator: Some(estimator), ..*self }
+    }
+
+    /// δ of the noise, where a device adds some.
+    pub fn delta(&self) -> f64 {
+        match self.privacy {
+            Some(Noise::Always(privacy)) => privacy.delta,
+            Some(Noise::Auto | Noise::None) | None => divergence::privacy::Privacy::DEFAULT.delta,
+        }
+    }
+
+    /// Whether the user accepts that others can reconstruct samples.
+    pub fn accepts_disclosure(&self) -> bool {
+        self.accept.is_some()
+    }
+
+    /// What the estimator takes for inputs of a shape.
+    pub fn settings(&self, shape: Shape) -> divergence::Settings {
+        match self.estimator() {
+            Estimator::Discriminant => {
+                let default = divergence::discriminant::Settings::default();
+                divergence::Settings::Discriminant(divergence::discriminant::Settings {
+                    features: self.features.unwrap_or(default.features),
+                    ..default
+                })
+            }
+            Estimator::Sketch | Estimator::Means | Estimator::Discrepancy => {
+                divergence::Settings::Sketch(self.sketch(shape))
+            }
+            Estimator::Classifier | Estimator::Published => {
+                divergence::Settings::Classifier(self.classifier())
+            }
+        }
+    }
+
+    /// What the sketch takes, or the means.
+    pub fn sketch(&self, shape: Shape) -> divergence::sketch::Settings {
+        let default = match self.estimator() {
+            Estimator::Means => divergence::sketch::Settings::means(shape),
+            Estimator::Discrepancy => divergence::sketch::Settings::discrepancy(shape),
+            _ => divergence::sketch::Settings::default(),
+        };
+        let (privacy, privacy_required) = match self.privacy {
+            None | Some(Noise::Auto) => (default.privacy, default.privacy_required),
+            Some(Noise::None) => (None, false),
+            Some(Noise::Always(Privacy { epsilon, delta })) => {
+                (Some(divergence::privacy::Privacy { epsilon, delta }), true)
+            }
+        };
+        let fixed = self.bandwidth.map(divergence::sketch::Bandwidth::Fixed);
+        divergence::sketch::Settings {
+            features: self.features.unwrap_or(default.features),
+            bandwidth: fixed.unwrap_or(default.bandwidth),
+            privacy,
+            privacy_required,
+            ..default
+        }
+    }
+
+    /// What the classifier takes.
+    pub fn classifier(&self) -> divergence::classifier::Settings {
+        let default = match self.estimator() {
+            Estimator::Published => divergence::classifier::Settings::published(),
+            _ => divergence::classifier::Settings::default(),
+        };
+        divergence::classifier::Settings {
+            rounds: self.rounds.unwrap_or(default.rounds),
+            steps: self.steps.unwrap_or(default.steps),
+            repeats: self.repeats.unwrap_or(default.repeats),
+            ..default
+        }
+    }
+
+    /// Settings that are there, but not for this estimator.
+    pub fn misplaced(&self) -> Option<String> {
+        let estimator = self.estimator();
+        let trained = matches!(estimator, Estimator::Classifier | Estimator::Published);
+        let of_means = matches!(estimator, Estimator::Means | Estimator::Discrepancy);
+        let sketched = of_means || estimator == Estimator::Sketch;
+        let given = [
+            ("rounds", self.rounds.is_some(), trained, "classifier"),
+            ("steps", self.steps.is_some(), trained, "classifier"),
+            ("repeats", self.repeats.is_some(), trained, "classifier"),
+            ("nearest", self.nearest.is_some(), sketched, "sketch"),
+            ("privacy", self.privacy.is_some(), of_means, "means"),
+            ("bandwidth", self.bandwidth.is_some(), sketched, "means"),
+            ("features", self.features.is_some(), !trained, "sketch"),
+        ];
+        let wrong = given.into_iter().find(|(_, is_given, fits, _)| *is_given && !fits);
+        wrong.map(|(key, _, _, estimator)| format!("{key} is for estimator = \"{estimator}\""))
+    }
+
+    /// That all settings are in their ranges.
+    pub(crate) fn check(&self) -> Result<(), stlf_planning::Error> {
+        // Of any shape: none makes a setting wrong.
+        match self.settings(Shape::grey(28)) {
+            divergence::Settings::Classifier(settings) => settings.check(),
+            divergence::Settings::Discriminant(settings) => settings.check(),
+            divergence::Settings::Sketch(settings) => settings.check(),
+        }
+    }
+}
