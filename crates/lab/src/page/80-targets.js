@@ -117,7 +117,7 @@
       html(
         'p',
         { class: 'lead' },
-        'Rows: the true class. Columns: what the mixed model said. Shade: share of the row.',
+        'Rows: the true class. Columns: what the mixed model said. Shade: fraction of the row.',
       ),
       html('div', { class: 'tools' }, html('label', {}, 'Target ', select)),
       place,
