@@ -117,8 +117,8 @@ def run(
 
     `config` is a TOML file, a run folder to go on with, or a dictionary with the same keys; without it everything is
     the default. `changes` are keys that differ, such as `"training.steps=500"`; `to` is the run folder, by default one
-    that the same configuration finds again; `shard` is a share, such as `"3/16"`. Ctrl-C stops it and loses nothing:
-    the same call goes on.
+    that the same configuration finds again; `shard` is one of several, such as `"3/16"`. Ctrl-C stops it and loses
+    nothing: the same call goes on.
 
     >>> import tempfile
     >>> small = {"seeds": [0], "data": {"samples": 2000}, "partition": {"kind": "paper", "scale": 0.03},

@@ -63,10 +63,10 @@ def test_python_and_the_command_line_leave_the_same_bytes(whole: stlf.Run, cli: 
 
 def test_shares_and_changes(whole: stlf.Run, tmp_path: Path) -> None:
     config = whole.folder / "config.toml"
-    for share in ("1/2", "2/2"):
-        stlf.run(config, to=tmp_path / "shares", shard=share, progress=False)
-    assert not (tmp_path / "shares" / "manifest.json").exists()
-    ended = stlf.run(tmp_path / "shares", progress=False)
+    for shard in ("1/2", "2/2"):
+        stlf.run(config, to=tmp_path / "shards", shard=shard, progress=False)
+    assert not (tmp_path / "shards" / "manifest.json").exists()
+    ended = stlf.run(tmp_path / "shards", progress=False)
     assert files_of(ended.folder) == files_of(whole.folder)
     shorter = stlf.run(SMALL, to=tmp_path / "one", changes=["seeds=[1]", 'compare.methods=["local"]'], progress=False)
     assert shorter.seeds == [1]

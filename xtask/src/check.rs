@@ -3,7 +3,9 @@
 use std::path::Path;
 
 use crate::steps::{Done, Failure, Steps, command, succeeds};
-use crate::{enter, layout_and_docs, python_package, root, shared, shown_commands, target_folder};
+use crate::{
+    enter, layout_and_docs, python_package, root, scripts, shared, shown_commands, target_folder,
+};
 
 /// What people install, besides everything at once: packages with their features. To build the whole workspace would not tell, since
 /// there a package has the features that any other asks for.
@@ -22,7 +24,7 @@ pub(crate) fn whole() -> Result<(), Failure> {
     let root = root();
     enter(&root)?;
     let mut steps = Steps::new();
-    format_and_layout(&mut steps)?;
+    before_building(&mut steps)?;
     steps.step("lints", || lint(&["--workspace", "--all-targets", "--all-features"]))?;
     for (what, package) in INSTALLED {
         steps.step(&format!("lints of {what}"), || lint(package))?;
@@ -43,7 +45,7 @@ pub(crate) fn whole() -> Result<(), Failure> {
 pub(crate) fn fast() -> Result<(), Failure> {
     enter(&root())?;
     let mut steps = Steps::new();
-    format_and_layout(&mut steps)?;
+    before_building(&mut steps)?;
     let (what, package) = INSTALLED[0];
     steps.step(&format!("lints of {what}"), || lint(package))?;
     steps.step("tests", || tests(&FAST))?;
@@ -52,9 +54,11 @@ pub(crate) fn fast() -> Result<(), Failure> {
     Ok(())
 }
 
-fn format_and_layout(steps: &mut Steps) -> Result<(), Failure> {
+/// What looks at text alone.
+fn before_building(steps: &mut Steps) -> Result<(), Failure> {
     steps.step("format", || command("cargo", &["fmt", "--all", "--check"], &[]))?;
-    layout_and_docs(steps)
+    layout_and_docs(steps)?;
+    steps.step("lints of the page's scripts", || scripts::check(&target_folder()))
 }
 
 fn lint(what: &[&str]) -> Result<Done, Failure> {

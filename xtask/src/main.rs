@@ -9,6 +9,7 @@ mod layout;
 mod python;
 mod readme;
 mod rust_text;
+mod scripts;
 mod steps;
 mod tree;
 
@@ -19,10 +20,10 @@ use steps::{Done, Failure, Steps, command};
 use tree::{Finding, Tree};
 
 const USAGE: &str = "\
-usage: cargo xtask check            everything that must hold: format, layout, docs, lints for every feature set that people
-                                    install, every test, README, Python; cheapest first
-       cargo xtask check --fast     under two minutes after a small change: format, layout, docs, lints of
-                                    the command line with its default features, unit tests and in-memory tests
+usage: cargo xtask check            everything that must hold: format, layout, docs, lints of the page's scripts and for every
+                                    feature set that people install, every test, README, Python; cheapest first
+       cargo xtask check --fast     under two minutes after a small change: format, layout, docs, lints of the page's scripts
+                                    and of the command line with its default features, unit tests and in-memory tests
        cargo xtask layout           only the rules about files and documentation; takes seconds
        cargo xtask readme [--write] only the commands that README.md, the guide and the findings show;
                                     --write puts what they print into them

@@ -6,6 +6,7 @@ use std::io::{BufReader, Read, Seek};
 use std::path::Path;
 
 use stlf_config::Config;
+use stlf_data::columns::PARQUET;
 use stlf_formats::{LinkTable, PlanFile, ProblemFile};
 use stlf_lab::run::seed_folder;
 use stlf_lab::stages::plan::{FILE as PLAN, PROBLEM};
@@ -72,7 +73,7 @@ pub(crate) fn links(path: &Path, model_bits: f64) -> Result<LinkTable, Failure> 
     }
     let mut file = open(path)?;
     let mut magic = [0; 4];
-    let is_parquet = file.read_exact(&mut magic).is_ok() && &magic == b"PAR1";
+    let is_parquet = file.read_exact(&mut magic).is_ok() && &magic == PARQUET;
     let table = if is_parquet {
         parquet(path, model_bits)?
     } else {

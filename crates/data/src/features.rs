@@ -21,6 +21,7 @@ pub use csv_file::read_csv;
 #[cfg(feature = "parquet")]
 pub use parquet_file::read_parquet;
 
+use crate::columns::PARQUET;
 use crate::dataset::Values;
 use crate::{Class, Dataset, Error, Shape};
 
@@ -103,8 +104,6 @@ fn open(path: &Path) -> Result<Opened, Error> {
         Ok(Opened::Parquet(start))
     }
 }
-
-const PARQUET: &[u8] = b"PAR1";
 
 /// Which column is what.
 struct Columns {

@@ -8,6 +8,7 @@
 
 pub mod atomic_file;
 pub mod atomic_folder;
+pub mod columns;
 pub mod dataset;
 pub mod domains;
 pub mod error;

@@ -110,7 +110,7 @@ fn compare_in(
     observer: &Observer<'_>,
 ) -> Result<Outcome, Error> {
     let job = Job { config, folder, until: Stage::Compare, methods };
-    job.share(Shard::WHOLE, observer)
+    job.shard(Shard::WHOLE, observer)
 }
 
 /// Runs all that a stage needs, and the stage, for every seed.
@@ -124,10 +124,10 @@ pub fn reach(
     observer: &Observer<'_>,
 ) -> Result<Outcome, Error> {
     let folder = open(config, path)?;
-    Job { config, folder: &folder, until, methods: &[] }.share(Shard::WHOLE, observer)
+    Job { config, folder: &folder, until, methods: &[] }.shard(Shard::WHOLE, observer)
 }
 
-/// Runs one share. Shares may run at the same time, in one folder or in several that [`crate::merge`]
+/// Runs one shard. Shards may run at the same time, in one folder or in several that [`crate::merge`]
 /// joins; [`run`] then finds what they did and ends the folder.
 ///
 /// # Errors
@@ -140,7 +140,7 @@ pub fn run_shard(
 ) -> Result<(), Error> {
     let (folder, methods) = (open(config, path)?, config.compare.methods()?);
     let job = Job { config, folder: &folder, until: Stage::Compare, methods: &methods };
-    job.share(shard, observer).map(|_| ())
+    job.shard(shard, observer).map(|_| ())
 }
 
 /// The folder of this configuration's run.
@@ -177,8 +177,8 @@ pub fn seed_folder(seed: u64) -> String {
 }
 
 impl Job<'_> {
-    /// Does a share of the job; the outcome is in the order of the seeds.
-    fn share(&self, shard: Shard, observer: &Observer<'_>) -> Result<Outcome, Error> {
+    /// Does a shard of the job; the outcome is in the order of the seeds.
+    fn shard(&self, shard: Shard, observer: &Observer<'_>) -> Result<Outcome, Error> {
         let stopped = AtomicBool::new(false);
         let watch = Watch::new(observer, &stopped);
         watch.see(Stage::Deal, 0, 1)?;

@@ -1,4 +1,4 @@
-//! One run on several machines: every machine does a share, and the folders are joined.
+//! One run on several machines: every machine does a shard, and the folders are joined.
 
 use std::path::Path;
 
@@ -8,14 +8,14 @@ use crate::folder::copy;
 use crate::run::{open, seed_folder};
 use crate::{Error, Folder};
 
-/// A share of a run, for one of several machines.
+/// A shard of a run, for one of several machines.
 ///
-/// With at most as many shares as seeds, a share is some of the seeds. With more, several shares divide a seed:
+/// With at most as many shards as seeds, a shard is some of the seeds. With more, several shards divide a seed:
 /// each trains some of its devices and measures some of its pairs, and the rest, which is quick, is left to whoever
 /// joins them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shard {
-    /// Which share, from 1.
+    /// Which shard, from 1.
     pub number: usize,
     /// How many there are.
     pub of: usize,
@@ -46,17 +46,17 @@ impl Block {
 }
 
 impl Shard {
-    /// The whole run, as its only share.
+    /// The whole run, as its only shard.
     pub const WHOLE: Shard = Shard { number: 1, of: 1 };
 
-    /// What this share does: seeds, each with the part of it.
+    /// What this shard does: seeds, each with the part of it.
     pub fn units(self, seeds: &[u64]) -> Vec<(u64, Block)> {
         let first = self.number - 1;
         if self.of <= seeds.len() {
             let own = seeds.iter().skip(first).step_by(self.of);
             return own.map(|&seed| (seed, Block::WHOLE)).collect();
         }
-        // Shares first, first + seeds, first + 2·seeds … have the same seed.
+        // Shards first, first + seeds, first + 2·seeds … have the same seed.
         let seed = first % seeds.len();
         let of = (self.of - seed).div_ceil(seeds.len());
         vec![(seeds[seed], Block { number: first / seeds.len(), of })]
@@ -90,11 +90,11 @@ pub fn merge(parts: &[impl AsRef<Path>], to: &Path) -> Result<Config, Error> {
             Some((_, first)) if *first == text => {}
             Some(_) => {
                 let message = "this folder holds a run of another configuration";
-                return Err(Error::folder(&path, message, "merge only shares of one run"));
+                return Err(Error::folder(&path, message, "merge only shards of one run"));
             }
         }
     }
-    let none = || Error::folder(to, "there is nothing to merge", "name the folders of the shares");
+    let none = || Error::folder(to, "there is nothing to merge", "name the folders of the shards");
     let (config, _) = config.ok_or_else(none)?;
     let folder = open(&config, to)?;
     for part in parts {
@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn shares_cover_everything_once() {
+    fn shards_cover_everything_once() {
         let seeds = [7, 8, 9];
         for of in 1..=11 {
             let parts: Vec<(u64, Block)> =

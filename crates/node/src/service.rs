@@ -89,7 +89,7 @@ impl Service {
             unlabeled: own.unlabeled,
         };
         let labels = own.labels.len();
-        let kept = StateDir::open(&options.folder, own, classes)?;
+        let kept = StateDir::open(&options.folder, config, own, classes)?;
         let (epoch, last_plan) = kept.epoch();
         let network = network::Options {
             listen: options.listen,
@@ -104,7 +104,8 @@ impl Service {
         let device = Device::new(setup, list.clone(), identity.clone(), holdings, joules);
         let mut device = device.ok_or_else(stranger)?;
         can_listen(options.listen)?;
-        device.resume(kept.training(config, device.spec()), last_plan);
+        let spec = device.spec();
+        device.resume(kept.training(spec), kept.relayed(spec), last_plan);
         Ok(Service { options, network, identity, roster, device, labels, kept })
     }
 
@@ -137,7 +138,7 @@ impl Service {
         if !self.device.train(&mut go_on)? {
             return Err(Error::StoppedInTraining);
         }
-        self.kept.keep_training(&self.options.config, &self.device)
+        self.kept.keep_training(&self.device)
     }
 
     /// Runs the network until it ends, keeps every event on disk and passes it on to the observer.

@@ -16,7 +16,7 @@ use stlf_method::local_training::OwnError;
 
 pub use self::epoch::{AsSource, AsTarget, Following, Part, Phase};
 use self::epoch::{Epoch, Seat};
-use self::handed::HandedOn;
+pub use self::handed::HandedOn;
 pub(crate) use self::handed::TrainingOn;
 pub(crate) use self::steps::Combining;
 use crate::identity::Identity;
@@ -174,8 +174,15 @@ impl Device {
         model.map(|model| self.setup.sent(model, &self.holdings.labels))
     }
 
-    /// Takes up a training that this device finished before it was started anew, and the plan that it followed, if it is one.
-    pub fn resume(&mut self, trained: Option<(Params, OwnError)>, last_plan: Option<Plan>) {
+    /// Takes up what this device finished before it was started anew: its training, what it made of a model that was handed to it,
+    /// if that can be a model, and the plan that it followed, if it is one.
+    pub fn resume(
+        &mut self,
+        trained: Option<(Params, OwnError)>,
+        handed_on: Option<HandedOn>,
+        last_plan: Option<Plan>,
+    ) {
+        self.handed_on = handed_on.filter(|known| self.check_model(&known.trained).is_ok());
         let last_plan = last_plan.filter(|plan| plan.check().is_ok());
         (self.trained, self.last_plan) = (trained, last_plan);
     }

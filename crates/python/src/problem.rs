@@ -146,7 +146,7 @@ pub(crate) fn draw_energy<'py>(
     Ok(PyArray1::from_vec(py, drawn))
 }
 
-/// ε̂ of a device from the share of its labels on which its model erred.
+/// ε̂ of a device from the fraction of its labels on which its model erred.
 #[pyfunction]
 pub(crate) fn source_error(rate: f64, labeled: usize, unlabeled: usize, unlabeled_as: f64) -> f64 {
     source_error_of_rate(rate, labeled, unlabeled, unlabeled_as)

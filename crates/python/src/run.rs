@@ -46,7 +46,7 @@ pub(crate) fn default_folder(py: Python<'_>, config: &str, file: PathBuf) -> PyR
     stlf_lab::run::default_folder(&file, &config).map_err(|e| in_run(py, &e))
 }
 
-/// Runs everything that is not finished, or a share of it.
+/// Runs everything that is not finished, or a shard of it.
 #[pyfunction]
 #[pyo3(signature = (config, folder, *, shard=None, progress=None))]
 pub(crate) fn run(

@@ -1,15 +1,15 @@
-"""One run on several machines: shares of it under Ray, HyperQueue, Slurm or as plain processes.
+"""One run on several machines: shards of it under Ray, HyperQueue, Slurm or as plain processes.
 
     python -m stlf.cluster mine.toml --engine ray --workers 4
 
-Every share is a `stlf run --shard K/N` in a folder of its own. Lost shares are started again, and go on where they
+Every shard is a `stlf run --shard K/N` in a folder of its own. Lost shards are started again, and go on where they
 were; `stlf merge` joins them. The results are those of one machine, byte for byte.
 """
 
 from stlf.cluster.conduct import conduct
 from stlf.cluster.engine import ENGINES, Ended, Engine, Workers
 from stlf.cluster.failure import ClusterError
-from stlf.cluster.share import Division, Share, find_stlf
+from stlf.cluster.shard import Division, Shard, find_stlf
 from stlf.cluster.watch import watch
 
 __all__ = [
@@ -18,7 +18,7 @@ __all__ = [
     "Division",
     "Ended",
     "Engine",
-    "Share",
+    "Shard",
     "Workers",
     "conduct",
     "find_stlf",

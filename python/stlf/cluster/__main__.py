@@ -10,11 +10,11 @@ from pathlib import Path
 from stlf.cluster.conduct import conduct
 from stlf.cluster.engine import ENGINES, Engine, Workers
 from stlf.cluster.failure import code_of
-from stlf.cluster.share import Division, find_stlf, shares_begun
+from stlf.cluster.shard import Division, find_stlf, shards_begun
 from stlf.errors import Error, InputError
 
 _EPILOG = """\
-Every share is a `stlf run --shard K/N` in its own folder, RUN.shares/K-of-N. A lost share is restarted and
+Every shard is a `stlf run --shard K/N` in its own folder, RUN.shards/K-of-N. A lost shard is restarted and
 continues where it stopped. At the end `stlf merge` joins them. Ctrl-C stops the workers; the same command continues.
 
 Examples:
@@ -54,7 +54,7 @@ def _run(args: argparse.Namespace) -> int:
         stlf=find_stlf(args.stlf),
         config=config.absolute(),
         to=to.absolute(),
-        shares=args.shares or shares_begun(to) or args.workers,
+        shards=args.shards or shards_begun(to) or args.workers,
         settings=tuple(args.set),
         threads=threads,
     )
@@ -85,20 +85,22 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("config", type=Path, metavar="CONFIG", help="a configuration (TOML) or a run folder")
-    parser.add_argument("--engine", choices=list(ENGINES), default="local", help="what starts the shares [local]")
-    parser.add_argument("--workers", type=_positive, default=1, metavar="N", help="how many shares run at once [1]")
+    parser.add_argument("--engine", choices=list(ENGINES), default="local", help="what starts the shards [local]")
+    parser.add_argument("--workers", type=_positive, default=1, metavar="N", help="how many shards run at once [1]")
     parser.add_argument(
-        "--shares", type=_positive, metavar="N", help="parts of the run [as started before, or one per worker]"
+        "--shards", type=_positive, metavar="N", help="parts of the run [as started before, or one per worker]"
     )
+    # As it was called before.
+    parser.add_argument("--shares", type=_positive, dest="shards", help=argparse.SUPPRESS)
     parser.add_argument(
         "--threads",
         type=_positive,
         metavar="N",
-        help="cores of each share [this machine's, divided by the workers; 1 on a cluster that already runs]",
+        help="cores of each shard [this machine's, divided by the workers; 1 on a cluster that already runs]",
     )
     parser.add_argument("-c", "--set", action="append", default=[], metavar="KEY=VALUE ...", help="as for `stlf run`")
     parser.add_argument("--to", type=Path, metavar="DIR", help="the run folder [runs/NAME]")
-    parser.add_argument("--retries", type=_count, default=3, metavar="N", help="how often a lost share is repeated [3]")
+    parser.add_argument("--retries", type=_count, default=3, metavar="N", help="how often a lost shard is repeated [3]")
     parser.add_argument("--address", help="of a running Ray, or the folder of a HyperQueue server [started here]")
     parser.add_argument("--sbatch", action="append", default=[], metavar="OPTION", help="a further option of sbatch")
     parser.add_argument("--stlf", metavar="PATH", help="the stlf command, here and on the workers [STLF_BIN, the path]")

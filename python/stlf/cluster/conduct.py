@@ -9,7 +9,7 @@ from pathlib import Path
 
 from stlf.cluster.engine import ENGINES, Engine, Workers
 from stlf.cluster.failure import ClusterError, of_code
-from stlf.cluster.share import Division
+from stlf.cluster.shard import Division
 from stlf.cluster.watch import watch
 
 
@@ -22,13 +22,13 @@ def conduct(
     address: str | None = None,
     sbatch: tuple[str, ...] = (),
 ) -> Path:
-    """Does all shares on an engine, joins them, and returns the run's folder.
+    """Does all shards on an engine, joins them, and returns the run's folder.
 
     Whatever ends it, KeyboardInterrupt included: the workers are stopped, what is finished stays, and the next call
     goes on from there.
 
     >>> import tempfile
-    >>> whole = Division(Path("/bin/true"), Path("mine.toml"), Path(tempfile.mkdtemp()) / "mine", shares=2)
+    >>> whole = Division(Path("/bin/true"), Path("mine.toml"), Path(tempfile.mkdtemp()) / "mine", shards=2)
     >>> conduct(whole, "local", workers=2).name
     'mine'
     """
@@ -40,12 +40,12 @@ def conduct(
         try:
             watch(division.all(), running, retries)
         finally:
-            # Shares on other machines see this, also those that still wait there.
+            # Shards on other machines see this, also those that still wait there.
             leash.unlink()
             running.close()
         code = subprocess.call(division.merge_command())
     if code != 0:
-        raise of_code(code, f"stlf merge failed with exit code {code}", "see its message above; the shares are kept")
+        raise of_code(code, f"stlf merge failed with exit code {code}", "see its message above; the shards are kept")
     return division.to
 
 
@@ -61,7 +61,7 @@ def _alone(work: Path) -> Iterator[None]:
 
 @contextmanager
 def _leash(work: Path) -> Iterator[Path]:
-    # An earlier command that was killed could not stop its shares.
+    # An earlier command that was killed could not stop its shards.
     for old in work.glob(".leash-*"):
         old.unlink()
     leash = work / f".leash-{uuid.uuid4().hex}"

@@ -1,24 +1,24 @@
-"""What an engine is: something that starts shares somewhere and says how they ended."""
+"""What an engine is: something that starts shards somewhere and says how they ended."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from stlf.cluster.share import Share
+from stlf.cluster.shard import Shard
 
 
 @dataclass(frozen=True)
 class Ended:
-    """How a share ended: with an exit code of `stlf`, or lost, with no code and a reason.
+    """How a shard ended: with an exit code of `stlf`, or lost, with no code and a reason.
 
-    >>> Ended(share=1, code=None, reason="the worker died").lost
+    >>> Ended(shard=1, code=None, reason="the worker died").lost
     True
-    >>> Ended(share=1, code=2).lost, Ended(share=1, code=130).lost
+    >>> Ended(shard=1, code=2).lost, Ended(shard=1, code=130).lost
     (False, True)
     """
 
-    share: int
+    shard: int
     code: int | None
     reason: str = ""
 
@@ -32,7 +32,7 @@ class Ended:
 class Workers:
     """The settings of an engine.
 
-    >>> Workers(count=4, threads=2, leash=Path("runs/mine.shares/leash")).address is None
+    >>> Workers(count=4, threads=2, leash=Path("runs/mine.shards/leash")).address is None
     True
     """
 
@@ -44,16 +44,16 @@ class Workers:
 
 
 class Engine(Protocol):
-    """Starts shares and says how they ended. Prints nothing, repeats nothing: that is for `watch`."""
+    """Starts shards and says how they ended. Prints nothing, repeats nothing: that is for `watch`."""
 
     at_once: int
-    """How many shares to hand over before one has ended."""
+    """How many shards to hand over before one has ended."""
 
-    def start(self, shares: list[Share]) -> None:
-        """Takes these shares, to be run now or when a worker is free."""
+    def start(self, shards: list[Shard]) -> None:
+        """Takes these shards, to be run now or when a worker is free."""
 
     def ended(self, wait: float) -> list[Ended]:
-        """The shares that have ended since, after at most this many seconds; each is reported once."""
+        """The shards that have ended since, after at most this many seconds; each is reported once."""
 
     def close(self) -> None:
         """Stops what still runs, and leaves nothing running that it started."""

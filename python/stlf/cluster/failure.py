@@ -6,9 +6,9 @@ from stlf.errors import Error, InfeasibleError, InputError, MissingError
 class ClusterError(Error):
     """Something that ends a run on a cluster; what is finished is kept, and the same command continues.
 
-    >>> print(ClusterError("share 3 of 8 was lost 4 times", "its log is runs/mine.shares/3-of-8.log"))
-    share 3 of 8 was lost 4 times
-    hint: its log is runs/mine.shares/3-of-8.log
+    >>> print(ClusterError("shard 3 of 8 was lost 4 times", "its log is runs/mine.shards/3-of-8.log"))
+    shard 3 of 8 was lost 4 times
+    hint: its log is runs/mine.shards/3-of-8.log
     """
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from stlf.cluster.engine import Ended, Workers
 from stlf.cluster.failure import ClusterError
-from stlf.cluster.share import Share
+from stlf.cluster.shard import Shard
 from stlf.errors import optional
 
 _LOOK_EVERY = 0.1
@@ -21,7 +21,7 @@ _STOP_WITHIN = 20.0
 
 
 class HyperQueue:
-    """Shares as jobs of HyperQueue. An address is the folder of a server; without one a server is started here."""
+    """Shards as jobs of HyperQueue. An address is the folder of a server; without one a server is started here."""
 
     def __init__(self, workers: Workers) -> None:
         """Connects, or starts a server with its workers."""
@@ -46,18 +46,18 @@ class HyperQueue:
             hint = "the address is the server's folder, as of `hq server start --server-dir`"
             raise ClusterError(f"cannot use HyperQueue {where}: {error}", hint) from error
 
-    def start(self, shares: list[Share]) -> None:
+    def start(self, shards: list[Shard]) -> None:
         """One job each."""
-        for share in shares:
-            job = self._hq.Job(name=str(share), max_fails=None, default_workdir=Path.cwd())
+        for shard in shards:
+            job = self._hq.Job(name=str(shard), max_fails=None, default_workdir=Path.cwd())
             job.program(
-                share.on_a_leash(self._leash),
-                env=share.environment,
+                shard.on_a_leash(self._leash),
+                env=shard.environment,
                 stdout=None,
                 stderr=None,
                 resources=self._hq.ffi.protocol.ResourceRequest(cpus=self._threads),
             )
-            self._jobs[share.number] = self._client.submit(job)
+            self._jobs[shard.number] = self._client.submit(job)
         if self._cluster is not None:
             _take_back_signals()
 
@@ -103,7 +103,7 @@ class HyperQueue:
         return Ended(number, int(code.group(1)) if code else None, reason)
 
     def close(self) -> None:
-        """Lets shares at work see that their leash is gone, and ends the server if it was started here.
+        """Lets shards at work see that their leash is gone, and ends the server if it was started here.
 
         The package cannot cancel jobs of a server: those that still wait there end as soon as they begin.
         """

@@ -6,21 +6,21 @@ import subprocess
 import time
 
 from stlf.cluster.engine import Ended, Workers
-from stlf.cluster.share import Share
+from stlf.cluster.shard import Shard
 
 _LOOK_EVERY = 0.05
 _STOP_WITHIN = 5.0
 
 
 class Local:
-    """Shares as processes of this machine, so many at once.
+    """Shards as processes of this machine, so many at once.
 
     >>> from pathlib import Path; import tempfile
     >>> folder = Path(tempfile.mkdtemp()); leash = folder / "leash"; leash.touch()
     >>> engine = Local(Workers(count=2, threads=1, leash=leash))
-    >>> engine.start([Share(1, 1, ("sh", "-c", "exit 3"), folder / "1-of-1")])
+    >>> engine.start([Shard(1, 1, ("sh", "-c", "exit 3"), folder / "1-of-1")])
     >>> engine.ended(wait=60)
-    [Ended(share=1, code=3, reason='')]
+    [Ended(shard=1, code=3, reason='')]
     >>> engine.close()
     """
 
@@ -30,12 +30,12 @@ class Local:
         self._leash = workers.leash
         self._at_work: dict[int, subprocess.Popen[bytes]] = {}
 
-    def start(self, shares: list[Share]) -> None:
+    def start(self, shards: list[Shard]) -> None:
         """One process each."""
-        for share in shares:
-            # Ctrl-C is for the command that watches, in a session of its own; it stops the shares itself.
-            self._at_work[share.number] = subprocess.Popen(
-                share.on_a_leash(self._leash), env={**os.environ, **share.environment}, start_new_session=True
+        for shard in shards:
+            # Ctrl-C is for the command that watches, in a session of its own; it stops the shards itself.
+            self._at_work[shard.number] = subprocess.Popen(
+                shard.on_a_leash(self._leash), env={**os.environ, **shard.environment}, start_new_session=True
             )
 
     def ended(self, wait: float) -> list[Ended]:

@@ -1,4 +1,4 @@
-"""The progress of the shares, on standard error."""
+"""The progress of the shards, on standard error."""
 
 import sys
 import time
@@ -13,15 +13,15 @@ class Bar:
     >>> import io
     >>> out = io.StringIO()
     >>> bar = Bar(total=4, out=out)
-    >>> bar.note("share 2 of 4 is done")
+    >>> bar.note("shard 2 of 4 is done")
     >>> out.getvalue()
-    'share 2 of 4 is done\\n'
+    'shard 2 of 4 is done\\n'
     >>> bar.line(done=1, at_work=2, repeated=0)
-    '[######------------------] 1 of 4 shares, 2 at work, 0:00'
+    '[######------------------] 1 of 4 shards, 2 at work, 0:00'
     """
 
     def __init__(self, total: int, out: TextIO | None = None) -> None:
-        """Show the progress of this many shares, by default on standard error."""
+        """Show the progress of this many shards, by default on standard error."""
         self._total = total
         self._out = out or sys.stderr
         self._began = time.monotonic()
@@ -39,13 +39,13 @@ class Bar:
         """The bar as text.
 
         >>> Bar(total=2).line(done=2, at_work=0, repeated=1)
-        '[########################] 2 of 2 shares, 0 at work, 1 repeated, 0:00'
+        '[########################] 2 of 2 shards, 0 at work, 1 repeated, 0:00'
         """
         full = _WIDTH * done // self._total
         minutes, seconds = divmod(int(time.monotonic() - self._began), 60)
         again = f", {repeated} repeated" if repeated else ""
         return (
-            f"[{'#' * full}{'-' * (_WIDTH - full)}] {done} of {self._total} shares, {at_work} at work{again}, "
+            f"[{'#' * full}{'-' * (_WIDTH - full)}] {done} of {self._total} shards, {at_work} at work{again}, "
             f"{minutes}:{seconds:02}"
         )
 

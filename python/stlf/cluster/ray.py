@@ -11,7 +11,7 @@ from typing import Any
 
 from stlf.cluster.engine import Ended, Workers
 from stlf.cluster.failure import ClusterError
-from stlf.cluster.share import Share
+from stlf.cluster.shard import Shard
 from stlf.errors import optional
 
 _STOP_WITHIN = 20.0
@@ -33,7 +33,7 @@ def start_here(ray: Any, cores: int, **options: Any) -> Any:
 
 
 class Ray:
-    """Shares as tasks of Ray. Without an address Ray is started here, with a processor for every thread of a worker."""
+    """Shards as tasks of Ray. Without an address Ray is started here, with a processor for every thread of a worker."""
 
     def __init__(self, workers: Workers) -> None:
         """Connects, or starts a Ray."""
@@ -41,7 +41,7 @@ class Ray:
         self._leash = workers.leash
         self._at_work: dict[Any, int] = {}
         # These must be in the environment before Ray is imported: nothing is sent to its makers, no warning is shown
-        # about graphics processors that shares do not ask for, and a Ray of our own, which listens on every network
+        # about graphics processors that shards do not ask for, and a Ray of our own, which listens on every network
         # of the machine, takes orders from this process only.
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
         os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
@@ -59,15 +59,15 @@ class Ray:
             where = f"at {workers.address}" if workers.address else "here"
             hint = "`ray status` says what is there; a cluster with a token wants RAY_AUTH_MODE and RAY_AUTH_TOKEN set"
             raise ClusterError(f"cannot use Ray {where}: {error}", hint) from error
-        # The shares are repeated by `watch`, which counts.
+        # The shards are repeated by `watch`, which counts.
         self._task = self._ray.remote(num_cpus=workers.threads, max_retries=0)(_call())
 
-    def start(self, shares: list[Share]) -> None:
+    def start(self, shards: list[Shard]) -> None:
         """One task each."""
-        for share in shares:
-            command = share.on_a_leash(self._leash)
-            task = self._task.options(name=str(share)).remote(command, share.environment, str(Path.cwd()))
-            self._at_work[task] = share.number
+        for shard in shards:
+            command = shard.on_a_leash(self._leash)
+            task = self._task.options(name=str(shard)).remote(command, shard.environment, str(Path.cwd()))
+            self._at_work[task] = shard.number
 
     def ended(self, wait: float) -> list[Ended]:
         """Tasks that have ended, and those whose worker or machine is gone."""
@@ -85,7 +85,7 @@ class Ray:
             return Ended(number, None, str(error).strip().splitlines()[0])
 
     def close(self) -> None:
-        """Lets shares at work see that their leash is gone, and leaves Ray, which forgets what still waits."""
+        """Lets shards at work see that their leash is gone, and leaves Ray, which forgets what still waits."""
         deadline = time.monotonic() + _STOP_WITHIN
         while self._at_work and time.monotonic() < deadline:
             self.ended(deadline - time.monotonic())

@@ -1,4 +1,4 @@
-"""Slurm: shares as the tasks of a job array, by a script that `sbatch` takes."""
+"""Slurm: shards as the tasks of a job array, by a script that `sbatch` takes."""
 
 import getpass
 import shlex
@@ -10,7 +10,7 @@ from pathlib import Path
 
 from stlf.cluster.engine import Ended, Workers
 from stlf.cluster.failure import ClusterError
-from stlf.cluster.share import Share
+from stlf.cluster.shard import Shard
 from stlf.errors import InputError
 
 _LOOK_EVERY = 0.5
@@ -19,7 +19,7 @@ _SILENT_AT_MOST = 60
 
 
 class Slurm:
-    """Shares as tasks of job arrays, at most this many at once.
+    """Shards as tasks of job arrays, at most this many at once.
 
     A task writes its exit code into a file as its last act; accounting, which many clusters do not have, is not
     needed. A task that the queue no longer has and that left no code is lost.
@@ -33,24 +33,24 @@ class Slurm:
         self._ask_every = ask_every
         self._asked = time.monotonic()
         self._silent = 0
-        self._at_work: dict[int, tuple[str, Share]] = {}
+        self._at_work: dict[int, tuple[str, Shard]] = {}
         self._missing: set[int] = set()
         self._sent = workers.leash.with_name("slurm-jobs")
         if self._sent.exists():
             # An earlier command was killed and could not take back what it had sent.
             self._take_back(set(self._sent.read_text().split()))
 
-    def start(self, shares: list[Share]) -> None:
+    def start(self, shards: list[Shard]) -> None:
         """One array of all these."""
-        script = self._workers.leash.with_name("shares.sh")
-        script.write_text(array_script(shares[0], self._workers))
-        for share in shares:
-            _code_file(share).unlink(missing_ok=True)
-        array = f"--array={ranges(share.number for share in shares)}%{self._workers.count}"
+        script = self._workers.leash.with_name("shards.sh")
+        script.write_text(array_script(shards[0], self._workers))
+        for shard in shards:
+            _code_file(shard).unlink(missing_ok=True)
+        array = f"--array={ranges(shard.number for shard in shards)}%{self._workers.count}"
         job = _slurm("sbatch", "--parsable", array, str(script)).strip().split(";")[0]
         with self._sent.open("a") as sent:
             print(job, file=sent)
-        self._at_work.update({share.number: (job, share) for share in shares})
+        self._at_work.update({shard.number: (job, shard) for shard in shards})
 
     def ended(self, wait: float) -> list[Ended]:
         """Tasks with an exit code, and those that have vanished without."""
@@ -58,8 +58,8 @@ class Slurm:
         while True:
             over = [
                 Ended(number, code)
-                for number, (_, share) in self._at_work.items()
-                if (code := _read_code(share)) is not None
+                for number, (_, shard) in self._at_work.items()
+                if (code := _read_code(shard)) is not None
             ]
             if not over and time.monotonic() - self._asked >= self._ask_every:
                 over = [Ended(number, None, "Slurm has it no more") for number in self._vanished()]
@@ -67,7 +67,7 @@ class Slurm:
                 break
             time.sleep(min(_LOOK_EVERY, wait))
         for end in over:
-            del self._at_work[end.share]
+            del self._at_work[end.shard]
         return over
 
     def _vanished(self) -> set[int]:
@@ -109,23 +109,23 @@ class Slurm:
         return jobs & {job for job, _ in self._queued()}
 
 
-def array_script(share: Share, workers: Workers) -> str:
-    """The script of a job array, made from any one of its shares; Slurm puts each task's number in its place.
+def array_script(shard: Shard, workers: Workers) -> str:
+    """The script of a job array, made from any one of its shards; Slurm puts each task's number in its place.
 
-    >>> command = ("stlf", "run", "a.toml", "--to", "a.shares/1-of-8", "--shard", "1/8")
-    >>> share = Share(1, 8, command, Path("a.shares/1-of-8"))
-    >>> script = array_script(share, Workers(count=2, threads=4, leash=Path("a.shares/leash"), sbatch=("--time=60",)))
+    >>> command = ("stlf", "run", "a.toml", "--to", "a.shards/1-of-8", "--shard", "1/8")
+    >>> shard = Shard(1, 8, command, Path("a.shards/1-of-8"))
+    >>> script = array_script(shard, Workers(count=2, threads=4, leash=Path("a.shards/leash"), sbatch=("--time=60",)))
     >>> [line for line in script.splitlines() if line.startswith("stlf")]
-    ['stlf run a.toml --to a.shares/"$SLURM_ARRAY_TASK_ID"-of-8 --shard "$SLURM_ARRAY_TASK_ID"/8']
+    ['stlf run a.toml --to a.shards/"$SLURM_ARRAY_TASK_ID"-of-8 --shard "$SLURM_ARRAY_TASK_ID"/8']
     >>> "#SBATCH --cpus-per-task=4" in script, "#SBATCH --time=60" in script
     (True, True)
     """
-    folder = share.folder.parent
+    folder = shard.folder.parent
     options = [
         f"--job-name={folder.name}",
         f"--cpus-per-task={workers.threads}",
         f"--chdir={Path.cwd()}",
-        f"--output={str(folder).replace('%', '%%')}/%a-of-{share.of}.log",
+        f"--output={str(folder).replace('%', '%%')}/%a-of-{shard.of}.log",
         "--open-mode=append",
         *workers.sbatch,
     ]
@@ -133,13 +133,13 @@ def array_script(share: Share, workers: Workers) -> str:
         if "\n" in option:
             raise InputError(f"an option of sbatch has several lines: {option!r}", "give --sbatch once per option")
     task = '"$SLURM_ARRAY_TASK_ID"'
-    task_folder = f"{shlex.quote(str(folder))}/{task}-of-{share.of}"
-    own = {str(share.folder): task_folder, f"{share.number}/{share.of}": f"{task}/{share.of}"}
+    task_folder = f"{shlex.quote(str(folder))}/{task}-of-{shard.of}"
+    own = {str(shard.folder): task_folder, f"{shard.number}/{shard.of}": f"{task}/{shard.of}"}
     lines = [
         "#!/bin/bash",
         *(f"#SBATCH {_option(option)}" for option in options),
-        *(f"export {name}={shlex.quote(value)}" for name, value in share.environment.items()),
-        " ".join(own.get(word, shlex.quote(word)) for word in share.command),
+        *(f"export {name}={shlex.quote(value)}" for name, value in shard.environment.items()),
+        " ".join(own.get(word, shlex.quote(word)) for word in shard.command),
         "code=$?",
         # Renamed, so that a code is never read half-written.
         f"file={task_folder}.code",
@@ -170,13 +170,13 @@ def _option(option: str) -> str:
     return f'{name}="{value}"' if equals and " " in value and '"' not in value else option
 
 
-def _code_file(share: Share) -> Path:
-    return share.folder.with_name(share.folder.name + ".code")
+def _code_file(shard: Shard) -> Path:
+    return shard.folder.with_name(shard.folder.name + ".code")
 
 
-def _read_code(share: Share) -> int | None:
+def _read_code(shard: Shard) -> int | None:
     try:
-        return int(_code_file(share).read_text())
+        return int(_code_file(shard).read_text())
     except FileNotFoundError:
         return None
 

@@ -22,7 +22,7 @@ class STLF(FedAvg):  # type: ignore[misc]
     """Sources train their own models, and each target gets its mixture of them.
 
     Before the first round every device reports its counts and a sketch. In the first `warm_up` rounds the devices with
-    labels train one model, as with FedAvg. From then on each trains its own and reports its `error`, the share of
+    labels train one model, as with FedAvg. From then on each trains its own and reports its `error`, the fraction of
     labels held out on which that model errs; after every such round the strategy plans anew. Sources go on training;
     a device that became a target trains no more, and its last error stays. Evaluation goes to the targets, each with
     its own mixture.
@@ -193,6 +193,6 @@ class STLF(FedAvg):  # type: ignore[misc]
         if not isinstance(error, int | float):
             raise InputError(
                 f"{name}: its metrics have no {self.error_key!r}",
-                "let training report the share of labels held out on which the model errs",
+                "let training report the fraction of labels held out on which the model errs",
             )
         return float(error)

@@ -87,7 +87,7 @@ class Site:
 
     @property
     def work(self) -> Path:
-        return self.folder / "runs" / "small.shares"
+        return self.folder / "runs" / "small.shards"
 
     def command(self, *arguments: str) -> subprocess.Popen[str]:
         """`python -m stlf.cluster`, in a process group of its own, as a terminal starts it."""
@@ -119,14 +119,14 @@ class Site:
         return False
 
     def first_model(self) -> Path:
-        """A model that a share has trained; the first that is there."""
+        """A model that a shard has trained; the first that is there."""
         models = "*/seed-*/models/*.safetensors"
         wait_until("the first model", lambda: self._is_over() or list(self.work.glob(models)))
         return next(self.work.glob(models))
 
-    def at_work(self, share: str = "") -> list[int]:
-        """Processes of `stlf` that work on this run, or on one share of it."""
-        own = os.fsencode(self.work / share)
+    def at_work(self, shard: str = "") -> list[int]:
+        """Processes of `stlf` that work on this run, or on one shard of it."""
+        own = os.fsencode(self.work / shard)
         found = []
         for process in Path("/proc").iterdir():
             if process.name.isdecimal():

@@ -1,4 +1,4 @@
-"""How shares are divided, watched and repeated, with an engine that does as it is told."""
+"""How shards are divided, watched and repeated, with an engine that does as it is told."""
 
 import fcntl
 import os
@@ -10,16 +10,16 @@ from typing import Any
 import pytest
 
 from stlf import Error, InputError
-from stlf.cluster import ClusterError, Division, Ended, Share, Workers, conduct, find_stlf, watch
+from stlf.cluster import ClusterError, Division, Ended, Shard, Workers, conduct, find_stlf, watch
 from stlf.cluster.__main__ import main
 from stlf.cluster.failure import code_of
-from stlf.cluster.share import shares_begun
+from stlf.cluster.shard import shards_begun
 
 Site = Any
 
 
 class Scripted:
-    """Ends every share as its script says, one script per share: the codes of its attempts in order."""
+    """Ends every shard as its script says, one script per shard: the codes of its attempts in order."""
 
     def __init__(self, scripts: dict[int, list[int | None]], at_once: int = 2) -> None:
         self.at_once = at_once
@@ -29,9 +29,9 @@ class Scripted:
         self.most = 0
         self.closed = 0
 
-    def start(self, shares: list[Share]) -> None:
-        self.started += [share.number for share in shares]
-        self.at_work += [share.number for share in shares]
+    def start(self, shards: list[Shard]) -> None:
+        self.started += [shard.number for shard in shards]
+        self.at_work += [shard.number for shard in shards]
         self.most = max(self.most, len(self.at_work))
 
     def ended(self, wait: float) -> list[Ended]:
@@ -42,48 +42,48 @@ class Scripted:
         self.closed += 1
 
 
-def shares(folder: Path, count: int) -> list[Share]:
+def shards(folder: Path, count: int) -> list[Shard]:
     return Division(Path("stlf"), Path("mine.toml"), folder / "mine", count).all()
 
 
 def test_lost_shares_are_started_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     engine = Scripted({1: [0], 2: [None, -9, 0], 3: [137, 1, 130, 0]})
-    watch(shares(tmp_path, 3), engine, retries=3)
+    watch(shards(tmp_path, 3), engine, retries=3)
     assert sorted(engine.started) == [1, 2, 2, 2, 3, 3, 3, 3]
     assert engine.most == 2
     assert capsys.readouterr().err.splitlines() == [
-        "share 1 of 3 is done (1 of 3)",
-        "share 2 of 3 was lost (the machine is gone); again, 1 of 3",
-        "share 3 of 3 was lost (signal 9); again, 1 of 3",
-        "share 2 of 3 was lost (signal 9); again, 2 of 3",
-        "share 3 of 3 was lost (exit code 1); again, 2 of 3",
-        "share 2 of 3 is done (2 of 3)",
-        "share 3 of 3 was lost (interrupted); again, 3 of 3",
-        "share 3 of 3 is done (3 of 3)",
+        "shard 1 of 3 is done (1 of 3)",
+        "shard 2 of 3 was lost (the machine is gone); again, 1 of 3",
+        "shard 3 of 3 was lost (signal 9); again, 1 of 3",
+        "shard 2 of 3 was lost (signal 9); again, 2 of 3",
+        "shard 3 of 3 was lost (exit code 1); again, 2 of 3",
+        "shard 2 of 3 is done (2 of 3)",
+        "shard 3 of 3 was lost (interrupted); again, 3 of 3",
+        "shard 3 of 3 is done (3 of 3)",
     ]
 
 
 def test_a_share_is_given_up_after_its_retries_and_the_others_end(tmp_path: Path) -> None:
     engine = Scripted({1: [None, None, None], 2: [0], 3: [0], 4: [0]})
-    with pytest.raises(ClusterError, match="share 1 of 4 was lost 3 times; the last time: the machine is gone"):
-        watch(shares(tmp_path, 4), engine, retries=2)
+    with pytest.raises(ClusterError, match="shard 1 of 4 was lost 3 times; the last time: the machine is gone"):
+        watch(shards(tmp_path, 4), engine, retries=2)
     assert sorted(engine.started) == [1, 1, 1, 2, 3, 4]
 
 
 @pytest.mark.parametrize("code", [2, 3])
 def test_what_every_share_would_meet_ends_all_at_once(tmp_path: Path, code: int) -> None:
-    all_shares = shares(tmp_path, 4)
-    all_shares[0].log.parent.mkdir()
-    all_shares[0].log.write_text("error: training.steps is 0\nhint: at least 1\n")
+    all_shards = shards(tmp_path, 4)
+    all_shards[0].log.parent.mkdir()
+    all_shards[0].log.write_text("error: training.steps is 0\nhint: at least 1\n")
     engine = Scripted({1: [code], 2: [0], 3: [0], 4: [0]}, at_once=1)
     with pytest.raises(Error, match="error: training.steps is 0") as error:
-        watch(all_shares, engine)
+        watch(all_shards, engine)
     assert code_of(error.value) == code
     assert engine.started == [1]
 
 
 def test_whatever_ends_it_the_leash_is_taken_away_first_and_the_engine_is_closed(tmp_path: Path) -> None:
-    division = Division(Path("/bin/true"), Path("mine.toml"), tmp_path / "mine", shares=1)
+    division = Division(Path("/bin/true"), Path("mine.toml"), tmp_path / "mine", shards=1)
 
     class Stopped(Scripted):
         def __init__(self, workers: Workers) -> None:
@@ -111,20 +111,20 @@ def test_whatever_ends_it_the_leash_is_taken_away_first_and_the_engine_is_closed
 
 
 def test_one_command_at_a_time(tmp_path: Path) -> None:
-    division = Division(Path("/bin/true"), Path("mine.toml"), tmp_path / "mine", shares=1)
+    division = Division(Path("/bin/true"), Path("mine.toml"), tmp_path / "mine", shards=1)
     division.work.mkdir()
     with (division.work / ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        with pytest.raises(ClusterError, match="another command already works on .*mine.shares"):
+        with pytest.raises(ClusterError, match="another command already works on .*mine.shards"):
             conduct(division)
     assert conduct(division) == tmp_path / "mine"
 
 
 def test_a_run_goes_on_with_the_shares_it_was_begun_with(tmp_path: Path) -> None:
-    assert shares_begun(tmp_path / "mine") is None
+    assert shards_begun(tmp_path / "mine") is None
     for name in ("1-of-2", "2-of-16", "notes-of-99", "1-of-2.log"):
-        (tmp_path / "mine.shares" / name).mkdir(parents=True)
-    assert shares_begun(tmp_path / "mine") == 16
+        (tmp_path / "mine.shards" / name).mkdir(parents=True)
+    assert shards_begun(tmp_path / "mine") == 16
 
 
 def test_settings_and_data_reach_every_share(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -132,9 +132,9 @@ def test_settings_and_data_reach_every_share(monkeypatch: pytest.MonkeyPatch) ->
     division = Division(
         Path("stlf"), Path("a.toml"), Path("a"), 2, settings=("seeds=[1]", "training.steps=9"), threads=3
     )
-    share = division.share(2)
-    assert share.command[3:7] == ("-c", "seeds=[1]", "-c", "training.steps=9")
-    assert share.environment == {"RAYON_NUM_THREADS": "3", "STLF_DATA": "/data sets"}
+    shard = division.shard(2)
+    assert shard.command[3:7] == ("-c", "seeds=[1]", "-c", "training.steps=9")
+    assert shard.environment == {"RAYON_NUM_THREADS": "3", "STLF_DATA": "/data sets"}
 
 
 def test_stlf_is_found_as_given_then_by_its_variable_then_on_the_path(
@@ -162,7 +162,7 @@ def test_a_configuration_that_is_not_there_is_named(tmp_path: Path, capsys: pyte
 
 
 @pytest.mark.parametrize(
-    "arguments", [["--workers", "0"], ["--shares", "x"], ["--engine", "cloud"], ["--retries", "-1"]]
+    "arguments", [["--workers", "0"], ["--shards", "x"], ["--engine", "cloud"], ["--retries", "-1"]]
 )
 def test_numbers_and_names_are_checked(arguments: list[str]) -> None:
     with pytest.raises(SystemExit) as error:
@@ -170,10 +170,18 @@ def test_numbers_and_names_are_checked(arguments: list[str]) -> None:
     assert error.value.code == 2
 
 
+def test_the_option_for_shards_has_its_old_name_too(tmp_path: Path) -> None:
+    config = tmp_path / "mine.toml"
+    config.touch()
+    for option, count in [("--shards", 2), ("--shares", 3)]:
+        assert main([str(config), option, str(count), "--stlf", "/bin/true", "--to", str(tmp_path / "run")]) == 0
+        assert (tmp_path / "run.shards" / f"{count}-of-{count}.log").exists()
+
+
 def test_the_guide_names_every_option(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["--help"])
-    options = set(re.findall(r"--[a-z]+", capsys.readouterr().out.split("Every share")[0])) - {"--help", "--set"}
+    options = set(re.findall(r"--[a-z]+", capsys.readouterr().out.split("Every shard")[0])) - {"--help", "--set"}
     guide = (Path(__file__).parents[3] / "docs" / "clusters.md").read_text()
     assert {"--engine", "--retries"} <= options
     assert [option for option in sorted(options) if f"`{option}" not in guide and f"{option} " not in guide] == []

@@ -40,7 +40,7 @@ with LocalCluster() as cluster:
 """
 
 
-# Training that ends in none of the tests' lifetimes: a share of it ends because it was stopped.
+# Training that ends in none of the tests' lifetimes: a shard of it ends because it was stopped.
 ENDLESS = ["-c", "training.steps=100000000"]
 
 
@@ -102,15 +102,15 @@ def test_a_killed_share_is_repeated_and_goes_on(
     child = site.command(*engine)
     model = site.first_model()
     before = site.made(model)
-    share = model.relative_to(site.work).parts[0]
-    for process in site.at_work(share):
+    shard = model.relative_to(site.work).parts[0]
+    for process in site.at_work(shard):
         os.kill(process, signal.SIGKILL)
     code, said = site.finish(child)
     assert code == 0, said
-    number = share.split("-")[0]
-    assert f"share {number} of 2 was lost" in said and "again, 1 of 3" in said
+    number = shard.split("-")[0]
+    assert f"shard {number} of 2 was lost" in said and "again, 1 of 3" in said
     assert "signal 9" in said
-    assert site.made(model) == before, "what the killed share had finished was made again"
+    assert site.made(model) == before, "what the killed shard had finished was made again"
     assert contents(site.run) == one_machine
     assert site.at_work() == []
 
@@ -136,7 +136,7 @@ def test_ctrl_c_stops_the_workers_and_the_same_command_goes_on(
 
 def test_sigterm_stops_the_workers_long_before_they_are_done(site: Site, engine: list[str], until: Any) -> None:
     child = site.command(*engine, *ENDLESS)
-    until("both shares are at work", lambda: len(site.at_work()) == 2)
+    until("both shards are at work", lambda: len(site.at_work()) == 2)
     child.send_signal(signal.SIGTERM)
     code, said = site.finish(child)
     assert code == 130, said
@@ -148,23 +148,23 @@ def test_a_worker_of_ray_that_dies_takes_its_share_along_and_it_is_repeated(
 ) -> None:
     site.environment |= ray_token
     child = site.command("--engine", "ray", "--workers", "2", "--address", ray_address, *ENDLESS)
-    until("both shares are at work", lambda: len(site.at_work()) == 2)
+    until("both shards are at work", lambda: len(site.at_work()) == 2)
     process = site.at_work("1-of-2")[0]
     worker = int(Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()[1])
     assert b"ray" in Path(f"/proc/{worker}/cmdline").read_bytes()
     os.kill(worker, signal.SIGKILL)
-    until("the share of the dead worker ends", lambda: process not in site.at_work())
-    until("the share is at work again", lambda: site.at_work("1-of-2"))
+    until("the shard of the dead worker ends", lambda: process not in site.at_work())
+    until("the shard is at work again", lambda: site.at_work("1-of-2"))
     child.send_signal(signal.SIGTERM)
     code, said = site.finish(child)
     assert code == 130, said
-    assert "share 1 of 2 was lost" in said and "share 2 of 2 was lost" not in said
+    assert "shard 1 of 2 was lost" in said and "shard 2 of 2 was lost" not in said
 
 
 @pytest.mark.parametrize("engine", ["local", "ray", "ray-address", "hyperqueue"], indirect=True)
 def test_shares_do_not_outlive_a_command_that_was_killed(site: Site, engine: list[str], until: Any) -> None:
     child = site.command(*engine, *ENDLESS)
-    until("both shares are at work", lambda: len(site.at_work()) == 2)
+    until("both shards are at work", lambda: len(site.at_work()) == 2)
     child.kill()
     child.wait()
     until("the workers are gone", lambda: not site.at_work())
@@ -175,10 +175,10 @@ def test_jobs_that_a_killed_command_left_on_a_server_are_stopped_by_the_next(
 ) -> None:
     arguments = ["--engine", "hyperqueue", "--workers", "2", "--address", hyperqueue_address]
     child = site.command(*arguments, *ENDLESS)
-    until("both shares are at work", lambda: len(site.at_work()) == 2)
+    until("both shards are at work", lambda: len(site.at_work()) == 2)
     child.kill()
     child.wait()
-    # Of another configuration, so that it ends soon, and leaves no share at work that could be taken for the old ones.
+    # Of another configuration, so that it ends soon, and leaves no shard at work that could be taken for the old ones.
     code, said = site.finish(site.command(*arguments))
     assert code == 2 and "another configuration" in said
     until("the jobs that were left end", lambda: not site.at_work())
@@ -187,7 +187,7 @@ def test_jobs_that_a_killed_command_left_on_a_server_are_stopped_by_the_next(
 def test_more_shares_than_seeds_divide_a_seed(
     site: Site, one_machine: dict[str, bytes], contents: Callable[[Path], dict[str, bytes]]
 ) -> None:
-    code, said = site.finish(site.command("--workers", "2", "--shares", "5"))
+    code, said = site.finish(site.command("--workers", "2", "--shards", "5"))
     assert code == 0, said
     assert sorted(path.name for path in site.work.glob("*-of-5")) == [f"{k}-of-5" for k in range(1, 6)]
     assert contents(site.run) == one_machine

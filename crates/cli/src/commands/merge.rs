@@ -1,4 +1,4 @@
-//! `stlf merge`: joins the shares of several machines into one run.
+//! `stlf merge`: joins the shards of several machines into one run.
 
 use std::path::PathBuf;
 
@@ -7,16 +7,16 @@ use crate::comparison::comparison;
 use crate::error::Failure;
 use crate::ui::Ui;
 
-/// Join the shares of a run into one run folder, finish what is missing, and compare.
+/// Join the shards of a run into one run folder, finish what is missing, and compare.
 ///
-/// All must come from one configuration. Shares in one folder need no merging: run it again
+/// All must come from one configuration. Shards in one folder need no merging: run it again
 /// without --shard.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
   stlf merge shard-1 shard-2 shard-3 --to runs/whole")]
 pub(crate) struct Args {
-    /// The folders of the shares.
+    /// The folders of the shards.
     #[arg(required = true)]
     folders: Vec<PathBuf>,
 
@@ -25,7 +25,7 @@ pub(crate) struct Args {
     to: PathBuf,
 }
 
-/// Joins the shares, finishes the run and shows the comparison.
+/// Joins the shards, finishes the run and shows the comparison.
 pub(crate) fn run(args: &Args, ui: &Ui) -> Result<(), Failure> {
     let config = stlf_lab::merge(&args.folders, &args.to).map_err(|e| failure(&e))?;
     let outcome =

@@ -22,9 +22,9 @@ pub(crate) struct Args {
     #[command(flatten)]
     run: RunArgs,
 
-    /// Do only the K-th of N shares of the run, to use several machines; see `stlf merge`.
+    /// Do only the K-th of N shards of the run, to use several machines; see `stlf merge`.
     ///
-    /// With at most as many shares as seeds, a share is some of the seeds; with more, the shares divide the
+    /// With at most as many shards as seeds, a shard is some of the seeds; with more, the shards divide the
     /// devices to train and the pairs to measure of a seed.
     #[arg(long, value_name = "K/N")]
     shard: Option<Shard>,
@@ -36,7 +36,7 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<(), Failure> {
     if let Some(shard) = args.shard {
         let seeds = shard.units(&config.seeds).len();
         watched(seeds, ui, |observer| stlf_lab::run_shard(&config, &folder, shard, observer))?;
-        return ui.print(&format!("this share is done, in {}\n", folder.display()));
+        return ui.print(&format!("this shard is done, in {}\n", folder.display()));
     }
     let outcome =
         watched(config.seeds.len(), ui, |observer| stlf_lab::run(&config, &folder, observer))?;

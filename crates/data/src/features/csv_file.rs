@@ -4,6 +4,7 @@ use std::io::Read;
 use std::path::Path;
 
 use super::{Columns, Options, Table, feature};
+use crate::columns::{RowError, csv_reader};
 use crate::{Dataset, Error};
 
 /// Reads CSV with a header; errors name `path`.
@@ -37,8 +38,7 @@ pub(super) fn header<R: Read>(
     reader: R,
     path: &Path,
 ) -> Result<(csv::Reader<R>, Vec<String>), Error> {
-    let mut csv =
-        csv::ReaderBuilder::new().trim(csv::Trim::All).buffer_capacity(1 << 18).from_reader(reader);
+    let mut csv = csv_reader().trim(csv::Trim::All).from_reader(reader);
     let header = csv.headers().map_err(|e| csv_error(e, path))?;
     if header.is_empty() {
         return Err(Error::content(path, "the file is empty")
@@ -62,18 +62,14 @@ fn not_a_number(path: &Path, row: usize, column: &str, cell: &str) -> Error {
 }
 
 fn csv_error(error: csv::Error, path: &Path) -> Error {
-    let row = error.position().map_or(1, |p| p.record() + 1);
-    match error.into_kind() {
-        csv::ErrorKind::Io(e) => Error::file(path, e),
-        csv::ErrorKind::UnequalLengths { expected_len, len, .. } => {
-            let message = format!("row {row}: has {len} columns, expected {expected_len}");
-            Error::content(path, message).with_hint("every row needs a value in every column")
-        }
-        csv::ErrorKind::Utf8 { .. } => {
-            Error::content(path, format!("row {row}: is not UTF-8 text"))
-                .with_hint("is this a CSV or Parquet file?")
-        }
-        _ => Error::content(path, format!("row {row}: cannot be read")),
+    let RowError { row, message, hint } = RowError::from(&error);
+    if let csv::ErrorKind::Io(e) = error.into_kind() {
+        return Error::file(path, e);
+    }
+    let error = Error::content(path, format!("row {row}: {message}"));
+    match hint {
+        Some(hint) => error.with_hint(hint),
+        None => error,
     }
 }
 

@@ -2,18 +2,9 @@
 
 use std::path::Path;
 
-use parquet::basic::ConvertedType;
-use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
-use parquet::data_type::DataType;
-use parquet::errors::ParquetError;
-use parquet::file::reader::{FileReader, RowGroupReader};
-use parquet::file::serialized_reader::SerializedFileReader;
-use parquet::schema::types::ColumnDescriptor;
-
 use super::{Columns, Options, Table, feature};
+use crate::columns::{Broken, Cell, Kind, ParquetTable};
 use crate::{Dataset, Error};
-
-const BATCH: usize = 8192;
 
 /// Reads Parquet: labels and domains as strings or whole numbers, features as any kind of number;
 /// errors name `path`.
@@ -21,86 +12,48 @@ const BATCH: usize = 8192;
 /// # Errors
 /// Names the row (the first is 1: Parquet has no header row) and the column.
 pub fn read_parquet(bytes: Vec<u8>, path: &Path, options: &Options) -> Result<Dataset, Error> {
-    unless_corrupt(path, || read(bytes, path, options))
+    let broken = |e| broken(path, &e);
+    ParquetTable::with(bytes, broken, |file| read(file, path, options))
 }
 
 /// The names of all columns.
 pub(super) fn names(bytes: Vec<u8>, path: &Path) -> Result<Vec<String>, Error> {
-    unless_corrupt(path, || Ok(column_names(&open(bytes, path)?)))
+    ParquetTable::with(bytes, |e| broken(path, &e), |file| Ok(file.names()))
 }
 
-/// On some corrupt files the Parquet crate fails an assertion instead of returning an error.
-fn unless_corrupt<T>(
-    path: &Path,
-    read: impl FnOnce() -> Result<T, Error> + std::panic::UnwindSafe,
-) -> Result<T, Error> {
-    crate::quiet::caught(read)
-        .unwrap_or_else(|| Err(broken(path, ParquetError::General("it is corrupt".into()))))
-}
-
-type Reader = SerializedFileReader<bytes::Bytes>;
-
-fn open(bytes: Vec<u8>, path: &Path) -> Result<Reader, Error> {
-    SerializedFileReader::new(bytes::Bytes::from(bytes)).map_err(|e| broken(path, e))
-}
-
-fn column_names(file: &Reader) -> Vec<String> {
-    let schema = file.metadata().file_metadata().schema_descr();
-    schema.columns().iter().map(|c| c.path().string()).collect()
-}
-
-fn read(bytes: Vec<u8>, path: &Path, options: &Options) -> Result<Dataset, Error> {
-    let failed = |e| broken(path, e);
-    let file = open(bytes, path)?;
-    let schema = file.metadata().file_metadata().schema_descr_ptr();
-    let names = column_names(&file);
+fn read(file: &ParquetTable, path: &Path, options: &Options) -> Result<Dataset, Error> {
+    let names = file.names();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let mut table = Table::new(Columns::new(&names, path, options)?);
-    for group in 0..file.num_row_groups() {
-        let group = file.get_row_group(group).map_err(failed)?;
+    for group in 0..file.groups() {
         let first = table.labels.len();
-        let part = |at: usize| Part {
-            group: &*group,
-            descriptor: schema.column(at),
-            name: names[at],
-            at,
-            path,
-            first,
-        };
-        part(table.columns.label).texts(|text| {
+        let part = |at: usize| Part { file, group, name: names[at], at, path, first };
+        part(table.columns.label).texts(|_, text| {
             table.push_label(text.unwrap_or_default());
             Ok(())
         })?;
-        let rows = table.labels.len() - first;
         if let Some(at) = table.columns.domain {
-            let before = table.domain_of.len();
             let column = part(at);
-            column.texts(|text| {
-                let row = first + table.domain_of.len() - before;
+            column.texts(|row, text| {
                 table.push_domain(text.ok_or_else(|| column.cell(row, "is null"))?);
                 Ok(())
             })?;
-            column.check_length(table.domain_of.len() - before, rows)?;
         }
-        let mut columns = Vec::with_capacity(table.columns.features.len());
-        for &at in &table.columns.features {
-            let column = part(at);
-            let numbers = column.numbers()?;
-            column.check_length(numbers.len(), rows)?;
-            columns.push(numbers);
-        }
-        table.values.reserve(rows * columns.len());
+        let features = table.columns.features.iter().map(|&at| part(at).numbers());
+        let features: Vec<Vec<f64>> = features.collect::<Result<_, _>>()?;
+        let rows = table.labels.len() - first;
+        table.values.reserve(rows * features.len());
         for row in 0..rows {
-            table.values.extend(columns.iter().map(|column| column[row]));
+            table.values.extend(features.iter().map(|column| column[row]));
         }
     }
     table.into_dataset(path, options)
 }
 
-/// One column of one row group.
+/// One column of one group of rows.
 struct Part<'a> {
-    group: &'a dyn RowGroupReader,
-    descriptor: std::sync::Arc<ColumnDescriptor>,
+    file: &'a ParquetTable,
+    group: usize,
     name: &'a str,
     at: usize,
     path: &'a Path,
@@ -109,14 +62,13 @@ struct Part<'a> {
 }
 
 impl Part<'_> {
-    fn reader(&self, wanted: &str) -> Result<ColumnReader, Error> {
-        if self.descriptor.max_rep_level() > 0 {
-            return Err(self.wrong_type("lists", wanted));
-        }
-        if self.descriptor.converted_type() == ConvertedType::DECIMAL {
-            return Err(self.wrong_type("decimals", wanted));
-        }
-        self.group.get_column_reader(self.at).map_err(|e| broken(self.path, e))
+    /// Hands every cell to `each`, with its row in the table.
+    fn read(
+        &self,
+        mut each: impl FnMut(usize, Cell<'_>) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let broken = |e| broken(self.path, &e);
+        self.file.read(self.group, self.at, broken, |row, cell| each(self.first + row, cell))
     }
 
     fn wrong_type(&self, found: &str, wanted: &str) -> Error {
@@ -132,103 +84,55 @@ impl Part<'_> {
         Error::content(self.path, message)
     }
 
-    fn check_length(&self, found: usize, rows: usize) -> Result<(), Error> {
-        match found == rows {
-            true => Ok(()),
-            false => Err(broken(self.path, ParquetError::General("a column is too short".into()))),
-        }
-    }
-
-    /// Hands every text, or whole number as text, to `each`; `None` for null.
-    fn texts(&self, mut each: impl FnMut(Option<&str>) -> Result<(), Error>) -> Result<(), Error> {
-        const WANTED: &str = "strings or whole numbers";
-        match self.reader(WANTED)? {
-            ColumnReader::ByteArrayColumnReader(r) => self.drain(r, |row, v| {
-                let text = v.map(|v| std::str::from_utf8(v.data())).transpose();
-                each(text.map_err(|_| self.cell(row, "is not UTF-8 text"))?)
-            }),
-            ColumnReader::BoolColumnReader(r) => {
-                self.drain(r, |_, v| each(v.map(|v| v.to_string()).as_deref()))
-            }
-            ColumnReader::Int32ColumnReader(r) => {
-                self.drain(r, |_, v| each(v.map(|v| v.to_string()).as_deref()))
-            }
-            ColumnReader::Int64ColumnReader(r) => {
-                self.drain(r, |_, v| each(v.map(|v| v.to_string()).as_deref()))
-            }
+    /// Hands every text, or number as text, to `each`, with its row; `None` for null.
+    fn texts(
+        &self,
+        mut each: impl FnMut(usize, Option<&str>) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let wrong = |found| Err(self.wrong_type(found, "strings or whole numbers"));
+        match self.file.kind(self.at) {
+            Kind::Lists => return wrong("lists"),
+            Kind::Decimals => return wrong("decimals"),
+            Kind::Others => return wrong("something else"),
             // Tables with gaps often turn whole numbers into floats.
-            ColumnReader::FloatColumnReader(r) => {
-                self.drain(r, |_, v| each(v.map(|v| v.to_string()).as_deref()))
-            }
-            ColumnReader::DoubleColumnReader(r) => {
-                self.drain(r, |_, v| each(v.map(|v| v.to_string()).as_deref()))
-            }
-            _ => Err(self.wrong_type("something else", WANTED)),
+            Kind::Texts | Kind::Booleans | Kind::Integers | Kind::Floats => {}
         }
+        self.read(|row, cell| match cell {
+            Cell::Null => each(row, None),
+            Cell::Text(bytes) => {
+                let text = std::str::from_utf8(bytes);
+                each(row, Some(text.map_err(|_| self.cell(row, "is not UTF-8 text"))?))
+            }
+            Cell::Boolean(value) => each(row, Some(&value.to_string())),
+            Cell::Integer(value) => each(row, Some(&value.to_string())),
+            Cell::Single(value) => each(row, Some(&value.to_string())),
+            Cell::Double(value) => each(row, Some(&value.to_string())),
+        })
     }
 
     fn numbers(&self) -> Result<Vec<f64>, Error> {
-        const WANTED: &str = "numbers";
+        let wrong = |found| Err(self.wrong_type(found, "numbers"));
+        match self.file.kind(self.at) {
+            Kind::Lists => return wrong("lists"),
+            Kind::Decimals => return wrong("decimals"),
+            Kind::Texts => return wrong("strings"),
+            Kind::Others => return wrong("something else"),
+            Kind::Booleans | Kind::Integers | Kind::Floats => {}
+        }
         let mut numbers = Vec::new();
-        let mut push = |row: usize, value: Option<f64>| {
-            let value = value.ok_or_else(|| self.cell(row, "is null"))?;
+        self.read(|row, cell| {
+            let value = cell.number().ok_or_else(|| self.cell(row, "is null"))?;
             let finite = feature(value)
                 .ok_or_else(|| self.cell(row, &format!("{value} is not a finite number")))?;
             numbers.push(finite);
             Ok(())
-        };
-        match self.reader(WANTED)? {
-            ColumnReader::DoubleColumnReader(r) => self.drain(r, |row, v| push(row, v.copied())),
-            ColumnReader::FloatColumnReader(r) => {
-                self.drain(r, |row, v| push(row, v.map(|&v| f64::from(v))))
-            }
-            ColumnReader::Int32ColumnReader(r) => {
-                self.drain(r, |row, v| push(row, v.map(|&v| f64::from(v))))
-            }
-            ColumnReader::Int64ColumnReader(r) => {
-                self.drain(r, |row, v| push(row, v.map(|&v| v as f64)))
-            }
-            ColumnReader::BoolColumnReader(r) => {
-                self.drain(r, |row, v| push(row, v.map(|&v| f64::from(u8::from(v)))))
-            }
-            ColumnReader::ByteArrayColumnReader(_) => Err(self.wrong_type("strings", WANTED)),
-            _ => Err(self.wrong_type("something else", WANTED)),
-        }?;
+        })?;
         Ok(numbers)
-    }
-
-    /// Hands every row of the table and its value, or `None` for null, to `each`.
-    fn drain<T: DataType>(
-        &self,
-        mut reader: ColumnReaderImpl<T>,
-        mut each: impl FnMut(usize, Option<&T::T>) -> Result<(), Error>,
-    ) -> Result<(), Error> {
-        let present = self.descriptor.max_def_level();
-        let (mut levels, mut values) = (Vec::new(), Vec::new());
-        let mut row = self.first;
-        loop {
-            levels.clear();
-            values.clear();
-            let (records, _, _) = reader
-                .read_records(BATCH, Some(&mut levels), None, &mut values)
-                .map_err(|e| broken(self.path, e))?;
-            if records == 0 {
-                return Ok(());
-            }
-            // A required column has no levels: all its values are there.
-            levels.resize(records, present);
-            let mut there = values.iter();
-            for &level in &levels {
-                let value = if level < present { None } else { there.next() };
-                each(row, value)?;
-                row += 1;
-            }
-        }
     }
 }
 
-fn broken(path: &Path, error: ParquetError) -> Error {
-    Error::content(path, format!("not a readable Parquet file: {error}"))
+fn broken(path: &Path, error: &Broken) -> Error {
+    Error::content(path, error.to_string())
         .with_hint("a table of features is a CSV or Parquet file")
 }
 

@@ -2,6 +2,7 @@
 
 use std::io::Read;
 
+use stlf_data::columns::{RowError, csv_reader};
 use stlf_planning::error::Error;
 
 use super::super::document::shorten;
@@ -17,7 +18,7 @@ impl LinkTable {
     /// # Errors
     /// Names the row and the column.
     pub fn read_csv(reader: impl Read, model_bits: f64) -> Result<LinkTable, Error> {
-        let mut csv = csv::ReaderBuilder::new().buffer_capacity(1 << 18).from_reader(reader);
+        let mut csv = csv_reader().from_reader(reader);
         let header = csv.headers().map_err(|e| csv_error(&e))?;
         if header.is_empty() {
             return Err(Error::field("table", "the file is empty")
@@ -65,16 +66,11 @@ fn not_a_number(row: usize, column: &str, cell: &[u8]) -> Error {
 }
 
 fn csv_error(error: &csv::Error) -> Error {
-    let row = error.position().map_or(1, |p| p.record() + 1);
-    match error.kind() {
-        csv::ErrorKind::UnequalLengths { expected_len, len, .. } => Error::field(
-            format!("row {row}"),
-            format!("has {len} columns, expected {expected_len}"),
-        )
-        .with_hint("every row needs a value in every column"),
-        csv::ErrorKind::Utf8 { .. } => Error::field(format!("row {row}"), "is not UTF-8 text")
-            .with_hint("is this a CSV or Parquet file?"),
-        _ => Error::field(format!("row {row}"), format!("cannot be read: {error}")),
+    let RowError { row, message, hint } = RowError::from(error);
+    let error = Error::field(format!("row {row}"), message);
+    match hint {
+        Some(hint) => error.with_hint(hint),
+        None => error,
     }
 }
 

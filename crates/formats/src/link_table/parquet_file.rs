@@ -1,20 +1,12 @@
 //! A link table in Parquet.
 
-use parquet::basic::ConvertedType;
-use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
-use parquet::data_type::DataType;
-use parquet::errors::ParquetError;
-use parquet::file::reader::{FileReader, RowGroupReader};
-use parquet::file::serialized_reader::SerializedFileReader;
-use parquet::schema::types::ColumnDescriptor;
+use stlf_data::columns::{Broken, Cell, Kind, ParquetTable};
 use stlf_planning::error::Error;
 
 use super::{Column, Header, LinkTable, Place};
 
 /// Parquet has no header row.
 const PLACE: Place = Place::File { first_row: 1 };
-
-const BATCH: usize = 8192;
 
 impl LinkTable {
     /// Reads Parquet with the columns that [`LinkTable::read_csv`] knows: names as strings or
@@ -23,38 +15,22 @@ impl LinkTable {
     /// # Errors
     /// Names the row and the column.
     pub fn read_parquet(bytes: Vec<u8>, model_bits: f64) -> Result<LinkTable, Error> {
-        // On some corrupt files the Parquet crate fails an assertion instead of returning an error.
-        stlf_data::quiet::caught(|| LinkTable::from_parquet(bytes, model_bits))
-            .unwrap_or_else(|| Err(broken(ParquetError::General("it is corrupt".into()))))
+        ParquetTable::with(bytes, broken, |file| LinkTable::from_parquet(file, model_bits))
     }
 
-    fn from_parquet(bytes: Vec<u8>, model_bits: f64) -> Result<LinkTable, Error> {
-        let file = SerializedFileReader::new(bytes::Bytes::from(bytes)).map_err(broken)?;
-        let schema = file.metadata().file_metadata().schema_descr_ptr();
-        let header = Header::new(schema.columns().iter().map(|c| c.name()))?;
+    fn from_parquet(file: &ParquetTable, model_bits: f64) -> Result<LinkTable, Error> {
+        let header = Header::new(file.names().iter().map(String::as_str))?;
         let mut table = LinkTable { place: PLACE, ..LinkTable::default() };
-        for group in 0..file.num_row_groups() {
-            let group = file.get_row_group(group).map_err(broken)?;
+        for group in 0..file.groups() {
             let first = table.rows.len();
-            let column = |at: usize, column: Column| Part {
-                group: &*group,
-                descriptor: schema.column(at),
-                at,
-                column,
-                first,
-            };
-            let from = column(header.from, Column::From).names(&mut table)?;
-            let to = column(header.to, Column::To).names(&mut table)?;
-            let divergence = column(header.divergence, Column::Divergence).numbers()?;
-            let energy = header.energy.columns().map(|(c, at)| column(at, c).numbers());
+            let part = |at: usize, column: Column| Part { file, group, at, column, first };
+            let from = part(header.from, Column::From).names(&mut table)?;
+            let to = part(header.to, Column::To).names(&mut table)?;
+            let divergence = part(header.divergence, Column::Divergence).numbers()?;
+            let energy = header.energy.columns().map(|(c, at)| part(at, c).numbers());
             let energy: Vec<Vec<f64>> = energy.collect::<Result<_, _>>()?;
-            let count = from.len();
-            let mut others = energy.iter().map(Vec::len).chain([to.len(), divergence.len()]);
-            if others.any(|length| length != count) {
-                return Err(Error::field("table", "the columns have different lengths"));
-            }
-            table.rows.reserve(count);
-            for k in 0..count {
+            table.rows.reserve(from.len());
+            for k in 0..from.len() {
                 let mut operands = energy.iter().map(|values| values[k]);
                 let joules = header.energy.joules(model_bits, |column, _| {
                     let value = operands.next().unwrap_or(f64::NAN);
@@ -68,29 +44,36 @@ impl LinkTable {
     }
 }
 
-/// One column of one row group.
+/// One column of one group of rows.
 struct Part<'a> {
-    group: &'a dyn RowGroupReader,
-    descriptor: std::sync::Arc<ColumnDescriptor>,
+    file: &'a ParquetTable,
+    group: usize,
     at: usize,
     column: Column,
-    /// Links in the row groups before.
+    /// Links in the groups before.
     first: usize,
 }
 
 impl Part<'_> {
-    fn reader(&self) -> Result<ColumnReader, Error> {
-        if self.descriptor.max_rep_level() > 0 {
-            return Err(self.wrong_type("a list"));
-        }
-        self.group.get_column_reader(self.at).map_err(broken)
+    /// Each cell as `value` makes it, which is told the row in the table; a null is an error.
+    fn read<T>(
+        &self,
+        mut value: impl FnMut(usize, Cell<'_>) -> Result<T, Error>,
+    ) -> Result<Vec<T>, Error> {
+        let mut values = Vec::new();
+        self.file.read(self.group, self.at, broken, |row, cell| {
+            let row = self.first + row;
+            if cell == Cell::Null {
+                return Err(Error::field(PLACE.cell(row, self.column.name()), "is null")
+                    .with_hint("leave out the rows of links that do not exist"));
+            }
+            values.push(value(row, cell)?);
+            Ok(())
+        })?;
+        Ok(values)
     }
 
-    fn wrong_type(&self, found: &str) -> Error {
-        let wanted = match self.column {
-            Column::From | Column::To => "a string",
-            _ => "a number",
-        };
+    fn wrong_type(&self, found: &str, wanted: &str) -> Error {
         Error::field(
             format!("column {}", self.column.name()),
             format!("holds {found}, expected {wanted}"),
@@ -98,73 +81,41 @@ impl Part<'_> {
     }
 
     fn names(&self, table: &mut LinkTable) -> Result<Vec<u32>, Error> {
-        let mut names = Vec::new();
-        let mut push = |name: &[u8]| {
-            let number = table.names.intern(name);
-            let row = self.first + names.len();
-            names.push(number.ok_or_else(|| {
+        let wrong = |found| Err(self.wrong_type(found, "a string"));
+        match self.file.kind(self.at) {
+            Kind::Lists => return wrong("a list"),
+            Kind::Decimals => return wrong("decimals"),
+            Kind::Booleans | Kind::Floats | Kind::Others => return wrong("something else"),
+            Kind::Texts | Kind::Integers => {}
+        }
+        self.read(|row, cell| {
+            let number = match cell {
+                Cell::Text(name) => table.names.intern(name),
+                Cell::Integer(number) => table.names.intern(number.to_string().as_bytes()),
+                _ => None,
+            };
+            number.ok_or_else(|| {
                 Error::field(PLACE.cell(row, self.column.name()), "the name is not UTF-8 text")
-            })?);
-            Ok(())
-        };
-        match self.reader()? {
-            ColumnReader::ByteArrayColumnReader(r) => self.drain(r, |v| push(v.data())),
-            ColumnReader::Int32ColumnReader(r) => self.drain(r, |v| push(v.to_string().as_bytes())),
-            ColumnReader::Int64ColumnReader(r) => self.drain(r, |v| push(v.to_string().as_bytes())),
-            _ => Err(self.wrong_type("something else")),
-        }?;
-        Ok(names)
+            })
+        })
     }
 
     fn numbers(&self) -> Result<Vec<f64>, Error> {
-        if self.descriptor.converted_type() == ConvertedType::DECIMAL {
-            return Err(self.wrong_type("decimals"));
+        let wrong = |found| Err(self.wrong_type(found, "a number"));
+        match self.file.kind(self.at) {
+            Kind::Lists => return wrong("a list"),
+            Kind::Decimals => return wrong("decimals"),
+            Kind::Texts => return wrong("strings"),
+            Kind::Booleans | Kind::Others => return wrong("something else"),
+            Kind::Integers | Kind::Floats => {}
         }
-        let mut numbers = Vec::new();
-        let mut push = |value: f64| {
-            numbers.push(value);
-            Ok(())
-        };
-        match self.reader()? {
-            ColumnReader::DoubleColumnReader(r) => self.drain(r, |v| push(*v)),
-            ColumnReader::FloatColumnReader(r) => self.drain(r, |v| push(f64::from(*v))),
-            ColumnReader::Int32ColumnReader(r) => self.drain(r, |v| push(f64::from(*v))),
-            ColumnReader::Int64ColumnReader(r) => self.drain(r, |v| push(*v as f64)),
-            ColumnReader::ByteArrayColumnReader(_) => Err(self.wrong_type("strings")),
-            _ => Err(self.wrong_type("something else")),
-        }?;
-        Ok(numbers)
-    }
-
-    /// Hands every value to `each`; a null is an error.
-    fn drain<T: DataType>(
-        &self,
-        mut reader: ColumnReaderImpl<T>,
-        mut each: impl FnMut(&T::T) -> Result<(), Error>,
-    ) -> Result<(), Error> {
-        let (mut levels, mut values) = (Vec::new(), Vec::new());
-        let mut row = self.first;
-        loop {
-            levels.clear();
-            values.clear();
-            let (records, _, _) =
-                reader.read_records(BATCH, Some(&mut levels), None, &mut values).map_err(broken)?;
-            if records == 0 {
-                return Ok(());
-            }
-            if let Some(k) = levels.iter().position(|&l| l < self.descriptor.max_def_level()) {
-                return Err(Error::field(PLACE.cell(row + k, self.column.name()), "is null")
-                    .with_hint("leave out the rows of links that do not exist"));
-            }
-            values.iter().try_for_each(&mut each)?;
-            row += records;
-        }
+        // Columns of this kind have numbers alone.
+        self.read(|_, cell| Ok(cell.number().unwrap_or(f64::NAN)))
     }
 }
 
-fn broken(error: ParquetError) -> Error {
-    Error::field("table", format!("not a readable Parquet file: {error}"))
-        .with_hint("a link table is a CSV or Parquet file")
+fn broken(error: Broken) -> Error {
+    Error::field("table", error.to_string()).with_hint("a link table is a CSV or Parquet file")
 }
 
 #[cfg(test)]
@@ -279,6 +230,14 @@ mod tests {
         );
         let error = LinkTable::read_parquet(text, 1e9).unwrap_err();
         assert_eq!(error.to_string(), "column divergence: holds strings, expected a number");
+        // Their digits alone would be names of other devices.
+        let decimals = file(
+            "message m { required int64 from (DECIMAL(9, 2)); required int64 to; \
+             required int64 divergence; required double energy; }",
+            &[Values::Int(&[100]), Values::Int(&[2]), Values::Int(&[1]), Values::Double(&[1.0])],
+        );
+        let error = LinkTable::read_parquet(decimals, 1e9).unwrap_err();
+        assert_eq!(error.to_string(), "column from: holds decimals, expected a string");
     }
 
     proptest! {

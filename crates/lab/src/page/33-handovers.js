@@ -30,9 +30,9 @@
       const from = at.get(handover.from);
       const to = at.get(handover.to);
       if (!from || !to || from === to) continue;
-      const key = `${from.members[0]} ${to.members[0]}`;
-      if (!found.has(key)) found.set(key, { from, to, handovers: [] });
-      found.get(key).handovers.push(handover);
+      const ends = `${from.members[0]} ${to.members[0]}`;
+      if (!found.has(ends)) found.set(ends, { from, to, handovers: [] });
+      found.get(ends).handovers.push(handover);
     }
     const arrows = Array.from(found.values());
     for (const arrow of arrows) {

@@ -153,7 +153,7 @@
       ['links', words.count(counts.links)],
       ...(counts.handovers > 0 ? [['hand-overs', words.count(counts.handovers)]] : []),
       [`energy of ${words.linkNames([plan])}`, words.joules(plan.joules)],
-      ['share of all links', words.percent(plan.energy_share)],
+      ['percentage of all links', words.percent(plan.energy_share)],
       ['target accuracy', words.known(plan.accuracy) ? words.percent(plan.accuracy) : 'not measured'],
       ['objective', words.number(plan.objective)],
       ['· error bound', words.number(plan.terms.source + plan.terms.target)],

@@ -117,7 +117,7 @@
       html(
         'p',
         { class: 'lead' },
-        'Rows: the true class. Columns: what the mixed model said. Shade: share of the row.',
+        'Rows: the true class. Columns: what the mixed model said. Shade: fraction of the row.',
       ),
       html('div', { class: 'tools' }, html('label', {}, 'Target ', select)),
       place,
@@ -127,7 +127,7 @@
   function countsOf(seed) {
     const entries = chosen === null ? seed.confusion : seed.confusion.filter((entry) => entry.target === chosen);
     const size = Math.max(page.run().classes.length, ...entries.map((entry) => entry.counts.length));
-    const sum = Array.from({ length: size }, () => new Array(size).fill(0));
+    const sum = Array.from({ length: size }, () => Array.from({ length: size }, () => 0));
     for (const { counts } of entries) {
       counts.forEach((row, y) =>
         row.forEach((count, x) => {

@@ -45,11 +45,11 @@
         inputmode: field.whole ? 'numeric' : 'decimal',
       }),
     );
-  const choice = (id, label, ...options) =>
+  const choice = (id, caption, ...options) =>
     html(
       'label',
       { for: id },
-      html('span', {}, label),
+      html('span', {}, caption),
       html('select', { id }, ...options.map(([value, name]) => html('option', { value }, name))),
     );
 

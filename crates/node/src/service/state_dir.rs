@@ -1,10 +1,12 @@
-//! The files of a device, with which it can be killed at any moment and continue: its training, the last epoch, the plan, the predictions.
+//! The files of a device, with which it can be killed at any moment and continue: its training, what it made of a model that was handed
+//! to it, the last epoch, the plan, the predictions.
 //! Every file appears whole or not at all.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::path::Path;
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use stlf_config::Config;
@@ -13,7 +15,8 @@ use stlf_data::atomic_folder::Folder;
 use stlf_learn::{Params, Spec};
 use stlf_method::local_training::OwnError;
 use stlf_method::predictions::PredictionRow;
-use stlf_protocol::identity::hex;
+use stlf_protocol::device::HandedOn;
+use stlf_protocol::identity::{hex, unhex};
 use stlf_protocol::wire::Plan;
 use stlf_protocol::{Device, SignedRoster};
 
@@ -25,6 +28,8 @@ use crate::status_file::{FILE as STATUS, StatusFile};
 const EPOCH: &str = "epoch.json";
 const TRAINING: &str = "training.json";
 const MODEL: &str = "model.safetensors";
+const RELAYED: &str = "relayed.safetensors";
+const RELAY: &str = "relayed.json";
 const PLAN: &str = "plan.json";
 const PREDICTIONS: &str = "predictions.csv";
 const ROSTER: &str = "roster.json";
@@ -39,6 +44,8 @@ pub(super) struct StateDir {
     events: File,
     own: DeviceData,
     classes: Vec<String>,
+    /// A hash of the settings and data that trainings depend on.
+    of: String,
 }
 
 /// The last epoch that this device took part in.
@@ -56,10 +63,20 @@ struct Trained {
     source_error: f64,
 }
 
+/// The origin of the stored relayed model: hashes of the settings and data, of the model that was handed over, and of the file itself, so
+/// that it is never taken for a model made of something else.
+#[derive(Serialize, Deserialize)]
+struct Relay {
+    of: String,
+    handed: String,
+    relayed: String,
+}
+
 impl StateDir {
-    /// Opens the folder of a device with this data.
+    /// Opens the folder of a device with these settings and this data.
     pub(super) fn open(
         path: &Path,
+        config: &Config,
         own: DeviceData,
         classes: Vec<String>,
     ) -> Result<StateDir, stlf_data::Error> {
@@ -68,7 +85,8 @@ impl StateDir {
         let file = folder.file(EVENTS);
         let events = OpenOptions::new().create(true).append(true).open(&file);
         let events = events.map_err(failed(&file))?;
-        Ok(StateDir { folder, events, own, classes })
+        let of = training_of(config, &own);
+        Ok(StateDir { folder, events, own, classes, of })
     }
 
     /// Returns the newest roster that this device has received.
@@ -78,41 +96,51 @@ impl StateDir {
 
     /// Returns the last epoch and plan. A file that cannot be read counts as lost.
     pub(super) fn epoch(&self) -> (u64, Option<Plan>) {
-        let read = |name: &str| self.folder.read(name).ok().flatten();
-        let epoch = read(EPOCH).and_then(|bytes| serde_json::from_slice::<Epoch>(&bytes).ok());
-        let plan = read(PLAN).and_then(|bytes| serde_json::from_slice::<Plan>(&bytes).ok());
+        let epoch = self.read_json::<Epoch>(EPOCH);
+        let plan = self.read_json::<Plan>(PLAN);
         let number = epoch.map_or(0, |epoch| epoch.epoch);
         (number.max(plan.as_ref().map_or(0, |plan| plan.epoch)), plan)
     }
 
-    /// Returns a hash of the settings and data that a training depends on.
-    fn training_of(&self, config: &Config) -> String {
-        let DeviceData { inputs, labels, .. } = &self.own;
-        let mut hasher = Sha256::new_with_prefix(config.hash().unwrap_or_default());
-        // Their number keeps inputs and labels apart.
-        hasher.update((inputs.len() as u64).to_le_bytes());
-        inputs.iter().for_each(|x| hasher.update(x.to_le_bytes()));
-        labels.iter().for_each(|label| hasher.update(label.to_le_bytes()));
-        hex(&hasher.finalize())
+    fn read(&self, name: &str) -> Option<Vec<u8>> {
+        self.folder.read(name).ok().flatten()
+    }
+
+    fn read_json<T: DeserializeOwned>(&self, name: &str) -> Option<T> {
+        serde_json::from_slice(&self.read(name)?).ok()
     }
 
     /// Returns the stored training, if it is one of these settings and data.
-    pub(super) fn training(&self, config: &Config, spec: &Spec) -> Option<(Params, OwnError)> {
-        let trained: Trained =
-            serde_json::from_slice(&self.folder.read(TRAINING).ok().flatten()?).ok()?;
-        if trained.of != self.training_of(config) {
-            return None;
-        }
-        let params = Params::from_safetensors(spec, &self.folder.read(MODEL).ok().flatten()?);
+    pub(super) fn training(&self, spec: &Spec) -> Option<(Params, OwnError)> {
+        let trained =
+            self.read_json::<Trained>(TRAINING).filter(|trained| trained.of == self.of)?;
+        let params = Params::from_safetensors(spec, &self.read(MODEL)?);
         let Trained { measured, errors, source_error, .. } = trained;
         Some((params.ok()?, OwnError { measured, errors, source_error }))
     }
 
+    /// Returns what this device made of a model that was handed to it, if the file is whole and of these settings and data.
+    pub(super) fn relayed(&self, spec: &Spec) -> Option<HandedOn> {
+        let relay = self.read_json::<Relay>(RELAY).filter(|relay| relay.of == self.of)?;
+        let file = self.read(RELAYED).filter(|file| hash(file) == relay.relayed)?;
+        let handed = unhex(&relay.handed)?.try_into().ok()?;
+        Some(HandedOn { handed, trained: Params::from_safetensors(spec, &file).ok()? })
+    }
+
+    /// Stores what this device made of the model that was handed to it: first the model, then the file that says what it was made of.
+    fn keep_relayed(&self, known: &HandedOn, spec: &Spec) -> Result<(), stlf_data::Error> {
+        // A model that cannot be written as a file is trained again after a restart.
+        let Ok(file) = known.trained.to_safetensors(spec) else { return Ok(()) };
+        self.folder.write(RELAYED, &file)?;
+        let (of, handed, relayed) = (self.of.clone(), hex(&known.handed), hash(&file));
+        self.folder.write_json(RELAY, &Relay { of, handed, relayed })
+    }
+
     /// Stores a training: first the model, then the file that declares it valid.
-    pub(super) fn keep_training(&self, config: &Config, device: &Device) -> Result<(), Error> {
+    pub(super) fn keep_training(&self, device: &Device) -> Result<(), Error> {
         if let (Some(model), Some(error)) = (device.model(), device.own_error()) {
             self.folder.write(MODEL, &model.to_safetensors(device.spec())?)?;
-            let of = self.training_of(config);
+            let of = self.of.clone();
             let OwnError { measured, errors, source_error } = error;
             self.folder.write_json(TRAINING, &Trained { of, measured, errors, source_error })?;
         }
@@ -127,6 +155,11 @@ impl StateDir {
             Event::Planned { .. } => {
                 if let Some(plan) = view.device.plan() {
                     folder.write_json(PLAN, plan)?;
+                }
+            }
+            Event::TrainedOn { .. } => {
+                if let Some(known) = view.device.handed_on() {
+                    self.keep_relayed(known, view.device.spec())?;
                 }
             }
             Event::Ended => {
@@ -153,6 +186,22 @@ impl StateDir {
     }
 }
 
+/// Returns a hash of the settings and data that a training depends on.
+fn training_of(config: &Config, own: &DeviceData) -> String {
+    let DeviceData { inputs, labels, .. } = own;
+    let mut hasher = Sha256::new_with_prefix(config.hash().unwrap_or_default());
+    // Their number keeps inputs and labels apart.
+    hasher.update((inputs.len() as u64).to_le_bytes());
+    inputs.iter().for_each(|x| hasher.update(x.to_le_bytes()));
+    labels.iter().for_each(|label| hasher.update(label.to_le_bytes()));
+    hex(&hasher.finalize())
+}
+
+/// Returns the SHA-256 of a file, as digits.
+fn hash(file: &[u8]) -> String {
+    hex(&Sha256::digest(file))
+}
+
 /// Makes an error from what the operating system says about a file.
 fn failed(path: &Path) -> impl FnOnce(std::io::Error) -> stlf_data::Error + '_ {
     |source| stlf_data::Error::File { path: path.to_owned(), source }
@@ -161,21 +210,25 @@ fn failed(path: &Path) -> impl FnOnce(std::io::Error) -> stlf_data::Error + '_ {
 #[cfg(test)]
 #[allow(clippy::unwrap_used, reason = "tests")]
 mod tests {
+    use stlf_data::Shape;
+
     use super::*;
+
+    fn own(inputs: &[f32], labels: &[u16]) -> DeviceData {
+        DeviceData {
+            name: "gate".to_owned(),
+            places: (0..inputs.len()).collect(),
+            inputs: inputs.to_vec(),
+            labels: labels.to_vec(),
+            unlabeled: 0,
+            truth: None,
+        }
+    }
 
     #[test]
     fn a_training_is_of_its_settings_and_data() {
-        let inside = tempfile::tempdir().unwrap();
         let of = |inputs: &[f32], labels: &[u16], config: &Config| {
-            let own = DeviceData {
-                name: "gate".to_owned(),
-                places: (0..inputs.len()).collect(),
-                inputs: inputs.to_vec(),
-                labels: labels.to_vec(),
-                unlabeled: 0,
-                truth: None,
-            };
-            StateDir::open(inside.path(), own, Vec::new()).unwrap().training_of(config)
+            training_of(config, &own(inputs, labels))
         };
         let config = Config::default();
         let known = of(&[0.5, 1.0], &[0, 1], &config);
@@ -190,5 +243,25 @@ mod tests {
         ] {
             assert_ne!(known, other);
         }
+    }
+
+    #[test]
+    fn a_relayed_model_is_what_its_file_says_or_none() {
+        let inside = tempfile::tempdir().unwrap();
+        let open = |labels: &[u16]| {
+            let own = own(&[0.5, 1.0], labels);
+            StateDir::open(inside.path(), &Config::default(), own, Vec::new()).unwrap()
+        };
+        let spec = Spec::mlp(Shape::grey(4), 2).unwrap();
+        let [trained, other] = [1, 2].map(|seed| Params::initial(&spec, seed));
+        let state = open(&[0, 1]);
+        assert_eq!(state.relayed(&spec), None);
+        let known = HandedOn { handed: [7; 32], trained };
+        state.keep_relayed(&known, &spec).unwrap();
+        assert_eq!(open(&[0, 1]).relayed(&spec), Some(known));
+        assert_eq!(open(&[1, 1]).relayed(&spec), None, "of other data");
+        // Killed after the model was replaced, and before the file that says what it was made of.
+        state.folder.write(RELAYED, &other.to_safetensors(&spec).unwrap()).unwrap();
+        assert_eq!(state.relayed(&spec), None);
     }
 }

@@ -214,7 +214,7 @@ async fn a_tampered_model_is_not_used_again() {
             let error: OwnError = device.own_error().unwrap();
             let mut broken = Params::initial(&setup().spec, 1);
             broken[7] = f32::NAN;
-            device.resume(Some((broken, error)), None);
+            device.resume(Some((broken, error)), None, None);
         }
         fleet.start(device, forever);
     }

@@ -28,14 +28,29 @@ const SETTINGS: [&str; 7] = [
     "divergence.features=32",
 ];
 
+/// Devices that are alike, of whose two sources one hands its model to the other.
+const ALIKE: [&str; 4] = [
+    "seeds=[10]",
+    "partition.classes-per-device=all",
+    "partition.labeled-devices=2",
+    "planner.handovers=true",
+];
+
 /// A folder with a key for every device, and a roster that has all.
 struct Fleet {
     folder: tempfile::TempDir,
+    settings: Vec<&'static str>,
 }
 
 impl Fleet {
     fn new() -> Fleet {
-        let fleet = Fleet { folder: tempfile::tempdir().unwrap() };
+        Fleet::with(&[])
+    }
+
+    /// Devices with these settings besides the usual ones.
+    fn with(settings: &[&'static str]) -> Fleet {
+        let settings = [&SETTINGS, settings].concat();
+        let fleet = Fleet { folder: tempfile::tempdir().unwrap(), settings };
         let owner = Identity::from_bytes(&[200; 32]);
         let roster = NAMES.iter().fold(Roster::new("three", owner.id()), |roster, name| {
             let key = key_file::create(&fleet.path(&format!("{name}.key"))).unwrap();
@@ -51,7 +66,7 @@ impl Fleet {
     }
 
     fn options(&self, name: &str) -> Options {
-        let config = settings(None, None, &SETTINGS).unwrap();
+        let config = settings(None, None, &self.settings).unwrap();
         let key = self.path(&format!("{name}.key"));
         let mut options = Options::new(config, self.path("roster.json"), key, self.path(name));
         options.timing.settle = Duration::from_millis(500);
@@ -60,7 +75,7 @@ impl Fleet {
     }
 
     /// Has all take part in an epoch. The system chooses where each listens, and those after it are told.
-    fn run(&self) -> Vec<(bool, Ended)> {
+    fn run(&self) -> Vec<(Told, Ended)> {
         let mut peers = Vec::new();
         let mut running = Vec::new();
         for name in NAMES {
@@ -80,12 +95,21 @@ impl Fleet {
     }
 }
 
-/// Runs a device to its end, and returns whether it had trained before.
-fn start(options: Options, listens: Sender<SocketAddr>) -> JoinHandle<(bool, Ended)> {
+/// What a device told of its trainings.
+#[derive(Debug, Default)]
+struct Told {
+    had_trained: bool,
+    /// How often it trained a model that was handed to it.
+    trained_on: usize,
+}
+
+/// Runs a device to its end.
+fn start(options: Options, listens: Sender<SocketAddr>) -> JoinHandle<(Told, Ended)> {
     std::thread::spawn(move || {
-        let mut had_trained = false;
+        let mut told = Told::default();
         let mut tell = |event: &Event<'_>| match event {
-            Event::HasTrained { .. } => had_trained = true,
+            Event::HasTrained { .. } => told.had_trained = true,
+            Event::Network { event: network::Event::TrainsOn { .. }, .. } => told.trained_on += 1,
             Event::Network { event: network::Event::Listens(address), .. } => {
                 listens.send(*address).unwrap();
             }
@@ -93,7 +117,7 @@ fn start(options: Options, listens: Sender<SocketAddr>) -> JoinHandle<(bool, End
         };
         let service = Service::new(options, &mut tell).unwrap();
         let ended = service.run(&mut tell, &|| false).unwrap();
-        (had_trained, ended)
+        (told, ended)
     })
 }
 
@@ -107,11 +131,11 @@ fn services_in_one_program_end_with_plans_and_predictions_and_go_on_where_they_w
         assert!(plan.epoch > last_epoch);
         last_epoch = plan.epoch;
         let mut targets = 0;
-        for (index, (name, (had_trained, ended))) in NAMES.iter().zip(ended).enumerate() {
+        for (index, (name, (told, ended))) in NAMES.iter().zip(ended).enumerate() {
             assert_eq!(fleet.plan(name), plan, "{name}");
             assert_eq!(ended.device.plan(), Some(&plan), "{name}");
             let is_labeled = ended.device.own_error().is_some();
-            assert_eq!(had_trained, is_again && is_labeled, "{name}");
+            assert_eq!(told.had_trained, is_again && is_labeled, "{name}");
 
             let status = std::fs::read(fleet.path(name).join(FILE)).unwrap();
             let StatusFile { status, .. } = serde_json::from_slice(&status).unwrap();
@@ -127,6 +151,25 @@ fn services_in_one_program_end_with_plans_and_predictions_and_go_on_where_they_w
         }
         assert!(targets > 0, "{plan:?}");
     }
+}
+
+#[test]
+fn started_again_it_does_not_train_again_on_the_same_model() {
+    let fleet = Fleet::with(&ALIKE);
+    let run = || {
+        let ended = fleet.run();
+        let [handover] = fleet.plan("gate").handovers[..] else { panic!("one hands on") };
+        let trained_on: Vec<usize> = ended.iter().map(|(told, _)| told.trained_on).collect();
+        let relayed = fleet.path(NAMES[handover.to.index()]).join("relayed.safetensors");
+        let sent = ended[handover.to.index()].1.device.sent_model().unwrap();
+        (handover, trained_on, std::fs::read(relayed).unwrap(), sent)
+    };
+    let (handover, trained_on, kept, sent) = run();
+    assert_eq!(trained_on.iter().sum::<usize>(), 1);
+    assert_eq!(trained_on[handover.to.index()], 1);
+    let again = run();
+    assert_eq!((again.0, again.1), (handover, vec![0; NAMES.len()]));
+    assert!(again.2 == kept && again.3 == sent, "another model");
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
+use sha2::{Digest, Sha256};
 use stlf_learn::Params;
 use stlf_method::local_training::Split;
 
@@ -12,11 +13,27 @@ use crate::job::{Job, Labour, Sign, Watch};
 use crate::roster::Place;
 use crate::setup::Setup;
 
-/// A model that was handed over, and what this device made of it. The same model in a later epoch need not be trained on again.
-#[derive(Debug)]
-pub(super) struct HandedOn {
-    handed: Arc<Params>,
-    trained: Params,
+/// What a device made of a model that was handed to it. The same model in a later epoch need not be trained on again.
+#[derive(Debug, Clone, PartialEq)]
+pub struct HandedOn {
+    /// A hash of the model as it was handed over.
+    pub handed: [u8; 32],
+    /// What the device's training made of it.
+    pub trained: Params,
+}
+
+impl HandedOn {
+    /// Whether it was made of this model.
+    fn is_of(&self, model: &Params) -> bool {
+        self.handed == hash(model)
+    }
+}
+
+/// SHA-256 of a model's parameters.
+fn hash(model: &Params) -> [u8; 32] {
+    let mut hasher = Sha256::new();
+    model.iter().for_each(|p| hasher.update(p.to_le_bytes()));
+    hasher.finalize().into()
 }
 
 /// A model to train on with all that this takes.
@@ -62,6 +79,11 @@ impl Device {
         matches!(part, Some(Part::Source(AsSource::TrainsOn(_))))
     }
 
+    /// What it made of the last model that it trained on, for whoever keeps it ([`Device::resume`]).
+    pub fn handed_on(&self) -> Option<&HandedOn> {
+        self.handed_on.as_ref()
+    }
+
     /// What it made of the model that was handed over in this epoch, once it has.
     pub(super) fn trained_on(&self) -> Option<&Params> {
         let following = self.epoch.as_ref()?.following()?;
@@ -85,7 +107,7 @@ impl Device {
         let Some(following) = epoch.following_mut() else { return Vec::new() };
         let Part::Source(AsSource::Awaits(from)) = following.part else { return Vec::new() };
         let Some(handed) = following.models.get(&from).cloned() else { return Vec::new() };
-        if self.handed_on.as_ref().is_some_and(|known| known.handed == handed) {
+        if self.handed_on.as_ref().is_some_and(|known| known.is_of(&handed)) {
             return self.offer();
         }
         following.part = Part::Source(AsSource::TrainsOn(from));
@@ -110,7 +132,7 @@ impl Device {
         let handed = handed.ok_or(Refusal::Unfit("a training that nobody asked for"))?;
         let trained = trained.ok_or(Refusal::Unfit("a model that cannot be trained on"))?;
         self.check_model(&trained)?;
-        self.handed_on = Some(HandedOn { handed, trained });
+        self.handed_on = Some(HandedOn { handed: hash(&handed), trained });
         Ok(self.offer())
     }
 

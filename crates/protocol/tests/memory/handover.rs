@@ -7,6 +7,7 @@ use std::time::Duration;
 use stlf_learn::Descent;
 use stlf_method::local_training::Training;
 use stlf_planning::Role;
+use stlf_protocol::device::HandedOn;
 use stlf_protocol::in_memory_network::Network;
 use stlf_protocol::job::Task;
 use stlf_protocol::membership::{Decision, Membership, Timing};
@@ -20,7 +21,14 @@ const ROW: [Handover; 2] =
 
 /// A network whose devices have begun their first epoch.
 fn begun(order: u64) -> Network {
-    let mut network = Network::new(in_a_row(), order);
+    begun_with(order, |_| ())
+}
+
+/// The same with a change to the devices before it.
+fn begun_with(order: u64, change: impl FnOnce(&mut [Device])) -> Network {
+    let mut devices = in_a_row();
+    change(&mut devices);
+    let mut network = Network::new(devices, order);
     network.begin(ALL[0], 1, &ALL);
     network
 }
@@ -174,6 +182,29 @@ fn a_model_that_leads_to_none_is_not_handed_over_again() {
     // The next plan does without that link.
     let actions = network.devices[0].begin(2, &ALL, &BTreeSet::from([(ALL[0], ALL[1])]));
     assert!(!actions.is_empty());
+}
+
+#[test]
+fn what_became_of_a_model_is_taken_up_again_for_that_model_alone() {
+    let mut before = begun(9);
+    before.run().unwrap();
+    let known = before.devices[1].handed_on().unwrap().clone();
+    let own = before.devices[1].model().cloned().zip(before.devices[1].own_error());
+    // As it was kept, as if another model had been handed over, and as no model can be.
+    let other = HandedOn { handed: [0; 32], ..known.clone() };
+    let mut none = known.clone();
+    none.trained[0] = f32::NAN;
+    for (kept, trains_on) in [(known.clone(), false), (other, true), (none, true)] {
+        let mut network = begun_with(9, |devices| devices[1].resume(own.clone(), Some(kept), None));
+        network.run_until(knows_plan(1)).unwrap();
+        let handed = network.devices[0].sent_model().unwrap();
+        let actions = network.devices[1].receive_model(ALL[0], handed).unwrap();
+        let computes = |action: &Action| matches!(action, Action::Compute(_));
+        assert_eq!(actions.iter().any(computes), trains_on);
+        assert_eq!(network.devices[1].is_done(), !trains_on);
+        let sent = network.devices[1].sent_model();
+        assert_eq!(sent, before.devices[1].sent_model().filter(|_| !trains_on));
+    }
 }
 
 #[test]

@@ -40,7 +40,7 @@ fn setups() -> Vec<Setup> {
 fn network(setup: &Setup, order: u64) -> Network {
     let mut devices = untrained(setup, HOLDINGS.clone());
     for (device, trained) in devices.iter_mut().zip(TRAINED.iter()) {
-        device.resume(trained.clone(), None);
+        device.resume(trained.clone(), None, None);
     }
     let mut network = Network::new(devices, order);
     let joules = |place: Place| ALL.into_iter().filter(move |&to| to != place);

@@ -28,7 +28,7 @@ pub(crate) struct SchemeArgs {
     /// The fraction of its labels that a device keeps, or one fraction per device, such as 1,0.5,0.
     ///
     /// The paper's partition has numbers of labels instead: labeled-devices, labeled-samples.
-    #[arg(long, value_name = "SHARE,...")]
+    #[arg(long, value_name = "FRACTION,...")]
     labeled: Option<Labeled>,
 
     /// The seed of all random draws.
