@@ -245,10 +245,10 @@ impl Divergence {
             ("rounds", self.rounds.is_some(), trained, "classifier"),
             ("steps", self.steps.is_some(), trained, "classifier"),
             ("repeats", self.repeats.is_some(), trained, "classifier"),
-            ("nearest", self.nearest.is_some(), sketched, "sketch"),
+            ("nearest", self.nearest.is_some(), sketched, "means"),
             ("privacy", self.privacy.is_some(), of_means, "means"),
-            ("bandwidth", self.bandwidth.is_some(), sketched, "means"),
-            ("features", self.features.is_some(), !trained, "sketch"),
+            ("bandwidth", self.bandwidth.is_some(), of_means, "means"),
+            ("features", self.features.is_some(), !trained, "means"),
         ];
         let wrong = given.into_iter().find(|(_, is_given, fits, _)| *is_given && !fits);
         wrong.map(|(key, _, _, estimator)| format!("{key} is for estimator = \"{estimator}\""))

@@ -412,7 +412,10 @@ mod tests {
             ("[training]\nbatch = 0", "batch"),
             ("[compare]\nmethods = [\"fedvag\"]", "compare.methods"),
             ("[divergence]\nrounds = 3", "rounds is for estimator = \"classifier\""),
-            ("[divergence]\nnearest = 3", "nearest is for estimator = \"sketch\""),
+            (
+                "[divergence]\nestimator = \"classifier\"\nnearest = 3",
+                "nearest is for estimator = \"means\"",
+            ),
             ("[divergence]\nfeatures = 3", "divergence.features: 3"),
             ("[compare.fada]\nsteps = 0", "fada.steps: must be at least 1"),
             ("[energy]\nmodel-bits = -1.0", "energy.model-bits: -1"),

@@ -131,8 +131,8 @@ fn shards_in_folders_of_their_own_merge_to_the_same() {
 fn more_shards_than_seeds_divide_devices_and_pairs() {
     let classifier = ["divergence.estimator=classifier", "divergence.rounds=2"];
     let nearest = ["divergence.estimator=sketch", "divergence.nearest=1"];
-    let discriminant = ["divergence.features=32", "training.warm-up-rounds=0"];
-    for changes in [classifier, nearest, discriminant] {
+    let means = ["divergence.features=32", "training.warm-up-rounds=0"];
+    for changes in [classifier, nearest, means] {
         let config = small().with(changes).unwrap();
         let go_on = |_| ControlFlow::Continue(());
         let whole = tempfile::tempdir().unwrap();

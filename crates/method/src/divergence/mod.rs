@@ -172,6 +172,9 @@ pub fn measure_pairs(
     observer: &mut Observer<'_>,
 ) -> Result<Option<Vec<Estimate>>, Error> {
     check(devices, shape)?;
+    if pairs.is_empty() {
+        return Ok(Some(Vec::new()));
+    }
     match settings {
         Settings::Classifier(s) => classifier::measure(devices, shape, s, pairs, seed, observer),
         Settings::Discriminant(s) => {
