@@ -150,12 +150,12 @@ pub struct Divergence {
     pub privacy: Option<Privacy>,
 }
 
-/// `[divergence.privacy]`: one sample more or less changes the probability of what a device publishes by at most
+/// `[divergence.privacy]`: replacing one sample changes the probability of what a device publishes by at most
 /// a factor e^ε, up to δ.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Privacy {
-    /// ε, above 0 and at most 1.
+    /// ε, above 0 and at most 20.
     pub epsilon: f64,
     /// δ, between 0 and 1.
     pub delta: f64,
@@ -258,7 +258,7 @@ impl Divergence {
 
     /// What the sketch takes, or the means.
     pub fn sketch(&self, shape: Shape) -> divergence::sketch::Settings {
-        let noise = |Privacy { epsilon, delta }| divergence::privacy::Privacy { epsilon, delta };
+        let noise = |Privacy { epsilon, delta }| divergence::privacy::Privacy::new(epsilon, delta);
         let privacy = self.privacy.map(noise);
         let default = match (self.estimator(), privacy) {
             (Estimator::Means, _) => divergence::sketch::Settings::means(shape),

@@ -60,7 +60,7 @@ fn estimators(names: &str) -> Vec<(&'static str, Settings)> {
     };
     let private = sketch::Settings {
         features: 128,
-        privacy: Some(Privacy { epsilon: 1.0, delta: 1e-5 }),
+        privacy: Some(Privacy::new(1.0, 1e-5)),
         bandwidth: sketch::Bandwidth::usual(Shape::grey(28)),
         ..mean(6.0)
     };

@@ -101,7 +101,7 @@ mod tests {
         let refused = check(&means(64), PICTURE, 9, false).unwrap_err().to_string();
         assert!(refused.contains("reconstruct 9 samples from 64"), "{refused}");
         assert!(check(&means(8), PICTURE, 9, false).is_ok());
-        let privacy = Some(Privacy { epsilon: 1.0, delta: 1e-5 });
+        let privacy = Some(Privacy::new(1.0, 1e-5));
         let noisy = sketch::Settings { privacy, ..sketch::Settings::means(PICTURE) };
         assert!(check(&Settings::Sketch(noisy), PICTURE, 1, false).is_ok());
     }

@@ -147,7 +147,7 @@ mod tests {
     #[test]
     fn equal_devices_show_no_signal_with_and_without_noise() {
         for epsilon in [None, Some(1.0)] {
-            let privacy = epsilon.map(|epsilon| Privacy { epsilon, delta: 1e-5 });
+            let privacy = epsilon.map(|epsilon| Privacy::new(epsilon, 1e-5));
             let settings = Settings { privacy, ..settings() };
             let signals = (0..100).filter(|&k| {
                 let metric = OwnMetric::new(&features(), &rows(300, 0.0, 2 * k), 0.03);

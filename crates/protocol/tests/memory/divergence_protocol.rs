@@ -343,7 +343,7 @@ fn noise_cannot_be_taken_away_by_another_bandwidth_or_another_epoch() {
         let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
         dot(a, b) / (dot(a, a) * dot(b, b)).sqrt()
     };
-    let privacy = Privacy { epsilon: 0.1, delta: 1e-5 };
+    let privacy = Privacy::new(0.1, 1e-5);
     let usual = noise(privacy, 10.0, 1);
     // In features of no width every input has the same, so that what is published shows its noise.
     let shown = noise(privacy, 1e300, 1);

@@ -58,8 +58,7 @@ fn every_method() -> Vec<Settings> {
     let sketch = sketch::Settings { features: 64, ..sketch::Settings::default() };
     let discrepancy = sketch::Settings { statistic: Statistic::DISCREPANCY, ..sketch };
     let means = sketch::Settings::means(SHAPE);
-    let private =
-        sketch::Settings { privacy: Some(Privacy { epsilon: 1.0, delta: 1e-5 }), ..means };
+    let private = sketch::Settings { privacy: Some(Privacy::new(1.0, 1e-5)), ..means };
     vec![
         Settings::Classifier(classifier::Settings { repeats: 2, ..short() }),
         Settings::Discriminant(discriminant::Settings {
@@ -215,10 +214,7 @@ fn what_cannot_be_measured_is_refused_by_name() {
             statistic: Statistic::Separation { ridge: 0.0 },
             ..sketch::Settings::default()
         },
-        sketch::Settings {
-            privacy: Some(Privacy { epsilon: 1.0, delta: 1e-5 }),
-            ..sketch::Settings::default()
-        },
+        sketch::Settings { privacy: Some(Privacy::new(1.0, 1e-5)), ..sketch::Settings::default() },
     ];
     let ridge = discriminant::Settings { ridge: 0.0, ..discriminant::Settings::default() };
     assert!(refused(&[some, some], &Settings::Discriminant(ridge)).is_some());

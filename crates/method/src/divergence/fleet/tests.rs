@@ -104,7 +104,7 @@ fn devices_without_any_spread_are_alike() {
 
 #[test]
 fn noise_is_taken_out_of_the_distance_again() {
-    let privacy = Privacy { epsilon: 1.0, delta: 1e-5 };
+    let privacy = Privacy::new(1.0, 1e-5);
     let bandwidth = Bandwidth::Fixed(1.0);
     let settings =
         Settings { privacy: Some(privacy), bandwidth, ..settings(64, Statistic::DISCREPANCY) };
