@@ -159,6 +159,15 @@ pub struct Privacy {
     pub epsilon: f64,
     /// δ, between 0 and 1.
     pub delta: f64,
+    /// Real devices: the largest ε that all publications of this device together may spend. Left out, there is no limit.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub budget: Option<f64>,
+}
+
+impl From<(f64, f64)> for Privacy {
+    fn from((epsilon, delta): (f64, f64)) -> Privacy {
+        Privacy { epsilon, delta, budget: None }
+    }
 }
 
 /// What a user accepts, in words that say it: [`divergence::disclosure::ACCEPTED`].
@@ -258,8 +267,7 @@ impl Divergence {
 
     /// What the sketch takes, or the means.
     pub fn sketch(&self, shape: Shape) -> divergence::sketch::Settings {
-        let noise = |Privacy { epsilon, delta }| divergence::privacy::Privacy::new(epsilon, delta);
-        let privacy = self.privacy.map(noise);
+        let privacy = self.privacy.map(|p| divergence::privacy::Privacy::new(p.epsilon, p.delta));
         let default = match (self.estimator(), privacy) {
             (Estimator::Means, _) => divergence::sketch::Settings::means(shape),
             (_, Some(_)) => divergence::sketch::Settings {
@@ -326,6 +334,12 @@ impl Divergence {
 
     /// That all settings are in their ranges.
     pub(super) fn check(&self) -> Result<(), stlf_planning::Error> {
+        if let Some(budget) = self.privacy.and_then(|privacy| privacy.budget)
+            && !(budget > 0.0 && budget.is_finite())
+        {
+            let message = format!("{budget} is not above 0");
+            return Err(stlf_planning::Error::field("divergence.privacy.budget", message));
+        }
         // Of any shape: none makes a setting wrong.
         match self.settings(Shape::grey(28)) {
             divergence::Settings::Classifier(settings) => settings.check(),

@@ -4,7 +4,7 @@ use stlf_data::{Shape, features};
 use stlf_method::divergence;
 use toml::Value;
 
-use crate::{Config, Error};
+use crate::{Config, Error, Privacy};
 
 /// The sections that all devices follow. `[data]` and `[partition]` are each device's own, and `[compare]` is for the simulator.
 const SECTIONS: [&str; 4] = ["training", "divergence", "energy", "planner"];
@@ -52,6 +52,7 @@ fn in_effect(config: &Config, shape: Shape) -> Config {
     config.divergence = config.divergence.between_devices();
     let measuring = &mut config.divergence;
     measuring.accept = None;
+    measuring.privacy = measuring.privacy.map(|privacy| Privacy { budget: None, ..privacy });
     match measuring.settings(shape) {
         divergence::Settings::Discriminant(settings) => {
             measuring.features = Some(settings.features)

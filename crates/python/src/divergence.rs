@@ -84,7 +84,7 @@ pub(crate) fn measure<'py>(
         let hint = "use \"discriminant\", \"sketch\", \"means\", \"classifier\" or \"published\"";
         input(py, format!("method: there is no {method:?}"), hint)
     })?;
-    let privacy = privacy.map(|(epsilon, delta)| stlf_config::Privacy { epsilon, delta });
+    let privacy = privacy.map(stlf_config::Privacy::from);
     let divergence = stlf_config::Divergence {
         estimator: Some(estimator),
         features,
@@ -186,7 +186,7 @@ pub(crate) fn own_sketch(
         estimator: Some(if moments { Estimator::Sketch } else { Estimator::Means }),
         features,
         bandwidth,
-        privacy: privacy.map(|(epsilon, delta)| stlf_config::Privacy { epsilon, delta }),
+        privacy: privacy.map(stlf_config::Privacy::from),
         ..stlf_config::Divergence::default()
     };
     let settings = divergence.sketch_for_others(shape);
@@ -218,7 +218,7 @@ pub(crate) fn divergence_of_sketches<'py>(
         // Means alone tell a discrepancy and nothing more.
         estimator: Some(if means_alone { Estimator::Means } else { Estimator::Sketch }),
         features: Some(features),
-        privacy: privacy.map(|(epsilon, delta)| stlf_config::Privacy { epsilon, delta }),
+        privacy: privacy.map(stlf_config::Privacy::from),
         ..stlf_config::Divergence::default()
     };
     // The inputs' shape decides what is published, and that is known.

@@ -36,6 +36,11 @@ pub fn epsilon(ratio: f64, most_delta: f64) -> f64 {
     }
 }
 
+/// The ratio of several publications together, each with noise of its own: √(Σ μᵢ²) (Dong, Roth and Su 2022, corollary 3.3).
+pub fn composed(ratios: impl IntoIterator<Item = f64>) -> f64 {
+    ratios.into_iter().map(|ratio| ratio * ratio).sum::<f64>().sqrt()
+}
+
 /// Φ(x), the probability that a standard normal number is below x.
 fn normal_below(x: f64) -> f64 {
     0.5 * libm::erfc(-x / SQRT_2)
@@ -96,11 +101,20 @@ mod tests {
 
     #[test]
     fn nothing_is_spent_where_delta_alone_allows_it_and_much_where_there_is_hardly_noise() {
-        assert_eq!(epsilon(1e-7, 1e-5), 0.0);
+        assert_eq!((epsilon(0.0, 1e-5), epsilon(1e-7, 1e-5)), (0.0, 0.0));
         // e^ε is no number any more; for a large μ, ε is near μ²/2 + 4.26μ, as Φ(−4.26) = 1e-5.
         let much = epsilon(100.0, 1e-5);
         assert!((5_400.0..5_427.0).contains(&much), "{much}");
         assert!((delta(311.0, 24.9) / delta(311.001, 24.9) - 1.0).abs() < 1e-3);
+    }
+
+    #[test]
+    fn several_publications_are_one_in_their_direction() {
+        // A vector of three numbers, each published with noise of its own, is one publication of its length over its noise.
+        assert_eq!(composed([2.0, 3.0, 6.0]), 7.0);
+        assert_eq!(composed([]), 0.0);
+        // Whoever has a number four times averages it, and has it with half the noise.
+        assert!((epsilon(composed([0.3; 4]), 1e-5) - epsilon(0.6, 1e-5)).abs() < 1e-9);
     }
 
     proptest! {

@@ -20,7 +20,6 @@ const MOST_EPSILON: f64 = 20.0;
 pub struct Privacy {
     epsilon: f64,
     delta: f64,
-    /// How far one sample moves what is published, in standard deviations of its noise.
     ratio: f64,
 }
 
@@ -28,6 +27,21 @@ impl Privacy {
     /// With the least noise that these allow.
     pub fn new(epsilon: f64, delta: f64) -> Privacy {
         Privacy { epsilon, delta, ratio: gaussian_mechanism::ratio(epsilon, delta) }
+    }
+
+    /// ε of one publication.
+    pub fn epsilon(&self) -> f64 {
+        self.epsilon
+    }
+
+    /// δ of one publication.
+    pub fn delta(&self) -> f64 {
+        self.delta
+    }
+
+    /// How far one sample moves what is published, in standard deviations of its noise.
+    pub fn ratio(&self) -> f64 {
+        self.ratio
     }
 
     /// Checks that both are within their ranges.
