@@ -91,15 +91,23 @@ impl<'de> Visitor<'de> for AsWritten {
     }
 }
 
-/// `[divergence.privacy]`: one sample more or less changes the probability of what a device publishes by at most
-/// a factor e^ε, up to δ.
+/// `[divergence.privacy]`: replacing one sample changes the probability of what a device publishes by at most a factor e^ε, up to δ.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Privacy {
-    /// ε, above 0 and at most 1.
+    /// ε, above 0 and at most 20.
     pub epsilon: f64,
     /// δ, between 0 and 1.
     pub delta: f64,
+    /// Real devices: the largest ε that all publications of this device together may spend. Left out, there is no limit.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub budget: Option<f64>,
+}
+
+impl From<(f64, f64)> for Noise {
+    fn from((epsilon, delta): (f64, f64)) -> Noise {
+        Noise::Always(Privacy { epsilon, delta, budget: None })
+    }
 }
 
 /// What a user accepts, in words that say it: [`divergence::disclosure::ACCEPTED`].
@@ -169,7 +177,15 @@ impl Divergence {
     pub fn delta(&self) -> f64 {
         match self.privacy {
             Some(Noise::Always(privacy)) => privacy.delta,
-            Some(Noise::Auto | Noise::None) | None => divergence::privacy::Privacy::DEFAULT.delta,
+            Some(Noise::Auto | Noise::None) | None => divergence::privacy::Privacy::usual().delta(),
+        }
+    }
+
+    /// The largest ε that all publications of this device together may spend.
+    pub fn budget(&self) -> Option<f64> {
+        match self.privacy {
+            Some(Noise::Always(privacy)) => privacy.budget,
+            Some(Noise::Auto | Noise::None) | None => None,
         }
     }
 
@@ -207,8 +223,8 @@ impl Divergence {
         let (privacy, privacy_required) = match self.privacy {
             None | Some(Noise::Auto) => (default.privacy, default.privacy_required),
             Some(Noise::None) => (None, false),
-            Some(Noise::Always(Privacy { epsilon, delta })) => {
-                (Some(divergence::privacy::Privacy { epsilon, delta }), true)
+            Some(Noise::Always(Privacy { epsilon, delta, .. })) => {
+                (Some(divergence::privacy::Privacy::new(epsilon, delta)), true)
             }
         };
         let fixed = self.bandwidth.map(divergence::sketch::Bandwidth::Fixed);
@@ -256,6 +272,12 @@ impl Divergence {
 
     /// That all settings are in their ranges.
     pub(crate) fn check(&self) -> Result<(), stlf_planning::Error> {
+        if let Some(budget) = self.budget()
+            && !(budget > 0.0 && budget.is_finite())
+        {
+            let message = format!("{budget} is not above 0");
+            return Err(stlf_planning::Error::field("divergence.privacy.budget", message));
+        }
         // Of any shape: none makes a setting wrong.
         match self.settings(Shape::grey(28)) {
             divergence::Settings::Classifier(settings) => settings.check(),

@@ -52,6 +52,9 @@ fn in_effect(config: &Config, shape: Shape) -> Config {
     config.divergence = config.divergence.by(config.divergence.estimator());
     let measuring = &mut config.divergence;
     measuring.accept = None;
+    if let Some(Noise::Always(privacy)) = &mut measuring.privacy {
+        privacy.budget = None;
+    }
     match measuring.settings(shape) {
         divergence::Settings::Discriminant(settings) => {
             measuring.features = Some(settings.features)

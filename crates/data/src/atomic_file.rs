@@ -57,6 +57,20 @@ impl Prepared {
         Ok(Prepared { content: Content::Beside(file), path: place })
     }
 
+    /// Gives the file its name as [`Prepared::publish`] does, and returns once it is there even if the power fails.
+    pub fn publish_durably(self) -> Result<(), Error> {
+        let path = self.path.clone();
+        let failed = |e: io::Error| Error::file(&path, e);
+        if let Content::Beside(file) = &self.content {
+            file.as_file().sync_all().map_err(failed)?;
+        }
+        self.publish()?;
+        // Elsewhere folders cannot be opened.
+        #[cfg(unix)]
+        std::fs::File::open(folder(&path)).and_then(|folder| folder.sync_all()).map_err(failed)?;
+        Ok(())
+    }
+
     /// Gives the file its name, replacing what had it.
     pub fn publish(self) -> Result<(), Error> {
         let Prepared { content, path } = self;

@@ -41,6 +41,12 @@ impl Folder {
         Prepared::new(&self.file(name), |out| out.write_all(bytes))?.publish()
     }
 
+    /// Writes a value as JSON, whole or not at all, and returns once it is there even if the power fails.
+    pub fn write_json_durably<T: Serialize>(&self, name: &str, value: &T) -> Result<(), Error> {
+        let text = self.json(name, value)?;
+        Prepared::new(&self.file(name), |out| out.write_all(text.as_bytes()))?.publish_durably()
+    }
+
     /// The file's bytes, or `None` where there is no such file.
     pub fn read(&self, name: &str) -> Result<Option<Vec<u8>>, Error> {
         let path = self.file(name);
@@ -95,9 +101,12 @@ impl Folder {
 
     /// Writes a value as JSON for people.
     pub fn write_json<T: Serialize>(&self, name: &str, value: &T) -> Result<(), Error> {
-        let text =
-            serde_json::to_string_pretty(value).map_err(|e| self.broken(name, &e.to_string()))?;
-        self.write(name, format!("{text}\n").as_bytes())
+        self.write(name, self.json(name, value)?.as_bytes())
+    }
+
+    fn json<T: Serialize>(&self, name: &str, value: &T) -> Result<String, Error> {
+        let text = serde_json::to_string_pretty(value);
+        text.map(|text| text + "\n").map_err(|e| self.broken(name, &e.to_string()))
     }
 
     /// A file that this program did not write so.

@@ -2,6 +2,7 @@
 //!
 //! - [`key_file`]: the file in which a device keeps its key.
 //! - [`status`]: the status of a device, for people and programs.
+//! - [`protection`]: what protects the samples behind what a device publishes.
 //! - [`status_file`]: the status with its time, as a running device writes it to a file.
 //! - `network`: QUIC connections between keys that are in the roster, behind the feature of that name.
 //! - `service`: everything that a device does and keeps, from reading its configuration until it stops; behind the same feature.
@@ -9,6 +10,7 @@
 pub mod key_file;
 #[cfg(feature = "network")]
 pub mod network;
+pub mod protection;
 #[cfg(feature = "network")]
 pub mod service;
 pub mod status;

@@ -26,6 +26,7 @@ mod memory;
 mod metrics;
 mod options;
 mod orders;
+mod publishing;
 mod state_dir;
 
 use std::collections::BTreeMap;
@@ -34,6 +35,7 @@ use std::ops::ControlFlow;
 
 use stlf_config::fleet::device as dealt;
 use stlf_protocol::device::Holdings;
+use stlf_protocol::privacy_ledger::Ledger;
 use stlf_protocol::shared::SharedSettings;
 use stlf_protocol::{Device, Identity, Place, Roster, Setup, SignedRoster};
 use tokio::runtime::Runtime;
@@ -53,6 +55,8 @@ pub struct Service {
     roster: SignedRoster,
     device: Device,
     labels: usize,
+    /// What it has published with noise once it takes part, if it does so with noise.
+    ledger: Option<Ledger>,
     kept: StateDir,
 }
 
@@ -89,7 +93,8 @@ impl Service {
             unlabeled: own.unlabeled,
         };
         let labels = own.labels.len();
-        let kept = StateDir::open(&options.folder, config, own, classes)?;
+        let samples = labels + own.unlabeled;
+        let mut kept = StateDir::open(&options.folder, config, own, classes)?;
         let (epoch, last_plan) = kept.epoch();
         let network = network::Options {
             listen: options.listen,
@@ -101,12 +106,13 @@ impl Service {
             joule_bits_per_second: options.watts.unwrap_or_default() * setup.model_bits,
             settings,
         };
-        let device = Device::new(setup, list.clone(), identity.clone(), holdings, joules);
+        let device = Device::new(setup.clone(), list.clone(), identity.clone(), holdings, joules);
         let mut device = device.ok_or_else(stranger)?;
         can_listen(options.listen)?;
+        let ledger = publishing::admitted(config, &setup, samples, &device, &mut kept)?;
         let spec = device.spec();
         device.resume(kept.training(spec), kept.relayed(spec), last_plan);
-        Ok(Service { options, network, identity, roster, device, labels, kept })
+        Ok(Service { options, network, identity, roster, device, labels, ledger, kept })
     }
 
     /// Trains, unless that was done earlier, and takes part until `stop` says so or, if [`Options::once`] is given, an epoch is over.
@@ -147,7 +153,10 @@ impl Service {
         observer: &mut Observer<'_>,
         stop: &dyn Fn() -> bool,
     ) -> Result<Ended, Error> {
-        let Service { options, network, identity, roster, device, mut kept, .. } = self;
+        let Service { options, network, identity, roster, device, ledger, mut kept, .. } = self;
+        if let Some(ledger) = ledger {
+            kept.keep_ledger(&ledger)?;
+        }
         let list = roster.roster().clone();
         let runtime = runtime()?;
         let numbers = metrics::Numbers::default();
@@ -163,7 +172,7 @@ impl Service {
                 observer(&Event::CannotKeep(trouble));
             }
             is_failing = trouble.is_some();
-            numbers.set(view.status().metrics() + &memory::metric());
+            numbers.set(view.status().metrics() + &memory::metric() + &kept.protection_metrics());
             observer(&Event::Network { view, event: &event });
         };
         let (orders, given) = tokio::sync::mpsc::channel(4);

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::Status;
+use crate::protection::Protection;
 
 /// The name of the status file within the device's folder.
 pub const FILE: &str = "status.json";
@@ -14,6 +15,9 @@ pub struct StatusFile {
     pub seconds: f64,
     /// The most bytes of memory that the device has had so far, if the operating system tells.
     pub most_memory: Option<u64>,
+    /// What protects the samples behind what the device publishes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub protection: Option<Protection>,
     /// The device's status at that time.
     #[serde(flatten)]
     pub status: Status,

@@ -19,6 +19,7 @@ use self::pair::{Pair, Round};
 use self::work::{BothHalves, Found, Kind, Own};
 pub use self::work::{Finding, Work};
 use crate::device::{Refusal, note};
+use crate::privacy_ledger::Publication;
 use crate::roster::Place;
 use crate::wire::{MOST_BYTES, Measured, Message, Moments};
 
@@ -144,6 +145,14 @@ impl Exchange {
         };
         let own = Own { shape, seed, noise_key, place, inputs };
         Exchange { own, members: members.to_vec(), bandwidths: BTreeMap::new(), estimator }
+    }
+
+    /// What it publishes with noise, in this epoch and in every other; `None` without noise.
+    pub fn publication(&self) -> Option<Publication> {
+        match &self.estimator {
+            Estimator::Sketch { settings, .. } => work::publication(&self.own, settings),
+            Estimator::Discriminant { .. } | Estimator::Classifier { .. } => None,
+        }
     }
 
     /// What it does first; to be asked once, and before anything is received.

@@ -11,6 +11,7 @@
 //! - [`divergence_protocol`]: a device's part in measuring divergences, by any estimator.
 //! - [`membership`]: who takes part, and when an epoch begins anew.
 //! - [`device`]: a device in an epoch: a message in, actions out. [`in_memory_network`] passes them within one program.
+//! - [`privacy_ledger`]: what a device has published with noise, and what that spent.
 //! - [`job`]: work that takes long, done apart from the device that needs it.
 
 pub mod device;
@@ -20,6 +21,7 @@ pub mod in_memory_network;
 pub mod job;
 pub mod membership;
 mod planning;
+pub mod privacy_ledger;
 pub mod roster;
 pub mod setup;
 pub mod shared;

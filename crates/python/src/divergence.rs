@@ -62,11 +62,6 @@ fn in_place<'a>(
     Ok((slices, expected))
 }
 
-/// Noise of everybody's.
-fn everybody((epsilon, delta): (f64, f64)) -> Noise {
-    Noise::Always(stlf_config::Privacy { epsilon, delta })
-}
-
 /// Measures all pairs of a fleet.
 #[pyfunction]
 #[pyo3(signature = (devices, *, method, seed, features=None, bandwidth=None, rounds=None, steps=None, repeats=None,
@@ -89,7 +84,7 @@ pub(crate) fn measure<'py>(
         let hint = "use \"means\", \"discrepancy\", \"discriminant\", \"sketch\", \"classifier\" or \"published\"";
         input(py, format!("method: there is no {method:?}"), hint)
     })?;
-    let privacy = privacy.map(everybody);
+    let privacy = privacy.map(Noise::from);
     let divergence = stlf_config::Divergence {
         estimator: Some(estimator),
         features,
@@ -191,7 +186,7 @@ pub(crate) fn own_sketch(
         estimator: Some(if moments { Estimator::Sketch } else { Estimator::Discrepancy }),
         features,
         bandwidth,
-        privacy: privacy.map(everybody),
+        privacy: privacy.map(Noise::from),
         ..stlf_config::Divergence::default()
     };
     let settings = divergence.sketch(shape);
@@ -223,7 +218,7 @@ pub(crate) fn divergence_of_sketches<'py>(
         // Means alone tell a discrepancy and nothing more.
         estimator: Some(if means_alone { Estimator::Discrepancy } else { Estimator::Sketch }),
         features: Some(features),
-        privacy: privacy.map(everybody),
+        privacy: privacy.map(Noise::from),
         ..stlf_config::Divergence::default()
     };
     // The inputs' shape decides what is published, and that is known.

@@ -5,6 +5,7 @@ mod divergence;
 mod errors;
 mod own_classifier;
 mod plan;
+mod privacy;
 mod problem;
 mod run;
 mod watch;
@@ -25,6 +26,8 @@ mod _internal {
     use crate::own_classifier::measure_own;
     #[pymodule_export]
     use crate::plan::{Plan, diff, plan};
+    #[pymodule_export]
+    use crate::privacy::{noise_multiplier, privacy_spent};
     #[pymodule_export]
     use crate::problem::{Problem, draw_energy, source_error};
     #[pymodule_export]

@@ -115,6 +115,8 @@ fn who_is_admitted_later_joins_and_everyone_tells_how_it_stands() {
     let own = run(&["node", "status", "--at", &fleet.text("node-4"), "--format", "json"], "");
     let own: Value = serde_json::from_str(&own.out).unwrap();
     assert_eq!((&own["format"], &own["device"]), (&"stlf-status/1".into(), &"d4".into()));
+    assert_eq!(own["protection"]["level"], "not-invertible", "{own}");
+    assert!(table.out.contains("privacy: not invertible: "), "{}", table.out);
 
     let mut stream = TcpStream::connect(metrics).unwrap();
     stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: here\r\n\r\n").unwrap();

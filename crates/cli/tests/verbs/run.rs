@@ -33,7 +33,7 @@ fn stages_stand_alone_and_the_run_goes_on_from_them() {
     let measured = run(&["measure", "-c", SMALL, "--to", to], "");
     assert_eq!((measured.code, measured.err.as_str()), (0, ""));
     assert!(measured.out.contains("without signal"), "{}", measured.out);
-    assert!(measured.out.contains("Measuring divergences (discriminant) sent"), "{}", measured.out);
+    assert!(measured.out.contains("Measuring divergences (means) sent"), "{}", measured.out);
     let too_early = run(&["explain", to], "");
     assert_eq!(too_early.code, 2);
     assert!(too_early.err.contains("stlf plan FOLDER"), "{}", too_early.err);

@@ -183,7 +183,7 @@ fn cost(run: &SeedRun<'_>) -> Result<Vec<MeasuringRow>, Error> {
     let epsilon = |device: usize| match &run.setup.divergence {
         divergence::Settings::Sketch(settings) => {
             let samples = run.fleet.devices[device].places.len() as u64;
-            settings.privacy_of(samples).map(|privacy| privacy.epsilon)
+            settings.privacy_of(samples).map(|privacy| privacy.epsilon())
         }
         _ => None,
     };

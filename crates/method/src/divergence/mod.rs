@@ -22,6 +22,7 @@ pub mod discriminant;
 mod estimate;
 mod features;
 mod fleet;
+pub mod gaussian_mechanism;
 mod own_metric;
 pub mod privacy;
 mod separation;

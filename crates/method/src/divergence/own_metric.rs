@@ -4,14 +4,30 @@
 use super::Estimate;
 use super::covariance::{Cholesky, Moments, add_to_diagonal, trace, trace_of_product};
 use super::features::Features;
-use super::separation::separated;
+use super::separation::{from_separation, separated};
 use super::sketch::{Settings, Sketch};
 
 /// A covariance of few samples is added to as if every feature had been seen this many times more.
 const SAMPLES_PER_FEATURE: f64 = 10.0;
 
+/// Distances of so many standard deviations are taken for chance.
+const CHANCE: f64 = 2.0;
+
 /// The greatest length of another's noise that is taken out of the distance again.
 const BELIEVED_NOISE: f64 = 0.25;
+
+/// d̂ of a squared distance that chance alone explains in part: the variance that sampling gives it, over the distance itself, is taken off
+/// (as James and Stein do). Where chance explains all of it, two devices count as alike, and a source may hand its model on.
+fn shown(unbiased: f64, excess: f64, directions: f64) -> f64 {
+    let variance = CHANCE.powi(2) * 2.0 * excess * excess / directions;
+    from_separation(if unbiased > variance.sqrt() { unbiased - variance / unbiased } else { 0.0 })
+}
+
+/// d̂ as a device tells it: in steps of 0.01, which no plan notices. Whoever asks with means of its own choice learns fewer than eight bits
+/// by each of the device's covariance, which has thousands of numbers.
+fn rounded(divergence: f64) -> f64 {
+    (100.0 * divergence).round() / 100.0
+}
 
 /// What a device keeps to measure how far others' means are from its own.
 #[derive(Debug, Clone)]
@@ -19,6 +35,8 @@ pub struct OwnMetric {
     samples: f64,
     mean: Vec<f64>,
     factor: Cholesky,
+    /// By how much the squared distance is too large, inverted.
+    shrink: f64,
     /// tr(S + λ)⁻¹, by which noise on another's mean counts.
     inverse_trace: f64,
     /// tr(A) with A = (S + λ)⁻¹·S: a mean of n samples strays by tr(A)/n.
@@ -35,9 +53,9 @@ impl OwnMetric {
         features.each(inputs, |vector| moments.see(vector));
         let samples = moments.count() as f64;
         let (mean, mut covariance) = moments.finish();
-        // As if one sample more had been seen, with the spread that any inputs have at most: a single sample has none of its own.
-        covariance.iter_mut().for_each(|c| *c *= samples / (samples + 1.0));
-        add_to_diagonal(&mut covariance, side, 1.0 / (side as f64 * (samples + 1.0)));
+        // A single sample has no spread; any inputs have at most this one. It hardly counts where there are more.
+        let unseen = 1.0 / (side as f64 * samples.max(1.0).powi(2));
+        add_to_diagonal(&mut covariance, side, unseen);
         let fraction = ridge + side as f64 / (SAMPLES_PER_FEATURE * samples.max(1.0));
         let added = fraction * trace(&covariance, side) / side as f64;
         add_to_diagonal(&mut covariance, side, added);
@@ -48,7 +66,11 @@ impl OwnMetric {
         let kept = side as f64 - added * inverse_trace;
         let kept_squared = side as f64 - 2.0 * added * inverse_trace + added * added * squared;
         let directions = (kept * kept / kept_squared).max(1.0);
-        OwnMetric { samples, mean, factor, inverse_trace, kept, directions }
+        // The inverse of a covariance of few samples is too large: by 1/(1 − tr(A)/n), which also holds with a ridge (Dobriban and
+        // Wager 2018).
+        let seen = side as f64 - (added + unseen) * inverse_trace;
+        let shrink = 1.0 - (seen / samples.max(1.0)).clamp(0.0, 1.0);
+        OwnMetric { samples, mean, factor, shrink, inverse_trace, kept, directions }
     }
 
     /// d̂ of another device, of which the means are known, with noise where the settings ask for it.
@@ -60,23 +82,26 @@ impl OwnMetric {
             .map(|(&theirs, own)| f64::from(theirs) - own)
             .collect();
         self.factor.whiten(&mut apart);
-        // The inverse of a covariance of few samples is too large: by 1/(1 − tr(A)/n), which also holds with a ridge (Dobriban and
-        // Wager 2018).
-        let shrink = (1.0 - self.kept / self.samples).max(0.0);
-        let squared: f64 = shrink * apart.iter().map(|x| x * x).sum::<f64>();
+        let squared: f64 = self.shrink * apart.iter().map(|x| x * x).sum::<f64>();
         let side = self.mean.len() as f64;
         let noise = settings.noise(other.samples).powi(2);
         let estimate = |samples: f64, noise: f64| {
             let strays = |samples: f64| self.kept / (samples - 1.0).max(1.0);
             let excess =
-                strays(self.samples) + strays(samples) + shrink * self.inverse_trace * noise;
-            separated(squared - excess, excess, self.directions, settings.confidence)
+                strays(self.samples) + strays(samples) + self.shrink * self.inverse_trace * noise;
+            let interval =
+                separated(squared - excess, excess, self.directions, settings.confidence);
+            (interval, shown(squared - excess, excess, self.directions))
         };
-        let told = estimate(other.samples as f64, noise);
+        let (told, _) = estimate(other.samples as f64, noise);
         // Means that stray further than this are no reason to take it for near; it would be everybody's nearest.
-        let believed =
+        let (believed, value) =
             estimate((other.samples as f64).max(side), noise.min(BELIEVED_NOISE.powi(2) / side));
-        Estimate::new(believed.value, told.low, believed.high)
+        Estimate::new(
+            rounded(value),
+            told.low.min(rounded(value)),
+            believed.high.max(rounded(value)),
+        )
     }
 }
 
@@ -87,7 +112,7 @@ mod tests {
     use stlf_data::Shape;
 
     use super::super::sketch::{Statistic, agreed_features};
-    use super::super::{Embedding, privacy::Privacy, separation::from_separation};
+    use super::super::{Embedding, privacy::Privacy};
     use super::*;
 
     const ROW: Shape = Shape { channels: 1, height: 1, width: 3 };
@@ -158,13 +183,16 @@ mod tests {
         let side = SIDE as f64;
         let least = (1.0 - side / count) * squared - 2.0 * side / (count - 1.0);
         let [least, most] = [least, squared].map(from_separation);
-        assert!(found.value > 0.1 && (least..most).contains(&found.value), "{found:?} {most}");
+        assert!(
+            found.value > 0.1 && (rounded(least)..=rounded(most)).contains(&found.value),
+            "{found:?} {most}"
+        );
     }
 
     #[test]
     fn equal_devices_show_no_signal_with_and_without_noise() {
         for epsilon in [None, Some(1.0)] {
-            let privacy = epsilon.map(|epsilon| Privacy { epsilon, delta: 1e-5 });
+            let privacy = epsilon.map(|epsilon| Privacy::new(epsilon, 1e-5));
             let settings = Settings { privacy, privacy_required: true, ..settings() };
             let signals = (0..100).filter(|&k| {
                 let metric = OwnMetric::new(&features(), &rows(300, 0.0, 2 * k), 0.03);

@@ -4,29 +4,55 @@ use rand::RngExt;
 
 use stlf_planning::error::Error;
 
-/// (ε, δ)-differential privacy: one sample more or less changes the probability of anything published by at most a
+use super::gaussian_mechanism;
+
+/// The largest ε that is taken. It promises nearly nothing: a factor of 480 million.
+const MOST_EPSILON: f64 = 20.0;
+
+/// (ε, δ)-differential privacy: replacing one sample changes the probability of anything published by at most a
 /// factor e^ε, up to δ.
 ///
 /// | name | default | meaning | range |
 /// |---|---|---|---|
-/// | `epsilon` | | the factor's logarithm | 0 < ε ≤ 1 |
+/// | `epsilon` | | the factor's logarithm | 0 < ε ≤ 20 |
 /// | `delta` | | probability of the exception | 0 < δ < 1 |
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Privacy {
-    /// ε of differential privacy, above 0 and at most 1.
-    pub epsilon: f64,
-    /// δ of differential privacy, between 0 and 1.
-    pub delta: f64,
+    epsilon: f64,
+    delta: f64,
+    ratio: f64,
 }
 
 impl Privacy {
-    /// What devices with samples enough keep to without being asked.
-    pub const DEFAULT: Privacy = Privacy { epsilon: 1.0, delta: 1e-5 };
+    /// With the least noise that these allow.
+    pub fn new(epsilon: f64, delta: f64) -> Privacy {
+        Privacy { epsilon, delta, ratio: gaussian_mechanism::ratio(epsilon, delta) }
+    }
 
-    /// That the Gaussian mechanism's theorem covers these (Dwork and Roth, theorem A.1: ε ≤ 1).
+    /// What devices with samples enough keep to without being asked: ε = 1, δ = 10⁻⁵.
+    pub fn usual() -> Privacy {
+        Privacy::new(1.0, 1e-5)
+    }
+
+    /// ε of one publication.
+    pub fn epsilon(&self) -> f64 {
+        self.epsilon
+    }
+
+    /// δ of one publication.
+    pub fn delta(&self) -> f64 {
+        self.delta
+    }
+
+    /// How far one sample moves what is published, in standard deviations of its noise.
+    pub fn ratio(&self) -> f64 {
+        self.ratio
+    }
+
+    /// Checks that both are within their ranges.
     pub fn check(&self) -> Result<(), Error> {
-        if !(self.epsilon > 0.0 && self.epsilon <= 1.0) {
-            let message = format!("{} is not in 0 < ε ≤ 1", self.epsilon);
+        if !(self.epsilon > 0.0 && self.epsilon <= MOST_EPSILON) {
+            let message = format!("{} is not in 0 < ε ≤ {MOST_EPSILON}", self.epsilon);
             return Err(Error::field("divergence.privacy.epsilon", message));
         }
         if !(self.delta > 0.0 && self.delta < 1.0) {
@@ -36,10 +62,9 @@ impl Privacy {
         Ok(())
     }
 
-    /// The noise's standard deviation for a vector that one sample moves by `sensitivity` at most:
-    /// σ = sensitivity · √(2 ln(1.25/δ)) / ε.
+    /// The noise's standard deviation for a vector that one sample moves by `sensitivity` at most.
     pub fn deviation(&self, sensitivity: f64) -> f64 {
-        sensitivity * (2.0 * (1.25 / self.delta).ln()).sqrt() / self.epsilon
+        sensitivity / self.ratio
     }
 }
 
@@ -57,12 +82,13 @@ mod tests {
 
     #[test]
     fn stronger_promises_need_more_noise() {
-        let noise = |epsilon, delta| Privacy { epsilon, delta }.deviation(1.0);
-        assert!((noise(1.0, 1e-5) - 4.844_8).abs() < 1e-3);
-        assert_eq!(noise(0.5, 1e-5), 2.0 * noise(1.0, 1e-5));
-        assert!(noise(1.0, 1e-6) > noise(1.0, 1e-5));
-        for (epsilon, delta) in [(0.0, 0.1), (1.5, 0.1), (0.5, 0.0), (0.5, 1.0), (f64::NAN, 0.1)] {
-            assert!(Privacy { epsilon, delta }.check().is_err());
+        let noise = |epsilon, delta| Privacy::new(epsilon, delta).deviation(1.0);
+        assert!((noise(1.0, 1e-5) - 3.730_6).abs() < 1e-3);
+        assert_eq!(Privacy::new(1.0, 1e-5).deviation(2.0), 2.0 * noise(1.0, 1e-5));
+        assert!(noise(0.5, 1e-5) > noise(1.0, 1e-5) && noise(1.0, 1e-6) > noise(1.0, 1e-5));
+        assert!(Privacy::new(20.0, 0.1).check().is_ok());
+        for (epsilon, delta) in [(0.0, 0.1), (20.5, 0.1), (0.5, 0.0), (0.5, 1.0), (f64::NAN, 0.1)] {
+            assert!(Privacy::new(epsilon, delta).check().is_err());
         }
     }
 

@@ -121,7 +121,7 @@ impl Settings {
             features: (4 * shape.len()).clamp(16, 64),
             statistic: Statistic::DISCREPANCY,
             bandwidth: Bandwidth::usual(shape),
-            privacy: Some(Privacy::DEFAULT),
+            privacy: Some(Privacy::usual()),
             ..Settings::default()
         }
     }

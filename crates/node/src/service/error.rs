@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use stlf_protocol::PeerId;
+use stlf_protocol::privacy_ledger::Overspent;
 use stlf_protocol::roster::Invalid;
 use stlf_protocol::setup::Unsupported;
 
@@ -63,6 +64,17 @@ pub enum Error {
     /// A file of the device's folder cannot be read or written.
     #[error(transparent)]
     Folder(#[from] stlf_data::Error),
+    /// The record of what was published with noise cannot be read, so that nobody knows what is spent.
+    #[error("{}: this is no record of what was published with noise: {message}", path.display())]
+    Ledger {
+        /// The path of the record.
+        path: PathBuf,
+        /// What is wrong with it.
+        message: String,
+    },
+    /// Publishing would spend more privacy than the device may.
+    #[error(transparent)]
+    Overspent(#[from] Overspent),
     /// The model cannot be written.
     #[error(transparent)]
     Model(#[from] stlf_learn::Error),
@@ -99,6 +111,12 @@ impl Error {
             Error::Config(e) => e.hint(),
             Error::Unsupported(e) => e.hint(),
             Error::Folder(e) => e.hint(),
+            Error::Ledger { .. } => Some(
+                "restore it from a backup; if you delete it, the device counts from 0 and forgets what it has spent",
+            ),
+            Error::Overspent(_) => Some(
+                "raise divergence.privacy.budget on this device, or leave it out of the fleet; data that were published before cost nothing",
+            ),
             Error::OtherFleet { .. } => Some("another folder (--to) belongs to another fleet"),
             Error::NotInRoster { .. } => Some("its owner admits devices with `stlf fleet add`"),
             Error::Network(network::Error::Alone(_)) => Some(

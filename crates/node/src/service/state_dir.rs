@@ -17,12 +17,14 @@ use stlf_method::local_training::OwnError;
 use stlf_method::predictions::PredictionRow;
 use stlf_protocol::device::HandedOn;
 use stlf_protocol::identity::{hex, unhex};
+use stlf_protocol::privacy_ledger::Ledger;
 use stlf_protocol::wire::Plan;
 use stlf_protocol::{Device, SignedRoster};
 
 use super::event::{Line, now};
 use super::{Error, memory};
 use crate::network::{Event, View};
+use crate::protection::Protection;
 use crate::status_file::{FILE as STATUS, StatusFile};
 
 const EPOCH: &str = "epoch.json";
@@ -33,6 +35,7 @@ const RELAY: &str = "relayed.json";
 const PLAN: &str = "plan.json";
 const PREDICTIONS: &str = "predictions.csv";
 const ROSTER: &str = "roster.json";
+const LEDGER: &str = "privacy.json";
 const EVENTS: &str = "events.jsonl";
 
 /// The folder in which models are kept as they arrive.
@@ -46,6 +49,7 @@ pub(super) struct StateDir {
     classes: Vec<String>,
     /// A hash of the settings and data that trainings depend on.
     of: String,
+    protection: Option<Protection>,
 }
 
 /// The last epoch that this device took part in.
@@ -86,7 +90,7 @@ impl StateDir {
         let events = OpenOptions::new().create(true).append(true).open(&file);
         let events = events.map_err(failed(&file))?;
         let of = training_of(config, &own);
-        Ok(StateDir { folder, events, own, classes, of })
+        Ok(StateDir { folder, events, own, classes, of, protection: None })
     }
 
     /// Returns the newest roster that this device has received.
@@ -147,6 +151,39 @@ impl StateDir {
         Ok(())
     }
 
+    /// Returns what this device has published with noise. Only a file that is not there means nothing.
+    pub(super) fn ledger(&self) -> Result<Ledger, Error> {
+        let Some(bytes) = self.folder.read(LEDGER)? else { return Ok(Ledger::default()) };
+        let path = self.folder.file(LEDGER);
+        Ledger::read(&bytes).map_err(|message| Error::Ledger { path, message })
+    }
+
+    /// Stores what this device has published with noise, or is about to. Nothing may be sent before this returns.
+    pub(super) fn keep_ledger(&self, ledger: &Ledger) -> Result<(), Error> {
+        Ok(self.folder.write_json_durably(LEDGER, ledger)?)
+    }
+
+    /// Takes what protects the samples of this device, which is shown with its status.
+    pub(super) fn set_protection(&mut self, protection: Protection) {
+        self.protection = Some(protection);
+    }
+
+    /// Returns what protects the samples of this device in the format of Prometheus.
+    pub(super) fn protection_metrics(&self) -> String {
+        self.protection.as_ref().map(Protection::metrics).unwrap_or_default()
+    }
+
+    /// Shows in the last status, if there is one, that the device refuses to publish.
+    pub(super) fn show_refusal(&self, protection: Protection) -> Result<(), Error> {
+        let last = self.folder.read(STATUS)?;
+        let last = last.and_then(|bytes| serde_json::from_slice::<StatusFile>(&bytes).ok());
+        if let Some(last) = last {
+            let shown = StatusFile { protection: Some(protection), ..last };
+            self.folder.write_json(STATUS, &shown)?;
+        }
+        Ok(())
+    }
+
     /// Stores what an event changed.
     pub(super) fn hear(&mut self, view: &View<'_>, event: &Event) -> Result<(), stlf_data::Error> {
         let folder = &self.folder;
@@ -177,7 +214,8 @@ impl StateDir {
             self.events.write_all(line.as_bytes()).map_err(failed(&folder.file(EVENTS)))?;
         }
         let most_memory = memory::most();
-        folder.write_json(STATUS, &StatusFile { seconds: now(), most_memory, status })
+        let protection = self.protection.clone();
+        folder.write_json(STATUS, &StatusFile { seconds: now(), most_memory, protection, status })
     }
 
     /// Returns the accuracy of the device as a target, if the true classes are known.

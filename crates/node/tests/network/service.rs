@@ -173,6 +173,49 @@ fn started_again_it_does_not_train_again_on_the_same_model() {
 }
 
 #[test]
+fn publications_with_noise_are_counted_on_disk_and_within_a_budget() {
+    let fleet = Fleet::new();
+    let budget = |budget: f64, epsilon: f64| {
+        let privacy =
+            format!("divergence.privacy={{epsilon={epsilon},delta=1e-5,budget={budget}}}");
+        let changes: Vec<&str> = SETTINGS.iter().copied().chain([privacy.as_str()]).collect();
+        Options { config: settings(None, None, &changes).unwrap(), ..fleet.options("gate") }
+    };
+    // Alone, it takes part in no epoch; but who knows whom it could have told.
+    let take_part = |options: Options| {
+        let mut options = options;
+        options.timing.wait = Duration::ZERO;
+        Service::new(options, &mut |_| ())?.run(&mut |_| (), &|| false)
+    };
+    let shown = || -> String {
+        let status = std::fs::read(fleet.path("gate").join(FILE)).unwrap();
+        let StatusFile { protection, .. } = serde_json::from_slice(&status).unwrap();
+        protection.unwrap().to_string()
+    };
+    let ledger = fleet.path("gate").join("privacy.json");
+    drop(Service::new(budget(1.5, 1.0), &mut |_| ()).unwrap());
+    assert!(!ledger.exists(), "nothing is published by looking");
+    for _ in 0..2 {
+        let alone = take_part(budget(1.5, 1.0)).unwrap_err();
+        assert!(matches!(alone, Error::Network(network::Error::Alone(_))), "{alone}");
+        assert!(shown().contains("spent 1.00 of 1.5 at δ = 1e-5 in 1 publication"), "{}", shown());
+    }
+    // The same data with other noise tell something new.
+    let refused = take_part(budget(1.2, 0.9)).unwrap_err();
+    assert!(matches!(&refused, Error::Overspent(e) if e.after > 1.2), "{refused}");
+    assert!(shown().contains("refuses: publishing this device's data"), "{}", shown());
+    let alone = take_part(budget(2.0, 0.9)).unwrap_err();
+    assert!(matches!(alone, Error::Network(_)) && shown().contains("in 2 publications"));
+
+    std::fs::write(&ledger, "{").unwrap();
+    let corrupt = take_part(budget(2.0, 0.9)).unwrap_err();
+    assert!(matches!(corrupt, Error::Ledger { .. }) && corrupt.hint().is_some(), "{corrupt}");
+    // Without noise nothing is counted, and nothing read.
+    assert!(matches!(take_part(fleet.options("gate")).unwrap_err(), Error::Network(_)));
+    assert!(shown().starts_with("not invertible: 32 means of"), "{}", shown());
+}
+
+#[test]
 fn told_to_stop_it_stops_while_it_trains() {
     let service = Service::new(Fleet::new().options("gate"), &mut |_| ()).unwrap();
     let stopped = service.run(&mut |_| (), &|| true).unwrap_err();

@@ -11,6 +11,7 @@ use super::{Action, Device, Refusal, Setup};
 use crate::divergence_protocol::{Exchange, Step};
 use crate::job::{Job, Labour};
 use crate::planning::{NoPlan, PLAN, Planner, Search};
+use crate::privacy_ledger::Publication;
 use crate::roster::Place;
 use crate::wire::{Envelope, Measured, Message, PairReport, Plan, Report, SignedPlan};
 
@@ -31,6 +32,20 @@ impl Combining {
 }
 
 impl Device {
+    /// Its part in measuring among these devices.
+    fn exchange(&self, members: &[Place]) -> Exchange {
+        let Setup { shape, divergence, .. } = &self.setup;
+        let seed = self.setup.divergence_seed();
+        let inputs = self.holdings.inputs.clone();
+        let noise_key = self.identity.secret_key("stlf-noise/3");
+        Exchange::new(divergence, *shape, seed, noise_key, self.place, members, inputs)
+    }
+
+    /// What it publishes with noise in every epoch, whoever takes part; `None` without noise.
+    pub fn publication(&self) -> Option<Publication> {
+        self.exchange(&[self.place]).publication()
+    }
+
     /// Step 1: what measuring begins with.
     pub(super) fn enter(
         &mut self,
@@ -41,15 +56,10 @@ impl Device {
         if let Some(plan) = self.epoch.take().and_then(Epoch::into_plan) {
             self.last_plan = Some(plan);
         }
-        let Setup { shape, divergence, .. } = &self.setup;
-        let seed = self.setup.divergence_seed();
-        let inputs = self.holdings.inputs.clone();
-        let noise_key = self.identity.secret_key("stlf-noise/2");
-        let mut exchange =
-            Exchange::new(divergence, *shape, seed, noise_key, self.place, &members, inputs);
+        let mut exchange = self.exchange(&members);
         let seat = match Device::planner_of(&members) {
             Some(planner) if planner != self.place => Seat::Reporter(planner),
-            _ => Seat::Planner(Planner::new(&members, divergence, forbidden)),
+            _ => Seat::Planner(Planner::new(&members, &self.setup.divergence, forbidden)),
         };
         let mut actions = in_epoch(number, exchange.start());
         self.epoch = Some(Epoch::new(number, members, seat, exchange));

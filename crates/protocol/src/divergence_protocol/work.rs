@@ -6,12 +6,14 @@ use std::sync::Arc;
 use sha2::{Digest, Sha256};
 use stlf_data::Shape;
 use stlf_method::divergence::discriminant::{self, Halves, Side, discriminants, own_halves};
+use stlf_method::divergence::privacy::Privacy;
 use stlf_method::divergence::sketch::{self, Sketch, Statistic, agreed_features, own_bandwidth};
 use stlf_method::divergence::{Embedding, Features, Fleet, OwnMetric};
 
 use super::pair::{Played, Round};
 use super::side;
 use crate::job::{Sign, Task, Watch};
+use crate::privacy_ledger::Publication;
 use crate::roster::Place;
 use crate::wire::Measured;
 
@@ -36,6 +38,20 @@ impl Own {
         let (embedding, count) = (settings.embedding, settings.features);
         agreed_features(bandwidths, self.shape, embedding, count, self.seed).ok()
     }
+}
+
+/// What a device publishes with noise; `None` without noise. It is the same in every epoch: where there is noise, everything that its
+/// features follow from is known in advance.
+pub(super) fn publication(own: &Own, settings: &sketch::Settings) -> Option<Publication> {
+    let samples = own.inputs.len() / own.shape.len().max(1);
+    let privacy = settings.privacy_of(samples as u64)?;
+    let features = own.features(settings, &[Some(settings.bandwidth.known()?)])?;
+    let mut seed = None;
+    Sketch::new(&features, &own.inputs, settings, |exact| {
+        *seed.insert(noise_seed(&own.noise_key, Some(privacy), exact))
+    });
+    // Who reads the one cannot compute the other.
+    Some(Publication::new(&Sha256::digest(seed?), privacy.ratio()))
 }
 
 /// Moments of both halves of a device's inputs.
@@ -124,8 +140,9 @@ impl Work {
             }
             Kind::Sketch { own, settings, bandwidths } => {
                 let features = own.features(&settings, &bandwidths);
-                let noise = |s: &Sketch| noise_seed(&own.noise_key, s);
-                let sketch = |features| Sketch::new(&features, &own.inputs, &settings, noise);
+                let seed =
+                    |s: &Sketch| noise_seed(&own.noise_key, settings.privacy_of(s.samples), s);
+                let sketch = |features| Sketch::new(&features, &own.inputs, &settings, seed);
                 Found::Sketch(features.map(sketch))
             }
             Kind::Errors { place, settings, halves, published } => {
@@ -193,10 +210,12 @@ fn with_others<T>(
     others.map(&mut one).collect()
 }
 
-/// The seed of the noise on a sketch: another for every other sketch, and nobody can know it who has not the key.
-fn noise_seed(key: &[u8; 32], sketch: &Sketch) -> [u8; 32] {
+/// The seed of the noise on a sketch: another for every other sketch and every other strength of noise, and nobody can know it who has not
+/// the key. The same draws at two strengths would give the sketch away.
+fn noise_seed(key: &[u8; 32], privacy: Option<Privacy>, sketch: &Sketch) -> [u8; 32] {
     let mut hash = Sha256::new();
     hash.update(key);
+    hash.update(privacy.map_or(0.0, |privacy| privacy.ratio()).to_le_bytes());
     hash.update(sketch.samples.to_le_bytes());
     sketch.mean.iter().for_each(|m| hash.update(m.to_le_bytes()));
     hash.finalize().into()

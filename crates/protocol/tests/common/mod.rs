@@ -35,7 +35,7 @@ pub(crate) const SHAPE: Shape = Shape::grey(28);
 /// One of each estimator, small.
 pub(crate) fn estimators() -> Vec<Settings> {
     let sketch = sketch::Settings { features: 32, ..sketch::Settings::default() };
-    let privacy = Some(Privacy { epsilon: 1.0, delta: 1e-5 });
+    let privacy = Some(Privacy::new(1.0, 1e-5));
     let classifier = classifier::Settings {
         architecture: Architecture::Hidden,
         rounds: 4,

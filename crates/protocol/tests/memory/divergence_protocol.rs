@@ -331,6 +331,33 @@ fn published(settings: SketchSettings, key: u8) -> Vec<f32> {
 }
 
 #[test]
+fn a_publication_is_known_again_whoever_takes_part_and_by_its_own_key_alone() {
+    let publication = |epsilon: f64, key: u8, members: usize, first: f32| {
+        let privacy = Some(Privacy::new(epsilon, 1e-5));
+        let settings = Settings::Sketch(SketchSettings {
+            privacy,
+            privacy_required: true,
+            ..SketchSettings::means(SHAPE)
+        });
+        let inputs: Arc<[f32]> =
+            std::iter::once(first).chain(vec![0.5; 4 * SHAPE.len() - 1]).collect();
+        Exchange::new(&settings, SHAPE, 9, [key; 32], ALL[0], &ALL[..members], inputs).publication()
+    };
+    let usual = publication(1.0, 1, 2, 0.5);
+    assert!(usual.is_some());
+    assert_eq!(usual, publication(1.0, 1, 1, 0.5));
+    for other in
+        [publication(0.9, 1, 2, 0.5), publication(1.0, 2, 2, 0.5), publication(1.0, 1, 2, 0.6)]
+    {
+        assert!(other.is_some() && other != usual);
+    }
+    let exact = Settings::Sketch(SketchSettings::means(SHAPE));
+    let inputs = vec![0.5; SHAPE.len()].into();
+    let exchange = Exchange::new(&exact, SHAPE, 9, [1; 32], ALL[0], &ALL[..1], inputs);
+    assert_eq!(exchange.publication(), None);
+}
+
+#[test]
 fn noise_cannot_be_taken_away_by_another_bandwidth_or_another_epoch() {
     let noise = |privacy: Privacy, width: f64, key: u8| -> Vec<f64> {
         let exact =
@@ -343,13 +370,16 @@ fn noise_cannot_be_taken_away_by_another_bandwidth_or_another_epoch() {
         let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
         dot(a, b) / (dot(a, a) * dot(b, b)).sqrt()
     };
-    let privacy = Privacy { epsilon: 0.1, delta: 1e-5 };
+    let privacy = Privacy::new(0.1, 1e-5);
     let usual = noise(privacy, 10.0, 1);
     // In features of no width every input has the same, so that what is published shows its noise.
     let shown = noise(privacy, 1e300, 1);
     let random = 4.0 / (usual.len() as f64).sqrt();
     assert!(correlation(&usual, &shown).abs() < random);
     assert!(correlation(&usual, &noise(privacy, 10.0, 2)).abs() < random);
+    // The same draws, stronger, would show what they are added to.
+    let weaker = Privacy::new(0.2, 1e-5);
+    assert!(correlation(&usual, &noise(weaker, 10.0, 1)).abs() < random);
     // The same sketch again is the same message: nothing to average.
     assert_eq!(usual, noise(privacy, 10.0, 1));
     assert!(correlation(&usual, &usual) > 0.99);

@@ -22,6 +22,11 @@ fn what_takes_effect_is_compared_and_what_is_a_devices_own_is_not() {
     ] {
         assert_eq!(own.difference(&of(&same, ["calm", "storm"])), None, "{same:?}");
     }
+    let private = |budget: &str| {
+        let privacy = format!("divergence.privacy={{epsilon=1,delta=1e-5{budget}}}");
+        of(&[&privacy], ["calm", "storm"])
+    };
+    assert_eq!(private("").difference(&private(",budget=3")), None);
     for (change, setting) in [
         ("seeds=[4]", "seeds"),
         ("training.steps=7", "training.steps"),

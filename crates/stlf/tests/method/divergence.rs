@@ -214,10 +214,7 @@ fn what_cannot_be_measured_is_refused_by_name() {
             statistic: Statistic::Separation { ridge: 0.0 },
             ..sketch::Settings::default()
         },
-        sketch::Settings {
-            privacy: Some(Privacy { epsilon: 1.0, delta: 1e-5 }),
-            ..sketch::Settings::default()
-        },
+        sketch::Settings { privacy: Some(Privacy::new(1.0, 1e-5)), ..sketch::Settings::default() },
     ];
     let ridge = discriminant::Settings { ridge: 0.0, ..discriminant::Settings::default() };
     assert!(refused(&[some, some], &Settings::Discriminant(ridge)).is_some());

@@ -83,7 +83,7 @@ fn read(folder: &Path) -> Result<StatusFile, Failure> {
 }
 
 fn text(shown: &StatusFile, scope: Scope) -> String {
-    let StatusFile { seconds, most_memory, status } = shown;
+    let StatusFile { seconds, most_memory, protection, status } = shown;
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
     let age = now.map_or(0.0, |now| (now.as_secs_f64() - seconds).max(0.0));
     let mut text = format!(
@@ -119,6 +119,9 @@ fn text(shown: &StatusFile, scope: Scope) -> String {
             }
         }
         Scope::Fleet => text += &format!("\n{}", table(status)),
+    }
+    if let Some(protection) = protection {
+        text += &format!("privacy: {}\n", clean(&protection.to_string()));
     }
     let t = status.traffic;
     text += &format!(

@@ -105,7 +105,7 @@ fn devices_without_any_spread_are_alike() {
 #[test]
 fn noise_is_taken_out_of_the_distance_again() {
     let settings = Settings {
-        privacy: Some(Privacy { epsilon: 1.0, delta: 1e-5 }),
+        privacy: Some(Privacy::new(1.0, 1e-5)),
         privacy_required: true,
         bandwidth: Bandwidth::Fixed(1.0),
         ..settings(64, Statistic::DISCREPANCY)

@@ -1,0 +1,142 @@
+//! What protects the samples behind what a device publishes, for people and programs.
+
+use serde::{Deserialize, Serialize};
+use stlf_data::Shape;
+use stlf_method::divergence::{Settings, disclosure};
+use stlf_planning::number_format::counted;
+use stlf_protocol::privacy_ledger::Ledger;
+
+/// What protects the samples behind what a device publishes to measure divergences. `docs/privacy.md` says what each means.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "level", rename_all = "kebab-case")]
+pub enum Protection {
+    /// Noise, with a theorem: (ε, δ)-differential privacy.
+    Noise {
+        /// ε of each publication.
+        epsilon: f64,
+        /// δ, at which everything spent is counted.
+        delta: f64,
+        /// ε that all publications together have spent.
+        spent: f64,
+        /// The number of different publications.
+        publications: usize,
+        /// ε that may be spent.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        budget: Option<f64>,
+        /// The reason why the device refuses to publish its data as they are now.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        refused: Option<String>,
+    },
+    /// No noise, but far fewer numbers than the data behind them.
+    NotInvertible {
+        /// The number of published means.
+        means: usize,
+        /// The number of samples behind each.
+        samples: usize,
+    },
+    /// Nothing: others can rebuild samples, and the user accepts that.
+    Accepted,
+}
+
+impl Protection {
+    /// Returns what protects a device with so many samples, which has published what its ledger says.
+    pub fn new(
+        settings: &Settings,
+        shape: Shape,
+        samples: usize,
+        ledger: &Ledger,
+        budget: Option<f64>,
+    ) -> Protection {
+        let Settings::Sketch(sketch) = settings else { return Protection::Accepted };
+        match sketch.privacy_of(samples as u64) {
+            Some(privacy) => Protection::Noise {
+                epsilon: privacy.epsilon(),
+                delta: privacy.delta(),
+                spent: ledger.spent(privacy.delta()),
+                publications: ledger.publications(),
+                budget,
+                refused: None,
+            },
+            None if disclosure::check(settings, shape, samples, false).is_ok() => {
+                Protection::NotInvertible { means: sketch.features, samples }
+            }
+            None => Protection::Accepted,
+        }
+    }
+
+    /// Returns the same for a device that refuses to publish, for this reason.
+    pub fn but_refuses(mut self, reason: String) -> Protection {
+        if let Protection::Noise { refused, .. } = &mut self {
+            *refused = Some(reason);
+        }
+        self
+    }
+
+    /// Returns it in the format of Prometheus; an empty text without noise.
+    pub fn metrics(&self) -> String {
+        let Protection::Noise { spent, publications, .. } = self else { return String::new() };
+        format!(
+            "# HELP stlf_privacy_spent_epsilon Epsilon that all publications together have spent.\n\
+             # TYPE stlf_privacy_spent_epsilon gauge\nstlf_privacy_spent_epsilon {spent}\n\
+             # HELP stlf_privacy_publications Different publications with noise.\n\
+             # TYPE stlf_privacy_publications gauge\nstlf_privacy_publications {publications}\n"
+        )
+    }
+}
+
+impl std::fmt::Display for Protection {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Protection::Noise { epsilon, delta, spent, publications, budget, refused } => {
+                let count = counted(*publications, "publication");
+                write!(f, "(ε, δ): ε = {epsilon} per publication, spent {spent:.2}")?;
+                if let Some(budget) = budget {
+                    write!(f, " of {budget}")?;
+                }
+                write!(f, " at δ = {delta:e} in {count}")?;
+                match refused {
+                    Some(reason) => write!(f, "; refuses: {reason}"),
+                    None => Ok(()),
+                }
+            }
+            Protection::NotInvertible { means, samples } => {
+                let samples = counted(*samples, "sample");
+                write!(f, "not invertible: {means} means of {samples}, no noise")
+            }
+            Protection::Accepted => f.write_str("others can rebuild samples (accepted)"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use stlf_method::divergence::{discriminant, sketch};
+
+    use super::*;
+
+    #[test]
+    fn every_level_says_what_holds() {
+        let shape = Shape::grey(28);
+        let of = |settings: &Settings, samples| {
+            Protection::new(settings, shape, samples, &Ledger::default(), Some(2.0))
+        };
+        let means = sketch::Settings::means(shape);
+        let noisy = sketch::Settings { privacy_required: true, ..means };
+        let noise = of(&Settings::Sketch(noisy), 10);
+        assert_eq!(
+            noise.to_string(),
+            "(ε, δ): ε = 1 per publication, spent 0.00 of 2 at δ = 1e-5 in 0 publications"
+        );
+        assert!(noise.metrics().contains("\nstlf_privacy_spent_epsilon 0\n"));
+        assert!(noise.but_refuses("spent".to_owned()).to_string().ends_with("; refuses: spent"));
+        assert!(of(&Settings::Sketch(means), 3000).to_string().starts_with("(ε, δ): ε = 1"));
+        let alone = of(&Settings::Sketch(means), 500);
+        assert_eq!(alone.to_string(), "not invertible: 64 means of 500 samples, no noise");
+        assert_eq!(alone.metrics(), "");
+        for settings in
+            [Settings::Sketch(means), Settings::Discriminant(discriminant::Settings::default())]
+        {
+            assert_eq!(of(&settings, 10), Protection::Accepted);
+        }
+    }
+}
