@@ -111,7 +111,7 @@ mod tests {
     use rand_chacha::ChaCha8Rng;
     use stlf_data::Shape;
 
-    use super::super::sketch::{Statistic, agreed_features};
+    use super::super::sketch::agreed_features;
     use super::super::{Embedding, privacy::Privacy};
     use super::*;
 
@@ -133,7 +133,7 @@ mod tests {
     }
 
     fn settings() -> Settings {
-        Settings { statistic: Statistic::OWN_SEPARATION, ..Settings::means(ROW) }
+        Settings { privacy: None, ..Settings::means(ROW) }
     }
 
     /// A⁻¹b by elimination, row by row.
