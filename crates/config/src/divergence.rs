@@ -263,7 +263,7 @@ impl Divergence {
             ("repeats", self.repeats.is_some(), trained, "classifier"),
             ("nearest", self.nearest.is_some(), sketched, "means"),
             ("privacy", self.privacy.is_some(), of_means, "means"),
-            ("bandwidth", self.bandwidth.is_some(), of_means, "means"),
+            ("bandwidth", self.bandwidth.is_some(), sketched, "means"),
             ("features", self.features.is_some(), !trained, "means"),
         ];
         let wrong = given.into_iter().find(|(_, is_given, fits, _)| *is_given && !fits);
