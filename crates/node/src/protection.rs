@@ -1,9 +1,12 @@
 //! What protects the samples behind what a device publishes, for people and programs.
 
 use serde::{Deserialize, Serialize};
+#[cfg(feature = "network")]
 use stlf_data::Shape;
+#[cfg(feature = "network")]
 use stlf_method::divergence::{Settings, disclosure};
 use stlf_planning::number_format::counted;
+#[cfg(feature = "network")]
 use stlf_protocol::privacy_ledger::Ledger;
 
 /// What protects the samples behind what a device publishes to measure divergences. `docs/privacy.md` says what each means.
@@ -40,6 +43,7 @@ pub enum Protection {
 
 impl Protection {
     /// Returns what protects a device with so many samples, which has published what its ledger says.
+    #[cfg(feature = "network")]
     pub fn new(
         settings: &Settings,
         shape: Shape,
@@ -108,7 +112,7 @@ impl std::fmt::Display for Protection {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "network"))]
 mod tests {
     use stlf_method::divergence::{discriminant, sketch};
 
