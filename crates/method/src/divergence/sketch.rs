@@ -103,7 +103,7 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// The default between devices: few bounded means, at a bandwidth that no member chooses. Inputs of
+    /// The default: few bounded means, at a bandwidth that no member chooses. Inputs of
     /// few numbers get by with fewer features, and then fewer samples [hide](super::disclosure) behind them.
     pub fn means(shape: Shape) -> Settings {
         let wide = |width: f64| Bandwidth::Fixed(2.0 * width);
