@@ -337,6 +337,8 @@ impl<'a> OwnMetrics<'a> {
         let seen = |at: usize, other: usize| {
             self.metrics[at].divergence(&self.sketches[other], self.settings)
         };
+        // In one order, so that a tie has the same interval whoever asks.
+        let (i, j) = (i.min(j), i.max(j));
         let (a, b) = (seen(i, j), seen(j, i));
         if b.value > a.value { b } else { a }
     }

@@ -119,6 +119,27 @@ fn some_pairs_are_measured_as_among_all() {
 }
 
 #[test]
+fn the_nearest_have_the_divergences_of_all_pairs_and_come_in_order() {
+    let devices = fleet();
+    let inputs: Vec<&[f32]> = devices.iter().map(Vec::as_slice).collect();
+    let everyone = [0, 1, 2, 3];
+    for settings in every_method() {
+        let Settings::Sketch(sketch) = settings else { continue };
+        let all = measured(&devices, &settings, 7);
+        let mut go_on = |_| ControlFlow::Continue(());
+        let found =
+            sketch::nearest(&inputs, SHAPE, &sketch, &everyone, &everyone, 3, 7, &mut go_on);
+        let found = found.unwrap().unwrap();
+        assert_eq!(found.len(), 12);
+        assert!(found.iter().all(|c| c.divergence == all.get(c.from, c.to)), "{sketch:?}");
+        let distances = |to: usize| found.iter().filter(move |c| c.to == to);
+        for to in everyone {
+            assert!(distances(to).is_sorted_by_key(|c| c.divergence.value), "{sketch:?}");
+        }
+    }
+}
+
+#[test]
 fn the_observer_sees_everything_and_may_end_it() {
     let devices = fleet();
     let inputs: Vec<&[f32]> = devices.iter().map(Vec::as_slice).collect();
