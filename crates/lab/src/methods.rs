@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 
 use stlf_method::Method;
 use stlf_planning::Error;
-use stlf_planning::planner::handover::{LONGEST, search};
+use stlf_planning::planner::handover::{Forms, search};
 
 use crate::baselines::{
     Assignment, Context, avgd, fada, fedavg, local, oracle, psi_fada, psi_fedavg, rnd_alpha,
@@ -38,7 +38,7 @@ fn with_handovers(context: &Context<'_>) -> Assignment {
     if !ours.handovers.is_empty() {
         return ours.clone();
     }
-    match search(context.problem(), &ours.roles, &ours.links, LONGEST, None, &mut || {
+    match search(context.problem(), &ours.roles, &ours.links, Forms::ALL, None, &mut || {
         ControlFlow::Continue(())
     }) {
         Some(found) => {

@@ -10,6 +10,7 @@ pub mod energy;
 pub mod local_training;
 pub mod method;
 pub mod predictions;
+pub mod ring;
 pub mod seeds;
 
 pub use method::Method;

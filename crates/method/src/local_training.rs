@@ -10,8 +10,6 @@ use stlf_learn::evaluate::{predict, source_error};
 use stlf_learn::{Descent, Examples, Learner, Network, Params, Spec};
 use stlf_planning::error::Error;
 
-use crate::seeds::Draw;
-
 /// Steps between two looks at whether to stop.
 const STRIDE: usize = 500;
 
@@ -152,8 +150,7 @@ impl Split {
         Ok(Some(learner.params))
     }
 
-    /// Trains on a model that another source handed over, as it was sent, at this place of a run with this seed; `None` if `observer`
-    /// ended it.
+    /// Trains on a model that another source handed over, as it was sent; `None` if `observer` ended it.
     ///
     /// # Errors
     /// Labels, inputs or a model that are not of this network.
@@ -163,10 +160,8 @@ impl Split {
         handed: Params,
         training: Training,
         seed: u64,
-        place: usize,
         observer: &mut dyn FnMut() -> ControlFlow<()>,
     ) -> Result<Option<Params>, Error> {
-        let seed = Draw::Relay.seed(seed, place);
         self.train(spec, handed, training.handed_over(), seed, observer)
     }
 

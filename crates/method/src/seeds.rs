@@ -20,6 +20,8 @@ pub enum Draw {
     Baseline = 6,
     /// The training of a model that was handed to a device.
     Relay = 7,
+    /// The training of a model that comes to a device for the second time, on a ring.
+    Ring = 8,
 }
 
 impl Draw {

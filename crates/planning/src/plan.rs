@@ -22,6 +22,10 @@ pub struct PlanLink {
 }
 
 /// A source hands its model on to another source, which continues training it on its own labels.
+///
+/// Hand-overs that lead back to where they began are a *ring*. Its *last* source is the one that sends to targets, and the first is the
+/// one after it. A model goes round twice: it is trained on at every source, and on the second way the mean of what came and what the
+/// source made of it is handed on, so that the model which the last source sends has forgotten none of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Handover {
     /// The index of the source whose model it is.
@@ -118,6 +122,11 @@ impl Plan {
         incoming(&self.links, to)
     }
 
+    /// Whether a device sends its model to a target.
+    pub fn sends(&self, source: usize) -> bool {
+        self.links.iter().any(|link| link.from == source)
+    }
+
     /// Returns the source whose model this source continues training, if any.
     pub fn handed_from(&self, to: usize) -> Option<usize> {
         handed_from(&self.handovers, to)
@@ -128,11 +137,22 @@ impl Plan {
         route(&self.handovers, source)
     }
 
+    /// How often a model is sent over a hand-over.
+    pub fn times(&self, handover: Handover) -> usize {
+        times(&self.handovers, &self.links, handover)
+    }
+
+    /// Models that are sent, over links and hand-overs.
+    pub fn models_sent(&self) -> usize {
+        self.links.len() + self.handovers.iter().map(|&h| self.times(h)).sum::<usize>()
+    }
+
     /// Joules of all links and hand-overs; `None` with raw costs, which have no energies.
     pub fn joules(&self, problem: &Problem) -> Option<f64> {
-        let links = self.links.iter().map(|l| (l.from, l.to));
-        let sent = links.chain(self.handovers.iter().map(|h| (h.from, h.to)));
-        let joules: Option<f64> = sent.map(|(from, to)| problem.link_energy(from, to)).sum();
+        let links = self.links.iter().map(|l| (l.from, l.to, 1));
+        let sent = links.chain(self.handovers.iter().map(|&h| (h.from, h.to, self.times(h))));
+        let joules: Option<f64> =
+            sent.map(|(from, to, n)| Some(n as f64 * problem.link_energy(from, to)?)).sum();
         // An empty sum of floats is −0.
         joules.map(|j| j + 0.0)
     }
@@ -162,15 +182,47 @@ pub fn handed_from(handovers: &[Handover], to: usize) -> Option<usize> {
     handovers.binary_search_by_key(&to, |h| h.to).ok().map(|at| handovers[at].from)
 }
 
-/// The sources that a source's model has been at, the source itself last.
+/// The sources that a source's model has been at, each once, the source itself last.
 pub fn route(handovers: &[Handover], source: usize) -> Vec<usize> {
     let mut route = vec![source];
-    // A model that came back to where it was would go round for ever.
-    while route.len() <= handovers.len()
-        && let Some(from) = handed_from(handovers, route[route.len() - 1])
+    while let Some(from) = handed_from(handovers, route[route.len() - 1])
+        && !route.contains(&from)
     {
         route.push(from);
     }
     route.reverse();
     route
+}
+
+/// Whether a source is on a ring: its model comes back to it.
+pub fn is_on_ring(handovers: &[Handover], source: usize) -> bool {
+    handed_from(handovers, route(handovers, source)[0]) == Some(source)
+}
+
+/// How often a model is sent over a hand-over: once, and twice within a ring; from its last source to its first again once.
+pub fn times(handovers: &[Handover], links: &[PlanLink], handover: Handover) -> usize {
+    let closes = || links.iter().any(|link| link.from == handover.from);
+    match is_on_ring(handovers, handover.from) && is_on_ring(handovers, handover.to) {
+        true if !closes() => 2,
+        _ => 1,
+    }
+}
+
+/// What no plan can do with hand-overs that are sorted by receiver, one for each.
+///
+/// # Errors
+/// Says which rule they break.
+pub fn check_handovers(handovers: &[Handover], links: &[PlanLink]) -> Result<(), &'static str> {
+    for &Handover { from, to } in handovers {
+        let route = route(handovers, to);
+        let (is_ring, comes_back) = (is_on_ring(handovers, to), handed_from(handovers, route[0]));
+        if comes_back.is_some() && !is_ring || is_on_ring(handovers, from) && !is_ring {
+            return Err("a ring hands its model on to a source that is not on it");
+        }
+        let sends = |source: &&usize| links.iter().any(|link| link.from == **source);
+        if is_ring && route.iter().filter(sends).count() != 1 {
+            return Err("one source of a ring, its last, sends to targets");
+        }
+    }
+    Ok(())
 }

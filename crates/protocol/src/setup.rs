@@ -17,6 +17,7 @@ use stlf_method::energy::{Radio, Ranges};
 use stlf_method::local_training::{OwnError, Split, Training};
 use stlf_method::seeds::Draw;
 use stlf_planning::bound::BoundKind;
+use stlf_planning::planner::handover::Forms;
 use stlf_planning::planner::{self, Method, Outcome};
 use stlf_planning::problem::{Links, Parts, Preset, Weights};
 use stlf_planning::{Error, Problem};
@@ -167,7 +168,10 @@ impl Setup {
         if samples == 0 {
             return Err(Unsupported::NoSamples);
         }
-        Ok(Setup::new(config, shape, classes, seed)?)
+        let mut setup = Setup::new(config, shape, classes, seed)?;
+        // Between real devices a model comes to a source once.
+        setup.planner.handovers = setup.planner.handovers.map(|_| Forms::FOREST);
+        Ok(setup)
     }
 
     /// The labels of the device at a place, apart: to train on, and to measure on.
@@ -245,7 +249,23 @@ impl Setup {
         handed: Params,
         observer: &mut dyn FnMut() -> ControlFlow<()>,
     ) -> Result<Option<Params>, Error> {
-        split.train_on(&self.spec, handed, self.training, self.seed, place.index(), observer)
+        let seed = Draw::Relay.seed(self.seed, place.index());
+        split.train_on(&self.spec, handed, self.training, seed, observer)
+    }
+
+    /// Trains a model that comes to the device at a place for the second time, on a ring.
+    ///
+    /// # Errors
+    /// Labels, inputs or a model that are not of the network.
+    pub fn train_again(
+        &self,
+        place: Place,
+        split: &Split,
+        handed: Params,
+        observer: &mut dyn FnMut() -> ControlFlow<()>,
+    ) -> Result<Option<Params>, Error> {
+        let seed = Draw::Ring.seed(self.seed, place.index());
+        split.train_on(&self.spec, handed, self.training, seed, observer)
     }
 
     /// The model as a device with these labels sends it.

@@ -5,7 +5,7 @@ mod limits;
 use serde::{Deserialize, Serialize};
 use stlf_method::divergence::sketch::Sketch;
 use stlf_planning::Role;
-use stlf_planning::planner::handover::LONGEST;
+use stlf_planning::planner::handover::Forms;
 
 pub use self::limits::Limits;
 use crate::roster::Place;
@@ -282,9 +282,11 @@ impl Plan {
     fn hands_on_too_often(&self) -> bool {
         let hops = |handover: &Handover| {
             let before = |&place: &Place| self.handed_from(place);
-            std::iter::successors(Some(handover.from), before).take(LONGEST + 1).count()
+            std::iter::successors(Some(handover.from), before)
+                .take(Forms::FOREST.longest + 1)
+                .count()
         };
-        self.handovers.iter().any(|handover| hops(handover) > LONGEST)
+        self.handovers.iter().any(|handover| hops(handover) > Forms::FOREST.longest)
     }
 }
 

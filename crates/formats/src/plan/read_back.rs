@@ -8,7 +8,8 @@ use stlf_planning::device::Role;
 use stlf_planning::diff::Decisions;
 use stlf_planning::error::Error;
 use stlf_planning::number_format::short;
-use stlf_planning::plan::{Handover, Plan, PlanLink, Solver, Status, Terms, evaluate, route};
+use stlf_planning::plan::{Handover, Plan, PlanLink, Solver, Status, Terms};
+use stlf_planning::plan::{check_handovers, evaluate};
 use stlf_planning::problem::Problem;
 
 use super::super::document::{Kind, parse, shorten};
@@ -44,9 +45,10 @@ impl PlanFile {
         let index: HashMap<String, usize> =
             names.iter().enumerate().map(|(i, name)| (name.clone(), i)).collect();
         let roles = self.roles(&names, &index)?;
+        let links = self.checked_links(&roles, &index)?;
         Ok(Decisions {
-            links: self.checked_links(&roles, &index)?,
-            handovers: self.checked_handovers(&roles, &index)?,
+            handovers: self.checked_handovers(&roles, &links, &index)?,
+            links,
             roles,
             names,
             terms: self.terms()?,
@@ -119,10 +121,11 @@ impl PlanFile {
         Ok(links)
     }
 
-    /// Hand-overs lead from source to source, one to each at most, and not in a circle.
+    /// Hand-overs lead from source to source, one to each at most.
     fn checked_handovers(
         &self,
         roles: &[Role],
+        links: &[PlanLink],
         index: &HashMap<String, usize>,
     ) -> Result<Vec<Handover>, Error> {
         if self.bound == BoundKind::Paper && !self.handovers.is_empty() {
@@ -147,10 +150,7 @@ impl PlanFile {
         if handovers.windows(2).any(|pair| pair[0].to == pair[1].to) {
             return Err(Error::field("handovers", "a source takes two models"));
         }
-        let returns = |h: &Handover| route(&handovers, h.from).contains(&h.to);
-        if handovers.iter().any(returns) {
-            return Err(Error::field("handovers", "the hand-overs form a cycle"));
-        }
+        check_handovers(&handovers, links).map_err(|rule| Error::field("handovers", rule))?;
         Ok(handovers)
     }
 

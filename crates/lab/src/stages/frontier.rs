@@ -126,7 +126,7 @@ impl Transfer<'_> {
             proven: plan.status == Status::Optimal,
             error_bound: plan.terms.source + plan.terms.target,
             sources: plan.with_role(Role::Source).count(),
-            links: plan.links.len() + plan.handovers.len(),
+            links: plan.models_sent(),
             joules,
             energy_share: joules.zip(all).filter(|(_, all)| *all > 0.0).map(|(j, all)| j / all),
             accuracy: (!accuracies.is_empty()).then(|| mean(&accuracies)),

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::bound::BoundKind;
 use crate::device::Role;
-use crate::plan::{Plan, PlanLink};
+use crate::plan::{Handover, Plan, PlanLink, is_on_ring};
 use crate::problem::{Measured, Model, Problem};
 
 /// What a device costs in a plan. The accounts of all devices add up to the objective.
@@ -105,7 +105,8 @@ fn raw_column(problem: &Problem, column: &[PlanLink]) -> Vec<Part> {
 
 fn source(m: &Measured, plan: &Plan, device: usize) -> Vec<Part> {
     let handover = plan.handed_from(device).and_then(|from| {
-        let cost = m.energy_cost(m.links.get(from, device)?.energy);
+        let times = plan.times(Handover { from, to: device }) as f64;
+        let cost = times * m.energy_cost(m.links.get(from, device)?.energy);
         Some(Part { term: Term::Handover { from }, cost })
     });
     let d = &m.devices[device];
@@ -136,7 +137,8 @@ fn handed_on(m: &Measured, plan: &Plan, device: usize) -> Vec<Part> {
         let all: f64 = route.iter().map(|&i| samples(i)).sum();
         for i in route {
             let weight = link.weight * samples(i) / all;
-            let forgotten = if i == from { 0.0 } else { apart(i, from) };
+            let forgets = i != from && !is_on_ring(&plan.handovers, from);
+            let forgotten = if forgets { apart(i, from) } else { 0.0 };
             let (sum, moved) = mixture.entry(i).or_default();
             *sum += weight;
             *moved += weight * forgotten;

@@ -6,7 +6,7 @@
 
 use super::{Flip, Quantity};
 use crate::plan::{Handover, Plan, Terms, evaluate};
-use crate::planner::handover::{Found, LONGEST, Watch, search};
+use crate::planner::handover::{Forms, Found, Watch, search};
 use crate::problem::{EnergyUnit, Link, Measured, Model, Problem};
 
 /// A model that a source trains on.
@@ -44,7 +44,8 @@ pub(super) fn taken_model(
             Flip {
                 quantity: Quantity::Energy,
                 now: link.energy,
-                at: energy(m, plan.terms, rival.terms).map(|more| link.energy + more),
+                at: energy(m, plan.terms, rival.terms, plan.times(handover))
+                    .map(|more| link.energy + more),
             },
         ],
         false => Vec::new(),
@@ -61,7 +62,7 @@ fn rival(
     watch: &mut Watch<'_>,
 ) -> Option<Found> {
     let links = if alone.roles == plan.roles { &alone.links } else { &plan.links };
-    search(problem, &plan.roles, links, LONGEST, Some(without), watch)
+    search(problem, &plan.roles, links, Forms::ALL, Some(without), watch)
 }
 
 /// A slope below this fraction of the objective is a rounding error.
@@ -81,19 +82,19 @@ fn divergence(problem: &Problem, plan: &Plan, rival: &Found, link: Link, to: usi
     super::flip::affine(link.divergence, here, slope)
 }
 
-/// How much more energy of a link that the plan uses and the rival does not makes the rival as cheap.
-fn energy(m: &Measured, plan: Terms, rival: Terms) -> Option<f64> {
+/// How much more energy of a link that the plan uses so many times and the rival does not makes the rival as cheap.
+fn energy(m: &Measured, plan: Terms, rival: Terms, times: usize) -> Option<f64> {
     let price = m.energy_cost(1.0);
     if price <= 0.0 {
         return None;
     }
     let extra = rival.total() - plan.total();
     let slope = match m.energy_unit {
-        EnergyUnit::Joules => price,
-        // F + P·E/μ, with E + Δ for the plan and μ + Δ/n for both: they meet where (F' − F)(μ + Δ/n) = P(E + Δ − E').
+        EnergyUnit::Joules => times as f64 * price,
+        // F + P·E/μ, with E + tΔ for the plan and μ + Δ/n for both: they meet where (F' − F)(μ + Δ/n) = P(E + tΔ − E').
         EnergyUnit::MeanLink => {
             let errors = rival.source + rival.target - plan.source - plan.target;
-            price - errors / (m.mean_link.0 * m.mean_link.1 as f64)
+            times as f64 * price - errors / (m.mean_link.0 * m.mean_link.1 as f64)
         }
     };
     (slope > 0.0).then(|| extra / slope).filter(|more| more.is_finite())
@@ -144,7 +145,7 @@ mod tests {
             labeled in 2..6usize, seed in 0..u64::MAX,
         ) {
             let problem = fleet(unit, labeled, seed);
-            let settings = Settings { handovers: Some(LONGEST), ..Settings::default() };
+            let settings = Settings { handovers: Some(Forms::ALL), ..Settings::default() };
             let go_on = &mut |_: &_| ControlFlow::Continue(());
             let mut planned = |settings: &Settings| match plan(&problem, settings, go_on) {
                 Outcome::Planned(plan) => plan,

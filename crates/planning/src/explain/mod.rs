@@ -19,7 +19,7 @@ use stlf_optim::status::Stop;
 use crate::bound::BoundKind;
 use crate::device::Role;
 use crate::plan::{Plan, PlanLink, Status};
-use crate::planner::handover::LONGEST;
+use crate::planner::handover::Forms;
 use crate::planner::{self, Infeasible, Limits, Observer, Outcome, Progress};
 use crate::problem::{Model, Problem};
 
@@ -191,13 +191,13 @@ struct Ask<'a, 'o> {
 impl Ask<'_, '_> {
     /// A plan that hands models on where the explained one does.
     fn solve(&mut self, problem: &Problem) -> Result<Plan, Infeasible> {
-        self.solve_with(problem, (!self.plan.handovers.is_empty()).then_some(LONGEST))
+        self.solve_with(problem, (!self.plan.handovers.is_empty()).then_some(Forms::ALL))
     }
 
     fn solve_with(
         &mut self,
         problem: &Problem,
-        handovers: Option<usize>,
+        handovers: Option<Forms>,
     ) -> Result<Plan, Infeasible> {
         let limits = *self.limits;
         let settings = planner::Settings { limits, handovers, ..planner::Settings::default() };

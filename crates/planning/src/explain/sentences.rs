@@ -3,7 +3,7 @@
 use super::{Alternative, Explanation, Flip, Impossible, MainLink, Quantity, Rival, Term};
 use crate::device::Role;
 use crate::number_format::{clean, mixture, percent, short};
-use crate::plan::{Plan, PlanLink};
+use crate::plan::{Plan, PlanLink, is_on_ring};
 use crate::planner::Infeasible;
 use crate::problem::Problem;
 
@@ -216,6 +216,15 @@ impl Sentences<'_> {
     /// Says whose model a source continues training, and which sources trained it before.
     pub fn trains_on(&self, device: usize) -> Option<String> {
         let from = self.plan.handed_from(device)?;
+        if is_on_ring(&self.plan.handovers, device) {
+            let sources = self.plan.route(device).len();
+            let model = format!("continues training {}'s model", self.name(from));
+            let way = match self.plan.sends(device) {
+                true => "It is the last of them, and sends the model to its targets.",
+                false => "The model goes round twice.",
+            };
+            return Some(format!("On a ring of {sources} sources it {model}. {way}"));
+        }
         let trained = match self.plan.route(from).as_slice() {
             [before @ .., _] if !before.is_empty() => {
                 format!(", which {} trained before", self.list(before))

@@ -1,6 +1,6 @@
 //! What a plan costs.
 
-use super::{Handover, PlanLink, Terms, route};
+use super::{Handover, PlanLink, Terms, is_on_ring, route, times};
 use crate::bound::{BoundKind, Share};
 use crate::device::Role;
 use crate::problem::{Measured, Model, Problem};
@@ -17,7 +17,7 @@ pub fn evaluate(
         .filter(|&i| roles[i] == Role::Source)
         .map(|i| problem.source_cost(i).unwrap_or(f64::INFINITY))
         .sum();
-    let (mut target, mut energy) = (0.0, handover_energy(problem, handovers));
+    let (mut target, mut energy) = (0.0, handover_energy(problem, links, handovers));
     for column in links.chunk_by(|a, b| a.to == b.to) {
         let (t, e) = column_cost(problem, bound, column, handovers);
         target += t;
@@ -27,11 +27,14 @@ pub fn evaluate(
 }
 
 /// φ^E Σ K of hand-overs; infinite where a link is missing.
-fn handover_energy(problem: &Problem, handovers: &[Handover]) -> f64 {
+fn handover_energy(problem: &Problem, links: &[PlanLink], handovers: &[Handover]) -> f64 {
     let Model::Measured(m) = problem.model() else {
         return if handovers.is_empty() { 0.0 } else { f64::INFINITY };
     };
-    let energy = |h: &Handover| m.links.get(h.from, h.to).map(|link| m.energy_cost(link.energy));
+    let energy = |h: &Handover| {
+        let link = m.links.get(h.from, h.to)?;
+        Some(times(handovers, links, *h) as f64 * m.energy_cost(link.energy))
+    };
     // An empty sum of floats is −0.
     0.0 + handovers.iter().map(|h| energy(h).unwrap_or(f64::INFINITY)).sum::<f64>()
 }
@@ -57,7 +60,8 @@ pub fn column_cost(
         let routes: Vec<(usize, Vec<usize>)> =
             column.iter().map(|l| (l.from, route(handovers, l.from))).collect();
         let of = |source| routes.iter().find(|(from, _)| *from == source).map_or(&[][..], |r| &r.1);
-        return handed_on_cost(m, column, first.to, of).unwrap_or((f64::INFINITY, 0.0));
+        let forgets = |source| !is_on_ring(handovers, source);
+        return handed_on_cost(m, column, first.to, of, forgets).unwrap_or((f64::INFINITY, 0.0));
     }
     let mut energy = 0.0;
     let mut shares = Vec::with_capacity(column.len());
@@ -90,11 +94,14 @@ pub fn column_cost(
 /// ```text
 /// T_j = Σ_k w_k (ε̂_k + ½ d̂_ki + ½ d̂_kj) + 10ρ + 6√(ln(2/δ)/(2 D̂_j)) + 6√(ln(2/δ)/2 · Σ_k w_k²/D̂_k),   d̂_ii = 0
 /// ```
+///
+/// On a ring nothing is forgotten: the term d̂_ki is left out where the source does not [forget](super::Handover).
 pub(crate) fn handed_on_cost<'r>(
     m: &Measured,
     links: &[PlanLink],
     target: usize,
     route: impl Fn(usize) -> &'r [usize],
+    forgets: impl Fn(usize) -> bool,
 ) -> Option<(f64, f64)> {
     let samples = |i: usize| m.devices[i].samples() as f64;
     let (mut error, mut energy) = (0.0, 0.0);
@@ -105,9 +112,9 @@ pub(crate) fn handed_on_cost<'r>(
         let route = route(link.from);
         let all: f64 = route.iter().map(|&i| samples(i)).sum();
         for &i in route {
-            let forgotten = match i == link.from {
-                true => 0.0,
-                false => m.links.get(i, link.from)?.divergence,
+            let forgotten = match i != link.from && forgets(link.from) {
+                false => 0.0,
+                true => m.links.get(i, link.from)?.divergence,
             };
             let divergence = m.links.get(i, target)?.divergence + forgotten;
             let weight = link.weight * samples(i) / all;

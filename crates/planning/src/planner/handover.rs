@@ -4,10 +4,12 @@
 //! same mixture can have it cheaper: a model that was trained at k, handed on to i and trained on there has learnt from the samples of
 //! both, and a target gets it over one link. [`crate::plan::evaluate`] has the bound of such a model.
 //!
-//! A hand-over costs what any link costs. Roles are the plan's. Who takes a model from whom is a forest over the sources, found by
-//! local search that begins with the plan, so that it never costs more. That no other forest costs less is not proven; how much less
-//! one could cost is bounded from below by a relaxation (docs/relays.md says how near the search comes where all can be tried).
+//! A hand-over costs what any link costs. Roles are the plan's. Who takes a model from whom is a forest over the sources (`search`) or
+//! rings of them (`rings`), found by local search that begins with the plan, so that it never costs more. That nothing costs less is not
+//! proven; how much less it could cost is bounded from below by a relaxation (docs/relays.md says how near the search comes where all can
+//! be tried).
 
+mod rings;
 mod search;
 
 use std::ops::ControlFlow;
@@ -23,8 +25,22 @@ use crate::plan::{Handover, Plan, PlanLink, Status, Terms, evaluate};
 use crate::problem::{Measured, Model, Problem};
 use search::Search;
 
-/// Hand-overs that a model makes at most: each is a training that waits for the one before.
-pub const LONGEST: usize = 8;
+/// How models may be handed on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Forms {
+    /// Hand-overs that a model makes at most in a forest: each is a training that waits for the one before.
+    pub longest: usize,
+    /// The most sources of a ring; fewer than two: no rings.
+    pub ring: usize,
+}
+
+impl Forms {
+    /// Rows, trees and rings, as long as makes sense.
+    pub const ALL: Forms = Forms { longest: 8, ring: 32 };
+
+    /// No rings.
+    pub const FOREST: Forms = Forms { ring: 0, ..Forms::ALL };
+}
 
 /// An objective this near its lower bound, relative, is the least.
 const PROVEN: f64 = 1e-9;
@@ -38,17 +54,17 @@ pub fn refusal(problem: &Problem) -> Option<&'static str> {
     }
 }
 
-/// A plan with hand-overs among its sources, at most `longest` on the route of a model. There are none where the problem has raw
+/// A plan with hand-overs of these forms among its sources. There are none where the problem has raw
 /// costs, which do not say who has how much data, or asks for the paper's bound, which does not reward them.
 pub fn with_handovers(
     problem: &Problem,
     plan: Plan,
-    longest: usize,
+    forms: Forms,
     limits: &Limits,
     observer: &mut Observer<'_>,
 ) -> Plan {
     let Model::Measured(measured) = problem.model() else { return plan };
-    if problem.bound_kind() != BoundKind::Pooled || longest == 0 {
+    if problem.bound_kind() != BoundKind::Pooled {
         return plan;
     }
     let (objective, nodes) = (plan.objective(), plan.solver.iterations);
@@ -58,7 +74,7 @@ pub fn with_handovers(
         is_stopped |= flow.is_break();
         flow
     };
-    let found = search(problem, &plan.roles, &plan.links, longest, None, &mut watch);
+    let found = search(problem, &plan.roles, &plan.links, forms, None, &mut watch);
     // Without any, the plan's own sums stand: another order of adding rounds otherwise.
     let found = found.filter(|f| !f.handovers.is_empty()).unwrap_or_else(|| Found::none(&plan));
     let lower_bound = lower_bound(problem, measured, limits, observer).min(found.terms.total());
@@ -94,12 +110,12 @@ impl Found {
 pub type Watch<'a> = dyn FnMut() -> ControlFlow<()> + 'a;
 
 /// The best hand-overs that local search finds among sources, `without` not being one of them; none where the problem has raw costs or
-/// the paper's bound. Targets take one model, or mix those of the links given.
+/// the paper's bound. Targets take one model, or mix those of the links given. A forest and rings are not combined: the cheaper is taken.
 pub fn search(
     problem: &Problem,
     roles: &[Role],
     links: &[PlanLink],
-    longest: usize,
+    forms: Forms,
     without: Option<Handover>,
     watch: &mut Watch<'_>,
 ) -> Option<Found> {
@@ -108,7 +124,11 @@ pub fn search(
         return None;
     }
     let source = evaluate(problem, BoundKind::Pooled, roles, &[], &[]).source;
-    Search::new(problem, measured, roles, links, longest, without).best(roles.len(), source, watch)
+    let search = Search::new(problem, measured, roles, links, forms.longest, without);
+    let forest = search.best(roles.len(), source, watch)?;
+    let rings = rings::best(problem, measured, roles, links, forms.ring, without, watch);
+    let is_cheaper = |rings: &Found| rings.terms.total() < forest.terms.total();
+    Some(rings.filter(is_cheaper).unwrap_or(forest))
 }
 
 /// No plan with hand-overs costs less: whatever models are handed on, a target's bound is at least that of the best mixture of sources

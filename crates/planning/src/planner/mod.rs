@@ -94,8 +94,8 @@ pub struct Settings {
     /// Whether the successive method's rounded plan is improved by opening, closing and swapping
     /// sources; without it the plan keeps the paper's own weights.
     pub polish: bool,
-    /// How many hand-overs a model's route may have, where sources hand models on at all.
-    pub handovers: Option<usize>,
+    /// How models may be handed on, where sources hand models on at all.
+    pub handovers: Option<handover::Forms>,
 }
 
 impl Default for Settings {
@@ -129,10 +129,10 @@ impl Settings {
         Settings { polish, ..self }
     }
 
-    /// Lets sources hand models on, over routes as long as makes sense, or not.
+    /// Lets sources hand models on, in all forms, or not.
     #[must_use]
     pub fn handing_on(self, hand_on: bool) -> Settings {
-        Settings { handovers: hand_on.then_some(handover::LONGEST), ..self }
+        Settings { handovers: hand_on.then_some(handover::Forms::ALL), ..self }
     }
 }
 
@@ -149,9 +149,7 @@ pub fn plan(problem: &Problem, settings: &Settings, observer: &mut Observer<'_>)
         Method::Successive => polish::plan(problem, settings, observer),
     };
     Outcome::Planned(Box::new(match settings.handovers {
-        Some(longest) => {
-            handover::with_handovers(problem, plan, longest, &settings.limits, observer)
-        }
+        Some(forms) => handover::with_handovers(problem, plan, forms, &settings.limits, observer),
         None => plan,
     }))
 }

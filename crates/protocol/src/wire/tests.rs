@@ -165,8 +165,8 @@ fn a_model_is_handed_on_as_often_as_plans_may_and_no_more() {
             Message::Plan(SignedPlan { plan: Plan { handovers, ..plan }, signature: Vec::new() });
         Envelope::read(&Envelope::new(1, message).to_bytes())
     };
-    assert!(row(LONGEST).is_ok());
-    assert!(matches!(row(LONGEST + 1), Err(Malformed::Absurd(_))));
+    assert!(row(Forms::FOREST.longest).is_ok());
+    assert!(matches!(row(Forms::FOREST.longest + 1), Err(Malformed::Absurd(_))));
 }
 
 #[test]
@@ -357,7 +357,7 @@ proptest! {
             })
         };
         let between = handed.iter().all(|(&to, &from)| to < 12 && from < 12);
-        let possible = between && (0..12).all(|at| hops(at).is_some_and(|hops| hops <= LONGEST));
+        let possible = between && (0..12).all(|at| hops(at).is_some_and(|hops| hops <= Forms::FOREST.longest));
         let sent = Envelope::new(1, Message::Plan(SignedPlan { plan, signature: vec![7; 64] }));
         let read = Envelope::read(&sent.to_bytes());
         prop_assert_eq!(read.is_ok(), possible);

@@ -11,7 +11,7 @@ use stlf_planning::Role;
 use stlf_planning::bound::{Bound, BoundKind, Complexity, Share};
 use stlf_planning::explain::{account, explain};
 use stlf_planning::plan::{Handover, Plan, PlanLink, evaluate, route};
-use stlf_planning::planner::handover::{LONGEST, with_handovers};
+use stlf_planning::planner::handover::{Forms, with_handovers};
 use stlf_planning::planner::{Limits, Outcome, optimum};
 use stlf_planning::problem::{EnergyUnit, Links, Model, Parts, Source, Weights};
 
@@ -79,7 +79,8 @@ fn planned(problem: &Problem) -> Option<Box<Plan>> {
 
 fn handed_on(problem: &Problem, plan: &Plan, longest: usize) -> Plan {
     let go_on = &mut |_: &_| ControlFlow::Continue(());
-    with_handovers(problem, plan.clone(), longest, &Limits::default(), go_on)
+    let forest = Forms { longest, ring: 0 };
+    with_handovers(problem, plan.clone(), forest, &Limits::default(), go_on)
 }
 
 /// One per device: whose model it takes.
@@ -197,7 +198,7 @@ fn a_search_that_is_stopped_ends_at_once_and_says_so() {
     let problem = alike(5, 5, 0.05);
     let plan = planned(&problem).unwrap();
     let stop = &mut |_: &_| ControlFlow::Break(());
-    let found = with_handovers(&problem, *plan.clone(), LONGEST, &Limits::default(), stop);
+    let found = with_handovers(&problem, *plan.clone(), Forms::ALL, &Limits::default(), stop);
     assert!(found.objective() <= plan.objective() + 1e-9);
     assert!(matches!(found.status, stlf_planning::plan::Status::Feasible(_)), "{:?}", found.status);
     assert!(found.lower_bound < found.objective());
@@ -324,7 +325,7 @@ proptest! {
     ) {
         let Some(problem) = fleet(labeled, spread, energy, 0.1, seed) else { return Ok(()) };
         let Some(alone) = planned(&problem) else { return Ok(()) };
-        let plan = handed_on(&problem, &alone, LONGEST);
+        let plan = with_handovers(&problem, *alone.clone(), Forms::ALL, &Limits::default(), &mut |_: &_| ControlFlow::Continue(()));
         let total: f64 = (0..problem.len()).map(|i| account(&problem, &plan, i).total()).sum();
         prop_assert!((total - plan.objective()).abs() < 1e-9, "{total} {}", plan.objective());
         let go_on = &mut |_: &_| ControlFlow::Continue(());

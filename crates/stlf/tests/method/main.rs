@@ -5,5 +5,6 @@ mod divergence;
 mod golden;
 mod handover;
 mod problem_reader;
+mod rings;
 mod schemas;
 mod what_if;

@@ -1,0 +1,306 @@
+//! Rings: sources pass a model round twice and keep the mean, so that nothing is forgotten and a target has the mixture of all of them
+//! for one link.
+//!
+//! Which sources are together is found in two steps. Clusters of sources by divergence (average linkage) give a partition for every
+//! number of clusters; the cheapest begins a local search that moves one source at a time. A ring that saves less than it costs is
+//! dropped. A target takes the model of a ring, or, of sources that are on none, the plan's links or one source's own model.
+
+use super::{Found, Watch};
+use crate::bound::BoundKind;
+use crate::device::Role;
+use crate::plan::{Handover, PlanLink, evaluate, handed_on_cost, incoming};
+use crate::problem::{Measured, Problem};
+
+/// With more sources, clusters would take too long.
+const MOST_SOURCES: usize = 300;
+
+/// Prices of rings at targets that are computed at most: some seconds.
+const EFFORT: usize = 2_000_000;
+
+/// The least fraction of the objective that a change must save.
+const LEAST: f64 = 1e-9;
+
+/// The best rings of at most so many sources, with what targets take; nothing where none pays.
+pub(super) fn best(
+    problem: &Problem,
+    measured: &Measured,
+    roles: &[Role],
+    links: &[PlanLink],
+    largest: usize,
+    without: Option<Handover>,
+    watch: &mut Watch<'_>,
+) -> Option<Found> {
+    let sources: Vec<usize> = (0..roles.len()).filter(|&i| roles[i] == Role::Source).collect();
+    if largest < 2 || sources.len() < 2 || sources.len() > MOST_SOURCES {
+        return None;
+    }
+    let target = |device: usize| {
+        let planned = incoming(links, device);
+        let single = measured.links.incoming(device).filter(|l| roles[l.from] == Role::Source);
+        let single = single.map(|l| PlanLink { from: l.from, to: device, weight: 1.0 });
+        let allowed = single.filter(|l| allows(problem, l)).map(|l| vec![l]);
+        let offers = std::iter::once(planned.to_vec()).chain(allowed).filter(|o| !o.is_empty());
+        let mut offers: Vec<Offer> = offers
+            .filter_map(|offer| {
+                let own: Vec<[usize; 1]> = offer.iter().map(|l| [l.from]).collect();
+                let route =
+                    |source| own.iter().find(|o| o[0] == source).map_or(&[][..], |o| &o[..]);
+                let (error, energy) = handed_on_cost(measured, &offer, device, route, |_| true)?;
+                Some(Offer { price: error + energy, links: offer })
+            })
+            .collect();
+        offers.sort_by(|a, b| a.price.total_cmp(&b.price));
+        Target { device, offers }
+    };
+    let targets: Vec<Target> =
+        (0..roles.len()).filter(|&i| roles[i] == Role::Target).map(target).collect();
+    let count = sources.len();
+    let mut search =
+        Search { problem, measured, targets, sources: count, without, largest, effort: EFFORT };
+    let mut found: Option<Solution> = None;
+    for groups in clusters(measured, &sources) {
+        if watch().is_break() || search.effort == 0 {
+            break;
+        }
+        let solution = search.solution(groups);
+        if found.as_ref().is_none_or(|best| solution.is_below(best)) {
+            found = Some(solution);
+        }
+    }
+    let solution = search.improved(found?, &sources, watch);
+    let (handovers, links) = search.taken(&solution);
+    let terms = evaluate(problem, BoundKind::Pooled, roles, &links, &handovers);
+    (!handovers.is_empty()).then_some(Found { handovers, links, terms })
+}
+
+/// Whether a target may take a single model over this link: it takes no other, whatever links are asked for.
+fn allows(problem: &Problem, link: &PlanLink) -> bool {
+    problem.required_into(link.to).iter().all(|&asked| asked == link.from)
+}
+
+/// Links of sources that train alone, with what a target pays for them.
+struct Offer {
+    price: f64,
+    links: Vec<PlanLink>,
+}
+
+/// A target with all that it can have without rings, the cheapest first.
+struct Target {
+    device: usize,
+    offers: Vec<Offer>,
+}
+
+impl Target {
+    /// The best of sources that are on none of these rings.
+    fn alone(&self, rings: &[&Ring]) -> Option<&Offer> {
+        let is_free = |link: &PlanLink| rings.iter().all(|ring| !ring.order.contains(&link.from));
+        self.offers.iter().find(|offer| offer.links.iter().all(is_free))
+    }
+}
+
+/// Sources in the order in which they pass a model on, the last one sends it to targets.
+struct Ring {
+    order: Vec<usize>,
+    /// φ^E Σ K of its hand-overs, those within it twice.
+    price: f64,
+}
+
+/// Groups of sources with the rings that pay, and what all of it costs besides sources.
+struct Solution {
+    groups: Vec<Vec<usize>>,
+    rings: Vec<Ring>,
+    objective: f64,
+}
+
+impl Solution {
+    fn is_below(&self, other: &Solution) -> bool {
+        self.objective < other.objective - LEAST * other.objective.abs()
+    }
+}
+
+/// Partitions of the sources, from one group to as many as there are sources: the two groups that are nearest in the mean are joined.
+fn clusters(measured: &Measured, sources: &[usize]) -> Vec<Vec<Vec<usize>>> {
+    /// A pair that cannot reach each other is further apart than any other.
+    const UNREACHABLE: f64 = 4.0;
+    let apart = |i: usize, j: usize| {
+        let links = [measured.links.get(i, j), measured.links.get(j, i)].into_iter().flatten();
+        links
+            .map(|link| link.divergence)
+            .fold(None, |most: Option<f64>, d| Some(most.map_or(d, |most| most.max(d))))
+    };
+    let mut groups: Vec<Vec<usize>> = sources.iter().map(|&i| vec![i]).collect();
+    // Sums of distances between groups, which merge by adding.
+    let sum = |a: &usize, b: &usize| apart(*a, *b).unwrap_or(UNREACHABLE);
+    let mut sums: Vec<Vec<f64>> =
+        sources.iter().map(|a| sources.iter().map(|b| sum(a, b)).collect()).collect();
+    let mut partitions = vec![groups.clone()];
+    while groups.len() > 1 {
+        let mean = |a: usize, b: usize| sums[a][b] / (groups[a].len() * groups[b].len()) as f64;
+        let pairs = (0..groups.len()).flat_map(|b| (0..b).map(move |a| (a, b)));
+        let nearest = pairs.min_by(|&(a, b), &(c, d)| mean(a, b).total_cmp(&mean(c, d)));
+        let Some((a, b)) = nearest else { break };
+        let joined = groups.remove(b);
+        groups[a].extend(joined);
+        let row = sums.remove(b);
+        sums[a].iter_mut().zip(&row).for_each(|(sum, more)| *sum += more);
+        for row in &mut sums {
+            let more = row.remove(b);
+            row[a] += more;
+        }
+        partitions.push(groups.clone());
+    }
+    partitions.reverse();
+    partitions
+}
+
+struct Search<'a> {
+    problem: &'a Problem,
+    measured: &'a Measured,
+    targets: Vec<Target>,
+    sources: usize,
+    /// A hand-over that is not to be.
+    without: Option<Handover>,
+    largest: usize,
+    /// How many prices may still be computed.
+    effort: usize,
+}
+
+impl Search<'_> {
+    /// The rings that these groups give, without those that do not pay.
+    fn solution(&mut self, groups: Vec<Vec<usize>>) -> Solution {
+        let sizes = 2..=self.largest;
+        let formed = groups.iter().filter(|g| sizes.contains(&g.len()));
+        let mut rings: Vec<Ring> = formed.filter_map(|group| self.ring(group)).collect();
+        let prices = rings.len() * self.targets.len();
+        self.effort = self.effort.saturating_sub(prices.max(1));
+        let mut prices: Vec<Vec<f64>> = rings
+            .iter()
+            .map(|ring| self.targets.iter().map(|target| self.price(ring, target)).collect())
+            .collect();
+        loop {
+            // What everything costs without one of the rings, or with all.
+            let cost = |except: Option<usize>| -> f64 {
+                let kept = (0..rings.len()).filter(|ring| Some(*ring) != except);
+                let others: Vec<&Ring> = kept.clone().map(|ring| &rings[ring]).collect();
+                let least = |(at, target): (usize, &Target)| {
+                    let alone = target.alone(&others).map_or(f64::INFINITY, |offer| offer.price);
+                    kept.clone().map(|ring| prices[ring][at]).fold(alone, f64::min)
+                };
+                let paid: f64 = self.targets.iter().enumerate().map(least).sum();
+                paid + others.iter().map(|ring| ring.price).sum::<f64>()
+            };
+            let objective = cost(None);
+            let less = (0..rings.len()).map(|ring| (cost(Some(ring)), ring));
+            let less = less.min_by(|a, b| a.0.total_cmp(&b.0)).filter(|l| l.0 <= objective);
+            let Some((_, ring)) = less else { return Solution { groups, rings, objective } };
+            rings.remove(ring);
+            prices.remove(ring);
+        }
+    }
+
+    /// Moves one source to another group, or out of all, as long as that helps.
+    fn improved(
+        &mut self,
+        mut best: Solution,
+        sources: &[usize],
+        watch: &mut Watch<'_>,
+    ) -> Solution {
+        loop {
+            let mut is_better = false;
+            for &source in sources {
+                if watch().is_break() || self.effort == 0 {
+                    return best;
+                }
+                for place in 0..=best.groups.len() {
+                    let mut groups = best.groups.clone();
+                    groups.iter_mut().for_each(|group| group.retain(|&s| s != source));
+                    match groups.get_mut(place) {
+                        Some(group) => group.push(source),
+                        None => groups.push(vec![source]),
+                    }
+                    groups.retain(|group| !group.is_empty());
+                    let other = self.solution(groups);
+                    if other.is_below(&best) {
+                        best = other;
+                        is_better = true;
+                    }
+                }
+            }
+            if !is_better {
+                return best;
+            }
+        }
+    }
+
+    /// A ring of these sources: from each of them to the nearest by energy that is left, and the cheapest of these ways; nothing where
+    /// none closes.
+    fn ring(&self, group: &[usize]) -> Option<Ring> {
+        let hop = |from: usize, to: usize| {
+            let is_free = self.without != Some(Handover { from, to });
+            let link = self.measured.links.get(from, to).filter(|_| is_free)?;
+            Some(self.measured.energy_cost(link.energy))
+        };
+        let from = |first: usize| {
+            let mut left: Vec<usize> = group.iter().copied().filter(|&i| i != first).collect();
+            let (mut order, mut price) = (vec![first], 0.0);
+            while !left.is_empty() {
+                let last = order[order.len() - 1];
+                let hops = left.iter().enumerate();
+                let hops = hops.filter_map(|(place, &to)| Some((hop(last, to)?, place)));
+                let (cost, place) = hops.min_by(|a, b| a.0.total_cmp(&b.0))?;
+                price += 2.0 * cost;
+                order.push(left.remove(place));
+            }
+            price += hop(order[order.len() - 1], first)?;
+            Some(Ring { order, price })
+        };
+        let ways = group.iter().filter_map(|&first| from(first));
+        let reach = |ring: &Ring| -> f64 {
+            // The last one also sends to targets, a part of all.
+            let last = ring.order[ring.order.len() - 1];
+            let sent = self.targets.iter().filter_map(|t| self.measured.links.get(last, t.device));
+            let share = group.len() as f64 / self.sources as f64;
+            ring.price + share * sent.map(|l| self.measured.energy_cost(l.energy)).sum::<f64>()
+        };
+        ways.min_by(|a, b| reach(a).total_cmp(&reach(b)))
+    }
+
+    /// What a target pays for the model of a ring; infinite where it cannot have it.
+    fn price(&self, ring: &Ring, target: &Target) -> f64 {
+        let from = ring.order[ring.order.len() - 1];
+        let link = PlanLink { from, to: target.device, weight: 1.0 };
+        if !allows(self.problem, &link) {
+            return f64::INFINITY;
+        }
+        let route = |_| &ring.order[..];
+        let price = handed_on_cost(self.measured, &[link], target.device, route, |_| false);
+        price.map_or(f64::INFINITY, |(error, energy)| error + energy)
+    }
+
+    /// Hand-overs and links, each sorted by receiver.
+    fn taken(&self, solution: &Solution) -> (Vec<Handover>, Vec<PlanLink>) {
+        let mut links = Vec::new();
+        let rings: Vec<&Ring> = solution.rings.iter().collect();
+        for target in &self.targets {
+            let offers = rings.iter().map(|ring| (self.price(ring, target), ring));
+            let best = offers.min_by(|a, b| a.0.total_cmp(&b.0));
+            match (best, target.alone(&rings)) {
+                (best, Some(alone)) if best.is_none_or(|(price, _)| alone.price <= price) => {
+                    links.extend_from_slice(&alone.links);
+                }
+                (Some((_, ring)), _) => {
+                    let from = ring.order[ring.order.len() - 1];
+                    links.push(PlanLink { from, to: target.device, weight: 1.0 });
+                }
+                (None, _) => {}
+            }
+        }
+        let hops = |ring: &Ring| -> Vec<Handover> {
+            let next = ring.order.iter().cycle().skip(1);
+            ring.order.iter().zip(next).map(|(&from, &to)| Handover { from, to }).collect()
+        };
+        let mut handovers: Vec<Handover> = solution.rings.iter().flat_map(hops).collect();
+        handovers.sort_unstable_by_key(|h| h.to);
+        (handovers, links)
+    }
+}
