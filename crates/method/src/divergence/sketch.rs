@@ -170,13 +170,14 @@ impl Settings {
         self.privacy_of(samples).map_or(0.0, |privacy| of_mean(&privacy, samples))
     }
 
-    /// Bytes that a device of a fleet sends: what it publishes to every other, and d̂ of each pair.
+    /// Bytes that a device of a fleet sends in its first epoch: what it publishes to every other, and d̂ of each pair. While its means
+    /// stay the same, devices send a digest of sixteen bytes instead of them in later ones.
     pub fn bytes(&self, devices: usize) -> u64 {
         devices.saturating_sub(1) as u64 * (self.published_bytes() + 8)
     }
 
     /// Bytes of a device's sketch, and of the bandwidth before it where devices agree on one.
-    pub fn published_bytes(&self) -> u64 {
+    fn published_bytes(&self) -> u64 {
         let moments = match self.publishes_covariance() {
             true => 4 * (self.features + triangle(self.features)),
             false => 2 * self.features,
