@@ -339,7 +339,7 @@ def test_noise_is_the_devices_own() -> None:
 def test_a_client_counts_its_sketches_over_all_runs(tmp_path: Path) -> None:
     _, context = a_grid().clients[1000]
     ledger = tmp_path / "privacy.json"
-    mod = StlfMod(lambda context: (inputs_of(0), None), ledger=lambda context: ledger, budget=1.5)
+    mod = StlfMod(lambda context: (inputs_of(0), None), ledger=lambda context: ledger, budget=1.2)
     question = Question(seed=0, features=32, privacy=(1.0, 1e-5))
     mod.report(question, context)
     assert privacy.recorded(ledger, 1e-5)[0] == 1
