@@ -4,10 +4,11 @@ docs/privacy.md has the theorems, and what they do not cover.
 """
 
 from collections.abc import Iterable
+from os import PathLike
 
 from stlf import _internal
 
-__all__ = ["noise_multiplier", "spent"]
+__all__ = ["noise_multiplier", "recorded", "spent"]
 
 
 def noise_multiplier(epsilon: float, delta: float) -> float:
@@ -33,3 +34,15 @@ def spent(multipliers: Iterable[float], delta: float) -> float:
     [0.0, 1.0, 1.83, 3.62]
     """
     return _internal.privacy_spent(list(multipliers), delta)
+
+
+def recorded(ledger: str | PathLike[str], delta: float) -> tuple[int, float]:
+    """Return how many publications a record has, and the ε that they spent together at this δ.
+
+    Records are what `stlf.sketch.sketch(…, ledger=…)` and `stlf node` write. A file that is not there records nothing;
+    one that cannot be read is an error.
+
+    >>> recorded("never-written.json", 1e-5)
+    (0, 0.0)
+    """
+    return _internal.privacy_recorded(ledger, delta)

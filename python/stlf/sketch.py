@@ -15,12 +15,14 @@ from __future__ import annotations
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
+from os import PathLike
 
 import numpy as np
 import numpy.typing as npt
 
 from stlf import _internal
 from stlf.divergence import Divergence
+from stlf.errors import InputError
 from stlf.fleet import Device
 
 ACCEPTED = "others can rebuild my samples"
@@ -46,7 +48,7 @@ class Sketch:
     samples: int
     """The number of inputs."""
     mean: npt.NDArray[np.float32]
-    """The means of their features."""
+    """The means of their features; without covariances, rounded to sixteen bits each."""
     covariance: npt.NDArray[np.float32] | None
     """The lower triangle, row by row; only with moments."""
 
@@ -81,13 +83,18 @@ def sketch(
     moments: bool = False,
     accept: str | None = None,
     seed: int = 0,
+    ledger: str | PathLike[str] | None = None,
+    budget: float | None = None,
 ) -> Sketch:
     """Step 1, at every device: the sketch that it publishes.
 
     All devices use one seed, one number of features and one bandwidth; without one it is what inputs of this shape
     usually have: columns of deviation 1, or pixels from 0 to 1. `privacy` is an (ε, δ) for noise, which is drawn anew
-    every time. With `moments` covariances are published too; others can reconstruct samples from them, so `accept`
-    must say "others can rebuild my samples".
+    every time, before the means are rounded to sixteen bits. With `moments` covariances are published too; others can
+    reconstruct samples from them, so `accept` must say "others can rebuild my samples".
+
+    `ledger` is a file in which every sketch with noise is counted before this returns, in the format of the record that
+    `stlf node` keeps. With `budget`, an ε, no sketch is made with which all of them would spend more.
 
     >>> sketch(np.eye(64))
     Sketch(64 samples, 264 bytes)
@@ -97,6 +104,8 @@ def sketch(
 reconstruct samples of this device
     hint: use estimator = "means", or add accept = "others can rebuild my samples"
     """
+    if budget is not None and ledger is None:
+        raise InputError("budget: nothing is counted without a ledger", "give ledger= too")
     made = _internal.own_sketch(
         Device.of("own", inputs).inputs,
         bandwidth=bandwidth,
@@ -106,6 +115,8 @@ reconstruct samples of this device
         accept=accept,
         seed=seed,
         noise=secrets.token_bytes(32),
+        ledger=ledger,
+        budget=budget,
     )
     return Sketch(made.samples, made.mean, made.covariance)
 

@@ -11,7 +11,7 @@ import pytest
 from drawn import fleet_of
 
 import stlf
-from stlf import sketch
+from stlf import privacy, sketch
 
 METHODS = ["means", "discrepancy", "discriminant", "sketch", "classifier"]
 
@@ -62,6 +62,16 @@ def test_noise_is_drawn_anew_and_publishes_means_alone() -> None:
     assert not np.array_equal(first.mean, second.mean)
     apart = sketch.divergence({"a": first, "b": second}, privacy=(1.0, 1e-5))
     assert 0 <= apart["a", "b"] <= 2
+
+
+def test_means_have_sixteen_bits_with_noise_and_without() -> None:
+    inputs = fleet_of(0)[0].inputs
+    noisy = privacy.noise_multiplier(1.0, 1e-5) * 2 / len(inputs)
+    for noise, asked in [(0.0, None), (noisy, (1.0, 1e-5))]:
+        mean = sketch.sketch(inputs, features=16, privacy=asked).mean.astype(float)
+        steps = mean * 32767 / (np.sqrt(2 / 16) + 6 * noise)
+        np.testing.assert_allclose(steps, steps.round(), atol=5e-3)
+        assert np.any(abs(steps) > 1)
 
 
 def test_an_embedding_is_what_is_compared() -> None:

@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 import stlf
-from stlf import sketch
+from stlf import privacy, sketch
 
 os.environ["FLWR_TELEMETRY_ENABLED"] = "0"  # Flower reads it when it is imported
 pytest.importorskip("flwr", reason="stlf.flower needs Flower: pip install 'stlf[flower]'")
@@ -334,6 +334,17 @@ def test_noise_is_the_devices_own() -> None:
     # Without noise the same question has the same answer.
     again = [mod.report(Question(seed=0, features=32), context).sketch for _ in range(2)]
     assert np.array_equal(again[0].mean, again[1].mean)
+
+
+def test_a_client_counts_its_sketches_over_all_runs(tmp_path: Path) -> None:
+    _, context = a_grid().clients[1000]
+    ledger = tmp_path / "privacy.json"
+    mod = StlfMod(lambda context: (inputs_of(0), None), ledger=lambda context: ledger, budget=1.2)
+    question = Question(seed=0, features=32, privacy=(1.0, 1e-5))
+    mod.report(question, context)
+    assert privacy.recorded(ledger, 1e-5)[0] == 1
+    with pytest.raises(stlf.InputError, match="would spend"):
+        mod.report(question, context)
 
 
 @pytest.mark.parametrize("asked", [None, (2.0, 1e-5), (1.0, 1e-3)])

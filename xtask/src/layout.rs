@@ -33,7 +33,10 @@ pub(crate) const MAY_SEE: [(&str, &[&str]); 15] = [
             "figure", "testing",
         ],
     ),
-    ("python", &["lab", "config", "formats", "method", "planning", "optim", "data", "learn"]),
+    (
+        "python",
+        &["lab", "protocol", "config", "formats", "method", "planning", "optim", "data", "learn"],
+    ),
 ];
 
 /// Crates that do no I/O, print nothing, and read no clock and no global random source.

@@ -36,7 +36,7 @@ use stlf_protocol::roster::{Place, Roster, SignedRoster};
 use stlf_protocol::shared::{Difference, SharedSettings};
 
 /// The name and version of the protocol that both ends of a connection must speak.
-const PROTOCOL: &[u8] = b"stlf/node/4";
+const PROTOCOL: &[u8] = b"stlf/node/5";
 
 /// In a small fleet, a connection on which nothing was received for this long counts as lost. In a large fleet every device has many
 /// connections, and keeping all of them alive at this rate would be most of its work.

@@ -3,6 +3,8 @@
 //! Its numbers are those of [`stlf_method::divergence::measure`] over the members' inputs, bit for bit: both use the same
 //! functions, and seeds that follow from places. What takes long it asks for as [`Work`], and goes on meanwhile.
 
+mod check;
+mod means;
 mod pair;
 mod work;
 
@@ -10,18 +12,21 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use stlf_data::Shape;
+use stlf_method::divergence::Settings;
 use stlf_method::divergence::classifier::{self, Side, pair_seed};
 use stlf_method::divergence::discriminant::{self, Halves};
 use stlf_method::divergence::sketch::{self, Bandwidth, Sketch};
-use stlf_method::divergence::{Embedded, Embedding, Settings, disclosure};
 
+pub use self::check::check;
+use self::means::MeansOfEpoch;
+pub use self::means::Remembered;
 use self::pair::{Pair, Round};
 use self::work::{BothHalves, Found, Kind, Own};
 pub use self::work::{Finding, Work};
 use crate::device::{Refusal, note};
 use crate::privacy_ledger::Publication;
 use crate::roster::Place;
-use crate::wire::{MOST_BYTES, Measured, Message, Moments};
+use crate::wire::{Means, Measured, Message, Moments};
 
 /// One device's part in measuring all pairs of an epoch.
 #[derive(Debug)]
@@ -32,6 +37,7 @@ pub struct Exchange {
     /// What everyone published for the bandwidth, for the estimators that need one.
     bandwidths: BTreeMap<Place, Option<f64>>,
     estimator: Estimator,
+    means: MeansOfEpoch,
 }
 
 /// An estimator, and what it knows so far.
@@ -62,42 +68,6 @@ pub enum Step {
     Say(Place, Message),
     /// Do this, without holding anything up, and give what it comes to to [`Exchange::computed`].
     Compute(Work),
-}
-
-/// That a device with so many inputs can measure in this way, and may: `accepted` says that its user
-/// [accepts](disclosure::ACCEPTED) that others can rebuild them.
-///
-/// # Errors
-/// A setting out of its range, inputs that an embedding or a network does not take, a network too large to be sent, or
-/// samples that others could rebuild.
-pub fn check(
-    settings: &Settings,
-    shape: Shape,
-    samples: usize,
-    accepted: bool,
-) -> Result<(), stlf_planning::Error> {
-    is_possible(settings, shape)?;
-    disclosure::check(settings, shape, samples, accepted)
-}
-
-fn is_possible(settings: &Settings, shape: Shape) -> Result<(), stlf_planning::Error> {
-    let embeds = |embedding: Embedding| Embedded::new(embedding, shape, 0).map(|_| ());
-    match settings {
-        Settings::Discriminant(settings) => {
-            settings.check().and_then(|()| embeds(settings.embedding))
-        }
-        Settings::Sketch(settings) => settings.check().and_then(|()| embeds(settings.embedding)),
-        Settings::Classifier(settings) => {
-            settings.check()?;
-            let parameters = settings.architecture.spec(shape)?.parameters();
-            // What a message holds besides its parameters takes less than a hundred bytes.
-            if 4 * parameters + 100 > MOST_BYTES {
-                let message = format!("{parameters} parameters are too many for a message");
-                return Err(stlf_planning::Error::field("divergence.network", message));
-            }
-            Ok(())
-        }
-    }
 }
 
 /// d̂ of a pair from what its two devices say, the first and the second; `None` if that is not what the estimator asks
@@ -144,7 +114,8 @@ impl Exchange {
             }
         };
         let own = Own { shape, seed, noise_key, place, inputs };
-        Exchange { own, members: members.to_vec(), bandwidths: BTreeMap::new(), estimator }
+        let (members, means) = (members.to_vec(), MeansOfEpoch::default());
+        Exchange { own, members, bandwidths: BTreeMap::new(), estimator, means }
     }
 
     /// What it publishes with noise, in this epoch and in every other; `None` without noise.
@@ -200,14 +171,16 @@ impl Exchange {
                 }
             }
             (Message::Sketch(moments), Estimator::Sketch { settings, published, .. }) => {
-                let whole = moments.covariance.is_some() == settings.publishes_covariance();
-                if moments.mean.len() != settings.features || !whole {
+                if moments.mean.len() != settings.features || !settings.publishes_covariance() {
                     return Err(Refusal::Unfit("a sketch of another size"));
                 }
                 match note(published, from, Arc::new(moments.to_sketch()))? {
                     true => Ok(self.compare()),
                     false => Ok(Vec::new()),
                 }
+            }
+            (Message::Means(_) | Message::Unchanged(_) | Message::AskForMeans, _) => {
+                self.hear_of_means(from, message)
             }
             (Message::Turn(turn), Estimator::Classifier { pairs, .. }) => {
                 let pair = pairs.get_mut(&from).ok_or(Refusal::Unfit("a turn before the first"))?;
@@ -235,17 +208,23 @@ impl Exchange {
                 Ok(steps)
             }
             (Found::Halves(Some(own)), Estimator::Discriminant { halves, published, .. }) => {
-                let sent = own.sketches.each_ref().map(|half| half.as_ref().map(Moments::of));
+                let sent = own.sketches.each_ref().map(|half| half.as_ref().and_then(Moments::of));
                 published.insert(place, Arc::new(own.sketches.clone()));
                 *halves = Some(Arc::new(own));
                 let mut steps = self.to_others(&Message::Moments(sent));
                 steps.extend(self.compare());
                 Ok(steps)
             }
-            (Found::Sketch(Some(own)), Estimator::Sketch { published, .. }) => {
-                let sent = Moments::of(&own);
+            (Found::Sketch(Some(own)), Estimator::Sketch { settings, published, .. }) => {
+                let (moments, means) = (Moments::of(&own), Means::of(&own, settings));
                 published.insert(place, Arc::new(own));
-                let mut steps = self.to_others(&Message::Sketch(sent));
+                let mut steps = match moments {
+                    Some(moments) => self.to_others(&Message::Sketch(moments)),
+                    None => {
+                        let others = others(&self.members, place);
+                        self.means.publish(means, others)
+                    }
+                };
                 steps.extend(self.compare());
                 Ok(steps)
             }
@@ -383,12 +362,16 @@ impl Exchange {
     }
 
     fn others(&self) -> impl Iterator<Item = Place> + '_ {
-        self.members.iter().copied().filter(|&member| member != self.own.place)
+        others(&self.members, self.own.place)
     }
 
     fn to_others(&self, message: &Message) -> Vec<Step> {
         self.others().map(|member| Step::Say(member, message.clone())).collect()
     }
+}
+
+fn others(members: &[Place], own: Place) -> impl Iterator<Item = Place> + '_ {
+    members.iter().copied().filter(move |&member| member != own)
 }
 
 fn compute(kind: Kind) -> Step {

@@ -30,6 +30,7 @@ pub struct Network {
     pub left_out: Vec<Place>,
     lost: BTreeSet<Place>,
     random: u64,
+    says_twice: bool,
     spy: Option<Spy>,
 }
 
@@ -64,6 +65,7 @@ impl Network {
             left_out: Vec::new(),
             lost: BTreeSet::new(),
             random: seed,
+            says_twice: false,
             spy: None,
         }
     }
@@ -83,6 +85,11 @@ impl Network {
     /// Shows the bytes of every message from now on, models included.
     pub fn watch(&mut self, spy: impl FnMut(&[u8]) + 'static) {
         self.spy = Some(Box::new(spy));
+    }
+
+    /// Delivers every message twice from now on, as after a connection that broke.
+    pub fn say_twice(&mut self) {
+        self.says_twice = true;
     }
 
     /// Loses a device, and all that is on its way from and to it.
@@ -171,7 +178,10 @@ impl Network {
                 Action::Send(to, envelope) => {
                     let bytes = envelope.to_bytes();
                     self.sent[place.index()] += bytes.len() as u64;
-                    self.waiting.push_back(Parcel::Message { from: place, to, bytes });
+                    if self.says_twice {
+                        self.inject(place, to, bytes.clone());
+                    }
+                    self.inject(place, to, bytes);
                 }
                 Action::Fetch(from, _) => {
                     self.waiting.push_back(Parcel::Model { from, to: place });

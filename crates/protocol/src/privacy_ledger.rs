@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
 use stlf_method::divergence::gaussian_mechanism::{composed, epsilon};
 
 use crate::identity::{hex, unhex};
@@ -20,8 +21,10 @@ pub struct Publication {
 }
 
 impl Publication {
-    pub(crate) fn new(id: &[u8], ratio: f64) -> Publication {
-        Publication { id: hex(id), ratio }
+    /// With noise that was drawn from this seed, by which it is known again.
+    pub fn new(noise_seed: &[u8; 32], ratio: f64) -> Publication {
+        // Who reads the one cannot compute the other.
+        Publication { id: hex(&Sha256::digest(noise_seed)), ratio }
     }
 
     fn is_one(&self) -> bool {
@@ -162,7 +165,7 @@ mod tests {
             &text.replace("0.3", "1e999"),
             &text.replace("0.3", "0"),
             &text.replace("/1", "/2"),
-            &text.replace("0101", "01"),
+            &text.replace("\"id\":\"", "\"id\":\"00"),
         ] {
             assert!(Ledger::read(bad.as_bytes()).is_err(), "{bad}");
         }

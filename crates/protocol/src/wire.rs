@@ -1,6 +1,7 @@
 //! What devices say to each other. Everything that arrives is hostile until it is checked.
 
 mod limits;
+mod means;
 
 use serde::{Deserialize, Serialize};
 use stlf_method::divergence::sketch::Sketch;
@@ -8,11 +9,12 @@ use stlf_planning::Role;
 use stlf_planning::planner::handover::Forms;
 
 pub use self::limits::Limits;
+pub use self::means::{Digest, Means};
 use crate::roster::Place;
 use crate::shared::SharedSettings;
 
 /// The version of these messages. Others are not understood.
-pub const VERSION: u16 = 4;
+pub const VERSION: u16 = 5;
 
 /// How much a [`Message::Probe`] has: enough to tell a link's rate rather than its delay, and less than most models.
 pub const PROBE_BYTES: usize = 16 << 10;
@@ -54,6 +56,12 @@ pub enum Message {
     Moments([Option<Moments>; 2]),
     /// To all: moments of the features of all of the sender's inputs.
     Sketch(Moments),
+    /// To all, where that is all they publish: means of the features of all of the sender's inputs.
+    Means(Means),
+    /// To one that has them: the sender's means are those with this digest, which it sent in an epoch before.
+    Unchanged(Digest),
+    /// To one that said so: the sender does not have them.
+    AskForMeans,
     /// To one other device: the sender's next turn in training the classifier that tells the two apart.
     Turn(Turn),
     /// To the planner: numbers, and nothing else.
@@ -113,8 +121,8 @@ pub struct Moments {
     pub samples: u64,
     /// The mean.
     pub mean: Vec<f32>,
-    /// The covariance, the lower triangle row by row; a sketch may be without.
-    pub covariance: Option<Vec<f32>>,
+    /// The covariance, the lower triangle row by row.
+    pub covariance: Vec<f32>,
 }
 
 /// A message of Algorithm `alg:fed_div_est`.
@@ -348,12 +356,9 @@ impl Message {
                 let fine = bandwidth.is_none_or(|b| b.is_finite() && b >= 0.0);
                 holds(fine, "a bandwidth is below 0")
             }
-            Message::Moments(halves) => {
-                let whole = halves.iter().flatten().all(|half| half.covariance.is_some());
-                holds(whole, "a half is without its covariance")?;
-                halves.iter().flatten().try_for_each(Moments::check)
-            }
+            Message::Moments(halves) => halves.iter().flatten().try_for_each(Moments::check),
             Message::Sketch(moments) => moments.check(),
+            Message::Means(means) => means.check(),
             Message::Turn(turn) => turn.said.check(),
             Message::Report(report) => report.check(),
             Message::Plan(signed) => signed.plan.check(),
@@ -364,6 +369,7 @@ impl Message {
             Message::Roster(bytes) => holds(bytes.len() <= LONGEST_ROSTER, "a long roster"),
             Message::Hello(hello) => hello.settings.check(),
             Message::TrainedOn(percent) => holds(*percent <= 100, "more than a whole training"),
+            Message::Unchanged(_) | Message::AskForMeans => Ok(()),
             Message::Offer(_) | Message::Failed(_) => Ok(()),
             Message::Done | Message::Complete | Message::Known | Message::Probe(_) => Ok(()),
         }
@@ -374,30 +380,31 @@ impl Moments {
     /// As the estimator takes them.
     pub fn to_sketch(&self) -> Sketch {
         let Moments { samples, mean, covariance } = self.clone();
-        Sketch { samples, mean, covariance }
+        Sketch { samples, mean, covariance: Some(covariance) }
     }
 
-    /// As they are sent.
-    pub fn of(sketch: &Sketch) -> Moments {
+    /// As they are sent; `None` of means alone.
+    pub fn of(sketch: &Sketch) -> Option<Moments> {
         let Sketch { samples, mean, covariance } = sketch.clone();
-        Moments { samples, mean, covariance }
+        Some(Moments { samples, mean, covariance: covariance? })
     }
 
     fn check(&self) -> Result<(), Malformed> {
-        let (side, covariance) = (self.mean.len(), self.covariance.as_deref());
-        if !(1..=MOST_SAMPLES).contains(&self.samples)
-            || covariance.is_some_and(|numbers| numbers.len() != side * (side + 1) / 2)
-        {
+        let side = self.mean.len();
+        if !is_number_of_samples(self.samples) || self.covariance.len() != side * (side + 1) / 2 {
             return Err(Malformed::Absurd("moments of another size than they claim"));
         }
-        // Features have length 1, so that no moment is larger; but a mean alone may bear noise.
-        let most = if covariance.is_some() { 2.0 } else { 1e15 };
-        let fine = |x: &f32| x.is_finite() && x.abs() <= most;
-        match self.mean.iter().chain(covariance.unwrap_or_default()).all(fine) {
+        // Features have length 1, so that no moment is larger.
+        let fine = |x: &f32| x.is_finite() && x.abs() <= 2.0;
+        match self.mean.iter().chain(&self.covariance).all(fine) {
             true => Ok(()),
             false => Err(Malformed::Absurd("a moment is not a number, or larger than can be")),
         }
     }
+}
+
+fn is_number_of_samples(samples: u64) -> bool {
+    (1..=MOST_SAMPLES).contains(&samples)
 }
 
 impl Said {

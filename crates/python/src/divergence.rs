@@ -1,5 +1,7 @@
 //! Divergences from arrays, and the steps that a device takes on its own.
 
+use std::path::PathBuf;
+
 use numpy::{PyArray1, PyReadonlyArray1, PyReadonlyArrayDyn};
 use pyo3::prelude::*;
 use stlf_config::{self, Estimator, Noise};
@@ -9,6 +11,7 @@ use stlf_method::divergence::{Estimate, Fleet, Settings, all_pairs, disclosure};
 use stlf_method::seeds::Draw;
 
 use crate::errors::{in_input, input};
+use crate::ledger;
 use crate::watch::{Event, watched};
 
 /// The values d̂, low and high of the pairs i < j, row by row, and the bytes that each device sends.
@@ -167,7 +170,8 @@ pub(crate) fn own_bandwidth(
 
 /// A device's sketch: means alone, or moments where its user accepts what they disclose.
 #[pyfunction]
-#[pyo3(signature = (inputs, *, seed, noise, bandwidth=None, features=None, privacy=None, moments=false, accept=None))]
+#[pyo3(signature = (inputs, *, seed, noise, bandwidth=None, features=None, privacy=None, moments=false, accept=None,
+                    ledger=None, budget=None))]
 #[allow(clippy::too_many_arguments, reason = "Python names them")]
 pub(crate) fn own_sketch(
     py: Python<'_>,
@@ -179,6 +183,8 @@ pub(crate) fn own_sketch(
     privacy: Option<(f64, f64)>,
     moments: bool,
     accept: Option<&str>,
+    ledger: Option<PathBuf>,
+    budget: Option<f64>,
 ) -> PyResult<Sketch> {
     let devices = [inputs];
     let (inputs, shape) = in_place(py, &devices)?;
@@ -201,7 +207,11 @@ pub(crate) fn own_sketch(
         let features = sketch::agreed_features(&[width], shape, embedding, count, seed)?;
         Ok(sketch::Sketch::new(&features, inputs[0], &settings, |_| noise))
     });
-    made.map(Sketch).map_err(|e| in_input(py, None, &e))
+    let made = made.map(Sketch).map_err(|e| in_input(py, None, &e))?;
+    if let (Some(path), Some(privacy)) = (ledger, settings.privacy_of(made.0.samples)) {
+        ledger::count(py, &path, &noise, privacy, budget)?;
+    }
+    Ok(made)
 }
 
 /// All pairs of the devices that published these.
@@ -230,7 +240,8 @@ pub(crate) fn divergence_of_sketches<'py>(
         Ok(pairs.into_iter().map(|(i, j)| fleet.divergence(i, j)).collect::<Vec<_>>())
     });
     let estimates = estimates.map_err(|e| in_input(py, None, &e))?;
-    // To the third party that compares them.
-    let sent = vec![settings.published_bytes(); plain.len()];
-    Ok(measured(py, &estimates, sent))
+    // To the third party that compares them, as arrays.
+    let numbers = |s: &sketch::Sketch| s.mean.len() + s.covariance.as_ref().map_or(0, Vec::len);
+    let sent = plain.iter().map(|sketch| 8 + 4 * numbers(sketch) as u64);
+    Ok(measured(py, &estimates, sent.collect()))
 }

@@ -31,6 +31,11 @@ pub(crate) fn in_input(py: Python<'_>, file: Option<&str>, error: &stlf_planning
     exception(py, "InputError", message, error.hint())
 }
 
+/// Returns the exception for a file that cannot be used.
+pub(crate) fn in_file(py: Python<'_>, message: String, hint: &str) -> PyErr {
+    exception(py, "FileError", message, Some(hint))
+}
+
 /// Returns the exception for a problem without a plan.
 pub(crate) fn infeasible(py: Python<'_>, reason: &Infeasible) -> PyErr {
     let message = format!("no plan exists: {reason}");

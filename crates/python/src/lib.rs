@@ -3,6 +3,7 @@
 mod digits;
 mod divergence;
 mod errors;
+mod ledger;
 mod own_classifier;
 mod plan;
 mod privacy;
@@ -22,6 +23,8 @@ mod _internal {
     use crate::digits::draw_strokes;
     #[pymodule_export]
     use crate::divergence::{Sketch, divergence_of_sketches, measure, own_bandwidth, own_sketch};
+    #[pymodule_export]
+    use crate::ledger::privacy_recorded;
     #[pymodule_export]
     use crate::own_classifier::measure_own;
     #[pymodule_export]

@@ -21,8 +21,13 @@ pub(crate) fn privacy_spent(py: Python<'_>, multipliers: Vec<f64>, delta: f64) -
         let message = format!("multipliers: {wrong} is no noise");
         return Err(input(py, message, "noise_multiplier gives one, above 0"));
     }
-    if !(delta > 0.0 && delta < 1.0) {
-        return Err(input(py, format!("delta: {delta} is not in 0 < δ < 1"), "try 1e-5"));
-    }
+    check_delta(py, delta)?;
     Ok(least_epsilon(composed(multipliers.iter().map(|m| 1.0 / m)), delta))
+}
+
+pub(crate) fn check_delta(py: Python<'_>, delta: f64) -> PyResult<()> {
+    match delta > 0.0 && delta < 1.0 {
+        true => Ok(()),
+        false => Err(input(py, format!("delta: {delta} is not in 0 < δ < 1"), "try 1e-5")),
+    }
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from os import PathLike
 
 import numpy.typing as npt
 from flwr.app import Context, Message, RecordDict
@@ -27,7 +28,9 @@ class StlfMod:
     compared by: raw pictures, or features that a model computes from them, of one shape on all devices. `name` is the
     name of the device in the plan; without it, Flower's `partition-id`, else the number of the node. `privacy` is the
     noise (ε, δ) that this client requires: a request for less is refused. `accept` permits requests for moments, from
-    which the server can reconstruct samples; it must say "others can rebuild my samples".
+    which the server can reconstruct samples; it must say "others can rebuild my samples". `ledger` names this client's
+    file in which sketches with noise are counted, over all runs; with `budget`, an ε, it gives none with which all of
+    them would spend more.
 
     In a run a client answers one question. It repeats its answer to the same question, and refuses any other: many
     answers together reveal more than one.
@@ -51,12 +54,16 @@ class StlfMod:
         name: Callable[[Context], str] | None = None,
         privacy: tuple[float, float] | None = None,
         accept: str | None = None,
+        ledger: Callable[[Context], str | PathLike[str]] | None = None,
+        budget: float | None = None,
     ) -> None:
         """Create a mod for a client with this data."""
         self._data = data
         self._name = name
         self._privacy = privacy
         self._accept = accept
+        self._ledger = ledger
+        self._budget = budget
 
     def __call__(self, message: Message, context: Context, call_next: Callable[[Message, Context], Message]) -> Message:
         """Answer a question of the strategy, or let the client answer."""
@@ -92,6 +99,8 @@ class StlfMod:
             moments=question.moments,
             accept=self._accept,
             seed=question.seed,
+            ledger=None if self._ledger is None else self._ledger(context),
+            budget=self._budget,
         )
         return Report(name, device.labeled, device.unlabeled, made)
 

@@ -25,6 +25,7 @@ mod fleet;
 pub mod gaussian_mechanism;
 mod own_metric;
 pub mod privacy;
+mod rounding;
 mod separation;
 pub mod sketch;
 

@@ -1,6 +1,8 @@
 //! Distances as one device measures them: in deviations of its own features. It keeps their covariance to itself, and needs only the
 //! means of others.
 
+use rayon::prelude::*;
+
 use super::Estimate;
 use super::covariance::{Cholesky, Moments, add_to_diagonal, trace, trace_of_product};
 use super::features::Features;
@@ -102,6 +104,37 @@ impl OwnMetric {
             told.low.min(rounded(value)),
             believed.high.max(rounded(value)),
         )
+    }
+}
+
+/// How every device of a simulated fleet measures by its own covariance.
+pub(super) struct OwnMetrics<'a> {
+    metrics: Vec<OwnMetric>,
+    sketches: &'a [Sketch],
+    settings: &'a Settings,
+}
+
+impl<'a> OwnMetrics<'a> {
+    pub(super) fn new(
+        features: &Features,
+        devices: &[&[f32]],
+        sketches: &'a [Sketch],
+        settings: &'a Settings,
+        ridge: f64,
+    ) -> OwnMetrics<'a> {
+        let metric = |inputs: &&[f32]| OwnMetric::new(features, inputs, ridge);
+        OwnMetrics { metrics: devices.par_iter().map(metric).collect(), sketches, settings }
+    }
+
+    /// What the two devices of a pair come to: nobody comes nearer to another than the other agrees to.
+    pub(super) fn divergence(&self, i: usize, j: usize) -> Estimate {
+        let seen = |at: usize, other: usize| {
+            self.metrics[at].divergence(&self.sketches[other], self.settings)
+        };
+        // In one order, so that a tie has the same interval whoever asks.
+        let (i, j) = (i.min(j), i.max(j));
+        let (a, b) = (seen(i, j), seen(j, i));
+        if b.value > a.value { b } else { a }
     }
 }
 

@@ -18,8 +18,9 @@ use stlf_planning::error::Error;
 use super::covariance::{Moments, triangle};
 use super::features::{Embedded, Embedding, Features};
 use super::fleet::{Candidate, Fleet};
-use super::own_metric::OwnMetric;
+use super::own_metric::OwnMetrics;
 use super::privacy::{Privacy, normal};
+use super::rounding::rounded;
 use super::{Estimate, Observer, derive, in_parallel};
 
 /// How a distance of means becomes d̂.
@@ -169,16 +170,20 @@ impl Settings {
         self.privacy_of(samples).map_or(0.0, |privacy| of_mean(&privacy, samples))
     }
 
-    /// Bytes that a device of a fleet sends: what it publishes to every other, and d̂ of each pair.
+    /// Bytes that a device of a fleet sends in its first epoch: what it publishes to every other, and d̂ of each pair. While its means
+    /// stay the same, devices send a digest of sixteen bytes instead of them in later ones.
     pub fn bytes(&self, devices: usize) -> u64 {
         devices.saturating_sub(1) as u64 * (self.published_bytes() + 8)
     }
 
     /// Bytes of a device's sketch, and of the bandwidth before it where devices agree on one.
-    pub fn published_bytes(&self) -> u64 {
-        let covariance = if self.publishes_covariance() { triangle(self.features) } else { 0 };
+    fn published_bytes(&self) -> u64 {
+        let moments = match self.publishes_covariance() {
+            true => 4 * (self.features + triangle(self.features)),
+            false => 2 * self.features,
+        };
         let bandwidth = if self.bandwidth == Bandwidth::Median { 8 } else { 0 };
-        bandwidth + 8 + 4 * (self.features + covariance) as u64
+        bandwidth + 8 + moments as u64
     }
 }
 
@@ -221,7 +226,8 @@ impl Sketch {
 
     /// A device's sketch as it publishes it. Where the settings ask for noise, it is drawn from the seed that `noise_seed` gives for
     /// the sketch without it; that must be a seed which nobody else can know. Then another sketch has other noise, so that the
-    /// difference of two says nothing about it; and the same sketch has the same, so that it cannot be averaged away.
+    /// difference of two says nothing about it; and the same sketch has the same, so that it cannot be averaged away. Means alone are
+    /// then [rounded](super::rounding).
     pub fn new(
         features: &Features,
         inputs: &[f32],
@@ -229,11 +235,15 @@ impl Sketch {
         noise_seed: impl FnOnce(&Sketch) -> [u8; 32],
     ) -> Sketch {
         let mut sketch = Sketch::exact(features, inputs, settings);
+        if settings.publishes_covariance() {
+            return sketch;
+        }
         let deviation = settings.noise(sketch.samples);
-        if deviation > 0.0 {
-            let mut rng = ChaCha20Rng::from_seed(noise_seed(&sketch));
-            let noisy = |m: &mut f32| *m = (f64::from(*m) + deviation * normal(&mut rng)) as f32;
-            sketch.mean.iter_mut().for_each(noisy);
+        let mut rng = (deviation > 0.0).then(|| ChaCha20Rng::from_seed(noise_seed(&sketch)));
+        let rounded = rounded(settings, sketch.samples);
+        for mean in &mut sketch.mean {
+            let noise = rng.as_mut().map_or(0.0, |rng| deviation * normal(rng));
+            *mean = rounded(f64::from(*mean) + noise);
         }
         sketch
     }
@@ -311,37 +321,6 @@ fn fleet_features(
     };
     let (embedding, count) = (settings.embedding, settings.features);
     agreed_features(&bandwidths, shape, embedding, count, seed)
-}
-
-/// How every device of a simulated fleet measures by its own covariance.
-struct OwnMetrics<'a> {
-    metrics: Vec<OwnMetric>,
-    sketches: &'a [Sketch],
-    settings: &'a Settings,
-}
-
-impl<'a> OwnMetrics<'a> {
-    fn new(
-        features: &Features,
-        devices: &[&[f32]],
-        sketches: &'a [Sketch],
-        settings: &'a Settings,
-        ridge: f64,
-    ) -> OwnMetrics<'a> {
-        let metric = |inputs: &&[f32]| OwnMetric::new(features, inputs, ridge);
-        OwnMetrics { metrics: devices.par_iter().map(metric).collect(), sketches, settings }
-    }
-
-    /// What the two devices of a pair come to: nobody comes nearer to another than the other agrees to.
-    fn divergence(&self, i: usize, j: usize) -> Estimate {
-        let seen = |at: usize, other: usize| {
-            self.metrics[at].divergence(&self.sketches[other], self.settings)
-        };
-        // In one order, so that a tie has the same interval whoever asks.
-        let (i, j) = (i.min(j), i.max(j));
-        let (a, b) = (seen(i, j), seen(j, i));
-        if b.value > a.value { b } else { a }
-    }
 }
 
 /// These pairs of a fleet.

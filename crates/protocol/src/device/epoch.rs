@@ -7,7 +7,7 @@ use stlf_learn::Params;
 use stlf_learn::evaluate::Predictions;
 use stlf_planning::Role;
 
-use crate::divergence_protocol::Exchange;
+use crate::divergence_protocol::{Exchange, Remembered};
 use crate::planning::Planner;
 use crate::roster::Place;
 use crate::wire::{Measured, Offer, Plan};
@@ -184,12 +184,13 @@ impl Epoch {
         self.following().map(Following::plan)
     }
 
-    /// Its plan, when another epoch takes its place.
-    pub(super) fn into_plan(self) -> Option<Plan> {
-        match self.phase {
+    /// Its plan, and what measuring it remembers, when another epoch takes its place.
+    pub(super) fn end(self) -> (Option<Plan>, Remembered) {
+        let plan = match self.phase {
             Phase::Following(following) => Some(following.plan),
             _ => None,
-        }
+        };
+        (plan, self.exchange.into_remembered())
     }
 
     /// Takes up the offers of models that the device at `own` needs, each once.

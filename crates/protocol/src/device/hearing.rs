@@ -38,7 +38,13 @@ impl Device {
         let mut actions = Vec::new();
         match &envelope.message {
             Message::Begin(_) => {}
-            Message::Bandwidth(_) | Message::Moments(_) | Message::Sketch(_) | Message::Turn(_) => {
+            Message::Bandwidth(_)
+            | Message::Moments(_)
+            | Message::Sketch(_)
+            | Message::Means(_)
+            | Message::Unchanged(_)
+            | Message::AskForMeans
+            | Message::Turn(_) => {
                 let steps = epoch.exchange.receive(from, &envelope.message)?;
                 actions.extend(in_epoch(offered, steps));
             }
@@ -171,7 +177,7 @@ impl Device {
         Ok(Vec::new())
     }
 
-    fn is_present(&self, place: Place) -> bool {
+    pub(super) fn is_present(&self, place: Place) -> bool {
         self.roster.at(place).is_some_and(|member| member.present)
     }
 

@@ -53,10 +53,10 @@ impl Device {
         members: Vec<Place>,
         forbidden: &BTreeSet<(Place, Place)>,
     ) -> Vec<Action> {
-        if let Some(plan) = self.epoch.take().and_then(Epoch::into_plan) {
-            self.last_plan = Some(plan);
-        }
-        let mut exchange = self.exchange(&members);
+        let (plan, mut remembered) = self.epoch.take().map(Epoch::end).unwrap_or_default();
+        self.last_plan = plan.or(self.last_plan.take());
+        remembered.retain(|place| self.is_present(place));
+        let mut exchange = self.exchange(&members).remembering(remembered);
         let seat = match Device::planner_of(&members) {
             Some(planner) if planner != self.place => Seat::Reporter(planner),
             _ => Seat::Planner(Planner::new(&members, &self.setup.divergence, forbidden)),

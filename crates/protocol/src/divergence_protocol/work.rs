@@ -50,8 +50,7 @@ pub(super) fn publication(own: &Own, settings: &sketch::Settings) -> Option<Publ
     Sketch::new(&features, &own.inputs, settings, |exact| {
         *seed.insert(noise_seed(&own.noise_key, Some(privacy), exact))
     });
-    // Who reads the one cannot compute the other.
-    Some(Publication::new(&Sha256::digest(seed?), privacy.ratio()))
+    Some(Publication::new(&seed?, privacy.ratio()))
 }
 
 /// Moments of both halves of a device's inputs.

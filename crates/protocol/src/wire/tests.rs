@@ -34,9 +34,19 @@ fn report() -> Report {
     Report { labeled: 8, unlabeled: 4, source_error: Some(0.25), pairs }
 }
 
+/// Means of so many samples, all different.
+fn means(samples: u64, features: usize) -> Means {
+    let mean = (0..features).map(|k| 0.001 * k as f32).collect();
+    Means::of(&Sketch { samples, mean, covariance: None }, &with_means(features))
+}
+
+fn with_means(features: usize) -> stlf_method::divergence::sketch::Settings {
+    use stlf_method::divergence::sketch::Settings;
+    Settings { features, ..Settings::means(stlf_data::Shape::grey(28)) }
+}
+
 fn samples() -> Vec<Message> {
-    let half = Moments { samples: 9, mean: vec![0.5; 3], covariance: Some(vec![0.1; 6]) };
-    let noisy = Moments { samples: 9, mean: vec![0.5, -70.0], covariance: None };
+    let half = Moments { samples: 9, mean: vec![0.5; 3], covariance: vec![0.1; 6] };
     let turn = |number, said| Message::Turn(Turn { number, said });
     vec![
         Message::Begin(places([0, 1, 5])),
@@ -44,7 +54,9 @@ fn samples() -> Vec<Message> {
         Message::Bandwidth(None),
         Message::Moments([Some(half.clone()), None]),
         Message::Sketch(half),
-        Message::Sketch(noisy),
+        Message::Means(means(9, 3)),
+        Message::Unchanged([7; 16]),
+        Message::AskForMeans,
         turn(7, Said::Params(vec![-0.5, 3.0])),
         turn(8, Said::Errors(Count { errors: 2, samples: 5 })),
         Message::Report(report()),
@@ -93,10 +105,7 @@ fn what_cannot_be_is_refused() {
     assert!(absurd(Message::Begin(places([1, 1]))));
     assert!(absurd(Message::Bandwidth(Some(f64::NAN))));
     assert!(absurd(Message::Bandwidth(Some(-1.0))));
-    let half = |mean: Vec<f32>, covariance| {
-        let covariance = Some(covariance);
-        Moments { samples: 9, mean, covariance }
-    };
+    let half = |mean: Vec<f32>, covariance| Moments { samples: 9, mean, covariance };
     for moments in [
         half(vec![f32::INFINITY], vec![0.0]),
         half(vec![0.0; 2], vec![0.0; 2]),
@@ -106,11 +115,8 @@ fn what_cannot_be_is_refused() {
         assert!(absurd(Message::Sketch(moments.clone())));
         assert!(absurd(Message::Moments([Some(moments), None])));
     }
-    let mean = |number| Moments { samples: 9, mean: vec![number], covariance: None };
-    assert!(absurd(Message::Moments([Some(mean(0.5)), None])));
-    assert!(absurd(Message::Sketch(mean(f32::NAN))));
-    assert!(absurd(Message::Sketch(mean(1e16))));
-    assert!(absurd(Message::Sketch(Moments { samples: u64::MAX, ..mean(0.5) })));
+    assert!(absurd(Message::Means(means(0, 2))));
+    assert!(absurd(Message::Means(means(MOST_SAMPLES + 1, 2))));
     let said = |said| absurd(Message::Turn(Turn { number: 0, said }));
     assert!(said(Said::Params(vec![0.0, f32::NAN])));
     assert!(said(Said::Params(vec![0.0, -2e6])));
@@ -236,14 +242,14 @@ fn what_is_too_long_for_its_kind_is_refused_before_it_is_decoded() {
         assert!(matches!(refused, Err(Malformed::TooLong { .. })), "{refused:?}");
     }
     // What follows the head is no list of pairs: it was not looked at.
-    let garbage = [&[VERSION as u8, 1, 5][..], &[255; 1 << 20]].concat();
+    let garbage = [&[VERSION as u8, 1, 8][..], &[255; 1 << 20]].concat();
     assert!(matches!(Envelope::read(&garbage), Err(Malformed::TooLong { .. })));
     // A small fleet has use for far less.
     let settings = stlf_method::divergence::Settings::Sketch(Default::default());
     let small = Limits::new(3, &settings, stlf_data::Shape::grey(28));
     let bytes = Envelope::new(1, Message::Plan(SignedPlan { plan, signature: Vec::new() }));
     assert!(matches!(small.read(&bytes.to_bytes()), Err(Malformed::TooLong { most: 341, .. })));
-    for kind in 0..16 {
+    for kind in 0..19 {
         let refused = small.read(&long(kind, LONGEST_ROSTER + 257));
         assert!(matches!(refused, Err(Malformed::TooLong { .. })), "{kind}: {refused:?}");
     }
@@ -261,7 +267,7 @@ fn what_a_fleet_needs_is_within_its_limits() {
     let half = |features: usize| Moments {
         samples: MOST_SAMPLES,
         mean: vec![0.5; features],
-        covariance: Some(vec![0.5; features * (features + 1) / 2]),
+        covariance: vec![0.5; features * (features + 1) / 2],
     };
     let classifier = classifier::Settings::default();
     let params = classifier.architecture.spec(shape).unwrap().parameters();
@@ -286,6 +292,8 @@ fn what_a_fleet_needs_is_within_its_limits() {
     for (settings, message) in [
         (&counted, Message::Moments([Some(half(features[0])), Some(half(features[0]))])),
         (&sketched, Message::Sketch(half(features[1]))),
+        (&Settings::Sketch(with_means(4_096)), Message::Means(means(MOST_SAMPLES, 4_096))),
+        (&sketched, Message::Unchanged([255; 16])),
         (&Settings::Classifier(classifier), Message::Turn(turn)),
         (&sketched, Message::Report(report)),
         (&sketched, Message::Plan(SignedPlan { plan, signature: vec![7; 64] })),
@@ -365,15 +373,19 @@ proptest! {
     }
 
     #[test]
-    fn any_sketch_is_read_as_it_was_sent_or_refused(
+    fn any_means_are_read_as_they_were_sent_and_known_by_their_digest(
         samples in number_of_samples(),
-        mean in prop::collection::vec(-1.2e15_f32..1.2e15, 0..3),
+        steps in prop::collection::vec(-i16::MAX..=i16::MAX, 2..9),
     ) {
-        let possible =
-            (1..=MOST_SAMPLES).contains(&samples) && mean.iter().all(|m| m.abs() <= 1e15);
-        let sent = Envelope::new(1, Message::Sketch(Moments { samples, mean, covariance: None }));
+        let settings = with_means(steps.len());
+        let of = |samples| Means::of(&Sketch::from_steps(samples, &steps, &settings), &settings);
+        let means = of(samples.max(1));
+        prop_assert_eq!(means.to_sketch(&settings).unwrap().to_steps(&settings), &steps[..]);
+        prop_assert_eq!(means.to_sketch(&with_means(steps.len() + 1)), None);
+        prop_assert_ne!(means.digest(), of(samples.max(1) - 1).digest());
+        let sent = Envelope::new(1, Message::Means(of(samples)));
         let read = Envelope::read(&sent.to_bytes());
-        prop_assert_eq!(read.is_ok(), possible);
+        prop_assert_eq!(read.is_ok(), (1..=MOST_SAMPLES).contains(&samples));
         prop_assert!(read.is_err() || read == Ok(sent));
     }
 }

@@ -135,7 +135,8 @@ fn what_comes_again_changes_nothing() {
 fn what_is_of_another_estimator_or_from_nobody_is_refused() {
     let first: Vec<Message> = (estimators().iter())
         .map(|settings| Mail::new(settings, 1).waiting.swap_remove(0).2)
-        .chain([Message::Moments([None, None]), sketched(32, true), sketched(64, false)])
+        .chain([Message::Moments([None, None]), sketched(32)])
+        .chain([Message::Unchanged([0; 16]), Message::AskForMeans])
         .collect();
     for settings in estimators() {
         let mut mail = Mail::new(&settings, 1);
@@ -143,7 +144,13 @@ fn what_is_of_another_estimator_or_from_nobody_is_refused() {
             (Settings::Discriminant(_), Message::Bandwidth(_) | Message::Moments(_)) => true,
             (Settings::Sketch(s), Message::Bandwidth(_)) => s.bandwidth == Bandwidth::Median,
             (Settings::Sketch(s), Message::Sketch(m)) => {
-                m.mean.len() == s.features && m.covariance.is_some() == s.publishes_covariance()
+                m.mean.len() == s.features && s.publishes_covariance()
+            }
+            (Settings::Sketch(s), Message::Means(m)) => {
+                m.to_sketch(s).is_some() && !s.publishes_covariance()
+            }
+            (Settings::Sketch(s), Message::Unchanged(_) | Message::AskForMeans) => {
+                !s.publishes_covariance()
             }
             (Settings::Classifier(s), Message::Turn(turn)) => {
                 let Said::Params(params) = &turn.said else { return false };
@@ -164,8 +171,8 @@ fn what_is_of_another_estimator_or_from_nobody_is_refused() {
     }
 }
 
-fn sketched(features: usize, whole: bool) -> Message {
-    let covariance = whole.then(|| vec![0.0; features * (features + 1) / 2]);
+fn sketched(features: usize) -> Message {
+    let covariance = vec![0.0; features * (features + 1) / 2];
     Message::Sketch(Moments { samples: 9, mean: vec![0.0; features], covariance })
 }
 
@@ -244,7 +251,6 @@ fn sketches_that_no_inputs_have_come_to_possible_numbers() {
     let hostile =
         [vec![-2.0; numbers], vec![2.0; numbers], vec![0.0; numbers], vec![1e-40; numbers]];
     for (covariance, samples) in hostile.into_iter().zip([1 << 48, 1, 1 << 48, 2]) {
-        let covariance = Some(covariance);
         let lie = Message::Sketch(Moments { samples, mean: vec![-2.0; features], covariance });
         let mut mail = Mail::new(&settings, 6);
         for to in 0..DEVICES - 1 {
@@ -325,7 +331,7 @@ fn published(settings: SketchSettings, key: u8) -> Vec<f32> {
         Exchange::new(&Settings::Sketch(settings), SHAPE, 9, [key; 32], ALL[0], &ALL[..2], own);
     let steps = exchange.start();
     match computed(&mut exchange, steps).unwrap().swap_remove(0).1 {
-        Message::Sketch(moments) => moments.mean,
+        Message::Means(means) => means.to_sketch(&settings).unwrap().mean,
         other => panic!("{other:?}"),
     }
 }

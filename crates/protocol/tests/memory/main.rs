@@ -12,3 +12,4 @@ mod jobs;
 mod phases;
 mod reconstruction;
 mod shared;
+mod unchanged;

@@ -98,7 +98,7 @@ fn wide(numbers: &[f32]) -> Vec<f64> {
 }
 
 fn square(moments: &Moments) -> Vec<Vec<f64>> {
-    let (side, triangle) = (moments.mean.len(), moments.covariance.as_deref().unwrap());
+    let (side, triangle) = (moments.mean.len(), &moments.covariance);
     let at = |i: usize, j: usize| f64::from(triangle[i.max(j) * (i.max(j) + 1) / 2 + i.min(j)]);
     (0..side).map(|i| (0..side).map(|j| at(i, j)).collect()).collect()
 }
@@ -138,8 +138,8 @@ fn moments_give_samples_away_and_so_need_consent() {
 fn heard_means(shape: Shape, victim: &[Vec<f64>], own: &[Vec<f64>]) -> (Waves, Vec<f64>) {
     let means = sketch::Settings::means(shape);
     let heard = received(&Settings::Sketch(means), shape, [victim, own]);
-    let [Message::Sketch(published)] = &heard[..] else { panic!("more than a mean: {heard:?}") };
-    assert_eq!(published.covariance, None);
+    let [Message::Means(published)] = &heard[..] else { panic!("more than a mean: {heard:?}") };
+    let published = published.to_sketch(&means).unwrap();
     let width = means.bandwidth.known();
     let features = agreed_features(&[width], shape, means.embedding, means.features, SEED).unwrap();
     (Waves::of(&features, shape), wide(&published.mean))

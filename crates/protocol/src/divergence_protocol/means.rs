@@ -1,0 +1,129 @@
+//! Means between devices. Those that have not changed are not sent again: who has them is told their digest.
+//!
+//! To say that means are [unchanged](Message::Unchanged) is the same as sending them again. A device says so to those that it has sent
+//! them to, and whoever does not have them any more asks for them. So it does not matter whether what either of two devices remembers
+//! of the other is true.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use stlf_method::divergence::sketch::{self, Sketch};
+
+use super::{Estimator, Exchange, Step};
+use crate::device::{Refusal, note};
+use crate::roster::Place;
+use crate::wire::{Digest, Means, Message};
+
+/// What a device remembers of means from one epoch to the next: one thing of each kind for a place of the roster. It is not kept on disk,
+/// where what others published would outlast the device's work with it.
+#[derive(Debug, Default)]
+pub struct Remembered {
+    /// The last means of each place.
+    theirs: BTreeMap<Place, (Digest, Arc<Sketch>)>,
+    /// The last of its own that each place was sent.
+    sent: BTreeMap<Place, Digest>,
+}
+
+impl Remembered {
+    /// Forgets all but these.
+    pub fn retain(&mut self, is_member: impl Fn(Place) -> bool) {
+        self.theirs.retain(|&place, _| is_member(place));
+        self.sent.retain(|&place, _| is_member(place));
+    }
+}
+
+/// Means in one epoch.
+#[derive(Debug, Default)]
+pub(super) struct MeansOfEpoch {
+    pub(super) remembered: Remembered,
+    own: Option<Means>,
+    /// Those that were told that they have this device's means.
+    reminded: BTreeSet<Place>,
+    /// Those that were asked for theirs.
+    asked: BTreeSet<Place>,
+}
+
+impl MeansOfEpoch {
+    /// Publishes this device's own.
+    pub(super) fn publish(&mut self, own: Means, others: impl Iterator<Item = Place>) -> Vec<Step> {
+        let digest = own.digest();
+        let say = |to: Place| match self.remembered.sent.insert(to, digest) == Some(digest) {
+            true => {
+                self.reminded.insert(to);
+                Step::Say(to, Message::Unchanged(digest))
+            }
+            false => Step::Say(to, Message::Means(own.clone())),
+        };
+        let steps = others.map(say).collect();
+        self.own = Some(own);
+        steps
+    }
+
+    /// Another device does not have them. It gets them once in an epoch, however often it asks.
+    fn asked_by(&mut self, from: Place) -> Vec<Step> {
+        match &self.own {
+            Some(own) if self.reminded.remove(&from) => {
+                vec![Step::Say(from, Message::Means(own.clone()))]
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// Asks a device for means that this one does not have; what is said again on a new connection is asked for again there.
+    fn ask(&mut self, from: Place) -> Vec<Step> {
+        match self.asked.insert(from) {
+            true => vec![Step::Say(from, Message::AskForMeans)],
+            false => Vec::new(),
+        }
+    }
+}
+
+impl Exchange {
+    /// The same with what the exchange of an epoch before [remembers](Exchange::into_remembered).
+    pub fn remembering(mut self, remembered: Remembered) -> Exchange {
+        self.means.remembered = remembered;
+        self
+    }
+
+    /// What the next epoch's may know.
+    pub fn into_remembered(self) -> Remembered {
+        self.means.remembered
+    }
+
+    /// Takes what another device says of means.
+    pub(super) fn hear_of_means(
+        &mut self,
+        from: Place,
+        message: &Message,
+    ) -> Result<Vec<Step>, Refusal> {
+        let (settings, published) = match &mut self.estimator {
+            Estimator::Sketch { settings, published, .. } if !settings.publishes_covariance() => {
+                (settings, published)
+            }
+            _ => return Err(Refusal::Unfit("means, which this estimator has no use for")),
+        };
+        let theirs = &mut self.means.remembered.theirs;
+        let is_new = match message {
+            Message::Means(means) => {
+                let sketch = fitting(means, settings)?;
+                let is_new = note(published, from, sketch.clone())?;
+                theirs.insert(from, (means.digest(), sketch));
+                is_new
+            }
+            Message::Unchanged(digest) => {
+                match theirs.get(&from).filter(|(known, _)| known == digest) {
+                    Some((_, sketch)) => note(published, from, sketch.clone())?,
+                    None if published.contains_key(&from) => return Err(Refusal::Twice(from)),
+                    None => return Ok(self.means.ask(from)),
+                }
+            }
+            _ => return Ok(self.means.asked_by(from)),
+        };
+        Ok(if is_new { self.compare() } else { Vec::new() })
+    }
+}
+
+fn fitting(means: &Means, settings: &sketch::Settings) -> Result<Arc<Sketch>, Refusal> {
+    let other = Refusal::Unfit("means of another number of features");
+    means.to_sketch(settings).map(Arc::new).ok_or(other)
+}
