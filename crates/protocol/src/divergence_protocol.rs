@@ -20,6 +20,7 @@ use self::work::{BothHalves, Found, Kind, Own};
 pub use self::work::{Finding, Work};
 use crate::device::{Refusal, note};
 use crate::privacy_ledger::Publication;
+use crate::publication_record::Means;
 use crate::roster::Place;
 use crate::wire::{MOST_BYTES, Measured, Message, Moments};
 
@@ -143,7 +144,7 @@ impl Exchange {
                 Estimator::Classifier { settings: *settings, pairs: BTreeMap::new() }
             }
         };
-        let own = Own { shape, seed, noise_key, place, inputs };
+        let own = Own { shape, seed, noise_key, place, inputs, kept: None };
         Exchange { own, members: members.to_vec(), bandwidths: BTreeMap::new(), estimator }
     }
 
@@ -153,6 +154,21 @@ impl Exchange {
             Estimator::Sketch { settings, .. } => work::publication(&self.own, settings),
             Estimator::Discriminant { .. } | Estimator::Classifier { .. } => None,
         }
+    }
+
+    /// The means that it publishes without noise, in this epoch and in every other; `None` with noise, or where it publishes more. Whoever
+    /// knows `sample_key` can find out whether a sample is among them.
+    pub fn means(&self, sample_key: &[u8; 32]) -> Option<Means> {
+        match &self.estimator {
+            Estimator::Sketch { settings, .. } => work::means(&self.own, settings, sample_key),
+            Estimator::Discriminant { .. } | Estimator::Classifier { .. } => None,
+        }
+    }
+
+    /// The same, but it publishes this instead of means of its inputs.
+    pub fn publishing(mut self, kept: Option<Arc<Sketch>>) -> Exchange {
+        self.own.kept = kept;
+        self
     }
 
     /// What it does first; to be asked once, and before anything is received.

@@ -14,6 +14,7 @@ use super::pair::{Played, Round};
 use super::side;
 use crate::job::{Sign, Task, Watch};
 use crate::privacy_ledger::Publication;
+use crate::publication_record::Means;
 use crate::roster::Place;
 use crate::wire::Measured;
 
@@ -26,6 +27,8 @@ pub(super) struct Own {
     pub(super) noise_key: [u8; 32],
     pub(super) place: Place,
     pub(super) inputs: Arc<[f32]>,
+    /// What it publishes instead of means of its inputs as they are now.
+    pub(super) kept: Option<Arc<Sketch>>,
 }
 
 impl Own {
@@ -52,6 +55,25 @@ pub(super) fn publication(own: &Own, settings: &sketch::Settings) -> Option<Publ
     });
     // Who reads the one cannot compute the other.
     Some(Publication::new(&Sha256::digest(seed?), privacy.ratio()))
+}
+
+/// The means that a device publishes without noise; `None` with noise, or where it publishes more. Whoever knows `sample_key` can find out whether a sample is among them.
+pub(super) fn means(
+    own: &Own,
+    settings: &sketch::Settings,
+    sample_key: &[u8; 32],
+) -> Option<Means> {
+    let (numbers, width) = (own.shape.len(), settings.bandwidth.known()?);
+    let samples = own.inputs.len() / numbers.max(1);
+    if settings.publishes_covariance() || settings.privacy_of(samples as u64).is_some() {
+        return None;
+    }
+    let features = own.features(settings, &[Some(width)])?;
+    let sketch = Sketch::new(&features, &own.inputs, settings, |_| own.noise_key);
+    let mut id = Sha256::new_with_prefix(own.seed.to_le_bytes());
+    id.update(width.to_le_bytes());
+    id.update(format!("{} {:?} {}", settings.features, settings.embedding, own.shape));
+    Some(Means::new(&id.finalize(), sketch, &own.inputs, numbers, sample_key))
 }
 
 /// Moments of both halves of a device's inputs.
@@ -137,6 +159,9 @@ impl Work {
                 let features = agreed_features(&bandwidths, shape, embedding, count, seed).ok();
                 let halves = |features| own_halves(&features, &inputs, shape, seed, place.index());
                 Found::Halves(features.map(halves))
+            }
+            Kind::Sketch { own: Own { kept: Some(kept), .. }, .. } => {
+                Found::Sketch(Some((*kept).clone()))
             }
             Kind::Sketch { own, settings, bandwidths } => {
                 let features = own.features(&settings, &bandwidths);
