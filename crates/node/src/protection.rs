@@ -36,6 +36,9 @@ pub enum Protection {
         means: usize,
         /// The number of samples behind each.
         samples: usize,
+        /// In how many samples the device's data differ from those. They are too few to be published: the difference would give them away.
+        #[serde(default)]
+        behind: usize,
     },
     /// Nothing: others can rebuild samples, and the user accepts that.
     Accepted,
@@ -62,10 +65,19 @@ impl Protection {
                 refused: None,
             },
             None if disclosure::check(settings, shape, samples, false).is_ok() => {
-                Protection::NotInvertible { means: sketch.features, samples }
+                Protection::NotInvertible { means: sketch.features, samples, behind: 0 }
             }
             None => Protection::Accepted,
         }
+    }
+
+    /// Returns the same for a device that publishes means of so many samples, from which its data differ in so many.
+    #[cfg(feature = "network")]
+    pub fn of(mut self, published: u64, differing: usize) -> Protection {
+        if let Protection::NotInvertible { samples, behind, .. } = &mut self {
+            (*samples, *behind) = (published as usize, differing);
+        }
+        self
     }
 
     /// Returns the same for a device that refuses to publish, for this reason.
@@ -103,9 +115,17 @@ impl std::fmt::Display for Protection {
                     None => Ok(()),
                 }
             }
-            Protection::NotInvertible { means, samples } => {
+            Protection::NotInvertible { means, samples, behind } => {
                 let samples = counted(*samples, "sample");
-                write!(f, "not invertible: {means} means of {samples}, no noise")
+                write!(f, "not invertible: {means} means of {samples}, no noise")?;
+                match behind {
+                    0 => Ok(()),
+                    _ => write!(
+                        f,
+                        "; {} changed since, too few to publish",
+                        counted(*behind, "sample")
+                    ),
+                }
             }
             Protection::Accepted => f.write_str("others can rebuild samples (accepted)"),
         }
@@ -137,6 +157,10 @@ mod tests {
         let alone = of(&Settings::Sketch(means), 500);
         assert_eq!(alone.to_string(), "not invertible: 64 means of 500 samples, no noise");
         assert_eq!(alone.metrics(), "");
+        let behind = alone.of(490, 12).to_string();
+        assert!(
+            behind.ends_with("490 samples, no noise; 12 samples changed since, too few to publish")
+        );
         for settings in
             [Settings::Sketch(means), Settings::Discriminant(discriminant::Settings::default())]
         {

@@ -35,7 +35,6 @@ use std::ops::ControlFlow;
 
 use stlf_config::fleet::device as dealt;
 use stlf_protocol::device::Holdings;
-use stlf_protocol::privacy_ledger::Ledger;
 use stlf_protocol::shared::SharedSettings;
 use stlf_protocol::{Device, Identity, Place, Roster, Setup, SignedRoster};
 use tokio::runtime::Runtime;
@@ -43,6 +42,7 @@ use tokio::runtime::Runtime;
 pub use self::error::Error;
 pub use self::event::{Event, Line, Observer};
 pub use self::options::{Options, settings};
+use self::publishing::Publications;
 use self::state_dir::{MODELS, StateDir};
 use crate::key_file;
 use crate::network::{self, View};
@@ -55,8 +55,8 @@ pub struct Service {
     roster: SignedRoster,
     device: Device,
     labels: usize,
-    /// What it has published with noise once it takes part, if it does so with noise.
-    ledger: Option<Ledger>,
+    /// What it has published once it takes part.
+    publications: Publications,
     kept: StateDir,
 }
 
@@ -109,10 +109,10 @@ impl Service {
         let device = Device::new(setup.clone(), list.clone(), identity.clone(), holdings, joules);
         let mut device = device.ok_or_else(stranger)?;
         can_listen(options.listen)?;
-        let ledger = publishing::admitted(config, &setup, samples, &device, &mut kept)?;
+        let publications = publishing::admitted(config, &setup, samples, &mut device, &mut kept)?;
         let spec = device.spec();
         device.resume(kept.training(spec), kept.relayed(spec), last_plan);
-        Ok(Service { options, network, identity, roster, device, labels, ledger, kept })
+        Ok(Service { options, network, identity, roster, device, labels, publications, kept })
     }
 
     /// Trains, unless that was done earlier, and takes part until `stop` says so or, if [`Options::once`] is given, an epoch is over.
@@ -153,10 +153,9 @@ impl Service {
         observer: &mut Observer<'_>,
         stop: &dyn Fn() -> bool,
     ) -> Result<Ended, Error> {
-        let Service { options, network, identity, roster, device, ledger, mut kept, .. } = self;
-        if let Some(ledger) = ledger {
-            kept.keep_ledger(&ledger)?;
-        }
+        let Service { options, network, identity, roster, device, publications, mut kept, .. } =
+            self;
+        kept.keep_publications(&publications)?;
         let list = roster.roster().clone();
         let runtime = runtime()?;
         let numbers = metrics::Numbers::default();

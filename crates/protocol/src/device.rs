@@ -12,6 +12,7 @@ use std::sync::Arc;
 use stlf_data::Class;
 use stlf_learn::evaluate::Predictions;
 use stlf_learn::{Params, Spec};
+use stlf_method::divergence::sketch::Sketch;
 use stlf_method::local_training::OwnError;
 
 pub use self::epoch::{AsSource, AsTarget, Following, Part, Phase};
@@ -102,6 +103,8 @@ pub struct Device {
     early: BTreeMap<Place, Vec<Envelope>>,
     /// The plan before this epoch's, which the next one changes as little as it can.
     last_plan: Option<Plan>,
+    /// What it publishes instead of means of its inputs as they are now.
+    published: Option<Arc<Sketch>>,
 }
 
 impl Device {
@@ -127,6 +130,7 @@ impl Device {
             epoch,
             early: BTreeMap::new(),
             last_plan,
+            published: None,
         })
     }
 

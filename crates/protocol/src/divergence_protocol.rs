@@ -25,6 +25,7 @@ use self::work::{BothHalves, Found, Kind, Own};
 pub use self::work::{Finding, Work};
 use crate::device::{Refusal, note};
 use crate::privacy_ledger::Publication;
+use crate::publication_record::CurrentMeans;
 use crate::roster::Place;
 use crate::wire::{Means, Measured, Message, Moments};
 
@@ -113,7 +114,7 @@ impl Exchange {
                 Estimator::Classifier { settings: *settings, pairs: BTreeMap::new() }
             }
         };
-        let own = Own { shape, seed, noise_key, place, inputs };
+        let own = Own { shape, seed, noise_key, place, inputs, kept: None };
         let (members, means) = (members.to_vec(), MeansOfEpoch::default());
         Exchange { own, members, bandwidths: BTreeMap::new(), estimator, means }
     }
@@ -124,6 +125,21 @@ impl Exchange {
             Estimator::Sketch { settings, .. } => work::publication(&self.own, settings),
             Estimator::Discriminant { .. } | Estimator::Classifier { .. } => None,
         }
+    }
+
+    /// The means that it publishes without noise, in this epoch and in every other; `None` with noise, or where it publishes more. Whoever
+    /// knows `sample_key` can find out whether a sample is among them.
+    pub fn means(&self, sample_key: &[u8; 32]) -> Option<CurrentMeans> {
+        match &self.estimator {
+            Estimator::Sketch { settings, .. } => work::means(&self.own, settings, sample_key),
+            Estimator::Discriminant { .. } | Estimator::Classifier { .. } => None,
+        }
+    }
+
+    /// The same, but it publishes this instead of means of its inputs.
+    pub fn publishing(mut self, kept: Option<Arc<Sketch>>) -> Exchange {
+        self.own.kept = kept;
+        self
     }
 
     /// What it does first; to be asked once, and before anything is received.
@@ -317,7 +333,8 @@ impl Exchange {
                 vec![compute(Kind::Halves { own, settings: *settings, bandwidths })]
             }
             Estimator::Sketch { settings, .. } => {
-                vec![compute(Kind::Sketch { own, settings: *settings, bandwidths })]
+                let (own, settings) = (Box::new(own), *settings);
+                vec![compute(Kind::Sketch { own, settings, bandwidths })]
             }
             Estimator::Classifier { .. } => Vec::new(),
         }

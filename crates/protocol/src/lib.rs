@@ -12,6 +12,7 @@
 //! - [`membership`]: who takes part, and when an epoch begins anew.
 //! - [`device`]: a device in an epoch: a message in, actions out. [`in_memory_network`] passes them within one program.
 //! - [`privacy_ledger`]: what a device has published with noise, and what that spent.
+//! - [`publication_record`]: what a device has published without noise, and when it may publish something else.
 //! - [`job`]: work that takes long, done apart from the device that needs it.
 
 pub mod device;
@@ -22,6 +23,7 @@ pub mod job;
 pub mod membership;
 mod planning;
 pub mod privacy_ledger;
+pub mod publication_record;
 pub mod roster;
 pub mod setup;
 pub mod shared;

@@ -2,7 +2,8 @@
 //!
 //! A device's samples are unknowns, and every number that it publishes is an equation for them. Means and covariances of F features
 //! are F(F+3)/2 equations: another member solves them for hundreds of samples. Means alone are F. They are refused where they are
-//! not far fewer than what stands behind them; `crates/node/tests/memory/reconstruction.rs` attacks both.
+//! not far fewer than what stands behind them; `crates/protocol/tests/memory/reconstruction.rs` attacks both. Several
+//! publications count together, by the [leverage](super::leverage) that they give a sample.
 
 use stlf_data::Shape;
 use stlf_planning::error::Error;
@@ -47,6 +48,16 @@ pub fn check(
     }
 }
 
+/// The most numbers that all publications without noise may tell about one sample of this shape. One publication of m means of n samples tells m/n; several
+/// tell m times the sample's [leverage](super::leverage).
+pub fn most_told(shape: Shape) -> f64 {
+    numbers_of_a_sample(shape) as f64 / NUMBERS_BEHIND_ONE as f64
+}
+
+fn numbers_of_a_sample(shape: Shape) -> usize {
+    shape.len().clamp(1, NUMBERS_OF_A_SAMPLE)
+}
+
 fn needs_consent(message: &str) -> Error {
     Error::field("divergence.estimator", message)
         .with_hint(format!("use estimator = \"means\", or add accept = \"{ACCEPTED}\""))
@@ -57,7 +68,7 @@ fn check_means(settings: &sketch::Settings, shape: Shape, samples: usize) -> Res
     if settings.privacy_of(samples as u64).is_some() {
         return Ok(());
     }
-    let of_a_sample = shape.len().clamp(1, NUMBERS_OF_A_SAMPLE);
+    let of_a_sample = numbers_of_a_sample(shape);
     let needed = (NUMBERS_BEHIND_ONE * settings.features).div_ceil(of_a_sample);
     if samples >= needed {
         return Ok(());
@@ -97,6 +108,7 @@ mod tests {
         {
             let found = check(&means(64), shape, samples, false);
             assert_eq!(found.is_ok(), fine, "{shape} {samples}");
+            assert_eq!(64.0 / samples as f64 <= most_told(shape), fine, "{shape} {samples}");
         }
         let refused = check(&means(64), PICTURE, 9, false).unwrap_err().to_string();
         assert!(refused.contains("reconstruct 9 samples from 64"), "{refused}");

@@ -23,6 +23,7 @@ mod estimate;
 mod features;
 mod fleet;
 pub mod gaussian_mechanism;
+pub mod leverage;
 mod own_metric;
 pub mod privacy;
 mod rounding;

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use stlf_protocol::PeerId;
 use stlf_protocol::privacy_ledger::Overspent;
+use stlf_protocol::publication_record::Exhausted;
 use stlf_protocol::roster::Invalid;
 use stlf_protocol::setup::Unsupported;
 
@@ -64,8 +65,8 @@ pub enum Error {
     /// A file of the device's folder cannot be read or written.
     #[error(transparent)]
     Folder(#[from] stlf_data::Error),
-    /// The record of what was published with noise cannot be read, so that nobody knows what is spent.
-    #[error("{}: this is no record of what was published with noise: {message}", path.display())]
+    /// The record of what was published cannot be read, so that nobody knows what is spent or told.
+    #[error("{}: this is no record of what was published: {message}", path.display())]
     Ledger {
         /// The path of the record.
         path: PathBuf,
@@ -75,6 +76,9 @@ pub enum Error {
     /// Publishing would spend more privacy than the device may.
     #[error(transparent)]
     Overspent(#[from] Overspent),
+    /// Publishing would tell more than others may know of a sample.
+    #[error(transparent)]
+    Exhausted(#[from] Exhausted),
     /// The model cannot be written.
     #[error(transparent)]
     Model(#[from] stlf_learn::Error),
@@ -112,10 +116,13 @@ impl Error {
             Error::Unsupported(e) => e.hint(),
             Error::Folder(e) => e.hint(),
             Error::Ledger { .. } => Some(
-                "restore it from a backup; if you delete it, the device counts from 0 and forgets what it has spent",
+                "restore it from a backup; if you delete it, the device counts from 0 and forgets what it has spent and told",
             ),
             Error::Overspent(_) => Some(
                 "raise divergence.privacy.budget on this device, or leave it out of the fleet; data that were published before cost nothing",
+            ),
+            Error::Exhausted(_) => Some(
+                "go back to the seed, bandwidth and number of features of before, or use noise (divergence.privacy)",
             ),
             Error::OtherFleet { .. } => Some("another folder (--to) belongs to another fleet"),
             Error::NotInRoster { .. } => Some("its owner admits devices with `stlf fleet add`"),

@@ -1,41 +1,83 @@
-//! Whether a device may publish its data with noise: found at its start, before a long training, and kept before anything is sent.
+//! What a device may publish of its data: found at its start, before a long training, and kept before anything is sent.
 
 use stlf_config::Config;
+use stlf_method::divergence::disclosure;
 use stlf_protocol::privacy_ledger::Ledger;
+use stlf_protocol::publication_record::{Admitted, CurrentMeans, Record};
 use stlf_protocol::{Device, Setup};
 
 use super::Error;
 use super::state_dir::StateDir;
 use crate::protection::Protection;
 
-/// Returns what the device has published with noise once it takes part, or nothing if it publishes without. What it publishes is the
-/// same in every epoch, since its data and settings stay as they are while it runs.
+/// Everything that a device has published once it takes part, which is on disk before that.
+pub(super) enum Publications {
+    /// With noise.
+    Noisy(Ledger),
+    /// Means without noise.
+    Exact(Record),
+    /// More than means, which its user accepts and nobody counts.
+    Uncounted,
+}
+
+/// Returns what the device has published once it takes part. What it publishes is the same in every epoch, since its data and settings
+/// stay as they are while it runs; if its data have changed too little since an earlier time, the device is told to publish what it did then.
 ///
 /// # Errors
-/// Its budget does not allow that, or nobody knows what it has published before.
+/// Its budget or what it has published before does not allow it, or nobody knows what that was.
 pub(super) fn admitted(
     config: &Config,
     setup: &Setup,
     samples: usize,
-    device: &Device,
+    device: &mut Device,
     kept: &mut StateDir,
-) -> Result<Option<Ledger>, Error> {
+) -> Result<Publications, Error> {
     let (delta, budget) = (config.divergence.delta(), config.divergence.budget());
     let protection =
         |ledger: &Ledger| Protection::new(&setup.divergence, setup.shape, samples, ledger, budget);
+    if let Some(means) = device.means() {
+        let accepts = config.divergence.accepts_disclosure();
+        let (admitted, is_within) = without_noise(&kept.record()?, means, setup, accepts)?;
+        let Admitted { record, sketch, behind } = admitted;
+        let shown = protection(&Ledger::default()).of(sketch.samples, behind);
+        kept.set_protection(if is_within { shown } else { Protection::Accepted });
+        device.publish(sketch);
+        return Ok(Publications::Exact(record));
+    }
     let Some(publication) = device.publication() else {
         kept.set_protection(protection(&Ledger::default()));
-        return Ok(None);
+        return Ok(Publications::Uncounted);
     };
     let before = kept.ledger()?;
     match before.with(publication, delta, budget) {
         Ok(ledger) => {
             kept.set_protection(protection(&ledger));
-            Ok(Some(ledger))
+            Ok(Publications::Noisy(ledger))
         }
         Err(overspent) => {
             kept.show_refusal(protection(&before).but_refuses(overspent.to_string()))?;
             Err(overspent.into())
+        }
+    }
+}
+
+/// What a device publishes of these means, and whether others cannot rebuild samples from that. Whoever accepts that they can publishes
+/// every change.
+fn without_noise(
+    before: &Record,
+    means: CurrentMeans,
+    setup: &Setup,
+    accepts: bool,
+) -> Result<(Admitted, bool), Error> {
+    let most = disclosure::most_told(setup.shape);
+    let within = before.with(means.clone(), most);
+    match within {
+        Err(_) | Ok(Admitted { behind: 1.., .. }) if accepts => {
+            Ok((before.with(means, f64::INFINITY)?, false))
+        }
+        within => {
+            let is_within = before.most_told() <= most;
+            Ok((within?, is_within))
         }
     }
 }

@@ -18,10 +18,12 @@ use stlf_method::predictions::PredictionRow;
 use stlf_protocol::device::HandedOn;
 use stlf_protocol::identity::{hex, unhex};
 use stlf_protocol::privacy_ledger::Ledger;
+use stlf_protocol::publication_record::Record;
 use stlf_protocol::wire::Plan;
 use stlf_protocol::{Device, SignedRoster};
 
 use super::event::{Line, now};
+use super::publishing::Publications;
 use super::{Error, memory};
 use crate::network::{Event, View};
 use crate::protection::Protection;
@@ -36,6 +38,7 @@ const PLAN: &str = "plan.json";
 const PREDICTIONS: &str = "predictions.csv";
 const ROSTER: &str = "roster.json";
 const LEDGER: &str = "privacy.json";
+const RECORD: &str = "published.json";
 const EVENTS: &str = "events.jsonl";
 
 /// The folder in which models are kept as they arrive.
@@ -158,9 +161,21 @@ impl StateDir {
         Ledger::read(&bytes).map_err(|message| Error::Ledger { path, message })
     }
 
-    /// Stores what this device has published with noise, or is about to. Nothing may be sent before this returns.
-    pub(super) fn keep_ledger(&self, ledger: &Ledger) -> Result<(), Error> {
-        Ok(self.folder.write_json_durably(LEDGER, ledger)?)
+    /// Returns what this device has published without noise. Only a file that is not there means nothing.
+    pub(super) fn record(&self) -> Result<Record, Error> {
+        let Some(bytes) = self.folder.read(RECORD)? else { return Ok(Record::default()) };
+        let path = self.folder.file(RECORD);
+        Record::read(&bytes).map_err(|message| Error::Ledger { path, message })
+    }
+
+    /// Stores what this device has published, or is about to. Nothing may be sent before this returns.
+    pub(super) fn keep_publications(&self, publications: &Publications) -> Result<(), Error> {
+        match publications {
+            Publications::Noisy(ledger) => self.folder.write_json_durably(LEDGER, ledger)?,
+            Publications::Exact(record) => self.folder.write_json_durably(RECORD, record)?,
+            Publications::Uncounted => {}
+        }
+        Ok(())
     }
 
     /// Takes what protects the samples of this device, which is shown with its status.

@@ -89,6 +89,13 @@ impl Fleet {
         running.into_iter().map(|device| device.join().unwrap()).collect()
     }
 
+    /// What a device says that protects its samples.
+    fn protection(&self, name: &str) -> String {
+        let status = std::fs::read(self.path(name).join(FILE)).unwrap();
+        let StatusFile { protection, .. } = serde_json::from_slice(&status).unwrap();
+        protection.unwrap().to_string()
+    }
+
     fn plan(&self, name: &str) -> Plan {
         let bytes = std::fs::read(self.path(name).join("plan.json")).unwrap();
         serde_json::from_slice(&bytes).unwrap()
@@ -172,6 +179,12 @@ fn started_again_it_does_not_train_again_on_the_same_model() {
     assert!(again.2 == kept && again.3 == sent, "another model");
 }
 
+/// Has a device take part alone. There is no epoch then; but who knows whom it could have told.
+fn take_part(mut options: Options) -> Result<Ended, Error> {
+    options.timing.wait = Duration::ZERO;
+    Service::new(options, &mut |_| ())?.run(&mut |_| (), &|| false)
+}
+
 #[test]
 fn publications_with_noise_are_counted_on_disk_and_within_a_budget() {
     let fleet = Fleet::new();
@@ -181,17 +194,7 @@ fn publications_with_noise_are_counted_on_disk_and_within_a_budget() {
         let changes: Vec<&str> = SETTINGS.iter().copied().chain([privacy.as_str()]).collect();
         Options { config: settings(None, None, &changes).unwrap(), ..fleet.options("gate") }
     };
-    // Alone, it takes part in no epoch; but who knows whom it could have told.
-    let take_part = |options: Options| {
-        let mut options = options;
-        options.timing.wait = Duration::ZERO;
-        Service::new(options, &mut |_| ())?.run(&mut |_| (), &|| false)
-    };
-    let shown = || -> String {
-        let status = std::fs::read(fleet.path("gate").join(FILE)).unwrap();
-        let StatusFile { protection, .. } = serde_json::from_slice(&status).unwrap();
-        protection.unwrap().to_string()
-    };
+    let shown = || fleet.protection("gate");
     let ledger = fleet.path("gate").join("privacy.json");
     drop(Service::new(budget(1.5, 1.0), &mut |_| ()).unwrap());
     assert!(!ledger.exists(), "nothing is published by looking");
@@ -210,9 +213,62 @@ fn publications_with_noise_are_counted_on_disk_and_within_a_budget() {
     std::fs::write(&ledger, "{").unwrap();
     let corrupt = take_part(budget(2.0, 0.9)).unwrap_err();
     assert!(matches!(corrupt, Error::Ledger { .. }) && corrupt.hint().is_some(), "{corrupt}");
-    // Without noise nothing is counted, and nothing read.
+    // Without noise this record is not read; there is another one.
     assert!(matches!(take_part(fleet.options("gate")).unwrap_err(), Error::Network(_)));
     assert!(shown().starts_with("not invertible: 32 means of"), "{}", shown());
+}
+
+#[test]
+fn few_changes_of_the_data_are_not_published_across_restarts() {
+    let fleet = Fleet::new();
+    let table = fleet.path("own.csv");
+    let start = |rows: std::ops::Range<u32>, changes: &[&str]| {
+        let row =
+            |k: u32| format!("{},{},{},{}\n", k % 17, k % 5, k, ["calm", "storm"][k as usize % 2]);
+        let text = "x,y,z,label\n".to_owned() + &rows.map(row).collect::<String>();
+        std::fs::write(&table, text).unwrap();
+        let features = format!("data.features={}", table.display());
+        let own = [
+            "seeds=[3]",
+            &features,
+            "data.standardise=false",
+            "partition.kind=iid",
+            "partition.devices=1",
+            "training.model=mlp",
+            "training.steps=5",
+        ];
+        let changes: Vec<&str> = own.iter().chain(changes).copied().collect();
+        let config = settings(None, None, &changes).unwrap();
+        take_part(Options { config, ..fleet.options("gate") }).unwrap_err()
+    };
+    let shown = || fleet.protection("gate");
+    let record = fleet.path("gate").join("published.json");
+    assert!(matches!(start(0..150, &[]), Error::Network(_)));
+    assert_eq!(shown(), "not invertible: 16 means of 150 samples, no noise");
+    let first = std::fs::read(&record).unwrap();
+    // One row more, then another one instead of the first.
+    for (rows, behind) in [(0..151, 1), (1..151, 2)] {
+        assert!(matches!(start(rows, &[]), Error::Network(_)));
+        let noun = if behind == 1 { "sample" } else { "samples" };
+        let told =
+            format!("150 samples, no noise; {behind} {noun} changed since, too few to publish");
+        assert!(shown().ends_with(&told), "{}", shown());
+        assert_eq!(std::fs::read(&record).unwrap(), first);
+    }
+    assert!(matches!(start(0..400, &[]), Error::Network(_)));
+    assert_eq!(shown(), "not invertible: 16 means of 400 samples, no noise");
+    assert_ne!(std::fs::read(&record).unwrap(), first);
+
+    // The same samples by many more features, which the rule would allow alone.
+    let refused = start(0..400, &["divergence.features=110"]);
+    assert!(matches!(refused, Error::Exhausted(_)) && refused.hint().is_some(), "{refused}");
+    // Whoever accepts that others can rebuild samples publishes every change.
+    let accept = "divergence.accept=others can rebuild my samples";
+    assert!(matches!(start(0..401, &[accept]), Error::Network(_)));
+    assert_eq!(shown(), "others can rebuild samples (accepted)");
+
+    std::fs::write(&record, "{").unwrap();
+    assert!(matches!(start(0..150, &[]), Error::Ledger { .. }));
 }
 
 #[test]

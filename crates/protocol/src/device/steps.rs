@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use stlf_learn::Params;
 use stlf_learn::evaluate::Predictions;
+use stlf_method::divergence::sketch::Sketch;
 
 use super::epoch::{AsTarget, Epoch, Following, Part, Phase, Seat};
 use super::{Action, Device, Refusal, Setup};
@@ -12,6 +13,7 @@ use crate::divergence_protocol::{Exchange, Step};
 use crate::job::{Job, Labour};
 use crate::planning::{NoPlan, PLAN, Planner, Search};
 use crate::privacy_ledger::Publication;
+use crate::publication_record::CurrentMeans;
 use crate::roster::Place;
 use crate::wire::{Envelope, Measured, Message, PairReport, Plan, Report, SignedPlan};
 
@@ -39,11 +41,23 @@ impl Device {
         let inputs = self.holdings.inputs.clone();
         let noise_key = self.identity.secret_key("stlf-noise/3");
         Exchange::new(divergence, *shape, seed, noise_key, self.place, members, inputs)
+            .publishing(self.published.clone())
     }
 
     /// What it publishes with noise in every epoch, whoever takes part; `None` without noise.
     pub fn publication(&self) -> Option<Publication> {
         self.exchange(&[self.place]).publication()
+    }
+
+    /// The means that it publishes without noise in every epoch, whoever takes part, unless it [publishes others](Device::publish); `None` with noise, or where it
+    /// publishes more.
+    pub fn means(&self) -> Option<CurrentMeans> {
+        self.exchange(&[self.place]).means(&self.identity.secret_key("stlf-samples/1"))
+    }
+
+    /// From now on it publishes this, which it published before, and not means of its data as they are now.
+    pub fn publish(&mut self, kept: Sketch) {
+        self.published = Some(Arc::new(kept));
     }
 
     /// Step 1: what measuring begins with.

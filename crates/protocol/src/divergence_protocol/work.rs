@@ -14,6 +14,7 @@ use super::pair::{Played, Round};
 use super::side;
 use crate::job::{Sign, Task, Watch};
 use crate::privacy_ledger::Publication;
+use crate::publication_record::CurrentMeans;
 use crate::roster::Place;
 use crate::wire::Measured;
 
@@ -26,6 +27,8 @@ pub(super) struct Own {
     pub(super) noise_key: [u8; 32],
     pub(super) place: Place,
     pub(super) inputs: Arc<[f32]>,
+    /// What it publishes instead of means of its inputs as they are now.
+    pub(super) kept: Option<Arc<Sketch>>,
 }
 
 impl Own {
@@ -53,6 +56,25 @@ pub(super) fn publication(own: &Own, settings: &sketch::Settings) -> Option<Publ
     Some(Publication::new(&seed?, privacy.ratio()))
 }
 
+/// The means that a device publishes without noise; `None` with noise, or where it publishes more. Whoever knows `sample_key` can find out whether a sample is among them.
+pub(super) fn means(
+    own: &Own,
+    settings: &sketch::Settings,
+    sample_key: &[u8; 32],
+) -> Option<CurrentMeans> {
+    let (numbers, width) = (own.shape.len(), settings.bandwidth.known()?);
+    let samples = own.inputs.len() / numbers.max(1);
+    if settings.publishes_covariance() || settings.privacy_of(samples as u64).is_some() {
+        return None;
+    }
+    let features = own.features(settings, &[Some(width)])?;
+    let sketch = Sketch::new(&features, &own.inputs, settings, |_| own.noise_key);
+    let mut id = Sha256::new_with_prefix(own.seed.to_le_bytes());
+    id.update(width.to_le_bytes());
+    id.update(format!("{} {:?} {}", settings.features, settings.embedding, own.shape));
+    Some(CurrentMeans::new(&id.finalize(), sketch, &own.inputs, numbers, sample_key))
+}
+
 /// Moments of both halves of a device's inputs.
 pub(super) type BothHalves = [Option<Sketch>; 2];
 
@@ -72,7 +94,7 @@ pub(super) enum Kind {
         bandwidths: Vec<Option<f64>>,
     },
     Sketch {
-        own: Own,
+        own: Box<Own>,
         settings: sketch::Settings,
         bandwidths: Vec<Option<f64>>,
     },
@@ -138,6 +160,9 @@ impl Work {
                 Found::Halves(features.map(halves))
             }
             Kind::Sketch { own, settings, bandwidths } => {
+                if let Some(kept) = own.kept {
+                    return Some(Finding(Found::Sketch(Some((*kept).clone()))));
+                }
                 let features = own.features(&settings, &bandwidths);
                 let seed =
                     |s: &Sketch| noise_seed(&own.noise_key, settings.privacy_of(s.samples), s);

@@ -118,7 +118,9 @@ pub(crate) fn alike(data: &Dataset) -> Vec<Holdings> {
 }
 
 fn with_handovers() -> planner::Settings {
-    planner::Settings::default().handing_on(true)
+    let mut settings = planner::Settings::default();
+    settings.handovers = Some(planner::handover::Forms::FOREST);
+    settings
 }
 
 /// What has such devices hand their models on.

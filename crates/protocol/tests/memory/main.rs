@@ -5,11 +5,15 @@
 mod common;
 
 mod attack;
+mod coalition;
+mod differencing;
 mod divergence_protocol;
 mod epoch;
 mod handover;
 mod jobs;
+mod membership_inference;
 mod phases;
 mod reconstruction;
+mod samples;
 mod shared;
 mod unchanged;

@@ -3,60 +3,20 @@
 //! Everything of a device's that another one receives while measuring goes into the attack, and so does the attacker's own data,
 //! which look like the victim's. The attack is shown to work where the product warns of it.
 
-use std::sync::Arc;
-
 use stlf_data::Shape;
-use stlf_data::domains::{Colour, Half, Style, strokes};
-use stlf_method::divergence::sketch::{self, agreed_features};
+use stlf_method::divergence::sketch::agreed_features;
 use stlf_method::divergence::{Settings, disclosure, discriminant};
 use stlf_protocol::Place;
 use stlf_protocol::divergence_protocol::{Exchange, check};
 use stlf_protocol::wire::{Message, Moments};
 
-use crate::attack::{Waves, from_mean, from_moments, nearest};
+use crate::attack::{Waves, from_mean, from_moments, nearest, of_one};
 use crate::common::computed;
-use rand::{RngExt, SeedableRng};
-use rand_chacha::ChaCha8Rng;
+use crate::samples::{Kind, PICTURES, ROWS, SEED, flat, mean_of, wide};
 
-const SEED: u64 = 11;
 /// The victim's place in the roster.
 const VICTIM: Place = Place::new(0);
 const ATTACKER: Place = Place::new(1);
-/// A sample counts as rebuilt if its numbers are right to a fiftieth of their range, in the mean square.
-const REBUILT: f64 = 0.02;
-
-const PICTURE: Shape = Shape::grey(7);
-const ROW: Shape = Shape { channels: 1, height: 1, width: 12 };
-
-/// Drawn digits, each pixel the mean of sixteen.
-fn pictures(samples: usize, seed: u64) -> Vec<Vec<f64>> {
-    let drawn = strokes(Style::Clean, Half::Train, samples, seed, Colour::Grey).unwrap();
-    let small = |k: usize| {
-        let large = drawn.inputs(&[k]);
-        let pixel = |at: usize| {
-            let (y, x) = (at / 7 * 4, at % 7 * 4);
-            let sixteen = (0..16).map(|k| f64::from(large[(y + k / 4) * 28 + x + k % 4]));
-            sixteen.sum::<f64>() / 16.0
-        };
-        (0..49).map(pixel).collect()
-    };
-    (0..samples).map(small).collect()
-}
-
-/// Rows of a table whose columns follow four hidden causes, as columns do; their range is about four.
-fn rows(samples: usize, seed: u64) -> Vec<Vec<f64>> {
-    let mut rng = ChaCha8Rng::seed_from_u64(seed);
-    let mut uniform = || rng.random_range(-1.0..1.0);
-    let row = |uniform: &mut dyn FnMut() -> f64| {
-        let causes: Vec<f64> = (0..4).map(|_| uniform()).collect();
-        (0..12).map(|k| causes[k % 4] + 0.5 * causes[(k / 4 + 1) % 4] + 0.5 * uniform()).collect()
-    };
-    (0..samples).map(|_| row(&mut uniform)).collect()
-}
-
-fn flat(samples: &[Vec<f64>]) -> Arc<[f32]> {
-    samples.iter().flatten().map(|&x| x as f32).collect()
-}
 
 /// All that the attacker receives from the victim while they measure.
 fn received(settings: &Settings, shape: Shape, samples: [&[Vec<f64>]; 2]) -> Vec<Message> {
@@ -84,19 +44,6 @@ fn received(settings: &Settings, shape: Shape, samples: [&[Vec<f64>]; 2]) -> Vec
     heard
 }
 
-/// How many of the victim's samples are among what was rebuilt, and the mean distance to it; prints both.
-fn found(what: &str, victim: &[Vec<f64>], rebuilt: &[Vec<f64>], range: f64) -> (usize, f64) {
-    let distances: Vec<f64> = victim.iter().map(|s| nearest(s, rebuilt) / range).collect();
-    let count = distances.iter().filter(|d| **d < REBUILT).count();
-    let mean = distances.iter().sum::<f64>() / distances.len() as f64;
-    println!("{what}: {count} of {} rebuilt, mean distance {mean:.3} of the range", victim.len());
-    (count, mean)
-}
-
-fn wide(numbers: &[f32]) -> Vec<f64> {
-    numbers.iter().map(|&x| f64::from(x)).collect()
-}
-
 fn square(moments: &Moments) -> Vec<Vec<f64>> {
     let (side, triangle) = (moments.mean.len(), &moments.covariance);
     let at = |i: usize, j: usize| f64::from(triangle[i.max(j) * (i.max(j) + 1) / 2 + i.min(j)]);
@@ -107,95 +54,119 @@ fn square(moments: &Moments) -> Vec<Vec<f64>> {
 fn moments_give_samples_away_and_so_need_consent() {
     let settings = discriminant::Settings { features: 128, ..discriminant::Settings::default() };
     let all = Settings::Discriminant(settings);
-    let refused = check(&all, PICTURE, 6, false).unwrap_err();
+    let refused = check(&all, PICTURES.shape, 6, false).unwrap_err();
     assert!(refused.hint().unwrap().contains(disclosure::ACCEPTED), "{refused}");
 
-    let (victim, own) = (pictures(6, 1), pictures(10, 2));
-    let heard = received(&all, PICTURE, [&victim, &own]);
+    let (victim, own) = ((PICTURES.draw)(6, 1), (PICTURES.draw)(10, 2));
+    let heard = received(&all, PICTURES.shape, [&victim, &own]);
     let width = |m: &Message| if let Message::Bandwidth(w) = m { Some(*w) } else { None };
     let theirs = heard.iter().find_map(width).unwrap();
     let attackers = stlf_method::divergence::bandwidth::own_bandwidth(
         &flat(&own),
-        PICTURE,
+        PICTURES.shape,
         settings.embedding,
         SEED,
         ATTACKER.index(),
     );
     let widths = [theirs, attackers.unwrap()];
     let features =
-        agreed_features(&widths, PICTURE, settings.embedding, settings.features, SEED).unwrap();
-    let waves = Waves::of(&features, PICTURE);
+        agreed_features(&widths, PICTURES.shape, settings.embedding, settings.features, SEED)
+            .unwrap();
+    let waves = Waves::of(&features, PICTURES.shape);
     let halves = |m: &Message| if let Message::Moments(h) = m { Some(h.clone()) } else { None };
     let mut rebuilt = Vec::new();
     for half in heard.iter().find_map(halves).unwrap().iter().flatten() {
         rebuilt.extend(from_moments(&waves, &wide(&half.mean), &square(half), &own));
     }
-    let (count, _) = found("6 pictures from moments", &victim, &rebuilt, 1.0);
+    let (count, _) = PICTURES.found("from moments", &victim, &rebuilt);
     assert!(count >= 4, "the attack that the product warns of no longer works");
 }
 
 /// The features that an attacker computes with, and the mean that the default publishes of these samples.
-fn heard_means(shape: Shape, victim: &[Vec<f64>], own: &[Vec<f64>]) -> (Waves, Vec<f64>) {
-    let means = sketch::Settings::means(shape);
-    let heard = received(&Settings::Sketch(means), shape, [victim, own]);
+fn heard_means(kind: &Kind, victim: &[Vec<f64>], own: &[Vec<f64>]) -> (Waves, Vec<f64>) {
+    let heard = received(&kind.settings(), kind.shape, [victim, own]);
     let [Message::Means(published)] = &heard[..] else { panic!("more than a mean: {heard:?}") };
-    let published = published.to_sketch(&means).unwrap();
-    let width = means.bandwidth.known();
-    let features = agreed_features(&[width], shape, means.embedding, means.features, SEED).unwrap();
-    (Waves::of(&features, shape), wide(&published.mean))
+    let published = published.to_sketch(&kind.means()).unwrap();
+    (Waves::of(&kind.features(), kind.shape), wide(&published.mean))
 }
 
-/// Attacks these samples from every start: how many more were rebuilt than were near the start, and by which factor the result
-/// came nearer to them.
-fn attack_means(
-    what: &str,
-    shape: Shape,
-    victim: &[Vec<f64>],
-    starts: &[Vec<Vec<f64>>],
-    range: f64,
-) -> (i64, f64) {
-    let (waves, mean) = heard_means(shape, victim, &starts[0]);
-    let (mut most, mut nearest) = (i64::MIN, f64::INFINITY);
-    for start in starts {
-        let (known, before) = found("known beforehand", victim, start, range);
-        let rebuilt = from_mean(&waves, &mean, start);
-        let (count, after) = found(what, victim, &rebuilt, range);
-        most = most.max(count as i64 - known as i64);
-        nearest = nearest.min(after / before);
+/// How near what was rebuilt is to some samples: the mean distance of a sample to the nearest of it; and, of everything rebuilt, the least distance to the
+/// nearest sample, as a multiple of how far the mean of the samples is from that sample. Whoever knows nothing but that mean has 1.
+fn nearness(samples: &[Vec<f64>], rebuilt: &[Vec<f64>]) -> [f64; 2] {
+    let distances = samples.iter().map(|sample| nearest(sample, rebuilt));
+    let mean = [mean_of(samples)];
+    let ratio = |input: &Vec<f64>| {
+        let here = std::slice::from_ref(input);
+        let distances = samples.iter().map(|sample| (nearest(sample, here), sample));
+        let (distance, sample) = distances.min_by(|a, b| a.0.total_cmp(&b.0)).unwrap();
+        distance / nearest(sample, &mean)
+    };
+    let best = rebuilt.iter().map(ratio).fold(f64::INFINITY, f64::min);
+    [distances.sum::<f64>() / samples.len() as f64, best]
+}
+
+/// Means of so many samples are refused, or useless. An attacker who has samples of the same kind comes no nearer to the device's than it was before; and
+/// what one rebuilds who begins with nothing but numbers in the right range is as near to the samples of devices that had no part in it. (Nearer than the mean of the
+/// samples can be chance: rows have few numbers, and many are compared.)
+fn refused_or_useless(kind: &Kind, samples: usize) {
+    let what = format!("{samples} {}", kind.name);
+    let victim = (kind.draw)(samples, 1);
+    if let Err(refused) = check(&kind.settings(), kind.shape, samples, false) {
+        println!("{what}: refused: {refused}");
+        assert!(refused.to_string().contains("others could reconstruct"), "{refused}");
+        return;
     }
-    (most, nearest)
+    let own = (kind.draw)(samples, 2);
+    let (waves, mean) = heard_means(kind, &victim, &own);
+    let (known, before) = kind.found("known beforehand", &victim, &own);
+    let (count, after) = kind.found("from their means", &victim, &from_mean(&waves, &mean, &own));
+    assert!(count <= known, "{what}: {count}, and {known} before");
+    assert!(after > 0.9 * before, "{what}: it came nearer by {}", after / before);
+
+    let numbers: Vec<f64> = own.iter().flatten().copied().collect();
+    let shuffled = |k: usize| numbers[k * 7_919 % numbers.len()];
+    let width = kind.shape.len();
+    let anything: Vec<Vec<f64>> =
+        (0..samples).map(|i| (0..width).map(|k| shuffled(i * width + k)).collect()).collect();
+    let rebuilt = from_mean(&waves, &mean, &anything);
+    let bystanders = [3, 4, 5].map(|seed| nearness(&(kind.draw)(samples, seed), &rebuilt));
+    let [distance, best] = nearness(&victim, &rebuilt);
+    let others = bystanders.iter().map(|near| near[0]).sum::<f64>() / 3.0;
+    let others_best = bystanders.iter().map(|near| near[1]).fold(f64::INFINITY, f64::min);
+    println!(
+        "{what}, nothing known: the best is {best:.2} times as far from a sample as the mean of all is, from samples of others {others_best:.2}; on \
+         average {distance:.3} from its samples, {others:.3} from others'"
+    );
+    assert!(distance > 0.95 * others && best > 0.7 * others_best, "{what}");
 }
 
 #[test]
-fn nothing_is_rebuilt_from_what_devices_publish_by_default() {
-    for (what, shape, range, draw) in [
-        ("pictures", PICTURE, 1.0, pictures as fn(usize, u64) -> Vec<Vec<f64>>),
-        ("rows", ROW, 4.0, rows),
-    ] {
-        let default = Settings::Sketch(sketch::Settings::means(shape));
-        let least = (1..).find(|&n| check(&default, shape, n, false).is_ok()).unwrap();
-        for samples in [least, 200, 500] {
-            let victim = draw(samples, 1);
-            // The attacker begins with data of its own.
-            let starts = [draw(samples, 2), draw(samples, 3)];
-            let what = format!("{samples} {what} from their means");
-            let (rebuilt, nearer) = attack_means(&what, shape, &victim, &starts, range);
-            assert!(rebuilt <= 0, "{what}: {rebuilt} more than the attacker had before");
-            assert!(nearer > 0.9, "{what}: it came nearer by {nearer}");
-        }
+fn nothing_is_rebuilt_of_pictures() {
+    for samples in [1, 5, 10, 40, 64, 100, 200, 500] {
+        refused_or_useless(&PICTURES, samples);
+    }
+}
+
+#[test]
+fn nothing_is_rebuilt_of_rows() {
+    for samples in [1, 5, 10, 40, 48, 100, 200, 500] {
+        refused_or_useless(&ROWS, samples);
+    }
+}
+
+#[test]
+fn the_rule_begins_where_these_tests_do() {
+    for (kind, least) in [(PICTURES, 64), (ROWS, 48)] {
+        let is_fine = |n: &usize| check(&kind.settings(), kind.shape, *n, false).is_ok();
+        assert_eq!((1..).find(is_fine), Some(least));
     }
 }
 
 #[test]
 fn a_single_sample_would_be_rebuilt_and_is_not_published() {
-    let victim = rows(1, 1);
-    let (waves, mean) = heard_means(ROW, &victim, &rows(1, 2));
-    let side = mean.len();
-    let equally = (0..side).map(|i| (0..side).map(|j| f64::from(i == j)).collect::<Vec<_>>());
-    let rebuilt = from_moments(&waves, &mean, &equally.collect::<Vec<_>>(), &rows(8, 3));
-    let (count, _) = found("1 row from its means", &victim, &rebuilt, 4.0);
+    let victim = (ROWS.draw)(1, 1);
+    let (waves, mean) = heard_means(&ROWS, &victim, &(ROWS.draw)(1, 2));
+    let rebuilt = of_one(&waves, &mean, &(ROWS.draw)(8, 3));
+    let (count, _) = ROWS.found("from its means", &victim, &rebuilt);
     assert_eq!(count, 1, "the attack does not work where it must");
-    let default = Settings::Sketch(sketch::Settings::means(ROW));
-    let refused = check(&default, ROW, 1, false).unwrap_err();
-    assert!(refused.to_string().contains("others could reconstruct 1 sample"), "{refused}");
 }

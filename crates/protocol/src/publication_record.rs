@@ -1,0 +1,336 @@
+//! What a device has published without noise, of which samples, and whether it may publish others.
+//!
+//! The difference of two means gives the samples away in which they differ, if these are few. So a device that has published means goes on publishing the same ones
+//! until its data are different enough: all publications together, and everything that can be computed from them, must keep to the
+//! [rule](stlf_method::divergence::disclosure) that one publication keeps to.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use stlf_method::divergence::leverage::{Alike, leverages};
+use stlf_method::divergence::sketch::Sketch;
+
+use crate::identity::hex;
+
+const FORMAT: &str = "stlf-published/1";
+
+/// More of a number than this is no rounding.
+const ROUNDING: f64 = 1e-6;
+
+/// Means of a device's data as they are now.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CurrentMeans {
+    /// What the features follow from, hashed.
+    features: String,
+    sketch: Sketch,
+    /// By which samples are known again. Only the device itself can compute them.
+    samples: BTreeSet<String>,
+}
+
+impl CurrentMeans {
+    /// Of inputs of so many numbers. Whoever knows `key` can find out whether a sample is among them.
+    pub(crate) fn new(
+        features: &[u8],
+        sketch: Sketch,
+        inputs: &[f32],
+        numbers: usize,
+        key: &[u8; 32],
+    ) -> CurrentMeans {
+        let mut seen: BTreeMap<[u8; 32], u64> = BTreeMap::new();
+        let sample = |input: &[f32]| {
+            let mut hash = Sha256::new_with_prefix(key);
+            input.iter().for_each(|x| hash.update(x.to_le_bytes()));
+            // A sample that is there twice is two.
+            let times = seen.entry(hash.clone().finalize().into()).or_default();
+            *times += 1;
+            hash.update(times.to_le_bytes());
+            hex(&hash.finalize()[..16])
+        };
+        let samples = inputs.chunks_exact(numbers.max(1)).map(sample).collect();
+        CurrentMeans { features: hex(features), sketch, samples }
+    }
+}
+
+/// What was published once.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Published {
+    features: String,
+    samples: u64,
+    mean: Vec<f32>,
+}
+
+/// Everything that a device has published without noise.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Record {
+    format: String,
+    publications: Vec<Published>,
+    /// Of every sample, the publications that it was in.
+    samples: BTreeMap<String, Vec<usize>>,
+}
+
+impl Default for Record {
+    fn default() -> Record {
+        let (publications, samples) = (Vec::new(), BTreeMap::new());
+        Record { format: FORMAT.to_owned(), publications, samples }
+    }
+}
+
+/// What a device publishes.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Admitted {
+    /// Everything that it has published then.
+    pub record: Record,
+    /// The means.
+    pub sketch: Sketch,
+    /// In how many samples the data behind the means differ from the device's data as they are now.
+    pub behind: usize,
+}
+
+/// The same samples were published by other features, and by these as well others could rebuild them.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[error(
+    "this device has published means of its samples with other settings; together with these they would tell {told:.2} numbers about a sample. {most} are \
+     allowed in all, and at a time half of what is left"
+)]
+pub struct Exhausted {
+    /// The numbers that would be told about some sample.
+    pub told: f64,
+    /// Those that may be.
+    pub most: f64,
+}
+
+impl Record {
+    /// Reads a record.
+    ///
+    /// # Errors
+    /// Says why these bytes are none.
+    pub fn read(bytes: &[u8]) -> Result<Record, String> {
+        let record: Record = serde_json::from_slice(bytes).map_err(|e| e.to_string())?;
+        if record.format != FORMAT {
+            return Err(format!("this is {:?}, not {FORMAT:?}", record.format));
+        }
+        let known = record.publications.len();
+        let ascends = |inside: &Vec<usize>| {
+            inside.is_sorted_by(|a, b| a < b) && inside.last().is_some_and(|&k| k < known)
+        };
+        let count = |k: usize| record.samples.values().filter(|inside| inside.contains(&k)).count();
+        let fits = |(k, p): (usize, &Published)| p.samples > 0 && count(k) as u64 == p.samples;
+        let are_ones = record.samples.values().all(ascends);
+        match are_ones && record.publications.iter().enumerate().all(fits) {
+            true => Ok(record),
+            false => Err("a publication has other samples than it says".to_owned()),
+        }
+    }
+
+    /// The number of different publications.
+    pub fn publications(&self) -> usize {
+        self.publications.len()
+    }
+
+    /// The most numbers that all publications together tell about one sample.
+    pub fn most_told(&self) -> f64 {
+        self.told(&self.groups()).into_iter().fold(0.0, f64::max)
+    }
+
+    /// What a device publishes whose data are these now: the same means as before if they are of the same samples; else new ones if all
+    /// publications then tell at most `most` numbers about a sample; else again what it published last.
+    ///
+    /// # Errors
+    /// It has published nothing by these features that it could publish again.
+    pub fn with(&self, means: CurrentMeans, most: f64) -> Result<Admitted, Exhausted> {
+        let same_features = |k: &usize| self.publications[*k].features == means.features;
+        let earlier: Vec<usize> = (0..self.publications.len()).filter(same_features).collect();
+        if let Some(&same) = earlier.iter().find(|&&k| self.behind(k, &means) == 0) {
+            return Ok(self.again(same, 0));
+        }
+        match (self.allowed(&means, most), earlier.last()) {
+            (Ok(record), _) => Ok(Admitted { record, sketch: means.sketch, behind: 0 }),
+            (Err(_), Some(&last)) => Ok(self.again(last, self.behind(last, &means))),
+            (Err(told), None) => Err(Exhausted { told, most }),
+        }
+    }
+
+    fn again(&self, publication: usize, behind: usize) -> Admitted {
+        let Published { samples, mean, .. } = &self.publications[publication];
+        let sketch = Sketch { samples: *samples, mean: mean.clone(), covariance: None };
+        Admitted { record: self.clone(), sketch, behind }
+    }
+
+    /// In how many samples a publication and a device's data differ.
+    fn behind(&self, publication: usize, means: &CurrentMeans) -> usize {
+        let Published { samples, .. } = self.publications[publication];
+        let was = |id: &&String| self.samples.get(*id).is_some_and(|k| k.contains(&publication));
+        let common = means.samples.iter().filter(was).count();
+        samples as usize + means.samples.len() - 2 * common
+    }
+
+    /// The record with one more publication, or how many numbers it would tell about some sample. What follows the first one uses at most half of
+    /// what is left for each sample, so that something is left for the next.
+    fn allowed(&self, means: &CurrentMeans, most: f64) -> Result<Record, f64> {
+        let mut record = self.clone();
+        let next = self.publications.len();
+        let CurrentMeans { features, sketch, .. } = means;
+        let (features, samples, mean) = (features.clone(), sketch.samples, sketch.mean.clone());
+        record.publications.push(Published { features, samples, mean });
+        let is_first = !means.samples.iter().any(|id| self.samples.contains_key(id));
+        for id in &means.samples {
+            record.samples.entry(id.clone()).or_default().push(next);
+        }
+        let groups = record.groups();
+        let (before, after) = (self.told(&groups), record.told(&groups));
+        let left = |before: f64| if is_first { most - before } else { (most - before) / 2.0 };
+        let is_fine = |(&b, &a): (&f64, &f64)| a - b <= left(b).max(0.0) + ROUNDING;
+        match before.iter().zip(&after).all(is_fine) {
+            true => Ok(record),
+            false => Err(after.into_iter().fold(0.0, f64::max)),
+        }
+    }
+
+    /// The samples, those together that were in the same publications.
+    fn groups(&self) -> Vec<Alike> {
+        let mut groups: BTreeMap<&Vec<usize>, usize> = BTreeMap::new();
+        for inside in self.samples.values() {
+            *groups.entry(inside).or_default() += 1;
+        }
+        let alike = |(inside, samples): (&Vec<usize>, usize)| {
+            let inside = inside.clone();
+            Alike { samples, inside }
+        };
+        groups.into_iter().map(alike).collect()
+    }
+
+    /// How many numbers all publications together tell about a sample of each group. Different features tell different numbers.
+    fn told(&self, groups: &[Alike]) -> Vec<f64> {
+        let mut by_features: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+        for (k, publication) in self.publications.iter().enumerate() {
+            by_features.entry(&publication.features).or_default().push(k);
+        }
+        let mut told = vec![0.0; groups.len()];
+        for publications in by_features.values() {
+            let means = self.publications[publications[0]].mean.len() as f64;
+            let leverages = leverages(groups, publications);
+            told.iter_mut().zip(leverages).for_each(|(told, leverage)| *told += means * leverage);
+        }
+        told
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Of a sample, with ten means of more than ten columns each: 100 samples for a publication.
+    const MOST: f64 = 0.1;
+
+    /// Means of samples that are known by their numbers, by the features of this name.
+    fn means(samples: impl IntoIterator<Item = u32>, features: u8) -> CurrentMeans {
+        let inputs: Vec<f32> = samples.into_iter().map(|x| x as f32).collect();
+        let mean = vec![inputs.iter().sum::<f32>() / 3.0; 10];
+        let sketch = Sketch { samples: inputs.len() as u64, mean, covariance: None };
+        CurrentMeans::new(&[features], sketch, &inputs, 1, &[7; 32])
+    }
+
+    fn published(record: &Record, samples: std::ops::Range<u32>) -> Admitted {
+        record.with(means(samples, 1), MOST).unwrap()
+    }
+
+    #[test]
+    fn the_same_samples_are_published_alike_in_any_order() {
+        let first = published(&Record::default(), 0..300);
+        assert_eq!((first.record.publications(), first.behind), (1, 0));
+        let again = first.record.with(means((0..300).rev(), 1), MOST).unwrap();
+        assert_eq!(again, first);
+        let two = means([5, 5], 1);
+        assert_eq!(two.samples.len(), 2, "a sample that is there twice is two");
+    }
+
+    #[test]
+    fn few_changes_are_not_published_and_many_are() {
+        let first = published(&Record::default(), 0..300);
+        for (samples, behind) in
+            [(0..301, 1), (1..300, 1), (1..301, 2), (20..320, 40), (0..450, 150)]
+        {
+            let next = published(&first.record, samples);
+            let expected = Admitted { behind, ..first.clone() };
+            assert_eq!(next, expected, "{behind}");
+        }
+        for samples in [0..520, 150..450, 1_000..1_100] {
+            let next = published(&first.record, samples.clone());
+            assert_eq!((next.record.publications(), next.behind), (2, 0), "{samples:?}");
+            assert_eq!(next.sketch, means(samples, 1).sketch);
+            assert!(next.record.most_told() <= MOST + 1e-9);
+        }
+        // Neither is what lies between two that were published.
+        let second = published(&first.record, 0..520);
+        assert_eq!(published(&second.record, 0..301).behind, 219);
+        assert_eq!(published(&second.record, 0..300).sketch, first.sketch);
+    }
+
+    #[test]
+    fn other_features_count_together() {
+        let all = |features| means(0..150, features);
+        let first = Record::default().with(all(1), MOST).unwrap().record;
+        assert!((first.most_told() - 10.0 / 150.0).abs() < 1e-9);
+        let refused = first.with(all(2), MOST).unwrap_err();
+        assert!((refused.told - 20.0 / 150.0).abs() < 1e-9, "{refused}");
+        // With samples enough there is room for both, and for no third.
+        let many = |features| means(0..320, features);
+        let first = Record::default().with(many(1), MOST).unwrap().record;
+        let second = first.with(many(2), MOST).unwrap().record;
+        assert!(second.with(many(3), MOST).is_err());
+        assert_eq!(second.with(many(1), MOST).unwrap().record, second);
+    }
+
+    #[test]
+    fn what_is_no_record_is_never_an_empty_one() {
+        let good = published(&Record::default(), 0..120).record;
+        let text = serde_json::to_string(&good).unwrap();
+        assert_eq!(Record::read(text.as_bytes()), Ok(good));
+        for bad in [
+            "",
+            "{}",
+            &text[..text.len() - 1],
+            &text.replace("published/1", "published/2"),
+            &text.replace(":120", ":119"),
+            &text.replacen("[0]", "[]", 1),
+            &text.replacen("[0]", "[0,1]", 1),
+            &text.replacen("[0]", "[0,0]", 1),
+        ] {
+            assert!(Record::read(bad.as_bytes()).is_err(), "{bad}");
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(16))]
+        #[test]
+        fn whatever_changes_no_sample_is_told_too_much_of(
+            changes in prop::collection::vec((0..1_000u32, 1..400u32, 1..3u8), 1..20)
+        ) {
+            let mut record = Record::default();
+            for (from, count, features) in changes {
+                if let Ok(next) = record.with(means(from..from + count, features), MOST) {
+                    record = next.record;
+                }
+                prop_assert!(record.most_told() <= MOST + 1e-4);
+            }
+        }
+    }
+
+    #[test]
+    fn data_that_change_bit_by_bit_are_published_again_and_again() {
+        let mut record = Record::default();
+        let mut most_behind = 0;
+        for epoch in 0..100 {
+            // A window over a stream, of which a fiftieth is new in every epoch.
+            let next = published(&record, 10 * epoch..10 * epoch + 500);
+            (record, most_behind) = (next.record, most_behind.max(next.behind));
+        }
+        println!("{} publications, at most {most_behind} behind", record.publications());
+        assert!(record.publications() >= 4 && most_behind <= 700);
+    }
+}

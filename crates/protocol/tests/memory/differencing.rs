@@ -1,0 +1,226 @@
+//! A member that keeps what a device publishes in many epochs: what do the differences tell?
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use stlf_config::Config;
+use stlf_method::divergence::disclosure::most_told;
+use stlf_method::divergence::sketch::Sketch;
+use stlf_protocol::divergence_protocol::Exchange;
+use stlf_protocol::publication_record::Record;
+use stlf_protocol::shared::SharedSettings;
+use stlf_protocol::wire::Message;
+use stlf_protocol::{Place, Refusal};
+
+use crate::attack::{Waves, from_sum, likeliest};
+use crate::common::computed;
+use crate::samples::{Kind, PICTURES, ROWS, SEED, flat, mean_of, wide};
+
+const VICTIM: Place = Place::new(0);
+const ATTACKER: Place = Place::new(1);
+
+/// The victim's part with these samples.
+fn exchange(kind: &Kind, samples: &[Vec<f64>]) -> Exchange {
+    let (key, members) = ([7; 32], [VICTIM, ATTACKER]);
+    Exchange::new(&kind.settings(), kind.shape, SEED, key, VICTIM, &members, flat(samples))
+}
+
+/// What the attacker hears of it.
+fn heard(kind: &Kind, mut exchange: Exchange) -> Sketch {
+    let steps = exchange.start();
+    let said = computed(&mut exchange, steps).unwrap();
+    let [(ATTACKER, Message::Means(published))] = &said[..] else { panic!("{said:?}") };
+    published.to_sketch(&kind.means()).unwrap()
+}
+
+/// A device that starts anew in every epoch and keeps its record.
+#[derive(Default)]
+struct Victim {
+    record: Record,
+    heard: Vec<Sketch>,
+}
+
+impl Victim {
+    /// Has it take part with these samples; in how many they differ from those that it publishes means of.
+    fn takes_part(&mut self, kind: &Kind, samples: &[Vec<f64>]) -> usize {
+        let exchange = exchange(kind, samples);
+        let means = exchange.means(&[9; 32]).unwrap();
+        let admitted = self.record.with(means, most_told(kind.shape)).unwrap();
+        self.record = admitted.record;
+        self.heard.push(heard(kind, exchange.publishing(Some(Arc::new(admitted.sketch)))));
+        admitted.behind
+    }
+
+    /// What differs among all that was heard, in its order.
+    fn different(&self) -> Vec<&Sketch> {
+        let bytes = |s: &Sketch| s.mean.iter().map(|m| m.to_bits()).collect::<Vec<u32>>();
+        let mut known = BTreeSet::new();
+        self.heard.iter().filter(|s| known.insert(bytes(s))).collect()
+    }
+}
+
+/// Σ φ of the samples of the second less that of the first, which follows from their means and numbers.
+fn difference(first: &Sketch, second: &Sketch) -> Vec<f64> {
+    let sum = |s: &Sketch| -> Vec<f64> {
+        wide(&s.mean).into_iter().map(|m| s.samples as f64 * m).collect()
+    };
+    sum(second).into_iter().zip(sum(first)).map(|(b, a)| b - a).collect()
+}
+
+/// Samples of a device with so many, of which one is replaced in every epoch.
+fn in_epoch(all: &[Vec<f64>], epoch: usize, count: usize) -> &[Vec<f64>] {
+    &all[epoch..epoch + count]
+}
+
+#[test]
+fn without_a_record_a_difference_gives_the_new_sample_away() {
+    for kind in [PICTURES, ROWS] {
+        let all = (kind.draw)(301, 1);
+        let waves = Waves::of(&kind.features(), kind.shape);
+        let of = |samples: &[Vec<f64>]| heard(&kind, exchange(&kind, samples));
+        let added = difference(&of(&all[..300]), &of(&all));
+        // A picture has more pixels than there are waves; the rest follows from what such pictures look like.
+        let own = (kind.draw)(600, 3);
+        let (_, known) = kind.found("an average sample", &all[300..], &[mean_of(&own)]);
+        let rebuilt = [likeliest(&waves, &added, &own)];
+        let (count, off) = kind.found("the one that was added", &all[300..], &rebuilt);
+        assert!(off < 0.5 * known, "the attack does not work where it must");
+        assert!(count == 1 || kind.shape.len() > waves.count());
+    }
+    // Where one is replaced, both are unknown: 24 numbers in 48 equations.
+    let all = (ROWS.draw)(301, 1);
+    let waves = Waves::of(&ROWS.features(), ROWS.shape);
+    let of = |from: usize| heard(&ROWS, exchange(&ROWS, in_epoch(&all, from, 300)));
+    let replaced = difference(&of(0), &of(1));
+    let own = (ROWS.draw)(60, 3);
+    let rebuilt: Vec<Vec<f64>> = (own.chunks_exact(2))
+        .flat_map(|pair| from_sum(&waves, &replaced, &[1.0, -1.0], pair))
+        .collect();
+    let both = [all[300].clone(), all[0].clone()];
+    let (count, _) = ROWS.found("the new and the old one", &both, &rebuilt);
+    assert_eq!(count, 2, "the attack does not work where it must");
+}
+
+#[test]
+fn a_hundred_epochs_with_the_same_samples_tell_nothing_new() {
+    let all = (ROWS.draw)(200, 1);
+    let mut victim = Victim::default();
+    for epoch in 0..100 {
+        let mut samples = all.clone();
+        // In another order, which changes the last bits of a sum.
+        samples.rotate_left(epoch);
+        assert_eq!(victim.takes_part(&ROWS, &samples), 0);
+    }
+    assert_eq!(victim.different().len(), 1);
+}
+
+/// A hundred epochs, with one sample replaced in each, and the differences of what was published.
+fn a_hundred_changes(kind: &Kind, count: usize) {
+    let all = (kind.draw)(count + 100, 1);
+    let mut victim = Victim::default();
+    let (mut published, mut behind) = (Vec::new(), Vec::new());
+    for epoch in 0..100 {
+        behind.push(victim.takes_part(kind, in_epoch(&all, epoch, count)));
+        if victim.record.publications() > published.len() {
+            published.push(epoch);
+        }
+    }
+    let different = victim.different();
+    let (told, most) = (victim.record.most_told(), most_told(kind.shape));
+    let furthest = behind.iter().max().unwrap();
+    println!(
+        "{count} {}: published anew in epochs {published:?}, at most {furthest} samples behind; {told:.2} of {most} numbers told about one",
+        kind.name
+    );
+    assert_eq!(different.len(), published.len());
+    assert!(published.len() > 1, "there is nothing to attack");
+    assert!(told <= most && *furthest <= 200);
+    let waves = Waves::of(&kind.features(), kind.shape);
+    for (pair, epochs) in different.windows(2).zip(published.windows(2)) {
+        // The attacker is told how many are new; the first are gone.
+        let new = epochs[1] - epochs[0];
+        let weights: Vec<f64> = (0..2 * new).map(|k| if k < new { 1.0 } else { -1.0 }).collect();
+        let changed: Vec<Vec<f64>> =
+            [&all[count + epochs[0]..count + epochs[1]], &all[epochs[0]..epochs[1]]].concat();
+        let sum = difference(pair[0], pair[1]);
+        let own = (kind.draw)(2 * new, 3);
+        let alone = [likeliest(&waves, &sum, &own)];
+        assert_eq!(kind.found("as if it were one", &changed, &alone).0, 0);
+        let (known, before) = kind.found("known beforehand", &changed, &own);
+        let rebuilt = from_sum(&waves, &sum, &weights, &own);
+        let (found, after) = kind.found("from the difference", &changed, &rebuilt);
+        assert!(found <= known, "{found}, and {known} before");
+        assert!(after > 0.9 * before, "it came nearer by {}", after / before);
+    }
+}
+
+#[test]
+fn a_hundred_epochs_with_changing_rows_give_none_away() {
+    a_hundred_changes(&ROWS, 300);
+}
+
+#[test]
+fn a_hundred_epochs_with_changing_pictures_give_none_away() {
+    a_hundred_changes(&PICTURES, 200);
+}
+
+#[test]
+fn nobody_else_chooses_the_features() {
+    // Whoever has other settings takes no part: the greeting names the first that differs.
+    let shared = |change: &[&str], seed: u64| {
+        let config = Config::default().with(change.iter().copied()).unwrap();
+        SharedSettings::new(config.shared(ROWS.shape, &[], seed).unwrap())
+    };
+    let own = shared(&[], SEED);
+    for (change, seed, named) in [
+        (&[][..], SEED + 1, "seeds"),
+        (&["divergence.bandwidth=0.001"][..], SEED, "divergence.bandwidth"),
+        (&["divergence.features=4096"][..], SEED, "divergence.features"),
+        (&["divergence.estimator=discriminant"][..], SEED, "divergence.estimator"),
+        (&["divergence.privacy=none"][..], SEED, "divergence.privacy"),
+    ] {
+        let difference = own.difference(&shared(change, seed)).unwrap();
+        assert_eq!(difference.setting, named);
+    }
+    // Whoever lies in the greeting changes nothing: what a device publishes follows from its own settings, and a width that another sends is refused.
+    let samples = (ROWS.draw)(100, 1);
+    let mut lied_to = exchange(&ROWS, &samples);
+    let steps = lied_to.start();
+    let refused = lied_to.receive(ATTACKER, &Message::Bandwidth(Some(1e-3))).unwrap_err();
+    assert!(matches!(refused, Refusal::Unfit(_)), "{refused}");
+    let said = computed(&mut lied_to, steps).unwrap();
+    let published = heard(&ROWS, exchange(&ROWS, &samples));
+    let honest = Message::Means(stlf_protocol::wire::Means::of(&published, &ROWS.means()));
+    assert_eq!(said, [(ATTACKER, honest)]);
+}
+
+#[test]
+fn means_by_other_features_count_together() {
+    // The owner changes the seed for the whole fleet, epoch by epoch.
+    let by_seed = |samples: &[Vec<f64>], seed| {
+        let members = [VICTIM, ATTACKER];
+        let inputs = flat(samples);
+        Exchange::new(&ROWS.settings(), ROWS.shape, seed, [7; 32], VICTIM, &members, inputs)
+            .means(&[9; 32])
+            .unwrap()
+    };
+    for (samples, expected) in [(48, 1), (90, 1), (200, 3), (500, 9)] {
+        let samples = (ROWS.draw)(samples, 1);
+        let mut record = Record::default();
+        let admitted = (0..20).take_while(|&seed| {
+            match record.with(by_seed(&samples, seed), most_told(ROWS.shape)) {
+                Ok(admitted) => record = admitted.record,
+                Err(refused) => {
+                    println!("{} rows, seed {seed}: {refused}", samples.len());
+                    return false;
+                }
+            }
+            true
+        });
+        let admitted = admitted.count();
+        assert_eq!(admitted, expected, "{} rows", samples.len());
+        // Those seeds that were admitted stay so.
+        let first = record.with(by_seed(&samples, 0), most_told(ROWS.shape)).unwrap();
+        assert_eq!((first.behind, first.record), (0, record.clone()));
+    }
+}
