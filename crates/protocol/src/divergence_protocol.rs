@@ -354,7 +354,8 @@ impl Exchange {
                 vec![compute(Kind::Halves { own, settings: *settings, bandwidths })]
             }
             Estimator::Sketch { settings, .. } => {
-                vec![compute(Kind::Sketch { own, settings: *settings, bandwidths })]
+                let (own, settings) = (Box::new(own), *settings);
+                vec![compute(Kind::Sketch { own, settings, bandwidths })]
             }
             Estimator::Classifier { .. } => Vec::new(),
         }

@@ -213,7 +213,7 @@ fn publications_with_noise_are_counted_on_disk_and_within_a_budget() {
     std::fs::write(&ledger, "{").unwrap();
     let corrupt = take_part(budget(2.0, 0.9)).unwrap_err();
     assert!(matches!(corrupt, Error::Ledger { .. }) && corrupt.hint().is_some(), "{corrupt}");
-    // Without noise nothing is counted, and nothing read.
+    // Without noise this record is not read; there is another one.
     assert!(matches!(take_part(fleet.options("gate")).unwrap_err(), Error::Network(_)));
     assert!(shown().starts_with("not invertible: 32 means of"), "{}", shown());
 }

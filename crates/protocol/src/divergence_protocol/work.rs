@@ -95,7 +95,7 @@ pub(super) enum Kind {
         bandwidths: Vec<Option<f64>>,
     },
     Sketch {
-        own: Own,
+        own: Box<Own>,
         settings: sketch::Settings,
         bandwidths: Vec<Option<f64>>,
     },
@@ -160,10 +160,10 @@ impl Work {
                 let halves = |features| own_halves(&features, &inputs, shape, seed, place.index());
                 Found::Halves(features.map(halves))
             }
-            Kind::Sketch { own: Own { kept: Some(kept), .. }, .. } => {
-                Found::Sketch(Some((*kept).clone()))
-            }
             Kind::Sketch { own, settings, bandwidths } => {
+                if let Some(kept) = own.kept {
+                    return Some(Finding(Found::Sketch(Some((*kept).clone()))));
+                }
                 let features = own.features(&settings, &bandwidths);
                 let seed =
                     |s: &Sketch| noise_seed(&own.noise_key, settings.privacy_of(s.samples), s);

@@ -142,12 +142,16 @@ fn refused_or_useless(kind: &Kind, samples: usize) {
 
 #[test]
 fn nothing_is_rebuilt_of_pictures() {
-    [1, 5, 10, 40, 64, 100, 200, 500].map(|samples| refused_or_useless(&PICTURES, samples));
+    for samples in [1, 5, 10, 40, 64, 100, 200, 500] {
+        refused_or_useless(&PICTURES, samples);
+    }
 }
 
 #[test]
 fn nothing_is_rebuilt_of_rows() {
-    [1, 5, 10, 40, 48, 100, 200, 500].map(|samples| refused_or_useless(&ROWS, samples));
+    for samples in [1, 5, 10, 40, 48, 100, 200, 500] {
+        refused_or_useless(&ROWS, samples);
+    }
 }
 
 #[test]
