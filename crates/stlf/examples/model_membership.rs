@@ -87,7 +87,7 @@ struct Attacked {
     accuracy: [f64; 2],
     by_loss: Scores,
     calibrated: Scores,
-    /// Of the model that another source trained on, the samples of the first one and of the second, both with models of the attacker's.
+    /// By the loss of the model that another source trained on: the samples of the first one and of the second.
     first_after: Scores,
     second_after: Scores,
 }
@@ -142,8 +142,8 @@ impl Fleet<'_> {
             accuracy: [members, others].map(|set| accuracy(self.spec, &model, set.examples())),
             by_loss: scores(&by_loss, &model, members),
             calibrated: scores(&calibrated, &model, members),
-            first_after: scores(&calibrated, &after, members),
-            second_after: scores(&calibrated, &after, second),
+            first_after: scores(&by_loss, &after, members),
+            second_after: scores(&by_loss, &after, second),
         })
     }
 
