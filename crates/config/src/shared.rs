@@ -1,6 +1,7 @@
 //! What must be the same on all devices of a fleet, of a configuration and of the data that it names.
 
-use stlf_data::{Shape, features};
+use stlf_data::Shape;
+use stlf_data::features::{self, Scale};
 use stlf_method::divergence;
 use toml::Value;
 
@@ -18,6 +19,7 @@ impl Config {
     pub fn shared(
         &self,
         shape: Shape,
+        scale: Scale,
         classes: &[String],
         seed: u64,
     ) -> Result<Vec<(String, String)>, Error> {
@@ -26,13 +28,12 @@ impl Config {
             ("data.classes".to_owned(), classes.join(", ")),
             ("data.shape".to_owned(), shape.to_string()),
         ];
-        let data = &self.data;
-        if let Some(table) = data.features.as_ref().filter(|_| data.images.is_none()) {
-            let options =
-                features::Options { label: data.label.clone(), ..features::Options::default() };
+        if let Some(table) = self.data.table() {
+            let label = self.data.label.clone();
+            let options = features::Options { label, ..features::Options::default() };
             let columns = features::columns(table, &options)?;
             settings.push(("data.columns".to_owned(), columns.join(", ")));
-            settings.push(("data.standardise".to_owned(), data.standardise.to_string()));
+            settings.push(("data.standardise".to_owned(), scale.name().to_owned()));
         }
         let table = in_effect(self, shape).to_table()?;
         for section in SECTIONS {

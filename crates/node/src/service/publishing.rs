@@ -1,6 +1,7 @@
 //! Whether a device may publish its data with noise: found at its start, before a long training, and kept before anything is sent.
 
 use stlf_config::Config;
+use stlf_data::features::Scale;
 use stlf_protocol::privacy_ledger::Ledger;
 use stlf_protocol::{Device, Setup};
 
@@ -16,13 +17,15 @@ use crate::protection::Protection;
 pub(super) fn admitted(
     config: &Config,
     setup: &Setup,
+    scale: Scale,
     samples: usize,
     device: &Device,
     kept: &mut StateDir,
 ) -> Result<Option<Ledger>, Error> {
     let (delta, budget) = (config.divergence.delta(), config.divergence.budget());
-    let protection =
-        |ledger: &Ledger| Protection::new(&setup.divergence, setup.shape, samples, ledger, budget);
+    let protection = |ledger: &Ledger| {
+        Protection::new(&setup.divergence, setup.shape, samples, ledger, budget).for_inputs(scale)
+    };
     let Some(publication) = device.publication() else {
         kept.set_protection(protection(&Ledger::default()));
         return Ok(None);
