@@ -1,6 +1,6 @@
 //! The sections of the file, with their defaults.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -54,13 +54,6 @@ impl Default for Data {
             classes: None,
             standardise: None,
         }
-    }
-}
-
-impl Data {
-    /// The table whose rows are the samples, if they are: pictures come before it.
-    pub(crate) fn table(&self) -> Option<&Path> {
-        self.features.as_deref().filter(|_| self.images.is_none())
     }
 }
 

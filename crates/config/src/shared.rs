@@ -28,9 +28,10 @@ impl Config {
             ("data.classes".to_owned(), classes.join(", ")),
             ("data.shape".to_owned(), shape.to_string()),
         ];
-        if let Some(table) = self.data.table() {
-            let label = self.data.label.clone();
-            let options = features::Options { label, ..features::Options::default() };
+        let data = &self.data;
+        if let Some(table) = data.features.as_ref().filter(|_| data.images.is_none()) {
+            let options =
+                features::Options { label: data.label.clone(), ..features::Options::default() };
             let columns = features::columns(table, &options)?;
             settings.push(("data.columns".to_owned(), columns.join(", ")));
             settings.push(("data.standardise".to_owned(), scale.name().to_owned()));

