@@ -6,6 +6,7 @@ mod fada;
 pub mod fleet;
 mod sections;
 mod shared;
+mod standardise;
 
 use std::path::{Path, PathBuf};
 

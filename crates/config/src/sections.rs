@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use stlf_data::features::Scale;
 use stlf_method::combine::Combine;
 use stlf_method::method::Method;
 use stlf_planning::bound::BoundKind;
@@ -35,9 +36,10 @@ pub struct Data {
     /// All classes of the table, where it need not have a label of each: a device of a fleet has its own table.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub classes: Option<Vec<String>>,
-    /// Whether each feature of the table is scaled to mean 0 and standard deviation 1. Devices with their own tables must not do so:
-    /// each would have a different scale.
-    pub standardise: bool,
+    /// By whose values the features of the table are scaled. Left out: by those of all devices, or by its own where one device has the
+    /// whole table.
+    #[serde(with = "crate::standardise", skip_serializing_if = "Option::is_none")]
+    pub standardise: Option<Scale>,
 }
 
 impl Default for Data {
@@ -50,7 +52,7 @@ impl Default for Data {
             features: None,
             label: "label".to_owned(),
             classes: None,
-            standardise: true,
+            standardise: None,
         }
     }
 }

@@ -1,6 +1,7 @@
 //! What must be the same on all devices of a fleet, of a configuration and of the data that it names.
 
-use stlf_data::{Shape, features};
+use stlf_data::Shape;
+use stlf_data::features::{self, Scale};
 use stlf_method::divergence;
 use toml::Value;
 
@@ -18,6 +19,7 @@ impl Config {
     pub fn shared(
         &self,
         shape: Shape,
+        scale: Scale,
         classes: &[String],
         seed: u64,
     ) -> Result<Vec<(String, String)>, Error> {
@@ -32,7 +34,7 @@ impl Config {
                 features::Options { label: data.label.clone(), ..features::Options::default() };
             let columns = features::columns(table, &options)?;
             settings.push(("data.columns".to_owned(), columns.join(", ")));
-            settings.push(("data.standardise".to_owned(), data.standardise.to_string()));
+            settings.push(("data.standardise".to_owned(), scale.name().to_owned()));
         }
         let table = in_effect(self, shape).to_table()?;
         for section in SECTIONS {

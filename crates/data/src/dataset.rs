@@ -44,8 +44,9 @@ impl std::fmt::Display for Shape {
 pub enum Values {
     /// Pixels 0..=255, a quarter of the memory of floats.
     Pixels(Vec<u8>),
-    /// Features as they were read.
-    Features(Vec<f32>),
+    /// Features as they were read: a scale is taken before they become inputs, in whose precision small differences of
+    /// large numbers are lost.
+    Features(Vec<f64>),
 }
 
 /// Samples with the domain each comes from and, where it is known, its class.
@@ -94,7 +95,7 @@ impl Dataset {
             )));
         }
         if let Values::Features(features) = &values
-            && let Some(at) = features.iter().position(|v| !v.is_finite())
+            && let Some(at) = features.iter().position(|&v| !(v as f32).is_finite())
         {
             let (sample, feature) = (at / shape.len(), at % shape.len());
             return Err(wrong(format!(
@@ -166,7 +167,7 @@ impl Dataset {
                 Values::Pixels(all) => {
                     inputs.extend(all[range].iter().map(|&p| f32::from(p) / 127.5 - 1.0));
                 }
-                Values::Features(all) => inputs.extend_from_slice(&all[range]),
+                Values::Features(all) => inputs.extend(all[range].iter().map(|&v| v as f32)),
             }
         }
         inputs
@@ -285,11 +286,11 @@ mod tests {
         );
         let shape = Shape::grey(1);
         let classes = vec!["a".to_owned(), "b".to_owned()];
-        let features = |v: f32| {
+        let features = |v: f64| {
             let values = Values::Features(vec![v]);
             Dataset::new("f", shape, values, vec![Some(0)], classes.clone())
         };
-        assert!(features(f32::NAN).is_err());
+        assert!(features(f64::NAN).is_err() && features(1e39).is_err());
         let mixed = two_by_one("x", &[1, 2], &[Some(0)]).and_then(|x| x.join(features(1.0)?));
         assert!(message(mixed).is_some_and(|m| m.contains("1×1×2 and of shape 1×1×1")));
     }

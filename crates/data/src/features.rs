@@ -4,13 +4,12 @@
 //! one may hold the domain (the device, say; then samples are dealt by it), and every other column is a feature and must be a
 //! number. Rows keep their order: sample 0 is the first row.
 //!
-//! Features are brought to mean 0 and standard deviation 1 unless that is turned off: networks
-//! train badly on numbers of very different sizes. Both are taken over the whole table, so that what
-//! makes domains differ stays; a column that never changes becomes 0.
+//! Features are kept as they are in the table; [`Scaler`] scales them once it is known which device holds which rows.
 
 mod csv_file;
 #[cfg(feature = "parquet")]
 mod parquet_file;
+mod scale;
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -20,6 +19,7 @@ use std::path::Path;
 pub use csv_file::read_csv;
 #[cfg(feature = "parquet")]
 pub use parquet_file::read_parquet;
+pub use scale::{Scale, Scaler};
 
 use crate::columns::PARQUET;
 use crate::dataset::Values;
@@ -35,21 +35,13 @@ pub struct Options {
     pub domain: Option<String>,
     /// Columns that are neither.
     pub ignore: Vec<String>,
-    /// Whether each feature is brought to mean 0 and standard deviation 1. Default: yes.
-    pub standardise: bool,
     /// All classes in their order, where the table need not have a label of each. Left out: those that it has.
     pub classes: Option<Vec<String>>,
 }
 
 impl Default for Options {
     fn default() -> Options {
-        Options {
-            label: "label".to_owned(),
-            domain: None,
-            ignore: Vec::new(),
-            standardise: true,
-            classes: None,
-        }
+        Options { label: "label".to_owned(), domain: None, ignore: Vec::new(), classes: None }
     }
 }
 
@@ -246,9 +238,6 @@ impl Table {
             return Err(Error::content(path, message)
                 .with_hint("is this the right column of labels? there should be few classes"));
         }
-        if options.standardise {
-            standardise(&mut self.values, width);
-        }
         let classes = match &options.classes {
             Some(given) => self.given_classes(given, path)?,
             None => self.classes.sorted(as_numbers_first),
@@ -267,8 +256,7 @@ impl Table {
         for (domain, number) in self.domains.sorted(as_numbers_first) {
             let (mut features, mut labels) = (Vec::new(), Vec::new());
             for row in (0..rows).filter(|&row| self.domain_of[row] == number) {
-                let values = &self.values[row * width..(row + 1) * width];
-                features.extend(values.iter().map(|&v| v as f32));
+                features.extend_from_slice(&self.values[row * width..(row + 1) * width]);
                 labels.push(self.labels[row].map(|number| class_of[number]));
                 place[row] = placed;
                 placed += 1;
@@ -305,20 +293,6 @@ fn class_name(text: &str) -> Option<String> {
 fn as_numbers_first(a: &str, b: &str) -> std::cmp::Ordering {
     let key = |text: &str| (text.parse::<i64>().map_or((1, 0), |n| (0, n)), text.to_owned());
     key(a).cmp(&key(b))
-}
-
-fn standardise(values: &mut [f64], width: usize) {
-    let rows = (values.len() / width) as f64;
-    for column in 0..width {
-        let mean = values.iter().skip(column).step_by(width).map(|v| v / rows).sum::<f64>();
-        let square = |v: &f64| (v - mean) * (v - mean) / rows;
-        let deviation = values.iter().skip(column).step_by(width).map(square).sum::<f64>().sqrt();
-        // Below this the column is constant but for rounding.
-        let constant = deviation <= 1e-12 * mean.abs();
-        for value in values.iter_mut().skip(column).step_by(width) {
-            *value = if constant { 0.0 } else { (*value - mean) / deviation };
-        }
-    }
 }
 
 /// A number that a feature may be; f32 is what training takes.

@@ -207,10 +207,11 @@ impl Job<'_> {
         watch: Watch<'_>,
     ) -> Result<Outcome, Error> {
         let config = self.config;
+        let fleet = Fleet::deal(data, &config.scheme(data), config.data.standardise, seed)?;
         let run = &SeedRun {
             config,
-            setup: Setup::new(config, data.shape(), data.classes().len(), seed)?,
-            fleet: Fleet::deal(data, &config.scheme(data), seed)?,
+            setup: Setup::new(config, fleet.shape, data.classes().len(), seed)?,
+            fleet,
             folder: self.folder.folder(&seed_folder(seed))?,
             watch,
         };

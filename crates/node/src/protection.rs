@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 #[cfg(feature = "network")]
-use stlf_data::Shape;
+use stlf_data::{Shape, features::Scale};
 #[cfg(feature = "network")]
 use stlf_method::divergence::{Settings, disclosure};
 use stlf_planning::number_format::counted;
@@ -26,6 +26,9 @@ pub enum Protection {
         /// ε that may be spent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         budget: Option<f64>,
+        /// Whether the device scales its inputs by its own rows, which the theorem does not cover.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        own_scale: bool,
         /// The reason why the device refuses to publish its data as they are now.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         refused: Option<String>,
@@ -62,6 +65,7 @@ impl Protection {
                 spent: ledger.spent(privacy.delta()),
                 publications: ledger.publications(),
                 budget,
+                own_scale: false,
                 refused: None,
             },
             None if disclosure::check(settings, shape, samples, false).is_ok() => {
@@ -76,6 +80,15 @@ impl Protection {
     pub fn of(mut self, published: u64, differing: usize) -> Protection {
         if let Protection::NotInvertible { samples, behind, .. } = &mut self {
             (*samples, *behind) = (published as usize, differing);
+        }
+        self
+    }
+
+    /// Returns the same for a device that scales its inputs in this way.
+    #[cfg(feature = "network")]
+    pub fn for_inputs(mut self, scale: Scale) -> Protection {
+        if let Protection::Noise { own_scale, .. } = &mut self {
+            *own_scale = scale.needs_own();
         }
         self
     }
@@ -103,13 +116,24 @@ impl Protection {
 impl std::fmt::Display for Protection {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Protection::Noise { epsilon, delta, spent, publications, budget, refused } => {
+            Protection::Noise {
+                epsilon,
+                delta,
+                spent,
+                publications,
+                budget,
+                own_scale,
+                refused,
+            } => {
                 let count = counted(*publications, "publication");
                 write!(f, "(ε, δ): ε = {epsilon} per publication, spent {spent:.2}")?;
                 if let Some(budget) = budget {
                     write!(f, " of {budget}")?;
                 }
                 write!(f, " at δ = {delta:e} in {count}")?;
+                if *own_scale {
+                    f.write_str("; the device's own scale is not covered")?;
+                }
                 match refused {
                     Some(reason) => write!(f, "; refuses: {reason}"),
                     None => Ok(()),
@@ -151,6 +175,9 @@ mod tests {
             noise.to_string(),
             "(ε, δ): ε = 1 per publication, spent 0.00 of 2 at δ = 1e-5 in 0 publications"
         );
+        assert_eq!(noise.clone().for_inputs(Scale::None), noise);
+        let own = noise.clone().for_inputs(Scale::Own).to_string();
+        assert_eq!(own, format!("{noise}; the device's own scale is not covered"));
         assert!(noise.metrics().contains("\nstlf_privacy_spent_epsilon 0\n"));
         assert!(noise.but_refuses("spent".to_owned()).to_string().ends_with("; refuses: spent"));
         assert!(of(&Settings::Sketch(means), 3000).to_string().starts_with("(ε, δ): ε = 1"));

@@ -33,7 +33,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::ops::ControlFlow;
 
-use stlf_config::fleet::device as dealt;
+use stlf_config::fleet::{OwnData, device as dealt};
 use stlf_protocol::device::Holdings;
 use stlf_protocol::shared::SharedSettings;
 use stlf_protocol::{Device, Identity, Place, Roster, Setup, SignedRoster};
@@ -83,9 +83,11 @@ impl Service {
         let list = roster.roster();
         let stranger = || Error::NotInRoster { key: identity.id(), fleet: list.fleet.clone() };
         let place = list.place(identity.id()).ok_or_else(stranger)?;
-        let (own, shape, classes) = dealt(config, options.seed(), place.index())?;
+        let OwnData { device: own, shape, scale, classes } =
+            dealt(config, options.seed(), place.index())?;
         let setup = options.setup(&own, shape, classes.len())?;
-        let settings = SharedSettings::new(config.shared(shape, &classes, options.seed())?);
+        let settings =
+            SharedSettings::new(config.shared(shape, scale, &classes, options.seed())?);
         let joules = joules(&setup, place, list.devices.len());
         let holdings = Holdings {
             inputs: own.inputs.as_slice().into(),
@@ -109,7 +111,8 @@ impl Service {
         let device = Device::new(setup.clone(), list.clone(), identity.clone(), holdings, joules);
         let mut device = device.ok_or_else(stranger)?;
         can_listen(options.listen)?;
-        let publications = publishing::admitted(config, &setup, samples, &mut device, &mut kept)?;
+        let publications =
+            publishing::admitted(config, &setup, scale, samples, &mut device, &mut kept)?;
         let spec = device.spec();
         device.resume(kept.training(spec), kept.relayed(spec), last_plan);
         Ok(Service { options, network, identity, roster, device, labels, publications, kept })

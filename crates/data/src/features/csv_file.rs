@@ -82,11 +82,7 @@ mod tests {
         read_csv(text.as_bytes(), Path::new("t.csv"), options)
     }
 
-    fn plain() -> Options {
-        Options { standardise: false, ..Options::default() }
-    }
-
-    fn features(set: &Dataset) -> &[f32] {
+    fn features(set: &Dataset) -> &[f64] {
         match set.values() {
             Values::Features(features) => features,
             Values::Pixels(_) => panic!("features"),
@@ -100,7 +96,7 @@ mod tests {
     #[test]
     fn rows_keep_their_order_and_find_their_domain() {
         let text = "x,device,label,y\n1,b,run,2\n3,a,,4\n5,b,walk,6\n7,a,-1,8\n9, a ,run,1e1\n";
-        let set = read(text, &plain()).unwrap();
+        let set = read(text, &Options::default()).unwrap();
         assert_eq!(set.domains(), ["a", "b"]);
         assert_eq!(set.classes(), ["run", "walk"]);
         assert_eq!(features(&set), [1., 2., 3., 4., 5., 6., 7., 8., 9., 10.]);
@@ -111,7 +107,8 @@ mod tests {
 
     #[test]
     fn whole_numbers_are_classes_in_their_order() {
-        let set = read("label,x\n10,1\n2.0,1\n,1\n2,1\n-1.0,1\nnull,1\n", &plain()).unwrap();
+        let set =
+            read("label,x\n10,1\n2.0,1\n,1\n2,1\n-1.0,1\nnull,1\n", &Options::default()).unwrap();
         assert_eq!(set.classes(), ["2", "10"]);
         assert_eq!(labels(&set), [Some(1), Some(0), None, Some(0), None, None]);
         assert_eq!(set.domains(), ["t"]);
@@ -120,7 +117,7 @@ mod tests {
     #[test]
     fn classes_can_be_given_where_labels_are_missing() {
         let classes = Some(vec!["walk".to_owned(), "run".to_owned()]);
-        let options = Options { classes, ..plain() };
+        let options = Options { classes, ..Options::default() };
         let set = read("label,x\nrun,1\n,2\n", &options).unwrap();
         assert_eq!(set.classes(), ["walk", "run"]);
         assert_eq!(labels(&set), [Some(1), None]);
@@ -131,24 +128,13 @@ mod tests {
     }
 
     #[test]
-    fn features_are_standardised_over_the_whole_table() {
-        let text = "label,domain,x,same\n0,a,1,0.1\n0,a,3,0.1\n0,b,5,0.1\n0,b,7,0.1\n";
-        let set = read(text, &Options::default()).unwrap();
-        let x: Vec<f32> = features(&set).iter().step_by(2).copied().collect();
-        let unit = 5f32.sqrt();
-        let expected = [-3.0 / unit, -1.0 / unit, 1.0 / unit, 3.0 / unit];
-        assert!(x.iter().zip(expected).all(|(x, e)| (x - e).abs() < 1e-6), "{x:?}");
-        assert!(features(&set).iter().skip(1).step_by(2).all(|&v| v == 0.0));
-    }
-
-    #[test]
     fn columns_can_be_named_and_left_out() {
         let text = "activity,note,device,domain,x\nrun,hot,1,home,2\n";
         let options = Options {
             label: "activity".to_owned(),
             domain: Some("device".to_owned()),
             ignore: vec!["note".to_owned(), "domain".to_owned()],
-            ..plain()
+            ..Options::default()
         };
         let set = read(text, &options).unwrap();
         assert_eq!((set.domains(), features(&set)), (&["1".to_owned()][..], &[2.0][..]));
@@ -156,7 +142,7 @@ mod tests {
 
     #[test]
     fn errors_name_row_and_column() {
-        let error = |text: &str| read(text, &plain()).unwrap_err().to_string();
+        let error = |text: &str| read(text, &Options::default()).unwrap_err().to_string();
         let head = "label,x,y\n1,1,1\n";
         let row = |row: &str| error(&format!("{head}{row}"));
         assert_eq!(row("1,a,1\n"), "t.csv: row 3, column x: \"a\" is not a number");
@@ -173,7 +159,8 @@ mod tests {
             error("label,device,domain,x\n1,2,3,4\n"),
             "t.csv: has both a column \"domain\" and a column \"device\""
         );
-        let utf8 = read_csv(&b"label,x\n\xff,1\n"[..], Path::new("t.csv"), &plain()).unwrap_err();
+        let utf8 = read_csv(&b"label,x\n\xff,1\n"[..], Path::new("t.csv"), &Options::default())
+            .unwrap_err();
         assert_eq!(utf8.to_string(), "t.csv: row 2: is not UTF-8 text");
     }
 }

@@ -208,8 +208,7 @@ mod tests {
     }
 
     fn read(bytes: Vec<u8>) -> Result<Dataset, Error> {
-        let options = Options { standardise: false, ..Options::default() };
-        read_parquet(bytes, Path::new("t.parquet"), &options)
+        read_parquet(bytes, Path::new("t.parquet"), &Options::default())
     }
 
     #[test]

@@ -6,3 +6,4 @@ mod baselines_fada;
 mod handover;
 mod paper;
 mod run;
+mod scale;

@@ -118,11 +118,11 @@ pub fn settings(
     config?.with(own.iter().map(String::as_str).chain(changes.iter().copied()))
 }
 
-/// Returns the changes with which one device holds all data at a path. Features keep their scale, because devices cannot agree on one.
+/// Returns the changes with which one device holds all data at a path.
 fn of_own_data(path: &Path) -> Vec<String> {
     let key = if path.is_dir() { "images" } else { "features" };
     let data = format!("data.{key}={}", path.display());
-    let one = ["data.standardise=false", "partition.kind=iid", "partition.devices=1"];
+    let one = ["partition.kind=iid", "partition.devices=1"];
     std::iter::once(data).chain(one.map(str::to_owned)).collect()
 }
 
@@ -149,8 +149,9 @@ mod tests {
         let own = |changes: &[&str]| settings(None, Some(Path::new("table.csv")), changes).unwrap();
         let config = own(&[]);
         assert_eq!(config.data.features, Some(PathBuf::from("table.csv")));
-        assert!(!config.data.standardise);
-        assert!(own(&["data.standardise=true"]).data.standardise);
+        assert_eq!(config.partition.map(|scheme| scheme.kind()), Some("iid"));
+        let changed = own(&["partition.kind=by-domain"]).partition;
+        assert_eq!(changed.map(|scheme| scheme.kind()), Some("by-domain"));
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! What a device may publish of its data: found at its start, before a long training, and kept before anything is sent.
 
 use stlf_config::Config;
+use stlf_data::features::Scale;
 use stlf_method::divergence::disclosure;
 use stlf_protocol::privacy_ledger::Ledger;
 use stlf_protocol::publication_record::{Admitted, CurrentMeans, Record};
@@ -28,13 +29,15 @@ pub(super) enum Publications {
 pub(super) fn admitted(
     config: &Config,
     setup: &Setup,
+    scale: Scale,
     samples: usize,
     device: &mut Device,
     kept: &mut StateDir,
 ) -> Result<Publications, Error> {
     let (delta, budget) = (config.divergence.delta(), config.divergence.budget());
-    let protection =
-        |ledger: &Ledger| Protection::new(&setup.divergence, setup.shape, samples, ledger, budget);
+    let protection = |ledger: &Ledger| {
+        Protection::new(&setup.divergence, setup.shape, samples, ledger, budget).for_inputs(scale)
+    };
     if let Some(means) = device.means() {
         let accepts = config.divergence.accepts_disclosure();
         let (admitted, is_within) = without_noise(&kept.record()?, means, setup, accepts)?;

@@ -310,3 +310,40 @@ fn what_is_wrong_is_said_before_anything_is_begun() {
     let error = refused(&|options| options.listen = taken);
     assert!(matches!(error, Error::Listen { address, .. } if address == taken), "{error}");
 }
+
+#[test]
+fn a_device_scales_a_table_of_its_own_by_its_own_rows_and_trains_anew_on_other_rows() {
+    let fleet = Fleet::new();
+    let table = fleet.path("table.csv");
+    let row = |k: usize| format!("{},{},{}\n", ["a", "b"][k % 2], 700 + 300 * (k % 2), k % 7);
+    let rows = "label,x,y\n".to_owned() + &(0..400).map(row).collect::<String>();
+    std::fs::write(&table, &rows).unwrap();
+    let options = |changes: &[&'static str]| {
+        let changes =
+            [&["training.model=mlp", "training.steps=50", "divergence.features=32"], changes];
+        let config = settings(None, Some(&table), &changes.concat()).unwrap();
+        let mut options = Options { config, ..fleet.options("gate") };
+        options.timing.wait = Duration::ZERO;
+        options
+    };
+    for change in ["data.standardise=fleet", "data.standardise=both", "data.standardise=true"] {
+        let refused = Service::new(options(&[change]), &mut |_| ()).map(|_| ()).unwrap_err();
+        let sentence = "needs the rows of all devices, but this device has only its own";
+        assert!(refused.to_string().ends_with(sentence), "{refused}");
+        assert!(refused.to_string().contains("data.standardise: "), "{refused}");
+        assert!(refused.hint().unwrap().starts_with("use \"own\""));
+    }
+    // Alone, it takes part in no epoch, but it trains before.
+    let had_trained = || {
+        let mut had_trained = false;
+        let mut tell = |event: &Event<'_>| had_trained |= matches!(event, Event::HasTrained { .. });
+        let service = Service::new(options(&[]), &mut tell).unwrap();
+        let alone = service.run(&mut tell, &|| false).unwrap_err();
+        assert!(matches!(alone, Error::Network(network::Error::Alone(_))), "{alone}");
+        had_trained
+    };
+    assert_eq!([had_trained(), had_trained()], [false, true]);
+    // Two rows without a label change the scale, and so every input.
+    std::fs::write(&table, rows + ",900,3\n,100,3\n").unwrap();
+    assert_eq!([had_trained(), had_trained()], [false, true]);
+}

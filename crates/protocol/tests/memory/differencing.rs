@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use stlf_config::Config;
+use stlf_data::features::Scale;
 use stlf_method::divergence::disclosure::most_told;
 use stlf_method::divergence::sketch::Sketch;
 use stlf_protocol::divergence_protocol::Exchange;
@@ -169,7 +170,7 @@ fn nobody_else_chooses_the_features() {
     // Whoever has other settings takes no part: the greeting names the first that differs.
     let shared = |change: &[&str], seed: u64| {
         let config = Config::default().with(change.iter().copied()).unwrap();
-        SharedSettings::new(config.shared(ROWS.shape, &[], seed).unwrap())
+        SharedSettings::new(config.shared(ROWS.shape, Scale::None, &[], seed).unwrap())
     };
     let own = shared(&[], SEED);
     for (change, seed, named) in [

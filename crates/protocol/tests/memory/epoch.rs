@@ -130,7 +130,13 @@ fn comes_to_what_one_machine_would(setup: &Setup, holdings: &[Holdings]) -> Wire
             let (spec, training) = (&setup.spec, setup.training);
             let mut go_on = || ControlFlow::Continue(());
             let model = match handed {
-                Some(m) => split(place).train_on(spec, m, training, Draw::Relay.seed(SEED, place), &mut go_on),
+                Some(m) => split(place).train_on(
+                    spec,
+                    m,
+                    training,
+                    Draw::Relay.seed(SEED, place),
+                    &mut go_on,
+                ),
                 None => Ok(models[place].cloned()),
             };
             let model = model.unwrap().unwrap();

@@ -2,12 +2,15 @@
 
 use stlf_config::Config;
 use stlf_data::Shape;
+use stlf_data::features::Scale;
 use stlf_protocol::shared::SharedSettings;
 
 fn of(changes: &[&str], classes: [&str; 2]) -> SharedSettings {
     let config = Config::default().with(changes.iter().copied()).unwrap();
     let classes = classes.map(str::to_owned);
-    SharedSettings::new(config.shared(Shape::grey(28), &classes, config.seeds[0]).unwrap())
+    let scale = config.data.standardise.unwrap_or(Scale::Own);
+    let shared = config.shared(Shape::grey(28), scale, &classes, config.seeds[0]);
+    SharedSettings::new(shared.unwrap())
 }
 
 #[test]
@@ -49,16 +52,22 @@ fn what_takes_effect_is_compared_and_what_is_a_devices_own_is_not() {
 }
 
 #[test]
-fn columns_count_in_their_order() {
+fn columns_count_in_their_order_and_so_does_their_scale() {
     let folder = tempfile::tempdir().unwrap();
-    let table = |name: &str, text: &str| {
+    let with = |name: &str, text: &str, changes: &[&str]| {
         let path = folder.path().join(name);
         std::fs::write(&path, text).unwrap();
-        of(&[&format!("data.features={}", path.display())], ["a", "b"])
+        let features = format!("data.features={}", path.display());
+        of(&[&[features.as_str()], changes].concat(), ["a", "b"])
     };
+    let table = |name: &str, text: &str| with(name, text, &[]);
     let own = table("1.csv", "label,wind,wave\na,1,2\n");
     assert_eq!(own.difference(&table("2.csv", "wind,label,wave\n3,b,4\n")), None);
     let differs = own.difference(&table("3.csv", "label,wave,wind\na,2,1\n")).unwrap();
     let expected = r#"data.columns differs: "wind, wave" here, "wave, wind" there"#;
     assert_eq!(differs.to_string(), expected);
+    let scaled = |change: &str| with("4.csv", "label,wind,wave\na,1,2\n", &[change]);
+    assert_eq!(own.difference(&scaled("data.standardise=own")), None);
+    let differs = own.difference(&scaled("data.standardise=false")).unwrap();
+    assert_eq!(differs.to_string(), r#"data.standardise differs: "own" here, "none" there"#);
 }

@@ -1,0 +1,203 @@
+//! The scale of features: networks train badly on numbers of very different sizes, and on a device whose sensor has
+//! another zero or another unit than those that it learns from.
+//!
+//! A feature becomes its distance from a centre, in deviations. Centre and deviation are those of the whole table
+//! ([`Scale::Fleet`]), so that what makes devices differ stays, or those of the device's own rows ([`Scale::Own`]), so that
+//! it goes. A device's own scale needs nothing but its rows, whether they have labels or not, and does not depend on their
+//! order: a device that has only its own table comes to the numbers of the simulator, which has all.
+
+use crate::dataset::Values;
+use crate::{Dataset, Shape};
+
+/// Own scales end at this many deviations: what is further off is a wild reading.
+const LIMIT: f64 = 10.0;
+
+/// How many times the range of the middle values a value may lie outside it and still count as it is.
+const REACH: f64 = 2.0;
+
+/// Values whose difference is a smaller part of them are the same but for rounding.
+const ROUNDING: f64 = 1e-12;
+
+/// Where the middle values differ by less of a deviation than this, wild readings have made the deviation.
+const DROWNED: f64 = 1e-3;
+
+/// By whose values the features of a table are scaled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scale {
+    /// The whole table's: mean 0 and standard deviation 1 over all devices. Only who has all rows knows it.
+    Fleet,
+    /// Every device's own: mean 0 and standard deviation 1 on each, but for wild readings.
+    Own,
+    /// Both side by side, the fleet's first: twice as many features.
+    Both,
+    /// Features stay as they are in the table.
+    None,
+}
+
+impl Scale {
+    /// All of them.
+    pub const ALL: [Scale; 4] = [Scale::Fleet, Scale::Own, Scale::Both, Scale::None];
+
+    /// The name as users write it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Scale::Fleet => "fleet",
+            Scale::Own => "own",
+            Scale::Both => "both",
+            Scale::None => "none",
+        }
+    }
+
+    /// Whether one device's rows are not enough for it.
+    pub const fn needs_fleet(self) -> bool {
+        matches!(self, Scale::Fleet | Scale::Both)
+    }
+
+    /// Whether a device's inputs depend on which rows it has besides.
+    pub const fn needs_own(self) -> bool {
+        matches!(self, Scale::Own | Scale::Both)
+    }
+}
+
+/// Gives devices their samples as inputs, features to scale.
+pub struct Scaler<'a> {
+    data: &'a Dataset,
+    scale: Scale,
+    /// The fleet's unit of every feature, where it is used.
+    fleet: Vec<Unit>,
+}
+
+impl<'a> Scaler<'a> {
+    /// Scales the samples of these data, which are all devices'. Pictures stay as they are: pixels are alike everywhere.
+    pub fn new(data: &'a Dataset, scale: Scale) -> Scaler<'a> {
+        match data.values() {
+            Values::Pixels(_) => Scaler { data, scale: Scale::None, fleet: Vec::new() },
+            Values::Features(all) => {
+                let rows = if scale.needs_fleet() { &all[..] } else { &[] };
+                Scaler { data, scale, fleet: units(rows, data.shape().len(), Unit::of_fleet) }
+            }
+        }
+    }
+
+    /// The scale in effect.
+    pub fn scale(&self) -> Scale {
+        self.scale
+    }
+
+    /// The shape of an input.
+    pub fn shape(&self) -> Shape {
+        let shape = self.data.shape();
+        let times = if self.scale == Scale::Both { 2 } else { 1 };
+        Shape { width: times * shape.width, ..shape }
+    }
+
+    /// The inputs of the samples of one device, which must be all that it has.
+    pub fn inputs(&self, samples: &[usize]) -> Vec<f32> {
+        let all = match self.data.values() {
+            Values::Features(all) if self.scale != Scale::None => all,
+            _ => return self.data.inputs(samples),
+        };
+        let width = self.data.shape().len();
+        let row = |sample: usize| &all[sample * width..(sample + 1) * width];
+        let own = if self.scale.needs_own() {
+            let rows: Vec<f64> = samples.iter().flat_map(|&s| row(s)).copied().collect();
+            units(&rows, width, Unit::of_device)
+        } else {
+            Vec::new()
+        };
+        let mut inputs = Vec::with_capacity(samples.len() * self.shape().len());
+        for &sample in samples {
+            for units in [&self.fleet, &own] {
+                inputs.extend(row(sample).iter().zip(units).map(|(&v, unit)| unit.of(v)));
+            }
+        }
+        inputs
+    }
+}
+
+/// The unit of every feature of these rows; none where there are no rows.
+fn units(rows: &[f64], width: usize, unit: impl Fn(&[f64]) -> Unit) -> Vec<Unit> {
+    if rows.is_empty() {
+        return Vec::new();
+    }
+    let column = |at: usize| rows.iter().skip(at).step_by(width).copied().collect::<Vec<f64>>();
+    (0..width).map(|at| unit(&column(at))).collect()
+}
+
+/// How one feature becomes an input.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Unit {
+    centre: f64,
+    deviation: f64,
+    /// Inputs end here, on both sides of 0.
+    limit: f64,
+}
+
+impl Unit {
+    /// Mean and standard deviation of all values, unless wild readings drown the others.
+    fn of_fleet(values: &[f64]) -> Unit {
+        let unit = Unit::of_values(values.iter().copied(), f64::INFINITY);
+        let (low, high) = middle(&sorted(values));
+        if low < high && high - low < DROWNED * unit.deviation {
+            return Unit::of_device(values);
+        }
+        unit
+    }
+
+    /// Mean and standard deviation of the values as they are when those far outside the middle are brought to its edge.
+    fn of_device(values: &[f64]) -> Unit {
+        // Sums in one order give the same bits whatever order the rows are in.
+        let sorted = sorted(values);
+        let (low, high) = middle(&sorted);
+        let reach = REACH * (high - low);
+        Unit::of_values(sorted.into_iter().map(|v| v.clamp(low - reach, high + reach)), LIMIT)
+    }
+
+    fn of_values(values: impl ExactSizeIterator<Item = f64> + Clone, limit: f64) -> Unit {
+        let count = values.len() as f64;
+        let centre = values.clone().map(|v| v / count).sum::<f64>();
+        let square = |v: f64| (v - centre) * (v - centre) / count;
+        Unit { centre, deviation: values.map(square).sum::<f64>().sqrt(), limit }
+    }
+
+    /// A value in this unit; 0 where values never change.
+    fn of(self, value: f64) -> f32 {
+        if self.deviation <= ROUNDING * self.centre.abs() {
+            return 0.0;
+        }
+        ((value - self.centre) / self.deviation).clamp(-self.limit, self.limit) as f32
+    }
+}
+
+fn sorted(values: &[f64]) -> Vec<f64> {
+    let mut sorted = values.to_vec();
+    sorted.sort_unstable_by(f64::total_cmp);
+    sorted
+}
+
+/// From where to where the middle nine tenths of sorted values go. Where these are all the same, as with an alarm that is
+/// almost never on, it is the middle of the others that counts, from the common value on: else the rare ones, which are
+/// all that the feature says, would be taken for wild.
+fn middle(sorted: &[f64]) -> (f64, f64) {
+    let (low, high) = inner(sorted);
+    let alike = |a: f64, b: f64| (a - b).abs() <= ROUNDING * a.abs().max(b.abs());
+    if !alike(low, high) {
+        return (low, high);
+    }
+    let rare: Vec<f64> = sorted.iter().copied().filter(|&v| !alike(v, low)).collect();
+    if rare.is_empty() {
+        return (low, high);
+    }
+    let (first, last) = inner(&rare);
+    (first.min(low), last.max(high))
+}
+
+/// The first and the last of sorted values without a twentieth at either end, which is one at least where there are three: one wild
+/// reading among few is not to count either.
+fn inner(sorted: &[f64]) -> (f64, f64) {
+    let outside = (sorted.len() / 20).max(usize::from(sorted.len() > 2));
+    (sorted[outside], sorted[sorted.len() - 1 - outside])
+}
+
+#[cfg(test)]
+mod tests;
