@@ -13,14 +13,23 @@ use crate::{Dataset, Error};
 
 /// The fraction of each device's labels that it keeps, 0 (an unlabeled device) to 1 (all).
 ///
-/// In files and arguments a number, for all devices, or a list with one number per device.
+/// In files and arguments a number, for all devices, or a list with one number per device; or which fraction of the devices has labels at
+/// all, `{ devices = 0.5 }`: then others are drawn for every seed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(untagged, expecting = "a number from 0 to 1, or a list of them, one per device")]
+#[serde(
+    untagged,
+    expecting = "a number from 0 to 1, a list of them, one per device, or { devices = 0.5 }"
+)]
 pub enum Labeled {
     /// The same fraction on every device.
     Alike(f64),
     /// One fraction per device, in their order.
     Each(Vec<f64>),
+    /// All labels of some devices, none of the others.
+    Some {
+        /// The fraction of the devices that have labels: at least one does, and, below 1, at least one does not.
+        devices: f64,
+    },
 }
 
 impl Default for Labeled {
@@ -33,32 +42,43 @@ impl Default for Labeled {
 impl FromStr for Labeled {
     type Err = String;
 
-    /// Parses `0.5`, or `1,1,0.5,0` with one fraction per device.
+    /// Parses `0.5`, `1,1,0.5,0` with one fraction per device, or `devices:0.5`.
     fn from_str(text: &str) -> Result<Labeled, String> {
+        if let Some(devices) = text.strip_prefix("devices:").and_then(|d| d.trim().parse().ok()) {
+            return Ok(Labeled::Some { devices });
+        }
         let shares: Result<Vec<f64>, _> = text.split(',').map(|s| s.trim().parse()).collect();
         match shares.as_deref() {
             Ok([share]) => Ok(Labeled::Alike(*share)),
             Ok(shares) => Ok(Labeled::Each(shares.to_vec())),
             Err(_) => {
-                Err("expected a number from 0 to 1, or one per device, as in 1,1,0.5,0".into())
+                Err("expected a number from 0 to 1, one per device, as in 1,1,0.5,0, or the fraction of devices that have labels, as in devices:0.5".into())
             }
         }
     }
 }
 
 impl Labeled {
-    /// Returns the fraction of one of `devices` devices.
-    pub fn share(&self, device: usize) -> f64 {
+    /// Returns the fraction of each of so many devices.
+    pub(crate) fn shares(&self, devices: usize, rng: &mut ChaCha8Rng) -> Vec<f64> {
         match self {
-            Labeled::Alike(share) => *share,
-            Labeled::Each(shares) => shares[device],
+            Labeled::Alike(share) => vec![*share; devices],
+            Labeled::Each(shares) => shares.clone(),
+            Labeled::Some { devices: share } => {
+                let most = if *share < 1.0 { devices.saturating_sub(1).max(1) } else { devices };
+                let some = (share * devices as f64).round() as usize;
+                let mut shares = vec![0.0; devices];
+                shares[..some.clamp(1, most)].fill(1.0);
+                shares.shuffle(rng);
+                shares
+            }
         }
     }
 
     /// Checks the fractions for this many devices.
     pub(crate) fn check(&self, devices: usize) -> Result<(), Error> {
         let shares = match self {
-            Labeled::Alike(share) => std::slice::from_ref(share),
+            Labeled::Alike(share) | Labeled::Some { devices: share } => std::slice::from_ref(share),
             Labeled::Each(shares) if shares.len() != devices => {
                 let message = format!("{} fractions for {devices} devices", shares.len());
                 return Err(Error::setting("labeled", message)
@@ -170,6 +190,24 @@ mod tests {
         assert_eq!(message("1,0", 3).as_deref(), Some("labeled: 2 fractions for 3 devices"));
         assert_eq!(message("1,1.5", 2).as_deref(), Some("labeled: 1.5 is not between 0 and 1"));
         assert_eq!(message("NaN", 2).as_deref(), Some("labeled: NaN is not between 0 and 1"));
+    }
+
+    #[test]
+    fn some_devices_have_all_labels_and_every_seed_draws_others() {
+        assert_eq!("devices:0.5".parse(), Ok(Labeled::Some { devices: 0.5 }));
+        let drawn = |devices: f64, of: usize, seed| {
+            let mut rng = ChaCha8Rng::seed_from_u64(seed);
+            Labeled::Some { devices }.shares(of, &mut rng)
+        };
+        let count = |shares: Vec<f64>| shares.iter().sum::<f64>();
+        assert_eq!(
+            [0.5, 0.3, 0.01, 0.99, 1.0].map(|d| count(drawn(d, 10, 1))),
+            [5.0, 3.0, 1.0, 9.0, 10.0]
+        );
+        assert_eq!(count(drawn(0.5, 1, 1)), 1.0);
+        let halves: std::collections::BTreeSet<String> =
+            (0..20).map(|seed| format!("{:?}", drawn(0.5, 10, seed))).collect();
+        assert!(halves.len() > 15);
     }
 
     #[test]

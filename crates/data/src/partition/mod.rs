@@ -166,8 +166,10 @@ pub fn deal(data: &Dataset, scheme: &Scheme, seed: u64) -> Result<Partition, Err
     };
     if let Some(labeled) = scheme.labeled() {
         labeled.check(hands.len())?;
-        let shares = hands.iter().enumerate();
-        kept = Some(shares.map(|(k, h)| labels::count(data, h, labeled.share(k))).collect());
+        rng.set_stream(u64::MAX);
+        let shares = labeled.shares(hands.len(), &mut rng);
+        let counts = hands.iter().zip(shares).map(|(h, share)| labels::count(data, h, share));
+        kept = Some(counts.collect());
     }
     let names =
         names.unwrap_or_else(|| (1..=hands.len()).map(|device| format!("d{device}")).collect());

@@ -89,6 +89,10 @@ impl SchemeArgs {
             Some(Labeled::Each(shares)) => {
                 drop(table.insert("labeled".to_owned(), shares.clone().into()));
             }
+            Some(Labeled::Some { devices }) => {
+                let some = Table::from_iter([("devices".to_owned(), Value::from(*devices))]);
+                drop(table.insert("labeled".to_owned(), some.into()));
+            }
             None => {}
         }
         table.insert("kind".to_owned(), kind.into());
