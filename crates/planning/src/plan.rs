@@ -216,7 +216,7 @@ pub fn check_handovers(handovers: &[Handover], links: &[PlanLink]) -> Result<(),
     for &Handover { from, to } in handovers {
         let route = route(handovers, to);
         let (is_ring, comes_back) = (is_on_ring(handovers, to), handed_from(handovers, route[0]));
-        if comes_back.is_some() && !is_ring || is_on_ring(handovers, from) && !is_ring {
+        if !is_ring && (comes_back.is_some() || is_on_ring(handovers, from)) {
             return Err("a ring hands its model on to a source that is not on it");
         }
         let sends = |source: &&usize| links.iter().any(|link| link.from == **source);

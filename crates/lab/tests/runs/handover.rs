@@ -165,7 +165,7 @@ fn devices_that_are_alike_gain_over_all_links_with_less_than_half_the_energy() {
     let rows = run(&config, folder.path(), &|_| ControlFlow::Continue(())).unwrap().rows;
     let [plan, relay, fedavg] =
         ["st-lf", "st-lf-relay", "fedavg"].map(|method| outcome_of(&rows, method));
-    // With three seeds: 71, 87 and 75 %, at 71, 34 and 100 % of the energy.
-    assert!(relay.0 > fedavg.0 + 0.05 && relay.0 > plan.0 + 0.05, "{plan:?} {relay:?} {fedavg:?}");
-    assert!(relay.1 < 0.45 && fedavg.1 > 0.99, "{relay:?} {fedavg:?}");
+    // 91 % at 48 % of the energy, on a ring; the same sources in a chain had 87 % at 34 %.
+    assert!(relay.0 > fedavg.0 + 0.1 && relay.0 > plan.0 + 0.1, "{plan:?} {relay:?} {fedavg:?}");
+    assert!(relay.1 < 0.5 && fedavg.1 > 0.99, "{relay:?} {fedavg:?}");
 }

@@ -17,6 +17,9 @@ const MOST_SOURCES: usize = 300;
 /// Prices of rings at targets that are computed at most: some seconds.
 const EFFORT: usize = 2_000_000;
 
+/// So many sources are put in order with care whenever a ring is tried, more only at the end.
+const FEW: usize = 6;
+
 /// The least fraction of the objective that a change must save.
 const LEAST: f64 = 1e-9;
 
@@ -67,7 +70,8 @@ pub(super) fn best(
             found = Some(solution);
         }
     }
-    let solution = search.improved(found?, &sources, watch);
+    let mut solution = search.improved(found?, &sources, watch);
+    search.put_in_order(&mut solution);
     let (handovers, links) = search.taken(&solution);
     let terms = evaluate(problem, BoundKind::Pooled, roles, &links, &handovers);
     (!handovers.is_empty()).then_some(Found { handovers, links, terms })
@@ -153,6 +157,32 @@ fn clusters(measured: &Measured, sources: &[usize]) -> Vec<Vec<Vec<usize>>> {
     partitions
 }
 
+/// An order in which no two sources can change places and make it cheaper.
+fn reordered(mut order: Vec<usize>, cost: impl Fn(&[usize]) -> f64) -> Vec<usize> {
+    let mut least = cost(&order);
+    loop {
+        let before = least;
+        for (a, b) in (0..order.len()).flat_map(|b| (0..b).map(move |a| (a, b))) {
+            for change in [
+                |o: &mut [usize], a, b| o.swap(a, b),
+                |o: &mut [usize], a, b| {
+                    o[a..=b].rotate_left(1);
+                },
+            ] {
+                let mut other = order.clone();
+                change(&mut other, a, b);
+                let price = cost(&other);
+                if price < least - LEAST * least.abs() {
+                    (order, least) = (other, price);
+                }
+            }
+        }
+        if least >= before {
+            return order;
+        }
+    }
+}
+
 struct Search<'a> {
     problem: &'a Problem,
     measured: &'a Measured,
@@ -232,37 +262,51 @@ impl Search<'_> {
         }
     }
 
-    /// A ring of these sources: from each of them to the nearest by energy that is left, and the cheapest of these ways; nothing where
-    /// none closes.
-    fn ring(&self, group: &[usize]) -> Option<Ring> {
+    /// φ^E Σ K of a ring in this order; nothing where a link is missing.
+    fn hops(&self, order: &[usize]) -> Option<f64> {
         let hop = |from: usize, to: usize| {
             let is_free = self.without != Some(Handover { from, to });
             let link = self.measured.links.get(from, to).filter(|_| is_free)?;
             Some(self.measured.energy_cost(link.energy))
         };
+        let within: f64 =
+            order.windows(2).map(|pair| hop(pair[0], pair[1])).sum::<Option<f64>>()?;
+        Some(2.0 * within + hop(order[order.len() - 1], order[0])?)
+    }
+
+    /// φ^E Σ K of links from a source to some targets.
+    fn sending(&self, from: usize, targets: impl Iterator<Item = usize>) -> f64 {
+        let energy = |to: usize| self.measured.links.get(from, to).map(|link| link.energy);
+        targets.map(|to| energy(to).map_or(f64::INFINITY, |e| self.measured.energy_cost(e))).sum()
+    }
+
+    /// A ring of these sources, in an order that is cheap: from each of them to the nearest by energy that is left, and the cheapest of
+    /// these ways; nothing where none closes. Its last source is to send to a part of all targets.
+    fn ring(&self, group: &[usize]) -> Option<Ring> {
         let from = |first: usize| {
             let mut left: Vec<usize> = group.iter().copied().filter(|&i| i != first).collect();
-            let (mut order, mut price) = (vec![first], 0.0);
+            let mut order = vec![first];
             while !left.is_empty() {
                 let last = order[order.len() - 1];
+                let energy = |to: usize| self.measured.links.get(last, to).map(|l| l.energy);
                 let hops = left.iter().enumerate();
-                let hops = hops.filter_map(|(place, &to)| Some((hop(last, to)?, place)));
-                let (cost, place) = hops.min_by(|a, b| a.0.total_cmp(&b.0))?;
-                price += 2.0 * cost;
+                let hops = hops.filter_map(|(place, &to)| Some((energy(to)?, place)));
+                let (_, place) = hops.min_by(|a, b| a.0.total_cmp(&b.0))?;
                 order.push(left.remove(place));
             }
-            price += hop(order[order.len() - 1], first)?;
-            Some(Ring { order, price })
+            Some(order)
+        };
+        let share = group.len() as f64 / self.sources as f64;
+        let all = || self.targets.iter().map(|target| target.device);
+        let cost = |order: &[usize]| {
+            let sending = self.sending(order[order.len() - 1], all());
+            let sending = if sending.is_finite() { share * sending } else { 0.0 };
+            self.hops(order).map_or(f64::INFINITY, |hops| hops + sending)
         };
         let ways = group.iter().filter_map(|&first| from(first));
-        let reach = |ring: &Ring| -> f64 {
-            // The last one also sends to targets, a part of all.
-            let last = ring.order[ring.order.len() - 1];
-            let sent = self.targets.iter().filter_map(|t| self.measured.links.get(last, t.device));
-            let share = group.len() as f64 / self.sources as f64;
-            ring.price + share * sent.map(|l| self.measured.energy_cost(l.energy)).sum::<f64>()
-        };
-        ways.min_by(|a, b| reach(a).total_cmp(&reach(b)))
+        let order = ways.min_by(|a, b| cost(a).total_cmp(&cost(b)))?;
+        let order = if order.len() <= FEW { reordered(order, cost) } else { order };
+        Some(Ring { price: self.hops(&order)?, order })
     }
 
     /// What a target pays for the model of a ring; infinite where it cannot have it.
@@ -275,6 +319,24 @@ impl Search<'_> {
         let route = |_| &ring.order[..];
         let price = handed_on_cost(self.measured, &[link], target.device, route, |_| false);
         price.map_or(f64::INFINITY, |(error, energy)| error + energy)
+    }
+
+    /// Puts the sources of every ring in an order that is cheap for the targets that take its model.
+    fn put_in_order(&self, solution: &mut Solution) {
+        let (_, links) = self.taken(solution);
+        for ring in &mut solution.rings {
+            let last = ring.order[ring.order.len() - 1];
+            let targets = || links.iter().filter(|link| link.from == last).map(|link| link.to);
+            let cost = |order: &[usize]| {
+                let hops = self.hops(order).unwrap_or(f64::INFINITY);
+                hops + self.sending(order[order.len() - 1], targets())
+            };
+            let may_change = targets().all(|to| self.problem.required_into(to).is_empty());
+            if may_change {
+                ring.order = reordered(std::mem::take(&mut ring.order), cost);
+                ring.price = self.hops(&ring.order).unwrap_or(f64::INFINITY);
+            }
+        }
     }
 
     /// Hand-overs and links, each sorted by receiver.
