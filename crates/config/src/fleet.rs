@@ -1,10 +1,10 @@
 //! The devices of one seed with their data, as the method may see it and as only evaluation may.
 
 use std::collections::HashMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use stlf_data::domains::{self, Domain};
-use stlf_data::features::{self, Scale, Scaler};
+use stlf_data::features::{self, Origin, OwnScale, Scale, Scaler};
 use stlf_data::folder::data_folder;
 use stlf_data::partition::{Partition, Scheme, Share, deal};
 use stlf_data::{Class, Dataset, Shape};
@@ -49,9 +49,8 @@ impl Fleet {
         seed: u64,
     ) -> Result<Fleet, Error> {
         let Partition { devices } = deal(data, scheme, seed)?;
-        let usual = if devices.len() == 1 { Scale::Own } else { Scale::Fleet };
-        let scaler = Scaler::new(data, scale.unwrap_or(usual));
-        let gather = |share| DeviceData::gather(data, &scaler, share);
+        let scaler = scaler(data, scale, devices.len());
+        let gather = |share| DeviceData::gather(data, share, |samples| scaler.inputs(samples));
         let devices = devices.iter().map(gather).collect();
         Ok(Fleet { devices, shape: scaler.shape(), scale: scaler.scale() })
     }
@@ -77,13 +76,23 @@ impl Fleet {
     }
 }
 
+/// Without a scale, the usual one of so many devices.
+fn scaler(data: &Dataset, scale: Option<Scale>, devices: usize) -> Scaler<'_> {
+    let usual = if devices == 1 { Scale::Own } else { Scale::Fleet };
+    Scaler::new(data, scale.unwrap_or(usual))
+}
+
 impl DeviceData {
-    fn gather(data: &Dataset, scaler: &Scaler<'_>, share: &Share) -> DeviceData {
+    fn gather(
+        data: &Dataset,
+        share: &Share,
+        inputs: impl FnOnce(&[usize]) -> Vec<f32>,
+    ) -> DeviceData {
         let samples: Vec<usize> = share.samples().collect();
         DeviceData {
             name: share.name.clone(),
             places: samples.clone(),
-            inputs: scaler.inputs(&samples),
+            inputs: inputs(&samples),
             // A partition lists only samples with a label as labeled.
             labels: data.labels(&share.labeled).unwrap_or_default(),
             unlabeled: share.unlabeled.len(),
@@ -131,16 +140,25 @@ pub struct OwnData {
     pub shape: Shape,
     /// By whose values features are scaled; pictures are not.
     pub scale: Scale,
+    /// The scale of its own, where its features have one, and where that comes from.
+    pub own_scale: Option<(OwnScale, Origin)>,
+    /// Its samples as they are in the table, where its features have a scale of its own: they stay what they are when that changes.
+    pub unscaled: Option<Vec<f64>>,
     /// The names of all classes.
     pub classes: Vec<String>,
 }
 
 /// One device's data as a run deals it. Where the partition has one device only, every place has that: real devices each have data of
-/// their own.
+/// their own. Features that have a scale of the device's own have the one that is kept in a file, where there is one that still fits.
 ///
 /// # Errors
-/// Data that cannot be read, a place that the partition does not have, or a scale that a device with data of its own cannot know.
-pub fn device(config: &Config, seed: u64, place: usize) -> Result<OwnData, Error> {
+/// Data or a kept scale that cannot be read, a place that the partition does not have, or a scale that a device with data of its own cannot know.
+pub fn device(
+    config: &Config,
+    seed: u64,
+    place: usize,
+    kept_scale: &Path,
+) -> Result<OwnData, Error> {
     let wrong = |message: String, hint: Option<&str>| Error::Setting {
         path: PathBuf::from("configuration"),
         line: None,
@@ -149,8 +167,9 @@ pub fn device(config: &Config, seed: u64, place: usize) -> Result<OwnData, Error
     };
     let data = load(config)?;
     let scheme = config.scheme(&data);
-    let Fleet { mut devices, shape, scale } =
-        Fleet::deal(&data, &scheme, config.data.standardise, seed)?;
+    let Partition { devices } = deal(&data, &scheme, seed)?;
+    let scaler = scaler(&data, config.data.standardise, devices.len());
+    let scale = scaler.scale();
     if devices.len() == 1 && scale.needs_fleet() {
         let message = format!(
             "data.standardise: {:?} needs the rows of all devices, but this device has only its own",
@@ -160,17 +179,31 @@ pub fn device(config: &Config, seed: u64, place: usize) -> Result<OwnData, Error
         return Err(wrong(message, Some(hint)));
     }
     let place = if devices.len() == 1 { 0 } else { place };
-    if place >= devices.len() {
+    let Some(share) = devices.get(place) else {
         let message = format!("partition: {} devices, none at place {place}", devices.len());
         return Err(wrong(message, None));
-    }
+    };
+    let samples: Vec<usize> = share.samples().collect();
+    let own_scale = match config.feature_columns()?.filter(|_| scale.needs_own()) {
+        Some(columns) => {
+            let today = scaler.own_scale(&samples, &columns);
+            Some(OwnScale::kept_or(OwnScale::read(kept_scale)?, today))
+        }
+        None => None,
+    };
+    let device = DeviceData::gather(&data, share, |samples| match &own_scale {
+        Some((own, _)) => scaler.inputs_by(own, samples),
+        None => scaler.inputs(samples),
+    });
+    let unscaled = scaler.unscaled(&samples).filter(|_| scale.needs_own());
     let classes = data.classes().to_vec();
-    Ok(OwnData { device: devices.swap_remove(place), shape, scale, classes })
+    Ok(OwnData { device, shape: scaler.shape(), scale, own_scale, unscaled, classes })
 }
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used, reason = "tests")]
 mod tests {
+    use stlf_data::atomic_folder::Folder;
     use stlf_data::dataset::Values;
     use stlf_data::partition::{ByDomain, Iid};
 
@@ -213,6 +246,60 @@ mod tests {
             assert_eq!(by_row(&alone.devices[0], 0, 3), by_row(simulated, first, 3));
             first += own.len();
         }
+    }
+
+    /// A table of so many rows, of these columns and a label.
+    fn write_table(path: &Path, columns: &str, rows: usize) {
+        let row = |k: usize| format!("{},{},{}\n", k * k % 211, 700 - k % 7, ["a", "b"][k % 2]);
+        let text = format!("{columns},label\n") + &(0..rows).map(row).collect::<String>();
+        std::fs::write(path, text).unwrap();
+    }
+
+    #[test]
+    fn a_kept_scale_gives_a_row_that_stays_the_same_inputs() {
+        let folder = tempfile::tempdir().unwrap();
+        let (table, kept) = (folder.path().join("own.csv"), folder.path().join("scale.json"));
+        let features = format!("data.features={}", table.display());
+        let config = Config::default()
+            .with([features.as_str(), "partition.kind=iid", "partition.devices=1"])
+            .unwrap();
+        let start = |columns: &str, rows: usize| {
+            write_table(&table, columns, rows);
+            let own = device(&config, 1, 0, &kept).unwrap();
+            let (scale, origin) = own.own_scale.unwrap();
+            let kept = Folder::open(folder.path()).unwrap();
+            kept.write_json_durably("scale.json", &scale).unwrap();
+            assert_eq!(own.unscaled.unwrap().len(), own.device.inputs.len());
+            (origin, by_row(&own.device, 0, 2))
+        };
+        let (origin, first) = start("x,y", 100);
+        assert_eq!(origin, Origin::First);
+        // The first start is the simulator's.
+        let data = load(&config).unwrap();
+        let simulated = Fleet::deal(&data, &config.scheme(&data), None, 1).unwrap();
+        assert_eq!(first, by_row(&simulated.devices[0], 0, 2));
+        for (rows, since) in [(103, 3), (100, 0), (199, 99)] {
+            let (origin, inputs) = start("x,y", rows);
+            assert_eq!(origin, Origin::Kept(since));
+            assert_eq!(inputs[..100], first);
+        }
+        let (origin, doubled) = start("x,y", 200);
+        assert_eq!(origin, Origin::OtherSize(100));
+        assert_ne!(doubled[..100], first);
+        let (origin, renamed) = start("x,z", 150);
+        assert_eq!(origin, Origin::OtherColumns);
+        assert_ne!(renamed[..100], doubled[..100]);
+        std::fs::remove_file(&kept).unwrap();
+        assert_eq!(start("x,z", 100), (Origin::First, first));
+
+        std::fs::write(&kept, "{").unwrap();
+        let error = device(&config, 1, 0, &kept).unwrap_err();
+        assert!(error.to_string().contains("scale.json: this is no scale of features"), "{error}");
+        assert!(error.hint().unwrap().contains("if you delete it"));
+        // Without a scale of its own the file is of no account.
+        let as_it_is = config.with(["data.standardise=none"]).unwrap();
+        let own = device(&as_it_is, 1, 0, &kept).unwrap();
+        assert_eq!((own.own_scale, own.unscaled), (None, None));
     }
 
     #[test]

@@ -28,11 +28,7 @@ impl Config {
             ("data.classes".to_owned(), classes.join(", ")),
             ("data.shape".to_owned(), shape.to_string()),
         ];
-        let data = &self.data;
-        if let Some(table) = data.features.as_ref().filter(|_| data.images.is_none()) {
-            let options =
-                features::Options { label: data.label.clone(), ..features::Options::default() };
-            let columns = features::columns(table, &options)?;
+        if let Some(columns) = self.feature_columns()? {
             settings.push(("data.columns".to_owned(), columns.join(", ")));
             settings.push(("data.standardise".to_owned(), scale.name().to_owned()));
         }
@@ -45,6 +41,17 @@ impl Config {
         // Where it differs, so do others that follow from it, and it is the one to name.
         settings.sort_by_key(|(name, _)| name != "divergence.estimator");
         Ok(settings)
+    }
+
+    /// The names of the features in their order; `None` where samples are pictures.
+    pub(crate) fn feature_columns(&self) -> Result<Option<Vec<String>>, Error> {
+        let data = &self.data;
+        let Some(table) = data.features.as_ref().filter(|_| data.images.is_none()) else {
+            return Ok(None);
+        };
+        let options =
+            features::Options { label: data.label.clone(), ..features::Options::default() };
+        Ok(Some(features::columns(table, &options)?))
     }
 }
 

@@ -7,6 +7,7 @@
 //! Features are kept as they are in the table; [`Scaler`] scales them once it is known which device holds which rows.
 
 mod csv_file;
+mod own_scale;
 #[cfg(feature = "parquet")]
 mod parquet_file;
 mod scale;
@@ -17,6 +18,7 @@ use std::io::{BufReader, Read};
 use std::path::Path;
 
 pub use csv_file::read_csv;
+pub use own_scale::{Origin, OwnScale};
 #[cfg(feature = "parquet")]
 pub use parquet_file::read_parquet;
 pub use scale::{Scale, Scaler};

@@ -34,6 +34,7 @@ use std::net::SocketAddr;
 use std::ops::ControlFlow;
 
 use stlf_config::fleet::{OwnData, device as dealt};
+use stlf_data::features::OwnScale;
 use stlf_protocol::device::Holdings;
 use stlf_protocol::shared::SharedSettings;
 use stlf_protocol::{Device, Identity, Place, Roster, Setup, SignedRoster};
@@ -43,7 +44,7 @@ pub use self::error::Error;
 pub use self::event::{Event, Line, Observer};
 pub use self::options::{Options, settings};
 use self::publishing::Publications;
-use self::state_dir::{MODELS, StateDir};
+use self::state_dir::{MODELS, SCALE, StateDir};
 use crate::key_file;
 use crate::network::{self, View};
 
@@ -55,6 +56,8 @@ pub struct Service {
     roster: SignedRoster,
     device: Device,
     labels: usize,
+    /// The scale of its own by which its features are scaled, where there is one.
+    own_scale: Option<OwnScale>,
     /// What it has published once it takes part.
     publications: Publications,
     kept: StateDir,
@@ -83,8 +86,13 @@ impl Service {
         let list = roster.roster();
         let stranger = || Error::NotInRoster { key: identity.id(), fleet: list.fleet.clone() };
         let place = list.place(identity.id()).ok_or_else(stranger)?;
-        let OwnData { device: own, shape, scale, classes } =
-            dealt(config, options.seed(), place.index())?;
+        let kept_scale = options.folder.join(SCALE);
+        let OwnData { device: own, shape, scale, own_scale, unscaled, classes } =
+            dealt(config, options.seed(), place.index(), &kept_scale)?;
+        if let Some((scale, origin)) = &own_scale {
+            let device = list.at(place).map_or("", |member| &member.name);
+            observer(&Event::Scales { device, rows: scale.rows(), origin: *origin });
+        }
         let setup = options.setup(&own, shape, classes.len())?;
         let settings =
             SharedSettings::new(config.shared(shape, scale, &classes, options.seed())?);
@@ -111,11 +119,23 @@ impl Service {
         let device = Device::new(setup.clone(), list.clone(), identity.clone(), holdings, joules);
         let mut device = device.ok_or_else(stranger)?;
         can_listen(options.listen)?;
+        let means = device.means(unscaled.as_deref());
         let publications =
-            publishing::admitted(config, &setup, scale, samples, &mut device, &mut kept)?;
+            publishing::admitted(config, &setup, scale, means, samples, &mut device, &mut kept)?;
         let spec = device.spec();
         device.resume(kept.training(spec), kept.relayed(spec), last_plan);
-        Ok(Service { options, network, identity, roster, device, labels, publications, kept })
+        let own_scale = own_scale.map(|(scale, _)| scale);
+        Ok(Service {
+            options,
+            network,
+            identity,
+            roster,
+            device,
+            labels,
+            own_scale,
+            publications,
+            kept,
+        })
     }
 
     /// Trains, unless that was done earlier, and takes part until `stop` says so or, if [`Options::once`] is given, an epoch is over.
@@ -156,8 +176,21 @@ impl Service {
         observer: &mut Observer<'_>,
         stop: &dyn Fn() -> bool,
     ) -> Result<Ended, Error> {
-        let Service { options, network, identity, roster, device, publications, mut kept, .. } =
-            self;
+        let Service {
+            options,
+            network,
+            identity,
+            roster,
+            device,
+            own_scale,
+            publications,
+            mut kept,
+            ..
+        } = self;
+        // Whoever finds a publication on disk must find the scale of its samples too.
+        if let Some(scale) = own_scale {
+            kept.keep_scale(&scale)?;
+        }
         kept.keep_publications(&publications)?;
         let list = roster.roster().clone();
         let runtime = runtime()?;

@@ -128,10 +128,13 @@ impl Exchange {
     }
 
     /// The means that it publishes without noise, in this epoch and in every other; `None` with noise, or where it publishes more. Whoever
-    /// knows `sample_key` can find out whether a sample is among them.
-    pub fn means(&self, sample_key: &[u8; 32]) -> Option<CurrentMeans> {
+    /// knows `sample_key` can find out whether a sample is among them; samples are known by their inputs, or by what these were before they were
+    /// scaled.
+    pub fn means(&self, unscaled: Option<&[f64]>, sample_key: &[u8; 32]) -> Option<CurrentMeans> {
         match &self.estimator {
-            Estimator::Sketch { settings, .. } => work::means(&self.own, settings, sample_key),
+            Estimator::Sketch { settings, .. } => {
+                work::means(&self.own, settings, unscaled, sample_key)
+            }
             Estimator::Discriminant { .. } | Estimator::Classifier { .. } => None,
         }
     }

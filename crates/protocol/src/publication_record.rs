@@ -29,25 +29,23 @@ pub struct CurrentMeans {
 }
 
 impl CurrentMeans {
-    /// Of inputs of so many numbers. Whoever knows `key` can find out whether a sample is among them.
+    /// Of samples that are known by these bytes. Whoever knows `key` can find out whether a sample is among them.
     pub(crate) fn new(
         features: &[u8],
         sketch: Sketch,
-        inputs: &[f32],
-        numbers: usize,
+        samples: impl Iterator<Item = Vec<u8>>,
         key: &[u8; 32],
     ) -> CurrentMeans {
         let mut seen: BTreeMap<[u8; 32], u64> = BTreeMap::new();
-        let sample = |input: &[f32]| {
-            let mut hash = Sha256::new_with_prefix(key);
-            input.iter().for_each(|x| hash.update(x.to_le_bytes()));
+        let sample = |bytes: Vec<u8>| {
+            let mut hash = Sha256::new_with_prefix(key).chain_update(bytes);
             // A sample that is there twice is two.
             let times = seen.entry(hash.clone().finalize().into()).or_default();
             *times += 1;
             hash.update(times.to_le_bytes());
             hex(&hash.finalize()[..16])
         };
-        let samples = inputs.chunks_exact(numbers.max(1)).map(sample).collect();
+        let samples = samples.map(sample).collect();
         CurrentMeans { features: hex(features), sketch, samples }
     }
 }
@@ -232,7 +230,8 @@ mod tests {
         let inputs: Vec<f32> = samples.into_iter().map(|x| x as f32).collect();
         let mean = vec![inputs.iter().sum::<f32>() / 3.0; 10];
         let sketch = Sketch { samples: inputs.len() as u64, mean, covariance: None };
-        CurrentMeans::new(&[features], sketch, &inputs, 1, &[7; 32])
+        let bytes = inputs.iter().map(|x| x.to_le_bytes().to_vec());
+        CurrentMeans::new(&[features], sketch, bytes, &[7; 32])
     }
 
     fn published(record: &Record, samples: std::ops::Range<u32>) -> Admitted {

@@ -6,6 +6,7 @@
 //! it goes. A device's own scale needs nothing but its rows, whether they have labels or not, and does not depend on their
 //! order: a device that has only its own table comes to the numbers of the simulator, which has all.
 
+use super::OwnScale;
 use crate::dataset::Values;
 use crate::{Dataset, Shape};
 
@@ -93,22 +94,43 @@ impl<'a> Scaler<'a> {
 
     /// The inputs of the samples of one device, which must be all that it has.
     pub fn inputs(&self, samples: &[usize]) -> Vec<f32> {
-        let all = match self.data.values() {
-            Values::Features(all) if self.scale != Scale::None => all,
-            _ => return self.data.inputs(samples),
-        };
+        self.scaled(samples, &self.own_units(samples))
+    }
+
+    /// The inputs of samples of a device with this scale of its own.
+    pub fn inputs_by(&self, own: &OwnScale, samples: &[usize]) -> Vec<f32> {
+        self.scaled(samples, &own.units())
+    }
+
+    /// The scale of the samples of one device, which must be all that it has, with the names of the features.
+    pub fn own_scale(&self, samples: &[usize], columns: &[String]) -> OwnScale {
+        OwnScale::new(columns, &self.own_units(samples), samples.len())
+    }
+
+    /// The samples as they are in the table, where their inputs are not.
+    pub fn unscaled(&self, samples: &[usize]) -> Option<Vec<f64>> {
         let width = self.data.shape().len();
-        let row = |sample: usize| &all[sample * width..(sample + 1) * width];
-        let own = if self.scale.needs_own() {
-            let rows: Vec<f64> = samples.iter().flat_map(|&s| row(s)).copied().collect();
-            units(&rows, width, Unit::of_device)
-        } else {
-            Vec::new()
-        };
+        match self.data.values() {
+            Values::Features(all) if self.scale != Scale::None => {
+                let row = |sample: &usize| &all[sample * width..(sample + 1) * width];
+                Some(samples.iter().flat_map(row).copied().collect())
+            }
+            _ => None,
+        }
+    }
+
+    /// The units of a device's samples, where they are used.
+    fn own_units(&self, samples: &[usize]) -> Vec<Unit> {
+        let rows = self.unscaled(samples).filter(|_| self.scale.needs_own()).unwrap_or_default();
+        units(&rows, self.data.shape().len(), Unit::of_device)
+    }
+
+    fn scaled(&self, samples: &[usize], own: &[Unit]) -> Vec<f32> {
+        let Some(rows) = self.unscaled(samples) else { return self.data.inputs(samples) };
         let mut inputs = Vec::with_capacity(samples.len() * self.shape().len());
-        for &sample in samples {
-            for units in [&self.fleet, &own] {
-                inputs.extend(row(sample).iter().zip(units).map(|(&v, unit)| unit.of(v)));
+        for row in rows.chunks_exact(self.data.shape().len()) {
+            for units in [&self.fleet[..], own] {
+                inputs.extend(row.iter().zip(units).map(|(&v, unit)| unit.of(v)));
             }
         }
         inputs
@@ -126,11 +148,11 @@ fn units(rows: &[f64], width: usize, unit: impl Fn(&[f64]) -> Unit) -> Vec<Unit>
 
 /// How one feature becomes an input.
 #[derive(Debug, Clone, Copy, PartialEq)]
-struct Unit {
-    centre: f64,
-    deviation: f64,
+pub(super) struct Unit {
+    pub(super) centre: f64,
+    pub(super) deviation: f64,
     /// Inputs end here, on both sides of 0.
-    limit: f64,
+    pub(super) limit: f64,
 }
 
 impl Unit {

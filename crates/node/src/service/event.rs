@@ -6,6 +6,7 @@ use std::time::SystemTime;
 
 use serde::Serialize;
 use serde_json::Value;
+use stlf_data::features::Origin;
 use stlf_protocol::Place;
 
 use crate::network::{self, View};
@@ -19,6 +20,15 @@ pub enum Event<'a> {
         path: &'a Path,
         /// The version of the roster that is used.
         version: u64,
+    },
+    /// The device scales its features by rows of its own.
+    Scales {
+        /// The device's name.
+        device: &'a str,
+        /// The number of rows that the scale was computed from.
+        rows: usize,
+        /// When that was, and why.
+        origin: Origin,
     },
     /// The device has trained earlier, and need not do so again.
     HasTrained {

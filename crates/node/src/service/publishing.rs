@@ -30,6 +30,7 @@ pub(super) fn admitted(
     config: &Config,
     setup: &Setup,
     scale: Scale,
+    means: Option<CurrentMeans>,
     samples: usize,
     device: &mut Device,
     kept: &mut StateDir,
@@ -38,7 +39,7 @@ pub(super) fn admitted(
     let protection = |ledger: &Ledger| {
         Protection::new(&setup.divergence, setup.shape, samples, ledger, budget).for_inputs(scale)
     };
-    if let Some(means) = device.means() {
+    if let Some(means) = means {
         let accepts = config.divergence.accepts_disclosure();
         let (admitted, is_within) = without_noise(&kept.record()?, means, setup, accepts)?;
         let Admitted { record, sketch, behind } = admitted;

@@ -1,5 +1,5 @@
 //! The files of a device, with which it can be killed at any moment and continue: its training, what it made of a model that was handed
-//! to it, the last epoch, the plan, the predictions.
+//! to it, its scale, the last epoch, the plan, the predictions.
 //! Every file appears whole or not at all.
 
 use std::fs::{File, OpenOptions};
@@ -12,6 +12,7 @@ use sha2::{Digest, Sha256};
 use stlf_config::Config;
 use stlf_config::fleet::DeviceData;
 use stlf_data::atomic_folder::Folder;
+use stlf_data::features::OwnScale;
 use stlf_learn::{Params, Spec};
 use stlf_method::local_training::OwnError;
 use stlf_method::predictions::PredictionRow;
@@ -40,6 +41,9 @@ const ROSTER: &str = "roster.json";
 const LEDGER: &str = "privacy.json";
 const RECORD: &str = "published.json";
 const EVENTS: &str = "events.jsonl";
+
+/// The file in which a device's own scale is kept.
+pub(super) const SCALE: &str = "scale.json";
 
 /// The folder in which models are kept as they arrive.
 pub(super) const MODELS: &str = "models";
@@ -166,6 +170,11 @@ impl StateDir {
         let Some(bytes) = self.folder.read(RECORD)? else { return Ok(Record::default()) };
         let path = self.folder.file(RECORD);
         Record::read(&bytes).map_err(|message| Error::Ledger { path, message })
+    }
+
+    /// Stores the scale of this device's features. Nothing that was computed by it may be sent before this returns.
+    pub(super) fn keep_scale(&self, scale: &OwnScale) -> Result<(), Error> {
+        Ok(self.folder.write_json_durably(SCALE, scale)?)
     }
 
     /// Stores what this device has published, or is about to. Nothing may be sent before this returns.

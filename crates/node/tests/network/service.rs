@@ -96,6 +96,27 @@ impl Fleet {
         protection.unwrap().to_string()
     }
 
+    /// Has a device take part alone with these rows as its own table, and these changes of its settings.
+    fn start_alone(&self, rows: std::ops::Range<u32>, changes: &[&str]) -> Error {
+        let table = self.path("own.csv");
+        let row =
+            |k: u32| format!("{},{},{},{}\n", k % 17, k % 5, k, ["calm", "storm"][k as usize % 2]);
+        let text = "x,y,z,label\n".to_owned() + &rows.map(row).collect::<String>();
+        std::fs::write(&table, text).unwrap();
+        let features = format!("data.features={}", table.display());
+        let own = [
+            "seeds=[3]",
+            &features,
+            "partition.kind=iid",
+            "partition.devices=1",
+            "training.model=mlp",
+            "training.steps=5",
+        ];
+        let changes: Vec<&str> = own.iter().chain(changes).copied().collect();
+        let config = settings(None, None, &changes).unwrap();
+        take_part(Options { config, ..self.options("gate") }).unwrap_err()
+    }
+
     fn plan(&self, name: &str) -> Plan {
         let bytes = std::fs::read(self.path(name).join("plan.json")).unwrap();
         serde_json::from_slice(&bytes).unwrap()
@@ -220,27 +241,14 @@ fn publications_with_noise_are_counted_on_disk_and_within_a_budget() {
 
 #[test]
 fn few_changes_of_the_data_are_not_published_across_restarts() {
+    for scale in ["none", "own"] {
+        few_changes_are_not_published(&format!("data.standardise={scale}"));
+    }
+}
+
+fn few_changes_are_not_published(scale: &str) {
     let fleet = Fleet::new();
-    let table = fleet.path("own.csv");
-    let start = |rows: std::ops::Range<u32>, changes: &[&str]| {
-        let row =
-            |k: u32| format!("{},{},{},{}\n", k % 17, k % 5, k, ["calm", "storm"][k as usize % 2]);
-        let text = "x,y,z,label\n".to_owned() + &rows.map(row).collect::<String>();
-        std::fs::write(&table, text).unwrap();
-        let features = format!("data.features={}", table.display());
-        let own = [
-            "seeds=[3]",
-            &features,
-            "data.standardise=false",
-            "partition.kind=iid",
-            "partition.devices=1",
-            "training.model=mlp",
-            "training.steps=5",
-        ];
-        let changes: Vec<&str> = own.iter().chain(changes).copied().collect();
-        let config = settings(None, None, &changes).unwrap();
-        take_part(Options { config, ..fleet.options("gate") }).unwrap_err()
-    };
+    let start = |rows, changes: &[&str]| fleet.start_alone(rows, &[&[scale], changes].concat());
     let shown = || fleet.protection("gate");
     let record = fleet.path("gate").join("published.json");
     assert!(matches!(start(0..150, &[]), Error::Network(_)));
@@ -269,6 +277,35 @@ fn few_changes_of_the_data_are_not_published_across_restarts() {
 
     std::fs::write(&record, "{").unwrap();
     assert!(matches!(start(0..150, &[]), Error::Ledger { .. }));
+}
+
+#[test]
+fn a_device_keeps_its_scale_and_knows_its_samples_by_another_one() {
+    let fleet = Fleet::new();
+    let start = |rows| fleet.start_alone(rows, &[]);
+    let read = |name: &str| std::fs::read(fleet.path("gate").join(name)).unwrap();
+    let files = || (read("scale.json"), read("published.json"));
+    assert!(matches!(start(0..150), Error::Network(_)));
+    let first = files();
+    assert!(matches!(start(0..153), Error::Network(_)));
+    assert_eq!(files(), first);
+    // Up to the last row with the same scale, and on by one with another: to others it is that one row all the same.
+    assert!(matches!(start(0..299), Error::Network(_)));
+    let (scale, published) = files();
+    assert!(scale == first.0 && published != first.1);
+    assert!(matches!(start(0..300), Error::Network(_)));
+    assert!(files().0 != scale && files().1 == published);
+    let told = "16 means of 299 samples, no noise; 1 sample changed since, too few to publish";
+    assert!(fleet.protection("gate").ends_with(told), "{}", fleet.protection("gate"));
+
+    let path = fleet.path("gate").join("scale.json");
+    std::fs::write(&path, "{").unwrap();
+    let broken = start(0..300);
+    assert!(broken.to_string().starts_with(&path.display().to_string()), "{broken}");
+    assert!(broken.hint().unwrap().contains("if you delete it"));
+    std::fs::remove_file(&path).unwrap();
+    assert!(matches!(start(0..299), Error::Network(_)));
+    assert_eq!(files().1, published);
 }
 
 #[test]
@@ -343,7 +380,7 @@ fn a_device_scales_a_table_of_its_own_by_its_own_rows_and_trains_anew_on_other_r
         had_trained
     };
     assert_eq!([had_trained(), had_trained()], [false, true]);
-    // Two rows without a label change the scale, and so every input.
+    // Two rows without a label.
     std::fs::write(&table, rows + ",900,3\n,100,3\n").unwrap();
     assert_eq!([had_trained(), had_trained()], [false, true]);
 }

@@ -50,9 +50,10 @@ impl Device {
     }
 
     /// The means that it publishes without noise in every epoch, whoever takes part, unless it [publishes others](Device::publish); `None` with noise, or where it
-    /// publishes more.
-    pub fn means(&self) -> Option<CurrentMeans> {
-        self.exchange(&[self.place]).means(&self.identity.secret_key("stlf-samples/1"))
+    /// publishes more. Samples are known again by their inputs, or by what these were before they were scaled.
+    pub fn means(&self, unscaled: Option<&[f64]>) -> Option<CurrentMeans> {
+        let key = self.identity.secret_key("stlf-samples/1");
+        self.exchange(&[self.place]).means(unscaled, &key)
     }
 
     /// From now on it publishes this, which it published before, and not means of its data as they are now.

@@ -60,10 +60,11 @@ pub(super) fn publication(own: &Own, settings: &sketch::Settings) -> Option<Publ
 pub(super) fn means(
     own: &Own,
     settings: &sketch::Settings,
+    unscaled: Option<&[f64]>,
     sample_key: &[u8; 32],
 ) -> Option<CurrentMeans> {
-    let (numbers, width) = (own.shape.len(), settings.bandwidth.known()?);
-    let samples = own.inputs.len() / numbers.max(1);
+    let (numbers, width) = (own.shape.len().max(1), settings.bandwidth.known()?);
+    let samples = own.inputs.len() / numbers;
     if settings.publishes_covariance() || settings.privacy_of(samples as u64).is_some() {
         return None;
     }
@@ -72,7 +73,19 @@ pub(super) fn means(
     let mut id = Sha256::new_with_prefix(own.seed.to_le_bytes());
     id.update(width.to_le_bytes());
     id.update(format!("{} {:?} {}", settings.features, settings.embedding, own.shape));
-    Some(CurrentMeans::new(&id.finalize(), sketch, &own.inputs, numbers, sample_key))
+    let id = id.finalize();
+    Some(match unscaled {
+        Some(rows) => {
+            let rows = rows.chunks_exact((rows.len() / samples.max(1)).max(1));
+            let bytes = rows.map(|row| row.iter().flat_map(|x| x.to_le_bytes()).collect());
+            CurrentMeans::new(&id, sketch, bytes, sample_key)
+        }
+        None => {
+            let inputs = own.inputs.chunks_exact(numbers);
+            let bytes = inputs.map(|input| input.iter().flat_map(|x| x.to_le_bytes()).collect());
+            CurrentMeans::new(&id, sketch, bytes, sample_key)
+        }
+    })
 }
 
 /// Moments of both halves of a device's inputs.

@@ -45,7 +45,7 @@ impl Victim {
     /// Has it take part with these samples; in how many they differ from those that it publishes means of.
     fn takes_part(&mut self, kind: &Kind, samples: &[Vec<f64>]) -> usize {
         let exchange = exchange(kind, samples);
-        let means = exchange.means(&[9; 32]).unwrap();
+        let means = exchange.means(None, &[9; 32]).unwrap();
         let admitted = self.record.with(means, most_told(kind.shape)).unwrap();
         self.record = admitted.record;
         self.heard.push(heard(kind, exchange.publishing(Some(Arc::new(admitted.sketch)))));
@@ -203,7 +203,7 @@ fn means_by_other_features_count_together() {
         let members = [VICTIM, ATTACKER];
         let inputs = flat(samples);
         Exchange::new(&ROWS.settings(), ROWS.shape, seed, [7; 32], VICTIM, &members, inputs)
-            .means(&[9; 32])
+            .means(None, &[9; 32])
             .unwrap()
     };
     for (samples, expected) in [(48, 1), (90, 1), (200, 3), (500, 9)] {

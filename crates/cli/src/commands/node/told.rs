@@ -1,5 +1,6 @@
 //! The sentences of `stlf node start` about events and about how it ended.
 
+use stlf_data::features::Origin;
 use stlf_node::network::Event;
 use stlf_node::service::{self, Ended};
 use stlf_planning::Role;
@@ -20,6 +21,9 @@ pub(super) fn sentence(event: &service::Event<'_>) -> String {
         service::Event::OldRoster { path, version } => {
             format!("{} is old; using version {version}, which others sent", path.display())
         }
+        service::Event::Scales { device, rows, origin } => {
+            format!("{}: {}", clean(device), scaling(*rows, *origin))
+        }
         service::Event::HasTrained { device } => format!("{}: has trained before", clean(device)),
         service::Event::Trains { device, labels } => {
             format!("{}: training on {}", clean(device), counted(*labels, "label"))
@@ -30,6 +34,23 @@ pub(super) fn sentence(event: &service::Event<'_>) -> String {
         service::Event::CannotKeep(trouble) => format!("cannot keep what happens: {trouble}"),
         service::Event::Network { view, event } => words(view.roster, event),
         _ => String::new(),
+    }
+}
+
+/// Returns by which rows a device scales its features, in words.
+fn scaling(rows: usize, origin: Origin) -> String {
+    let rows = counted(rows, "row");
+    let new = "all its inputs change";
+    match origin {
+        Origin::First => format!("scales features by its {rows}, and keeps this scale"),
+        Origin::Kept(0) => format!("scales features by its {rows}, as before"),
+        Origin::Kept(since) => {
+            let change = if since > 0 { "more" } else { "fewer" };
+            let since = since.unsigned_abs();
+            format!("scales features by the {rows} that it had, as before; {since} {change} now")
+        }
+        Origin::OtherColumns => format!("takes a new scale from {rows} of other columns; {new}"),
+        Origin::OtherSize(was) => format!("takes a new scale from {rows}, after {was}; {new}"),
     }
 }
 
