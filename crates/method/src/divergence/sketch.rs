@@ -227,7 +227,7 @@ impl Sketch {
     /// A device's sketch as it publishes it. Where the settings ask for noise, it is drawn from the seed that `noise_seed` gives for
     /// the sketch without it; that must be a seed which nobody else can know. Then another sketch has other noise, so that the
     /// difference of two says nothing about it; and the same sketch has the same, so that it cannot be averaged away. Means alone are
-    /// then [rounded](super::rounding).
+    /// then rounded to sixteen bits.
     pub fn new(
         features: &Features,
         inputs: &[f32],
