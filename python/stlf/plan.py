@@ -98,11 +98,10 @@ class Plan:
 
     def route(self, source: str | int) -> list[str]:
         """Return the sources that trained a source's model, in their order, the source itself last."""
-        at = self.names[place_of(source, self.names)]
-        route = [at]
-        while at in self.handovers:
-            at = self.handovers[at]
-            route.append(at)
+        route = [self.names[place_of(source, self.names)]]
+        # On a ring a model comes back to where it was.
+        while (before := self.handovers.get(route[-1])) is not None and before not in route:
+            route.append(before)
         return route[::-1]
 
     def senders(self, device: str | int) -> dict[str, float]:

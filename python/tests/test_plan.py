@@ -369,3 +369,18 @@ def test_sources_hand_models_on_where_that_is_asked_for(tmp_path: Path) -> None:
     assert stlf.Plan.read(tmp_path / "plan.json").handovers == plan.handovers
     with pytest.raises(stlf.InputError, match="the paper's bound does not reward them"):
         stlf.plan(alike(), handovers=True, bound="paper")
+
+
+def test_sources_that_are_all_far_go_round_on_a_ring(tmp_path: Path) -> None:
+    problem = alike() | {"divergence": np.full((10, 10), 1.8).tolist()}
+    for device in problem["devices"][:5]:
+        device["labeled"] = 100
+    plan = stlf.plan(problem, handovers=True)
+    (last,) = {sender for sender, _ in plan.links}
+    assert sorted(plan.handovers) == sorted(plan.handovers.values()) == plan.sources
+    assert sorted(plan.route(last)) == plan.sources
+    assert plan.route(last)[-1] == last
+    # Five links; four hand-overs twice, and once from the last to the first.
+    assert plan.joules == pytest.approx(5 + 9)
+    plan.save(tmp_path / "plan.json")
+    assert stlf.Plan.read(tmp_path / "plan.json").route(last) == plan.route(last)

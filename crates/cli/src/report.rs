@@ -9,7 +9,7 @@ use stlf_planning::Problem;
 use stlf_planning::Role;
 use stlf_planning::bound::{BoundKind, Complexity};
 use stlf_planning::number_format::{clean, counted, energy, grouped, mixture, percent, short};
-use stlf_planning::plan::{PlanLink, Status, SuccessiveReport};
+use stlf_planning::plan::{Handover, PlanLink, Status, SuccessiveReport};
 use stlf_planning::planner::successive;
 use stlf_planning::problem::{EnergyUnit, Model};
 
@@ -90,11 +90,12 @@ pub(crate) fn devices(problem: &Problem, plan: &Plan) -> String {
             cells.push(grouped(d.samples()).into());
             cells.push(grouped(d.labeled).into());
             cells.push(d.source_error.map_or(String::new(), short).into());
-            let links = plan.incoming(device).iter().map(|l| l.from);
-            let senders: Vec<usize> = links.chain(plan.handed_from(device)).collect();
-            let joules: Option<f64> =
-                senders.iter().map(|&from| problem.link_energy(from, device)).sum();
-            let joules = joules.filter(|_| !senders.is_empty());
+            let links = plan.incoming(device).iter().map(|l| problem.link_energy(l.from, device));
+            let handed = plan.handed_from(device).map(|from| Handover { from, to: device });
+            let handed = handed.map(|handover| plan.handover_joules(problem, handover));
+            let received: Vec<Option<f64>> = links.chain(handed).collect();
+            let joules = received.iter().copied().sum::<Option<f64>>();
+            let joules = joules.filter(|_| !received.is_empty());
             cells.push(joules.map_or(String::new(), column).into());
         }
         cells.push(receives(problem, plan, device).into());
@@ -152,6 +153,10 @@ fn figures(problem: &Problem, plan: &Plan, run: Run) -> String {
         let mut over = counted(plan.links.len(), "link");
         if !plan.handovers.is_empty() {
             over += &format!(" and {}", counted(plan.handovers.len(), "hand-over"));
+            let twice = plan.handovers.iter().filter(|&&h| plan.times(h) == 2).count();
+            if twice > 0 {
+                over += &format!(", {twice} of them twice");
+            }
         }
         lines.push(("energy", format!("{} over {over}{share}", energy(joules))));
     }

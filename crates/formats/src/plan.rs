@@ -293,7 +293,7 @@ impl PlanFile {
         let handovers = plan.handovers.iter().map(|handover| HandoverEntry {
             from: name(handover.from),
             to: name(handover.to),
-            energy: problem.link_energy(handover.from, handover.to),
+            energy: plan.handover_joules(problem, *handover),
         });
         PlanFile {
             format: PlanFormat::V2,

@@ -147,12 +147,17 @@ impl Plan {
         self.links.len() + self.handovers.iter().map(|&h| self.times(h)).sum::<usize>()
     }
 
+    /// Joules of a hand-over, of all models that are sent over it; `None` with raw costs, which have no energies.
+    pub fn handover_joules(&self, problem: &Problem, handover: Handover) -> Option<f64> {
+        let joules = problem.link_energy(handover.from, handover.to)?;
+        Some(self.times(handover) as f64 * joules)
+    }
+
     /// Joules of all links and hand-overs; `None` with raw costs, which have no energies.
     pub fn joules(&self, problem: &Problem) -> Option<f64> {
-        let links = self.links.iter().map(|l| (l.from, l.to, 1));
-        let sent = links.chain(self.handovers.iter().map(|&h| (h.from, h.to, self.times(h))));
-        let joules: Option<f64> =
-            sent.map(|(from, to, n)| Some(n as f64 * problem.link_energy(from, to)?)).sum();
+        let links = self.links.iter().map(|l| problem.link_energy(l.from, l.to));
+        let handovers = self.handovers.iter().map(|&h| self.handover_joules(problem, h));
+        let joules: Option<f64> = links.chain(handovers).sum();
         // An empty sum of floats is −0.
         joules.map(|j| j + 0.0)
     }

@@ -101,7 +101,7 @@ impl Plan {
     #[getter]
     fn handover_joules(&self) -> Option<Vec<f64>> {
         let handovers = self.plan.handovers.iter();
-        handovers.map(|h| self.problem.link_energy(h.from, h.to)).collect()
+        handovers.map(|&h| self.plan.handover_joules(&self.problem, h)).collect()
     }
 
     /// `optimal` where that is proven, else `feasible`.

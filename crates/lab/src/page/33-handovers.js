@@ -14,12 +14,11 @@
   // Whether any plan of the seed has some: legend and columns stay while the slider moves.
   const any = () => page.seed().plans.some((plan) => plan.handovers.length > 0);
 
-  // The sources that a source's model has been at, the source itself last. A model that came back to where it was
-  // would go round for ever.
+  // The sources that a source's model has been at, each once, the source itself last. On a ring it comes back to where it was.
   function routeOf(plan, source) {
     const { taken } = page.mesh(plan);
     const route = [source];
-    while (route.length <= plan.handovers.length && taken[route[0]]) route.unshift(taken[route[0]].from);
+    while (taken[route[0]] && !route.includes(taken[route[0]].from)) route.unshift(taken[route[0]].from);
     return route;
   }
 

@@ -65,7 +65,7 @@ pub(super) fn plan(
             .map(|handover| Handover {
                 from: handover.from,
                 to: handover.to,
-                joules: problem.link_energy(handover.from, handover.to),
+                joules: plan.handover_joules(problem, *handover),
                 divergence: divergence(handover.from, handover.to),
             })
             .collect(),

@@ -143,14 +143,15 @@ impl Transfer<'_> {
     }
 
     fn table(&self, assigned: &Assignment) -> Vec<RelayRow> {
-        let row = |from: usize, to: usize, weight: Option<f64>| RelayRow {
+        let row = |from: usize, to: usize, weight: Option<f64>, sent: usize| RelayRow {
             from: self.problem.name(from).to_owned(),
             to: self.problem.name(to).to_owned(),
             weight,
-            joules: self.problem.link_energy(from, to),
+            joules: self.problem.link_energy(from, to).map(|joules| sent as f64 * joules),
         };
-        let hand_overs = assigned.handovers.iter().map(|h| row(h.from, h.to, None));
-        let links = assigned.links.iter().map(|l| row(l.from, l.to, Some(l.weight)));
+        let sent = |h: &Handover| times(&assigned.handovers, &assigned.links, *h);
+        let hand_overs = assigned.handovers.iter().map(|h| row(h.from, h.to, None, sent(h)));
+        let links = assigned.links.iter().map(|l| row(l.from, l.to, Some(l.weight), 1));
         hand_overs.chain(links).collect()
     }
 }

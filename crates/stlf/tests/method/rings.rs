@@ -125,6 +125,8 @@ fn sources_that_are_all_far_from_everybody_go_round_together() {
     assert!((mixed.target - found.terms.target).abs() < 1e-9);
     assert!((mixed.energy * 17.0 / 36.0 - found.terms.energy).abs() < 1e-9);
     assert!((found.joules(&problem).unwrap() - 17.0).abs() < 1e-9);
+    let handovers = found.handovers.iter().map(|&h| found.handover_joules(&problem, h).unwrap());
+    assert!((handovers.sum::<f64>() - 11.0).abs() < 1e-9);
 }
 
 #[test]
