@@ -1,6 +1,7 @@
 //! The comparison of methods, as text.
 
 use stlf_config::Config;
+use stlf_data::features::Scale;
 use stlf_lab::Outcome;
 use stlf_lab::summary::{Line, Spread, summarise};
 use stlf_method::method::Method;
@@ -55,14 +56,15 @@ pub(crate) fn comparison(outcome: &Outcome, config: &Config, methods: &[Method])
          Accuracy: of a method's own targets on their own data, by labels that no method but Oracle sees.\n\
          Energy and sent: totals; {}.\n\
          Of all links: that energy over what it costs if every source sends to every target, which needs no measuring.\n\
-         {}{}{}{}",
+         {}{}{}{}{}",
         table.render(),
         missing(methods, &lines),
         paid(&lines),
-        relays(&lines),
+        handovers(&lines, config),
         measuring(outcome, config),
         assumed(config),
-        dealt(outcome)
+        dealt(outcome),
+        scale(outcome)
     )
 }
 
@@ -75,6 +77,46 @@ pub(crate) fn dealt(outcome: &Outcome) -> String {
     })
 }
 
+/// Returns a line that names the scale of features, if the fleet chose it, and what decided.
+pub(crate) fn scale(outcome: &Outcome) -> String {
+    if outcome.tried_scales.is_empty() {
+        return String::new();
+    }
+    let seeds = outcome.scales.len();
+    let chosen = Scale::ALL.into_iter().filter_map(|scale| {
+        let count = outcome.scales.iter().filter(|s| **s == scale).count();
+        let whose = by_whom(scale);
+        match count {
+            0 => None,
+            all if all == seeds => Some(whose.to_owned()),
+            _ => Some(format!("{whose} in {count} of {}", counted(seeds, "seed"))),
+        }
+    });
+    let chosen: Vec<String> = chosen.collect();
+    let tried = Scale::ALL.into_iter().filter_map(|scale| {
+        let of_scale = outcome.tried_scales.iter().filter(|row| row.scale == scale.name());
+        let accuracies: Vec<f64> = of_scale.map(|row| row.accuracy).collect();
+        let mean = Spread::of(&accuracies)?.mean;
+        Some(format!("{:.1} % {}", 100.0 * mean, by_whom(scale)))
+    });
+    let tried: Vec<String> = tried.collect();
+    format!(
+        "Features are scaled {}. The fleet chose it on the sources' labels; linear classifiers of the other sources gave {} (scale.csv).\n",
+        chosen.join(", "),
+        tried.join(", ")
+    )
+}
+
+/// By whose values features are scaled, in words.
+fn by_whom(scale: Scale) -> &'static str {
+    match scale {
+        Scale::Fleet => "by the whole fleet's values",
+        Scale::Own => "by each device's own values",
+        Scale::Both => "by both",
+        Scale::None => "not at all",
+    }
+}
+
 /// Says what the total energies consist of: links, and measuring if a method needs divergences.
 fn paid(lines: &[Line]) -> &'static str {
     let pays =
@@ -85,14 +127,17 @@ fn paid(lines: &[Line]) -> &'static str {
     }
 }
 
-/// Explains the one method that changes models, if it is in the comparison.
-fn relays(lines: &[Line]) -> &'static str {
-    match lines.iter().any(|line| line.method == Method::Relay.name()) {
-        true => {
-            "Relays: sources hand models on to other sources, which continue training them, where that pays off; hand-overs count as links.\n"
+/// Explains hand-overs, which change models, if ST-LF may have some, and the method without them.
+fn handovers(lines: &[Line], config: &Config) -> String {
+    let has = |method: Method| lines.iter().any(|line| line.method == method.name());
+    let mut text = String::new();
+    if has(Method::StLf) && config.planner.hands_on() {
+        text += "In ST-LF, sources hand models on to other sources, which continue training them, where that pays off; hand-overs count as links.\n";
+        if has(Method::Links) {
+            text += "ST-LF links is the plan without hand-overs.\n";
         }
-        false => "",
     }
+    text
 }
 
 /// Names the requested methods that have no line in the table, with the reason.

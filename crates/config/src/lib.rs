@@ -170,7 +170,7 @@ impl Config {
                 hint: Some("remove training.balanced = false".to_owned()),
             });
         }
-        if self.planner.handovers && self.planner.bound == BoundKind::Paper {
+        if self.planner.handovers == Some(true) && self.planner.bound == BoundKind::Paper {
             let message = "the paper's bound does not reward them".to_owned();
             return Err(wrong("planner.handovers", message));
         }

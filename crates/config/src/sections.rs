@@ -158,8 +158,9 @@ pub struct Planner {
     pub solver: planner::Method,
     /// Successive: whether its rounded plan is improved by opening, closing and swapping sources.
     pub polish: bool,
-    /// Whether sources hand their models on to other sources, which continue training them.
-    pub handovers: bool,
+    /// Whether sources hand their models on to other sources, which continue training them; if it is left out, under the pooled bound.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub handovers: Option<bool>,
     /// The number of seconds after which a search ends with the best plan so far, which is then not proven optimal.
     pub time_limit: f64,
     /// `predictions`, `corrected` or `parameters`: how a target combines the models it receives.
@@ -172,7 +173,12 @@ impl Planner {
         planner::Settings::default()
             .by(self.solver)
             .polished(self.polish)
-            .handing_on(self.handovers)
+            .handing_on(self.hands_on())
+    }
+
+    /// Whether sources hand their models on.
+    pub fn hands_on(&self) -> bool {
+        self.handovers.unwrap_or(self.bound == BoundKind::Pooled)
     }
 
     /// φ: the preset's, where none is set.
@@ -203,7 +209,7 @@ impl Default for Planner {
             bound: BoundKind::Pooled,
             solver: planner::Method::Exact,
             polish: true,
-            handovers: false,
+            handovers: None,
             time_limit: 60.0,
             combine: Combine::Predictions,
         }
@@ -214,7 +220,7 @@ impl Default for Planner {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct Compare {
-    /// `st-lf`, `st-lf-relay`, `rnd-alpha`, `fedavg`, `fada`, `avgd`, `rnd-psi`, `psi-fedavg`, `psi-fada`, `sm`, `local`, `oracle`.
+    /// `st-lf`, `st-lf-links`, `rnd-alpha`, `fedavg`, `fada`, `avgd`, `rnd-psi`, `psi-fedavg`, `psi-fada`, `sm`, `local`, `oracle`.
     pub methods: Vec<String>,
     /// The settings of FADA.
     pub fada: Fada,

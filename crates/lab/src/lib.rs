@@ -12,6 +12,7 @@ pub mod paper;
 pub mod record;
 pub mod report;
 pub mod run;
+mod scale_choice;
 mod shard;
 pub mod stages;
 pub mod summary;

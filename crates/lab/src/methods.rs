@@ -1,10 +1,7 @@
 //! What each method decides on a problem: ST-LF, and the methods that it is compared with.
 
-use std::ops::ControlFlow;
-
 use stlf_method::Method;
 use stlf_planning::Error;
-use stlf_planning::planner::handover::{Forms, search};
 
 use crate::baselines::{
     Assignment, Context, avgd, fada, fedavg, local, oracle, psi_fada, psi_fedavg, rnd_alpha,
@@ -18,7 +15,7 @@ use crate::baselines::{
 pub fn assign(method: Method, context: &Context<'_>, seed: u64) -> Result<Assignment, Error> {
     match method {
         Method::StLf => Ok(context.ours().clone()),
-        Method::Relay => Ok(with_handovers(context)),
+        Method::Links => Ok(context.links_only().clone()),
         Method::RndAlpha => rnd_alpha::assign(context, seed),
         Method::FedAvg => fedavg::assign(context),
         Method::Fada => fada::assign(context, seed),
@@ -29,21 +26,5 @@ pub fn assign(method: Method, context: &Context<'_>, seed: u64) -> Result<Assign
         Method::Sm => sm::assign(context, seed),
         Method::Local => Ok(local::assign(context)),
         Method::Oracle => oracle::assign(context),
-    }
-}
-
-/// ST-LF's roles, with hand-overs among sources.
-fn with_handovers(context: &Context<'_>) -> Assignment {
-    let ours = context.ours();
-    if !ours.handovers.is_empty() {
-        return ours.clone();
-    }
-    match search(context.problem(), &ours.roles, &ours.links, Forms::ALL, None, &mut || {
-        ControlFlow::Continue(())
-    }) {
-        Some(found) => {
-            Assignment { roles: ours.roles.clone(), links: found.links, handovers: found.handovers }
-        }
-        None => ours.clone(),
     }
 }

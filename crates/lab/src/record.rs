@@ -85,6 +85,20 @@ pub struct MeasuringRow {
     pub epsilon: Option<f64>,
 }
 
+/// How well the others' scouts did at a device with labels, under one scale of features.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct ScaleRow {
+    /// The seed.
+    pub seed: u64,
+    /// The scale.
+    pub scale: String,
+    /// The device.
+    pub device: String,
+    /// The share of its labels that they gave.
+    pub accuracy: f64,
+}
+
 /// How often samples of one class were given another, or the same, at one target.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]

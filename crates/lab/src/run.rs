@@ -6,13 +6,15 @@ use std::sync::atomic::AtomicBool;
 use rayon::prelude::*;
 use serde::Serialize;
 use stlf_config::Config;
-use stlf_config::fleet::{Fleet, load};
+use stlf_config::fleet::load;
+use stlf_data::features::Scale;
 use stlf_data::{Dataset, atomic_file};
 use stlf_method::method::Method;
 use stlf_protocol::Setup;
 
 use crate::folder::hashes;
-use crate::record::{MeasuringRow, Row};
+use crate::record::{MeasuringRow, Row, ScaleRow};
+use crate::scale_choice::{self, Scaled};
 use crate::shard::{Block, Shard};
 use crate::stages::transfer::Transfer;
 use crate::stages::{SeedRun, measure, plan, train};
@@ -28,6 +30,10 @@ pub struct Outcome {
     pub measuring: Vec<MeasuringRow>,
     /// The column of the table by which samples were dealt, where nobody had said how.
     pub dealt_by: Option<String>,
+    /// What decided by whose values features are scaled, where that was chosen.
+    pub tried_scales: Vec<ScaleRow>,
+    /// The scale of each seed.
+    pub scales: Vec<Scale>,
 }
 
 /// What a run folder ends with: that it is finished, and of what.
@@ -195,6 +201,8 @@ impl Job<'_> {
         for outcome in outcomes {
             all.rows.extend(outcome.rows);
             all.measuring.extend(outcome.measuring);
+            all.tried_scales.extend(outcome.tried_scales);
+            all.scales.extend(outcome.scales);
         }
         Ok(all)
     }
@@ -207,15 +215,20 @@ impl Job<'_> {
         watch: Watch<'_>,
     ) -> Result<Outcome, Error> {
         let config = self.config;
-        let fleet = Fleet::deal(data, &config.scheme(data), config.data.standardise, seed)?;
+        let Scaled { fleet, tried, bytes } = scale_choice::deal(config, data, seed)?;
+        let mut outcome = Outcome { scales: vec![fleet.scale], ..Outcome::default() };
         let run = &SeedRun {
             config,
             setup: Setup::new(config, fleet.shape, data.classes().len(), seed)?,
             fleet,
+            scouting_bytes: bytes,
             folder: self.folder.folder(&seed_folder(seed))?,
             watch,
         };
-        let mut outcome = Outcome::default();
+        if !tried.is_empty() && block.is_whole() {
+            run.folder.write_csv(scale_choice::TABLE, &tried)?;
+            outcome.tried_scales = tried;
+        }
         if !block.is_whole() {
             train::some(run, block)?;
             measure::some(run, block)?;

@@ -11,6 +11,7 @@ pub mod local_training;
 pub mod method;
 pub mod predictions;
 pub mod ring;
+pub mod scout;
 pub mod seeds;
 
 pub use method::Method;

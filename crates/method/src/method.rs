@@ -4,13 +4,13 @@ use std::str::FromStr;
 
 use stlf_planning::error::{Error, nearest};
 
-/// A way to decide roles and links: ours without and with hand-overs, the paper's eight baselines, and two honest lines.
+/// A way to decide roles and links: ours with and without hand-overs, the paper's eight baselines, and two honest lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Method {
     /// Ours: the plan itself.
     StLf,
-    /// Ours with hand-overs: sources hand their models on.
-    Relay,
+    /// Ours without hand-overs: every source sends what it trained by itself.
+    Links,
     /// Ours' roles, random weights.
     RndAlpha,
     /// Ours' roles, weights by data size.
@@ -37,7 +37,7 @@ impl Method {
     /// Every method, in the order in which tables list them.
     pub const ALL: [Method; 12] = [
         Method::StLf,
-        Method::Relay,
+        Method::Links,
         Method::RndAlpha,
         Method::FedAvg,
         Method::Fada,
@@ -54,7 +54,7 @@ impl Method {
     pub fn name(self) -> &'static str {
         match self {
             Method::StLf => "st-lf",
-            Method::Relay => "st-lf-relay",
+            Method::Links => "st-lf-links",
             Method::RndAlpha => "rnd-alpha",
             Method::FedAvg => "fedavg",
             Method::Fada => "fada",
@@ -72,7 +72,7 @@ impl Method {
     pub fn label(self) -> &'static str {
         match self {
             Method::StLf => "ST-LF",
-            Method::Relay => "ST-LF relay",
+            Method::Links => "ST-LF links",
             Method::RndAlpha => "Rnd-α",
             Method::FedAvg => "FedAvg",
             Method::Fada => "FADA",
@@ -89,7 +89,12 @@ impl Method {
     /// Whether the method could not choose without measured divergences. The baselines that take ST-LF's roles are given them,
     /// which is in their favour.
     pub fn needs_divergences(self) -> bool {
-        matches!(self, Method::StLf | Method::Relay)
+        matches!(self, Method::StLf | Method::Links)
+    }
+
+    /// Whether the method looks at the plan without hand-overs.
+    pub fn needs_links_only(self) -> bool {
+        matches!(self, Method::Links | Method::AvgD)
     }
 
     /// Whether the method works on the devices' data, as a context holds it.
@@ -115,6 +120,10 @@ impl FromStr for Method {
     fn from_str(text: &str) -> Result<Method, Error> {
         let found = Method::ALL.into_iter().find(|m| m.name() == text);
         found.ok_or_else(|| {
+            if text == "st-lf-relay" {
+                return Error::field("method", "st-lf-relay is st-lf now, which hands models on")
+                    .with_hint("st-lf-links is the plan without hand-overs");
+            }
             let names = Method::ALL.map(Method::name);
             let likely = nearest(text, names);
             let hint = likely.map_or(String::new(), |name| format!("did you mean {name}? "));
@@ -139,5 +148,7 @@ mod tests {
             wrong.hint().is_some_and(|h| h.starts_with("did you mean fedavg? There are: st-lf"))
         );
         assert!("quite different".parse::<Method>().is_err());
+        let former = "st-lf-relay".parse::<Method>().unwrap_err();
+        assert!(former.hint().is_some_and(|h| h.starts_with("st-lf-links")));
     }
 }

@@ -14,6 +14,7 @@ pub mod number_format;
 pub mod plan;
 pub mod planner;
 pub mod problem;
+pub mod separation;
 pub mod sweep;
 
 pub use device::{Device, Role};

@@ -1,6 +1,7 @@
 //! A plan: roles, hand-overs, weighted links, what they cost, and how sure we are that nothing is cheaper.
 
 mod cost;
+mod together;
 
 use crate::bound::BoundKind;
 use crate::device::Role;
@@ -9,6 +10,7 @@ use crate::problem::{Model, Problem};
 pub(crate) use cost::handed_on_cost;
 pub use cost::{column_cost, evaluate};
 pub use stlf_optim::status::Status;
+pub(crate) use together::{LEAST_PART, Together};
 
 /// A weighted link, α_ij.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -8,7 +8,7 @@ use stlf_lab::{Folder, Stage};
 use stlf_planning::number_format::{counted, grouped};
 
 use super::run_args::{RunArgs, watched};
-use crate::comparison::{dealt, measuring};
+use crate::comparison::{dealt, measuring, scale};
 use crate::error::Failure;
 use crate::table::{Align, Cell, Table};
 use crate::ui::Ui;
@@ -48,7 +48,7 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<(), Failure> {
         ui.print(&pairs(rows, &config))?;
     }
     ui.print(&spread(&tables))?;
-    ui.print(&(measuring(&outcome, &config) + &dealt(&outcome)))?;
+    ui.print(&(measuring(&outcome, &config) + &dealt(&outcome) + &scale(&outcome)))?;
     ui.print(&format!(
         "\nAll pairs with their intervals are in {}/seed-*/{TABLE}\n",
         path.display()

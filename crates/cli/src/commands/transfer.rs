@@ -9,7 +9,7 @@ use stlf_lab::{Folder, Outcome, Stage};
 use stlf_planning::number_format::{energy, percent};
 
 use super::run_args::{RunArgs, watched};
-use crate::comparison::dealt;
+use crate::comparison::{dealt, scale};
 use crate::error::Failure;
 use crate::table::{Align, Cell, Table};
 use crate::ui::Ui;
@@ -38,7 +38,7 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<(), Failure> {
         return ui.print("There is no target: every device trains for itself.\n");
     }
     let folder = Folder::open(&folder).map_err(|e| Failure::in_data(&e))?;
-    ui.print(&(received(&outcome, &config, &folder)? + &dealt(&outcome)))?;
+    ui.print(&(received(&outcome, &config, &folder)? + &dealt(&outcome) + &scale(&outcome)))?;
     ui.print(&format!(
         "\nEvery target's predictions are in {}/seed-*/{FOLDER}\n",
         folder.path().display()

@@ -164,7 +164,7 @@ fn totals_count_models_as_they_are_and_measuring_where_it_is_needed() {
         .map(|row| row["bytes"].parse::<f64>().unwrap())
         .sum();
     assert!(measured > 0.0);
-    for (method, sent) in [("st-lf", measured), ("st-lf-relay", measured), ("fedavg", 0.0)] {
+    for (method, sent) in [("st-lf", measured), ("st-lf-links", measured), ("fedavg", 0.0)] {
         assert_eq!(sum(&rows, method, "measuring-bytes"), sent, "{method}");
         assert_eq!(sum(&rows, method, "measuring-joules") > 0.0, sent > 0.0, "{method}");
     }

@@ -1,5 +1,5 @@
-//! AvgD, "average degree" (Wang et al.): ST-LF's roles and ST-LF's mean number of links per source, rounded up; which
-//! links, and their weights, are random.
+//! AvgD, "average degree" (Wang et al.): ST-LF's roles and ST-LF's mean number of links per source without hand-overs,
+//! rounded up; which links, and their weights, are random.
 //!
 //! The paper does not say what becomes of a target that no draw meets. Here every target first gets one source at
 //! random, none of them beyond its share, and then every source draws targets until its share is used up. A source
@@ -23,7 +23,7 @@ pub fn assign(context: &Context<'_>, seed: u64) -> Result<Assignment, Error> {
     let sources: Vec<usize> = with_role(&roles, Role::Source).collect();
     let senders: Vec<Vec<usize>> =
         targets.iter().map(|&j| context.senders(&roles, j)).collect::<Result<_, _>>()?;
-    let degree = context.ours().links.len().div_ceil(sources.len().max(1));
+    let degree = context.links_only().links.len().div_ceil(sources.len().max(1));
 
     let mut random = rng(seed, Draw::Links);
     let first = matching::one_sender_each(&senders, roles.len(), degree, &mut random);

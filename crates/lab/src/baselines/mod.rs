@@ -70,6 +70,8 @@ impl From<&Plan> for Assignment {
 pub struct Context<'a> {
     problem: &'a Problem,
     ours: Assignment,
+    /// ST-LF's answer without hand-overs, where `ours` has some.
+    pub without_handovers: Option<Assignment>,
     /// What FADA works on; the other methods see no data.
     pub data: Option<fada::Fleet<'a>>,
     /// `[sender][receiver]`: the accuracy of a device's model on another's data by the hidden labels, which only
@@ -91,7 +93,7 @@ impl<'a> Context<'a> {
             let message = format!("{} is a source, but may not be one", problem.name(device));
             return Err(Error::field("plan", message));
         }
-        Ok(Context { problem, ours, data: None, accuracies: None })
+        Ok(Context { problem, ours, without_handovers: None, data: None, accuracies: None })
     }
 
     /// Returns the problem that methods decide about.
@@ -102,6 +104,11 @@ impl<'a> Context<'a> {
     /// Returns the roles and links of the plan.
     pub fn ours(&self) -> &Assignment {
         &self.ours
+    }
+
+    /// Returns the roles and links of the plan without hand-overs.
+    pub fn links_only(&self) -> &Assignment {
+        self.without_handovers.as_ref().unwrap_or(&self.ours)
     }
 
     /// D̂_i of a device.

@@ -3,7 +3,7 @@
   'use strict';
 
   const { html, svg, words } = page;
-  const OURS = ['st-lf', 'st-lf-relay'];
+  const OURS = ['st-lf', 'st-lf-links'];
 
   function draw() {
     const body = page.bodyOf('methods');

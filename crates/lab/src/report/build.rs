@@ -53,7 +53,7 @@ pub fn of_run(path: &Path, observer: &mut Observer<'_>) -> Result<Run, Error> {
         let taken = inside.read_csv(transfer::CONFUSION)?.unwrap_or_default();
         if let Some(shown) = of_seed(&inside, seed, &own, observer)? {
             // Also where none of them pays.
-            let hands_on = config.planner.handovers;
+            let hands_on = config.planner.hands_on();
             seeds.push(Seed { hands_on, ..shown });
             confusion.push((seed, taken));
         }

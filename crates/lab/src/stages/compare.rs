@@ -10,6 +10,7 @@ use stlf_method::seeds::Draw;
 
 use stlf_config::fleet::DeviceData;
 
+use super::plan::links_only;
 use super::transfer::{Transfer, table};
 use crate::methods::assign;
 use crate::record::Row;
@@ -49,6 +50,9 @@ impl Transfer<'_> {
     fn assign(&self, method: Method) -> Result<Assignment, Error> {
         let run = self.run;
         let mut context = Context::new(self.problem, self.plan.clone())?;
+        if method.needs_links_only() && !self.plan.handovers.is_empty() {
+            context.without_handovers = Some(links_only(run, self.problem)?);
+        }
         let accuracies = if method.needs_accuracies() { self.accuracies() } else { Vec::new() };
         if method.needs_accuracies() {
             context.accuracies = Some(&accuracies);

@@ -188,6 +188,8 @@ fn cost(run: &SeedRun<'_>) -> Result<Vec<MeasuringRow>, Error> {
         _ => None,
     };
     let row = |from: usize| {
+        let has_labels = !run.fleet.devices[from].labels.is_empty();
+        let bytes = bytes + if has_labels { run.scouting_bytes } else { 0 };
         let links = (0..n).filter(|&to| to != from).map(|to| energy[from * n + to]);
         let mean = links.sum::<f64>() / (n as f64 - 1.0).max(1.0);
         MeasuringRow {

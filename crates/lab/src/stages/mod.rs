@@ -24,6 +24,8 @@ pub struct SeedRun<'a> {
     pub setup: Setup,
     /// The devices.
     pub fleet: Fleet,
+    /// What each device with labels sent so that a scale of features could be chosen.
+    pub scouting_bytes: u64,
     /// Where the stages leave their files.
     pub folder: Folder,
     /// Who hears of progress.

@@ -10,6 +10,7 @@ use stlf_protocol::Setup;
 
 use super::SeedRun;
 use super::measure::Measured;
+use crate::baselines::Assignment;
 use crate::record::{LinkRow, TrainingRow};
 use crate::watch::Watch;
 use crate::{Error, Stage};
@@ -60,12 +61,7 @@ pub fn problem(
 /// it is never skipped; that the result is the same every time is the planner's promise.
 pub fn plan(run: &SeedRun<'_>, problem: &Problem) -> Result<Box<Plan>, Error> {
     let SeedRun { setup, folder, watch, .. } = run;
-    let plan = match within_limit(setup, problem, watch)? {
-        Outcome::Planned(plan) => plan,
-        Outcome::Infeasible(reason) => {
-            return Err(Error::Infeasible { seed: setup.seed, reason: reason.to_string() });
-        }
-    };
+    let plan = planned(setup, problem, watch)?;
     // A run folder tells no time, so that two runs of one configuration can be compared byte by byte.
     let timeless = Run { seconds: 0.0, interrupted: false };
     folder.write_json(PROBLEM, &ProblemFile::from_problem(problem))?;
@@ -84,6 +80,23 @@ pub fn plan(run: &SeedRun<'_>, problem: &Problem) -> Result<Box<Plan>, Error> {
     folder.write_json(FILE, &PlanFile::new(problem, &plan, timeless))?;
     watch.see(Stage::Plan, 1, 1)?;
     Ok(plan)
+}
+
+/// What the plan is without hand-overs.
+pub fn links_only(run: &SeedRun<'_>, problem: &Problem) -> Result<Assignment, Error> {
+    let mut setup = run.setup.clone();
+    setup.planner = setup.planner.handing_on(false);
+    let plan = planned(&setup, problem, &run.watch)?;
+    Ok(Assignment::from(&*plan))
+}
+
+fn planned(setup: &Setup, problem: &Problem, watch: &Watch<'_>) -> Result<Box<Plan>, Error> {
+    match within_limit(setup, problem, watch)? {
+        Outcome::Planned(plan) => Ok(plan),
+        Outcome::Infeasible(reason) => {
+            Err(Error::Infeasible { seed: setup.seed, reason: reason.to_string() })
+        }
+    }
 }
 
 /// The best plan that the limit of time allows, unless the run was stopped.

@@ -243,7 +243,7 @@ fn what_is_missing_is_named() {
     full.data = Some(data.fleet(&devices));
     full.accuracies = Some(&accuracies);
     for method in Method::ALL {
-        if matches!(method, Method::StLf | Method::Relay | Method::Local) {
+        if matches!(method, Method::StLf | Method::Links | Method::Local) {
             continue;
         }
         let error = stlf_lab::methods::assign(method, &full, 1).unwrap_err();

@@ -2,12 +2,12 @@
 //! when distances are measured by it.
 
 /// Where row `row` of a lower triangle begins.
-fn start(row: usize) -> usize {
+pub(crate) fn start(row: usize) -> usize {
     row * (row + 1) / 2
 }
 
 /// Numbers in the lower triangle of a square of this side.
-pub(super) fn triangle(side: usize) -> usize {
+pub(crate) fn triangle(side: usize) -> usize {
     start(side)
 }
 
@@ -76,7 +76,7 @@ impl Moments {
 
 /// A positive definite matrix A as its Cholesky factor L, A = L·Lᵀ.
 #[derive(Debug, Clone)]
-pub(super) struct Cholesky {
+pub(crate) struct Cholesky {
     side: usize,
     factor: Vec<f64>,
 }
@@ -84,7 +84,7 @@ pub(super) struct Cholesky {
 impl Cholesky {
     /// Factors a lower triangle. A pivot that is not positive is taken for a direction without extent, which
     /// then counts for nothing.
-    pub(super) fn new(mut a: Vec<f64>, side: usize) -> Cholesky {
+    pub(crate) fn new(mut a: Vec<f64>, side: usize) -> Cholesky {
         for row in 0..side {
             for column in 0..=row {
                 let (of_row, of_column) = (start(row), start(column));
@@ -111,7 +111,7 @@ impl Cholesky {
     }
 
     /// Replaces x by A⁻¹·x.
-    pub(super) fn solve(&self, x: &mut [f64]) {
+    pub(crate) fn solve(&self, x: &mut [f64]) {
         self.whiten(x);
         for row in (0..self.side).rev() {
             let factor = &self.factor[start(row)..start(row + 1)];
@@ -148,12 +148,12 @@ pub(super) fn trace_of_product(a: impl Iterator<Item = f64>, b: &[f64], side: us
 }
 
 /// tr(A) of a lower triangle.
-pub(super) fn trace(a: &[f64], side: usize) -> f64 {
+pub(crate) fn trace(a: &[f64], side: usize) -> f64 {
     (0..side).map(|row| a[start(row) + row]).sum()
 }
 
 /// Adds `value` to the diagonal of a lower triangle.
-pub(super) fn add_to_diagonal(a: &mut [f64], side: usize, value: f64) {
+pub(crate) fn add_to_diagonal(a: &mut [f64], side: usize, value: f64) {
     (0..side).for_each(|row| a[start(row) + row] += value);
 }
 

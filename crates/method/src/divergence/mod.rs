@@ -16,7 +16,7 @@
 
 pub mod bandwidth;
 pub mod classifier;
-mod covariance;
+pub(crate) mod covariance;
 pub mod disclosure;
 pub mod discriminant;
 mod estimate;

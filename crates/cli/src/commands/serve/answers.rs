@@ -229,7 +229,7 @@ impl<'a> Desk<'a> {
             let config =
                 Config::read(&self.run.join("config.toml")).map_err(|e| failure(&e.into()))?;
             let place = seed.map_or_else(|| self.run.clone(), |s| self.run.join(seed_folder(s)));
-            return Ok((input::problem(&place)?, config.planner.handovers));
+            return Ok((input::problem(&place)?, config.planner.hands_on()));
         }
         match input::plan_or_problem(&self.run)? {
             PlanOrProblem::Problem(file) => Ok((*file, self.handovers)),

@@ -2,13 +2,13 @@
 //! for one link.
 //!
 //! Which sources are together is found in two steps. Clusters of sources by divergence (average linkage) give a partition for every
-//! number of clusters; the cheapest begins a local search that moves one source at a time. A ring that saves less than it costs is
+//! number of clusters; each of the cheapest begins a local search that moves one source at a time. A ring that saves less than it costs is
 //! dropped. A target takes the model of a ring, or, of sources that are on none, the plan's links or one source's own model.
 
 use super::{Found, Watch};
 use crate::bound::BoundKind;
 use crate::device::Role;
-use crate::plan::{Handover, PlanLink, evaluate, handed_on_cost, incoming};
+use crate::plan::{Handover, PlanLink, Together, evaluate, handed_on_cost, incoming};
 use crate::problem::{Measured, Problem};
 
 /// With more sources, clusters would take too long.
@@ -19,6 +19,9 @@ const EFFORT: usize = 2_000_000;
 
 /// So many sources are put in order with care whenever a ring is tried, more only at the end.
 const FEW: usize = 6;
+
+/// So many partitions begin a search of their own, the cheapest first.
+const STARTS: usize = 4;
 
 /// The least fraction of the objective that a change must save.
 const LEAST: f64 = 1e-9;
@@ -48,7 +51,7 @@ pub(super) fn best(
                 let own: Vec<[usize; 1]> = offer.iter().map(|l| [l.from]).collect();
                 let route =
                     |source| own.iter().find(|o| o[0] == source).map_or(&[][..], |o| &o[..]);
-                let (error, energy) = handed_on_cost(measured, &offer, device, route, |_| true)?;
+                let (error, energy) = handed_on_cost(measured, &offer, device, route, |_| None)?;
                 Some(Offer { price: error + energy, links: offer })
             })
             .collect();
@@ -60,18 +63,23 @@ pub(super) fn best(
     let count = sources.len();
     let mut search =
         Search { problem, measured, targets, sources: count, without, largest, effort: EFFORT };
-    let mut found: Option<Solution> = None;
+    let mut begun: Vec<Solution> = Vec::new();
     for groups in clusters(measured, &sources) {
         if watch().is_break() || search.effort == 0 {
             break;
         }
-        let solution = search.solution(groups);
+        begun.push(search.solution(groups));
+    }
+    begun.sort_by(|a, b| a.objective.total_cmp(&b.objective));
+    let mut found: Option<Solution> = None;
+    for begun in begun.into_iter().take(STARTS) {
+        let mut solution = search.improved(begun, &sources, watch);
+        search.put_in_order(&mut solution);
         if found.as_ref().is_none_or(|best| solution.is_below(best)) {
             found = Some(solution);
         }
     }
-    let mut solution = search.improved(found?, &sources, watch);
-    search.put_in_order(&mut solution);
+    let solution = found?;
     let (handovers, links) = search.taken(&solution);
     let terms = evaluate(problem, BoundKind::Pooled, roles, &links, &handovers);
     (!handovers.is_empty()).then_some(Found { handovers, links, terms })
@@ -107,6 +115,7 @@ struct Ring {
     order: Vec<usize>,
     /// φ^E Σ K of its hand-overs, those within it twice.
     price: f64,
+    together: Together,
 }
 
 /// Groups of sources with the rings that pay, and what all of it costs besides sources.
@@ -306,7 +315,8 @@ impl Search<'_> {
         let ways = group.iter().filter_map(|&first| from(first));
         let order = ways.min_by(|a, b| cost(a).total_cmp(&cost(b)))?;
         let order = if order.len() <= FEW { reordered(order, cost) } else { order };
-        Some(Ring { price: self.hops(&order)?, order })
+        let together = Together::new(self.measured, &order);
+        Some(Ring { price: self.hops(&order)?, order, together })
     }
 
     /// What a target pays for the model of a ring; infinite where it cannot have it.
@@ -317,7 +327,8 @@ impl Search<'_> {
             return f64::INFINITY;
         }
         let route = |_| &ring.order[..];
-        let price = handed_on_cost(self.measured, &[link], target.device, route, |_| false);
+        let ring = |_| Some(&ring.together);
+        let price = handed_on_cost(self.measured, &[link], target.device, route, ring);
         price.map_or(f64::INFINITY, |(error, energy)| error + energy)
     }
 
@@ -333,8 +344,10 @@ impl Search<'_> {
             };
             let may_change = targets().all(|to| self.problem.required_into(to).is_empty());
             if may_change {
+                let before = cost(&ring.order);
                 ring.order = reordered(std::mem::take(&mut ring.order), cost);
                 ring.price = self.hops(&ring.order).unwrap_or(f64::INFINITY);
+                solution.objective += cost(&ring.order) - before;
             }
         }
     }

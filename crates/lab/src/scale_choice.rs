@@ -1,0 +1,135 @@
+//! By whose values features are scaled, where nobody has said: chosen by the fleet on labels that it has.
+//!
+//! Every device with labels plays a target for the others' scouts ([`stlf_method::scout`]) under each scale. Another scale than the
+//! fleet's is taken if it is better there by more than a standard error of the paired differences. Labels of targets play no part.
+
+use rayon::prelude::*;
+use stlf_config::fleet::{DeviceData, Fleet};
+use stlf_config::{Config, model_bytes};
+use stlf_data::Dataset;
+use stlf_data::features::Scale;
+use stlf_method::scout::{Labeled, Scout, at_pretended_targets};
+use stlf_protocol::Setup;
+
+use crate::Error;
+use crate::record::ScaleRow;
+use crate::summary::Spread;
+
+/// The table of the accuracies that decided.
+pub(crate) const TABLE: &str = "scale.csv";
+
+/// The scales to choose from; the first is the usual one.
+const CANDIDATES: [Scale; 3] = [Scale::Fleet, Scale::Own, Scale::Both];
+
+/// The least number of devices with labels. The differences of fewer tell nothing.
+const LEAST_DEVICES: usize = 4;
+
+/// The part of what all links would cost that trying scales may cost.
+const BUDGET: f64 = 0.03;
+
+/// A fleet with its scale, and how that was chosen.
+pub(crate) struct Scaled {
+    /// The devices of the seed, their features scaled.
+    pub(crate) fleet: Fleet,
+    /// What decided, a row for every scale and device with labels; empty where there was nothing to choose.
+    pub(crate) tried: Vec<ScaleRow>,
+    /// What each device with labels had to send for it.
+    pub(crate) bytes: u64,
+}
+
+/// Deals the data of a seed, with the scale that is configured or, where none is, the one that does best.
+///
+/// # Errors
+/// Data that cannot be dealt as configured.
+pub(crate) fn deal(config: &Config, data: &Dataset, seed: u64) -> Result<Scaled, Error> {
+    let scheme = config.scheme(data);
+    let dealt = |scale: Option<Scale>| Fleet::deal(data, &scheme, scale, seed);
+    let usual = dealt(config.data.standardise)?;
+    let unchosen = |fleet: Fleet| Scaled { fleet, tried: Vec::new(), bytes: 0 };
+    let classes = data.classes().len();
+    let is_open = config.data.standardise.is_none() && usual.scale == CANDIDATES[0];
+    if !is_open || labeled(&usual).count() < LEAST_DEVICES {
+        return Ok(unchosen(usual));
+    }
+    let width = usual.shape.len();
+    let widths = CANDIDATES.map(|scale| if scale == Scale::Both { 2 * width } else { width });
+    // A device sends its scouts to one that adds them up, and hears the sums.
+    let bytes = 2 * widths.iter().map(|&width| Scout::bytes(width, classes)).sum::<u64>();
+    let spec = Setup::new(config, usual.shape, classes, seed)?.spec;
+    let targets = usual.len() - labeled(&usual).count();
+    if bytes as f64 > BUDGET * targets as f64 * model_bytes(&spec) as f64 {
+        return Ok(unchosen(usual));
+    }
+    let others: Vec<Fleet> = CANDIDATES[1..]
+        .par_iter()
+        .map(|&scale| dealt(Some(scale)))
+        .collect::<Result<_, stlf_config::Error>>()?;
+    let mut fleets = vec![usual];
+    fleets.extend(others);
+    let accuracies: Vec<Vec<f64>> = fleets.iter().map(|fleet| tried(fleet, classes)).collect();
+    let tried = rows(&fleets, &accuracies, seed);
+    let fleet = fleets.swap_remove(best(&accuracies));
+    Ok(Scaled { fleet, tried, bytes })
+}
+
+/// The devices that have labels.
+fn labeled(fleet: &Fleet) -> impl Iterator<Item = &DeviceData> {
+    fleet.devices.iter().filter(|device| !device.labels.is_empty())
+}
+
+/// How good the others' scouts are at each device with labels.
+fn tried(fleet: &Fleet, classes: usize) -> Vec<f64> {
+    let width = fleet.shape.len();
+    let devices: Vec<Labeled<'_>> = labeled(fleet)
+        .map(|DeviceData { inputs, labels, .. }| Labeled {
+            inputs: &inputs[..labels.len() * width],
+            labels,
+        })
+        .collect();
+    at_pretended_targets(&devices, width, classes)
+}
+
+/// The scale that is better than the first by more than a standard error of their paired differences, and by the most; else the first.
+fn best(accuracies: &[Vec<f64>]) -> usize {
+    let gain = |other: &[f64]| -> Option<f64> {
+        let differences: Vec<f64> = other.iter().zip(&accuracies[0]).map(|(o, f)| o - f).collect();
+        let spread = Spread::of(&differences)?;
+        let error = spread.deviation / (spread.count as f64).sqrt();
+        (spread.mean > error).then_some(spread.mean)
+    };
+    let gains = accuracies.iter().enumerate().filter_map(|(at, one)| Some((at, gain(one)?)));
+    gains.max_by(|a, b| a.1.total_cmp(&b.1)).map_or(0, |(at, _)| at)
+}
+
+fn rows(fleets: &[Fleet], accuracies: &[Vec<f64>], seed: u64) -> Vec<ScaleRow> {
+    let of_fleet = |(fleet, accuracies): (&Fleet, &Vec<f64>)| -> Vec<ScaleRow> {
+        let devices = labeled(fleet).zip(accuracies);
+        let row = |(device, &accuracy): (&DeviceData, &f64)| ScaleRow {
+            seed,
+            scale: fleet.scale.name().to_owned(),
+            device: device.name.clone(),
+            accuracy,
+        };
+        devices.map(row).collect()
+    };
+    fleets.iter().zip(accuracies).flat_map(of_fleet).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn another_scale_needs_more_than_a_standard_error() {
+        let fleet = vec![0.80, 0.70, 0.90, 0.60];
+        let plus =
+            |by: [f64; 4]| -> Vec<f64> { fleet.iter().zip(by).map(|(f, b)| f + b).collect() };
+        assert_eq!(best(&[fleet.clone(), fleet.clone(), fleet.clone()]), 0);
+        // Mean 0.05, standard error 0.005 and 0.06.
+        let (sure, unsure) = (plus([0.05, 0.06, 0.04, 0.05]), plus([0.2, 0.1, -0.1, 0.0]));
+        assert_eq!(best(&[fleet.clone(), sure.clone(), unsure.clone()]), 1);
+        assert_eq!(best(&[fleet.clone(), unsure, fleet.clone()]), 0);
+        // Of two that are surely better, the one that gains more.
+        assert_eq!(best(&[fleet.clone(), sure, plus([0.06; 4])]), 2);
+    }
+}
