@@ -266,7 +266,7 @@ pub(crate) async fn endpoint_of(fleet: &Fleet, place: Place) -> Endpoint {
 pub(crate) async fn call(endpoint: &Endpoint, fleet: &Fleet, other: Place) -> Connection {
     let key = PublicKey::from_bytes(identity(other).id().as_bytes()).unwrap();
     let address = EndpointAddr::new(key).with_ip_addr(fleet.addresses[other.index()]);
-    endpoint.connect(address, b"stlf/node/5").await.unwrap()
+    endpoint.connect(address, b"stlf/node/6").await.unwrap()
 }
 
 /// Its connections to all others.
