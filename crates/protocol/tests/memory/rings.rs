@@ -8,13 +8,14 @@ use stlf_learn::Params;
 use stlf_learn::evaluate::Predictions;
 use stlf_planning::Role;
 use stlf_planning::plan::Way;
+use stlf_planning::problem::Weights;
 use stlf_protocol::device::{AsSource, Part};
 use stlf_protocol::in_memory_network::Network;
 use stlf_protocol::membership::{Decision, Membership, Timing};
 use stlf_protocol::wire::{Envelope, Message};
-use stlf_protocol::{Device, Phase, Place, Refusal};
+use stlf_protocol::{Device, Phase, Place, Refusal, Setup};
 
-use crate::common::{ALL, in_a_ring, the_ring};
+use crate::common::{ALL, alike, data, devices_with, going_round, in_a_ring, the_ring};
 
 /// A network whose devices have begun their first epoch.
 fn begun(order: u64) -> Network {
@@ -215,4 +216,26 @@ fn progress_is_heard_on_both_ways() {
     // The first has nothing to train on the first way.
     assert!(!progress(ring[0], 100) && progress(ring[0], 101));
     assert!(!progress(ALL[4], 50) && !progress(ALL[4], 150));
+}
+
+/// A plan keeps what it can of the last one. What is left of a ring may be nothing that anybody could carry out.
+#[test]
+fn whoever_comes_and_goes_every_plan_can_be_carried_out() {
+    // Energy weighs so little that a ring which nobody needs any more costs next to nothing.
+    let weights = Weights { energy: 1e-3, ..going_round().weights };
+    let setup = Setup { weights, ..going_round() };
+    let mut network = Network::new(devices_with(&setup, alike(&data())), 9);
+    let ring = the_ring();
+    let without_first = without(ring[0]);
+    let fleets = [&ALL[..], &ALL[..3], &ALL, &ALL[..4], &without_first, &ALL];
+    for (epoch, members) in (1..).zip(fleets) {
+        network.begin(members[0], epoch, members);
+        network.run().unwrap();
+        for place in members {
+            let device = &network.devices[place.index()];
+            assert_eq!(device.plan().map(|plan| plan.epoch), Some(epoch), "{place}");
+            assert!(device.is_done(), "{place} in epoch {epoch}: {:?}", device.plan());
+        }
+    }
+    assert_eq!(network.refused, []);
 }
