@@ -57,7 +57,7 @@ pub enum Phase {
     /// There is no plan, for this reason.
     Unplanned(String),
     /// There is a plan, in which this device has its part.
-    Following(Following),
+    Following(Box<Following>),
 }
 
 /// A model as a source sends it: whose it is, and the way that it has been on there.
@@ -291,9 +291,8 @@ impl Epoch {
 
     /// Takes up the offers of models that the device needs, each once.
     pub(super) fn take_offers(&mut self) -> Vec<(Place, Offer)> {
-        let Phase::Following(Following { needed, fetched, .. }) = &mut self.phase else {
-            return Vec::new();
-        };
+        let Phase::Following(following) = &mut self.phase else { return Vec::new() };
+        let Following { needed, fetched, .. } = &mut **following;
         let offered = needed.iter().filter_map(|sent| Some((*sent, *self.offers.get(sent)?)));
         let new = offered.filter(|(sent, _)| fetched.insert(*sent));
         new.map(|((from, _), offer)| (from, offer)).collect()

@@ -202,7 +202,7 @@ impl Device {
         let Some(epoch) = self.epoch.as_mut() else { return Vec::new() };
         let following = Following::new(plan, self.place);
         let has_made = following.has_made(Way::First);
-        epoch.go_to(Phase::Following(following));
+        epoch.go_to(Phase::Following(Box::new(following)));
         if has_made { self.offer(Way::First) } else { Vec::new() }
     }
 
