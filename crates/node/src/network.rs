@@ -29,6 +29,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
 use self::member::Member;
 pub use self::member::View;
 pub use self::models::StoreError;
+use stlf_planning::plan::Way;
 use stlf_protocol::device::Device;
 use stlf_protocol::identity::{Identity, PeerId};
 use stlf_protocol::membership::Timing;
@@ -36,7 +37,7 @@ use stlf_protocol::roster::{Place, Roster, SignedRoster};
 use stlf_protocol::shared::{Difference, SharedSettings};
 
 /// The name and version of the protocol that both ends of a connection must speak.
-const PROTOCOL: &[u8] = b"stlf/node/5";
+const PROTOCOL: &[u8] = b"stlf/node/6";
 
 /// In a small fleet, a connection on which nothing was received for this long counts as lost. In a large fleet every device has many
 /// connections, and keeping all of them alive at this rate would be most of its work.
@@ -150,11 +151,15 @@ pub enum Event {
     TrainsOn {
         /// The place of the device that handed its model over.
         from: Place,
+        /// Whether the model comes for the first or, on a ring, for the second time.
+        way: Way,
     },
-    /// That training is finished; its result is this device's model in this epoch.
+    /// That training is finished, and this device can hand its result on.
     TrainedOn {
         /// The place of the device that handed its model over.
         from: Place,
+        /// Whether the model came for the first or, on a ring, for the second time.
+        way: Way,
     },
     /// The epoch is over for this device; the others are told next.
     Ended,

@@ -1,7 +1,10 @@
 //! A plan: roles, hand-overs, weighted links, what they cost, and how sure we are that nothing is cheaper.
 
 mod cost;
+mod legs;
 mod together;
+
+use std::collections::BTreeSet;
 
 use crate::bound::BoundKind;
 use crate::device::Role;
@@ -9,6 +12,7 @@ use crate::problem::{Model, Problem};
 
 pub(crate) use cost::handed_on_cost;
 pub use cost::{column_cost, evaluate};
+pub use legs::{Leg, RingPlace, Way, legs, way_to_targets};
 pub use stlf_optim::status::Status;
 pub(crate) use together::{LEAST_PART, Together};
 
@@ -220,14 +224,14 @@ pub fn times(handovers: &[Handover], links: &[PlanLink], handover: Handover) -> 
 /// # Errors
 /// Says which rule they break.
 pub fn check_handovers(handovers: &[Handover], links: &[PlanLink]) -> Result<(), &'static str> {
+    let senders: BTreeSet<usize> = links.iter().map(|link| link.from).collect();
     for &Handover { from, to } in handovers {
         let route = route(handovers, to);
         let (is_ring, comes_back) = (is_on_ring(handovers, to), handed_from(handovers, route[0]));
         if !is_ring && (comes_back.is_some() || is_on_ring(handovers, from)) {
             return Err("a ring hands its model on to a source that is not on it");
         }
-        let sends = |source: &&usize| links.iter().any(|link| link.from == **source);
-        if is_ring && route.iter().filter(sends).count() != 1 {
+        if is_ring && route.iter().filter(|source| senders.contains(source)).count() != 1 {
             return Err("one source of a ring, its last, sends to targets");
         }
     }

@@ -11,7 +11,10 @@ const MOST: f64 = 1.995;
 
 /// Δ² of this d̂, so that [`from_separation`] leads back to it; that of 1.995 where it is larger.
 pub fn to_separation(divergence: f64) -> f64 {
-    let share = 0.5 * divergence.clamp(0.0, MOST);
+    if divergence <= 0.0 {
+        return 0.0;
+    }
+    let share = 0.5 * divergence.min(MOST);
     // Newton's steps for erf x = share from the quantile of the normal distribution, which is Δ/2 = √2 x.
     let mut x = normal_quantile(0.5 + 0.5 * share).max(0.0) / std::f64::consts::SQRT_2;
     for _ in 0..3 {
@@ -63,6 +66,6 @@ mod tests {
             assert!((back - divergence).abs() < 1e-6, "{divergence} {back}");
         }
         assert_eq!(to_separation(2.0), to_separation(1.995));
-        assert!(to_separation(2.0).sqrt() < 5.7 && to_separation(0.0) < 1e-12);
+        assert!(to_separation(2.0).sqrt() < 5.7 && to_separation(0.0) == 0.0);
     }
 }

@@ -14,6 +14,7 @@ use stlf_learn::evaluate::Predictions;
 use stlf_learn::{Params, Spec};
 use stlf_method::divergence::sketch::Sketch;
 use stlf_method::local_training::OwnError;
+use stlf_planning::plan::Way;
 
 pub use self::epoch::{AsSource, AsTarget, Following, Part, Phase};
 use self::epoch::{Epoch, Seat};
@@ -42,8 +43,8 @@ pub struct Holdings {
 pub enum Action {
     /// Send this to the device at a place.
     Send(Place, Envelope),
-    /// Let the device at a place have this device's model, and send it the [`Offer`].
-    Offer(Place),
+    /// Let the device at a place have this device's model of this way ([`Device::sent_model`]), and send it the [`Offer`].
+    Offer(Place, Way),
     /// Get a model from the device at a place.
     Fetch(Place, Offer),
     /// Run this without holding anything up, and give the device what it comes to ([`Device::computed`]).
@@ -97,7 +98,7 @@ pub struct Device {
     /// Joules of sending a model to each place that something is known of.
     joules: BTreeMap<Place, f64>,
     trained: Option<(Params, OwnError)>,
-    handed_on: Option<HandedOn>,
+    handed_on: BTreeMap<Way, HandedOn>,
     epoch: Option<Epoch>,
     /// What others said of an epoch that this device has not heard the beginning of yet.
     early: BTreeMap<Place, Vec<Envelope>>,
@@ -117,7 +118,7 @@ impl Device {
         joules: BTreeMap<Place, f64>,
     ) -> Option<Device> {
         let place = roster.place(identity.id())?;
-        let (trained, handed_on, epoch, last_plan) = (None, None, None, None);
+        let (trained, epoch, last_plan) = (None, None, None);
         Some(Device {
             setup,
             roster,
@@ -126,7 +127,7 @@ impl Device {
             holdings,
             joules,
             trained,
-            handed_on,
+            handed_on: BTreeMap::new(),
             epoch,
             early: BTreeMap::new(),
             last_plan,
@@ -169,24 +170,16 @@ impl Device {
         self.trained.as_ref().map(|(params, _)| params)
     }
 
-    /// The model as others get it: its own, or where the plan has it train on another's, what that became.
-    pub fn sent_model(&self) -> Option<Params> {
-        let model = match self.handed_from() {
-            Some(_) => self.trained_on(),
-            None => self.model(),
-        };
-        model.map(|model| self.setup.sent(model, &self.holdings.labels))
-    }
-
-    /// Takes up what this device finished before it was started anew: its training, what it made of a model that was handed to it,
-    /// if that can be a model, and the plan that it followed, if it is one.
+    /// Takes up what this device finished before it was started anew: its training, what it made of models that were handed to it,
+    /// if those can be models, and the plan that it followed, if it is one.
     pub fn resume(
         &mut self,
         trained: Option<(Params, OwnError)>,
-        handed_on: Option<HandedOn>,
+        mut handed_on: BTreeMap<Way, HandedOn>,
         last_plan: Option<Plan>,
     ) {
-        self.handed_on = handed_on.filter(|known| self.check_model(&known.trained).is_ok());
+        handed_on.retain(|_, known| self.check_model(&known.trained).is_ok());
+        self.handed_on = handed_on;
         let last_plan = last_plan.filter(|plan| plan.check().is_ok());
         (self.trained, self.last_plan) = (trained, last_plan);
     }
@@ -276,7 +269,7 @@ impl Device {
 
     /// What its samples came to under the epoch's plan; `None` as long as there is nothing, and for a source.
     pub fn outcome(&self) -> Option<&Predictions> {
-        match self.epoch.as_ref()?.following()?.part() {
+        match self.following()?.part() {
             Part::Target(AsTarget::Has(predictions)) => Some(predictions),
             _ => None,
         }
@@ -285,6 +278,10 @@ impl Device {
     /// The epoch's plan.
     pub fn plan(&self) -> Option<&Plan> {
         self.epoch.as_ref()?.plan()
+    }
+
+    fn following(&self) -> Option<&Following> {
+        self.epoch.as_ref()?.following()
     }
 
     fn to_others(&self, members: &[Place], epoch: u64, message: &Message) -> Vec<Action> {
@@ -299,11 +296,21 @@ pub(crate) fn note<T: PartialEq>(
     from: Place,
     said: T,
 ) -> Result<bool, Refusal> {
-    match known.get(&from) {
+    note_of(known, from, from, said)
+}
+
+/// The same of one of several things that a device says.
+pub(crate) fn note_of<K: Ord, T: PartialEq>(
+    known: &mut BTreeMap<K, T>,
+    from: Place,
+    of: K,
+    said: T,
+) -> Result<bool, Refusal> {
+    match known.get(&of) {
         Some(before) if *before != said => Err(Refusal::Twice(from)),
         Some(_) => Ok(false),
         None => {
-            known.insert(from, said);
+            known.insert(of, said);
             Ok(true)
         }
     }

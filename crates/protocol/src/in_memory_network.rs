@@ -3,6 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::ControlFlow;
 
+use stlf_planning::plan::Way;
+
 use crate::device::{Action, Device, Refusal};
 use crate::job::{Job, Task};
 use crate::roster::Place;
@@ -37,14 +39,14 @@ pub struct Network {
 #[derive(Debug)]
 enum Parcel {
     Message { from: Place, to: Place, bytes: Vec<u8> },
-    Model { from: Place, to: Place },
+    Model { from: Place, to: Place, way: Way },
     Job { at: Place, job: Job },
 }
 
 impl Parcel {
     fn ends(&self) -> (Place, Place) {
         match self {
-            Parcel::Message { from, to, .. } | Parcel::Model { from, to } => (*from, *to),
+            Parcel::Message { from, to, .. } | Parcel::Model { from, to, .. } => (*from, *to),
             Parcel::Job { at, .. } => (*at, *at),
         }
     }
@@ -124,13 +126,13 @@ impl Network {
                     }
                     (to, self.devices[to.index()].receive(from, &Envelope::read(&bytes)?))
                 }
-                Parcel::Model { from, to } => {
-                    let Some(model) = self.devices[from.index()].sent_model() else { continue };
+                Parcel::Model { from, to, way } => {
+                    let Some(model) = self.devices[from.index()].sent_model(way) else { continue };
                     if let Some(spy) = &mut self.spy {
                         spy(&model.iter().flat_map(|p| p.to_le_bytes()).collect::<Vec<_>>());
                     }
                     self.sent[from.index()] += 4 * model.len() as u64;
-                    (to, self.devices[to.index()].receive_model(from, model))
+                    (to, self.devices[to.index()].receive_model(from, way, model))
                 }
                 Parcel::Job { at, job } => {
                     self.compute(at, job);
@@ -151,7 +153,7 @@ impl Network {
         let Some(computed) = job.run(&mut |_| ControlFlow::Continue(())) else { return };
         let actions = match (self.devices[at.index()].computed(computed), task) {
             (Ok(actions), _) => actions,
-            (Err(_), Task::TrainOn { from }) => self.devices[at.index()].model_failed(from),
+            (Err(_), Task::TrainOn { from, .. }) => self.devices[at.index()].model_failed(from),
             (Err(refusal), _) => return self.refused.push((at, refusal)),
         };
         self.act(at, actions);
@@ -166,9 +168,11 @@ impl Network {
             Parcel::Job { .. } => chosen,
             _ => self.waiting.iter().position(|p| p.ends() == pair).unwrap_or(chosen),
         };
-        self.waiting
-            .remove(first)
-            .unwrap_or(Parcel::Model { from: Place::new(0), to: Place::new(0) })
+        self.waiting.remove(first).unwrap_or(Parcel::Message {
+            from: pair.0,
+            to: pair.1,
+            bytes: Vec::new(),
+        })
     }
 
     fn act(&mut self, place: Place, actions: Vec<Action>) {
@@ -183,13 +187,13 @@ impl Network {
                     }
                     self.inject(place, to, bytes);
                 }
-                Action::Fetch(from, _) => {
-                    self.waiting.push_back(Parcel::Model { from, to: place });
+                Action::Fetch(from, Offer { way, .. }) => {
+                    self.waiting.push_back(Parcel::Model { from, to: place, way });
                 }
                 Action::Compute(job) => self.waiting.push_back(Parcel::Job { at: place, job }),
-                Action::Offer(to) => {
+                Action::Offer(to, way) => {
                     // Within one program nobody else can take it.
-                    let offer = Offer { hash: [0; 32], bytes: 0 };
+                    let offer = Offer { way, hash: [0; 32], bytes: 0 };
                     let epoch = self.devices[place.index()].epoch().unwrap_or_default();
                     let envelope = Envelope::new(epoch, Message::Offer(offer));
                     self.act(place, vec![Action::Send(to, envelope)]);

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use stlf_learn::Params;
 use stlf_learn::evaluate::Predictions;
+use stlf_planning::plan::Way;
 
 use crate::device::{Combining, TrainingOn};
 use crate::divergence_protocol::{Finding, Work};
@@ -18,7 +19,7 @@ use crate::wire::Plan;
 pub enum Sign {
     /// It goes on.
     GoesOn,
-    /// So many percent are done.
+    /// So many percent of training on a model are done; above 100 those of the second way.
     Percent(u8),
     /// A search begins that may take so long. Told to stop then, it ends with the best that it has.
     Searches(Duration),
@@ -49,6 +50,8 @@ pub enum Task {
     TrainOn {
         /// Whose model.
         from: Place,
+        /// The way that it is on here.
+        way: Way,
     },
     /// What its inputs come to under the models that it received.
     Combine,
@@ -100,7 +103,7 @@ impl Job {
         match &self.labour {
             Labour::Measure(work) => work.task(),
             Labour::Plan(_) => Task::Plan,
-            Labour::TrainOn(training) => Task::TrainOn { from: training.from },
+            Labour::TrainOn(training) => Task::TrainOn { from: training.from, way: training.way },
             Labour::Combine(_) => Task::Combine,
         }
     }

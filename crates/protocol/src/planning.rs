@@ -78,11 +78,21 @@ impl Search {
         };
         let most = best.objective() + WORTH_NO_CHANGE * best.objective().abs();
         let kept = last.as_ref().map(|last| desk.keeping(&problem, last, setup, watch));
-        let plan = kept.into_iter().flatten().find(|plan| plan.objective() <= most);
-        let optimal = best.status == Status::Optimal
-            && plan.as_ref().is_none_or(|plan| plan.objective() <= best.objective());
-        let plan = plan.unwrap_or(best);
-        let place = |device: usize| members[device];
+        let sent = |plan: &stlf_planning::Plan| {
+            let is_best = plan.objective() <= best.objective();
+            desk.sent(*epoch, plan, is_best && best.status == Status::Optimal)
+        };
+        // What is left of a ring that somebody has gone from may be nothing that a plan can have.
+        let kept = kept.into_iter().flatten().filter(|plan| plan.objective() <= most);
+        let kept = kept.map(|plan| sent(&plan)).find(|plan| plan.check().is_ok());
+        Ok(kept.unwrap_or_else(|| sent(&best)))
+    }
+}
+
+impl Planner {
+    /// A plan as it is sent.
+    fn sent(&self, epoch: u64, plan: &stlf_planning::Plan, optimal: bool) -> Plan {
+        let place = |device: usize| self.members[device];
         let link = |link: &PlanLink| Link {
             from: place(link.from),
             to: place(link.to),
@@ -90,19 +100,17 @@ impl Search {
         };
         let handover =
             |h: &stlf_planning::plan::Handover| Handover { from: place(h.from), to: place(h.to) };
-        Ok(Plan {
-            epoch: *epoch,
+        Plan {
+            epoch,
             sources: plan.with_role(Role::Source).map(place).collect(),
             targets: plan.with_role(Role::Target).map(place).collect(),
             links: plan.links.iter().map(link).collect(),
             handovers: plan.handovers.iter().map(handover).collect(),
             objective: plan.objective(),
             optimal,
-        })
+        }
     }
-}
 
-impl Planner {
     pub(crate) fn new(
         members: &[Place],
         settings: &Settings,

@@ -15,9 +15,10 @@ use stlf_method::combine::{Combine, combine};
 use stlf_method::divergence;
 use stlf_method::energy::{Radio, Ranges};
 use stlf_method::local_training::{OwnError, Split, Training};
+use stlf_method::ring;
 use stlf_method::seeds::Draw;
 use stlf_planning::bound::BoundKind;
-use stlf_planning::planner::handover::Forms;
+use stlf_planning::plan::{RingPlace, Way};
 use stlf_planning::planner::{self, Method, Outcome};
 use stlf_planning::problem::{Links, Parts, Preset, Weights};
 use stlf_planning::{Error, Problem};
@@ -168,10 +169,7 @@ impl Setup {
         if samples == 0 {
             return Err(Unsupported::NoSamples);
         }
-        let mut setup = Setup::new(config, shape, classes, seed)?;
-        // Between real devices a model comes to a source once.
-        setup.planner.handovers = setup.planner.handovers.map(|_| Forms::FOREST);
-        Ok(setup)
+        Ok(Setup::new(config, shape, classes, seed)?)
     }
 
     /// The labels of the device at a place, apart: to train on, and to measure on.
@@ -238,34 +236,42 @@ impl Setup {
         planner::plan(problem, &self.planner, observer)
     }
 
-    /// Trains a model that was handed to the device at a place on its labels; `None` if `observer` ended it.
+    /// Trains a model that was handed to the device at a place, on this way, on its labels; `None` if `observer` ended it.
     ///
     /// # Errors
     /// Labels, inputs or a model that are not of the network.
     pub fn train_on(
         &self,
         place: Place,
+        way: Way,
         split: &Split,
         handed: Params,
         observer: &mut dyn FnMut() -> ControlFlow<()>,
     ) -> Result<Option<Params>, Error> {
-        let seed = Draw::Relay.seed(self.seed, place.index());
+        let draw = match way {
+            Way::First => Draw::Relay,
+            Way::Second => Draw::Ring,
+        };
+        let seed = draw.seed(self.seed, place.index());
         split.train_on(&self.spec, handed, self.training, seed, observer)
     }
 
-    /// Trains a model that comes to the device at a place for the second time, on a ring.
-    ///
-    /// # Errors
-    /// Labels, inputs or a model that are not of the network.
-    pub fn train_again(
+    /// What a device with these labels hands on: what its training made of a model, or on the second way round a ring, where it has this
+    /// place, the mean of that and of the model that came.
+    pub fn handed_on(
         &self,
-        place: Place,
-        split: &Split,
-        handed: Params,
-        observer: &mut dyn FnMut() -> ControlFlow<()>,
-    ) -> Result<Option<Params>, Error> {
-        let seed = Draw::Ring.seed(self.seed, place.index());
-        split.train_on(&self.spec, handed, self.training, seed, observer)
+        handed: &Params,
+        trained: &Params,
+        labels: &[Class],
+        on_ring: Option<RingPlace>,
+    ) -> Params {
+        let trained = self.sent(trained, labels);
+        match on_ring {
+            Some(RingPlace { index, sources }) => {
+                ring::mean(handed, &trained, ring::own_share(index, sources))
+            }
+            None => trained,
+        }
     }
 
     /// The model as a device with these labels sends it.

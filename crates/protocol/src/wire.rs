@@ -2,19 +2,20 @@
 
 mod limits;
 mod means;
+mod plan;
 
 use serde::{Deserialize, Serialize};
 use stlf_method::divergence::sketch::Sketch;
-use stlf_planning::Role;
-use stlf_planning::planner::handover::Forms;
+use stlf_planning::plan::Way;
 
 pub use self::limits::Limits;
 pub use self::means::{Digest, Means};
+pub use self::plan::{Handover, Leg, Link, Plan, SignedPlan};
 use crate::roster::Place;
 use crate::shared::SharedSettings;
 
 /// The version of these messages. Others are not understood.
-pub const VERSION: u16 = 5;
+pub const VERSION: u16 = 6;
 
 /// How much a [`Message::Probe`] has: enough to tell a link's rate rather than its delay, and less than most models.
 pub const PROBE_BYTES: usize = 16 << 10;
@@ -30,6 +31,9 @@ pub const LONGEST_ROSTER: usize = 4 << 20;
 
 /// More samples than anybody has; sums of such numbers are far from overflowing.
 const MOST_SAMPLES: u64 = 1 << 48;
+
+/// The percent of a whole training on the first way, and of another one on the second.
+const MOST_PERCENT: u8 = 200;
 
 /// The weights of a network that learned anything are far below this.
 const LARGEST_WEIGHT: f32 = 1e6;
@@ -74,7 +78,7 @@ pub enum Message {
     Offer(Offer),
     /// From a target, or from who trains a model on, to the planner: no usable model came from this source.
     Failed(Place),
-    /// To all: so many percent of training on a model that was handed to the sender are done.
+    /// To all: so many percent of training on a model that was handed to the sender are done; above 100 those of the second way.
     TrainedOn(u8),
     /// To the planner: the epoch is over for the sender.
     Done,
@@ -108,6 +112,8 @@ pub struct Hello {
 /// A model that may be fetched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Offer {
+    /// The way that it has been on: on a ring a source has a model to hand on twice.
+    pub way: Way,
     /// Its BLAKE3 hash.
     pub hash: [u8; 32],
     /// Its size.
@@ -197,107 +203,6 @@ impl From<Count> for stlf_method::divergence::classifier::Count {
     }
 }
 
-/// A plan with the planner's signature.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct SignedPlan {
-    /// The plan.
-    pub plan: Plan,
-    /// Of [`Plan::bytes`].
-    pub signature: Vec<u8>,
-}
-
-/// Who does what in an epoch.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Plan {
-    /// The epoch.
-    pub epoch: u64,
-    /// The devices that train.
-    pub sources: Vec<Place>,
-    /// The devices that receive.
-    pub targets: Vec<Place>,
-    /// Sorted by receiver, then sender.
-    pub links: Vec<Link>,
-    /// Sorted by receiver, who takes one model at most.
-    #[serde(default)]
-    pub handovers: Vec<Handover>,
-    /// What it costs.
-    pub objective: f64,
-    /// Whether it is proven that no plan costs less.
-    pub optimal: bool,
-}
-
-/// A link in use.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Link {
-    /// The sender.
-    pub from: Place,
-    /// The receiver.
-    pub to: Place,
-    /// α.
-    pub weight: f64,
-}
-
-/// A source gives its model to another one, which trains it on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Handover {
-    /// Whose model it is.
-    pub from: Place,
-    /// Who trains it on.
-    pub to: Place,
-}
-
-impl Plan {
-    /// What is signed.
-    pub fn bytes(&self) -> Vec<u8> {
-        postcard::to_allocvec(self).unwrap_or_default()
-    }
-
-    /// A device's role; none for a device that is not in the plan.
-    pub fn role(&self, place: Place) -> Option<Role> {
-        let listed = |places: &[Place]| places.contains(&place);
-        match (listed(&self.sources), listed(&self.targets)) {
-            (true, false) => Some(Role::Source),
-            (false, true) => Some(Role::Target),
-            _ => None,
-        }
-    }
-
-    /// The links into a device.
-    pub fn incoming(&self, place: Place) -> impl Iterator<Item = Link> + '_ {
-        self.links.iter().copied().filter(move |link| link.to == place)
-    }
-
-    /// Whose model a source trains on, if any.
-    pub fn handed_from(&self, place: Place) -> Option<Place> {
-        let at = self.handovers.binary_search_by_key(&place, |handover| handover.to).ok()?;
-        Some(self.handovers[at].from)
-    }
-
-    /// Whose models a device needs: a target those of its links, a source the one that it trains on.
-    pub fn senders(&self, place: Place) -> impl Iterator<Item = Place> + '_ {
-        let links = self.incoming(place).map(|link| link.from);
-        links.chain(self.handed_from(place))
-    }
-
-    /// Who needs a device's model.
-    pub fn receivers(&self, place: Place) -> impl Iterator<Item = Place> + '_ {
-        let links = self.links.iter().map(|link| (link.from, link.to));
-        let all = links.chain(self.handovers.iter().map(|handover| (handover.from, handover.to)));
-        all.filter(move |(from, _)| *from == place).map(|(_, to)| to)
-    }
-
-    /// Whether some model comes to a source over more others than it may, as one does that goes round for ever.
-    fn hands_on_too_often(&self) -> bool {
-        let hops = |handover: &Handover| {
-            let before = |&place: &Place| self.handed_from(place);
-            std::iter::successors(Some(handover.from), before)
-                .take(Forms::FOREST.longest + 1)
-                .count()
-        };
-        self.handovers.iter().any(|handover| hops(handover) > Forms::FOREST.longest)
-    }
-}
-
 /// Why a message is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Malformed {
@@ -368,7 +273,9 @@ impl Message {
             }
             Message::Roster(bytes) => holds(bytes.len() <= LONGEST_ROSTER, "a long roster"),
             Message::Hello(hello) => hello.settings.check(),
-            Message::TrainedOn(percent) => holds(*percent <= 100, "more than a whole training"),
+            Message::TrainedOn(percent) => {
+                holds(*percent <= MOST_PERCENT, "more than two whole trainings")
+            }
             Message::Unchanged(_) | Message::AskForMeans => Ok(()),
             Message::Offer(_) | Message::Failed(_) => Ok(()),
             Message::Done | Message::Complete | Message::Known | Message::Probe(_) => Ok(()),
@@ -459,36 +366,6 @@ impl Report {
             true => Ok(()),
             false => Err(Malformed::Absurd("a pair has an absurd divergence, or absurd joules")),
         }
-    }
-}
-
-impl Plan {
-    /// That it is a plan at all, for whatever devices.
-    pub(crate) fn check(&self) -> Result<(), Malformed> {
-        let holds = |fine: bool, what| if fine { Ok(()) } else { Err(Malformed::Absurd(what)) };
-        let ascending = |places: &[Place]| places.is_sorted_by(|a, b| a < b);
-        let apart = !self.sources.iter().any(|s| self.targets.binary_search(s).is_ok());
-        holds(
-            ascending(&self.sources) && ascending(&self.targets) && apart,
-            "a plan's devices are not ascending, or have two roles",
-        )?;
-        let between = |link: &Link| {
-            self.sources.binary_search(&link.from).is_ok()
-                && self.targets.binary_search(&link.to).is_ok()
-                && is_share(link.weight)
-        };
-        holds(self.links.iter().all(between), "a link is not from a source to a target")?;
-        for &target in &self.targets {
-            let sum: f64 = self.incoming(target).map(|link| link.weight).sum();
-            holds((sum - 1.0).abs() < 1e-6, "a target's weights do not sum to one")?;
-        }
-        let is_source = |place: Place| self.sources.binary_search(&place).is_ok();
-        let between = |handover: &Handover| is_source(handover.from) && is_source(handover.to);
-        holds(self.handovers.iter().all(between), "a hand-over is not between sources")?;
-        let one_each = self.handovers.is_sorted_by(|a, b| a.to < b.to);
-        holds(one_each, "hand-overs are not ascending, or a source is handed two models")?;
-        holds(!self.hands_on_too_often(), "a model is handed on in a circle, or too often")?;
-        holds(self.objective.is_finite(), "an objective is not a number")
     }
 }
 

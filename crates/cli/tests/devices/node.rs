@@ -12,6 +12,9 @@ const SETTINGS: &str = "seeds=[3] data.samples=6000 partition.scale=0.08 trainin
 /// Devices that are alike, whose sources hand their models on.
 const ALIKE: &str = "partition.classes-per-device=all planner.handovers=true";
 
+/// Devices that differ a bit, half of them with labels, whose sources pass a model round.
+const UNLIKE: &str = "partition.kind=dirichlet partition.alpha=1 partition.labeled={devices=0.5} planner.handovers=true";
+
 #[test]
 fn ten_processes_end_as_the_simulator_does() {
     let (_, plan) = end_as_the_simulator_does("127.0.8.1", SETTINGS);
@@ -42,6 +45,46 @@ fn ten_processes_hand_models_on_as_the_simulator_does() {
     }
 }
 
+#[test]
+fn ten_processes_pass_a_model_round_as_the_simulator_does() {
+    let settings = format!("{SETTINGS} {UNLIKE}");
+    let (mut fleet, plan) = end_as_the_simulator_does("127.0.8.17", &settings);
+    let handovers = plan["handovers"].as_array().unwrap();
+    assert!(handovers.len() > 2, "{plan}");
+    for handover in handovers {
+        // It leads back to where it began.
+        assert!(handovers.iter().any(|next| next["from"] == handover["to"]), "{plan}");
+        let [from, to] = ["from", "to"].map(|end| handover[end].as_u64().unwrap() as usize + 1);
+        let log = fleet.log(to);
+        let told = format!("trained on the model of d{from}, which comes for the second time");
+        assert!(log.contains(&told), "d{to}: {log}");
+    }
+    let before = predictions(&fleet);
+    // Started again, they hand on what they have, and nobody trains.
+    let logs: Vec<usize> = (1..=DEVICES).map(|k| fleet.log(k).len()).collect();
+    run_once(&mut fleet);
+    assert_eq!(fleet.json("node-1/plan.json")["handovers"], plan["handovers"]);
+    for k in 1..=DEVICES {
+        let log = &fleet.log(k)[logs[k - 1]..];
+        assert!(!log.contains("training on the model"), "d{k}: {log}");
+    }
+    assert!(predictions(&fleet) == before, "other predictions");
+}
+
+/// The files of predictions, where a device has one.
+fn predictions(fleet: &Fleet) -> Vec<Option<Vec<u8>>> {
+    let file = |k: usize| std::fs::read(fleet.path(&format!("node-{k}/predictions.csv"))).ok();
+    (1..=DEVICES).map(file).collect()
+}
+
+/// Has all devices of a fleet take part in an epoch.
+fn run_once(fleet: &mut Fleet) {
+    (1..=DEVICES).for_each(|k| fleet.start(k, &["--once", "--wait", "60", "--deadline", "100"]));
+    for k in 1..=DEVICES {
+        assert!(fleet.has_left_well(k), "d{k}: {}", fleet.log(k));
+    }
+}
+
 /// Runs a fleet of processes and the simulator, compares them, and returns the fleet with the plan of its first device.
 fn end_as_the_simulator_does(host: &str, settings: &str) -> (Fleet, Value) {
     let folder = tempfile::tempdir().unwrap();
@@ -50,10 +93,7 @@ fn end_as_the_simulator_does(host: &str, settings: &str) -> (Fleet, Value) {
     assert_eq!((simulated.code, simulated.err.as_str()), (0, ""));
 
     let mut fleet = Fleet::on(host, DEVICES, DEVICES, settings);
-    (1..=DEVICES).for_each(|k| fleet.start(k, &["--once", "--wait", "60", "--deadline", "100"]));
-    for k in 1..=DEVICES {
-        assert!(fleet.has_left_well(k), "d{k}: {}", fleet.log(k));
-    }
+    run_once(&mut fleet);
 
     let json =
         |file: &str| -> Value { serde_json::from_slice(&std::fs::read(file).unwrap()).unwrap() };

@@ -1,12 +1,11 @@
 //! Models that sources hand on: each is trained on where it comes to, with labels that no other device sees.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use stlf_learn::Params;
 use stlf_method::method::Method;
-use stlf_method::ring;
 use stlf_planning::device::Role;
-use stlf_planning::plan::{Handover, handed_from, is_on_ring, route, times};
+use stlf_planning::plan::{Handover, Way, handed_from, legs, route, times, way_to_targets};
 use stlf_protocol::Place;
 
 use crate::baselines::Assignment;
@@ -74,72 +73,48 @@ impl Transfer<'_> {
     fn hand_on(&self, assigned: &Assignment) -> Result<Vec<Option<Params>>, Error> {
         let (run, splits) = (self.run, splits(self.run)?);
         let folder = run.folder.folder(FOLDER)?;
-        let mut models = self.models.to_vec();
-        let handovers = &assigned.handovers;
-        let on_ring = |h: &&Handover| is_on_ring(handovers, h.to);
-        let mut waves: Vec<Vec<(usize, usize)>> = Vec::new();
-        for &Handover { from, to } in handovers.iter().filter(|h| !on_ring(h)) {
-            let depth = route(handovers, from).len() - 1;
-            waves.resize_with(waves.len().max(depth + 1), Vec::new);
-            waves[depth].push((from, to));
-        }
-        let sends = |source: usize| assigned.links.iter().any(|link| link.from == source);
-        let lasts = handovers.iter().filter(on_ring).map(|h| h.to).filter(|&last| sends(last));
-        let rings: Vec<Vec<usize>> = lasts.map(|last| route(handovers, last)).collect();
-        let sent = handovers.iter().map(|&h| times(handovers, &assigned.links, h)).sum();
-        let count = run.watch.counter(Stage::Relay, sent);
-        // A device's training of a model, kept at once, as the device sends it.
-        let train = |handed: &Params, to: usize, again: bool| -> Result<Params, Error> {
-            let device = &run.fleet.devices[to];
-            let name = format!("{}{}.safetensors", device.name, if again { "-again" } else { "" });
+        let legs = legs(&assigned.handovers, &assigned.links);
+        let count = run.watch.counter(Stage::Relay, legs.len());
+        // What a device makes of a model that it is handed, kept at once.
+        let train = |handed: &Params, to: usize, way: Way| -> Result<Params, Error> {
+            let again = if way == Way::Second { "-again" } else { "" };
+            let name = format!("{}{again}.safetensors", run.fleet.devices[to].name);
             let params = match folder.read(&name)? {
                 Some(file) => Params::from_safetensors(&run.setup.spec, &file)
                     .map_err(|e| folder.broken(&name, &e.to_string()))?,
                 None => {
                     let (handed, mut flow) = (handed.clone(), || run.watch.flow());
                     let (place, split) = (Place::new(to), &splits[to]);
-                    let trained = match again {
-                        true => run.setup.train_again(place, split, handed, &mut flow)?,
-                        false => run.setup.train_on(place, split, handed, &mut flow)?,
-                    };
+                    let trained = run.setup.train_on(place, way, split, handed, &mut flow)?;
                     let params = trained.ok_or(Error::Stopped)?;
                     folder.write(&name, &params.to_safetensors(&run.setup.spec)?)?;
                     params
                 }
             };
             count.one()?;
-            Ok(run.setup.sent(&params, &device.labels))
+            Ok(params)
         };
-        let round = |order: &Vec<usize>| -> Result<Option<(usize, Params)>, Error> {
-            let (Some(&last), Some(own)) = (order.last(), &models[order[0]]) else {
-                return Ok(None);
-            };
-            let mut model = own.clone();
-            for &source in &order[1..] {
-                model = train(&model, source, false)?;
-            }
-            for (place, &source) in order.iter().enumerate() {
-                let trained = train(&model, source, true)?;
-                model = ring::mean(&model, &trained, ring::own_share(place, order.len()));
-            }
-            Ok(Some((last, model)))
-        };
-        let gone_round: Vec<(usize, Params)> = rings
-            .par_iter()
-            .filter_map(|order| round(order).transpose())
-            .collect::<Result<_, _>>()?;
-        gone_round.into_iter().for_each(|(last, model)| models[last] = Some(model));
-        for wave in waves {
-            let trained: Vec<(usize, Option<Params>)> = wave
+        let own = self.models.iter().enumerate();
+        let mut sent: BTreeMap<(usize, Way), Params> = own
+            .filter_map(|(device, model)| Some(((device, Way::First), model.clone()?)))
+            .collect();
+        // Models that have been handed on equally often do not wait for each other.
+        for wave in legs.chunk_by(|a, b| a.before == b.before) {
+            let made: Vec<((usize, Way), Params)> = wave
                 .par_iter()
-                .map(|&(from, to)| match &models[from] {
-                    Some(handed) => Ok((to, Some(train(handed, to, false)?))),
-                    None => Ok((to, models[to].clone())),
+                .filter_map(|leg| Some((leg, sent.get(&(leg.handover.from, leg.sent))?)))
+                .map(|(leg, handed)| {
+                    let to = leg.handover.to;
+                    let trained = train(handed, to, leg.taken)?;
+                    let labels = &run.fleet.devices[to].labels;
+                    let model = run.setup.handed_on(handed, &trained, labels, leg.ring);
+                    Ok(((to, leg.taken), model))
                 })
                 .collect::<Result<_, Error>>()?;
-            trained.into_iter().for_each(|(to, model)| models[to] = model);
+            sent.extend(made);
         }
-        Ok(models)
+        let to_targets = |device| (device, way_to_targets(&assigned.handovers, device));
+        Ok((0..self.models.len()).map(|device| sent.remove(&to_targets(device))).collect())
     }
 
     fn table(&self, assigned: &Assignment) -> Vec<RelayRow> {

@@ -29,7 +29,7 @@ pub(super) struct Jobs {
     waiting: VecDeque<Job>,
     /// State that the loop has in common with the jobs. Every running job holds a reference, so that they can be counted.
     shared: Arc<Shared>,
-    /// The percentage of the current training on a handed-over model that others were told last, and the time of that.
+    /// The percentage of the trainings on handed-over models that others were told last, and the time of that.
     told: (u8, Duration),
 }
 
@@ -119,8 +119,8 @@ impl Drop for Jobs {
 impl Member {
     /// Has a job done in a thread of its own, outside this loop.
     pub(super) fn compute(&mut self, job: Job, observer: &mut Observer<'_>) {
-        if let Task::TrainOn { from } = job.task() {
-            self.tell(Event::TrainsOn { from }, observer);
+        if let Task::TrainOn { from, way } = job.task() {
+            self.tell(Event::TrainsOn { from, way }, observer);
         }
         self.jobs.add(job);
     }
@@ -155,12 +155,12 @@ impl Member {
         self.membership.progressed(self.now);
         let task = computed.task();
         let actions = match (self.device.computed(computed), task) {
-            (Ok(actions), Task::TrainOn { from }) => {
-                self.tell(Event::TrainedOn { from }, observer);
+            (Ok(actions), Task::TrainOn { from, way }) => {
+                self.tell(Event::TrainedOn { from, way }, observer);
                 actions
             }
             (Ok(actions), _) => actions,
-            (Err(refusal), Task::TrainOn { from }) => {
+            (Err(refusal), Task::TrainOn { from, .. }) => {
                 let reason = format!("trained on, it is {refusal}");
                 self.tell(Event::NotReceived { from, reason }, observer);
                 self.device.model_failed(from)
@@ -179,6 +179,23 @@ impl Member {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn progress_is_told_now_and_then_on_both_ways() {
+        let (queue, _news) = tokio::sync::mpsc::channel(1);
+        let mut jobs = Jobs::new(queue, Duration::ZERO);
+        let shared = jobs.shared.clone();
+        let mut at = |seconds: u64, percent: u8| {
+            assert!(shared.watch()(Sign::Percent(percent)).is_continue());
+            jobs.news(Duration::from_secs(seconds), Duration::from_secs(5))
+        };
+        assert_eq!(
+            [at(4, 10), at(5, 60), at(9, 80), at(10, 100)],
+            [None, Some(60), None, Some(100)]
+        );
+        assert_eq!([at(20, 100), at(21, 101), at(22, 140)], [None, Some(101), None]);
+        assert_eq!([at(26, 200), at(40, 200)], [Some(200), None]);
+    }
 
     #[test]
     fn a_search_ends_when_its_time_is_up_and_every_job_with_its_epoch() {

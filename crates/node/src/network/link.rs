@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use iroh::Endpoint;
 use iroh::endpoint::Connection;
+use stlf_planning::plan::Way;
 use stlf_protocol::identity::PeerId;
 use stlf_protocol::job::Computed;
 use stlf_protocol::roster::Place;
@@ -45,8 +46,8 @@ pub(super) enum PeerNews {
     Message(Vec<u8>, OwnedSemaphorePermit),
     /// A message of so many bytes has arrived after this time, or with `None` never will.
     Sent(usize, Option<Duration>),
-    /// A model that was asked for in this epoch, or the reason why it did not arrive.
-    Model(u64, Result<Vec<u8>, String>),
+    /// A model that was asked for in this epoch, of this way, or the reason why it did not arrive.
+    Model(u64, Way, Result<Vec<u8>, String>),
     /// The connection broke before a model arrived that was asked for in this epoch.
     Interrupted(u64, Offer),
 }
@@ -151,20 +152,21 @@ pub(super) async fn fetch(
     let fetched = models.fetch(&connection, offer).await;
     let news = match fetched {
         Err(_) if connection.close_reason().is_some() => PeerNews::Interrupted(epoch, offer),
-        fetched => PeerNews::Model(epoch, fetched),
+        fetched => PeerNews::Model(epoch, offer.way, fetched),
     };
     let _ = queue.send(News::Of(peer_of(&connection), news)).await;
 }
 
-/// Offers this device's model to some devices, and puts the offer into the queue.
+/// Offers this device's model of a way to some devices, and puts the offer into the queue.
 pub(super) async fn offer(
     models: Models,
     model: Vec<u8>,
+    way: Way,
     to: Vec<(Place, PeerId)>,
     epoch: u64,
     queue: Sender<News>,
 ) {
     let (places, keys): (Vec<Place>, Vec<PeerId>) = to.into_iter().unzip();
-    let offered = models.offer(model, &keys).await.map_err(|e| e.to_string());
+    let offered = models.offer(model, way, &keys).await.map_err(|e| e.to_string());
     let _ = queue.send(News::Offered(epoch, places, offered)).await;
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use iroh::endpoint::Connection;
+use stlf_planning::plan::Way;
 use stlf_protocol::device::{Action, Device, Refusal};
 use stlf_protocol::identity::PeerId;
 use stlf_protocol::membership::{Decision, Membership};
@@ -69,9 +70,9 @@ pub(super) struct Member {
     /// The messages that were sent in the running epoch.
     pub(super) outbox: Outbox,
     /// The models to fetch from devices that are not connected, and the time since when.
-    pub(super) awaited: BTreeMap<Place, (Offer, Duration)>,
-    /// The devices that this device's model goes to in this epoch.
-    pub(super) offers: Vec<Place>,
+    pub(super) awaited: BTreeMap<(Place, Way), (Offer, Duration)>,
+    /// The devices that this device's models of this epoch have yet to be offered to.
+    pub(super) offers: BTreeMap<Way, BTreeSet<Place>>,
     /// The computations of this epoch.
     pub(super) jobs: Jobs,
     pub(super) rates: Rates,
@@ -117,7 +118,7 @@ impl Member {
             untimely: BTreeMap::new(),
             outbox: Outbox::default(),
             awaited: BTreeMap::new(),
-            offers: Vec::new(),
+            offers: BTreeMap::new(),
             jobs,
             rates: Rates::default(),
             asks_for_links: false,
@@ -254,7 +255,9 @@ impl Member {
                 self.rates.arrived(place, bytes, after);
                 self.probe(place);
             }
-            PeerNews::Model(epoch, model) => self.hear_model(place, epoch, model, observer),
+            PeerNews::Model(epoch, way, model) => {
+                self.hear_model((place, way), epoch, model, observer);
+            }
             PeerNews::Interrupted(epoch, offer) if epoch == self.running() => {
                 self.act(vec![Action::Fetch(place, offer)], observer);
             }
@@ -383,7 +386,9 @@ impl Member {
         for action in actions {
             match action {
                 Action::Send(to, envelope) => self.send(to, &envelope),
-                Action::Offer(to) => self.offers.push(to),
+                Action::Offer(to, way) => {
+                    self.offers.entry(way).or_default().insert(to);
+                }
                 Action::Fetch(from, offer) => self.fetch(from, offer),
                 Action::Compute(job) => self.compute(job, observer),
                 Action::MeasureLinks => self.asks_for_links = true,
@@ -399,7 +404,7 @@ impl Member {
             }
         }
         self.tell_of_plan(observer);
-        self.offer_model();
+        self.offer_models();
     }
 
     fn tell_of_plan(&mut self, observer: &mut Observer<'_>) {

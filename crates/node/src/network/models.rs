@@ -18,6 +18,7 @@ use iroh_blobs::provider::events::{
 use iroh_blobs::provider::{StreamPair, handle_stream};
 use iroh_blobs::store::fs::FsStore;
 use iroh_blobs::store::mem::MemStore;
+use stlf_planning::plan::Way;
 use stlf_protocol::identity::PeerId;
 use stlf_protocol::wire::Offer;
 use tokio::task::JoinSet;
@@ -82,14 +83,20 @@ impl Models {
         Ok(Models { store, allowed: Arc::default() })
     }
 
-    /// Stores a model, and lets these devices and nobody else fetch it.
-    pub(super) async fn offer(&self, model: Vec<u8>, to: &[PeerId]) -> Result<Offer, StoreError> {
+    /// Stores the model of a way, and lets these devices and nobody else fetch it. A model that was offered before has been fetched by then
+    /// or is not needed any more: on a ring, the second way begins where the first has ended.
+    pub(super) async fn offer(
+        &self,
+        model: Vec<u8>,
+        way: Way,
+        to: &[PeerId],
+    ) -> Result<Offer, StoreError> {
         let bytes = model.len() as u64;
         let added = self.store.blobs().add_bytes(model).with_tag().await;
         let hash = added.map_err(|e| StoreError(e.to_string()))?.hash;
         let mut allowed = self.allowed.lock().unwrap_or_else(PoisonError::into_inner);
         *allowed = to.iter().map(|&peer| (peer, hash)).collect();
-        Ok(Offer { hash: *hash.as_bytes(), bytes })
+        Ok(Offer { way, hash: *hash.as_bytes(), bytes })
     }
 
     /// Answers requests on a connection until it ends.
@@ -243,10 +250,10 @@ mod tests {
             let model = vec![7; 100_000];
             let hash = Hash::new(&model);
             source.models.allowed.lock().unwrap().insert((target.key, hash));
-            let offer = Offer { hash: *hash.as_bytes(), bytes: 100_000 };
+            let offer = Offer { way: Way::First, hash: *hash.as_bytes(), bytes: 100_000 };
             let later = async {
                 sleep(Duration::from_millis(200)).await;
-                source.models.offer(model.clone(), &[target.key]).await.unwrap()
+                source.models.offer(model.clone(), Way::First, &[target.key]).await.unwrap()
             };
             let fetched = target.models.fetch(&target.connection, offer);
             let (fetched, offered) = tokio::join!(fetched, later);
@@ -268,7 +275,7 @@ mod tests {
             let keys: Vec<PeerId> = targets.iter().map(|target| target.key).collect();
             for round in 0..4 {
                 let model: Vec<u8> = (0..200_000_u32).map(|k| (k % 251) as u8 ^ round).collect();
-                let offer = source.models.offer(model.clone(), &keys).await.unwrap();
+                let offer = source.models.offer(model.clone(), Way::First, &keys).await.unwrap();
                 let mut fetches = JoinSet::new();
                 for target in &targets {
                     let (models, connection) = (target.models.clone(), target.connection.clone());
@@ -286,7 +293,7 @@ mod tests {
         run(async {
             let source = Source::with(Models::open(None).await.unwrap()).await;
             let target = source.called(2).await;
-            let offer = source.models.offer(vec![7; 100_000], &[]).await.unwrap();
+            let offer = source.models.offer(vec![7; 100_000], Way::First, &[]).await.unwrap();
             let failure = target.models.ask(&target.connection, offer).await.unwrap_err();
             assert!(!failure.of_its_source, "{}", failure.reason);
         });

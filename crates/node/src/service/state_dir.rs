@@ -1,7 +1,8 @@
-//! The files of a device, with which it can be killed at any moment and continue: its training, what it made of a model that was handed
+//! The files of a device, with which it can be killed at any moment and continue: its training, what it made of models that were handed
 //! to it, its scale, the last epoch, the plan, the predictions.
 //! Every file appears whole or not at all.
 
+use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::path::Path;
@@ -16,6 +17,7 @@ use stlf_data::features::OwnScale;
 use stlf_learn::{Params, Spec};
 use stlf_method::local_training::OwnError;
 use stlf_method::predictions::PredictionRow;
+use stlf_planning::plan::Way;
 use stlf_protocol::device::HandedOn;
 use stlf_protocol::identity::{hex, unhex};
 use stlf_protocol::privacy_ledger::Ledger;
@@ -33,8 +35,6 @@ use crate::status_file::{FILE as STATUS, StatusFile};
 const EPOCH: &str = "epoch.json";
 const TRAINING: &str = "training.json";
 const MODEL: &str = "model.safetensors";
-const RELAYED: &str = "relayed.safetensors";
-const RELAY: &str = "relayed.json";
 const PLAN: &str = "plan.json";
 const PREDICTIONS: &str = "predictions.csv";
 const ROSTER: &str = "roster.json";
@@ -130,21 +130,33 @@ impl StateDir {
         Some((params.ok()?, OwnError { measured, errors, source_error }))
     }
 
-    /// Returns what this device made of a model that was handed to it, if the file is whole and of these settings and data.
-    pub(super) fn relayed(&self, spec: &Spec) -> Option<HandedOn> {
-        let relay = self.read_json::<Relay>(RELAY).filter(|relay| relay.of == self.of)?;
-        let file = self.read(RELAYED).filter(|file| hash(file) == relay.relayed)?;
+    /// Returns what this device made of models that were handed to it, of files that are whole and of these settings and data.
+    pub(super) fn relayed(&self, spec: &Spec) -> BTreeMap<Way, HandedOn> {
+        let known = |way: Way| Some((way, self.relayed_on(way, spec)?));
+        Way::ALL.into_iter().filter_map(known).collect()
+    }
+
+    fn relayed_on(&self, way: Way, spec: &Spec) -> Option<HandedOn> {
+        let [model, origin] = relay_files(way);
+        let relay = self.read_json::<Relay>(origin).filter(|relay| relay.of == self.of)?;
+        let file = self.read(model).filter(|file| hash(file) == relay.relayed)?;
         let handed = unhex(&relay.handed)?.try_into().ok()?;
         Some(HandedOn { handed, trained: Params::from_safetensors(spec, &file).ok()? })
     }
 
     /// Stores what this device made of the model that was handed to it: first the model, then the file that says what it was made of.
-    fn keep_relayed(&self, known: &HandedOn, spec: &Spec) -> Result<(), stlf_data::Error> {
+    fn keep_relayed(
+        &self,
+        way: Way,
+        known: &HandedOn,
+        spec: &Spec,
+    ) -> Result<(), stlf_data::Error> {
         // A model that cannot be written as a file is trained again after a restart.
         let Ok(file) = known.trained.to_safetensors(spec) else { return Ok(()) };
-        self.folder.write(RELAYED, &file)?;
+        let [model, origin] = relay_files(way);
+        self.folder.write(model, &file)?;
         let (of, handed, relayed) = (self.of.clone(), hex(&known.handed), hash(&file));
-        self.folder.write_json(RELAY, &Relay { of, handed, relayed })
+        self.folder.write_json(origin, &Relay { of, handed, relayed })
     }
 
     /// Stores a training: first the model, then the file that declares it valid.
@@ -218,9 +230,9 @@ impl StateDir {
                     folder.write_json(PLAN, plan)?;
                 }
             }
-            Event::TrainedOn { .. } => {
-                if let Some(known) = view.device.handed_on() {
-                    self.keep_relayed(known, view.device.spec())?;
+            Event::TrainedOn { way, .. } => {
+                if let Some(known) = view.device.handed_on().get(way) {
+                    self.keep_relayed(*way, known, view.device.spec())?;
                 }
             }
             Event::Ended => {
@@ -257,6 +269,14 @@ fn training_of(config: &Config, own: &DeviceData) -> String {
     inputs.iter().for_each(|x| hasher.update(x.to_le_bytes()));
     labels.iter().for_each(|label| hasher.update(label.to_le_bytes()));
     hex(&hasher.finalize())
+}
+
+/// Returns the names of the files with the model that a device made on a way, and with what it was made of.
+fn relay_files(way: Way) -> [&'static str; 2] {
+    match way {
+        Way::First => ["relayed.safetensors", "relayed.json"],
+        Way::Second => ["relayed-again.safetensors", "relayed-again.json"],
+    }
 }
 
 /// Returns the SHA-256 of a file, as digits.
@@ -315,15 +335,21 @@ mod tests {
             StateDir::open(inside.path(), &Config::default(), own, Vec::new()).unwrap()
         };
         let spec = Spec::mlp(Shape::grey(4), 2).unwrap();
-        let [trained, other] = [1, 2].map(|seed| Params::initial(&spec, seed));
+        let [first, second, other] = [1, 2, 3].map(|seed| Params::initial(&spec, seed));
         let state = open(&[0, 1]);
-        assert_eq!(state.relayed(&spec), None);
-        let known = HandedOn { handed: [7; 32], trained };
-        state.keep_relayed(&known, &spec).unwrap();
-        assert_eq!(open(&[0, 1]).relayed(&spec), Some(known));
-        assert_eq!(open(&[1, 1]).relayed(&spec), None, "of other data");
-        // Killed after the model was replaced, and before the file that says what it was made of.
-        state.folder.write(RELAYED, &other.to_safetensors(&spec).unwrap()).unwrap();
-        assert_eq!(state.relayed(&spec), None);
+        assert_eq!(state.relayed(&spec), BTreeMap::new());
+        let made = |handed: u8, trained| HandedOn { handed: [handed; 32], trained };
+        let mut known =
+            BTreeMap::from([(Way::First, made(7, first)), (Way::Second, made(8, second))]);
+        for (way, made) in &known {
+            state.keep_relayed(*way, made, &spec).unwrap();
+        }
+        assert_eq!(open(&[0, 1]).relayed(&spec), known);
+        assert_eq!(open(&[1, 1]).relayed(&spec), BTreeMap::new(), "of other data");
+        // Killed after a model was replaced, and before the file that says what it was made of.
+        let [model, _] = relay_files(Way::Second);
+        state.folder.write(model, &other.to_safetensors(&spec).unwrap()).unwrap();
+        known.remove(&Way::Second);
+        assert_eq!(state.relayed(&spec), known);
     }
 }

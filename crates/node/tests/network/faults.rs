@@ -25,10 +25,13 @@ use stlf_learn::Params;
 use stlf_method::local_training::OwnError;
 use stlf_node::network::{Event, Options};
 use stlf_planning::Role;
+use stlf_planning::plan::Way;
 use stlf_protocol::wire::{Envelope, Hello, Message};
 use stlf_protocol::{Device, Place};
 
-use crate::common::{ALL, DEVICES, devices, identity, in_a_row, in_a_row_for_long, setup};
+use crate::common::{
+    ALL, DEVICES, devices, identity, in_a_ring, in_a_row, in_a_row_for_long, setup, the_ring,
+};
 use crate::net::{DEADLINE, Fleet, end, settings};
 use iroh::endpoint::{Connection, presets};
 use iroh::{Endpoint, EndpointAddr, PublicKey, SecretKey};
@@ -134,6 +137,15 @@ async fn a_source_is_killed_while_it_trains_on() {
         .await;
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_source_of_a_ring_is_killed_while_it_trains_for_the_second_time() {
+    let middle = the_ring()[1];
+    without_of(in_a_ring(), 31, (middle, middle), |event| {
+        matches!(event, Event::TrainsOn { way: Way::Second, .. })
+    })
+    .await;
+}
+
 /// It tells the others how far it is, and they do not lose patience.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_source_that_trains_on_for_longer_than_others_have_patience_is_waited_for() {
@@ -214,7 +226,7 @@ async fn a_tampered_model_is_not_used_again() {
             let error: OwnError = device.own_error().unwrap();
             let mut broken = Params::initial(&setup().spec, 1);
             broken[7] = f32::NAN;
-            device.resume(Some((broken, error)), None, None);
+            device.resume(Some((broken, error)), BTreeMap::new(), None);
         }
         fleet.start(device, forever);
     }
@@ -254,7 +266,7 @@ pub(crate) async fn endpoint_of(fleet: &Fleet, place: Place) -> Endpoint {
 pub(crate) async fn call(endpoint: &Endpoint, fleet: &Fleet, other: Place) -> Connection {
     let key = PublicKey::from_bytes(identity(other).id().as_bytes()).unwrap();
     let address = EndpointAddr::new(key).with_ip_addr(fleet.addresses[other.index()]);
-    endpoint.connect(address, b"stlf/node/5").await.unwrap()
+    endpoint.connect(address, b"stlf/node/6").await.unwrap()
 }
 
 /// Its connections to all others.

@@ -2,10 +2,11 @@
 //! wrong.
 
 use stlf_node::network::{Error, Event, run};
+use stlf_planning::plan::Way;
 use stlf_protocol::in_memory_network::Network;
 use stlf_protocol::{Device, Identity, Place};
 
-use crate::common::{ALL, DEVICES, devices, in_a_row, owner, roster};
+use crate::common::{ALL, DEVICES, devices, in_a_ring, in_a_row, owner, roster, the_ring};
 use crate::net::{Fleet, end, options};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -28,12 +29,31 @@ async fn a_fleet_that_hands_models_on_ends_as_in_memory() {
         match place.index() {
             index @ (1 | 2) => {
                 let from = ALL[index - 1];
-                let (awaits, trains) = (Event::Awaits { from }, Event::TrainsOn { from });
-                let trained = Event::TrainedOn { from };
+                let (awaits, way) = (Event::Awaits { from }, Way::First);
+                let trains = Event::TrainsOn { from, way };
+                let trained = Event::TrainedOn { from, way };
                 assert_eq!(told, [&awaits, &trains, &trained, &Event::Ended], "{events:?}");
             }
             _ => assert_eq!(told, [&Event::Ended]),
         }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_fleet_that_passes_a_model_round_ends_as_in_memory() {
+    let ring = the_ring();
+    for (place, events) in ends_as_in_memory(5, in_a_ring).await {
+        let told: Vec<&Event> = events
+            .iter()
+            .filter(|e| matches!(e, Event::TrainsOn { .. } | Event::TrainedOn { .. }))
+            .collect();
+        // The first of the ring begins with its own model.
+        let at = ring.iter().position(|&source| source == place);
+        let ways = at.map_or(&[][..], |at| if at == 0 { &Way::ALL[1..] } else { &Way::ALL[..] });
+        let from = at.map_or(place, |at| ring[(at + ring.len() - 1) % ring.len()]);
+        let both = |&way: &Way| [Event::TrainsOn { from, way }, Event::TrainedOn { from, way }];
+        let expected: Vec<Event> = ways.iter().flat_map(both).collect();
+        assert_eq!(told, expected.iter().collect::<Vec<_>>(), "{place}: {events:?}");
     }
 }
 
@@ -52,7 +72,9 @@ async fn ends_as_in_memory(host: u8, devices: fn() -> Vec<Device>) -> BTreeMap<P
         assert!(ended.events.contains(&began), "{:?}", ended.events);
         let refused = ended.events.iter().any(|event| matches!(event, Event::Refused { .. }));
         assert!(!refused, "{:?}", ended.events);
-        assert_eq!(device.sent_model(), in_memory.sent_model());
+        for way in Way::ALL {
+            assert_eq!(device.sent_model(way), in_memory.sent_model(way));
+        }
         told.insert(place, ended.events);
     }
     told

@@ -11,6 +11,7 @@ use stlf_node::service::{Ended, Error, Event, Options, Service, settings};
 use stlf_node::status_file::{FILE, StatusFile};
 use stlf_node::{key_file, status::Stage};
 use stlf_planning::Role;
+use stlf_planning::plan::Way;
 use stlf_protocol::wire::Plan;
 use stlf_protocol::{Identity, Place, Roster};
 use stlf_testing::{DEADLINE, wait_for};
@@ -189,7 +190,7 @@ fn started_again_it_does_not_train_again_on_the_same_model() {
         let [handover] = fleet.plan("gate").handovers[..] else { panic!("one hands on") };
         let trained_on: Vec<usize> = ended.iter().map(|(told, _)| told.trained_on).collect();
         let relayed = fleet.path(NAMES[handover.to.index()]).join("relayed.safetensors");
-        let sent = ended[handover.to.index()].1.device.sent_model().unwrap();
+        let sent = ended[handover.to.index()].1.device.sent_model(Way::First).unwrap();
         (handover, trained_on, std::fs::read(relayed).unwrap(), sent)
     };
     let (handover, trained_on, kept, sent) = run();

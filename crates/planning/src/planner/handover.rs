@@ -37,9 +37,6 @@ pub struct Forms {
 impl Forms {
     /// Rows, trees and rings, as long as makes sense.
     pub const ALL: Forms = Forms { longest: 8, ring: 32 };
-
-    /// No rings.
-    pub const FOREST: Forms = Forms { ring: 0, ..Forms::ALL };
 }
 
 /// An objective this near its lower bound, relative, is the least.

@@ -6,11 +6,15 @@ use std::sync::Arc;
 use stlf_learn::Params;
 use stlf_learn::evaluate::Predictions;
 use stlf_planning::Role;
+use stlf_planning::plan::Way;
 
 use crate::divergence_protocol::{Exchange, Remembered};
 use crate::planning::Planner;
 use crate::roster::Place;
-use crate::wire::{Measured, Offer, Plan};
+use crate::wire::{Leg, Measured, Offer, Plan};
+
+/// The percent of a whole training on a model. On the second way they are counted on from here.
+pub(super) const WHOLE: u8 = 100;
 
 /// An epoch at one device. What others may say at any time, again or before it is needed, stands beside the phase.
 #[derive(Debug)]
@@ -20,8 +24,8 @@ pub(super) struct Epoch {
     pub(super) members: Vec<Place>,
     pub(super) seat: Seat,
     pub(super) exchange: Exchange,
-    pub(super) offers: BTreeMap<Place, Offer>,
-    /// How many percent those have done that train on a model.
+    pub(super) offers: BTreeMap<Sent, Offer>,
+    /// How many percent those have done that train on a model; above 100 those of the second way.
     pub(super) trained_on: BTreeMap<Place, u8>,
     phase: Phase,
 }
@@ -53,16 +57,24 @@ pub enum Phase {
     /// There is no plan, for this reason.
     Unplanned(String),
     /// There is a plan, in which this device has its part.
-    Following(Following),
+    Following(Box<Following>),
 }
+
+/// A model as a source sends it: whose it is, and the way that it has been on there.
+pub(super) type Sent = (Place, Way);
 
 /// A plan, and how far a device is with it.
 #[derive(Debug)]
 pub struct Following {
     pub(super) plan: Plan,
-    /// Those whose models were asked for.
-    pub(super) fetched: BTreeSet<Place>,
-    pub(super) models: BTreeMap<Place, Arc<Params>>,
+    /// The models that are sent over the plan's hand-overs.
+    legs: Vec<Leg>,
+    /// The models that the device needs.
+    needed: BTreeSet<Sent>,
+    /// Those of them that were asked for.
+    fetched: BTreeSet<Sent>,
+    /// Those of them that have come.
+    pub(super) models: BTreeMap<Sent, Arc<Params>>,
     pub(super) part: Part,
 }
 
@@ -75,15 +87,33 @@ pub enum Part {
     Target(AsTarget),
 }
 
-/// How far a source is.
+/// How far a source is. Whatever it has made so far may be fetched: when it awaits the second way, the model of the first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AsSource {
-    /// The device at this place is to hand its model over.
-    Awaits(Place),
-    /// It trains on the model of the device at this place.
-    TrainsOn(Place),
+    /// A model is to be handed to it.
+    Awaits(Leg),
+    /// It trains on the model that was.
+    TrainsOn(Leg),
     /// Its model is what the plan makes of it, and may be fetched.
     Offers,
+}
+
+impl AsSource {
+    /// The way on which the source has not handed its model on yet; none once it has on all.
+    fn way(&self) -> Option<Way> {
+        match self {
+            AsSource::Awaits(leg) | AsSource::TrainsOn(leg) => Some(leg.taken),
+            AsSource::Offers => None,
+        }
+    }
+
+    fn order(&self) -> u8 {
+        match self {
+            AsSource::Awaits(leg) => 2 * leg.taken as u8,
+            AsSource::TrainsOn(leg) => 2 * leg.taken as u8 + 1,
+            AsSource::Offers => 4,
+        }
+    }
 }
 
 /// How far a target is.
@@ -106,11 +136,12 @@ impl Phase {
             Phase::Collecting | Phase::Reported => 2,
             Phase::Searching => 3,
             Phase::Following(following) => match &following.part {
-                Part::Source(AsSource::Awaits(_)) | Part::Target(AsTarget::Awaits) => 4,
-                Part::Source(AsSource::TrainsOn(_)) | Part::Target(AsTarget::Combines) => 5,
-                Part::Source(AsSource::Offers) | Part::Target(AsTarget::Has(_)) => 6,
+                Part::Source(source) => 4 + source.order(),
+                Part::Target(AsTarget::Awaits) => 4,
+                Part::Target(AsTarget::Combines) => 5,
+                Part::Target(AsTarget::Has(_)) => 8,
             },
-            Phase::Unplannable(_) | Phase::Unplanned(_) => 6,
+            Phase::Unplannable(_) | Phase::Unplanned(_) => 8,
         }
     }
 
@@ -130,12 +161,77 @@ impl Phase {
 impl Following {
     /// What the device at a place begins with under a plan.
     pub(super) fn new(plan: Plan, place: Place) -> Following {
-        let part = match (plan.role(place), plan.handed_from(place)) {
-            (Some(Role::Source), Some(from)) => Part::Source(AsSource::Awaits(from)),
-            (Some(Role::Source), None) => Part::Source(AsSource::Offers),
-            (Some(Role::Target) | None, _) => Part::Target(AsTarget::Awaits),
+        let legs = plan.legs();
+        let needed = plan.incoming(place).map(|link| (link.from, plan.way_to_targets(link.from)));
+        let handed = legs.iter().filter(|leg| leg.to == place);
+        let needed = needed.chain(handed.clone().map(|leg| (leg.from, leg.sent))).collect();
+        let part = match plan.role(place) {
+            Some(Role::Source) => Part::Source(match handed.min_by_key(|leg| leg.taken) {
+                Some(&first) => AsSource::Awaits(first),
+                None => AsSource::Offers,
+            }),
+            Some(Role::Target) | None => Part::Target(AsTarget::Awaits),
         };
-        Following { plan, fetched: BTreeSet::new(), models: BTreeMap::new(), part }
+        let (fetched, models) = (BTreeSet::new(), BTreeMap::new());
+        Following { plan, legs, needed, fetched, models, part }
+    }
+
+    /// The model that is handed to the device at a place on this way, if any.
+    pub(super) fn leg(&self, to: Place, way: Way) -> Option<Leg> {
+        self.legs.iter().copied().find(|leg| (leg.to, leg.taken) == (to, way))
+    }
+
+    /// Who needs the model of the device at a place as it is after this way.
+    pub(super) fn receivers(&self, from: Place, way: Way) -> Vec<Place> {
+        let handed = self.legs.iter().filter(|leg| (leg.from, leg.sent) == (from, way));
+        let sends = way == self.plan.way_to_targets(from);
+        let links = self.plan.links.iter().filter(|link| sends && link.from == from);
+        links.map(|link| link.to).chain(handed.map(|leg| leg.to)).collect()
+    }
+
+    /// Whether a source has made its model of this way, if the plan has it make one.
+    pub(super) fn has_made(&self, way: Way) -> bool {
+        match self.part {
+            Part::Source(source) => source.way().is_none_or(|next| way < next),
+            Part::Target(_) => false,
+        }
+    }
+
+    /// Whether the device needs this model.
+    pub(super) fn needs(&self, sent: Sent) -> bool {
+        self.needed.contains(&sent)
+    }
+
+    /// The models that a target combines, with their weights, once all of them are there.
+    pub(super) fn to_combine(&self, target: Place) -> Option<Vec<(Arc<Params>, f64)>> {
+        let model = |from: Place| self.models.get(&(from, self.plan.way_to_targets(from)));
+        let links = self.plan.incoming(target);
+        links.map(|link| Some((model(link.from)?.clone(), link.weight))).collect()
+    }
+
+    /// Whom the device waits for: a source for one at a time.
+    fn missing(&self) -> Vec<Place> {
+        let is_missing = |sent: &Sent| !self.models.contains_key(sent);
+        match &self.part {
+            Part::Source(AsSource::Awaits(leg)) => Some((leg.from, leg.sent))
+                .filter(is_missing)
+                .map(|(from, _)| from)
+                .into_iter()
+                .collect(),
+            Part::Source(_) => Vec::new(),
+            Part::Target(_) => {
+                self.needed.iter().filter(|sent| is_missing(sent)).map(|(from, _)| *from).collect()
+            }
+        }
+    }
+
+    /// How much of this plan was carried out, as far as it was heard: models that came, and percents of training on.
+    fn known(&self, trained_on: &BTreeMap<Place, u8>) -> usize {
+        let percent = |leg: &Leg| {
+            let told = trained_on.get(&leg.to).copied().unwrap_or_default();
+            told.saturating_sub(WHOLE * leg.taken as u8).min(WHOLE)
+        };
+        self.models.len() + self.legs.iter().map(|leg| usize::from(percent(leg))).sum::<usize>()
     }
 
     /// The plan.
@@ -193,13 +289,13 @@ impl Epoch {
         (plan, self.exchange.into_remembered())
     }
 
-    /// Takes up the offers of models that the device at `own` needs, each once.
-    pub(super) fn take_offers(&mut self, own: Place) -> Vec<(Place, Offer)> {
-        let Phase::Following(Following { plan, fetched, .. }) = &mut self.phase else {
-            return Vec::new();
-        };
-        let offered = plan.senders(own).filter_map(|from| Some((from, *self.offers.get(&from)?)));
-        offered.filter(|(from, _)| fetched.insert(*from)).collect()
+    /// Takes up the offers of models that the device needs, each once.
+    pub(super) fn take_offers(&mut self) -> Vec<(Place, Offer)> {
+        let Phase::Following(following) = &mut self.phase else { return Vec::new() };
+        let Following { needed, fetched, .. } = &mut **following;
+        let offered = needed.iter().filter_map(|sent| Some((*sent, *self.offers.get(sent)?)));
+        let new = offered.filter(|(sent, _)| fetched.insert(*sent));
+        new.map(|((from, _), offer)| (from, offer)).collect()
     }
 
     /// Those that the device at `own` waits for.
@@ -210,9 +306,7 @@ impl Epoch {
                 self.members.iter().copied().filter(|&m| m != own && !desk.has_heard(m)).collect()
             }
             (Phase::Reported, Seat::Reporter(planner)) => vec![*planner],
-            (Phase::Following(Following { plan, models, .. }), _) => {
-                plan.senders(own).filter(|from| !models.contains_key(from)).collect()
-            }
+            (Phase::Following(following), _) => following.missing(),
             _ => Vec::new(),
         }
     }
@@ -225,10 +319,7 @@ impl Epoch {
         };
         let planned = match &self.phase {
             Phase::Unplanned(_) => 1,
-            Phase::Following(Following { plan, models, .. }) => {
-                let trained = plan.handovers.iter().filter_map(|h| self.trained_on.get(&h.to));
-                1 + models.len() + trained.map(|&percent| usize::from(percent)).sum::<usize>()
-            }
+            Phase::Following(following) => 1 + following.known(&self.trained_on),
             _ => 0,
         };
         self.exchange.known() + reports + planned + self.offers.len()

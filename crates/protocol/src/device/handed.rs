@@ -1,19 +1,23 @@
-//! Models that other sources hand to this device: each is fetched, trained on with the device's own labels, and only then sent.
+//! Models that other sources hand to this device: each is fetched, trained on with the device's own labels, and only then sent. On a ring a
+//! model comes twice.
 
+use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
 use stlf_learn::Params;
 use stlf_method::local_training::Split;
+use stlf_planning::plan::Way;
 
-use super::epoch::{AsSource, Following, Part};
+use super::epoch::{AsSource, Epoch, Following, Part, WHOLE};
 use super::{Action, Device, Refusal};
 use crate::job::{Job, Labour, Sign, Watch};
 use crate::roster::Place;
 use crate::setup::Setup;
+use crate::wire::Leg;
 
-/// What a device made of a model that was handed to it. The same model in a later epoch need not be trained on again.
+/// What a device made of a model that was handed to it on one way. The same model in a later epoch need not be trained on again.
 #[derive(Debug, Clone, PartialEq)]
 pub struct HandedOn {
     /// A hash of the model as it was handed over.
@@ -40,6 +44,7 @@ fn hash(model: &Params) -> [u8; 32] {
 #[derive(Debug)]
 pub(crate) struct TrainingOn {
     pub(crate) from: Place,
+    pub(crate) way: Way,
     setup: Setup,
     split: Split,
     place: Place,
@@ -47,18 +52,19 @@ pub(crate) struct TrainingOn {
 }
 
 impl TrainingOn {
-    /// Trains; `None` if `watch`, which hears how many percent are done, ended it.
+    /// Trains; `None` if `watch`, which hears how many percent are done, on the second way above 100, ended it.
     ///
     /// # Errors
     /// Labels that are not of the network, or none.
     pub(crate) fn run(self, watch: &mut Watch<'_>) -> Result<Option<Params>, stlf_planning::Error> {
-        let TrainingOn { setup, split, place, handed, .. } = self;
+        let TrainingOn { way, setup, split, place, handed, .. } = self;
         let (looks, mut done) = (setup.training.handed_over().looks().max(1), 0);
         let mut look = || -> ControlFlow<()> {
             done += 1;
-            watch(Sign::Percent((100 * done / looks).min(100) as u8))
+            let percent = (usize::from(WHOLE) * done / looks).min(usize::from(WHOLE)) as u8;
+            watch(Sign::Percent(WHOLE * way as u8 + percent))
         };
-        setup.train_on(place, &split, Params::clone(&handed), &mut look)
+        setup.train_on(place, way, &split, Params::clone(&handed), &mut look)
     }
 }
 
@@ -75,25 +81,31 @@ impl Device {
 
     /// Whether it has a model to train on, and has not done so yet.
     pub fn is_training_on(&self) -> bool {
-        let part = self.epoch.as_ref().and_then(|epoch| epoch.following()).map(Following::part);
-        matches!(part, Some(Part::Source(AsSource::TrainsOn(_))))
+        matches!(self.following().map(Following::part), Some(Part::Source(AsSource::TrainsOn(_))))
     }
 
-    /// What it made of the last model that it trained on, for whoever keeps it ([`Device::resume`]).
-    pub fn handed_on(&self) -> Option<&HandedOn> {
-        self.handed_on.as_ref()
+    /// What it made of the last model that it trained on, on each way, for whoever keeps it ([`Device::resume`]).
+    pub fn handed_on(&self) -> &BTreeMap<Way, HandedOn> {
+        &self.handed_on
     }
 
-    /// What it made of the model that was handed over in this epoch, once it has.
-    pub(super) fn trained_on(&self) -> Option<&Params> {
-        let following = self.epoch.as_ref()?.following()?;
-        match following.part() {
-            Part::Source(AsSource::Offers) => self.handed_on.as_ref().map(|known| &known.trained),
-            _ => None,
+    /// The model as others get it: its own, or where the plan has it train on another's, what that became on this way.
+    pub fn sent_model(&self, way: Way) -> Option<Params> {
+        let labels = &self.holdings.labels;
+        let handed = self.following().and_then(|f| Some((f, f.leg(self.place, way)?)));
+        match (handed, way) {
+            (Some((following, leg)), _) => {
+                let trained =
+                    &self.handed_on.get(&way).filter(|_| following.has_made(way))?.trained;
+                let handed = following.models.get(&(leg.from, leg.sent))?;
+                Some(self.setup.handed_on(handed, trained, labels, leg.ring))
+            }
+            (None, Way::First) => self.model().map(|model| self.setup.sent(model, labels)),
+            (None, Way::Second) => None,
         }
     }
 
-    /// So many percent of training on are done. The others are to hear of it, who would lose patience.
+    /// So many percent of training on are done, on the second way above 100. The others are to hear of it, who would lose patience.
     pub fn trains_on(&mut self, percent: u8) {
         if let Some(epoch) = &mut self.epoch {
             epoch.trained_on.insert(self.place, percent);
@@ -105,14 +117,17 @@ impl Device {
         let Some(epoch) = self.epoch.as_mut() else { return Vec::new() };
         let number = epoch.number;
         let Some(following) = epoch.following_mut() else { return Vec::new() };
-        let Part::Source(AsSource::Awaits(from)) = following.part else { return Vec::new() };
-        let Some(handed) = following.models.get(&from).cloned() else { return Vec::new() };
-        if self.handed_on.as_ref().is_some_and(|known| known.is_of(&handed)) {
-            return self.offer();
+        let Part::Source(AsSource::Awaits(leg)) = following.part else { return Vec::new() };
+        let Leg { from, sent, taken: way, .. } = leg;
+        let Some(handed) = following.models.get(&(from, sent)).cloned() else { return Vec::new() };
+        if self.handed_on.get(&way).is_some_and(|known| known.is_of(&handed)) {
+            let mut actions = self.offer(way);
+            actions.extend(self.train_on());
+            return actions;
         }
-        following.part = Part::Source(AsSource::TrainsOn(from));
+        following.part = Part::Source(AsSource::TrainsOn(leg));
         let (setup, split, place) = (self.setup.clone(), self.split(), self.place);
-        let training = TrainingOn { from, setup, split, place, handed };
+        let training = TrainingOn { from, way, setup, split, place, handed };
         vec![Action::Compute(Job::new(number, Labour::TrainOn(Box::new(training))))]
     }
 
@@ -124,25 +139,30 @@ impl Device {
         &mut self,
         trained: Option<Params>,
     ) -> Result<Vec<Action>, Refusal> {
-        let following = self.epoch.as_ref().and_then(|epoch| epoch.following());
-        let handed = following.and_then(|following| match following.part() {
-            Part::Source(AsSource::TrainsOn(from)) => following.models.get(from).cloned(),
+        let asked = self.following().and_then(|following| match following.part() {
+            Part::Source(AsSource::TrainsOn(leg)) => {
+                Some((leg.taken, following.models.get(&(leg.from, leg.sent))?.clone()))
+            }
             _ => None,
         });
-        let handed = handed.ok_or(Refusal::Unfit("a training that nobody asked for"))?;
+        let (way, handed) = asked.ok_or(Refusal::Unfit("a training that nobody asked for"))?;
         let trained = trained.ok_or(Refusal::Unfit("a model that cannot be trained on"))?;
         self.check_model(&trained)?;
-        self.handed_on = Some(HandedOn { handed: hash(&handed), trained });
-        Ok(self.offer())
+        self.handed_on.insert(way, HandedOn { handed: hash(&handed), trained });
+        Ok(self.offer(way))
     }
 
-    /// A source whose model is what the plan makes of it offers it to all that need it, and is done.
-    pub(super) fn offer(&mut self) -> Vec<Action> {
+    /// A source whose model is what the plan makes of it on this way offers it to all that need it. If it comes again, on a ring, the
+    /// source waits for that; else it is done.
+    pub(super) fn offer(&mut self, way: Way) -> Vec<Action> {
         let place = self.place;
-        let following = self.epoch.as_mut().and_then(|epoch| epoch.following_mut());
+        let following = self.epoch.as_mut().and_then(Epoch::following_mut);
         let Some(following) = following else { return Vec::new() };
-        following.part = Part::Source(AsSource::Offers);
-        following.plan.receivers(place).map(Action::Offer).chain([Action::Finish]).collect()
+        let again = Some(Way::Second).filter(|&second| way < second);
+        let next = again.and_then(|second| following.leg(place, second));
+        following.part = Part::Source(next.map_or(AsSource::Offers, AsSource::Awaits));
+        let offers = following.receivers(place, way).into_iter().map(|to| Action::Offer(to, way));
+        offers.chain(next.is_none().then_some(Action::Finish)).collect()
     }
 
     /// That these are numbers that a model of the network can have.

@@ -4,14 +4,15 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use stlf_learn::Params;
+use stlf_planning::plan::Way;
 
 use super::epoch::{Epoch, Phase, Seat};
 use super::steps::in_epoch;
-use super::{Action, Device, Refusal, note};
+use super::{Action, Device, Refusal, note_of};
 use crate::job::{Computed, Product};
 use crate::planning::PLAN;
 use crate::roster::Place;
-use crate::wire::{Envelope, Message, Plan, SignedPlan};
+use crate::wire::{Envelope, Message, SignedPlan};
 
 /// A device says so much before it needs an answer.
 const MOST_EARLY: usize = 4;
@@ -62,7 +63,7 @@ impl Device {
                 if offer.bytes > most {
                     return Err(Refusal::Unfit("a model larger than the network"));
                 }
-                note(&mut epoch.offers, from, *offer)?;
+                note_of(&mut epoch.offers, from, (from, offer.way), *offer)?;
             }
             Message::Failed(source) => {
                 let plan = epoch.plan().filter(|_| matches!(epoch.seat, Seat::Planner(_)));
@@ -89,18 +90,22 @@ impl Device {
         Ok(actions)
     }
 
-    /// Takes a model that was asked for.
+    /// Takes a model that was asked for, as it was offered: whose it is, and the way that it has been on.
     ///
     /// # Errors
     /// It was not asked for, or is not a model of this network.
-    pub fn receive_model(&mut self, from: Place, params: Params) -> Result<Vec<Action>, Refusal> {
-        let is_sender = |plan: &Plan| plan.senders(self.place).any(|sender| sender == from);
-        if !self.plan().is_some_and(is_sender) {
+    pub fn receive_model(
+        &mut self,
+        from: Place,
+        way: Way,
+        params: Params,
+    ) -> Result<Vec<Action>, Refusal> {
+        if !self.following().is_some_and(|following| following.needs((from, way))) {
             return Err(Refusal::Unfit("a model that nobody asked for"));
         }
         self.check_model(&params)?;
         if let Some(following) = self.epoch.as_mut().and_then(Epoch::following_mut) {
-            note(&mut following.models, from, Arc::new(params))?;
+            note_of(&mut following.models, from, (from, way), Arc::new(params))?;
         }
         Ok(self.go_on())
     }

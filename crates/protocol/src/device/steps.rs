@@ -6,6 +6,7 @@ use std::sync::Arc;
 use stlf_learn::Params;
 use stlf_learn::evaluate::Predictions;
 use stlf_method::divergence::sketch::Sketch;
+use stlf_planning::plan::Way;
 
 use super::epoch::{AsTarget, Epoch, Following, Part, Phase, Seat};
 use super::{Action, Device, Refusal, Setup};
@@ -196,19 +197,18 @@ impl Device {
         }
     }
 
-    /// Begins to follow a plan: a source to which nothing is handed over has nothing to wait for.
+    /// Begins to follow a plan: a source to which nothing is handed over on the first way has its model for others at once.
     pub(super) fn follow(&mut self, plan: Plan) -> Vec<Action> {
         let Some(epoch) = self.epoch.as_mut() else { return Vec::new() };
-        let following = Phase::Following(Following::new(plan, self.place));
-        let has_all = following.is_done();
-        epoch.go_to(following);
-        if has_all { self.offer() } else { Vec::new() }
+        let following = Following::new(plan, self.place);
+        let has_made = following.has_made(Way::First);
+        epoch.go_to(Phase::Following(Box::new(following)));
+        if has_made { self.offer(Way::First) } else { Vec::new() }
     }
 
     /// Step 5, once there is a plan: what is offered is fetched by those that need it.
     fn fetch(&mut self) -> Vec<Action> {
-        let new =
-            self.epoch.as_mut().map(|epoch| epoch.take_offers(self.place)).unwrap_or_default();
+        let new = self.epoch.as_mut().map(Epoch::take_offers).unwrap_or_default();
         new.into_iter().map(|(from, offer)| Action::Fetch(from, offer)).collect()
     }
 
@@ -217,16 +217,12 @@ impl Device {
         let place = self.place;
         let Some(epoch) = self.epoch.as_mut() else { return Vec::new() };
         let number = epoch.number;
-        let Some(Following { plan, models, part, .. }) = epoch.following_mut() else {
+        let Some(following) = epoch.following_mut() else { return Vec::new() };
+        let Part::Target(AsTarget::Awaits) = following.part else { return Vec::new() };
+        let Some(models) = following.to_combine(place).filter(|models| !models.is_empty()) else {
             return Vec::new();
         };
-        let Part::Target(AsTarget::Awaits) = part else { return Vec::new() };
-        let model = |from: Place| models.get(&from).cloned();
-        let links = plan.incoming(place).map(|link| Some((model(link.from)?, link.weight)));
-        let Some(models) = links.collect::<Option<Vec<_>>>().filter(|m| !m.is_empty()) else {
-            return Vec::new();
-        };
-        *part = Part::Target(AsTarget::Combines);
+        following.part = Part::Target(AsTarget::Combines);
         let (setup, inputs) = (self.setup.clone(), self.holdings.inputs.clone());
         let labour = Labour::Combine(Box::new(Combining { setup, inputs, models }));
         vec![Action::Compute(Job::new(number, labour))]

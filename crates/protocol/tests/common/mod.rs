@@ -21,10 +21,13 @@ use stlf_method::local_training::Training;
 use stlf_method::seeds::Draw;
 use stlf_planning::bound::BoundKind;
 use stlf_planning::energy::PAPER_MODEL_BITS;
+use stlf_planning::plan::Way;
 use stlf_planning::planner;
+use stlf_planning::planner::handover::Forms;
 use stlf_planning::problem::Preset;
 use stlf_protocol::device::Holdings;
 use stlf_protocol::divergence_protocol::{Exchange, Step};
+use stlf_protocol::in_memory_network::Network;
 use stlf_protocol::wire::Message;
 use stlf_protocol::{Device, Identity, Place, Refusal, Roster, Setup, SignedRoster};
 
@@ -117,21 +120,44 @@ pub(crate) fn alike(data: &Dataset) -> Vec<Holdings> {
     dealt(data, Paper { devices, scale, alpha, classes_per_device, ..Paper::default() })
 }
 
-fn with_handovers() -> planner::Settings {
-    let mut settings = planner::Settings::default();
-    settings.handovers = Some(planner::handover::Forms::FOREST);
-    settings
+/// What has such devices hand their models on, one after the other.
+pub(crate) fn handing_on() -> Setup {
+    handing_on_in(Forms { ring: 0, ..Forms::ALL })
 }
 
-/// What has such devices hand their models on.
-pub(crate) fn handing_on() -> Setup {
+/// What has such devices hand their models on in a ring.
+pub(crate) fn going_round() -> Setup {
+    handing_on_in(Forms { longest: 0, ..Forms::ALL })
+}
+
+fn handing_on_in(forms: Forms) -> Setup {
     let means = sketch::Settings { features: 32, ..sketch::Settings::means(SHAPE) };
-    Setup { planner: with_handovers(), divergence: Settings::Sketch(means), ..setup() }
+    let mut planner = planner::Settings::default();
+    planner.handovers = Some(forms);
+    Setup { planner, divergence: Settings::Sketch(means), ..setup() }
+}
+
+/// Devices of which the first three go round a ring.
+pub(crate) fn in_a_ring() -> Vec<Device> {
+    devices_with(&going_round(), alike(&data()))
 }
 
 /// Devices of which the first hands its model to the second, the second to the third, and that one to the others.
 pub(crate) fn in_a_row() -> Vec<Device> {
     devices_with(&handing_on(), alike(&data()))
+}
+
+/// The sources of that ring, from the first to the last.
+pub(crate) fn the_ring() -> Vec<Place> {
+    let mut network = Network::new(in_a_ring(), 1);
+    network.begin(ALL[0], 1, &ALL);
+    network.run_until(|devices| devices[0].plan().is_some()).unwrap();
+    let plan = network.devices[0].plan().unwrap();
+    let legs = plan.legs();
+    let second = legs.iter().filter(|leg| leg.taken == Way::Second);
+    let ring: Vec<Place> = second.map(|leg| leg.to).collect();
+    assert_eq!((ring.len(), legs.len()), (3, 5), "{plan:?}");
+    ring
 }
 
 fn dealt(data: &Dataset, scheme: Paper) -> Vec<Holdings> {
@@ -188,7 +214,8 @@ pub(crate) fn in_a_row_for_long(steps: usize) -> Vec<Device> {
 pub(crate) fn in_a_row_that_trains_on(training: Training) -> Vec<Device> {
     let mut devices = untrained(&Setup { training, ..handing_on() }, alike(&data()));
     for (device, short) in devices.iter_mut().zip(in_a_row()) {
-        device.resume(short.model().cloned().zip(short.own_error()), None, None);
+        let own = short.model().cloned().zip(short.own_error());
+        device.resume(own, BTreeMap::new(), None);
     }
     devices
 }

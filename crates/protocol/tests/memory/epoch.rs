@@ -8,11 +8,12 @@ use stlf_method::class_shares::balanced;
 use stlf_method::combine::{Combine, combine};
 use stlf_method::divergence;
 use stlf_method::local_training::Split;
+use stlf_method::ring;
 use stlf_method::seeds::Draw;
 use stlf_planning::Problem;
 use stlf_planning::Role;
 use stlf_planning::bound::Bound;
-use stlf_planning::plan::Status;
+use stlf_planning::plan::{Status, Way, is_on_ring};
 use stlf_planning::planner::{self, Outcome};
 use stlf_planning::problem::{Links, Parts, Preset, Source};
 use stlf_protocol::Setup;
@@ -23,7 +24,7 @@ use stlf_protocol::{Device, Place, Refusal};
 
 use crate::common::{
     ALL, DEVICES, SEED, SHAPE, alike, data, devices, devices_with, energies, estimators,
-    handing_on, holdings, identity, roster, setup,
+    going_round, handing_on, holdings, identity, roster, setup,
 };
 
 /// A place that the roster does not have.
@@ -69,6 +70,16 @@ fn models_are_handed_on_as_on_one_machine() {
         // Some model goes over several sources.
         let handed_twice = |h: &Handover| plan.handed_from(h.from).is_some();
         assert!(plan.handovers.iter().any(handed_twice), "{plan:?}");
+    }
+}
+
+#[test]
+fn models_go_round_as_on_one_machine() {
+    let (holdings, balanced) = (alike(&data()), going_round());
+    for setup in [Setup { balanced: false, ..balanced.clone() }, balanced] {
+        let plan = comes_to_what_one_machine_would(&setup, &holdings);
+        assert_eq!(plan.legs().len(), 2 * plan.handovers.len() - 1, "{plan:?}");
+        assert_eq!(plan.handovers.len(), 3, "{plan:?}");
     }
 }
 
@@ -124,28 +135,30 @@ fn comes_to_what_one_machine_would(setup: &Setup, holdings: &[Holdings]) -> Wire
     let links: Vec<(usize, usize, f64)> =
         plan.links.iter().map(|l| (l.from.index(), l.to.index(), l.weight)).collect();
     assert_eq!(links, expected.links.iter().map(|l| (l.from, l.to, l.weight)).collect::<Vec<_>>());
-    // A source's model has been at all sources of its route, each of which sent it on.
+    let as_sent = |model: &Params, place: usize| match setup.balanced {
+        true => balanced(&setup.spec, model, &holdings[place].labels),
+        false => model.clone(),
+    };
+    let trained = |handed: &Params, place: usize, draw: Draw| {
+        let (training, seed) = (setup.training, draw.seed(SEED, place));
+        let mut go_on = || ControlFlow::Continue(());
+        let own = split(place);
+        let model = own.train_on(&setup.spec, handed.clone(), training, seed, &mut go_on);
+        as_sent(&model.unwrap().unwrap(), place)
+    };
+    // A source's model has been at all sources of its route, each of which sent it on; round a ring, twice, and the second time as a mean.
     let sent = |last: usize| {
-        let at = |handed: Option<Params>, place: usize| {
-            let (spec, training) = (&setup.spec, setup.training);
-            let mut go_on = || ControlFlow::Continue(());
-            let model = match handed {
-                Some(m) => split(place).train_on(
-                    spec,
-                    m,
-                    training,
-                    Draw::Relay.seed(SEED, place),
-                    &mut go_on,
-                ),
-                None => Ok(models[place].cloned()),
-            };
-            let model = model.unwrap().unwrap();
-            Some(match setup.balanced {
-                true => balanced(spec, &model, &holdings[place].labels),
-                false => model,
-            })
-        };
-        expected.route(last).into_iter().fold(None, at).unwrap()
+        let route = expected.route(last);
+        let own = as_sent(models[route[0]].unwrap(), route[0]);
+        let on = |model: Params, &place: &usize| trained(&model, place, Draw::Relay);
+        let first = route[1..].iter().fold(own, on);
+        if !is_on_ring(&expected.handovers, last) {
+            return first;
+        }
+        route.iter().enumerate().fold(first, |model, (k, &place)| {
+            let share = ring::own_share(k, route.len());
+            ring::mean(&model, &trained(&model, place, Draw::Ring), share)
+        })
     };
     for (place, got) in predictions.iter().enumerate() {
         let incoming: Vec<(Params, f64)> =
@@ -246,7 +259,8 @@ fn wrong_messages_are_refused_and_change_nothing() {
     let source = expected.0.incoming(target).next().unwrap().from;
     let mut poisoned = network.devices[source.index()].model().unwrap().clone();
     poisoned[0] = f32::NAN;
-    let refused = network.devices[target.index()].receive_model(source, poisoned).unwrap_err();
+    let refused =
+        network.devices[target.index()].receive_model(source, Way::First, poisoned).unwrap_err();
     assert_eq!(refused, Refusal::Unfit("a model whose numbers cannot be"));
 }
 

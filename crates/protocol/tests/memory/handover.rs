@@ -1,12 +1,13 @@
 //! Sources that hand their models on, where something goes wrong: whoever is lost or late costs a new epoch, and nobody waits for ever.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 use std::time::Duration;
 
 use stlf_learn::Descent;
 use stlf_method::local_training::Training;
 use stlf_planning::Role;
+use stlf_planning::plan::Way;
 use stlf_protocol::device::HandedOn;
 use stlf_protocol::in_memory_network::Network;
 use stlf_protocol::job::Task;
@@ -68,12 +69,12 @@ fn a_source_that_is_handed_a_model_sends_nothing_before_it_has_trained() {
         .unwrap();
     let plan = network.devices[1].plan().unwrap();
     assert_eq!(plan.handovers, ROW);
-    assert!(network.devices[1].sent_model().is_none() && !network.finished[1]);
+    assert!(network.devices[1].sent_model(Way::First).is_none() && !network.finished[1]);
     assert!(network.devices[1].missing().is_empty());
     assert_eq!(network.devices[2].missing(), [ALL[1]]);
     network.run().unwrap();
     assert!(network.finished.iter().all(|done| *done));
-    let sent = network.devices[1].sent_model();
+    let sent = network.devices[1].sent_model(Way::First);
     assert!(sent.is_some() && sent.as_ref() != network.devices[1].model());
 }
 
@@ -132,7 +133,7 @@ fn whoever_is_late_is_left_out() {
     assert_eq!(decisions, [Decision::LeaveOut(ALL[1]), Decision::Begin { number: 2, members }]);
     others_finish(&mut network, ALL[1]);
     // What comes after that is not taken.
-    let refused = network.devices[2].receive_model(ALL[1], late).unwrap_err();
+    let refused = network.devices[2].receive_model(ALL[1], Way::First, late).unwrap_err();
     assert_eq!(refused, Refusal::Unfit("a model that nobody asked for"));
 }
 
@@ -152,6 +153,8 @@ fn who_trains_on_is_heard_of_and_who_only_says_so_is_not() {
     };
     assert!(progress(1, 20) && progress(1, 30));
     assert!(!progress(1, 30) && !progress(1, 10));
+    // A model comes to it once.
+    assert!(progress(1, 100) && !progress(1, 101) && !progress(1, 200));
     assert!(!progress(0, 50) && !progress(5, 50));
 }
 
@@ -163,11 +166,11 @@ fn a_model_that_leads_to_none_is_not_handed_over_again() {
     let mut network = Network::new(in_a_row_that_trains_on(training), 6);
     network.begin(ALL[0], 1, &ALL);
     network.run_until(knows_plan(1)).unwrap();
-    let handed = network.devices[0].sent_model().unwrap();
+    let handed = network.devices[0].sent_model(Way::First).unwrap();
     let device = &mut network.devices[1];
-    let actions = device.receive_model(ALL[0], handed).unwrap();
+    let actions = device.receive_model(ALL[0], Way::First, handed).unwrap();
     let [Action::Compute(job)] = <[Action; 1]>::try_from(actions).unwrap() else { panic!() };
-    assert_eq!(job.task(), Task::TrainOn { from: ALL[0] });
+    assert_eq!(job.task(), Task::TrainOn { from: ALL[0], way: Way::First });
     let trained = job.run(&mut |_| ControlFlow::Continue(())).unwrap();
     let refused = device.computed(trained).unwrap_err();
     assert_eq!(refused, Refusal::Unfit("a model whose numbers cannot be"));
@@ -188,22 +191,24 @@ fn a_model_that_leads_to_none_is_not_handed_over_again() {
 fn what_became_of_a_model_is_taken_up_again_for_that_model_alone() {
     let mut before = begun(9);
     before.run().unwrap();
-    let known = before.devices[1].handed_on().unwrap().clone();
+    let known = before.devices[1].handed_on()[&Way::First].clone();
     let own = before.devices[1].model().cloned().zip(before.devices[1].own_error());
     // As it was kept, as if another model had been handed over, and as no model can be.
     let other = HandedOn { handed: [0; 32], ..known.clone() };
     let mut none = known.clone();
     none.trained[0] = f32::NAN;
     for (kept, trains_on) in [(known.clone(), false), (other, true), (none, true)] {
-        let mut network = begun_with(9, |devices| devices[1].resume(own.clone(), Some(kept), None));
+        let mut network = begun_with(9, |devices| {
+            devices[1].resume(own.clone(), BTreeMap::from([(Way::First, kept)]), None);
+        });
         network.run_until(knows_plan(1)).unwrap();
-        let handed = network.devices[0].sent_model().unwrap();
-        let actions = network.devices[1].receive_model(ALL[0], handed).unwrap();
+        let handed = network.devices[0].sent_model(Way::First).unwrap();
+        let actions = network.devices[1].receive_model(ALL[0], Way::First, handed).unwrap();
         let computes = |action: &Action| matches!(action, Action::Compute(_));
         assert_eq!(actions.iter().any(computes), trains_on);
         assert_eq!(network.devices[1].is_done(), !trains_on);
-        let sent = network.devices[1].sent_model();
-        assert_eq!(sent, before.devices[1].sent_model().filter(|_| !trains_on));
+        let sent = network.devices[1].sent_model(Way::First);
+        assert_eq!(sent, before.devices[1].sent_model(Way::First).filter(|_| !trains_on));
     }
 }
 

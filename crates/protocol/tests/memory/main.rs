@@ -14,6 +14,7 @@ mod jobs;
 mod membership_inference;
 mod phases;
 mod reconstruction;
+mod rings;
 mod samples;
 mod shared;
 mod unchanged;

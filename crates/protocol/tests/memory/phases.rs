@@ -1,11 +1,13 @@
 //! Whatever devices hear, and in whatever order: the phase of an epoch goes forward only, and is one that the device can be in.
 
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use stlf_learn::Params;
 use stlf_method::local_training::OwnError;
 use stlf_planning::Role;
+use stlf_planning::plan::Way;
 use stlf_protocol::device::{AsSource, AsTarget, Holdings, Part};
 use stlf_protocol::in_memory_network::Network;
 use stlf_protocol::wire::{
@@ -15,7 +17,7 @@ use stlf_protocol::wire::{
 use stlf_protocol::{Device, Phase, Place, Setup};
 
 use crate::common::{
-    ALL, DEVICES, alike, data, devices_with, estimators, handing_on, setup, untrained,
+    ALL, DEVICES, alike, data, devices_with, estimators, going_round, handing_on, setup, untrained,
 };
 use proptest::prelude::*;
 
@@ -34,13 +36,13 @@ fn setups() -> Vec<Setup> {
     estimators.remove(4);
     let measured = estimators.into_iter().map(|divergence| Setup { divergence, ..setup() });
     let links = Setup { measures_links: true, ..handing_on() };
-    measured.chain([handing_on(), links]).collect()
+    measured.chain([handing_on(), links, going_round()]).collect()
 }
 
 fn network(setup: &Setup, order: u64) -> Network {
     let mut devices = untrained(setup, HOLDINGS.clone());
     for (device, trained) in devices.iter_mut().zip(TRAINED.iter()) {
-        device.resume(trained.clone(), None, None);
+        device.resume(trained.clone(), BTreeMap::new(), None);
     }
     let mut network = Network::new(devices, order);
     let joules = |place: Place| ALL.into_iter().filter(move |&to| to != place);
@@ -59,13 +61,17 @@ fn is_possible(device: &Device) {
         Phase::Following(following) => {
             let (role, handed) = (following.plan().role(place), device.handed_from());
             match following.part() {
-                Part::Source(AsSource::Awaits(from) | AsSource::TrainsOn(from)) => {
-                    assert_eq!((role, handed), (Some(Role::Source), Some(*from)));
-                    assert!(device.sent_model().is_none());
+                Part::Source(AsSource::Awaits(leg) | AsSource::TrainsOn(leg)) => {
+                    assert_eq!((role, handed), (Some(Role::Source), Some(leg.from)));
+                    let has = Way::ALL.map(|way| device.sent_model(way).is_some());
+                    assert_eq!(has, [leg.taken == Way::Second, false]);
                 }
                 Part::Source(AsSource::Offers) => {
                     assert_eq!(role, Some(Role::Source));
-                    assert!(device.sent_model().is_some());
+                    let last = following.plan().way_to_targets(place);
+                    assert!(
+                        Way::ALL.iter().all(|&w| device.sent_model(w).is_some() == (w <= last))
+                    );
                 }
                 Part::Target(step) => {
                     assert_eq!((role, handed), (Some(Role::Target), None));
@@ -134,9 +140,11 @@ fn message() -> impl Strategy<Value = Message> {
         Just(Message::Plan(SignedPlan { plan, signature: vec![0; 64] })),
         Just(Message::NoPlan("nobody has labels".to_owned())),
         Just(Message::NoPlan("or so".to_owned())),
-        any::<u8>().prop_map(|k| Message::Offer(Offer { hash: [k; 32], bytes: u64::from(k) })),
+        (any::<u8>(), prop::sample::select(Way::ALL.to_vec())).prop_map(|(k, way)| {
+            Message::Offer(Offer { way, hash: [k; 32], bytes: u64::from(k) })
+        }),
         prop::sample::select(ALL.to_vec()).prop_map(Message::Failed),
-        (0..=100_u8).prop_map(Message::TrainedOn),
+        (0..=200_u8).prop_map(Message::TrainedOn),
         Just(Message::Done),
     ]
 }
@@ -161,7 +169,7 @@ proptest! {
 
     #[test]
     fn whatever_is_said_phases_go_forward(
-        kind in 0..7_usize,
+        kind in 0..8_usize,
         order in any::<u64>(),
         said in proptest::collection::vec((0..DEVICES, 1..DEVICES, message()), 0..24),
     ) {

@@ -5,6 +5,7 @@ use stlf_node::network::Event;
 use stlf_node::service::{self, Ended};
 use stlf_planning::Role;
 use stlf_planning::number_format::{clean, counted, grouped, percent};
+use stlf_planning::plan::Way;
 use stlf_protocol::wire::Plan;
 use stlf_protocol::{Place, Roster};
 
@@ -89,14 +90,26 @@ fn words(roster: &Roster, event: &Event) -> String {
         Event::Awaits { from } => {
             format!("waiting for the model of {}, to train it on", name(from))
         }
-        Event::TrainsOn { from } => format!("training on the model of {}", name(from)),
-        Event::TrainedOn { from } => format!("trained on the model of {}", name(from)),
+        Event::TrainsOn { from, way } => {
+            format!("training on the model of {}{}", name(from), again(*way))
+        }
+        Event::TrainedOn { from, way } => {
+            format!("trained on the model of {}{}", name(from), again(*way))
+        }
         Event::Ended => "done".to_owned(),
         Event::Complete => "the epoch is over for all".to_owned(),
         Event::Alive => String::new(),
         Event::Refused { from, reason } => {
             format!("refused a message of {}: {}", name(from), clean(reason))
         }
+    }
+}
+
+/// Says that a model has gone round a ring and comes again.
+fn again(way: Way) -> &'static str {
+    match way {
+        Way::First => "",
+        Way::Second => ", which comes for the second time",
     }
 }
 

@@ -1,0 +1,238 @@
+//! A plan as it is sent: who does what in an epoch, by places in the roster.
+
+use serde::{Deserialize, Serialize};
+use stlf_planning::Role;
+use stlf_planning::plan::{self, PlanLink, RingPlace, Way, check_handovers, legs};
+use stlf_planning::planner::handover::Forms;
+
+use super::{Malformed, is_share};
+use crate::roster::Place;
+
+/// A plan with the planner's signature.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SignedPlan {
+    /// The plan.
+    pub plan: Plan,
+    /// Of [`Plan::bytes`].
+    pub signature: Vec<u8>,
+}
+
+/// Who does what in an epoch.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Plan {
+    /// The epoch.
+    pub epoch: u64,
+    /// The devices that train.
+    pub sources: Vec<Place>,
+    /// The devices that receive.
+    pub targets: Vec<Place>,
+    /// Sorted by receiver, then sender.
+    pub links: Vec<Link>,
+    /// Sorted by receiver, who takes one model at most.
+    #[serde(default)]
+    pub handovers: Vec<Handover>,
+    /// What it costs.
+    pub objective: f64,
+    /// Whether it is proven that no plan costs less.
+    pub optimal: bool,
+}
+
+/// A link in use.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Link {
+    /// The sender.
+    pub from: Place,
+    /// The receiver.
+    pub to: Place,
+    /// α.
+    pub weight: f64,
+}
+
+/// A source gives its model to another one, which trains it on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Handover {
+    /// Whose model it is.
+    pub from: Place,
+    /// Who trains it on.
+    pub to: Place,
+}
+
+/// A model that one source hands to another, which trains it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Leg {
+    /// Who hands it over.
+    pub from: Place,
+    /// Who trains it.
+    pub to: Place,
+    /// The way that it has been on at the first.
+    pub sent: Way,
+    /// The way that it is on at the second.
+    pub taken: Way,
+    /// Where the second stands, on the second way round a ring.
+    pub ring: Option<RingPlace>,
+}
+
+impl Plan {
+    /// What is signed.
+    pub fn bytes(&self) -> Vec<u8> {
+        postcard::to_allocvec(self).unwrap_or_default()
+    }
+
+    /// A device's role; none for a device that is not in the plan.
+    pub fn role(&self, place: Place) -> Option<Role> {
+        let listed = |places: &[Place]| places.contains(&place);
+        match (listed(&self.sources), listed(&self.targets)) {
+            (true, false) => Some(Role::Source),
+            (false, true) => Some(Role::Target),
+            _ => None,
+        }
+    }
+
+    /// The links into a device.
+    pub fn incoming(&self, place: Place) -> impl Iterator<Item = Link> + '_ {
+        self.links.iter().copied().filter(move |link| link.to == place)
+    }
+
+    /// Whose model a source trains on, if any.
+    pub fn handed_from(&self, place: Place) -> Option<Place> {
+        let at = self.handovers.binary_search_by_key(&place, |handover| handover.to).ok()?;
+        Some(self.handovers[at].from)
+    }
+
+    /// Whose models a device needs: a target those of its links, a source the one that it trains on.
+    pub fn senders(&self, place: Place) -> impl Iterator<Item = Place> + '_ {
+        let links = self.incoming(place).map(|link| link.from);
+        links.chain(self.handed_from(place))
+    }
+
+    /// The models that are sent over its hand-overs, each after those that it needs.
+    pub fn legs(&self) -> Vec<Leg> {
+        let leg = |leg: plan::Leg| Leg {
+            from: Place::new(leg.handover.from),
+            to: Place::new(leg.handover.to),
+            sent: leg.sent,
+            taken: leg.taken,
+            ring: leg.ring,
+        };
+        legs(&self.indexed_handovers(), &self.indexed_links()).into_iter().map(leg).collect()
+    }
+
+    /// The way on which a source has the model that it sends to targets.
+    pub fn way_to_targets(&self, source: Place) -> Way {
+        plan::way_to_targets(&self.indexed_handovers(), source.index())
+    }
+
+    /// Hand-overs by plain numbers, which are places here.
+    fn indexed_handovers(&self) -> Vec<plan::Handover> {
+        let indexed = |h: &Handover| plan::Handover { from: h.from.index(), to: h.to.index() };
+        self.handovers.iter().map(indexed).collect()
+    }
+
+    /// Links by the same.
+    fn indexed_links(&self) -> Vec<PlanLink> {
+        let indexed = |link: &Link| PlanLink {
+            from: link.from.index(),
+            to: link.to.index(),
+            weight: link.weight,
+        };
+        self.links.iter().map(indexed).collect()
+    }
+
+    /// Whether some model goes over more sources than plans have it go, in a row or round a ring.
+    fn hands_on_too_often(&self) -> bool {
+        let is_too_long = |handover: &Handover| {
+            let (mut at, mut hops) = (handover.from, 1);
+            while at != handover.to && hops <= Forms::ALL.ring {
+                match self.handed_from(at) {
+                    Some(from) => (at, hops) = (from, hops + 1),
+                    None => return hops > Forms::ALL.longest,
+                }
+            }
+            !(2..=Forms::ALL.ring).contains(&hops)
+        };
+        self.handovers.iter().any(is_too_long)
+    }
+
+    /// That it is a plan at all, for whatever devices.
+    pub(crate) fn check(&self) -> Result<(), Malformed> {
+        let holds = |fine: bool, what| if fine { Ok(()) } else { Err(Malformed::Absurd(what)) };
+        let ascending = |places: &[Place]| places.is_sorted_by(|a, b| a < b);
+        let apart = !self.sources.iter().any(|s| self.targets.binary_search(s).is_ok());
+        holds(
+            ascending(&self.sources) && ascending(&self.targets) && apart,
+            "a plan's devices are not ascending, or have two roles",
+        )?;
+        let between = |link: &Link| {
+            self.sources.binary_search(&link.from).is_ok()
+                && self.targets.binary_search(&link.to).is_ok()
+                && is_share(link.weight)
+        };
+        holds(self.links.iter().all(between), "a link is not from a source to a target")?;
+        for &target in &self.targets {
+            let sum: f64 = self.incoming(target).map(|link| link.weight).sum();
+            holds((sum - 1.0).abs() < 1e-6, "a target's weights do not sum to one")?;
+        }
+        let is_source = |place: Place| self.sources.binary_search(&place).is_ok();
+        let between = |handover: &Handover| is_source(handover.from) && is_source(handover.to);
+        holds(self.handovers.iter().all(between), "a hand-over is not between sources")?;
+        let one_each = self.handovers.is_sorted_by(|a, b| a.to < b.to);
+        holds(one_each, "hand-overs are not ascending, or a source is handed two models")?;
+        holds(!self.hands_on_too_often(), "a model is handed on too often")?;
+        let followed = check_handovers(&self.indexed_handovers(), &self.indexed_links());
+        followed.map_err(Malformed::Absurd)?;
+        holds(self.objective.is_finite(), "an objective is not a number")
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use super::super::tests::{handover, link, places, plan};
+    use super::super::{Envelope, Message};
+    use super::*;
+
+    #[test]
+    fn a_model_is_handed_on_as_often_as_plans_may_and_no_more() {
+        let row = |hops: usize| {
+            let handovers = (0..hops).map(|k| handover(k, k + 1)).collect();
+            let (sources, targets) = (places(0..=hops), places([99]));
+            let plan = Plan { sources, targets, links: vec![link(hops, 99, 1.0)], ..plan() };
+            let message = Message::Plan(SignedPlan {
+                plan: Plan { handovers, ..plan },
+                signature: Vec::new(),
+            });
+            Envelope::read(&Envelope::new(1, message).to_bytes())
+        };
+        assert!(row(Forms::ALL.longest).is_ok());
+        assert!(matches!(row(Forms::ALL.longest + 1), Err(Malformed::Absurd(_))));
+    }
+
+    #[test]
+    fn a_ring_has_as_many_sources_as_plans_may_and_no_more() {
+        let ring = |sources: usize| {
+            let before = |k: usize| (k + sources - 1) % sources;
+            let handovers = (0..sources).map(|k| handover(before(k), k)).collect();
+            let (targets, links) = (places([99]), vec![link(0, 99, 1.0)]);
+            let plan = Plan { sources: places(0..sources), targets, links, handovers, ..plan() };
+            let message = Message::Plan(SignedPlan { plan, signature: Vec::new() });
+            Envelope::read(&Envelope::new(1, message).to_bytes())
+        };
+        assert!(ring(2).is_ok() && ring(Forms::ALL.ring).is_ok());
+        for sources in [1, Forms::ALL.ring + 1, 90] {
+            assert!(matches!(ring(sources), Err(Malformed::Absurd(_))), "{sources}");
+        }
+    }
+
+    #[test]
+    fn a_plan_says_who_needs_whose_model() {
+        let plan = plan();
+        let senders = |to| plan.senders(Place::new(to)).collect::<Vec<_>>();
+        assert_eq!(senders(1), places([0, 2]));
+        assert_eq!(senders(2), places([5]));
+        assert!(senders(5).is_empty());
+        let legs: Vec<_> =
+            plan.legs().iter().map(|leg| (leg.from.index(), leg.to.index())).collect();
+        assert_eq!(legs, [(5, 2), (2, 4)]);
+        assert_eq!(plan.way_to_targets(Place::new(2)), Way::First);
+    }
+}
