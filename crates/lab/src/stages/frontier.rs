@@ -1,11 +1,12 @@
 //! Plans along the weight of energy: what a joule buys.
 
+use rayon::prelude::*;
 use stlf_planning::Problem;
 use stlf_planning::device::Role;
 use stlf_planning::plan::{Plan, Status};
 use stlf_planning::planner::{self, Observer, Outcome, Progress};
 use stlf_planning::problem::Model;
-use stlf_planning::sweep::{Segment, sweep};
+use stlf_planning::sweep::{Segment, sweep_at_most};
 
 use crate::baselines::Assignment;
 
@@ -19,11 +20,14 @@ pub const TABLE: &str = "frontier.csv";
 /// In a larger fleet so many plans may take minutes, and nobody asked for these.
 const MOST_DEVICES: usize = 30;
 
+/// How often the fleet is planned to find the frontier, and again for its plans, at most: so much takes no longer than the rest of a run. A small fleet has fewer plans in all.
+const MOST_PLANS: usize = 40;
+
 /// The frontier reaches from the weight that was asked for by this factor to either side.
 const REACH: f64 = 1e3;
 
 /// An energy weight for every plan of the frontier, ascending: the problem's own, and the middle of the range of
-/// weights for which each other plan is optimal. `None` if `observer` ended the search.
+/// weights for which each other plan is optimal. In a fleet with many plans, weights all over the range. `None` if `observer` ended the search.
 pub fn weights(
     problem: &Problem,
     settings: &planner::Settings,
@@ -34,7 +38,8 @@ pub fn weights(
         return Some(vec![own]);
     }
     let mut ended = false;
-    let found = sweep(problem, own / REACH..=own * REACH, settings, &mut |progress| {
+    let range = own / REACH..=own * REACH;
+    let found = sweep_at_most(MOST_PLANS, problem, range, settings, &mut |progress| {
         let flow = observer(progress);
         ended |= flow.is_break();
         flow
@@ -95,16 +100,18 @@ impl Transfer<'_> {
             false => None,
         };
         let weights = weights.unwrap_or_else(|| vec![own_weight]);
-        let mut rows = Vec::new();
-        for weight in weights {
-            if weight == own_weight {
-                rows.push(self.frontier_row(own, weight)?);
-            } else if let Some((_, plan)) = plan_at(self.problem, weight, &settings, &mut observer)
-            {
-                rows.push(self.frontier_row(&plan, weight)?);
-            }
+        let row = |&weight: &f64| -> Result<Option<FrontierRow>, Error> {
             watch.check()?;
-        }
+            if weight == own_weight {
+                return self.frontier_row(own, weight).map(Some);
+            }
+            let planned = plan_at(self.problem, weight, &settings, &mut |_| flow());
+            planned.map(|(_, plan)| self.frontier_row(&plan, weight)).transpose()
+        };
+        let rows: Vec<Option<FrontierRow>> =
+            weights.par_iter().map(row).collect::<Result<_, Error>>()?;
+        watch.check()?;
+        let rows: Vec<FrontierRow> = rows.into_iter().flatten().collect();
         Ok(folder.write_csv(TABLE, &rows)?)
     }
 
