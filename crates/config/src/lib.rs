@@ -161,7 +161,7 @@ impl Config {
         if t.steps == 0 {
             return Err(wrong("training.steps", "must be at least 1".to_owned()));
         }
-        if self.compare.rounds == 0 {
+        if self.compare.rounds() == 0 {
             return Err(wrong("compare.rounds", "must be at least 1".to_owned()));
         }
         if self.planner.combine == Combine::Corrected && !t.balanced {

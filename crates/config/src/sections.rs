@@ -241,8 +241,9 @@ pub struct Compare {
     /// `st-lf`, `st-lf-relay`, `rnd-alpha`, `fedavg`, `fada`, `avgd`, `rnd-psi`, `psi-fedavg`, `psi-fada`, `sm`, `local`, `oracle`,
     /// `fedavg-rounds`, `pooled`.
     pub methods: Vec<String>,
-    /// How often the sources of `fedavg-rounds` average their models; each trains `training.steps` in all.
-    pub rounds: usize,
+    /// How often the sources of `fedavg-rounds` average their models; each trains `training.steps` in all. Left out: 10 times.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rounds: Option<usize>,
     /// The settings of FADA.
     pub fada: Fada,
 }
@@ -309,11 +310,16 @@ impl Default for Compare {
     fn default() -> Compare {
         let quick = Method::ALL.into_iter().filter(|m| !m.trains());
         let methods = quick.map(|m| m.name().to_owned()).collect();
-        Compare { methods, rounds: 10, fada: Fada::default() }
+        Compare { methods, rounds: None, fada: Fada::default() }
     }
 }
 
 impl Compare {
+    /// How often the sources of `fedavg-rounds` average their models.
+    pub fn rounds(&self) -> usize {
+        self.rounds.unwrap_or(10)
+    }
+
     /// The methods, in the order of the list.
     pub fn methods(&self) -> Result<Vec<Method>, stlf_planning::Error> {
         self.methods.iter().map(|name| name.parse()).collect()

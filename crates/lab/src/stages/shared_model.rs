@@ -18,7 +18,7 @@ use crate::record::Row;
 impl Transfer<'_> {
     /// How FedAvg in rounds serves its targets. What the rounds send counts for the first target, so that a sum over targets is a total.
     pub(super) fn rows_after_rounds(&self, assigned: &Assignment) -> Result<Vec<Row>, Error> {
-        let rounds = self.run.config.compare.rounds;
+        let rounds = self.run.config.compare.rounds();
         let round = Round::new(self.problem, &assigned.roles)?;
         let shared = self.averaged_in_rounds(assigned, rounds)?;
         let mut rows = self.rows_with(Method::FedAvgRounds, assigned, &shared)?;
