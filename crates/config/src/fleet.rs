@@ -118,16 +118,12 @@ pub fn load(config: &Config) -> Result<Dataset, Error> {
         return Ok(stlf_data::image_folder::load(folder, &options)?);
     }
     if let Some(table) = &data.features {
-        let options = features::Options {
-            label: data.label.clone(),
-            classes: data.classes.clone(),
-            ..features::Options::default()
-        };
-        return Ok(features::load(table, &options)?);
+        return Ok(features::load(table, &data.table_options())?);
     }
     let names: Vec<Domain> = data.domains.iter().map(|d| d.parse()).collect::<Result<_, _>>()?;
     let folder = data.folder.clone().or_else(data_folder);
-    let options = domains::Options { folder, samples: data.samples, ..domains::Options::default() };
+    let (samples, writers) = (data.samples, data.writers);
+    let options = domains::Options { folder, samples, writers, ..domains::Options::default() };
     Ok(domains::load(&names, &options)?)
 }
 

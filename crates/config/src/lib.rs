@@ -161,6 +161,9 @@ impl Config {
         if t.steps == 0 {
             return Err(wrong("training.steps", "must be at least 1".to_owned()));
         }
+        if self.compare.rounds() == 0 {
+            return Err(wrong("compare.rounds", "must be at least 1".to_owned()));
+        }
         if self.planner.combine == Combine::Corrected && !t.balanced {
             let message = "corrected requires training.balanced = true";
             return Err(Error::Setting {

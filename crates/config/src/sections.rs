@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use stlf_data::features::Scale;
+use stlf_data::features::{self, Scale};
 use stlf_method::combine::Combine;
 use stlf_method::method::Method;
 use stlf_planning::bound::BoundKind;
@@ -25,6 +25,9 @@ pub struct Data {
     /// At most this many samples of each domain.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub samples: Option<usize>,
+    /// Instead of one device for each domain: so many writers of mnist's or mnist-m's digits, each a device.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub writers: Option<usize>,
     /// Instead of domains: a folder of pictures, `domain/class/*.png`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub images: Option<PathBuf>,
@@ -33,6 +36,12 @@ pub struct Data {
     pub features: Option<PathBuf>,
     /// The column of the table with the labels.
     pub label: String,
+    /// The column of the table that names the device. Left out: `device` or `domain`, where there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub device: Option<String>,
+    /// Columns of the table that are no features.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub ignore: Vec<String>,
     /// All classes of the table, where it need not have a label of each: a device of a fleet has its own table.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub classes: Option<Vec<String>>,
@@ -48,11 +57,26 @@ impl Default for Data {
             domains: vec!["strokes".to_owned()],
             folder: None,
             samples: None,
+            writers: None,
             images: None,
             features: None,
             label: "label".to_owned(),
+            device: None,
+            ignore: Vec::new(),
             classes: None,
             standardise: None,
+        }
+    }
+}
+
+impl Data {
+    /// How the table of features is read.
+    pub(crate) fn table_options(&self) -> features::Options {
+        features::Options {
+            label: self.label.clone(),
+            domain: self.device.clone(),
+            ignore: self.ignore.clone(),
+            classes: self.classes.clone(),
         }
     }
 }
@@ -220,8 +244,12 @@ impl Default for Planner {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct Compare {
-    /// `st-lf`, `st-lf-links`, `rnd-alpha`, `fedavg`, `fada`, `avgd`, `rnd-psi`, `psi-fedavg`, `psi-fada`, `sm`, `local`, `oracle`.
+    /// `st-lf`, `st-lf-links`, `rnd-alpha`, `fedavg`, `fada`, `avgd`, `rnd-psi`, `psi-fedavg`, `psi-fada`, `sm`, `local`, `oracle`,
+    /// `fedavg-rounds`, `pooled`.
     pub methods: Vec<String>,
+    /// How often the sources of `fedavg-rounds` average their models; each trains `training.steps` in all. Left out: 10 times.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rounds: Option<usize>,
     /// The settings of FADA.
     pub fada: Fada,
 }
@@ -284,15 +312,20 @@ impl Fada {
 }
 
 impl Default for Compare {
-    /// All but FADA, which trains for minutes.
+    /// All but those that train networks of their own, which takes minutes.
     fn default() -> Compare {
-        let quick = Method::ALL.into_iter().filter(|m| !m.needs_data());
+        let quick = Method::ALL.into_iter().filter(|m| !m.trains());
         let methods = quick.map(|m| m.name().to_owned()).collect();
-        Compare { methods, fada: Fada::default() }
+        Compare { methods, rounds: None, fada: Fada::default() }
     }
 }
 
 impl Compare {
+    /// How often the sources of `fedavg-rounds` average their models.
+    pub fn rounds(&self) -> usize {
+        self.rounds.unwrap_or(10)
+    }
+
     /// The methods, in the order of the list.
     pub fn methods(&self) -> Result<Vec<Method>, stlf_planning::Error> {
         self.methods.iter().map(|name| name.parse()).collect()

@@ -49,9 +49,7 @@ impl Config {
         let Some(table) = data.features.as_ref().filter(|_| data.images.is_none()) else {
             return Ok(None);
         };
-        let options =
-            features::Options { label: data.label.clone(), ..features::Options::default() };
-        Ok(Some(features::columns(table, &options)?))
+        Ok(Some(features::columns(table, &data.table_options())?))
     }
 }
 

@@ -112,6 +112,17 @@ impl Dataset {
         Dataset { domain_column: name, ..self }
     }
 
+    /// Returns the same samples with other domains, which a column or a list of this name gives: `domain_of` has an index into `domains`
+    /// for every sample.
+    pub(crate) fn with_domains(
+        self,
+        name: &str,
+        domains: Vec<String>,
+        domain_of: Vec<u16>,
+    ) -> Dataset {
+        Dataset { domains, domain_of, domain_column: Some(name.to_owned()), ..self }
+    }
+
     /// How many samples there are.
     pub fn len(&self) -> usize {
         self.labels.len()

@@ -1,4 +1,4 @@
-//! Sensor data: a table of features in CSV or Parquet, one sample a row.
+//! Sensor data: a table of features in CSV, plain or gzip, or Parquet, one sample a row.
 //!
 //! One column holds the labels (strings or whole numbers; empty, null or −1 where there is none),
 //! one may hold the domain (the device, say; then samples are dealt by it), and every other column is a feature and must be a
@@ -25,6 +25,7 @@ pub use scale::{Scale, Scaler};
 
 use crate::columns::PARQUET;
 use crate::dataset::Values;
+use crate::gzip::unpacked;
 use crate::{Class, Dataset, Error, Shape};
 
 /// How a table is read.
@@ -87,7 +88,8 @@ fn open(path: &Path) -> Result<Opened, Error> {
     let mut start = Vec::with_capacity(PARQUET.len());
     file.by_ref().take(PARQUET.len() as u64).read_to_end(&mut start).map_err(failed)?;
     if start != PARQUET {
-        return Ok(Opened::Csv(Box::new(std::io::Cursor::new(start).chain(file))));
+        let text = unpacked(std::io::Cursor::new(start).chain(file)).map_err(failed)?;
+        return Ok(Opened::Csv(text));
     }
     #[cfg(not(feature = "parquet"))]
     return Err(Error::content(path, "this build does not read Parquet")

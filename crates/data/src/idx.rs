@@ -1,4 +1,4 @@
-//! IDX, the format of MNIST: an array of unsigned bytes with one to four dimensions.
+//! IDX, the format of MNIST: an array of unsigned bytes, or of integers, with one to four dimensions.
 //!
 //! Two zero bytes, a type byte, the number of dimensions, every dimension as a big-endian 32-bit
 //! number, then the values with the last dimension fastest. A file may be compressed with gzip, which
@@ -12,14 +12,14 @@ use std::io::{self, BufReader, Read, Write};
 use std::path::Path;
 
 use flate2::Compression;
-use flate2::read::MultiGzDecoder;
 use flate2::write::GzEncoder;
 
 use crate::Error;
 use crate::atomic_file::Prepared;
+use crate::gzip::unpacked;
 
 const UNSIGNED_BYTE: u8 = 0x08;
-const GZIP: [u8; 2] = [0x1f, 0x8b];
+const INTEGER: u8 = 0x0c;
 const MOST_DIMENSIONS: usize = 4;
 /// More values than any file is meant to hold: three times all of MNIST-M in colour and then some.
 const MOST_VALUES: u128 = 1 << 31;
@@ -77,16 +77,9 @@ impl Idx {
     /// # Errors
     /// When the bytes are not IDX, hold something other than unsigned bytes, end early, go on after
     /// the last value, or promise an absurd amount.
-    pub fn read(mut reader: impl Read, path: &Path) -> Result<Idx, Error> {
-        let mut start = Vec::with_capacity(GZIP.len());
-        let head = reader.by_ref().take(GZIP.len() as u64).read_to_end(&mut start);
-        head.map_err(|e| Error::file(path, e))?;
-        let packed = start == GZIP;
-        let bytes = io::Cursor::new(start).chain(reader);
-        match packed {
-            true => read_plain(MultiGzDecoder::new(bytes), path),
-            false => read_plain(bytes, path),
-        }
+    pub fn read(reader: impl Read, path: &Path) -> Result<Idx, Error> {
+        let (dimensions, values) = read_array(reader, path, UNSIGNED_BYTE)?;
+        Ok(Idx { dimensions, values })
     }
 
     /// Writes plain IDX.
@@ -124,7 +117,23 @@ impl Idx {
     }
 }
 
-fn read_plain(mut reader: impl Read, path: &Path) -> Result<Idx, Error> {
+/// The dimensions and the values of a file of 32-bit integers, plain or gzip.
+///
+/// # Errors
+/// As [`Idx::read`].
+pub fn read_integers(path: &Path) -> Result<(Vec<u32>, Vec<i32>), Error> {
+    let file = File::open(path).map_err(|e| Error::file(path, e))?;
+    let reader = BufReader::with_capacity(1 << 16, file);
+    let (dimensions, bytes) = read_array(reader, path, INTEGER)?;
+    let integer = |b: &[u8]| i32::from_be_bytes([b[0], b[1], b[2], b[3]]);
+    Ok((dimensions, bytes.chunks_exact(4).map(integer).collect()))
+}
+
+/// The dimensions of an array of this element type, and the bytes of its values.
+fn read_array(reader: impl Read, path: &Path, wanted: u8) -> Result<(Vec<u32>, Vec<u8>), Error> {
+    let mut reader = unpacked(reader).map_err(|e| Error::file(path, e))?;
+    let size: u128 = if wanted == INTEGER { 4 } else { 1 };
+    let wanted_name = element_type(wanted).unwrap_or_default();
     let broken = |e: io::Error| match e.kind() {
         io::ErrorKind::UnexpectedEof => {
             Error::content(path, "the gzip data ends early").with_hint(INCOMPLETE)
@@ -152,13 +161,15 @@ fn read_plain(mut reader: impl Read, path: &Path) -> Result<Idx, Error> {
     if [zero, also_zero] != [0, 0] || known.is_none() {
         let start: Vec<String> = magic.iter().map(|b| format!("{b:02x}")).collect();
         let message = format!("not an IDX file: it starts with {}", start.join(" "));
-        return Err(Error::content(path, message)
-            .with_hint("an IDX file of unsigned bytes starts with 00 00 08, or is gzip of that"));
+        return Err(Error::content(path, message).with_hint(format!(
+            "an IDX file of {wanted_name} starts with 00 00 {wanted:02x}, or is gzip of that"
+        )));
     }
     if let Some(name) = known
-        && kind != UNSIGNED_BYTE
+        && kind != wanted
     {
-        let message = format!("holds {name} (type {kind:02x}), expected unsigned bytes (type 08)");
+        let message =
+            format!("holds {name} (type {kind:02x}), expected {wanted_name} (type {wanted:02x})");
         return Err(Error::content(path, message));
     }
     if !(1..=MOST_DIMENSIONS).contains(&usize::from(count)) {
@@ -180,24 +191,25 @@ fn read_plain(mut reader: impl Read, path: &Path) -> Result<Idx, Error> {
         );
         return Err(Error::content(path, message));
     }
-    let mut values = Vec::with_capacity((promised as usize).min(RESERVE));
+    let bytes = promised * size;
+    let mut values = Vec::with_capacity((bytes as usize).min(RESERVE));
     // One byte more than promised shows whether the file ends where it should.
-    reader.take(promised as u64 + 1).read_to_end(&mut values).map_err(broken)?;
-    let found = values.len() as u128;
-    if found < promised {
+    reader.take(bytes as u64 + 1).read_to_end(&mut values).map_err(broken)?;
+    if (values.len() as u128) < bytes {
+        let found = values.len() as u128 / size;
         let message = format!(
             "truncated: the header promises {} values, {found} of {promised} are there",
             by(&dimensions)
         );
         return Err(Error::content(path, message).with_hint(INCOMPLETE));
     }
-    if found > promised {
+    if values.len() as u128 > bytes {
         let message =
             format!("continues after the {} values that its header promises", by(&dimensions));
         return Err(Error::content(path, message));
     }
     values.shrink_to_fit();
-    Ok(Idx { dimensions, values })
+    Ok((dimensions, values))
 }
 
 const INCOMPLETE: &str = "the file may be an incomplete download: delete it and fetch it again";
@@ -267,6 +279,24 @@ mod tests {
         let longer = [&TWO[..], &[1]].concat();
         assert_eq!(error(&longer), "x: continues after the 2 values that its header promises");
         assert!(read(&TWO[..9]).unwrap_err().hint().unwrap().contains("incomplete download"));
+    }
+
+    #[test]
+    fn integers_are_read_and_are_no_bytes() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("i");
+        let head = [0, 0, 0x0c, 2, 0, 0, 0, 1, 0, 0, 0, 2];
+        let values = [0, 0, 1, 2, 0xff, 0xff, 0xff, 0xff];
+        for bytes in [[&head[..], &values].concat(), gzip(&[&head[..], &values].concat())] {
+            std::fs::write(&path, bytes).unwrap();
+            assert_eq!(read_integers(&path).unwrap(), (vec![1, 2], vec![258, -1]));
+        }
+        std::fs::write(&path, [&head[..], &values[..7]].concat()).unwrap();
+        let short = read_integers(&path).unwrap_err().to_string();
+        assert!(short.ends_with("the header promises 1×2 values, 1 of 2 are there"), "{short}");
+        std::fs::write(&path, TWO).unwrap();
+        let other = read_integers(&path).unwrap_err().to_string();
+        assert!(other.ends_with("(type 08), expected 32-bit integers (type 0c)"), "{other}");
     }
 
     #[test]
@@ -340,7 +370,7 @@ mod tests {
     fn files_are_packed_by_their_name() {
         let folder = tempfile::tempdir().unwrap();
         let array = Idx::new(vec![2, 2], vec![1, 2, 3, 4]).unwrap();
-        for (name, start) in [("a", [0, 0]), ("a.gz", GZIP)] {
+        for (name, start) in [("a", [0, 0]), ("a.gz", crate::gzip::MAGIC)] {
             let path = folder.path().join(name);
             array.write_file(&path).unwrap();
             assert_eq!(std::fs::read(&path).unwrap()[..2], start);

@@ -16,6 +16,7 @@ pub mod features;
 #[cfg(feature = "fetch")]
 pub mod fetch;
 pub mod folder;
+mod gzip;
 pub mod idx;
 #[cfg(feature = "images")]
 pub mod image_folder;

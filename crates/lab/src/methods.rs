@@ -4,8 +4,8 @@ use stlf_method::Method;
 use stlf_planning::Error;
 
 use crate::baselines::{
-    Assignment, Context, avgd, fada, fedavg, local, oracle, psi_fada, psi_fedavg, rnd_alpha,
-    rnd_psi, sm,
+    Assignment, Context, avgd, fada, fedavg, fedavg_rounds, local, oracle, pooled, psi_fada,
+    psi_fedavg, rnd_alpha, rnd_psi, sm,
 };
 
 /// Roles and links of this method. The same context and seed give the same, whatever the threads.
@@ -26,5 +26,7 @@ pub fn assign(method: Method, context: &Context<'_>, seed: u64) -> Result<Assign
         Method::Sm => sm::assign(context, seed),
         Method::Local => Ok(local::assign(context)),
         Method::Oracle => oracle::assign(context),
+        Method::FedAvgRounds => fedavg_rounds::assign(context),
+        Method::Pooled => pooled::assign(context),
     }
 }

@@ -53,6 +53,8 @@ pub struct Line {
     pub method: String,
     /// Mean accuracy of a seed's targets; none where no target had a model or the truth is not known.
     pub accuracy: Option<Spread>,
+    /// The accuracy of a seed's worst target.
+    pub worst: Option<Spread>,
     /// Targets of a seed.
     pub targets: Spread,
     /// Links of a seed.
@@ -81,6 +83,20 @@ pub fn summarise(rows: &[Row]) -> Vec<Line> {
     methods.into_iter().filter_map(|method| line(method, rows)).collect()
 }
 
+/// A method's mean accuracy minus another's, seed by seed: what draws have in common is in no interval of it. None where no seed has both.
+pub fn paired(rows: &[Row], method: &str, other: &str) -> Option<Spread> {
+    let mut seeds: Vec<u64> = rows.iter().map(|row| row.seed).collect();
+    seeds.sort_unstable();
+    seeds.dedup();
+    let mean = |method: &str, seed: u64| {
+        let own = rows.iter().filter(|row| row.method == method && row.seed == seed);
+        let known: Vec<f64> = own.filter_map(|row| row.accuracy).collect();
+        Spread::of(&known).map(|spread| spread.mean)
+    };
+    let difference = |&seed: &u64| Some(mean(method, seed)? - mean(other, seed)?);
+    Spread::of(&seeds.iter().filter_map(difference).collect::<Vec<f64>>())
+}
+
 fn line(method: &str, rows: &[Row]) -> Option<Line> {
     let of_method: Vec<&Row> = rows.iter().filter(|r| r.method == method).collect();
     let mut seeds: Vec<u64> = of_method.iter().map(|r| r.seed).collect();
@@ -102,6 +118,7 @@ fn line(method: &str, rows: &[Row]) -> Option<Line> {
             let known: Vec<f64> = rows.iter().filter_map(|r| r.accuracy).collect();
             Spread::of(&known).map(|s| s.mean)
         }),
+        worst: per_seed(&|rows| rows.iter().filter_map(|r| r.accuracy).min_by(f64::total_cmp)),
         targets: per_seed(&|rows| Some(rows.len() as f64))?,
         links: per_seed(&|rows| Some(rows.iter().map(|r| r.links as f64).sum()))?,
         joules: per_seed(&|rows| Some(rows.iter().map(|r| r.joules).sum()))?,
@@ -159,6 +176,26 @@ mod tests {
         assert_eq!(lines[0].targets.mean, 1.5);
         assert_eq!(lines[0].energy_share, Spread::of(&[3.0 / 8.0, 0.25]));
         assert_eq!(lines[1].accuracy, None);
+    }
+
+    #[test]
+    fn differences_are_taken_seed_by_seed() {
+        let of = |seed, method, accuracy| row(seed, method, Some(accuracy), 1);
+        let rows = [
+            of(0, "a", 0.9),
+            of(0, "a", 0.7),
+            of(0, "b", 0.5),
+            of(1, "a", 0.2),
+            of(1, "b", 0.1),
+            of(2, "a", 0.4),
+        ];
+        let difference = paired(&rows, "a", "b").unwrap();
+        assert_eq!(difference, Spread::of(&[0.8 - 0.5, 0.2 - 0.1]).unwrap());
+        assert_eq!(paired(&rows, "a", "a").map(|d| (d.mean, d.deviation)), Some((0.0, 0.0)));
+        assert_eq!(paired(&rows, "a", "c"), None);
+        // The mean of the worst: 0.7, 0.2 and 0.4.
+        let worst = summarise(&rows)[0].worst.unwrap();
+        assert_eq!(worst, Spread::of(&[0.7, 0.2, 0.4]).unwrap());
     }
 
     #[test]

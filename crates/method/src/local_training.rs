@@ -89,6 +89,23 @@ impl Split {
         Split { inputs, labels, held_inputs, held_labels }
     }
 
+    /// The labels of several devices in one place, as if data could move.
+    pub fn pooled<'s>(splits: impl IntoIterator<Item = &'s Split>) -> Split {
+        let mut all = Split {
+            inputs: Vec::new(),
+            labels: Vec::new(),
+            held_inputs: Vec::new(),
+            held_labels: Vec::new(),
+        };
+        for split in splits {
+            all.inputs.extend_from_slice(&split.inputs);
+            all.labels.extend_from_slice(&split.labels);
+            all.held_inputs.extend_from_slice(&split.held_inputs);
+            all.held_labels.extend_from_slice(&split.held_labels);
+        }
+        all
+    }
+
     /// Whether there is nothing to train on.
     pub fn is_empty(&self) -> bool {
         self.labels.is_empty()

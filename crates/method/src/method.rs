@@ -4,7 +4,7 @@ use std::str::FromStr;
 
 use stlf_planning::error::{Error, nearest};
 
-/// A way to decide roles and links: ours with and without hand-overs, the paper's eight baselines, and two honest lines.
+/// A way to decide roles and links: ours with and without hand-overs, the paper's eight baselines, and four honest lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Method {
     /// Ours: the plan itself.
@@ -31,11 +31,15 @@ pub enum Method {
     Local,
     /// The best single source by the hidden labels.
     Oracle,
+    /// Ours' roles; the sources average their models again and again, and targets get the last average.
+    FedAvgRounds,
+    /// One network on the labels of all of ours' sources, for which data would have to move.
+    Pooled,
 }
 
 impl Method {
     /// Every method, in the order in which tables list them.
-    pub const ALL: [Method; 12] = [
+    pub const ALL: [Method; 14] = [
         Method::StLf,
         Method::Links,
         Method::RndAlpha,
@@ -48,6 +52,8 @@ impl Method {
         Method::Sm,
         Method::Local,
         Method::Oracle,
+        Method::FedAvgRounds,
+        Method::Pooled,
     ];
 
     /// Returns the name that users type.
@@ -65,6 +71,8 @@ impl Method {
             Method::Sm => "sm",
             Method::Local => "local",
             Method::Oracle => "oracle",
+            Method::FedAvgRounds => "fedavg-rounds",
+            Method::Pooled => "pooled",
         }
     }
 
@@ -83,6 +91,8 @@ impl Method {
             Method::Sm => "SM",
             Method::Local => "Local",
             Method::Oracle => "Oracle",
+            Method::FedAvgRounds => "FedAvg, rounds",
+            Method::Pooled => "Pooled",
         }
     }
 
@@ -100,6 +110,11 @@ impl Method {
     /// Whether the method works on the devices' data, as a context holds it.
     pub fn needs_data(self) -> bool {
         matches!(self, Method::Fada | Method::PsiFada)
+    }
+
+    /// Whether the method trains networks of its own, which takes as long as all devices' training, or longer.
+    pub fn trains(self) -> bool {
+        self.needs_data() || matches!(self, Method::FedAvgRounds | Method::Pooled)
     }
 
     /// Whether the method looks at hidden labels, as a context holds what they say.

@@ -77,6 +77,21 @@ pub fn sweep(
     settings: &Settings,
     observer: &mut Observer<'_>,
 ) -> Result<Sweep, Infeasible> {
+    sweep_at_most(usize::MAX, problem, range, settings, observer)
+}
+
+/// As [`sweep`], but the fleet is planned so many times at most, twice at least. Where that is not enough, the plans that were found lie all over the range, most
+/// of them where plans change most; some between them are missing, and the sweep says that it is not proven.
+///
+/// # Errors
+/// As [`sweep`].
+pub fn sweep_at_most(
+    solves: usize,
+    problem: &Problem,
+    range: RangeInclusive<f64>,
+    settings: &Settings,
+    observer: &mut Observer<'_>,
+) -> Result<Sweep, Infeasible> {
     let (low, high) = range.into_inner();
     let mut search = Search {
         problem,
@@ -100,7 +115,7 @@ pub fn sweep(
         if !(low < at && at < high) {
             continue;
         }
-        if search.stopped {
+        if search.stopped || search.solves >= solves {
             search.proven = false;
             break;
         }

@@ -12,10 +12,13 @@ use crate::output::write_file;
 use crate::progress::{Stages, Watch};
 use crate::ui::Ui;
 
-/// Reproduce the paper's figures and tables, next to the published numbers.
+/// Reproduce the paper's figures and tables, next to the published numbers, and compare methods on natural fleets.
 ///
 /// Without --data it uses drawn digits, which stand in for MNIST, USPS and MNIST-M; with it, the real sets. Every
 /// figure is written as CSV and SVG, every table as CSV, Markdown and LaTeX. Runs are kept and not repeated.
+///
+/// The paper does not have `natural`: people, writers of digits and months as devices. Their files are expected in the folder natural/ of
+/// --data; experiments/natural/README.md says which.
 ///
 /// A PNG of a figure: rsvg-convert --zoom 2 fig3.svg -o fig3.png
 #[derive(clap::Args)]
@@ -26,10 +29,11 @@ Examples:
   stlf reproduce table1 --settings M,MM//U         two of the nine settings
   stlf reproduce table1 --data data --seeds 5      the real data sets
   stlf reproduce all --data data --paper-faithful  also the paper's method as published
+  stlf reproduce natural --data data               people, writers and months as devices
 
 The specs are under experiments/, each with what the paper shows and what to expect.")]
 pub(crate) struct Args {
-    /// fig3, fig4, fig5, fig6, fig7, fig8, table1, table2, or all.
+    /// fig3, fig4, fig5, fig6, fig7, fig8, table1, table2, all of these (all), or natural.
     #[arg(required = true, value_name = "WHAT", value_parser = what)]
     what: Vec<What>,
 
@@ -37,7 +41,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
 
-    /// The number of seeds [default: 5, or 2 with --quick]
+    /// The number of seeds [default: 5, for natural 10, or 2 with --quick]
     #[arg(long, value_name = "K", value_parser = clap::value_parser!(u16).range(1..))]
     seeds: Option<u16>,
 
@@ -49,7 +53,7 @@ pub(crate) struct Args {
     #[arg(long)]
     paper_faithful: bool,
 
-    /// Only these of the paper's settings, such as M,M+U,MM//U [default: all]
+    /// Only these of the paper's settings, such as M,M+U,MM//U, or of the natural fleets, such as har [default: all]
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     settings: Vec<String>,
 
@@ -58,7 +62,7 @@ pub(crate) struct Args {
     to: PathBuf,
 }
 
-/// One figure or table of the paper, or all of them.
+/// One figure or table, or all of the paper.
 #[derive(Clone, Copy)]
 enum What {
     One(Artifact),
@@ -78,27 +82,30 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<(), Failure> {
     for what in &args.what {
         match what {
             What::One(artifact) => artifacts.push(*artifact),
-            What::All => artifacts.extend(Artifact::ALL),
+            What::All => artifacts.extend(Artifact::ALL.into_iter().filter(|a| a.is_published())),
         }
     }
     artifacts.sort_unstable();
     artifacts.dedup();
-    let seeds = args.seeds.map_or(if args.quick { 2 } else { 5 }, usize::from);
-    let options = Options {
+    let options = |artifact: Artifact| Options {
         data: args.data.clone(),
-        seeds,
+        seeds: match args.seeds {
+            Some(seeds) => seeds.into(),
+            None if args.quick => 2,
+            None => artifact.usual_seeds(),
+        },
         quick: args.quick,
         paper_faithful: args.paper_faithful,
         settings: args.settings.clone(),
     };
-    let mut all = Vec::new();
+    let mut text = head(args);
     for artifact in artifacts {
-        let made = watched(artifact, &options, &args.to, ui)?;
-        ui.print(&section(&made))?;
-        all.push(made);
+        let options = options(artifact);
+        let made = section(&watched(artifact, &options, &args.to, ui)?, options.seeds);
+        ui.print(&made)?;
+        text += &made;
     }
     let summary = args.to.join("README.md");
-    let text = format!("{}{}", head(&options), all.iter().map(section).collect::<String>());
     write_file(&summary, |out| out.write_all(text.as_bytes()))?;
     ui.print(&format!(
         "Everything is in {}, the tables together in {}\n",
@@ -139,20 +146,20 @@ fn watched(artifact: Artifact, options: &Options, to: &Path, ui: &Ui) -> Result<
     made.map_err(|e| failure(&e))
 }
 
-fn head(options: &Options) -> String {
-    let data = match &options.data {
+fn head(args: &Args) -> String {
+    let data = match &args.data {
         Some(folder) => format!("the data sets in `{}`", folder.display()),
         None => "drawn digits, which stand in for the paper's data sets".to_owned(),
     };
-    let small = if options.quick {
+    let small = if args.quick {
         " Small fleets and short training (`--quick`): the numbers mean little."
     } else {
         ""
     };
-    format!("# The paper, reproduced\n\nOn {data}, {} seeds.{small}\n\n", options.seeds)
+    format!("# The paper, reproduced\n\nOn {data}.{small}\n\n")
 }
 
-fn section(made: &Made) -> String {
+fn section(made: &Made, seeds: usize) -> String {
     let names: Vec<String> = made
         .files
         .iter()
@@ -160,9 +167,10 @@ fn section(made: &Made) -> String {
         .map(|name| format!("`{}`", name.to_string_lossy()))
         .collect();
     format!(
-        "## {}: {}\n\n{}\n{}\n\nFiles: {}\n\n",
+        "## {}: {}\n\n{}: {seeds}.\n\n{}\n{}\n\nFiles: {}\n\n",
         made.artifact.name(),
         made.title,
+        if made.artifact.is_published() { "Seeds" } else { "Draws" },
         made.table,
         made.note,
         names.join(", ")

@@ -17,6 +17,7 @@ mod mnist;
 mod mnist_m;
 mod strokes;
 mod usps;
+mod writers;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -165,6 +166,8 @@ pub struct Options {
     /// At most this many samples of each domain, the first ones. Left out: all that the files hold,
     /// and [`STROKES`] drawn ones.
     pub samples: Option<usize>,
+    /// Instead of one domain: so many writers of MNIST's or MNIST-M's digits, each a domain, by the labels of QMNIST.
+    pub writers: Option<usize>,
     /// What drawn digits are drawn from.
     pub seed: u64,
 }
@@ -205,7 +208,15 @@ pub fn load(domains: &[Domain], options: &Options) -> Result<Dataset, Error> {
         }
     }
     let joined = sets.into_iter().map(Ok).reduce(|all, more| all?.join(more?));
-    joined.unwrap_or_else(|| Err(Error::setting("domains", "no domain is listed")))
+    let joined = joined.unwrap_or_else(|| Err(Error::setting("domains", "no domain is listed")))?;
+    match (options.writers, domains) {
+        (None, _) => Ok(joined),
+        (Some(count), [one @ (Domain::Mnist | Domain::MnistM)]) if options.half == Half::Train => {
+            writers::apart(&joined, one.folder(options)?, count)
+        }
+        _ => Err(Error::setting("writers", "known for the training half of mnist or of mnist-m")
+            .with_hint("list one of the two as the only domain")),
+    }
 }
 
 fn keep(set: &Dataset, samples: std::ops::Range<usize>) -> Dataset {

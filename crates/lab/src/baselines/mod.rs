@@ -2,7 +2,7 @@
 //!
 //! | roles | method |
 //! |---|---|
-//! | ST-LF's | [`rnd_alpha`], [`fedavg`], [`fada`], [`avgd`] |
+//! | ST-LF's | [`rnd_alpha`], [`fedavg`], [`fada`], [`avgd`], [`fedavg_rounds`], [`pooled`] |
 //! | random | [`rnd_psi`], [`psi_fedavg`], [`psi_fada`] |
 //! | every device that may be a source is one | [`sm`], [`local`], [`oracle`] |
 //!
@@ -13,9 +13,11 @@
 pub mod avgd;
 pub mod fada;
 pub mod fedavg;
+pub mod fedavg_rounds;
 pub mod local;
 mod matching;
 pub mod oracle;
+pub mod pooled;
 pub mod psi_fada;
 pub mod psi_fedavg;
 pub mod rnd_alpha;
@@ -144,6 +146,18 @@ impl<'a> Context<'a> {
                 .with_hint("give it a link from a labeled device"));
         }
         Ok(senders)
+    }
+
+    /// Every target takes the model of the source that reaches it with the least energy; of equals, the first.
+    fn cheapest_link(&self, roles: Vec<Role>) -> Result<Assignment, Error> {
+        let joules = |from, to| self.problem.link_energy(from, to).unwrap_or(0.0);
+        let mut links = Vec::new();
+        for to in with_role(&roles, Role::Target) {
+            let senders = self.senders(&roles, to)?.into_iter();
+            let cheapest = senders.min_by(|&a, &b| joules(a, to).total_cmp(&joules(b, to)));
+            links.extend(cheapest.map(|from| PlanLink { from, to, weight: 1.0 }));
+        }
+        Ok(Assignment::new(roles, links))
     }
 
     /// Every target takes every source that reaches it, with weights in proportion to `weigh(target, sources)`.

@@ -1,10 +1,11 @@
-//! The paper's figures and tables, made again: each is a spec under `experiments/`, and what it gives is written as
-//! tables, pictures and rows that every number can be traced to.
+//! The paper's figures and tables, made again, and one of ours on natural fleets: each is a spec under `experiments/`, and what it gives is
+//! written as tables, pictures and rows that every number can be traced to.
 
 mod bounds;
 mod convergence;
 mod energy;
 mod methods;
+mod natural;
 mod network;
 mod output;
 mod regimes;
@@ -20,7 +21,7 @@ pub use self::settings::{Options, Variant};
 use crate::watch::Observer;
 use crate::{Error, Folder};
 
-/// A figure or table of the paper.
+/// A figure or table, of the paper or beside it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Artifact {
     /// Figure 3: convergence and roles.
@@ -39,11 +40,13 @@ pub enum Artifact {
     Table1,
     /// Both sides of the bounds.
     Table2,
+    /// Natural fleets, which the paper does not have.
+    Natural,
 }
 
 impl Artifact {
-    /// All of them, in the paper's order.
-    pub const ALL: [Artifact; 8] = [
+    /// All of them, in the paper's order, ours last.
+    pub const ALL: [Artifact; 9] = [
         Artifact::Fig3,
         Artifact::Fig4,
         Artifact::Fig5,
@@ -52,7 +55,18 @@ impl Artifact {
         Artifact::Fig8,
         Artifact::Table1,
         Artifact::Table2,
+        Artifact::Natural,
     ];
+
+    /// Whether the paper has it.
+    pub fn is_published(self) -> bool {
+        self != Artifact::Natural
+    }
+
+    /// How many seeds it has unless told otherwise.
+    pub fn usual_seeds(self) -> usize {
+        if self.is_published() { 5 } else { 10 }
+    }
 
     /// As users type it.
     pub fn name(self) -> &'static str {
@@ -65,6 +79,7 @@ impl Artifact {
             Artifact::Fig8 => "fig8",
             Artifact::Table1 => "table1",
             Artifact::Table2 => "table2",
+            Artifact::Natural => "natural",
         }
     }
 }
@@ -122,5 +137,6 @@ pub fn reproduce(
         Artifact::Fig7 | Artifact::Fig8 => methods::figure(artifact, &spec, &lab),
         Artifact::Table1 => methods::table(artifact, &spec, &lab),
         Artifact::Table2 => bounds::make(artifact, &spec, &lab),
+        Artifact::Natural => natural::make(artifact, &spec, &lab),
     }
 }

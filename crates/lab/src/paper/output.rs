@@ -51,7 +51,8 @@ impl<'a> Output<'a> {
 
     /// Returns everything that was made, with a table and a note.
     pub(super) fn made(self, spec: &Spec, table: &Table, note: String) -> Made {
-        let title = format!("{} ({})", spec.title, spec.paper);
+        let paper = spec.paper.as_ref().map(|label| format!(" ({label})")).unwrap_or_default();
+        let title = format!("{}{paper}", spec.title);
         Made { artifact: self.artifact, title, files: self.files, table: table.markdown(), note }
     }
 }

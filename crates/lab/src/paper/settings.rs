@@ -29,7 +29,7 @@ pub struct Options {
     pub quick: bool,
     /// Also the paper's method as it was.
     pub paper_faithful: bool,
-    /// Only these of the paper's settings, by name; empty for all of them.
+    /// Only these of the paper's settings or of the natural fleets, by name; empty for all of them.
     pub settings: Vec<String>,
 }
 

@@ -4,6 +4,7 @@ use serde::Deserialize;
 use stlf_data::partition::{Arrangement, ClassesPerDevice};
 
 use super::Artifact;
+use super::natural::NaturalFleet;
 
 /// A spec file of an experiment.
 #[derive(Debug, Clone, Deserialize)]
@@ -11,8 +12,8 @@ use super::Artifact;
 pub(super) struct Spec {
     /// Of the figure or table.
     pub(super) title: String,
-    /// Its label in the paper.
-    pub(super) paper: String,
+    /// Its label in the paper, where the paper has it.
+    pub(super) paper: Option<String>,
     /// For the reader of the file.
     #[serde(rename = "kind")]
     pub(super) _kind: String,
@@ -22,6 +23,11 @@ pub(super) struct Spec {
     /// The methods by name.
     #[serde(default)]
     pub(super) methods: Vec<String>,
+    /// The method that the others' differences are to.
+    pub(super) compared_with: Option<String>,
+    /// Natural fleets.
+    #[serde(default)]
+    pub(super) fleet: Vec<NaturalFleet>,
     /// Sets of source errors.
     #[serde(default)]
     pub(super) case: Vec<Case>,
@@ -104,6 +110,7 @@ pub(super) fn of(artifact: Artifact) -> Spec {
         Artifact::Fig8 => include_str!("../../../../experiments/fig8/spec.toml"),
         Artifact::Table1 => include_str!("../../../../experiments/table1/spec.toml"),
         Artifact::Table2 => include_str!("../../../../experiments/table2/spec.toml"),
+        Artifact::Natural => include_str!("../../../../experiments/natural/spec.toml"),
     };
     embedded(toml::from_str(text))
 }
@@ -147,7 +154,9 @@ mod tests {
             let spec = of(artifact);
             assert!(spec.settings.iter().all(|name| settings.iter().any(|s| s.name == *name)));
             assert!(spec.methods.iter().all(|m| m.parse::<stlf_method::method::Method>().is_ok()));
-            assert!(!spec.title.is_empty() && !spec.paper.is_empty());
+            assert!(!spec.title.is_empty());
+            assert_eq!(spec.paper.is_some_and(|label| !label.is_empty()), artifact.is_published());
+            assert_eq!(spec.fleet.is_empty(), artifact.is_published());
         }
         let published = published_accuracies();
         assert_eq!(published.len(), 9 * 9);

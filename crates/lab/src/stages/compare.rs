@@ -30,7 +30,11 @@ impl Transfer<'_> {
                 None if method.needs_accuracies() && !self.is_truth_known() => Vec::new(),
                 None => {
                     let assigned = self.assign(method)?;
-                    let rows = self.rows_with_handovers(method, &assigned)?;
+                    let rows = match method {
+                        Method::FedAvgRounds => self.rows_after_rounds(&assigned)?,
+                        Method::Pooled => self.rows_of_pooled(&assigned)?,
+                        _ => self.rows_with_handovers(method, &assigned)?,
+                    };
                     results.write_csv(&name, &rows)?;
                     rows
                 }

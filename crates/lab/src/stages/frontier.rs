@@ -1,11 +1,12 @@
 //! Plans along the weight of energy: what a joule buys.
 
+use rayon::prelude::*;
 use stlf_planning::Problem;
 use stlf_planning::device::Role;
 use stlf_planning::plan::{Plan, Status};
 use stlf_planning::planner::{self, Observer, Outcome, Progress};
 use stlf_planning::problem::Model;
-use stlf_planning::sweep::{Segment, sweep};
+use stlf_planning::sweep::{Segment, sweep_at_most};
 
 use crate::baselines::Assignment;
 
@@ -19,11 +20,18 @@ pub const TABLE: &str = "frontier.csv";
 /// In a larger fleet so many plans may take minutes, and nobody asked for these.
 const MOST_DEVICES: usize = 30;
 
+/// How often the fleet is planned to find the frontier, and again for its plans, at most: so much takes no longer than the rest of a run.
+/// A small fleet has fewer plans in all.
+const MOST_PLANS: usize = 40;
+
+/// The same where plans have hand-overs, which take longer to find.
+const MOST_PLANS_WITH_HANDOVERS: usize = 12;
+
 /// The frontier reaches from the weight that was asked for by this factor to either side.
 const REACH: f64 = 1e3;
 
 /// An energy weight for every plan of the frontier, ascending: the problem's own, and the middle of the range of
-/// weights for which each other plan is optimal. `None` if `observer` ended the search.
+/// weights for which each other plan is optimal. In a fleet with many plans, weights all over the range. `None` if `observer` ended the search.
 pub fn weights(
     problem: &Problem,
     settings: &planner::Settings,
@@ -34,7 +42,12 @@ pub fn weights(
         return Some(vec![own]);
     }
     let mut ended = false;
-    let found = sweep(problem, own / REACH..=own * REACH, settings, &mut |progress| {
+    let range = own / REACH..=own * REACH;
+    let most = match settings.handovers {
+        Some(_) => MOST_PLANS_WITH_HANDOVERS,
+        None => MOST_PLANS,
+    };
+    let found = sweep_at_most(most, problem, range, settings, &mut |progress| {
         let flow = observer(progress);
         ended |= flow.is_break();
         flow
@@ -88,27 +101,33 @@ impl Transfer<'_> {
         let flow = watch.within(self.run.config.planner.limit().unwrap_or_default());
         let mut observer = |_: &Progress| flow();
         let own_weight = own_weight(self.problem);
-        // At another weight other models would be handed on, and every hand-over is a training.
-        let settings = planner::Settings::default();
-        let weights = match own.handovers.is_empty() {
-            true => weights(self.problem, &settings, &mut observer),
-            false => None,
-        };
+        let settings = planner::Settings::default().handing_on(!own.handovers.is_empty());
+        let weights = weights(self.problem, &settings, &mut observer);
         let weights = weights.unwrap_or_else(|| vec![own_weight]);
-        let mut rows = Vec::new();
-        for weight in weights {
-            if weight == own_weight {
-                rows.push(self.frontier_row(own, weight)?);
-            } else if let Some((_, plan)) = plan_at(self.problem, weight, &settings, &mut observer)
-            {
-                rows.push(self.frontier_row(&plan, weight)?);
-            }
+        let row = |&weight: &f64| -> Result<Option<FrontierRow>, Error> {
             watch.check()?;
-        }
+            if weight == own_weight {
+                return Ok(Some(self.frontier_row(own, weight, self.mean_accuracy(own)?)));
+            }
+            let Some((_, plan)) = plan_at(self.problem, weight, &settings, &mut |_| flow()) else {
+                return Ok(None);
+            };
+            // Every hand-over is a training, and nobody asked for these.
+            let accuracy = match plan.handovers.is_empty() {
+                true => self.mean_accuracy(&plan)?,
+                false => None,
+            };
+            Ok(Some(self.frontier_row(&plan, weight, accuracy)))
+        };
+        let rows: Vec<Option<FrontierRow>> =
+            weights.par_iter().map(row).collect::<Result<_, Error>>()?;
+        watch.check()?;
+        let rows: Vec<FrontierRow> = rows.into_iter().flatten().collect();
         Ok(folder.write_csv(TABLE, &rows)?)
     }
 
-    fn frontier_row(&self, plan: &Plan, weight: f64) -> Result<FrontierRow, Error> {
+    /// Of a plan's targets by the hidden labels, where these are known.
+    fn mean_accuracy(&self, plan: &Plan) -> Result<Option<f64>, Error> {
         let assigned = Assignment::from(plan);
         let handed_on = self.after_handovers(&assigned)?;
         let sent = handed_on.as_ref().unwrap_or(self);
@@ -118,10 +137,14 @@ impl Transfer<'_> {
             let truth = self.run.fleet.devices[target].truth.as_ref();
             accuracies.extend(combined.zip(truth).map(|(p, truth)| p.accuracy(truth)));
         }
-        let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
+        let count = accuracies.len() as f64;
+        Ok((count > 0.0).then(|| accuracies.iter().sum::<f64>() / count))
+    }
+
+    fn frontier_row(&self, plan: &Plan, weight: f64, accuracy: Option<f64>) -> FrontierRow {
         let joules = plan.joules(self.problem);
         let all = plan.all_to_all_joules(self.problem);
-        Ok(FrontierRow {
+        FrontierRow {
             energy_weight: weight,
             proven: plan.status == Status::Optimal,
             error_bound: plan.terms.source + plan.terms.target,
@@ -129,7 +152,7 @@ impl Transfer<'_> {
             links: plan.models_sent(),
             joules,
             energy_share: joules.zip(all).filter(|(_, all)| *all > 0.0).map(|(j, all)| j / all),
-            accuracy: (!accuracies.is_empty()).then(|| mean(&accuracies)),
-        })
+            accuracy,
+        }
     }
 }

@@ -6,6 +6,7 @@ pub mod frontier;
 pub mod handover;
 pub mod measure;
 pub mod plan;
+pub mod shared_model;
 pub mod train;
 pub mod transfer;
 

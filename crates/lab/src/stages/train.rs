@@ -80,7 +80,11 @@ fn models(run: &SeedRun<'_>, splits: &[Split], block: Block) -> Result<Vec<Optio
 }
 
 /// What all models start from: first values that all share, moved by rounds of FedAvg where they are asked for.
-fn warm_up(run: &SeedRun<'_>, splits: &[Split], models: &Folder) -> Result<Params, Error> {
+pub(super) fn warm_up(
+    run: &SeedRun<'_>,
+    splits: &[Split],
+    models: &Folder,
+) -> Result<Params, Error> {
     const FILE: &str = "warm-up.safetensors";
     let (setup, training) = (&run.setup, &run.config.training);
     let mut shared = setup.first_model();
