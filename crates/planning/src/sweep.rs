@@ -80,8 +80,8 @@ pub fn sweep(
     sweep_at_most(usize::MAX, problem, range, settings, observer)
 }
 
-/// As [`sweep`], but the fleet is planned so many times at most, twice at least. Where that is not enough, the plans that were found lie all over the range, most
-/// of them where plans change most; some between them are missing, and the sweep says that it is not proven.
+/// As [`sweep`], but the fleet is planned so many times at most, and twice at least. Where that is not enough, the plans that were found lie
+/// all over the range. Others between them are missing, and the sweep says that it is not proven.
 ///
 /// # Errors
 /// As [`sweep`].

@@ -31,7 +31,8 @@ const MOST_PLANS_WITH_HANDOVERS: usize = 12;
 const REACH: f64 = 1e3;
 
 /// An energy weight for every plan of the frontier, ascending: the problem's own, and the middle of the range of
-/// weights for which each other plan is optimal. In a fleet with many plans, weights all over the range. `None` if `observer` ended the search.
+/// weights for which each other plan is optimal. In a fleet with many plans, weights all over the range. `None` if `observer` ended
+/// the search.
 pub fn weights(
     problem: &Problem,
     settings: &planner::Settings,
@@ -153,6 +154,54 @@ impl Transfer<'_> {
             joules,
             energy_share: joules.zip(all).filter(|(_, all)| *all > 0.0).map(|(j, all)| j / all),
             accuracy,
+        }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use std::ops::ControlFlow;
+
+    use stlf_planning::Device;
+    use stlf_planning::bound::BoundKind;
+    use stlf_planning::problem::{Links, Parts, Preset};
+    use stlf_planning::sweep::sweep;
+
+    use super::*;
+
+    /// So many devices, half of them with labels, no two alike.
+    fn fleet(n: usize) -> Problem {
+        let device = |i: usize| Device {
+            name: format!("d{i}"),
+            labeled: if i < n / 2 { 100 + 10 * i as u64 } else { 0 },
+            unlabeled: 100,
+            source_error: (i < n / 2).then_some(0.2 + 0.01 * i as f64),
+        };
+        let square = |least: f64, step: usize| -> Vec<f64> {
+            (0..n * n).map(|k| least + (k * step % 101) as f64 / 101.0).collect()
+        };
+        let links = Links::from_rows(n, square(0.2, 37), square(0.5, 53));
+        let devices = (0..n).map(device).collect();
+        let (preset, kind) = (Preset::Balanced, BoundKind::default());
+        Problem::new(Parts::measured(devices, links, preset, preset.weights(), kind)).unwrap()
+    }
+
+    #[test]
+    fn a_frontier_has_all_plans_of_a_small_fleet_and_some_of_a_large_one() {
+        let settings = planner::Settings::default();
+        let go_on = &mut |_: &Progress| ControlFlow::Continue(());
+        for (devices, is_small) in [(6, true), (24, false)] {
+            let problem = fleet(devices);
+            let own = own_weight(&problem);
+            let found = weights(&problem, &settings, go_on).unwrap();
+            assert!(found.contains(&own) && found.is_sorted(), "{found:?}");
+            let all = sweep(&problem, own / REACH..=own * REACH, &settings, go_on).unwrap();
+            assert_eq!(all.solves <= MOST_PLANS, is_small, "{} solves", all.solves);
+            match is_small {
+                true => assert_eq!(found.len(), all.segments.len()),
+                false => assert!((MOST_PLANS / 2..=MOST_PLANS).contains(&found.len())),
+            }
         }
     }
 }

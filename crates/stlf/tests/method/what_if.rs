@@ -13,7 +13,7 @@ use stlf_planning::explain::{Alternative, Explanation, Impossible, Quantity, acc
 use stlf_planning::plan::{Plan, PlanLink, evaluate};
 use stlf_planning::planner::{Limits, Outcome, Settings, optimum};
 use stlf_planning::problem::{EnergyUnit, Link, Links, Model, Parts, Source, Weights};
-use stlf_planning::sweep::{Sweep, sweep};
+use stlf_planning::sweep::{Sweep, sweep, sweep_at_most};
 
 /// Small fleets in which roles, links and mixtures are all in question.
 fn fleet() -> impl Strategy<Value = Problem> {
@@ -331,6 +331,31 @@ proptest! {
             let best = planned(&problem.with_energy_weight(weight)).unwrap().objective();
             let on = segments.iter().find(|s| s.to >= weight).unwrap_or(&segments[segments.len() - 1]);
             prop_assert!(close(on.objective(weight), best), "{weight}: {} {best}", on.objective(weight));
+        }
+    }
+
+    #[test]
+    fn a_sweep_of_few_plans_says_so_and_is_never_better(problem in fleet()) {
+        if planned(&problem).is_none() {
+            return Ok(());
+        }
+        let whole = swept(&problem, 1e-3, 1e3);
+        for most in [2, 3, 5, whole.solves] {
+            let go_on = &mut |_: &_| ControlFlow::Continue(());
+            let some =
+                sweep_at_most(most, &problem, 1e-3..=1e3, &Settings::default(), go_on).unwrap();
+            prop_assert!(some.solves <= most);
+            prop_assert_eq!(some.proven, some.solves == whole.solves);
+            let least = |sweep: &Sweep, weight: f64| {
+                let costs = sweep.segments.iter().map(|s| s.objective(weight));
+                costs.fold(f64::INFINITY, f64::min)
+            };
+            for weight in [1e-3, 0.1, 1.0, 1e3] {
+                let (some, whole) = (least(&some, weight), least(&whole, weight));
+                prop_assert!(some >= whole || close(some, whole));
+                let is_end = weight == 1e-3 || weight == 1e3;
+                prop_assert!(!is_end || close(some, whole), "{} {}", some, whole);
+            }
         }
     }
 
