@@ -10,14 +10,15 @@ const SETTINGS: &str = "seeds=[3] data.samples=6000 partition.scale=0.08 trainin
                         divergence.estimator=means divergence.features=32";
 
 /// Devices that are alike, whose sources hand their models on.
-const ALIKE: &str = "partition.classes-per-device=all planner.handovers=true";
+const ALIKE: &str = "partition.classes-per-device=all";
 
 /// Devices that differ a bit, half of them with labels, whose sources pass a model round.
-const UNLIKE: &str = "partition.kind=dirichlet partition.alpha=1 partition.labeled={devices=0.5} planner.handovers=true";
+const UNLIKE: &str = "partition.kind=dirichlet partition.alpha=1 partition.labeled={devices=0.5}";
 
 #[test]
 fn ten_processes_end_as_the_simulator_does() {
-    let (_, plan) = end_as_the_simulator_does("127.0.8.1", SETTINGS);
+    let settings = format!("{SETTINGS} planner.handovers=false");
+    let (_, plan) = end_as_the_simulator_does("127.0.8.1", &settings);
     assert_eq!(plan["handovers"], Value::Array(Vec::new()));
 }
 

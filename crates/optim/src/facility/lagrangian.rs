@@ -182,8 +182,10 @@ impl<'a> Lagrangian<'a> {
         }
         let length = distance / norm.max(f64::MIN_POSITIVE);
         for (client, (v, d)) in self.value.iter_mut().zip(&gradient).enumerate() {
-            let lowest = instance.cost[instance.first[client]];
-            *v = (*v + length * d).clamp(lowest, instance.tail[client].max(lowest));
+            // Where the cheapest candidates are closed, what the list leaves out may cost less than all that is on it.
+            let tail = instance.tail[client];
+            let lowest = instance.cost[instance.first[client]].min(tail);
+            *v = (*v + length * d).clamp(lowest, tail);
         }
         self.direction = gradient;
         true

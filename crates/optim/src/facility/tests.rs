@@ -232,3 +232,34 @@ fn nonsense_is_refused_by_name() {
     let none = Instance::new(vec![Opening::Never], 1, |_, _| {});
     assert!(matches!(none, Err(FacilityError::Unservable { client: 0 })));
 }
+
+#[test]
+fn what_a_list_leaves_out_may_cost_less_than_what_is_left_of_it() {
+    let may = Opening::May(16.405147720436926);
+    let opening = vec![may, may, Opening::Must(0.0), may, may, may];
+    let service = vec![
+        vec![Some(1.8293671353487098), None, None, None, Some(0.0), None],
+        vec![None, Some(0.0), Some(0.4640613334979074), None, None, None],
+        vec![None, None, Some(0.0), None, None, None],
+        vec![None, None, Some(0.0), None, None, None],
+        vec![
+            Some(0.7991907563424241),
+            Some(0.0),
+            Some(1.0500694025367843),
+            Some(0.0),
+            None,
+            Some(0.0),
+        ],
+        vec![None, None, Some(0.0), None, None, None],
+        vec![Some(0.0), None, Some(0.0), None, None, None],
+        vec![None, None, Some(0.0), None, None, None],
+        vec![Some(1.1069126030304688), Some(0.0), None, None, None, None],
+    ];
+    let case = Case { opening, service };
+    let expected = case.enumerate().unwrap();
+    let instance = case.within(Room { links: 14, fewest: 3 }).unwrap();
+    let solution = prove(&instance);
+    // Facility 0 is not on the list of client 4, whose three cheapest close: it is served there for less than by any other on the list.
+    assert!(solution.lower_bound <= expected + 1e-9 * expected);
+    assert_ne!(solution.status, Status::Optimal);
+}
