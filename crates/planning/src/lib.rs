@@ -14,7 +14,6 @@ pub mod number_format;
 pub mod plan;
 pub mod planner;
 pub mod problem;
-pub mod separation;
 pub mod sweep;
 
 pub use device::{Device, Role};

@@ -2,7 +2,6 @@
 
 mod cost;
 mod legs;
-mod together;
 
 use std::collections::BTreeSet;
 
@@ -14,7 +13,6 @@ pub(crate) use cost::handed_on_cost;
 pub use cost::{column_cost, evaluate};
 pub use legs::{Leg, RingPlace, Way, legs, way_to_targets};
 pub use stlf_optim::status::Status;
-pub(crate) use together::{LEAST_PART, Together};
 
 /// A weighted link, α_ij.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -159,7 +159,6 @@ fn devices_that_are_alike_gain_over_all_links_with_less_than_half_the_energy() {
         "partition.scale=0.05",
         "partition.classes-per-device=all",
         "training.steps=500",
-        "planner.phi-e=0.07",
         "compare.methods=[\"st-lf\",\"st-lf-links\",\"fedavg\"]",
     ];
     let config = Config::default().with(changes).unwrap();

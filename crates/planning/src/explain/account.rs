@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::bound::BoundKind;
 use crate::device::Role;
-use crate::plan::{Handover, Plan, PlanLink, Together, is_on_ring};
+use crate::plan::{Handover, Plan, PlanLink, is_on_ring};
 use crate::problem::{Measured, Model, Problem};
 
 /// What a device costs in a plan. The accounts of all devices add up to the objective.
@@ -121,52 +121,41 @@ fn source(m: &Measured, plan: &Plan, device: usize) -> Vec<Part> {
     parts
 }
 
-/// A source in the models that a target takes: its weight, and that times the divergences from the target and from where the model
-/// was last.
-#[derive(Debug, Clone, Copy, Default)]
-struct Mixed {
-    weight: f64,
-    apart: f64,
-    forgotten: f64,
-}
-
 /// A target of models that were handed on, as [`crate::plan::evaluate`] prices it: each is a mixture of the sources on its route.
 fn handed_on(m: &Measured, plan: &Plan, device: usize) -> Vec<Part> {
     let phi = m.weights.target;
     let samples = |device: usize| m.devices[device].samples() as f64;
     let apart = |from: usize, to: usize| m.links.get(from, to).map_or(0.0, |link| link.divergence);
     let mut parts = Vec::new();
-    let mut mixture: BTreeMap<usize, Mixed> = BTreeMap::new();
+    // By source: its weight, and that times the divergence from where the model was last.
+    let mut mixture: BTreeMap<usize, (f64, f64)> = BTreeMap::new();
     for link in plan.incoming(device) {
         let from = link.from;
         let energy = m.links.get(from, device).map_or(0.0, |link| m.energy_cost(link.energy));
         parts.push(Part { term: Term::Energy { from }, cost: energy });
         let route = plan.route(from);
         let all: f64 = route.iter().map(|&i| samples(i)).sum();
-        let is_ring = is_on_ring(&plan.handovers, from);
-        // On a ring each source has its part of the divergence of all together.
-        let mean: f64 = route.iter().map(|&i| samples(i) / all * apart(i, device)).sum();
-        let together = Together::new(m, &route).divergence(m, device).filter(|_| is_ring);
-        let part = together.filter(|_| mean > 0.0).map_or(1.0, |together| together / mean);
         for i in route {
             let weight = link.weight * samples(i) / all;
-            let forgotten = if i != from && !is_ring { apart(i, from) } else { 0.0 };
-            let found = mixture.entry(i).or_default();
-            found.weight += weight;
-            found.apart += weight * part * apart(i, device);
-            found.forgotten += weight * forgotten;
+            let forgets = i != from && !is_on_ring(&plan.handovers, from);
+            let forgotten = if forgets { apart(i, from) } else { 0.0 };
+            let (sum, moved) = mixture.entry(i).or_default();
+            *sum += weight;
+            *moved += weight * forgotten;
         }
     }
-    for (&from, &Mixed { weight, apart, forgotten }) in &mixture {
+    for (&from, &(weight, moved)) in &mixture {
         let error = m.devices[from].source_error.unwrap_or(f64::INFINITY);
         parts.extend([
             Part { term: Term::SourceError { from }, cost: phi * weight * error },
-            Part { term: Term::Divergence { from }, cost: phi * 0.5 * apart },
-            Part { term: Term::Forgetting { from }, cost: phi * 0.5 * forgotten },
+            Part {
+                term: Term::Divergence { from },
+                cost: phi * weight * 0.5 * apart(from, device),
+            },
+            Part { term: Term::Forgetting { from }, cost: phi * 0.5 * moved },
         ]);
     }
-    let spread: f64 =
-        mixture.iter().map(|(&i, mixed)| mixed.weight * mixed.weight / samples(i)).sum();
+    let spread: f64 = mixture.iter().map(|(&i, (weight, _))| weight * weight / samples(i)).sum();
     let scale = m.bound.pooling_scale();
     parts.extend([
         Part { term: Term::SourceSampling, cost: phi * scale * spread.sqrt() },

@@ -1,6 +1,5 @@
 //! What a plan costs.
 
-use super::together::Together;
 use super::{Handover, PlanLink, Terms, is_on_ring, route, times};
 use crate::bound::{BoundKind, Share};
 use crate::device::Role;
@@ -61,11 +60,8 @@ pub fn column_cost(
         let routes: Vec<(usize, Vec<usize>)> =
             column.iter().map(|l| (l.from, route(handovers, l.from))).collect();
         let of = |source| routes.iter().find(|(from, _)| *from == source).map_or(&[][..], |r| &r.1);
-        let rings = routes.iter().filter(|(from, _)| is_on_ring(handovers, *from));
-        let rings: Vec<(usize, Together)> =
-            rings.map(|(from, route)| (*from, Together::new(m, route))).collect();
-        let ring = |source| rings.iter().find(|(from, _)| *from == source).map(|(_, ring)| ring);
-        return handed_on_cost(m, column, first.to, of, ring).unwrap_or((f64::INFINITY, 0.0));
+        let forgets = |source| !is_on_ring(handovers, source);
+        return handed_on_cost(m, column, first.to, of, forgets).unwrap_or((f64::INFINITY, 0.0));
     }
     let mut energy = 0.0;
     let mut shares = Vec::with_capacity(column.len());
@@ -99,14 +95,13 @@ pub fn column_cost(
 /// T_j = Σ_k w_k (ε̂_k + ½ d̂_ki + ½ d̂_kj) + 10ρ + 6√(ln(2/δ)/(2 D̂_j)) + 6√(ln(2/δ)/2 · Σ_k w_k²/D̂_k),   d̂_ii = 0
 /// ```
 ///
-/// On a [ring](super::Handover) nothing is forgotten, and the model is one of the mixture: the sum of the divergences is that of its
-/// sources [together](Together).
+/// On a ring nothing is forgotten: the term d̂_ki is left out where the source does not [forget](super::Handover).
 pub(crate) fn handed_on_cost<'r>(
     m: &Measured,
     links: &[PlanLink],
     target: usize,
     route: impl Fn(usize) -> &'r [usize],
-    ring: impl Fn(usize) -> Option<&'r Together>,
+    forgets: impl Fn(usize) -> bool,
 ) -> Option<(f64, f64)> {
     let samples = |i: usize| m.devices[i].samples() as f64;
     let (mut error, mut energy) = (0.0, 0.0);
@@ -115,19 +110,15 @@ pub(crate) fn handed_on_cost<'r>(
     for link in links {
         energy += m.energy_cost(m.links.get(link.from, target)?.energy);
         let route = route(link.from);
-        let ring = ring(link.from);
-        if let Some(together) = ring {
-            error += 0.5 * link.weight * together.divergence(m, target)?;
-        }
         let all: f64 = route.iter().map(|&i| samples(i)).sum();
         for &i in route {
+            let forgotten = match i != link.from && forgets(link.from) {
+                false => 0.0,
+                true => m.links.get(i, link.from)?.divergence,
+            };
+            let divergence = m.links.get(i, target)?.divergence + forgotten;
             let weight = link.weight * samples(i) / all;
-            error += weight * m.devices[i].source_error?;
-            if ring.is_none() {
-                let last = if i == link.from { None } else { Some(m.links.get(i, link.from)?) };
-                let forgotten = last.map_or(0.0, |link| link.divergence);
-                error += weight * 0.5 * (m.links.get(i, target)?.divergence + forgotten);
-            }
+            error += weight * (m.devices[i].source_error? + 0.5 * divergence);
             match weights.iter_mut().find(|(source, _)| *source == i) {
                 Some((_, sum)) => *sum += weight,
                 None => weights.push((i, weight)),

@@ -21,7 +21,7 @@ use super::exact::{pooled_client, pooled_instance};
 use super::{Limits, Observer, Progress};
 use crate::bound::BoundKind;
 use crate::device::Role;
-use crate::plan::{Handover, LEAST_PART, Plan, PlanLink, Status, Terms, evaluate};
+use crate::plan::{Handover, Plan, PlanLink, Status, Terms, evaluate};
 use crate::problem::{Measured, Model, Problem};
 use search::Search;
 
@@ -129,7 +129,7 @@ pub fn search(
 }
 
 /// No plan with hand-overs costs less: whatever models are handed on, a target's bound is at least that of the best mixture of sources
-/// with nothing forgotten, as near as a mixture can come, and at least its cheapest link is paid. What sources cost is as ever.
+/// with nothing forgotten, and at least its cheapest link is paid. What sources cost is as ever.
 fn lower_bound(
     problem: &Problem,
     measured: &Measured,
@@ -142,8 +142,6 @@ fn lower_bound(
         client.constant += charges.min_by(f64::total_cmp).unwrap_or(0.0);
         client.required.clear();
         for candidate in &mut client.candidates {
-            let error = measured.mixing_cost(candidate.facility as usize, 0.0);
-            candidate.slope = error + LEAST_PART * (candidate.slope - error);
             candidate.charge = 0.0;
         }
         client

@@ -8,7 +8,7 @@
 use super::{Found, Watch};
 use crate::bound::BoundKind;
 use crate::device::Role;
-use crate::plan::{Handover, PlanLink, Together, evaluate, handed_on_cost, incoming};
+use crate::plan::{Handover, PlanLink, evaluate, handed_on_cost, incoming};
 use crate::problem::{Measured, Problem};
 
 /// With more sources, clusters would take too long.
@@ -51,7 +51,7 @@ pub(super) fn best(
                 let own: Vec<[usize; 1]> = offer.iter().map(|l| [l.from]).collect();
                 let route =
                     |source| own.iter().find(|o| o[0] == source).map_or(&[][..], |o| &o[..]);
-                let (error, energy) = handed_on_cost(measured, &offer, device, route, |_| None)?;
+                let (error, energy) = handed_on_cost(measured, &offer, device, route, |_| true)?;
                 Some(Offer { price: error + energy, links: offer })
             })
             .collect();
@@ -115,7 +115,6 @@ struct Ring {
     order: Vec<usize>,
     /// φ^E Σ K of its hand-overs, those within it twice.
     price: f64,
-    together: Together,
 }
 
 /// Groups of sources with the rings that pay, and what all of it costs besides sources.
@@ -315,8 +314,7 @@ impl Search<'_> {
         let ways = group.iter().filter_map(|&first| from(first));
         let order = ways.min_by(|a, b| cost(a).total_cmp(&cost(b)))?;
         let order = if order.len() <= FEW { reordered(order, cost) } else { order };
-        let together = Together::new(self.measured, &order);
-        Some(Ring { price: self.hops(&order)?, order, together })
+        Some(Ring { price: self.hops(&order)?, order })
     }
 
     /// What a target pays for the model of a ring; infinite where it cannot have it.
@@ -327,8 +325,7 @@ impl Search<'_> {
             return f64::INFINITY;
         }
         let route = |_| &ring.order[..];
-        let ring = |_| Some(&ring.together);
-        let price = handed_on_cost(self.measured, &[link], target.device, route, ring);
+        let price = handed_on_cost(self.measured, &[link], target.device, route, |_| false);
         price.map_or(f64::INFINITY, |(error, energy)| error + energy)
     }
 

@@ -301,7 +301,7 @@ impl<'a> Search<'a> {
         if links.is_empty() {
             return None;
         }
-        handed_on_cost(self.measured, links, target, |source| &routes[source], |_| None)
+        handed_on_cost(self.measured, links, target, |source| &routes[source], |_| true)
     }
 
     /// What targets take of a forest, without hand-overs that nobody profits from.
