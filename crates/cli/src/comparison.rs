@@ -7,6 +7,7 @@ use stlf_lab::summary::{Line, Spread, summarise};
 use stlf_method::method::Method;
 use stlf_planning::energy::PAPER_MODEL_BITS;
 use stlf_planning::number_format::{counted, energy, short, size};
+use stlf_planning::plan::FAR;
 use stlf_planning::problem::Preset;
 
 use crate::table::{Align, Cell, Table};
@@ -56,7 +57,7 @@ pub(crate) fn comparison(outcome: &Outcome, config: &Config, methods: &[Method])
          Accuracy: of a method's own targets on their own data, by labels that no method but Oracle sees.\n\
          Energy and sent: totals; {}.\n\
          Of all links: that energy over what it costs if every source sends to every target, which needs no measuring.\n\
-         {}{}{}{}{}",
+         {}{}{}{}{}{}",
         table.render(),
         missing(methods, &lines),
         paid(&lines),
@@ -64,7 +65,8 @@ pub(crate) fn comparison(outcome: &Outcome, config: &Config, methods: &[Method])
         measuring(outcome, config),
         assumed(config),
         dealt(outcome),
-        scale(outcome)
+        scale(outcome),
+        strangers(outcome, &lines)
     )
 }
 
@@ -75,6 +77,19 @@ pub(crate) fn dealt(outcome: &Outcome) -> String {
             "The table's column {column} says which device holds which sample; another partition.kind deals them differently.\n"
         )
     })
+}
+
+/// Says that divergences did not help to choose, if there were targets to which no source was near.
+fn strangers(outcome: &Outcome, lines: &[Line]) -> String {
+    let ours = lines.iter().find(|line| line.method == Method::StLf.name());
+    let targets = ours.map_or(0.0, |line| line.targets.mean * line.targets.count as f64);
+    match outcome.strangers {
+        0 => String::new(),
+        far => format!(
+            "No source is near {far} of {targets:.0} targets: divergences of {FAR} and more tell little about who suits whom.\n\
+             Models over all links may do better there: -c \"planner.handovers=false planner.phi-e=0.001\".\n"
+        ),
+    }
 }
 
 /// Returns a line that names the scale of features, if the fleet chose it, and what decided.

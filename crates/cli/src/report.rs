@@ -8,8 +8,9 @@ use stlf_planning::Plan;
 use stlf_planning::Problem;
 use stlf_planning::Role;
 use stlf_planning::bound::{BoundKind, Complexity};
+use stlf_planning::explain::Sentences;
 use stlf_planning::number_format::{clean, counted, energy, grouped, mixture, percent, short};
-use stlf_planning::plan::{Handover, PlanLink, Status, SuccessiveReport};
+use stlf_planning::plan::{FAR, Handover, PlanLink, Status, SuccessiveReport};
 use stlf_planning::planner::successive;
 use stlf_planning::problem::{EnergyUnit, Model};
 
@@ -166,6 +167,14 @@ fn figures(problem: &Problem, plan: &Plan, run: Run) -> String {
         let line =
             format!("the link {from} → {to} carries almost nothing, but is required and paid for");
         lines.push(("note", clean(&line)));
+    }
+    let strangers = plan.strangers(problem);
+    if !strangers.is_empty() {
+        let names = Sentences { problem, plan }.list(&strangers);
+        let line = format!(
+            "no source is near {names}: divergences of {FAR} and more tell little about who suits whom"
+        );
+        lines.push(("note", line));
     }
     lines.push(("bound", settings(problem, plan.bound)));
     lines.push(("solver", solver(plan, run)));

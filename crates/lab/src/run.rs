@@ -34,6 +34,8 @@ pub struct Outcome {
     pub tried_scales: Vec<ScaleRow>,
     /// The scale of each seed.
     pub scales: Vec<Scale>,
+    /// Targets of all seeds to which no source was near.
+    pub strangers: usize,
 }
 
 /// What a run folder ends with: that it is finished, and of what.
@@ -203,6 +205,7 @@ impl Job<'_> {
             all.measuring.extend(outcome.measuring);
             all.tried_scales.extend(outcome.tried_scales);
             all.scales.extend(outcome.scales);
+            all.strangers += outcome.strangers;
         }
         Ok(all)
     }
@@ -243,6 +246,7 @@ impl Job<'_> {
         let problem = plan::problem(run, &trained.table, &measured)?;
         let plan = plan::plan(run, &problem)?;
         outcome.measuring.clone_from(&measured.cost);
+        outcome.strangers = plan.strangers(&problem).len();
         if self.until == Stage::Plan {
             return Ok(outcome);
         }

@@ -105,6 +105,10 @@ pub struct Plan {
     pub solver: Solver,
 }
 
+/// From this divergence on, the data of two devices can be told apart almost always. It says little then about how well one's model does
+/// at the other.
+pub const FAR: f64 = 1.9;
+
 impl Plan {
     /// What the plan costs.
     pub fn objective(&self) -> f64 {
@@ -124,6 +128,18 @@ impl Plan {
     /// The links into a device.
     pub fn incoming(&self, to: usize) -> &[PlanLink] {
         incoming(&self.links, to)
+    }
+
+    /// The targets to which no source is near: all that reach them are [`FAR`] away. None with raw costs, or with divergences of another
+    /// scale, which go beyond 2.
+    pub fn strangers(&self, problem: &Problem) -> Vec<usize> {
+        let Model::Measured(m) = problem.model() else { return Vec::new() };
+        let is_far = |target: &usize| {
+            let mut sources =
+                m.links.incoming(*target).filter(|link| self.roles[link.from] == Role::Source);
+            sources.all(|link| (FAR..=2.0).contains(&link.divergence))
+        };
+        self.with_role(Role::Target).filter(is_far).collect()
     }
 
     /// Whether a device sends its model to a target.
@@ -234,4 +250,40 @@ pub fn check_handovers(handovers: &[Handover], links: &[PlanLink]) -> Result<(),
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use super::*;
+    use crate::Device;
+    use crate::planner::{Outcome, optimum};
+    use crate::problem::{Links, Parts, Preset};
+
+    #[test]
+    fn targets_without_a_near_source_are_named() {
+        let device = |i: usize| Device {
+            name: format!("d{i}"),
+            labeled: if i < 2 { 100 } else { 0 },
+            unlabeled: 10,
+            source_error: (i < 2).then_some(0.1),
+        };
+        // Target 2 is far from both sources, target 3 from one of them; a hundred times as much is of another scale.
+        let strangers = |times: f64| {
+            let mut divergence = vec![0.0; 16];
+            for (from, to, d) in [(0, 2, 1.95), (1, 2, 2.0), (0, 3, 1.95), (1, 3, 0.5)] {
+                divergence[4 * from + to] = times * d;
+            }
+            let links = Links::from_rows(4, divergence, vec![1.0; 16]);
+            let (preset, devices) = (Preset::Balanced, (0..4).map(device).collect());
+            let weights = preset.weights();
+            let parts = Parts::measured(devices, links, preset, weights, BoundKind::Pooled);
+            let problem = Problem::new(parts).unwrap();
+            let Outcome::Planned(plan) = optimum(&problem) else { panic!("there is a plan") };
+            plan.strangers(&problem)
+        };
+        assert_eq!(strangers(1.0), [2]);
+        assert_eq!(strangers(0.5), [] as [usize; 0]);
+        assert_eq!(strangers(100.0), [] as [usize; 0]);
+    }
 }
