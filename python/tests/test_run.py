@@ -49,7 +49,8 @@ def test_a_run_leaves_what_it_promises(whole: stlf.Run) -> None:
         assert line["bytes"][0] == pytest.approx((sum(row["bytes"] for row in own) + measuring) / 2)
     assert "no model" in whole.table()
     plan = whole.plan(1)
-    assert stlf.plan(whole.problem(1)).links == plan.links
+    again = stlf.plan(whole.problem(1), handovers=True)
+    assert (again.links, again.handovers) == (plan.links, plan.handovers)
     assert len(whole.read_table("divergence.csv")) == 45
     pytest.importorskip("pandas", reason="to_pandas() needs pandas")
     assert len(whole.to_pandas()) == len(whole.rows)
