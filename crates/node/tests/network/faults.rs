@@ -150,8 +150,9 @@ async fn a_source_of_a_ring_is_killed_while_it_trains_for_the_second_time() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_source_that_trains_on_for_longer_than_others_have_patience_is_waited_for() {
     let mut fleet = Fleet::new(29);
-    let patience = Duration::from_secs(3);
-    for device in in_a_row_for_long(60_000) {
+    // Long enough for a busy machine, which may give nothing of its time to a process for seconds.
+    let patience = Duration::from_secs(6);
+    for device in in_a_row_for_long(120_000) {
         fleet.start(device, |mut options| {
             options.timing.patience = patience;
             forever(options)
