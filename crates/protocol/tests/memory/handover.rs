@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use stlf_learn::Descent;
 use stlf_method::local_training::Training;
-use stlf_planning::Role;
 use stlf_planning::plan::Way;
 use stlf_protocol::device::HandedOn;
 use stlf_protocol::in_memory_network::Network;
@@ -16,6 +15,7 @@ use stlf_protocol::wire::{Envelope, Handover, Message};
 use stlf_protocol::{Action, Device, Place, Refusal};
 
 use crate::common::{ALL, handing_on, in_a_row, in_a_row_that_trains_on};
+use crate::lost::{others_finish, without};
 
 const ROW: [Handover; 2] =
     [Handover { from: ALL[0], to: ALL[1] }, Handover { from: ALL[1], to: ALL[2] }];
@@ -39,25 +39,10 @@ fn knows_plan(place: usize) -> impl Fn(&[Device]) -> bool {
     move |devices| devices[place].plan().is_some()
 }
 
-/// Those that are there without one device.
-fn without(lost: Place) -> Vec<Place> {
-    ALL.into_iter().filter(|&place| place != lost).collect()
-}
-
-/// The others begin anew, and end with an outcome each.
-fn others_finish(network: &mut Network, lost: Place) {
-    let others = without(lost);
-    network.begin(others[0], 2, &others);
-    network.run().unwrap();
-    for &place in &others {
-        let device = &network.devices[place.index()];
-        assert!(network.finished[place.index()] && device.is_done(), "{place}");
-        let plan = device.plan().unwrap();
-        assert_eq!((plan.epoch, plan.role(lost)), (2, None));
-        assert_eq!(device.outcome().is_some(), plan.role(place) == Some(Role::Target));
-    }
-    let plan = network.devices[others[0].index()].plan().unwrap();
-    // Of the three in a row two are left, and hand on.
+/// The others begin anew, and end with an outcome each; of the three in a row two are left, and hand on.
+fn others_hand_on(network: &mut Network, lost: Place) {
+    others_finish(network, lost);
+    let plan = network.devices[without(lost)[0].index()].plan().unwrap();
     assert_eq!(plan.handovers.len(), 1, "{plan:?}");
 }
 
@@ -88,7 +73,7 @@ fn whoever_is_lost_before_it_sent_its_model_is_done_without() {
         // Those after it wait, and say for whom.
         assert_eq!(network.devices[lost + 1].missing(), [ALL[lost]]);
         assert!(!network.finished[lost + 1] && !network.finished[5]);
-        others_finish(&mut network, ALL[lost]);
+        others_hand_on(&mut network, ALL[lost]);
     }
 }
 
@@ -101,7 +86,7 @@ fn whoever_is_lost_after_its_model_was_fetched_is_done_without() {
         network.run().unwrap();
         // Nobody needs it any more, but it will never say that it is done, so that the planner begins anew.
         assert!(without(ALL[lost]).iter().all(|place| network.finished[place.index()]));
-        others_finish(&mut network, ALL[lost]);
+        others_hand_on(&mut network, ALL[lost]);
     }
 }
 
@@ -131,7 +116,7 @@ fn whoever_is_late_is_left_out() {
     let decisions = planner.tick(2 * patience, &own);
     let members = without(ALL[1]);
     assert_eq!(decisions, [Decision::LeaveOut(ALL[1]), Decision::Begin { number: 2, members }]);
-    others_finish(&mut network, ALL[1]);
+    others_hand_on(&mut network, ALL[1]);
     // What comes after that is not taken.
     let refused = network.devices[2].receive_model(ALL[1], Way::First, late).unwrap_err();
     assert_eq!(refused, Refusal::Unfit("a model that nobody asked for"));

@@ -11,6 +11,7 @@ mod divergence_protocol;
 mod epoch;
 mod handover;
 mod jobs;
+mod lost;
 mod membership_inference;
 mod phases;
 mod reconstruction;

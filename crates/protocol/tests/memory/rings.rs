@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use stlf_learn::Params;
 use stlf_learn::evaluate::Predictions;
-use stlf_planning::Role;
 use stlf_planning::plan::Way;
 use stlf_planning::problem::Weights;
 use stlf_protocol::device::{AsSource, Part};
@@ -16,6 +15,7 @@ use stlf_protocol::wire::{Envelope, Message};
 use stlf_protocol::{Device, Phase, Place, Refusal, Setup};
 
 use crate::common::{ALL, alike, data, devices_with, going_round, in_a_ring, the_ring};
+use crate::lost::{others_finish, without};
 
 /// A network whose devices have begun their first epoch.
 fn begun(order: u64) -> Network {
@@ -48,24 +48,6 @@ fn outcome(network: &Network) -> Vec<([Option<Params>; 2], Option<Predictions>)>
     let one =
         |device: &Device| (Way::ALL.map(|way| device.sent_model(way)), device.outcome().cloned());
     network.devices.iter().map(one).collect()
-}
-
-fn without(lost: Place) -> Vec<Place> {
-    ALL.into_iter().filter(|&place| place != lost).collect()
-}
-
-/// The others begin anew, and end with an outcome each.
-fn others_finish(network: &mut Network, lost: Place) {
-    let others = without(lost);
-    network.begin(others[0], 2, &others);
-    network.run().unwrap();
-    for &place in &others {
-        let device = &network.devices[place.index()];
-        assert!(network.finished[place.index()] && device.is_done(), "{place}");
-        let plan = device.plan().unwrap();
-        assert_eq!((plan.epoch, plan.role(lost)), (2, None));
-        assert_eq!(device.outcome().is_some(), plan.role(place) == Some(Role::Target));
-    }
 }
 
 #[test]
