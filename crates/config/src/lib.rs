@@ -24,7 +24,7 @@ use stlf_planning::problem::Preset;
 pub use divergence::{Accepted, Divergence, Estimator, Noise, Privacy};
 pub use error::Error;
 pub use fada::Settings as FadaSettings;
-pub use sections::{Compare, Data, Energy, EnergyModel, Fada, Model, Planner, Training};
+pub use sections::{Compare, Data, Energy, EnergyModel, Fada, Model, Planner, Training, Transfer};
 
 /// A file with every key, its default and its meaning.
 pub const TEMPLATE: &str = include_str!("template.toml");
@@ -48,6 +48,8 @@ pub struct Config {
     pub energy: Energy,
     /// How roles and links are chosen.
     pub planner: Planner,
+    /// What targets do with the models that they receive.
+    pub transfer: Transfer,
     /// The methods that are compared.
     pub compare: Compare,
 }
@@ -62,6 +64,7 @@ impl Default for Config {
             divergence: Divergence::default(),
             energy: Energy::default(),
             planner: Planner::default(),
+            transfer: Transfer::default(),
             compare: Compare::default(),
         }
     }
@@ -187,17 +190,22 @@ impl Config {
         }
         self.divergence.check().map_err(|e| in_method(&e))?;
         self.compare.fada.settings().check().map_err(|e| in_method(&e))?;
-        if let Some(bits) = self.energy.model_bits
-            && !(bits > 0.0 && bits.is_finite())
-        {
-            return Err(wrong("energy.model-bits", format!("{bits} is not above 0")));
+        let Energy { model_bits, gflop_per_joule, .. } = self.energy;
+        for (key, value) in [("model-bits", model_bits), ("gflop-per-joule", gflop_per_joule)] {
+            if let Some(value) = value.filter(|value| !(*value > 0.0 && value.is_finite())) {
+                return Err(wrong(&format!("energy.{key}"), format!("{value} is not above 0")));
+            }
         }
-        self.compare.methods().map_err(|e| Error::Setting {
-            path: path.to_owned(),
-            line: None,
-            message: format!("compare.methods: {e}"),
-            hint: e.hint().map(str::to_owned),
-        })?;
+        for (key, methods) in
+            [("methods", self.compare.methods()), ("students", self.compare.students())]
+        {
+            methods.map_err(|e| Error::Setting {
+                path: path.to_owned(),
+                line: None,
+                message: format!("compare.{key}: {e}"),
+                hint: e.hint().map(str::to_owned),
+            })?;
+        }
         Ok(())
     }
 

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use stlf_data::features::{self, Scale};
+use stlf_method::adapt::Adapt;
 use stlf_method::combine::Combine;
 use stlf_method::method::Method;
 use stlf_planning::bound::BoundKind;
@@ -148,6 +149,9 @@ pub struct Energy {
     /// weight of energy is made for it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model_bits: Option<f64>,
+    /// The billions of floating-point operations that a device's processor does with one joule. Left out: what devices compute is not priced.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gflop_per_joule: Option<f64>,
 }
 
 /// Where link energies come from.
@@ -240,6 +244,14 @@ impl Default for Planner {
     }
 }
 
+/// `[transfer]`: what targets do with the models that they receive.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+pub struct Transfer {
+    /// `off`, `guarded` or `always`: whether a target trains a student on its own samples, and whether a guard decides if it uses it.
+    pub adapt: Adapt,
+}
+
 /// `[compare]`: the methods that are compared.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
@@ -247,6 +259,8 @@ pub struct Compare {
     /// `st-lf`, `st-lf-links`, `rnd-alpha`, `fedavg`, `fada`, `avgd`, `rnd-psi`, `psi-fedavg`, `psi-fada`, `sm`, `local`, `oracle`,
     /// `fedavg-rounds`, `pooled`.
     pub methods: Vec<String>,
+    /// Those of them whose targets train students, where `transfer.adapt` is not `off`.
+    pub students: Vec<String>,
     /// How often the sources of `fedavg-rounds` average their models; each trains `training.steps` in all. Left out: 10 times.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rounds: Option<usize>,
@@ -316,7 +330,8 @@ impl Default for Compare {
     fn default() -> Compare {
         let quick = Method::ALL.into_iter().filter(|m| !m.trains());
         let methods = quick.map(|m| m.name().to_owned()).collect();
-        Compare { methods, rounds: None, fada: Fada::default() }
+        let students = vec![Method::StLf.name().to_owned()];
+        Compare { methods, students, rounds: None, fada: Fada::default() }
     }
 }
 
@@ -329,5 +344,10 @@ impl Compare {
     /// The methods, in the order of the list.
     pub fn methods(&self) -> Result<Vec<Method>, stlf_planning::Error> {
         self.methods.iter().map(|name| name.parse()).collect()
+    }
+
+    /// The methods whose targets train students, where any do.
+    pub fn students(&self) -> Result<Vec<Method>, stlf_planning::Error> {
+        self.students.iter().map(|name| name.parse()).collect()
     }
 }

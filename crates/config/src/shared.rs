@@ -8,7 +8,7 @@ use toml::Value;
 use crate::{Config, Error, Noise};
 
 /// The sections that all devices follow. `[data]` and `[partition]` are each device's own, and `[compare]` is for the simulator.
-const SECTIONS: [&str; 4] = ["training", "divergence", "energy", "planner"];
+const SECTIONS: [&str; 5] = ["training", "divergence", "energy", "planner", "transfer"];
 
 impl Config {
     /// Returns everything that must be the same everywhere, by name, as it takes effect: a default that is written out is no

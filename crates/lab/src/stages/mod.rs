@@ -7,6 +7,7 @@ pub mod handover;
 pub mod measure;
 pub mod plan;
 pub mod shared_model;
+pub mod student;
 pub mod train;
 pub mod transfer;
 
