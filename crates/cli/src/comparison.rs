@@ -3,10 +3,12 @@
 use stlf_config::Config;
 use stlf_data::features::Scale;
 use stlf_lab::Outcome;
+use stlf_lab::record::{ComputingRow, StudentRow};
+use stlf_lab::stages::student::FOLDER as STUDENTS;
 use stlf_lab::summary::{Line, Spread, summarise};
 use stlf_method::method::Method;
 use stlf_planning::energy::PAPER_MODEL_BITS;
-use stlf_planning::number_format::{counted, energy, short, size};
+use stlf_planning::number_format::{counted, energy, percent, short, size};
 use stlf_planning::plan::FAR;
 use stlf_planning::problem::Preset;
 
@@ -57,7 +59,7 @@ pub(crate) fn comparison(outcome: &Outcome, config: &Config, methods: &[Method])
          Accuracy: of a method's own targets on their own data, by labels that no method but Oracle sees.\n\
          Energy and sent: totals; {}.\n\
          Of all links: that energy over what it costs if every source sends to every target, which needs no measuring.\n\
-         {}{}{}{}{}{}",
+         {}{}{}{}{}{}{}{}",
         table.render(),
         missing(methods, &lines),
         paid(&lines),
@@ -66,7 +68,9 @@ pub(crate) fn comparison(outcome: &Outcome, config: &Config, methods: &[Method])
         assumed(config),
         dealt(outcome),
         scale(outcome),
-        strangers(outcome, &lines)
+        strangers(outcome, &lines),
+        students(outcome, config),
+        computing(outcome, config)
     )
 }
 
@@ -90,6 +94,67 @@ fn strangers(outcome: &Outcome, lines: &[Line]) -> String {
              Models over all links may do better there: -c \"planner.handovers=false planner.phi-e=0.001\".\n"
         ),
     }
+}
+
+/// Returns a line for every method whose targets may train students: how many did, how many use it, and what that changes.
+pub(crate) fn students(outcome: &Outcome, config: &Config) -> String {
+    let methods = config.compare.students().unwrap_or_default();
+    let lines = methods.into_iter().filter_map(|method| {
+        let of_method = outcome.students.iter().filter(|row| row.method == method.name());
+        let (idle, tried): (Vec<&StudentRow>, Vec<&StudentRow>) =
+            of_method.partition(|row| row.obstacle.is_some());
+        let targets = idle.len() + tried.len();
+        let why = idle
+            .first()
+            .and_then(|row| Some(format!(", {}: {}", row.target, row.obstacle.as_ref()?)));
+        let first = (targets > 0).then(|| {
+            format!(
+                "Students in {} (transfer.adapt): {} of {}",
+                method.label(),
+                tried.len(),
+                counted(targets, "target")
+            )
+        })?;
+        if tried.is_empty() {
+            return Some(format!("{first}{}.\n", why.unwrap_or_default()));
+        }
+        let used = tried.iter().filter(|row| row.used).count();
+        let mean = |value: fn(&StudentRow) -> Option<f64>| {
+            let known: Vec<f64> = tried.iter().filter_map(|row| value(row)).collect();
+            Spread::of(&known).map(|spread| spread.mean)
+        };
+        let accuracies = mean(|row| row.mixture_accuracy).zip(mean(|row| row.student_accuracy));
+        let accuracies = accuracies.map_or(String::new(), |(mixture, student)| {
+            format!(
+                "; there the mixture has {}, with every student used {}",
+                percent(mixture),
+                percent(student)
+            )
+        });
+        let folder = STUDENTS;
+        Some(format!(
+            "{first} trained one{}, {used} use it{accuracies} (seed-*/{folder}).\n",
+            why.unwrap_or_default()
+        ))
+    });
+    lines.collect()
+}
+
+/// Returns a line with what devices compute for ST-LF, where that is priced.
+fn computing(outcome: &Outcome, config: &Config) -> String {
+    let Some(per_joule) = config.energy.gflop_per_joule else { return String::new() };
+    let per_seed = |value: fn(&ComputingRow) -> f64| {
+        outcome.computing.iter().map(value).sum::<f64>() / config.seeds.len() as f64
+    };
+    format!(
+        "Computing for ST-LF, per seed: {:.0} GFLOP of training, {:.0} of training on models handed over, {:.0} of students; \
+         together {} at {} GFLOP per joule, which no energy above contains.\n",
+        per_seed(|row| row.training_gflop),
+        per_seed(|row| row.handed_gflop),
+        per_seed(|row| row.student_gflop),
+        energy(per_seed(|row| row.joules)),
+        short(per_joule)
+    )
 }
 
 /// Returns a line that names the scale of features, if the fleet chose it, and what decided.

@@ -131,6 +131,40 @@ pub struct StudentRow {
     pub joules: Option<f64>,
 }
 
+impl StudentRow {
+    /// What came of it, in a few words.
+    pub fn words(&self) -> String {
+        let margin = self.stability.zip(self.mixture_stability).map(|(own, mixture)| own - mixture);
+        match (&self.obstacle, margin, self.used, self.accepted) {
+            (Some(obstacle), ..) => format!("not tried: {obstacle}"),
+            (None, None, ..) => "not tried".to_owned(),
+            (None, Some(margin), true, true) => format!("used, {margin:+.3}"),
+            (None, Some(margin), true, false) => {
+                format!("used, the guard refuses it, {margin:+.3}")
+            }
+            (None, Some(margin), false, _) => format!("refused, {margin:+.3}"),
+        }
+    }
+}
+
+/// What one device computes for ST-LF.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct ComputingRow {
+    /// The seed.
+    pub seed: u64,
+    /// The device.
+    pub device: String,
+    /// The billions of floating-point operations to train its own model.
+    pub training_gflop: f64,
+    /// The same to train on models that it was handed.
+    pub handed_gflop: f64,
+    /// The same to train a student.
+    pub student_gflop: f64,
+    /// What all of them cost.
+    pub joules: f64,
+}
+
 /// What one guard says of a target's student.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]

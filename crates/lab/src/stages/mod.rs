@@ -2,6 +2,7 @@
 
 pub mod bounds;
 pub mod compare;
+pub mod computing;
 pub mod frontier;
 pub mod handover;
 pub mod measure;
