@@ -14,7 +14,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use sha2::{Digest, Sha256};
 use stlf_data::partition::Scheme;
 use stlf_data::{Dataset, Shape};
-use stlf_learn::Spec;
+use stlf_learn::{Augment, Spec};
 use stlf_method::combine::Combine;
 use stlf_method::local_training;
 use stlf_planning::bound::BoundKind;
@@ -161,6 +161,18 @@ impl Config {
             let message = format!("{} is not in 0 ≤ u ≤ 1", t.unlabeled_as);
             return Err(wrong("training.unlabeled-as", message));
         }
+        if let Some(augment) = t.augment.filter(|augment| *augment != Augment::None)
+            && self.data.table().is_some()
+        {
+            let message =
+                format!("{} is for pictures, and data.features is a table", augment.name());
+            return Err(Error::Setting {
+                path: path.to_owned(),
+                line: None,
+                message: format!("training.augment: {message}"),
+                hint: Some("leave out training.augment".to_owned()),
+            });
+        }
         if t.steps == 0 {
             return Err(wrong("training.steps", "must be at least 1".to_owned()));
         }
@@ -244,10 +256,15 @@ impl Config {
         }
     }
 
-    /// Returns how devices train on their own labels.
-    pub fn training(&self) -> local_training::Training {
+    /// Returns how devices train on their own labels, with inputs of this shape.
+    ///
+    /// # Errors
+    /// Views are asked for, and the inputs are no pictures.
+    pub fn training(&self, shape: Shape) -> Result<local_training::Training, stlf_learn::Error> {
         let (descent, steps) = (self.descent(), self.training.steps);
-        local_training::Training { descent, steps, averaged: false }
+        let augment = self.training.augment(shape);
+        augment.check(shape)?;
+        Ok(local_training::Training { descent, augment, steps, averaged: false })
     }
 
     /// How models are trained.
@@ -422,6 +439,14 @@ mod tests {
             ("seeds = [1, 1]", "listed twice"),
             ("[training]\nheld-out = 1.0", "held-out"),
             ("[training]\nbatch = 0", "batch"),
+            (
+                "[training]\naugment = \"convolution\"",
+                "`convolution`, expected one of `none`, `shift`, `convolutions`, `both`",
+            ),
+            (
+                "[data]\nfeatures = \"a.csv\"\n[training]\naugment = \"shift\"",
+                "training.augment: shift is for pictures, and data.features is a table",
+            ),
             ("[compare]\nmethods = [\"fedvag\"]", "compare.methods"),
             ("[divergence]\nrounds = 3", "rounds is for estimator = \"classifier\""),
             (

@@ -4,7 +4,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use stlf_data::Shape;
 use stlf_data::features::{self, Scale};
+use stlf_learn::Augment;
 use stlf_method::adapt::Adapt;
 use stlf_method::combine::Combine;
 use stlf_method::method::Method;
@@ -71,6 +73,11 @@ impl Default for Data {
 }
 
 impl Data {
+    /// The table of features, where samples are no pictures.
+    pub(crate) fn table(&self) -> Option<&PathBuf> {
+        self.features.as_ref().filter(|_| self.images.is_none())
+    }
+
     /// How the table of features is read.
     pub(crate) fn table_options(&self) -> features::Options {
         features::Options {
@@ -98,6 +105,9 @@ pub struct Training {
     pub momentum: f32,
     /// Pull of every parameter to zero.
     pub weight_decay: f32,
+    /// `none`, `shift`, `convolutions` or `both`: how the pictures that devices train on are varied. Left out: not at all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub augment: Option<Augment>,
     /// The fraction of a device's labels that is held out from training to measure the error. With 0, the
     /// error is measured on the labels it was trained on, as in the paper.
     pub held_out: f64,
@@ -120,12 +130,21 @@ impl Default for Training {
             learning_rate: 0.01,
             momentum: 0.0,
             weight_decay: 0.0,
+            augment: None,
             held_out: 0.2,
             unlabeled_as: 1.0,
             balanced: true,
             warm_up_rounds: 0,
             warm_up_steps: 200,
         }
+    }
+}
+
+impl Training {
+    /// How inputs of this shape are varied: as asked for, else as is usual for pictures, and not at all where they are none.
+    pub fn augment(&self, shape: Shape) -> Augment {
+        let usual = if shape.is_picture() { Augment::default() } else { Augment::None };
+        self.augment.unwrap_or(usual)
     }
 }
 

@@ -116,7 +116,7 @@ impl Setup {
     /// What a configuration says for inputs of this shape and so many classes.
     ///
     /// # Errors
-    /// The network does not fit the data.
+    /// The network does not fit the data, or views are asked for of what is no picture.
     pub fn new(
         config: &Config,
         shape: Shape,
@@ -128,7 +128,7 @@ impl Setup {
             model_bits: config.model_bits(&spec),
             spec,
             shape,
-            training: config.training(),
+            training: config.training(shape)?,
             held_out: config.training.held_out,
             unlabeled_as: config.training.unlabeled_as,
             balanced: config.training.balanced,

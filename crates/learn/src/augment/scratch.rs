@@ -15,6 +15,12 @@ pub(super) const KERNELS: [usize; 4] = [1, 3, 5, 7];
 /// The pixels that the largest of them needs beyond each edge.
 const MARGIN: usize = 3;
 
+/// Pixels whose places in a distorted picture are computed together.
+const TOGETHER: usize = 16;
+
+/// Parts of a pixel.
+const PARTS: i32 = 1 << 16;
+
 /// Where each place of a view lies in its picture, both seen from the centre, x to the right and y down.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Map {
@@ -154,33 +160,48 @@ impl Scratch {
     }
 
     /// Puts in place of each pixel what lies where the map says, between pixels by their distances from it, and outside
-    /// as at the edge.
+    /// as at the edge. Places are whole numbers of [`PARTS`] of a pixel, which processors without a fast floor like better.
     pub(super) fn distort(&mut self, picture: &mut [f32], map: Map) {
         let Shape { height, width, .. } = self.shape;
-        assert_eq!(picture.len(), self.shape.len(), "a picture of the shape of the working memory");
-        let last = ((width - 1) as f32, (height - 1) as f32);
-        let (down, right) = map.moved;
-        let planes = picture.chunks_exact(height * width);
-        for (plane, out) in planes.zip(self.out.chunks_exact_mut(height * width)) {
-            for (y, row) in out.chunks_exact_mut(width).enumerate() {
-                let y = y as f32 - last.1 / 2.0 - down as f32;
-                let start = (last.0 / 2.0 + map.x[1] * y, last.1 / 2.0 + map.y[1] * y);
-                for (x, pixel) in row.iter_mut().enumerate() {
-                    let x = x as f32 - last.0 / 2.0 - right as f32;
-                    let x_from = (start.0 + map.x[0] * x).clamp(0.0, last.0);
-                    let y_from = (start.1 + map.y[0] * x).clamp(0.0, last.1);
-                    let (left, top) = (x_from as usize, y_from as usize);
-                    let (right, bottom) = ((left + 1).min(width - 1), (top + 1).min(height - 1));
-                    let (dx, dy) = (x_from - left as f32, y_from - top as f32);
-                    let between = |row: usize| {
-                        let (a, b) = (plane[row * width + left], plane[row * width + right]);
-                        a + dx * (b - a)
-                    };
-                    let (above, below) = (between(top), between(bottom));
-                    *pixel = above + dy * (below - above);
+        assert!(height.max(width) <= 1 << 14, "pictures of at most 16,384 rows and columns");
+        // So that the last pixel of a row, and the last row, have a neighbour.
+        self.widen(picture, (0, 0), 1);
+        let stride = width + 2;
+        let parts = |pixels: f32| (pixels * PARTS as f32).round() as i32;
+        let (right_most, bottom) = ((width as i32 - 1) * PARTS, (height as i32 - 1) * PARTS);
+        let centre = ((width - 1) as f32 / 2.0, (height - 1) as f32 / 2.0);
+        let (down, right) = (map.moved.0 as f32, map.moved.1 as f32);
+        let step = (parts(map.x[0]), parts(map.y[0]));
+        let planes = picture.chunks_exact_mut(height * width);
+        for (plane, wide) in planes.zip(self.wide.chunks_exact((height + 2) * stride)) {
+            // The first pixel that is none of an edge repeated.
+            let wide = &wide[stride + 1..];
+            for (y, row) in plane.chunks_exact_mut(width).enumerate() {
+                // From the centre to the row's first pixel.
+                let (x, y) = (-centre.0 - right, y as f32 - centre.1 - down);
+                let first = (
+                    parts(centre.0 + map.x[0] * x + map.x[1] * y),
+                    parts(centre.1 + map.y[0] * x + map.y[1] * y),
+                );
+                for (chunk, pixels) in row.chunks_mut(TOGETHER).enumerate() {
+                    let (mut at, mut dx, mut dy) =
+                        ([0; TOGETHER], [0.0; TOGETHER], [0.0; TOGETHER]);
+                    for i in 0..TOGETHER {
+                        let column = (chunk * TOGETHER + i) as i32;
+                        let x = (first.0 + step.0 * column).clamp(0, right_most);
+                        let y = (first.1 + step.1 * column).clamp(0, bottom);
+                        at[i] = y / PARTS * stride as i32 + x / PARTS;
+                        dx[i] = (x % PARTS) as f32 / PARTS as f32;
+                        dy[i] = (y % PARTS) as f32 / PARTS as f32;
+                    }
+                    for (i, pixel) in pixels.iter_mut().enumerate() {
+                        let near = &wide[at[i] as usize..][..stride + 2];
+                        let above = near[0] + dx[i] * (near[1] - near[0]);
+                        let below = near[stride] + dx[i] * (near[stride + 1] - near[stride]);
+                        *pixel = above + dy[i] * (below - above);
+                    }
                 }
             }
         }
-        picture.copy_from_slice(&self.out[..picture.len()]);
     }
 }

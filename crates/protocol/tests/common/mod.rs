@@ -10,7 +10,7 @@ use stlf_config::EnergyModel;
 use stlf_data::domains::{Colour, Half, Style, strokes};
 use stlf_data::partition::{All, ClassesPerDevice, Paper, Scheme, deal};
 use stlf_data::{Dataset, Shape};
-use stlf_learn::{Descent, Spec};
+use stlf_learn::{Augment, Descent, Spec};
 use stlf_method::combine::Combine;
 use stlf_method::divergence::classifier::{self, Architecture};
 use stlf_method::divergence::privacy::Privacy;
@@ -69,7 +69,12 @@ pub(crate) fn setup() -> Setup {
     Setup {
         spec: Spec::mlp(SHAPE, 10).unwrap(),
         shape: SHAPE,
-        training: Training { descent: Descent::default(), steps: 300, averaged: false },
+        training: Training {
+            descent: Descent::default(),
+            augment: Augment::None,
+            steps: 300,
+            averaged: false,
+        },
         held_out: 0.2,
         unlabeled_as: 1.0,
         balanced: true,
