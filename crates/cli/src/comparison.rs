@@ -101,41 +101,27 @@ pub(crate) fn students(outcome: &Outcome, config: &Config) -> String {
     let methods = config.compare.students().unwrap_or_default();
     let lines = methods.into_iter().filter_map(|method| {
         let of_method = outcome.students.iter().filter(|row| row.method == method.name());
-        let (idle, tried): (Vec<&StudentRow>, Vec<&StudentRow>) =
-            of_method.partition(|row| row.obstacle.is_some());
-        let targets = idle.len() + tried.len();
-        let why = idle
-            .first()
-            .and_then(|row| Some(format!(", {}: {}", row.target, row.obstacle.as_ref()?)));
-        let first = (targets > 0).then(|| {
-            format!(
-                "Students in {} (transfer.adapt): {} of {}",
-                method.label(),
-                tried.len(),
-                counted(targets, "target")
-            )
-        })?;
-        if tried.is_empty() {
-            return Some(format!("{first}{}.\n", why.unwrap_or_default()));
-        }
+        let (tried, idle): (Vec<&StudentRow>, Vec<&StudentRow>) =
+            of_method.partition(|row| row.tried);
+        let targets = tried.len() + idle.len();
         let used = tried.iter().filter(|row| row.used).count();
+        let mut line = (targets > 0).then(|| {
+            let (count, label) = (counted(targets, "target"), method.label());
+            format!("Students in {label}: {} of {count} trained one, {used} use it", tried.len())
+        })?;
         let mean = |value: fn(&StudentRow) -> Option<f64>| {
             let known: Vec<f64> = tried.iter().filter_map(|row| value(row)).collect();
-            Spread::of(&known).map(|spread| spread.mean)
+            Spread::of(&known).map(|spread| percent(spread.mean))
         };
         let accuracies = mean(|row| row.mixture_accuracy).zip(mean(|row| row.student_accuracy));
-        let accuracies = accuracies.map_or(String::new(), |(mixture, student)| {
-            format!(
-                "; there the mixture has {}, with every student used {}",
-                percent(mixture),
-                percent(student)
-            )
-        });
-        let folder = STUDENTS;
-        Some(format!(
-            "{first} trained one{}, {used} use it{accuracies} (seed-*/{folder}).\n",
-            why.unwrap_or_default()
-        ))
+        if let Some((mixture, student)) = accuracies {
+            line +=
+                &format!("; the mixture alone has {mixture} there, every student used {student}");
+        }
+        if let Some(row) = idle.first() {
+            line += &format!("; {} {}", row.target, row.outcome);
+        }
+        Some(format!("{line} (seed-*/{STUDENTS}).\n"))
     });
     lines.collect()
 }

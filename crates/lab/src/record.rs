@@ -111,8 +111,10 @@ pub struct StudentRow {
     pub target: String,
     /// Its samples.
     pub samples: usize,
-    /// Why it trained none; empty where it did.
-    pub obstacle: Option<String>,
+    /// What came of it, in a few words.
+    pub outcome: String,
+    /// Whether it trained one.
+    pub tried: bool,
     /// The share of predictions on views that are those on the plain samples, with the student.
     pub stability: Option<f64>,
     /// The same of the mixture alone.
@@ -129,22 +131,6 @@ pub struct StudentRow {
     pub gflop: f64,
     /// What these cost, where that is asked for.
     pub joules: Option<f64>,
-}
-
-impl StudentRow {
-    /// What came of it, in a few words.
-    pub fn words(&self) -> String {
-        let margin = self.stability.zip(self.mixture_stability).map(|(own, mixture)| own - mixture);
-        match (&self.obstacle, margin, self.used, self.accepted) {
-            (Some(obstacle), ..) => format!("not tried: {obstacle}"),
-            (None, None, ..) => "not tried".to_owned(),
-            (None, Some(margin), true, true) => format!("used, {margin:+.3}"),
-            (None, Some(margin), true, false) => {
-                format!("used, the guard refuses it, {margin:+.3}")
-            }
-            (None, Some(margin), false, _) => format!("refused, {margin:+.3}"),
-        }
-    }
 }
 
 /// What one device computes for ST-LF.

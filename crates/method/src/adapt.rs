@@ -55,6 +55,34 @@ impl Obstacle {
     }
 }
 
+/// What came of a target's wish for a student.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Tried {
+    /// It trained none.
+    Not(Obstacle),
+    /// It trained one.
+    Trained {
+        /// What the guard says of it.
+        verdict: Verdict,
+        /// Whether the target uses it.
+        is_used: bool,
+    },
+}
+
+impl std::fmt::Display for Tried {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (margin, end) = match self {
+            Tried::Not(obstacle) => return write!(f, "not tried: {obstacle}"),
+            Tried::Trained { verdict, is_used: false } => (verdict.margin(), "refused"),
+            Tried::Trained { verdict, .. } if verdict.accepted => (verdict.margin(), "used"),
+            Tried::Trained { verdict, .. } => {
+                (verdict.margin(), "used, though the guard refuses it")
+            }
+        };
+        write!(f, "{end} ({margin:+.3})")
+    }
+}
+
 /// A target with fewer samples does not try.
 pub const LEAST_SAMPLES: usize = 300;
 
@@ -85,6 +113,11 @@ impl Judged {
             Adapt::Guarded => self.verdict(Guard::default()).accepted,
             Adapt::Always => true,
         }
+    }
+
+    /// What came of the student, for a table or a sentence.
+    pub fn tried(&self, adapt: Adapt) -> Tried {
+        Tried::Trained { verdict: self.verdict(Guard::default()), is_used: self.is_used(adapt) }
     }
 
     /// What the target ends with.

@@ -206,3 +206,7 @@ fn label(mixture: &[f32], own: Option<&[f32]>, weight: f64) -> Option<Class> {
     let (class, probability) = likeliest(&taught);
     (f64::from(probability) >= CONFIDENT).then_some(class)
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "tests")]
+mod tests;

@@ -81,7 +81,7 @@ fn received(outcome: &Outcome, config: &Config, folder: &Folder) -> Result<Strin
                 |student: &&StudentRow| (student.seed, &student.target) == (seed, &row.target);
             if !outcome.students.is_empty() {
                 let student = outcome.students.iter().find(own);
-                cells.push(student.map(StudentRow::words).unwrap_or_default().into());
+                cells.push(student.map(|s| s.outcome.clone()).unwrap_or_default().into());
             }
             table.row(cells);
         }

@@ -299,7 +299,7 @@ fn targets(rows: &[Row], students: &[StudentRow]) -> Vec<Target> {
             Some(place) => place,
             None => {
                 let (name, samples) = (row.target.clone(), row.samples);
-                let student = students.iter().find(|s| s.target == name).map(StudentRow::words);
+                let student = students.iter().find(|s| s.target == name).map(|s| s.outcome.clone());
                 let accuracies = BTreeMap::new();
                 targets.push(Target { name, samples, links: 0, joules: 0.0, accuracies, student });
                 targets.len() - 1

@@ -2,7 +2,7 @@
 
 use stlf_learn::Params;
 use stlf_learn::evaluate::Predictions;
-use stlf_method::adapt::{Adapt, Judged, Obstacle};
+use stlf_method::adapt::{self, Adapt, Judged, Obstacle};
 use stlf_method::guard::Guard;
 use stlf_method::method::Method;
 use stlf_planning::plan::PlanLink;
@@ -81,8 +81,7 @@ impl Transfer<'_> {
             return Ok((None, None));
         }
         if let Some(obstacle) = Obstacle::of(setup.shape, device.samples()) {
-            let row =
-                StudentRow { obstacle: Some(obstacle.to_string()), ..self.untried(method, target) };
+            let row = self.row_of(method, target, adapt::Tried::Not(obstacle));
             let tried = Tried { row, guards: Vec::new() };
             return Ok((self.combined(links, target)?, Some(tried)));
         }
@@ -113,15 +112,16 @@ impl Transfer<'_> {
         Ok(folder.write_csv(&table(method), &rows)?)
     }
 
-    /// The row of a target that has not tried.
-    fn untried(&self, method: Method, target: usize) -> StudentRow {
+    /// The row of a target that trained no student.
+    fn row_of(&self, method: Method, target: usize, tried: adapt::Tried) -> StudentRow {
         let device = &self.run.fleet.devices[target];
         StudentRow {
             seed: self.run.setup.seed,
             method: method.name().to_owned(),
             target: device.name.clone(),
             samples: device.samples(),
-            obstacle: None,
+            outcome: tried.to_string(),
+            tried: false,
             stability: None,
             mixture_stability: None,
             accepted: false,
@@ -142,6 +142,7 @@ impl Transfer<'_> {
         let verdict = judged.verdict(Guard::default());
         let gflop = setup.schooling.operations(&setup.spec) as f64 / 1e9;
         let row = StudentRow {
+            tried: true,
             stability: Some(verdict.score),
             mixture_stability: Some(verdict.of_mixture),
             accepted: verdict.accepted,
@@ -150,7 +151,7 @@ impl Transfer<'_> {
             student_accuracy,
             gflop,
             joules: self.run.config.energy.gflop_per_joule.map(|per_joule| gflop / per_joule),
-            ..self.untried(method, target)
+            ..self.row_of(method, target, judged.tried(setup.adapt))
         };
         let guards = Guard::ALL.map(|guard| {
             let verdict = judged.verdict(guard);
