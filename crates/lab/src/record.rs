@@ -115,7 +115,7 @@ pub struct StudentRow {
     pub outcome: String,
     /// Whether it trained one.
     pub tried: bool,
-    /// The share of predictions on views that are those on the plain samples, with the student.
+    /// The share of held-out samples of which the student says the same after a part was covered.
     pub stability: Option<f64>,
     /// The same of the mixture alone.
     pub mixture_stability: Option<f64>,
@@ -159,7 +159,7 @@ pub struct GuardRow {
     pub target: String,
     /// The guard's name.
     pub guard: String,
-    /// The score with the student.
+    /// The score of the student.
     pub score: f64,
     /// The score of the mixture alone.
     pub of_mixture: f64,

@@ -9,7 +9,7 @@ use stlf_learn::evaluate::{Predictions, predict};
 use stlf_learn::{Params, View};
 use stlf_planning::Error;
 
-use crate::guard::{Guard, Seen, Verdict};
+use crate::guard::{Guard, Seen, Verdict, cover};
 use crate::student::{Drawn, Target};
 
 /// Whether targets train students.
@@ -86,8 +86,8 @@ impl std::fmt::Display for Tried {
 /// A target with fewer samples does not try.
 pub const LEAST_SAMPLES: usize = 300;
 
-/// The number of strong views of each held-out sample.
-const VIEWS: usize = 4;
+/// How often each held-out sample is altered.
+const TIMES: usize = 4;
 
 /// A student beside the mixture.
 #[derive(Debug, Clone, PartialEq)]
@@ -96,12 +96,12 @@ pub struct Judged {
     pub mixture: Predictions,
     /// What the mean of mixture and student says of them.
     pub with_student: Predictions,
-    /// What every guard says of that mean, by the samples that were held out.
+    /// What every guard says of the student, by the samples that were held out.
     verdicts: [Verdict; Guard::ALL.len()],
 }
 
 impl Judged {
-    /// What a guard says of the mean of mixture and student, by the samples that were held out.
+    /// What a guard says of the student, by the samples that were held out.
     pub fn verdict(&self, guard: Guard) -> Verdict {
         self.verdicts[guard as usize]
     }
@@ -127,41 +127,37 @@ impl Judged {
 }
 
 impl Target<'_> {
-    /// Judges a student of this target. What is judged is what would be used: the mean of the student's predictions and the mixture's.
+    /// Judges a student of this target by the samples that it was not trained on. It is judged alone, although it is used together with the
+    /// mixture: a mean of two models is always a bit more stable than each.
     ///
     /// # Errors
     /// No model, or models or inputs of another network.
     pub fn judge(&self, student: &Params) -> Result<Judged, Error> {
         let (held_out, _) = self.split();
-        let plain = self.both(student, &self.gathered(&held_out))?;
-        let views = self.both(student, &self.views(&held_out))?;
-        let seen = |at: usize| Seen { plain: &plain[at], views: &views[at] };
-        let verdicts = Guard::ALL.map(|guard| guard.judge(seen(1), seen(0)));
-        let [mixture, with_student] = self.both(student, self.inputs)?;
+        let plain: Vec<f32> =
+            held_out.iter().flat_map(|&sample| self.input(sample)).copied().collect();
+        let mut rng = ChaCha8Rng::seed_from_u64(self.draw(Drawn::Alterations));
+        let (shape, mut scratch) = (self.spec.input(), Scratch::new(self.spec.input()));
+        let mut altered = |alter: &mut dyn FnMut(&mut [f32], &mut ChaCha8Rng)| {
+            let mut inputs = plain.repeat(TIMES);
+            inputs.chunks_exact_mut(shape.len()).for_each(|input| alter(input, &mut rng));
+            inputs
+        };
+        let covered = altered(&mut |input, rng| cover(input, shape, rng));
+        let views = altered(&mut |input, rng| View::STRONG.apply(input, &mut scratch, rng));
+        let both = |inputs: &[f32]| -> Result<[Predictions; 2], Error> {
+            Ok([self.mixture(inputs)?, predict(self.spec, student, inputs)])
+        };
+        let (plain, covered, views) = (both(&plain)?, both(&covered)?, both(&views)?);
+        let [of_mixture, of_student] = [0, 1].map(|whose| Seen {
+            plain: &plain[whose],
+            covered: &covered[whose],
+            views: &views[whose],
+        });
+        let verdicts = Guard::ALL.map(|guard| guard.judge(of_student, of_mixture));
+        let [mixture, own] = both(self.inputs)?;
+        let with_student = Predictions::mix([(&mixture, 1.0), (&own, 1.0)])
+            .ok_or_else(|| Error::field("student", "there is nothing to mix"))?;
         Ok(Judged { mixture, with_student, verdicts })
-    }
-
-    /// What the mixture, and the mean of mixture and student, say of inputs.
-    fn both(&self, student: &Params, inputs: &[f32]) -> Result<[Predictions; 2], Error> {
-        let mixture = self.mixture(inputs)?;
-        let own = predict(self.spec, student, inputs);
-        let mean = Predictions::mix([(&mixture, 1.0), (&own, 1.0)]);
-        let mean = mean.ok_or_else(|| Error::field("student", "there is nothing to mix"))?;
-        Ok([mixture, mean])
-    }
-
-    fn gathered(&self, samples: &[usize]) -> Vec<f32> {
-        samples.iter().flat_map(|&sample| self.input(sample)).copied().collect()
-    }
-
-    /// Strong views of samples: one of each, then another of each.
-    fn views(&self, samples: &[usize]) -> Vec<f32> {
-        let mut inputs = self.gathered(samples).repeat(VIEWS);
-        let mut rng = ChaCha8Rng::seed_from_u64(self.draw(Drawn::Views));
-        let mut scratch = Scratch::new(self.spec.input());
-        for input in inputs.chunks_exact_mut(self.spec.input().len()) {
-            View::STRONG.apply(input, &mut scratch, &mut rng);
-        }
-        inputs
     }
 }

@@ -1,18 +1,23 @@
 //! Guards without labels: whether a target should use another predictor than its mixture, judged on samples that it has no labels of.
 //!
-//! A guard gives a predictor a score, from what it says of samples that were held out and of random views of them. The predictor is
-//! accepted if its score exceeds the mixture's by the guard's threshold. [`Guard::Stability`] is the one in use. The others are here so that
+//! A guard gives a predictor a score, from what it says of samples that were held out and of altered ones. The predictor is
+//! accepted if its score exceeds the mixture's by the guard's threshold. [`Guard::Occlusion`] is the one in use. The others are here so that
 //! they, and the next idea, can be compared with it: `docs/strangers.md` says how often each accepts what does harm.
 
+use rand::RngExt;
+use rand_chacha::ChaCha8Rng;
+use stlf_data::{Class, Shape};
 use stlf_learn::evaluate::{Predictions, likeliest};
 
 /// How a predictor is judged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub enum Guard {
-    /// The share of predictions on views that are those on the plain samples: who has learned what a sample shows says the same of it
-    /// however it looks.
+    /// The share of samples of which it says the same after a part of them was covered: who has learned what a sample shows needs no single
+    /// part of it. Neither sources nor students are trained on covered pictures, so that it favours none of them.
     #[default]
-    Stability,
+    Occlusion,
+    /// The same share after strong views. Students are trained on these, so that it favours them unless sources are too.
+    Views,
     /// The mean probability of the likeliest class.
     Confidence,
     /// How much predictions tell about samples, in nats: sure of each, and different for different ones (Krause, Perona and Gomes,
@@ -27,7 +32,9 @@ pub enum Guard {
 pub struct Seen<'a> {
     /// Of the samples as they are.
     pub plain: &'a Predictions,
-    /// Of one view of each sample after the other, again and again.
+    /// Of the samples with a part covered, all one after the other, again and again.
+    pub covered: &'a Predictions,
+    /// Of strong views of the samples, in the same order.
     pub views: &'a Predictions,
 }
 
@@ -51,13 +58,14 @@ impl Verdict {
 
 impl Guard {
     /// Every guard.
-    pub const ALL: [Guard; 4] =
-        [Guard::Stability, Guard::Confidence, Guard::Information, Guard::Agreement];
+    pub const ALL: [Guard; 5] =
+        [Guard::Occlusion, Guard::Views, Guard::Confidence, Guard::Information, Guard::Agreement];
 
     /// Returns the name that tables show.
     pub fn name(self) -> &'static str {
         match self {
-            Guard::Stability => "stability",
+            Guard::Occlusion => "occlusion",
+            Guard::Views => "views",
             Guard::Confidence => "confidence",
             Guard::Information => "information",
             Guard::Agreement => "agreement",
@@ -67,7 +75,7 @@ impl Guard {
     /// By how much a score must exceed the mixture's. The mixture agrees with itself always, so that agreement can only fall.
     pub fn threshold(self) -> f64 {
         match self {
-            Guard::Stability => 0.02,
+            Guard::Occlusion | Guard::Views => 0.02,
             Guard::Confidence | Guard::Information => 0.0,
             Guard::Agreement => -0.1,
         }
@@ -85,11 +93,8 @@ impl Guard {
 
     fn score(self, of: Seen<'_>, mixture: &Predictions) -> f64 {
         match self {
-            Guard::Stability => {
-                let plain: Vec<_> = of.plain.classes().collect();
-                let views = of.views.classes().enumerate();
-                share(views.map(|(at, class)| class == plain[at % plain.len()]))
-            }
+            Guard::Occlusion => unchanged(of.plain, of.covered),
+            Guard::Views => unchanged(of.plain, of.views),
             Guard::Confidence => mean(of.plain.probabilities().map(|p| f64::from(likeliest(p).1))),
             Guard::Information => information(of.plain),
             Guard::Agreement => {
@@ -97,6 +102,29 @@ impl Guard {
             }
         }
     }
+}
+
+/// Covers a square of a quarter of the picture's width and height, somewhere in its middle, with the mean of each colour (DeVries and Taylor,
+/// "Improved regularization of convolutional neural networks with cutout", 2017).
+pub(crate) fn cover(picture: &mut [f32], shape: Shape, rng: &mut ChaCha8Rng) {
+    let mut place = |side: usize| {
+        let (size, edge) = (side.div_ceil(4), side / 7);
+        let first = rng.random_range(edge..=side - edge - size);
+        first..first + size
+    };
+    let (rows, columns) = (place(shape.height), place(shape.width));
+    for colour in picture.chunks_exact_mut(shape.height * shape.width) {
+        let mean = colour.iter().sum::<f32>() / colour.len() as f32;
+        for row in rows.clone() {
+            colour[row * shape.width..][columns.clone()].fill(mean);
+        }
+    }
+}
+
+/// The share of altered samples that are given the class of the plain one.
+fn unchanged(plain: &Predictions, altered: &Predictions) -> f64 {
+    let plain: Vec<Class> = plain.classes().collect();
+    share(altered.classes().enumerate().map(|(at, class)| class == plain[at % plain.len()]))
 }
 
 /// The mutual information of samples and their predicted classes: H(mean p) − mean H(p).
@@ -122,7 +150,7 @@ fn mean(of: impl ExactSizeIterator<Item = f64>) -> f64 {
 #[cfg(test)]
 #[allow(clippy::unwrap_used, reason = "tests")]
 mod tests {
-    use stlf_data::Shape;
+    use rand::SeedableRng;
     use stlf_learn::evaluate::predict;
     use stlf_learn::{Layer, Params, Spec};
 
@@ -138,8 +166,10 @@ mod tests {
         predict(&spec, &params, &logarithms)
     }
 
+    /// What a guard says of predictions on plain and on altered samples, and of the mixture's.
     fn judged(guard: Guard, own: [&Predictions; 2], mixture: [&Predictions; 2]) -> Verdict {
-        let [own, mixture] = [own, mixture].map(|[plain, views]| Seen { plain, views });
+        let [own, mixture] =
+            [own, mixture].map(|[plain, altered]| Seen { plain, covered: altered, views: altered });
         guard.judge(own, mixture)
     }
 
@@ -156,7 +186,8 @@ mod tests {
             assert!((verdict.score - score).abs() < 1e-6, "{verdict:?}");
             assert!((verdict.of_mixture - of_mixture).abs() < 1e-6, "{verdict:?}");
         };
-        close(verdict(Guard::Stability), 0.75, 1.0);
+        close(verdict(Guard::Occlusion), 0.75, 1.0);
+        close(verdict(Guard::Views), 0.75, 1.0);
         close(verdict(Guard::Confidence), 0.85, 0.75);
         close(verdict(Guard::Agreement), 0.5, 1.0);
         let h = |p: f64| -p * p.ln() - (1.0 - p) * (1.0 - p).ln();
@@ -173,8 +204,8 @@ mod tests {
         };
         let accepts = |own: usize, mixture: usize| {
             let (own, mixture) = (views(own), views(mixture));
-            let verdict = judged(Guard::Stability, [&plain, &own], [&plain, &mixture]);
-            assert_eq!(verdict.accepted, verdict.margin() >= Guard::Stability.threshold());
+            let verdict = judged(Guard::Occlusion, [&plain, &own], [&plain, &mixture]);
+            assert_eq!(verdict.accepted, verdict.margin() >= Guard::Occlusion.threshold());
             verdict.accepted
         };
         assert!(accepts(10, 13) && !accepts(10, 11) && !accepts(13, 10) && !accepts(0, 0));
@@ -185,6 +216,27 @@ mod tests {
         let same = predictions(&[[0.9, 0.1]; 3]);
         let verdict = judged(Guard::Information, [&same, &same], [&same, &same]);
         assert!(verdict.score.abs() < 1e-6);
-        assert_eq!(judged(Guard::Stability, [&same, &same], [&same, &same]).score, 1.0);
+        assert_eq!(judged(Guard::Occlusion, [&same, &same], [&same, &same]).score, 1.0);
+    }
+
+    #[test]
+    fn a_square_in_the_middle_is_covered_and_nothing_else() {
+        let shape = Shape { channels: 2, height: 28, width: 28 };
+        let plain: Vec<f32> = (0..shape.len()).map(|k| (k % 13) as f32).collect();
+        let mut rng = ChaCha8Rng::seed_from_u64(1);
+        let mut seen = [false; 28];
+        for _ in 0..200 {
+            let mut picture = plain.clone();
+            cover(&mut picture, shape, &mut rng);
+            for (now, before) in picture.chunks(784).zip(plain.chunks(784)) {
+                let mean = before.iter().sum::<f32>() / 784.0;
+                let changed: Vec<usize> = (0..784).filter(|&p| now[p] != before[p]).collect();
+                let (top, left) = (changed[0] / 28, changed.iter().map(|p| p % 28).min().unwrap());
+                assert!(changed.len() == 49 && changed.iter().all(|&p| now[p] == mean));
+                assert!(changed.iter().all(|p| (p / 28 - top) < 7 && (p % 28 - left) < 7));
+                changed.iter().for_each(|p| seen[p / 28] = true);
+            }
+        }
+        assert!((4..24).all(|row| seen[row]) && !seen[3] && !seen[24]);
     }
 }

@@ -43,8 +43,8 @@ pub(crate) enum Drawn {
     Training,
     /// The samples of each step, and their views.
     Lessons,
-    /// The views by which a guard judges.
-    Views,
+    /// The altered samples by which guards judge.
+    Alterations,
 }
 
 /// A target with the models that it received.

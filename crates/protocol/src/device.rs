@@ -13,6 +13,7 @@ use std::sync::Arc;
 use stlf_data::Class;
 use stlf_learn::evaluate::Predictions;
 use stlf_learn::{Params, Spec};
+use stlf_method::adapt::Adapt;
 use stlf_method::divergence::sketch::Sketch;
 use stlf_method::local_training::OwnError;
 use stlf_planning::plan::Way;
@@ -220,7 +221,8 @@ impl Device {
 
     /// How much others have told of the epoch so far. Only what makes it more is progress; what is said again is not.
     pub fn known(&self) -> usize {
-        self.epoch.as_ref().map_or(0, Epoch::known)
+        let has_students = self.setup.adapt != Adapt::Off;
+        self.epoch.as_ref().map_or(0, |epoch| epoch.known(has_students))
     }
 
     /// How long the messages may be that it has use for.

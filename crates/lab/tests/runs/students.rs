@@ -17,6 +17,7 @@ fn config(changes: &[&str]) -> Config {
         "data.samples=3000",
         "partition.devices=4",
         "partition.scale=0.4",
+        "partition.disjoint=false",
         "training.model=mlp",
         "training.steps=60",
         "planner.handovers=false",
@@ -71,12 +72,12 @@ fn targets_of_every_method_named_end_with_their_students_or_their_mixtures() {
                     }
                     let guards: Vec<GuardRow> =
                         read(&guarded_folder.join(format!("seed-3/students/{method}-guards.csv")));
-                    assert_eq!(guards.len(), 4 * own(&guarded).len());
+                    assert_eq!(guards.len(), 5 * own(&guarded).len());
                     for row in own(&guarded) {
-                        let stability = guards.iter().find(|g| g.target == row.target).unwrap();
-                        assert_eq!(stability.guard, "stability");
-                        assert_eq!(Some(stability.score), row.stability);
-                        assert_eq!(stability.accepted, row.accepted);
+                        let in_use = guards.iter().find(|g| g.target == row.target).unwrap();
+                        assert_eq!(in_use.guard, "occlusion");
+                        assert_eq!(Some(in_use.score), row.stability);
+                        assert_eq!(in_use.accepted, row.accepted);
                     }
                 }
             });
@@ -124,7 +125,7 @@ fn stopped_while_students_train_it_ends_the_same() {
     let (outcome, expected) = (outcome.unwrap(), contents(whole.path()));
     let all = events.load(Ordering::Relaxed);
     // The last stages are those with students.
-    for stop in [all - 1, all - 2, all - 4] {
+    for stop in [all - 1, all - 3] {
         let (folder, seen) = (tempfile::tempdir().unwrap(), AtomicUsize::new(0));
         let stopped =
             run(&config, folder.path(), &|_| match seen.fetch_add(1, Ordering::Relaxed) >= stop {

@@ -180,7 +180,7 @@ fn on_pictures_of_another_kind_a_student_helps_and_is_accepted() {
     };
     let judged = target.judge(&trained(&target, 2_000)).unwrap();
     let gain = judged.with_student.accuracy(&truth) - judged.mixture.accuracy(&truth);
-    let verdict = judged.verdict(Guard::Stability);
+    let verdict = judged.verdict(Guard::default());
     assert!(gain > 0.01 && verdict.accepted, "{gain} {verdict:?}");
     for (adapt, is_used) in [(Adapt::Off, false), (Adapt::Guarded, true), (Adapt::Always, true)] {
         let expected = if is_used { &judged.with_student } else { &judged.mixture };

@@ -226,12 +226,13 @@ impl Following {
     }
 
     /// How much of this plan was carried out, as far as it was heard: models that came, and percents of training on and of students.
-    fn known(&self, trained_on: &BTreeMap<Place, u8>) -> usize {
+    fn known(&self, trained_on: &BTreeMap<Place, u8>, has_students: bool) -> usize {
         let percent = |leg: &Leg| {
             let told = trained_on.get(&leg.to).copied().unwrap_or_default();
             told.saturating_sub(WHOLE * leg.taken as u8).min(WHOLE)
         };
-        let students = self.plan.targets.iter().filter_map(|target| trained_on.get(target));
+        let targets = self.plan.targets.iter().filter(|_| has_students);
+        let students = targets.filter_map(|target| trained_on.get(target));
         let of_students = students.map(|&percent| usize::from(percent.min(WHOLE))).sum::<usize>();
         let of_legs = self.legs.iter().map(|leg| usize::from(percent(leg))).sum::<usize>();
         self.models.len() + of_legs + of_students
@@ -314,15 +315,16 @@ impl Epoch {
         }
     }
 
-    /// How much others have told. Only what makes it more is progress; what is said again is not.
-    pub(super) fn known(&self) -> usize {
+    /// How much others have told, in a fleet whose targets train students or not. Only what makes it more is progress; what is said again
+    /// is not.
+    pub(super) fn known(&self, has_students: bool) -> usize {
         let reports = match &self.seat {
             Seat::Planner(desk) => desk.heard(),
             Seat::Reporter(_) => 0,
         };
         let planned = match &self.phase {
             Phase::Unplanned(_) => 1,
-            Phase::Following(following) => 1 + following.known(&self.trained_on),
+            Phase::Following(following) => 1 + following.known(&self.trained_on, has_students),
             _ => 0,
         };
         self.exchange.known() + reports + planned + self.offers.len()

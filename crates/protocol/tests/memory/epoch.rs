@@ -93,6 +93,8 @@ fn targets_train_their_students_as_on_one_machine() {
     // Some targets have the 300 samples that a student needs, and some have not.
     let paper = Paper { devices: DEVICES, scale: 0.3, classes_per_device: all, ..Paper::default() };
     let holdings = dealt(&data(), paper);
+    let targets = || holdings.iter().filter(|own| own.labels.is_empty());
+    assert!(targets().any(|own| own.unlabeled >= 300) && targets().any(|own| own.unlabeled < 300));
     for adapt in [Adapt::Guarded, Adapt::Always] {
         let setup = Setup { adapt, ..setup() };
         comes_to_what_one_machine_would(&setup, &holdings);
