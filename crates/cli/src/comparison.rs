@@ -1,13 +1,13 @@
 //! The comparison of methods, as text.
 
-use stlf_config::Config;
+use stlf_config::{Config, Strangers};
 use stlf_data::features::Scale;
 use stlf_lab::Outcome;
 use stlf_lab::summary::{Line, Spread, summarise};
 use stlf_method::method::Method;
 use stlf_planning::energy::PAPER_MODEL_BITS;
 use stlf_planning::number_format::{counted, energy, short, size};
-use stlf_planning::plan::FAR;
+use stlf_planning::problem::FAR;
 use stlf_planning::problem::Preset;
 
 use crate::table::{Align, Cell, Table};
@@ -66,7 +66,7 @@ pub(crate) fn comparison(outcome: &Outcome, config: &Config, methods: &[Method])
         assumed(config),
         dealt(outcome),
         scale(outcome),
-        strangers(outcome, &lines)
+        strangers(outcome, &lines, config)
     )
 }
 
@@ -80,16 +80,24 @@ pub(crate) fn dealt(outcome: &Outcome) -> String {
 }
 
 /// Says that divergences did not help to choose, if there were targets to which no source was near.
-fn strangers(outcome: &Outcome, lines: &[Line]) -> String {
+fn strangers(outcome: &Outcome, lines: &[Line], config: &Config) -> String {
     let ours = lines.iter().find(|line| line.method == Method::StLf.name());
     let targets = ours.map_or(0.0, |line| line.targets.mean * line.targets.count as f64);
-    match outcome.strangers {
-        0 => String::new(),
-        far => format!(
-            "No source is near {far} of {targets:.0} targets: divergences of {FAR} and more tell little about who suits whom.\n\
-             Models over all links may do better there: -c \"planner.handovers=false planner.phi-e=0.001\".\n"
-        ),
+    let far = outcome.strangers;
+    if far == 0 {
+        return String::new();
     }
+    let then = match config.planner.strangers() {
+        Strangers::All => {
+            "So these get the models of all sources. To send less: -c planner.strangers=planned"
+        }
+        Strangers::Planned => {
+            "The models of all sources may do better there: -c planner.strangers=all"
+        }
+    };
+    format!(
+        "No source is near {far} of {targets:.0} targets: divergences of {FAR} and more tell little about who suits whom.\n{then}\n"
+    )
 }
 
 /// Returns a line that names the scale of features, if the fleet chose it, and what decided.

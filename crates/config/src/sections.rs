@@ -185,6 +185,9 @@ pub struct Planner {
     /// Whether sources hand their models on to other sources, which continue training them; if it is left out, under the pooled bound.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub handovers: Option<bool>,
+    /// What a device gets to which no source is near; if it is left out, the models of all, unless energy weighs more than usual.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub strangers: Option<Strangers>,
     /// The number of seconds after which a search ends with the best plan so far, which is then not proven optimal.
     pub time_limit: f64,
     /// `predictions`, `corrected` or `parameters`: how a target combines the models it receives.
@@ -203,6 +206,14 @@ impl Planner {
     /// Whether sources hand their models on.
     pub fn hands_on(&self) -> bool {
         self.handovers.unwrap_or(self.bound == BoundKind::Pooled)
+    }
+
+    /// What a device gets to which no source is near.
+    pub fn strangers(&self) -> Strangers {
+        let thrifty = self.weights().energy > self.preset.weights().energy;
+        let mixes = self.bound == BoundKind::Pooled && self.combine != Combine::Parameters;
+        let usual = if mixes && !thrifty { Strangers::All } else { Strangers::Planned };
+        self.strangers.unwrap_or(usual)
     }
 
     /// φ: the preset's, where none is set.
@@ -234,10 +245,21 @@ impl Default for Planner {
             solver: planner::Method::Exact,
             polish: true,
             handovers: None,
+            strangers: None,
             time_limit: 60.0,
             combine: Combine::Predictions,
         }
     }
+}
+
+/// What a device gets to which no source is near: all divergences are so large that they do not tell who suits it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Strangers {
+    /// The models of all sources, which it mixes.
+    All,
+    /// What the plan gives it, as to any other device.
+    Planned,
 }
 
 /// `[compare]`: the methods that are compared.
