@@ -1,6 +1,6 @@
 //! The comparison of methods, as text.
 
-use stlf_config::{Config, Strangers};
+use stlf_config::Config;
 use stlf_data::features::Scale;
 use stlf_lab::Outcome;
 use stlf_lab::summary::{Line, Spread, summarise};
@@ -66,7 +66,7 @@ pub(crate) fn comparison(outcome: &Outcome, config: &Config, methods: &[Method])
         assumed(config),
         dealt(outcome),
         scale(outcome),
-        strangers(outcome, &lines, config)
+        strangers(outcome, &lines)
     )
 }
 
@@ -80,20 +80,21 @@ pub(crate) fn dealt(outcome: &Outcome) -> String {
 }
 
 /// Says that divergences did not help to choose, if there were targets to which no source was near.
-fn strangers(outcome: &Outcome, lines: &[Line], config: &Config) -> String {
+fn strangers(outcome: &Outcome, lines: &[Line]) -> String {
     let ours = lines.iter().find(|line| line.method == Method::StLf.name());
     let targets = ours.map_or(0.0, |line| line.targets.mean * line.targets.count as f64);
     let far = outcome.strangers;
     if far == 0 {
         return String::new();
     }
-    let then = match config.planner.strangers() {
-        Strangers::All => {
-            "So these get the models of all sources. To send less: -c planner.strangers=planned"
+    let then = match outcome.mixed_for_strangers {
+        0 => {
+            "Models over all links may do better there: -c \"planner.handovers=false planner.phi-e=0.001\"."
+                .to_owned()
         }
-        Strangers::Planned => {
-            "The models of all sources may do better there: -c planner.strangers=all"
-        }
+        mixed => format!(
+            "Sources are not near each other either, so {mixed} of them get the models of all sources; to send less: -c planner.strangers=planned"
+        ),
     };
     format!(
         "No source is near {far} of {targets:.0} targets: divergences of {FAR} and more tell little about who suits whom.\n{then}\n"

@@ -36,6 +36,8 @@ pub struct Outcome {
     pub scales: Vec<Scale>,
     /// Targets of all seeds to which no source was near.
     pub strangers: usize,
+    /// Targets that get the models of all sources, since no device is near another.
+    pub mixed_for_strangers: usize,
 }
 
 /// What a run folder ends with: that it is finished, and of what.
@@ -206,6 +208,7 @@ impl Job<'_> {
             all.tried_scales.extend(outcome.tried_scales);
             all.scales.extend(outcome.scales);
             all.strangers += outcome.strangers;
+            all.mixed_for_strangers += outcome.mixed_for_strangers;
         }
         Ok(all)
     }
@@ -246,7 +249,10 @@ impl Job<'_> {
         let problem = plan::problem(run, &trained.table, &measured)?;
         let plan = plan::plan(run, &problem)?;
         outcome.measuring.clone_from(&measured.cost);
-        outcome.strangers = plan.strangers(&problem).len();
+        let strangers = plan.strangers(&problem);
+        let is_mixed = |to: &&usize| !problem.required_into(**to).is_empty();
+        outcome.strangers = strangers.len();
+        outcome.mixed_for_strangers = strangers.iter().filter(is_mixed).count();
         if self.until == Stage::Plan {
             return Ok(outcome);
         }

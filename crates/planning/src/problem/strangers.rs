@@ -1,8 +1,11 @@
 //! Devices to which nobody with labels is near, and what they get.
 //!
 //! Where all divergences are the largest there are, they do not tell which source suits a target, and a plan would choose by samples and
-//! energies alone. The mixture of all sources is then the choice that relies on none of them. That is for fleets in which most targets
-//! are strangers. A few among others get what the plan makes for the others, which are then the best witnesses.
+//! energies alone. The mixture of all sources is then the choice that relies on none of them.
+//!
+//! That is for fleets in which most devices are strangers, sources among them: then nothing says either that one source could train on
+//! another's model. Where sources are near each other, models that they hand on do better with strangers than the mixture does
+//! (docs/baselines.md).
 
 use std::collections::HashSet;
 
@@ -25,7 +28,7 @@ pub(crate) fn is_far(divergence: f64) -> bool {
 }
 
 impl Problem {
-    /// The same problem in which every stranger takes the models of all others that are of use, if most devices without labels are
+    /// The same problem in which every stranger without labels takes the models of all others that are of use, if most devices are
     /// strangers: no device with labels is near them. Of more than 32 models, those with most samples. Only under the pooled bound, by
     /// which a target can mix models.
     #[must_use]
@@ -34,13 +37,13 @@ impl Problem {
         if measured.bound.kind != BoundKind::Pooled {
             return self;
         }
-        let without_labels = (0..self.len()).filter(|&i| measured.devices[i].labeled == 0);
         let (strangers, others): (Vec<usize>, Vec<usize>) =
-            without_labels.partition(|&to| self.is_stranger(measured, to));
+            (0..self.len()).partition(|&device| self.is_stranger(measured, device));
         if strangers.len() <= others.len() {
             return self;
         }
-        let links = strangers.into_iter().flat_map(|to| self.senders_of_use(measured, to));
+        let targets = strangers.into_iter().filter(|&i| measured.devices[i].labeled == 0);
+        let links = targets.flat_map(|to| self.senders_of_use(measured, to));
         let known: HashSet<(usize, usize)> = self.required.iter().copied().collect();
         let links: Vec<(usize, usize)> = links.filter(|link| !known.contains(link)).collect();
         self.required.extend(links);
@@ -75,8 +78,8 @@ mod tests {
     use crate::planner::{Outcome, optimum};
     use crate::problem::{Links, Parts, Preset};
 
-    /// Sources with these errors, and a target at each of these distances from all of them.
-    fn problem(errors: &[f64], targets: &[f64], kind: BoundKind) -> Problem {
+    /// Sources with these errors at such a distance from each other, and a target at each of these distances from all of them.
+    fn problem(errors: &[f64], apart: f64, targets: &[f64], kind: BoundKind) -> Problem {
         let n = errors.len() + targets.len();
         let device = |i: usize| Device {
             name: format!("d{i}"),
@@ -87,7 +90,7 @@ mod tests {
         let divergence = |i: usize, j: usize| match (i.min(j), i.max(j)) {
             (low, high) if low == high => 0.0,
             (_, high) if high >= errors.len() => targets[high - errors.len()],
-            _ => 1.0,
+            _ => apart,
         };
         let divergences = (0..n * n).map(|k| divergence(k / n, k % n)).collect();
         let links = Links::from_rows(n, divergences, vec![1.0; n * n]);
@@ -99,7 +102,7 @@ mod tests {
     #[test]
     fn a_stranger_takes_all_models_that_are_of_use() {
         let errors = [0.1, 0.2, 0.7];
-        let before = problem(&errors, &[2.0, 0.4, 1.9], BoundKind::Pooled);
+        let before = problem(&errors, 2.0, &[2.0, 0.4, 1.9], BoundKind::Pooled);
         let problem = before.clone().with_all_links_to_strangers();
         assert_eq!(problem.required(), [(0, 3), (1, 3), (0, 5), (1, 5)]);
         let Outcome::Planned(plan) = optimum(&problem) else { panic!("no plan") };
@@ -115,20 +118,24 @@ mod tests {
     #[test]
     fn nobody_else_must_take_a_link() {
         let none = |p: Problem| p.clone().with_all_links_to_strangers() == p;
-        assert!(none(problem(&[0.1, 0.2], &[1.8, 0.4], BoundKind::Pooled)));
+        let pooled = |errors: &[f64], apart: f64, targets: &[f64]| {
+            problem(errors, apart, targets, BoundKind::Pooled)
+        };
+        assert!(!none(pooled(&[0.1, 0.2], 2.0, &[2.0])));
+        assert!(none(pooled(&[0.1, 0.2], 1.8, &[2.0])), "sources are near each other");
+        assert!(none(pooled(&[0.1, 0.2], 2.0, &[0.4, 0.4])), "half are no strangers");
+        assert!(none(pooled(&[0.8, 0.9], 2.0, &[2.0])), "no model is of use");
         assert!(
-            none(problem(&[0.1, 0.2], &[2.0, 0.4], BoundKind::Pooled)),
-            "half are no strangers"
+            none(pooled(&[0.1, 0.2], 7.0, &[7.0])),
+            "on another scale, distances say something"
         );
-        assert!(none(problem(&[0.1, 0.2], &[2.0], BoundKind::Paper)));
-        assert!(none(problem(&[0.8, 0.9], &[2.0], BoundKind::Pooled)), "no model is of use");
-        // On another scale, distances say something.
-        assert!(none(problem(&[0.1, 0.2], &[7.0], BoundKind::Pooled)));
+        assert!(none(problem(&[0.1, 0.2], 2.0, &[2.0], BoundKind::Paper)));
     }
 
     #[test]
     fn of_many_models_those_with_most_samples_are_enough() {
-        let problem = problem(&[0.1; 40], &[2.0], BoundKind::Pooled).with_all_links_to_strangers();
+        let problem =
+            problem(&[0.1; 40], 2.0, &[2.0], BoundKind::Pooled).with_all_links_to_strangers();
         let expected: Vec<(usize, usize)> = (8..40).map(|from| (from, 40)).collect();
         assert_eq!(problem.required(), expected);
     }
