@@ -3,12 +3,13 @@
 use stlf_config::Config;
 use stlf_data::features::Scale;
 use stlf_lab::Outcome;
+use stlf_lab::record::{ComputingRow, StudentRow};
+use stlf_lab::stages::student::FOLDER as STUDENTS;
 use stlf_lab::summary::{Line, Spread, summarise};
 use stlf_method::method::Method;
 use stlf_planning::energy::PAPER_MODEL_BITS;
-use stlf_planning::number_format::{counted, energy, short, size};
-use stlf_planning::problem::FAR;
-use stlf_planning::problem::Preset;
+use stlf_planning::number_format::{counted, energy, percent, short, size};
+use stlf_planning::problem::{FAR, Preset};
 
 use crate::table::{Align, Cell, Table};
 
@@ -57,7 +58,7 @@ pub(crate) fn comparison(outcome: &Outcome, config: &Config, methods: &[Method])
          Accuracy: of a method's own targets on their own data, by labels that no method but Oracle sees.\n\
          Energy and sent: totals; {}.\n\
          Of all links: that energy over what it costs if every source sends to every target, which needs no measuring.\n\
-         {}{}{}{}{}{}",
+         {}{}{}{}{}{}{}{}",
         table.render(),
         missing(methods, &lines),
         paid(&lines),
@@ -66,7 +67,9 @@ pub(crate) fn comparison(outcome: &Outcome, config: &Config, methods: &[Method])
         assumed(config),
         dealt(outcome),
         scale(outcome),
-        strangers(outcome, &lines)
+        strangers(outcome, &lines),
+        students(outcome, config),
+        computing(outcome, config)
     )
 }
 
@@ -98,6 +101,53 @@ fn strangers(outcome: &Outcome, lines: &[Line]) -> String {
     };
     format!(
         "No source is near {far} of {targets:.0} targets: divergences of {FAR} and more tell little about who suits whom.\n{then}\n"
+    )
+}
+
+/// Returns a line for every method whose targets may train students: how many did, how many use it, and what that changes.
+pub(crate) fn students(outcome: &Outcome, config: &Config) -> String {
+    let methods = config.compare.students().unwrap_or_default();
+    let lines = methods.into_iter().filter_map(|method| {
+        let of_method = outcome.students.iter().filter(|row| row.method == method.name());
+        let (tried, idle): (Vec<&StudentRow>, Vec<&StudentRow>) =
+            of_method.partition(|row| row.tried);
+        let targets = tried.len() + idle.len();
+        let used = tried.iter().filter(|row| row.used).count();
+        let mut line = (targets > 0).then(|| {
+            let (count, label) = (counted(targets, "target"), method.label());
+            format!("Students in {label}: {} of {count} trained one, {used} use it", tried.len())
+        })?;
+        let mean = |value: fn(&StudentRow) -> Option<f64>| {
+            let known: Vec<f64> = tried.iter().filter_map(|row| value(row)).collect();
+            Spread::of(&known).map(|spread| percent(spread.mean))
+        };
+        let accuracies = mean(|row| row.mixture_accuracy).zip(mean(|row| row.student_accuracy));
+        if let Some((mixture, student)) = accuracies {
+            line +=
+                &format!("; the mixture alone has {mixture} there, every student used {student}");
+        }
+        if let Some(row) = idle.first() {
+            line += &format!("; {} {}", row.target, row.outcome);
+        }
+        Some(format!("{line} (seed-*/{STUDENTS}).\n"))
+    });
+    lines.collect()
+}
+
+/// Returns a line with what devices compute for ST-LF, where that is priced.
+fn computing(outcome: &Outcome, config: &Config) -> String {
+    let Some(per_joule) = config.energy.gflop_per_joule else { return String::new() };
+    let per_seed = |value: fn(&ComputingRow) -> f64| {
+        outcome.computing.iter().map(value).sum::<f64>() / config.seeds.len() as f64
+    };
+    format!(
+        "Computing for ST-LF, per seed: {:.0} GFLOP of training, {:.0} of training on models handed over, {:.0} of students; \
+         together {} at {} GFLOP per joule, which no energy above contains.\n",
+        per_seed(|row| row.training_gflop),
+        per_seed(|row| row.handed_gflop),
+        per_seed(|row| row.student_gflop),
+        energy(per_seed(|row| row.joules)),
+        short(per_joule)
     )
 }
 

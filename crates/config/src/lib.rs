@@ -14,7 +14,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use sha2::{Digest, Sha256};
 use stlf_data::partition::Scheme;
 use stlf_data::{Dataset, Shape};
-use stlf_learn::Spec;
+use stlf_learn::{Augment, Spec};
 use stlf_method::combine::Combine;
 use stlf_method::local_training;
 use stlf_planning::bound::BoundKind;
@@ -24,7 +24,9 @@ use stlf_planning::problem::Preset;
 pub use divergence::{Accepted, Divergence, Estimator, Noise, Privacy};
 pub use error::Error;
 pub use fada::Settings as FadaSettings;
-pub use sections::{Compare, Data, Energy, EnergyModel, Fada, Model, Planner, Strangers, Training};
+pub use sections::{
+    Compare, Data, Energy, EnergyModel, Fada, Model, Planner, Strangers, Training, Transfer,
+};
 
 /// A file with every key, its default and its meaning.
 pub const TEMPLATE: &str = include_str!("template.toml");
@@ -48,6 +50,8 @@ pub struct Config {
     pub energy: Energy,
     /// How roles and links are chosen.
     pub planner: Planner,
+    /// What targets do with the models that they receive.
+    pub transfer: Transfer,
     /// The methods that are compared.
     pub compare: Compare,
 }
@@ -62,6 +66,7 @@ impl Default for Config {
             divergence: Divergence::default(),
             energy: Energy::default(),
             planner: Planner::default(),
+            transfer: Transfer::default(),
             compare: Compare::default(),
         }
     }
@@ -158,6 +163,18 @@ impl Config {
             let message = format!("{} is not in 0 ≤ u ≤ 1", t.unlabeled_as);
             return Err(wrong("training.unlabeled-as", message));
         }
+        if let Some(augment) = t.augment.filter(|augment| *augment != Augment::None)
+            && self.data.table().is_some()
+        {
+            let message =
+                format!("{} is for pictures, and data.features is a table", augment.name());
+            return Err(Error::Setting {
+                path: path.to_owned(),
+                line: None,
+                message: format!("training.augment: {message}"),
+                hint: Some("leave out training.augment".to_owned()),
+            });
+        }
         if t.steps == 0 {
             return Err(wrong("training.steps", "must be at least 1".to_owned()));
         }
@@ -192,17 +209,22 @@ impl Config {
         }
         self.divergence.check().map_err(|e| in_method(&e))?;
         self.compare.fada.settings().check().map_err(|e| in_method(&e))?;
-        if let Some(bits) = self.energy.model_bits
-            && !(bits > 0.0 && bits.is_finite())
-        {
-            return Err(wrong("energy.model-bits", format!("{bits} is not above 0")));
+        let Energy { model_bits, gflop_per_joule, .. } = self.energy;
+        for (key, value) in [("model-bits", model_bits), ("gflop-per-joule", gflop_per_joule)] {
+            if let Some(value) = value.filter(|value| !(*value > 0.0 && value.is_finite())) {
+                return Err(wrong(&format!("energy.{key}"), format!("{value} is not above 0")));
+            }
         }
-        self.compare.methods().map_err(|e| Error::Setting {
-            path: path.to_owned(),
-            line: None,
-            message: format!("compare.methods: {e}"),
-            hint: e.hint().map(str::to_owned),
-        })?;
+        for (key, methods) in
+            [("methods", self.compare.methods()), ("students", self.compare.students())]
+        {
+            methods.map_err(|e| Error::Setting {
+                path: path.to_owned(),
+                line: None,
+                message: format!("compare.{key}: {e}"),
+                hint: e.hint().map(str::to_owned),
+            })?;
+        }
         Ok(())
     }
 
@@ -241,10 +263,15 @@ impl Config {
         }
     }
 
-    /// Returns how devices train on their own labels.
-    pub fn training(&self) -> local_training::Training {
+    /// Returns how devices train on their own labels, with inputs of this shape.
+    ///
+    /// # Errors
+    /// Views are asked for, and the inputs are no pictures.
+    pub fn training(&self, shape: Shape) -> Result<local_training::Training, stlf_learn::Error> {
         let (descent, steps) = (self.descent(), self.training.steps);
-        local_training::Training { descent, steps, averaged: false }
+        let augment = self.training.augment(shape);
+        augment.check(shape)?;
+        Ok(local_training::Training { descent, augment, steps, averaged: false })
     }
 
     /// How models are trained.
@@ -419,6 +446,14 @@ mod tests {
             ("seeds = [1, 1]", "listed twice"),
             ("[training]\nheld-out = 1.0", "held-out"),
             ("[training]\nbatch = 0", "batch"),
+            (
+                "[training]\naugment = \"convolution\"",
+                "`convolution`, expected one of `none`, `shift`, `convolutions`, `both`",
+            ),
+            (
+                "[data]\nfeatures = \"a.csv\"\n[training]\naugment = \"shift\"",
+                "training.augment: shift is for pictures, and data.features is a table",
+            ),
             ("[compare]\nmethods = [\"fedvag\"]", "compare.methods"),
             ("[divergence]\nrounds = 3", "rounds is for estimator = \"classifier\""),
             (

@@ -4,7 +4,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use stlf_data::Shape;
 use stlf_data::features::{self, Scale};
+use stlf_learn::Augment;
+use stlf_method::adapt::Adapt;
 use stlf_method::combine::Combine;
 use stlf_method::method::Method;
 use stlf_planning::bound::BoundKind;
@@ -70,6 +73,11 @@ impl Default for Data {
 }
 
 impl Data {
+    /// The table of features, where samples are no pictures.
+    pub(crate) fn table(&self) -> Option<&PathBuf> {
+        self.features.as_ref().filter(|_| self.images.is_none())
+    }
+
     /// How the table of features is read.
     pub(crate) fn table_options(&self) -> features::Options {
         features::Options {
@@ -97,6 +105,9 @@ pub struct Training {
     pub momentum: f32,
     /// Pull of every parameter to zero.
     pub weight_decay: f32,
+    /// `none`, `shift`, `convolutions` or `both`: how the pictures that devices train on are varied. Left out: not at all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub augment: Option<Augment>,
     /// The fraction of a device's labels that is held out from training to measure the error. With 0, the
     /// error is measured on the labels it was trained on, as in the paper.
     pub held_out: f64,
@@ -119,12 +130,21 @@ impl Default for Training {
             learning_rate: 0.01,
             momentum: 0.0,
             weight_decay: 0.0,
+            augment: None,
             held_out: 0.2,
             unlabeled_as: 1.0,
             balanced: true,
             warm_up_rounds: 0,
             warm_up_steps: 200,
         }
+    }
+}
+
+impl Training {
+    /// How inputs of this shape are varied: as asked for, else as is usual for pictures, and not at all where they are none.
+    pub fn augment(&self, shape: Shape) -> Augment {
+        let usual = if shape.is_picture() { Augment::default() } else { Augment::None };
+        self.augment.unwrap_or(usual)
     }
 }
 
@@ -148,6 +168,9 @@ pub struct Energy {
     /// weight of energy is made for it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model_bits: Option<f64>,
+    /// The billions of floating-point operations that a device's processor does with one joule. Left out: what devices compute is not priced.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gflop_per_joule: Option<f64>,
 }
 
 /// Where link energies come from.
@@ -262,6 +285,14 @@ pub enum Strangers {
     Planned,
 }
 
+/// `[transfer]`: what targets do with the models that they receive.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+pub struct Transfer {
+    /// `off`, `guarded` or `always`: whether a target trains a student on its own samples, and whether a guard decides if it uses it.
+    pub adapt: Adapt,
+}
+
 /// `[compare]`: the methods that are compared.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
@@ -269,6 +300,8 @@ pub struct Compare {
     /// `st-lf`, `st-lf-links`, `rnd-alpha`, `fedavg`, `fada`, `avgd`, `rnd-psi`, `psi-fedavg`, `psi-fada`, `sm`, `local`, `oracle`,
     /// `fedavg-rounds`, `pooled`.
     pub methods: Vec<String>,
+    /// Those of them whose targets train students, where `transfer.adapt` is not `off`.
+    pub students: Vec<String>,
     /// How often the sources of `fedavg-rounds` average their models; each trains `training.steps` in all. Left out: 10 times.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rounds: Option<usize>,
@@ -338,7 +371,8 @@ impl Default for Compare {
     fn default() -> Compare {
         let quick = Method::ALL.into_iter().filter(|m| !m.trains());
         let methods = quick.map(|m| m.name().to_owned()).collect();
-        Compare { methods, rounds: None, fada: Fada::default() }
+        let students = vec![Method::StLf.name().to_owned()];
+        Compare { methods, students, rounds: None, fada: Fada::default() }
     }
 }
 
@@ -351,5 +385,10 @@ impl Compare {
     /// The methods, in the order of the list.
     pub fn methods(&self) -> Result<Vec<Method>, stlf_planning::Error> {
         self.methods.iter().map(|name| name.parse()).collect()
+    }
+
+    /// The methods whose targets train students, where any do.
+    pub fn students(&self) -> Result<Vec<Method>, stlf_planning::Error> {
+        self.students.iter().map(|name| name.parse()).collect()
     }
 }

@@ -8,7 +8,7 @@ use toml::Value;
 use crate::{Config, Error, Noise};
 
 /// The sections that all devices follow. `[data]` and `[partition]` are each device's own, and `[compare]` is for the simulator.
-const SECTIONS: [&str; 4] = ["training", "divergence", "energy", "planner"];
+const SECTIONS: [&str; 5] = ["training", "divergence", "energy", "planner", "transfer"];
 
 impl Config {
     /// Returns everything that must be the same everywhere, by name, as it takes effect: a default that is written out is no
@@ -45,17 +45,17 @@ impl Config {
 
     /// The names of the features in their order; `None` where samples are pictures.
     pub(crate) fn feature_columns(&self) -> Result<Option<Vec<String>>, Error> {
-        let data = &self.data;
-        let Some(table) = data.features.as_ref().filter(|_| data.images.is_none()) else {
+        let Some(table) = self.data.table() else {
             return Ok(None);
         };
-        Ok(Some(features::columns(table, &data.table_options())?))
+        Ok(Some(features::columns(table, &self.data.table_options())?))
     }
 }
 
 /// With the defaults of what is left out, and without what each device accepts for itself.
 fn in_effect(config: &Config, shape: Shape) -> Config {
     let mut config = config.clone();
+    config.training.augment = Some(config.training.augment(shape));
     config.divergence = config.divergence.by(config.divergence.estimator());
     let measuring = &mut config.divergence;
     measuring.accept = None;

@@ -31,6 +31,11 @@ impl Shape {
     pub const fn is_empty(self) -> bool {
         self.len() == 0
     }
+
+    /// Whether it has several rows and several columns, so that neighbours mean something.
+    pub const fn is_picture(self) -> bool {
+        self.height > 1 && self.width > 1
+    }
 }
 
 impl std::fmt::Display for Shape {

@@ -99,6 +99,76 @@ pub struct ScaleRow {
     pub accuracy: f64,
 }
 
+/// How one target of a method came to use a student, or not.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct StudentRow {
+    /// The seed.
+    pub seed: u64,
+    /// The method's name.
+    pub method: String,
+    /// The target's name.
+    pub target: String,
+    /// Its samples.
+    pub samples: usize,
+    /// What came of it, in a few words.
+    pub outcome: String,
+    /// Whether it trained one.
+    pub tried: bool,
+    /// The share of predictions on views that are those on the plain samples, with the student.
+    pub stability: Option<f64>,
+    /// The same of the mixture alone.
+    pub mixture_stability: Option<f64>,
+    /// Whether the guard accepts the student.
+    pub accepted: bool,
+    /// Whether the target uses it.
+    pub used: bool,
+    /// The accuracy of the mixture alone, where the truth is known.
+    pub mixture_accuracy: Option<f64>,
+    /// The accuracy with the student, used or not.
+    pub student_accuracy: Option<f64>,
+    /// The billions of floating-point operations of its training.
+    pub gflop: f64,
+    /// What these cost, where that is asked for.
+    pub joules: Option<f64>,
+}
+
+/// What one device computes for ST-LF.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct ComputingRow {
+    /// The seed.
+    pub seed: u64,
+    /// The device.
+    pub device: String,
+    /// The billions of floating-point operations to train its own model.
+    pub training_gflop: f64,
+    /// The same to train on models that it was handed.
+    pub handed_gflop: f64,
+    /// The same to train a student.
+    pub student_gflop: f64,
+    /// What all of them cost.
+    pub joules: f64,
+}
+
+/// What one guard says of a target's student.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct GuardRow {
+    /// The target's name.
+    pub target: String,
+    /// The guard's name.
+    pub guard: String,
+    /// The score with the student.
+    pub score: f64,
+    /// The score of the mixture alone.
+    pub of_mixture: f64,
+    /// Whether it accepts.
+    pub accepted: bool,
+    /// What the student adds to the accuracy, where the truth is known.
+    pub gain: Option<f64>,
+}
+
 /// How often samples of one class were given another, or the same, at one target.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]

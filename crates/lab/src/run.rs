@@ -13,11 +13,11 @@ use stlf_method::method::Method;
 use stlf_protocol::Setup;
 
 use crate::folder::hashes;
-use crate::record::{MeasuringRow, Row, ScaleRow};
+use crate::record::{ComputingRow, MeasuringRow, Row, ScaleRow, StudentRow};
 use crate::scale_choice::{self, Scaled};
 use crate::shard::{Block, Shard};
 use crate::stages::transfer::Transfer;
-use crate::stages::{SeedRun, measure, plan, train};
+use crate::stages::{SeedRun, computing, measure, plan, student, train};
 use crate::watch::{Observer, Stage, Watch};
 use crate::{Error, Folder};
 
@@ -38,6 +38,10 @@ pub struct Outcome {
     pub strangers: usize,
     /// Targets that get the models of all sources, since no device is near another.
     pub mixed_for_strangers: usize,
+    /// What came of students, one per seed, method and target, where targets train any.
+    pub students: Vec<StudentRow>,
+    /// What devices compute for ST-LF, one per seed and device, where that is priced.
+    pub computing: Vec<ComputingRow>,
 }
 
 /// What a run folder ends with: that it is finished, and of what.
@@ -209,6 +213,8 @@ impl Job<'_> {
             all.scales.extend(outcome.scales);
             all.strangers += outcome.strangers;
             all.mixed_for_strangers += outcome.mixed_for_strangers;
+            all.students.extend(outcome.students);
+            all.computing.extend(outcome.computing);
         }
         Ok(all)
     }
@@ -260,9 +266,13 @@ impl Job<'_> {
         outcome.rows = transfer.transfer(data.classes())?;
         transfer.bounds()?;
         transfer.frontier(&plan)?;
+        let mut shown = vec![Method::StLf];
         if self.until == Stage::Compare {
             outcome.rows = transfer.compare(self.methods)?;
+            shown = self.methods.to_vec();
         }
+        outcome.students = student::read(&run.folder, &shown)?;
+        outcome.computing = computing::computing(run, &plan)?;
         Ok(outcome)
     }
 }

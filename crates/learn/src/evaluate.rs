@@ -31,6 +31,17 @@ pub fn predict(spec: &Spec, params: &[f32], inputs: &[f32]) -> Predictions {
     Predictions { classes, probabilities }
 }
 
+/// The likeliest class and its probability; the first, if several are.
+pub fn likeliest(probabilities: &[f32]) -> (Class, f32) {
+    let mut best = 0;
+    for (class, p) in probabilities.iter().enumerate() {
+        if *p > probabilities[best] {
+            best = class;
+        }
+    }
+    (best as Class, probabilities[best])
+}
+
 impl Predictions {
     /// How many inputs there are.
     pub fn len(&self) -> usize {
@@ -47,17 +58,17 @@ impl Predictions {
         self.probabilities.chunks_exact(self.classes)
     }
 
+    /// The probabilities of all classes for one input.
+    ///
+    /// # Panics
+    /// If there is no such input.
+    pub fn of(&self, input: usize) -> &[f32] {
+        &self.probabilities[input * self.classes..(input + 1) * self.classes]
+    }
+
     /// The likeliest class of each input; the first, if several are.
     pub fn classes(&self) -> impl ExactSizeIterator<Item = Class> + '_ {
-        self.probabilities().map(|probabilities| {
-            let mut best = 0;
-            for (class, p) in probabilities.iter().enumerate() {
-                if *p > probabilities[best] {
-                    best = class;
-                }
-            }
-            best as Class
-        })
+        self.probabilities().map(|probabilities| likeliest(probabilities).0)
     }
 
     /// How many inputs are given another class than their label.

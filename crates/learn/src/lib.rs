@@ -8,6 +8,7 @@
 //! program runs ([`Kernels`]). The same seed gives the same bits on the same kernels, whatever the number of
 //! threads. The crate opens no file, prints nothing, reads no clock and no global random source.
 
+pub mod augment;
 mod buffer;
 pub mod error;
 pub mod evaluate;
@@ -19,6 +20,7 @@ pub mod params;
 pub mod spec;
 pub mod train;
 
+pub use augment::{Augment, View};
 pub use error::Error;
 pub use kernels::Kernels;
 pub use layers::Mode;

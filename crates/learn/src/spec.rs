@@ -177,19 +177,25 @@ impl Spec {
     /// Floating-point operations of one training step on one sample, two per multiply and add: forward,
     /// gradient of the weights, and gradient of the inputs of all layers but the first.
     pub fn operations_per_sample(&self) -> usize {
-        let mut first = true;
-        self.layers()
-            .zip(&self.shapes[1..])
-            .map(|((layer, before), after)| {
-                let products = match layer {
-                    Layer::Conv2d { kernel, .. } => after.len() * before.channels * kernel * kernel,
-                    Layer::Linear { outputs } => before.len() * outputs,
-                    _ => return 0,
-                };
-                let passes = if std::mem::take(&mut first) { 2 } else { 3 };
-                2 * passes * products
-            })
-            .sum()
+        let first = self.products().next().unwrap_or(0);
+        3 * self.forward_operations_per_sample() - 2 * first
+    }
+
+    /// Those of the way forward alone.
+    pub fn forward_operations_per_sample(&self) -> usize {
+        2 * self.products().sum::<usize>()
+    }
+
+    /// The products of a weight and a number that each layer with weights takes for one sample.
+    fn products(&self) -> impl Iterator<Item = usize> + '_ {
+        let layers = self.layers().zip(&self.shapes[1..]);
+        layers.filter_map(|((layer, before), after)| match layer {
+            Layer::Conv2d { kernel, .. } => Some(after.len() * before.channels * kernel * kernel),
+            Layer::Linear { outputs } => Some(before.len() * outputs),
+            Layer::MaxPool2d | Layer::Relu | Layer::Dropout { .. } | Layer::Dropout2d { .. } => {
+                None
+            }
+        })
     }
 }
 
@@ -209,6 +215,7 @@ mod tests {
         assert_eq!(names, expected);
         // conv1 2·2·144,000, conv2 3·2·320,000, fc1 3·2·16,000, fc2 3·2·500.
         assert_eq!(cnn.operations_per_sample(), 576_000 + 1_920_000 + 96_000 + 3_000);
+        assert_eq!(cnn.forward_operations_per_sample(), 288_000 + 640_000 + 32_000 + 1_000);
         Ok(())
     }
 

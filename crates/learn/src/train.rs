@@ -7,6 +7,7 @@ use rand_chacha::ChaCha8Rng;
 use stlf_data::Class;
 
 use crate::Error;
+use crate::augment::{Augment, Scratch, View};
 use crate::layers::Mode;
 use crate::loss::cross_entropy;
 use crate::network::Network;
@@ -123,9 +124,21 @@ pub struct Learner {
     velocity: Params,
     gradients: Params,
     rng: ChaCha8Rng,
+    views: Option<Views>,
     /// A shuffled round through the examples, and how far it got.
     order: Vec<u32>,
     next: usize,
+}
+
+/// The random stream of views; that of order and dropout is 0.
+const VIEWS: u64 = 1;
+
+/// The random views of its examples that a model sees.
+#[derive(Debug, Clone)]
+struct Views {
+    view: View,
+    scratch: Scratch,
+    rng: ChaCha8Rng,
 }
 
 /// How one epoch went.
@@ -151,9 +164,25 @@ impl Learner {
             velocity: Params::zeros(spec),
             gradients: Params::zeros(spec),
             rng: ChaCha8Rng::seed_from_u64(seed),
+            views: None,
             order: Vec::new(),
             next: 0,
         })
+    }
+
+    /// The same learner, but every step sees its pictures as new random views. They are drawn from a stream of their own, so that
+    /// order and dropout are the same with and without them.
+    ///
+    /// # Errors
+    /// Inputs that are no pictures.
+    pub fn augmented(mut self, spec: &Spec, augment: Augment) -> Result<Learner, Error> {
+        augment.check(spec.input())?;
+        self.views = augment.view().map(|view| {
+            let mut rng = self.rng.clone();
+            rng.set_stream(VIEWS);
+            Views { view, scratch: Scratch::new(spec.input()), rng }
+        });
+        Ok(self)
     }
 
     /// One step on these examples; returns their loss before it. Allocates nothing.
@@ -171,6 +200,9 @@ impl Learner {
         for ((&at, input), label) in batch.iter().zip(inputs).zip(labels.iter_mut()) {
             let at = at as usize;
             input.copy_from_slice(&examples.inputs[at * numbers..(at + 1) * numbers]);
+            if let Some(Views { view, scratch, rng }) = &mut self.views {
+                view.apply(input, scratch, rng);
+            }
             *label = examples.labels[at];
         }
         network.forward(&self.params, Mode::Train(&mut self.rng));

@@ -1,17 +1,20 @@
 //! What the devices of a fleet compute: each alone ([`local_training`]), two about each other ([`divergence`]), a target with what it
-//! received ([`combine`]).
+//! received ([`combine`], [`student`]).
 //!
 //! The crate opens no file, prints nothing, reads no clock and no global random source: everything drawn follows from [`seeds`].
 
+pub mod adapt;
 pub mod class_shares;
 pub mod combine;
 pub mod divergence;
 pub mod energy;
+pub mod guard;
 pub mod local_training;
 pub mod method;
 pub mod predictions;
 pub mod ring;
 pub mod scout;
 pub mod seeds;
+pub mod student;
 
 pub use method::Method;

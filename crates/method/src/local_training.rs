@@ -7,7 +7,7 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use stlf_data::Class;
 use stlf_learn::evaluate::{predict, source_error};
-use stlf_learn::{Descent, Examples, Learner, Network, Params, Spec};
+use stlf_learn::{Augment, Descent, Examples, Learner, Network, Params, Spec};
 use stlf_planning::error::Error;
 
 /// Steps between two looks at whether to stop.
@@ -18,6 +18,8 @@ const STRIDE: usize = 500;
 pub struct Training {
     /// The settings of a step.
     pub descent: Descent,
+    /// How the pictures that are trained on are varied. Errors are measured on pictures as they are.
+    pub augment: Augment,
     /// The number of steps.
     pub steps: usize,
     /// Whether the result is the mean of the iterates of the second half instead of the last one (Polyak and Juditsky, "Acceleration of stochastic
@@ -143,7 +145,8 @@ impl Split {
     ) -> Result<Option<Params>, Error> {
         let wrong = |e: stlf_learn::Error| Error::field("training", e.to_string());
         self.examples().check(spec).map_err(wrong)?;
-        let mut learner = Learner::new(spec, start, training.descent, seed).map_err(wrong)?;
+        let learner = Learner::new(spec, start, training.descent, seed).map_err(wrong)?;
+        let mut learner = learner.augmented(spec, training.augment).map_err(wrong)?;
         let mut network = Network::new(spec, training.descent.batch);
         let stride = training.stride();
         let (mut sum, mut points) = (vec![0.0f64; spec.parameters()], 0u32);
@@ -205,6 +208,10 @@ mod tests {
     use super::*;
     use stlf_data::Shape;
 
+    fn plain(steps: usize, averaged: bool) -> Training {
+        Training { descent: Descent::default(), augment: Augment::None, steps, averaged }
+    }
+
     #[test]
     fn a_split_holds_out_a_share_and_loses_nothing() {
         let labels: Vec<Class> = (0..10).collect();
@@ -231,7 +238,7 @@ mod tests {
         let inputs: Vec<f32> =
             labels.iter().flat_map(|&l| [f32::from(l), 1.0 - f32::from(l)]).collect();
         let split = Split::new(&inputs, &labels, 2, 0.5, 1);
-        let training = Training { descent: Descent::default(), steps: 2_000, averaged: false };
+        let training = plain(2_000, false);
         let start = Params::initial(&spec, 0);
         let mut end = || ControlFlow::Break(());
         assert!(split.train(&spec, start.clone(), training, 1, &mut end).unwrap().is_none());
@@ -250,7 +257,7 @@ mod tests {
         let inputs: Vec<f32> = (0..80).map(|k| (k % 7) as f32).collect();
         let split = Split::new(&inputs, &labels, 2, 0.0, 1);
         let train = |steps: usize, averaged: bool| {
-            let training = Training { descent: Descent::default(), steps, averaged };
+            let training = plain(steps, averaged);
             let start = Params::initial(&spec, 0);
             split
                 .train(&spec, start, training, 1, &mut || ControlFlow::Continue(()))
@@ -265,13 +272,38 @@ mod tests {
     }
 
     #[test]
+    fn views_are_for_training_alone_and_for_handed_models_too() {
+        let spec = Spec::mlp(Shape::grey(6), 2).unwrap();
+        let labels: Vec<Class> = (0..40).map(|k| k % 2).collect();
+        let inputs: Vec<f32> = (0..40 * 36).map(|k| (k % 7) as f32 / 7.0).collect();
+        let split = Split::new(&inputs, &labels, 36, 0.5, 1);
+        let start = Params::initial(&spec, 0);
+        let mut go_on = || ControlFlow::Continue(());
+        for augment in [Augment::Shift, Augment::Convolutions, Augment::Both] {
+            let varied = Training { augment, ..plain(50, false) };
+            let mut train = |training| split.train(&spec, start.clone(), training, 1, &mut go_on);
+            let trained = train(varied).unwrap().unwrap();
+            assert_eq!(train(varied).unwrap().unwrap(), trained);
+            assert_ne!(train(plain(50, false)).unwrap().unwrap(), trained);
+            assert_eq!(varied.handed_over().augment, augment);
+            let held = Examples { inputs: &split.held_inputs, labels: &split.held_labels };
+            let errors = predict(&spec, &trained, held.inputs).errors(held.labels);
+            assert_eq!(split.own_error(&spec, &trained, 0, 1.0).errors, errors);
+        }
+        let table = Spec::mlp(Shape { channels: 1, height: 1, width: 36 }, 2).unwrap();
+        let training = Training { augment: Augment::Both, ..plain(50, false) };
+        let refused = split.train(&table, Params::initial(&table, 0), training, 1, &mut go_on);
+        assert!(refused.unwrap_err().to_string().contains("is for pictures"));
+    }
+
+    #[test]
     fn a_model_that_was_handed_over_is_trained_as_long_and_averaged() {
         let spec = Spec::mlp(Shape { channels: 1, height: 1, width: 2 }, 2).unwrap();
         let labels: Vec<Class> = (0..40).map(|k| k % 2).collect();
         let inputs: Vec<f32> = (0..80).map(|k| (k % 7) as f32).collect();
         let split = Split::new(&inputs, &labels, 2, 0.0, 1);
         for steps in [1, 39, 40, 1_001, 21_000] {
-            let training = Training { descent: Descent::default(), steps, averaged: false };
+            let training = plain(steps, false);
             let (handed, averaged) = (Params::initial(&spec, 4), training.handed_over());
             let mut looks = 0;
             let mut look = || {

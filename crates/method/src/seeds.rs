@@ -22,6 +22,8 @@ pub enum Draw {
     Relay = 7,
     /// The training of a model that comes to a device for the second time, on a ring.
     Ring = 8,
+    /// The student of a target.
+    Student = 9,
 }
 
 impl Draw {

@@ -93,6 +93,9 @@ pub struct Status {
     /// The names of the devices whose models it waits for, once there is a plan.
     #[serde(default)]
     pub waits_for: Vec<String>,
+    /// What came of its student, if it is a target that may train one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub student: Option<String>,
     /// The reason why there is no plan.
     pub no_plan: Option<String>,
     /// All devices of the roster, as this device sees them.
@@ -173,6 +176,7 @@ impl Status {
             waits_for: (device.missing().into_iter().filter(|_| stage == Stage::Receiving))
                 .filter_map(name)
                 .collect(),
+            student: device.combined().and_then(|c| Some(c.tried?.to_string())),
             no_plan: device.no_plan().map(str::to_owned),
             devices: present.map(peer).collect(),
             traffic,

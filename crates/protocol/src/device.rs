@@ -1,5 +1,6 @@
 //! A device of the fleet as a machine without I/O: a message in, actions out.
 
+mod combining;
 mod epoch;
 mod handed;
 mod hearing;
@@ -16,11 +17,12 @@ use stlf_method::divergence::sketch::Sketch;
 use stlf_method::local_training::OwnError;
 use stlf_planning::plan::Way;
 
+pub use self::combining::Combined;
+pub(crate) use self::combining::Combining;
 pub use self::epoch::{AsSource, AsTarget, Following, Part, Phase};
 use self::epoch::{Epoch, Seat};
 pub use self::handed::HandedOn;
 pub(crate) use self::handed::TrainingOn;
-pub(crate) use self::steps::Combining;
 use crate::identity::Identity;
 use crate::job::Job;
 use crate::roster::{Place, Roster};
@@ -269,8 +271,13 @@ impl Device {
 
     /// What its samples came to under the epoch's plan; `None` as long as there is nothing, and for a source.
     pub fn outcome(&self) -> Option<&Predictions> {
+        self.combined().map(|combined| &combined.predictions)
+    }
+
+    /// The same with what came of its student.
+    pub fn combined(&self) -> Option<&Combined> {
         match self.following()?.part() {
-            Part::Target(AsTarget::Has(predictions)) => Some(predictions),
+            Part::Target(AsTarget::Has(combined)) => Some(combined),
             _ => None,
         }
     }

@@ -5,10 +5,9 @@ use std::ops::ControlFlow;
 use std::time::Duration;
 
 use stlf_learn::Params;
-use stlf_learn::evaluate::Predictions;
 use stlf_planning::plan::Way;
 
-use crate::device::{Combining, TrainingOn};
+use crate::device::{Combined, Combining, TrainingOn};
 use crate::divergence_protocol::{Finding, Work};
 use crate::planning::{NoPlan, Search};
 use crate::roster::Place;
@@ -19,7 +18,7 @@ use crate::wire::Plan;
 pub enum Sign {
     /// It goes on.
     GoesOn,
-    /// So many percent of training on a model are done; above 100 those of the second way.
+    /// So many percent of training on a model are done, above 100 those of the second way; or of training a student.
     Percent(u8),
     /// A search begins that may take so long. Told to stop then, it ends with the best that it has.
     Searches(Duration),
@@ -85,7 +84,7 @@ pub(crate) enum Product {
     Measured(Finding),
     Planned(Result<Plan, NoPlan>),
     TrainedOn(Option<Params>),
-    Combined(Option<Predictions>),
+    Combined(Option<Combined>),
 }
 
 impl Job {
@@ -121,7 +120,10 @@ impl Job {
                 Ok(trained) => Product::TrainedOn(Some(trained?)),
                 Err(_) => Product::TrainedOn(None),
             },
-            Labour::Combine(models) => Product::Combined(models.run()),
+            Labour::Combine(models) => match models.run(watch) {
+                Ok(combined) => Product::Combined(Some(combined?)),
+                Err(_) => Product::Combined(None),
+            },
         };
         Some(Computed { epoch, task, product })
     }

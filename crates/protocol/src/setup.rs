@@ -10,6 +10,7 @@ use stlf_config::{Config, EnergyModel, Strangers};
 use stlf_data::{Class, Shape};
 use stlf_learn::evaluate::Predictions;
 use stlf_learn::{Params, Spec};
+use stlf_method::adapt::Adapt;
 use stlf_method::class_shares::balanced;
 use stlf_method::combine::{Combine, combine};
 use stlf_method::divergence;
@@ -17,6 +18,7 @@ use stlf_method::energy::{Radio, Ranges};
 use stlf_method::local_training::{OwnError, Split, Training};
 use stlf_method::ring;
 use stlf_method::seeds::Draw;
+use stlf_method::student::{Schooling, Target};
 use stlf_planning::bound::BoundKind;
 use stlf_planning::plan::{RingPlace, Way};
 use stlf_planning::planner::{self, Method, Outcome};
@@ -61,6 +63,10 @@ pub struct Setup {
     pub planning: Duration,
     /// What a target makes of the models it receives.
     pub combine: Combine,
+    /// Whether targets train students, and whether a guard decides if they use them.
+    pub adapt: Adapt,
+    /// How students train.
+    pub schooling: Schooling,
     /// Whether this device measures the joules of its links in every epoch ([`crate::Action::MeasureLinks`]).
     pub measures_links: bool,
     /// Everything that is drawn comes from this.
@@ -112,7 +118,7 @@ impl Setup {
     /// What a configuration says for inputs of this shape and so many classes.
     ///
     /// # Errors
-    /// The network does not fit the data.
+    /// The network does not fit the data, or views are asked for of what is no picture.
     pub fn new(
         config: &Config,
         shape: Shape,
@@ -124,7 +130,7 @@ impl Setup {
             model_bits: config.model_bits(&spec),
             spec,
             shape,
-            training: config.training(),
+            training: config.training(shape)?,
             held_out: config.training.held_out,
             unlabeled_as: config.training.unlabeled_as,
             balanced: config.training.balanced,
@@ -137,6 +143,8 @@ impl Setup {
             planner: config.planner.settings(),
             planning: config.planner.limit().unwrap_or_default(),
             combine: config.planner.combine,
+            adapt: config.transfer.adapt,
+            schooling: Schooling::new(config.descent()),
             measures_links: false,
             seed,
         })
@@ -295,5 +303,16 @@ impl Setup {
     /// No model, or one of another network.
     pub fn combine(&self, models: &[(&Params, f64)], inputs: &[f32]) -> Result<Predictions, Error> {
         combine(self.combine, &self.spec, models, inputs)
+    }
+
+    /// The target at a place, with the models that it received and the inputs of its samples, as one that trains a student.
+    pub fn target<'a>(
+        &'a self,
+        place: Place,
+        models: &'a [(&'a Params, f64)],
+        inputs: &'a [f32],
+    ) -> Target<'a> {
+        let seed = Draw::Student.seed(self.seed, place.index());
+        Target { spec: &self.spec, models, combine: self.combine, inputs, seed }
     }
 }

@@ -78,7 +78,8 @@ pub enum Message {
     Offer(Offer),
     /// From a target, or from who trains a model on, to the planner: no usable model came from this source.
     Failed(Place),
-    /// To all: so many percent of training on a model that was handed to the sender are done; above 100 those of the second way.
+    /// To all: so many percent of training on a model that was handed to the sender are done, above 100 those of the second way; or of training a
+    /// student, at a target.
     TrainedOn(u8),
     /// To the planner: the epoch is over for the sender.
     Done,

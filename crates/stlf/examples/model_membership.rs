@@ -17,7 +17,7 @@ use rayon::prelude::*;
 use stlf_data::Dataset;
 use stlf_data::domains::{Domain, Options, load};
 use stlf_learn::evaluate::{accuracy, predict};
-use stlf_learn::{Descent, Params, Spec};
+use stlf_learn::{Augment, Descent, Params, Spec};
 use stlf_method::class_shares::balanced;
 use stlf_method::local_training::{Split, Training};
 
@@ -43,7 +43,12 @@ fn main() -> Result<(), Failure> {
         "mlp" => Spec::mlp(data.shape(), data.classes().len())?,
         _ => return Err(format!("there is no model {model:?}: cnn, mlp").into()),
     };
-    let training = Training { descent: Descent::default(), steps: steps.parse()?, averaged: false };
+    let training = Training {
+        descent: Descent::default(),
+        augment: Augment::None,
+        steps: steps.parse()?,
+        averaged: false,
+    };
     println!(
         "| trained on | accuracy, in / not in | by loss: AUC, advantage | with models of one's own | after a hand-over: the first's samples | the second's |"
     );

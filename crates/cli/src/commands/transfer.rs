@@ -1,7 +1,7 @@
 //! `stlf transfer`: sends the models to their targets.
 
 use stlf_config::Config;
-use stlf_lab::record::LinkRow;
+use stlf_lab::record::{LinkRow, StudentRow};
 use stlf_lab::run::seed_folder;
 use stlf_lab::stages::plan::LINKS;
 use stlf_lab::stages::transfer::FOLDER;
@@ -9,7 +9,7 @@ use stlf_lab::{Folder, Outcome, Stage};
 use stlf_planning::number_format::{energy, percent};
 
 use super::run_args::{RunArgs, watched};
-use crate::comparison::{dealt, scale};
+use crate::comparison::{dealt, scale, students};
 use crate::error::Failure;
 use crate::table::{Align, Cell, Table};
 use crate::ui::Ui;
@@ -38,7 +38,8 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<(), Failure> {
         return ui.print("There is no target: every device trains for itself.\n");
     }
     let folder = Folder::open(&folder).map_err(|e| Failure::in_data(&e))?;
-    ui.print(&(received(&outcome, &config, &folder)? + &dealt(&outcome) + &scale(&outcome)))?;
+    let notes = [dealt(&outcome), scale(&outcome), students(&outcome, &config)].concat();
+    ui.print(&(received(&outcome, &config, &folder)? + &notes))?;
     ui.print(&format!(
         "\nEvery target's predictions are in {}/seed-*/{FOLDER}\n",
         folder.path().display()
@@ -46,14 +47,18 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<(), Failure> {
 }
 
 fn received(outcome: &Outcome, config: &Config, folder: &Folder) -> Result<String, Failure> {
-    let mut table = Table::new(&[
+    let columns = [
         ("seed", Align::Right),
         ("target", Align::Left),
         ("models", Align::Left),
         ("energy", Align::Right),
         ("samples", Align::Right),
         ("accuracy", Align::Right),
-    ]);
+    ]
+    .into_iter()
+    .chain((!outcome.students.is_empty()).then_some(("student", Align::Left)))
+    .collect::<Vec<_>>();
+    let mut table = Table::new(&columns);
     for &seed in &config.seeds {
         let inside = folder.folder(&seed_folder(seed)).map_err(|e| Failure::in_data(&e))?;
         let links: Vec<LinkRow> =
@@ -64,7 +69,7 @@ fn received(outcome: &Outcome, config: &Config, folder: &Folder) -> Result<Strin
                 .filter(|link| link.to == row.target)
                 .map(|link| format!("{} {}", link.from, percent(link.weight)))
                 .collect();
-            let cells: [Cell; 6] = [
+            let mut cells: Vec<Cell> = vec![
                 seed.to_string().into(),
                 row.target.as_str().into(),
                 models.join(", ").into(),
@@ -72,6 +77,12 @@ fn received(outcome: &Outcome, config: &Config, folder: &Folder) -> Result<Strin
                 row.samples.to_string().into(),
                 row.accuracy.map_or("not known".to_owned(), percent).into(),
             ];
+            let own =
+                |student: &&StudentRow| (student.seed, &student.target) == (seed, &row.target);
+            if !outcome.students.is_empty() {
+                let student = outcome.students.iter().find(own);
+                cells.push(student.map(|s| s.outcome.clone()).unwrap_or_default().into());
+            }
             table.row(cells);
         }
     }

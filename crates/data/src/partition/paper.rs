@@ -1,6 +1,7 @@
 //! Wang, Hosseinalipour and Brinton, "Multi-Source to Multi-Target Decentralized Federated Domain
 //! Adaptation": the network of the paper's experiments.
 
+use std::ops::Range;
 use std::str::FromStr;
 
 use rand::seq::{IndexedRandom, SliceRandom};
@@ -30,6 +31,7 @@ use crate::{Class, Dataset, Error};
 /// | `classes-per-device` | 4 | classes of each device; the paper has `"all"` with MNIST-M and when split | 1 to classes, `"all"` |
 /// | `alpha` | 5 | concentration of a device's classes | above 0 |
 /// | `arrangement` | single | `single` (one domain), `mixed` (every device draws from all), `split` (every device draws from one) | |
+/// | `unlabeled-domains` | none | the domains of the devices without labels, and of no other device; `arrangement` then holds among those with labels, and among those without | some of the domains |
 /// | `disjoint` | true | whether a sample is dealt once. The published runs let every device draw from all samples, so that a target may hold a source's | true, false |
 ///
 /// A class that has run out gives what it has, and the device's other classes make up for it.
@@ -57,6 +59,9 @@ pub struct Paper {
     pub alpha: f64,
     /// How domains are arranged.
     pub arrangement: Arrangement,
+    /// The domains of the devices without labels, which no device with labels has; empty if all devices may have all domains.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub unlabeled_domains: Vec<String>,
     /// Whether each sample is dealt to at most one device.
     pub disjoint: bool,
 }
@@ -120,6 +125,7 @@ impl Default for Paper {
             classes_per_device: ClassesPerDevice::Count(4),
             alpha: 5.0,
             arrangement: Arrangement::Single,
+            unlabeled_domains: Vec::new(),
             disjoint: true,
         }
     }
@@ -131,6 +137,18 @@ pub(super) struct Hand {
     pub(super) labeled: usize,
 }
 
+/// Devices that draw from the same domains.
+struct Side {
+    devices: Range<usize>,
+    domains: Vec<usize>,
+}
+
+/// Samples that some devices draw from.
+struct Pool {
+    domains: Vec<usize>,
+    samples: ByClass,
+}
+
 impl Paper {
     /// How many devices have labels.
     pub fn labeled_devices(&self) -> usize {
@@ -139,15 +157,27 @@ impl Paper {
 
     pub(super) fn deal(&self, data: &Dataset, rng: &mut ChaCha8Rng) -> Result<Vec<Hand>, Error> {
         self.check(data)?;
-        // One pool of samples per domain when split, else one for all.
-        let mut pools: Vec<ByClass> = match self.arrangement {
-            Arrangement::Split => (0..data.domains().len())
-                .map(|domain| ByClass::of(data, |sample| data.domain(sample) == domain, rng))
-                .collect(),
-            Arrangement::Single | Arrangement::Mixed => vec![ByClass::of(data, |_| true, rng)],
-        };
+        let sides = self.sides(data)?;
+        let mut pools: Vec<Pool> = Vec::new();
+        // The pools of each side's devices: one for each domain when split, else one for all.
+        let of_sides: Vec<Range<usize>> = (sides.iter())
+            .map(|side| {
+                let first = pools.len();
+                match self.arrangement {
+                    Arrangement::Split => {
+                        pools.extend(side.domains.iter().map(|&d| Pool::of(data, vec![d], rng)));
+                    }
+                    Arrangement::Single | Arrangement::Mixed => {
+                        pools.push(Pool::of(data, side.domains.clone(), rng));
+                    }
+                }
+                first..pools.len()
+            })
+            .collect();
         let everywhere: Vec<Class> = (0..data.classes().len() as Class)
-            .filter(|&class| pools.iter().all(|pool| !pool.classes[usize::from(class)].is_empty()))
+            .filter(|&class| {
+                pools.iter().all(|pool| !pool.samples.classes[usize::from(class)].is_empty())
+            })
             .collect();
         let per_device = match self.classes_per_device {
             ClassesPerDevice::Count(count) => count,
@@ -155,22 +185,63 @@ impl Paper {
         };
         check_class_count(per_device, everywhere.len())?;
 
-        let own_pool = self.toss(pools.len(), rng);
+        let own_pool: Vec<usize> = (sides.iter().zip(of_sides))
+            .flat_map(|(side, pools)| {
+                let tossed = toss(side.devices.len(), pools.len(), rng);
+                tossed.into_iter().map(move |pool| pools.start + pool)
+            })
+            .collect();
         let classes = self.draw_classes(&everywhere, per_device, rng);
         let mut hands = Vec::with_capacity(self.devices);
         for (device, (pool, classes)) in own_pool.into_iter().zip(classes).enumerate() {
             let (labeled, hidden) = self.draw_sizes(device, rng)?;
             let shares = dirichlet(self.alpha, classes.len(), rng)?;
             let asked = labeled + hidden;
-            let samples = self.take(&mut pools[pool], &classes, &shares, asked, rng);
-            let samples = samples
-                .map_err(|there| self.too_few(data, device, pool, &classes, there, asked))?;
+            let samples = self.take(&mut pools[pool].samples, &classes, &shares, asked, rng);
+            let samples = samples.map_err(|there| {
+                self.too_few(data, device, &pools[pool].domains, &classes, there, asked)
+            })?;
             hands.push(Hand { samples, labeled });
         }
         if self.arrangement == Arrangement::Mixed {
-            every_device_has_every_domain(data, &hands)?;
+            for side in &sides {
+                every_device_has_every_domain(data, &hands, side)?;
+            }
         }
         Ok(hands)
+    }
+
+    /// Devices with labels and devices without, where these have domains of their own; else all devices.
+    fn sides(&self, data: &Dataset) -> Result<Vec<Side>, Error> {
+        let all = 0..data.domains().len();
+        if self.unlabeled_domains.is_empty() {
+            return Ok(vec![Side { devices: 0..self.devices, domains: all.collect() }]);
+        }
+        let wrong = |message: String| Error::setting("unlabeled-domains", message);
+        let there = || format!("the domains are {}", data.domains().join(", "));
+        if let Some(name) = self.unlabeled_domains.iter().find(|&d| !data.domains().contains(d)) {
+            return Err(wrong(format!("the data has no domain {name:?}")).with_hint(there()));
+        }
+        let (unseen, seen): (Vec<usize>, Vec<usize>) =
+            all.partition(|&domain| self.unlabeled_domains.contains(&data.domains()[domain]));
+        if seen.is_empty() {
+            let message = "no domain is left for the devices with labels".to_owned();
+            return Err(wrong(message).with_hint(there()));
+        }
+        let labeled = self.labeled_devices();
+        let sides = vec![
+            Side { devices: 0..labeled, domains: seen },
+            Side { devices: labeled..self.devices, domains: unseen },
+        ];
+        for (side, which) in sides.iter().zip(["labeled", "unlabeled"]) {
+            let least = if self.arrangement == Arrangement::Split { side.domains.len() } else { 1 };
+            if side.devices.len() < least {
+                let (devices, names) = (side.devices.len(), names(data, &side.domains));
+                return Err(wrong(format!("{devices} {which} devices for {names}"))
+                    .with_hint("change devices or labeled-devices"));
+            }
+        }
+        Ok(sides)
     }
 
     fn check(&self, data: &Dataset) -> Result<(), Error> {
@@ -212,23 +283,6 @@ impl Paper {
             }
             _ => Ok(()),
         }
-    }
-
-    /// The pool of every device: at random, but none without a device.
-    fn toss(&self, pools: usize, rng: &mut ChaCha8Rng) -> Vec<usize> {
-        let mut own: Vec<usize> = (0..self.devices).map(|_| rng.random_range(0..pools)).collect();
-        // One device at random is given to each pool that the coin forgot.
-        let mut devices: Vec<usize> = (0..self.devices).collect();
-        devices.shuffle(rng);
-        for pool in 0..pools {
-            let count = |own: &[usize], pool| own.iter().filter(|&&p| p == pool).count();
-            if count(&own, pool) == 0
-                && let Some(&device) = devices.iter().find(|&&d| count(&own, own[d]) > 1)
-            {
-                own[device] = pool;
-            }
-        }
-        own
     }
 
     /// The classes of every device.
@@ -289,15 +343,12 @@ impl Paper {
         &self,
         data: &Dataset,
         device: usize,
-        pool: usize,
+        domains: &[usize],
         classes: &[Class],
         there: Vec<usize>,
         asked: usize,
     ) -> Error {
-        let domains = match self.arrangement {
-            Arrangement::Split => data.domains()[pool].clone(),
-            _ => data.domains().join(" and "),
-        };
+        let domains = names(data, domains);
         let left = if self.disjoint { " left" } else { "" };
         let each: Vec<String> = classes
             .iter()
@@ -316,9 +367,40 @@ impl Paper {
     }
 }
 
-fn every_device_has_every_domain(data: &Dataset, hands: &[Hand]) -> Result<(), Error> {
-    for (device, hand) in hands.iter().enumerate() {
-        for (domain, name) in data.domains().iter().enumerate() {
+impl Pool {
+    fn of(data: &Dataset, domains: Vec<usize>, rng: &mut ChaCha8Rng) -> Pool {
+        let samples = ByClass::of(data, |sample| domains.contains(&data.domain(sample)), rng);
+        Pool { domains, samples }
+    }
+}
+
+/// The pool of each of so many devices: at random, but none without a device.
+fn toss(devices: usize, pools: usize, rng: &mut ChaCha8Rng) -> Vec<usize> {
+    let mut own: Vec<usize> = (0..devices).map(|_| rng.random_range(0..pools)).collect();
+    // One device at random is given to each pool that the coin forgot.
+    let mut devices: Vec<usize> = (0..devices).collect();
+    devices.shuffle(rng);
+    for pool in 0..pools {
+        let count = |own: &[usize], pool| own.iter().filter(|&&p| p == pool).count();
+        if count(&own, pool) == 0
+            && let Some(&device) = devices.iter().find(|&&d| count(&own, own[d]) > 1)
+        {
+            own[device] = pool;
+        }
+    }
+    own
+}
+
+fn names(data: &Dataset, domains: &[usize]) -> String {
+    let names: Vec<&str> = domains.iter().map(|&domain| data.domains()[domain].as_str()).collect();
+    names.join(" and ")
+}
+
+fn every_device_has_every_domain(data: &Dataset, hands: &[Hand], side: &Side) -> Result<(), Error> {
+    for device in side.devices.clone() {
+        let hand = &hands[device];
+        for &domain in &side.domains {
+            let name = &data.domains()[domain];
             if !hand.samples.iter().any(|&s| data.domain(s) == domain) {
                 let message = format!(
                     "device d{} drew {} samples and none of {name}",

@@ -55,6 +55,7 @@
           value: (row) => row.joules,
           cell: (row) => words.joules(row.joules),
         },
+        ...(seed.targets.some((row) => row.student) ? [studentColumn] : []),
         ...methods.map(({ method, label }) => ({
           key: `m ${method}`,
           name: `${label}, %`,
@@ -74,6 +75,14 @@
       table.element,
     );
   }
+
+  const studentColumn = {
+    key: 'student',
+    name: 'Student',
+    note: 'whether ST-LF’s target uses the student that it trained, and by how much it is more stable than the mixture',
+    value: (row) => row.student || null,
+    cell: (row) => row.student || words.NONE,
+  };
 
   function share(value, best) {
     const text = value === null ? words.NONE : words.fixed(value * 100, 1);

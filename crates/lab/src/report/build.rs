@@ -19,9 +19,9 @@ use super::document::{
 };
 use super::explained;
 use super::planning::{planned, settings};
-use crate::record::{ConfusionRow, DivergenceRow, FrontierRow, MeasuringRow, Row};
+use crate::record::{ConfusionRow, DivergenceRow, FrontierRow, MeasuringRow, Row, StudentRow};
 use crate::run::seed_folder;
-use crate::stages::{frontier, measure, plan, transfer};
+use crate::stages::{frontier, measure, plan, student, transfer};
 use crate::summary::summarise;
 use crate::{Error, Folder};
 
@@ -160,7 +160,7 @@ fn of_seed(
     // The run made its frontier without hand-overs where its own plan has none.
     let settings = settings(!own.handovers.is_empty());
     let mut shown = seed(number, &problem, &own, &settings, &frontier, pairs.as_deref(), observer);
-    shown.targets = targets(rows);
+    shown.targets = targets(rows, &student::read(folder, &[Method::StLf])?);
     Ok(Some(shown))
 }
 
@@ -292,15 +292,16 @@ fn traces(problem: &Problem, own: &Plan, observer: &mut Observer<'_>) -> Vec<Tra
     }
 }
 
-fn targets(rows: &[Row]) -> Vec<Target> {
+fn targets(rows: &[Row], students: &[StudentRow]) -> Vec<Target> {
     let mut targets: Vec<Target> = Vec::new();
     for row in rows {
         let place = match targets.iter().position(|t| t.name == row.target) {
             Some(place) => place,
             None => {
                 let (name, samples) = (row.target.clone(), row.samples);
+                let student = students.iter().find(|s| s.target == name).map(|s| s.outcome.clone());
                 let accuracies = BTreeMap::new();
-                targets.push(Target { name, samples, links: 0, joules: 0.0, accuracies });
+                targets.push(Target { name, samples, links: 0, joules: 0.0, accuracies, student });
                 targets.len() - 1
             }
         };

@@ -283,6 +283,9 @@ pub struct Target {
     pub joules: f64,
     /// By method, for those that have it as a target.
     pub accuracies: BTreeMap<String, Option<f64>>,
+    /// What came of its student under ST-LF's plan, where targets train any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub student: Option<String>,
 }
 
 /// What one target took for what.

@@ -42,7 +42,7 @@ impl Transfer<'_> {
         Ok(Some(Transfer::of(self.run, models, self.problem, self.measuring, &self.plan)))
     }
 
-    /// How a method serves its targets, hand-overs and all. A hand-over counts as a link of the first target that profits from it.
+    /// How a method serves its targets, hand-overs and all.
     pub(super) fn rows_with_handovers(
         &self,
         method: Method,
@@ -50,6 +50,12 @@ impl Transfer<'_> {
     ) -> Result<Vec<Row>, Error> {
         let handed_on = self.after_handovers(assigned)?;
         let mut rows = handed_on.as_ref().unwrap_or(self).rows(method, assigned)?;
+        self.count_handovers(&mut rows, assigned);
+        Ok(rows)
+    }
+
+    /// Counts hand-overs, each as a link of the first target that profits from it.
+    pub(super) fn count_handovers(&self, rows: &mut [Row], assigned: &Assignment) {
         let mut seen = BTreeSet::new();
         for (row, target) in rows.iter_mut().zip(assigned.with_role(Role::Target)) {
             for link in assigned.incoming(target) {
@@ -66,7 +72,6 @@ impl Transfer<'_> {
                 }
             }
         }
-        Ok(rows)
     }
 
     /// The models after all hand-overs, as each device sends them; what is trained is kept at once.
@@ -117,7 +122,8 @@ impl Transfer<'_> {
         Ok((0..self.models.len()).map(|device| sent.remove(&to_targets(device))).collect())
     }
 
-    fn table(&self, assigned: &Assignment) -> Vec<RelayRow> {
+    /// What an assignment sends: hand-overs, then links.
+    pub(super) fn table(&self, assigned: &Assignment) -> Vec<RelayRow> {
         let row = |from: usize, to: usize, weight: Option<f64>, sent: usize| RelayRow {
             from: self.problem.name(from).to_owned(),
             to: self.problem.name(to).to_owned(),

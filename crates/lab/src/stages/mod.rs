@@ -2,11 +2,13 @@
 
 pub mod bounds;
 pub mod compare;
+pub mod computing;
 pub mod frontier;
 pub mod handover;
 pub mod measure;
 pub mod plan;
 pub mod shared_model;
+pub mod student;
 pub mod train;
 pub mod transfer;
 

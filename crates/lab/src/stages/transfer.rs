@@ -17,6 +17,7 @@ use stlf_config::fleet::DeviceData;
 use stlf_config::model_bytes;
 
 use super::SeedRun;
+use super::student::Tried;
 use crate::record::{ConfusionRow, MeasuringRow, Row};
 use crate::{Error, Folder, Stage};
 
@@ -25,6 +26,14 @@ pub const FOLDER: &str = "targets";
 
 /// How often targets took one class for another.
 pub const CONFUSION: &str = "confusion.csv";
+
+/// What one target ends with.
+struct Served {
+    target: usize,
+    /// None without a model.
+    predictions: Option<Predictions>,
+    row: Row,
+}
 
 /// What all methods share in one seed.
 pub struct Transfer<'a> {
@@ -80,18 +89,19 @@ impl<'a> Transfer<'a> {
         let folder = self.run.folder.folder(FOLDER)?;
         let handed_on = self.after_handovers(&self.plan)?;
         let sent = handed_on.as_ref().unwrap_or(self);
-        let targets: Vec<usize> = self.plan.with_role(Role::Target).collect();
-        let count = self.run.watch.counter(Stage::Transfer, targets.len());
-        let confusion: Vec<Vec<ConfusionRow>> = targets
-            .par_iter()
-            .map(|&target| {
-                let rows = sent.keep(&folder, target, classes)?;
+        let targets = self.plan.with_role(Role::Target).count();
+        let count = self.run.watch.counter(Stage::Transfer, targets);
+        let served = sent.serve(Method::StLf, &self.plan)?;
+        let confusion: Vec<Vec<ConfusionRow>> = (served.par_iter())
+            .map(|served| {
+                let rows = sent.keep(&folder, served, classes)?;
                 count.one()?;
                 Ok(rows)
             })
             .collect::<Result<_, Error>>()?;
         self.run.folder.write_csv(CONFUSION, &confusion.concat())?;
-        let rows = self.rows_with_handovers(Method::StLf, &self.plan)?;
+        let mut rows = self.with_measuring(Method::StLf, served);
+        self.count_handovers(&mut rows, &self.plan);
         results.write_csv(&name, &rows)?;
         Ok(rows)
     }
@@ -100,20 +110,20 @@ impl<'a> Transfer<'a> {
     fn keep(
         &self,
         folder: &Folder,
-        target: usize,
+        served: &Served,
         classes: &[String],
     ) -> Result<Vec<ConfusionRow>, Error> {
-        let device = &self.run.fleet.devices[target];
-        let links = self.plan.incoming(target);
-        let Some(combined) = self.combined(links, target)? else { return Ok(Vec::new()) };
-        let rows = PredictionRow::all(&combined, &device.places, classes);
+        let device = &self.run.fleet.devices[served.target];
+        let links = self.plan.incoming(served.target);
+        let Some(predictions) = &served.predictions else { return Ok(Vec::new()) };
+        let rows = PredictionRow::all(predictions, &device.places, classes);
         folder.write_csv(&format!("{}.csv", device.name), &rows)?;
         if self.run.setup.combine == Combine::Parameters {
             let average = Params::average(self.senders(links))?;
             let file = average.to_safetensors(&self.run.setup.spec)?;
             folder.write(&format!("{}.safetensors", device.name), &file)?;
         }
-        let counts = device.truth.as_ref().map(|truth| combined.confusion(truth));
+        let counts = device.truth.as_ref().map(|truth| predictions.confusion(truth));
         let rows = counts.into_iter().flatten().zip(classes).flat_map(|(given, class)| {
             let seen = given.into_iter().zip(classes).filter(|(samples, _)| *samples > 0);
             seen.map(|(samples, given)| ConfusionRow {
@@ -129,24 +139,53 @@ impl<'a> Transfer<'a> {
 
     /// How one method serves its targets.
     pub(super) fn rows(&self, method: Method, assigned: &Assignment) -> Result<Vec<Row>, Error> {
-        let targets: Vec<usize> = assigned.with_role(Role::Target).collect();
-        let rows = targets.par_iter().map(|&target| self.row(method, assigned, target));
-        let mut rows: Vec<Row> = rows.collect::<Result<_, Error>>()?;
+        Ok(self.with_measuring(method, self.serve(method, assigned)?))
+    }
+
+    /// The rows of a method, with what measuring cost where it needs that.
+    fn with_measuring(&self, method: Method, served: Vec<Served>) -> Vec<Row> {
+        let mut rows: Vec<Row> = served.into_iter().map(|served| served.row).collect();
         // Devices measure once for all targets, so the first one has it, and a sum over targets is a total.
         if let Some(first) = rows.first_mut().filter(|_| method.needs_divergences()) {
             first.measuring_joules = self.measuring.iter().map(|row| row.joules).sum();
             first.measuring_bytes = self.measuring.iter().map(|row| row.bytes).sum();
         }
-        Ok(rows)
+        rows
     }
 
-    fn row(&self, method: Method, assigned: &Assignment, target: usize) -> Result<Row, Error> {
+    /// What the targets of a method end with, students and all.
+    fn serve(&self, method: Method, assigned: &Assignment) -> Result<Vec<Served>, Error> {
+        let targets: Vec<usize> = assigned.with_role(Role::Target).collect();
+        let students = self.students(method, assigned)?;
+        let served = targets.par_iter().map(|&target| -> Result<_, Error> {
+            let links = assigned.incoming(target);
+            let (predictions, tried) = match &students {
+                Some(folder) => self.with_student(method, folder, links, target)?,
+                None => (self.combined(links, target)?, None),
+            };
+            let row = self.row(method, assigned, target, predictions.as_ref());
+            Ok((Served { target, predictions, row }, tried))
+        });
+        let served: Vec<(Served, Option<Tried>)> = served.collect::<Result<_, Error>>()?;
+        let (served, tried): (Vec<Served>, Vec<Option<Tried>>) = served.into_iter().unzip();
+        if students.is_some() {
+            self.write_students(method, tried.into_iter().flatten().collect())?;
+        }
+        Ok(served)
+    }
+
+    fn row(
+        &self,
+        method: Method,
+        assigned: &Assignment,
+        target: usize,
+        predictions: Option<&Predictions>,
+    ) -> Row {
         let device = &self.run.fleet.devices[target];
         let links = assigned.incoming(target);
-        let combined = self.combined(links, target)?;
-        let accuracy = combined.zip(device.truth.as_ref()).map(|(p, truth)| p.accuracy(truth));
+        let accuracy = predictions.zip(device.truth.as_ref()).map(|(p, truth)| p.accuracy(truth));
         let joules = |from: usize| self.problem.link_energy(from, target).unwrap_or(0.0);
-        Ok(Row {
+        Row {
             seed: self.run.setup.seed,
             method: method.name().to_owned(),
             target: device.name.clone(),
@@ -159,7 +198,7 @@ impl<'a> Transfer<'a> {
             bytes: links.len() as u64 * self.model_bytes(),
             measuring_joules: 0.0,
             measuring_bytes: 0,
-        })
+        }
     }
 
     /// What one model has.
@@ -168,7 +207,10 @@ impl<'a> Transfer<'a> {
     }
 
     /// The models that come in over these links.
-    fn senders<'l>(&'l self, links: &'l [PlanLink]) -> impl Iterator<Item = (&'l Params, f64)> {
+    pub(super) fn senders<'l>(
+        &'l self,
+        links: &'l [PlanLink],
+    ) -> impl Iterator<Item = (&'l Params, f64)> {
         links.iter().filter_map(|link| Some((self.models[link.from].as_ref()?, link.weight)))
     }
 

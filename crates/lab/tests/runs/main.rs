@@ -8,3 +8,4 @@ mod natural;
 mod paper;
 mod run;
 mod scale;
+mod students;

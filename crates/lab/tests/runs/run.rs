@@ -25,7 +25,7 @@ fn small() -> Config {
 }
 
 /// Every file with its bytes.
-fn contents(folder: &Path) -> BTreeMap<String, Vec<u8>> {
+pub(crate) fn contents(folder: &Path) -> BTreeMap<String, Vec<u8>> {
     let mut found = BTreeMap::new();
     let mut waiting = vec![folder.to_owned()];
     while let Some(path) = waiting.pop() {
@@ -88,16 +88,23 @@ fn stopped_anywhere_it_ends_the_same() {
 
 #[test]
 fn threads_change_nothing() {
-    let config = small();
-    let results: Vec<_> = [1, 3]
-        .map(|threads| {
-            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-            let folder = tempfile::tempdir().unwrap();
-            pool.install(|| run(&config, folder.path(), &|_| ControlFlow::Continue(()))).unwrap();
-            contents(folder.path())
-        })
-        .into();
-    assert_eq!(results[0], results[1]);
+    let results = |config: &Config, threads: usize| {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        pool.install(|| run(config, folder.path(), &|_| ControlFlow::Continue(()))).unwrap();
+        contents(folder.path())
+    };
+    let (plain, varied) = (small(), small().with(["training.augment=both"]).unwrap());
+    let [plain, varied] = [plain, varied].map(|config| {
+        let alone = results(&config, 1);
+        assert_eq!(alone, results(&config, 3));
+        alone
+    });
+    // The warm-up sees random views too.
+    for model in ["warm-up", "d1"] {
+        let model = format!("seed-3/models/{model}.safetensors");
+        assert!(plain[&model] != varied[&model], "{model}");
+    }
 }
 
 #[test]

@@ -7,7 +7,9 @@ use rand_chacha::ChaCha8Rng;
 use rayon::prelude::*;
 use stlf_data::Shape;
 use stlf_learn::evaluate::accuracy;
-use stlf_learn::{Descent, Examples, Fusion, Kernels, Learner, Mode, Network, Params, Spec};
+use stlf_learn::{
+    Augment, Descent, Examples, Fusion, Kernels, Learner, Mode, Network, Params, Spec,
+};
 
 /// Pictures with one bright quarter, which is their class, under noise.
 fn quarters(count: usize, channels: usize, seed: u64) -> (Vec<f32>, Vec<u16>) {
@@ -139,4 +141,31 @@ fn what_cannot_be_trained_is_refused() {
     assert!(descent(|d| d.momentum = 1.0).is_some());
     assert!(descent(|d| d.weight_decay = f32::NAN).is_some());
     assert_eq!(descent(|_| ()), None);
+}
+
+#[test]
+fn views_change_what_is_seen_and_nothing_else_that_is_drawn() {
+    let (inputs, labels) = quarters(60, 1, 3);
+    let examples = Examples { inputs: &inputs, labels: &labels };
+    let spec = Spec::cnn(1, 4).unwrap();
+    let trained = |inputs: Examples<'_>, augment: Augment, seed: u64| {
+        let learner = Learner::new(&spec, Params::initial(&spec, 5), Descent::default(), seed);
+        let mut learner = learner.unwrap().augmented(&spec, augment).unwrap();
+        learner.steps(&mut Network::new(&spec, 10), inputs, 20);
+        learner.params
+    };
+    let plain = trained(examples, Augment::None, 6);
+    let mut untold = Learner::new(&spec, Params::initial(&spec, 5), Descent::default(), 6).unwrap();
+    untold.steps(&mut Network::new(&spec, 10), examples, 20);
+    assert_eq!(plain, untold.params);
+    for augment in [Augment::Shift, Augment::Convolutions, Augment::Both] {
+        let first = trained(examples, augment, 6);
+        assert_eq!(first, trained(examples, augment, 6));
+        assert_ne!(first, trained(examples, augment, 7));
+        assert_ne!(first, plain);
+    }
+    // Pictures of one colour look the same wherever they are moved.
+    let even: Vec<f32> = (0..60 * 784).map(|i| (i / 784) as f32 / 60.0).collect();
+    let even = Examples { inputs: &even, labels: &labels };
+    assert_eq!(trained(even, Augment::Shift, 6), trained(even, Augment::None, 6));
 }

@@ -29,7 +29,7 @@ pub(super) struct Jobs {
     waiting: VecDeque<Job>,
     /// State that the loop has in common with the jobs. Every running job holds a reference, so that they can be counted.
     shared: Arc<Shared>,
-    /// The percentage of the trainings on handed-over models that others were told last, and the time of that.
+    /// The percentage of the trainings on handed-over models, or of a student's, that others were told last, and the time of that.
     told: (u8, Duration),
 }
 
@@ -99,7 +99,7 @@ impl Jobs {
         }
     }
 
-    /// Returns the progress of training on a handed-over model, if it has increased and enough time has passed since others were told.
+    /// Returns the progress of training on a handed-over model, or of a student, if it has increased and enough time has passed since others were told.
     fn news(&mut self, now: Duration, every: Duration) -> Option<u8> {
         let (percent, (told, then)) = (self.shared.percent.load(Ordering::Relaxed), self.told);
         if percent <= told || now.saturating_sub(then) < every {

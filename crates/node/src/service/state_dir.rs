@@ -18,7 +18,7 @@ use stlf_learn::{Params, Spec};
 use stlf_method::local_training::OwnError;
 use stlf_method::predictions::PredictionRow;
 use stlf_planning::plan::Way;
-use stlf_protocol::device::HandedOn;
+use stlf_protocol::device::{Combined, HandedOn};
 use stlf_protocol::identity::{hex, unhex};
 use stlf_protocol::privacy_ledger::Ledger;
 use stlf_protocol::publication_record::Record;
@@ -37,6 +37,7 @@ const TRAINING: &str = "training.json";
 const MODEL: &str = "model.safetensors";
 const PLAN: &str = "plan.json";
 const PREDICTIONS: &str = "predictions.csv";
+const STUDENT: &str = "student.safetensors";
 const ROSTER: &str = "roster.json";
 const LEDGER: &str = "privacy.json";
 const RECORD: &str = "published.json";
@@ -184,6 +185,19 @@ impl StateDir {
         Record::read(&bytes).map_err(|message| Error::Ledger { path, message })
     }
 
+    /// Stores the student that the predictions are of, if any; that of an earlier epoch is no part of them.
+    fn keep_student(&self, of: &Combined, spec: &Spec) -> Result<(), stlf_data::Error> {
+        match of.student.as_ref().and_then(|student| student.to_safetensors(spec).ok()) {
+            Some(file) => self.folder.write(STUDENT, &file),
+            None => match std::fs::remove_file(self.folder.file(STUDENT)) {
+                Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
+                    Err(failed(&self.folder.file(STUDENT))(e))
+                }
+                _ => Ok(()),
+            },
+        }
+    }
+
     /// Stores the scale of this device's features. Nothing that was computed by it may be sent before this returns.
     pub(super) fn keep_scale(&self, scale: &OwnScale) -> Result<(), Error> {
         Ok(self.folder.write_json_durably(SCALE, scale)?)
@@ -236,9 +250,11 @@ impl StateDir {
                 }
             }
             Event::Ended => {
-                if let Some(outcome) = view.device.outcome() {
-                    let rows = PredictionRow::all(outcome, &self.own.places, &self.classes);
+                if let Some(combined) = view.device.combined() {
+                    let predictions = &combined.predictions;
+                    let rows = PredictionRow::all(predictions, &self.own.places, &self.classes);
                     folder.write_csv(PREDICTIONS, &rows)?;
+                    self.keep_student(combined, view.device.spec())?;
                 }
             }
             Event::Roster(roster) => folder.write(ROSTER, roster.to_json().as_bytes())?,

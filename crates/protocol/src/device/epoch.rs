@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use stlf_learn::Params;
-use stlf_learn::evaluate::Predictions;
 use stlf_planning::Role;
 use stlf_planning::plan::Way;
 
+use super::combining::Combined;
 use crate::divergence_protocol::{Exchange, Remembered};
 use crate::planning::Planner;
 use crate::roster::Place;
@@ -25,7 +25,7 @@ pub(super) struct Epoch {
     pub(super) seat: Seat,
     pub(super) exchange: Exchange,
     pub(super) offers: BTreeMap<Sent, Offer>,
-    /// How many percent those have done that train on a model; above 100 those of the second way.
+    /// How many percent those have done that train on a model, above 100 those of the second way, or that train a student.
     pub(super) trained_on: BTreeMap<Place, u8>,
     phase: Phase,
 }
@@ -121,10 +121,10 @@ impl AsSource {
 pub enum AsTarget {
     /// Some model has not come yet.
     Awaits,
-    /// All are here, and are combined.
+    /// All are here, and are combined; a student may be trained.
     Combines,
     /// What its inputs came to.
-    Has(Predictions),
+    Has(Box<Combined>),
 }
 
 impl Phase {
@@ -225,13 +225,16 @@ impl Following {
         }
     }
 
-    /// How much of this plan was carried out, as far as it was heard: models that came, and percents of training on.
+    /// How much of this plan was carried out, as far as it was heard: models that came, and percents of training on and of students.
     fn known(&self, trained_on: &BTreeMap<Place, u8>) -> usize {
         let percent = |leg: &Leg| {
             let told = trained_on.get(&leg.to).copied().unwrap_or_default();
             told.saturating_sub(WHOLE * leg.taken as u8).min(WHOLE)
         };
-        self.models.len() + self.legs.iter().map(|leg| usize::from(percent(leg))).sum::<usize>()
+        let students = self.plan.targets.iter().filter_map(|target| trained_on.get(target));
+        let of_students = students.map(|&percent| usize::from(percent.min(WHOLE))).sum::<usize>();
+        let of_legs = self.legs.iter().map(|leg| usize::from(percent(leg))).sum::<usize>();
+        self.models.len() + of_legs + of_students
     }
 
     /// The plan.

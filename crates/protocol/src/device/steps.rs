@@ -3,11 +3,10 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use stlf_learn::Params;
-use stlf_learn::evaluate::Predictions;
 use stlf_method::divergence::sketch::Sketch;
 use stlf_planning::plan::Way;
 
+use super::combining::{Combined, Combining};
 use super::epoch::{AsTarget, Epoch, Following, Part, Phase, Seat};
 use super::{Action, Device, Refusal, Setup};
 use crate::divergence_protocol::{Exchange, Step};
@@ -17,22 +16,6 @@ use crate::privacy_ledger::Publication;
 use crate::publication_record::CurrentMeans;
 use crate::roster::Place;
 use crate::wire::{Envelope, Measured, Message, PairReport, Plan, Report, SignedPlan};
-
-/// Models that a target received, with all that it takes to combine them.
-#[derive(Debug)]
-pub(crate) struct Combining {
-    setup: Setup,
-    inputs: Arc<[f32]>,
-    models: Vec<(Arc<Params>, f64)>,
-}
-
-impl Combining {
-    /// What the target's inputs come to; `None` where these models cannot be combined.
-    pub(crate) fn run(self) -> Option<Predictions> {
-        let models: Vec<(&Params, f64)> = self.models.iter().map(|(m, w)| (&**m, *w)).collect();
-        self.setup.combine(&models, &self.inputs).ok()
-    }
-}
 
 impl Device {
     /// Its part in measuring among these devices.
@@ -224,14 +207,14 @@ impl Device {
         };
         following.part = Part::Target(AsTarget::Combines);
         let (setup, inputs) = (self.setup.clone(), self.holdings.inputs.clone());
-        let labour = Labour::Combine(Box::new(Combining { setup, inputs, models }));
+        let labour = Labour::Combine(Box::new(Combining { setup, place, inputs, models }));
         vec![Action::Compute(Job::new(number, labour))]
     }
 
     /// What came of that.
     pub(super) fn has_combined(
         &mut self,
-        combined: Option<Predictions>,
+        combined: Option<Combined>,
     ) -> Result<Vec<Action>, Refusal> {
         let following = self.epoch.as_mut().and_then(Epoch::following_mut);
         let Some(Following { part: part @ Part::Target(AsTarget::Combines), .. }) = following
@@ -239,7 +222,7 @@ impl Device {
             return Err(Refusal::Unfit("predictions that nobody asked for"));
         };
         let combined = combined.ok_or(Refusal::Unfit("models that cannot be combined"))?;
-        *part = Part::Target(AsTarget::Has(combined));
+        *part = Part::Target(AsTarget::Has(Box::new(combined)));
         Ok(vec![Action::Finish])
     }
 

@@ -10,7 +10,8 @@ use stlf_config::EnergyModel;
 use stlf_data::domains::{Colour, Half, Style, strokes};
 use stlf_data::partition::{All, ClassesPerDevice, Paper, Scheme, deal};
 use stlf_data::{Dataset, Shape};
-use stlf_learn::{Descent, Spec};
+use stlf_learn::{Augment, Descent, Spec};
+use stlf_method::adapt::Adapt;
 use stlf_method::combine::Combine;
 use stlf_method::divergence::classifier::{self, Architecture};
 use stlf_method::divergence::privacy::Privacy;
@@ -19,6 +20,7 @@ use stlf_method::divergence::{Settings, discriminant};
 use stlf_method::energy::Ranges;
 use stlf_method::local_training::Training;
 use stlf_method::seeds::Draw;
+use stlf_method::student::Schooling;
 use stlf_planning::bound::BoundKind;
 use stlf_planning::energy::PAPER_MODEL_BITS;
 use stlf_planning::plan::Way;
@@ -69,7 +71,12 @@ pub(crate) fn setup() -> Setup {
     Setup {
         spec: Spec::mlp(SHAPE, 10).unwrap(),
         shape: SHAPE,
-        training: Training { descent: Descent::default(), steps: 300, averaged: false },
+        training: Training {
+            descent: Descent::default(),
+            augment: Augment::None,
+            steps: 300,
+            averaged: false,
+        },
         held_out: 0.2,
         unlabeled_as: 1.0,
         balanced: true,
@@ -81,6 +88,8 @@ pub(crate) fn setup() -> Setup {
         energy: EnergyModel::Ranges,
         model_bits: PAPER_MODEL_BITS,
         combine: Combine::Predictions,
+        adapt: Adapt::Off,
+        schooling: Schooling { descent: Descent::default(), steps: 300 },
         measures_links: false,
         planning: Duration::from_secs(60),
         seed: SEED,
@@ -160,7 +169,7 @@ pub(crate) fn the_ring() -> Vec<Place> {
     ring
 }
 
-fn dealt(data: &Dataset, scheme: Paper) -> Vec<Holdings> {
+pub(crate) fn dealt(data: &Dataset, scheme: Paper) -> Vec<Holdings> {
     let dealt = deal(data, &Scheme::Paper(scheme), SEED).unwrap();
     let hold = |share: &stlf_data::partition::Share| Holdings {
         inputs: data.inputs(&share.samples().collect::<Vec<_>>()).into(),

@@ -3,13 +3,17 @@
 
 use std::ops::ControlFlow;
 
+use stlf_data::partition::{All, ClassesPerDevice, Paper};
 use stlf_learn::Params;
+use stlf_learn::evaluate::Predictions;
+use stlf_method::adapt::{Adapt, Obstacle};
 use stlf_method::class_shares::balanced;
 use stlf_method::combine::{Combine, combine};
 use stlf_method::divergence;
 use stlf_method::local_training::Split;
 use stlf_method::ring;
 use stlf_method::seeds::Draw;
+use stlf_method::student::Target;
 use stlf_planning::Problem;
 use stlf_planning::Role;
 use stlf_planning::bound::Bound;
@@ -23,7 +27,7 @@ use stlf_protocol::wire::{Envelope, Handover, Message, Plan as WirePlan};
 use stlf_protocol::{Device, Place, Refusal};
 
 use crate::common::{
-    ALL, DEVICES, SEED, SHAPE, alike, data, devices, devices_with, energies, estimators,
+    ALL, DEVICES, SEED, SHAPE, alike, data, dealt, devices, devices_with, energies, estimators,
     going_round, handing_on, holdings, identity, roster, setup,
 };
 
@@ -81,6 +85,41 @@ fn models_go_round_as_on_one_machine() {
         assert_eq!(plan.legs().len(), 2 * plan.handovers.len() - 1, "{plan:?}");
         assert_eq!(plan.handovers.len(), 3, "{plan:?}");
     }
+}
+
+#[test]
+fn targets_train_their_students_as_on_one_machine() {
+    let all = ClassesPerDevice::All(All::All);
+    // Some targets have the 300 samples that a student needs, and some have not.
+    let paper = Paper { devices: DEVICES, scale: 0.3, classes_per_device: all, ..Paper::default() };
+    let holdings = dealt(&data(), paper);
+    for adapt in [Adapt::Guarded, Adapt::Always] {
+        let setup = Setup { adapt, ..setup() };
+        comes_to_what_one_machine_would(&setup, &holdings);
+    }
+}
+
+#[test]
+fn a_student_that_trains_is_progress_and_may_be_ended() {
+    let all = ClassesPerDevice::All(All::All);
+    let paper = Paper { devices: DEVICES, scale: 0.3, classes_per_device: all, ..Paper::default() };
+    let setup = Setup { adapt: Adapt::Guarded, ..setup() };
+    let mut network = Network::new(devices_with(&setup, dealt(&data(), paper)), 1);
+    network.begin(ALL[0], 1, &ALL);
+    network.run().unwrap();
+    let (plan, _) = outcome(&network);
+    let (target, source) = (plan.targets[0], plan.sources[1]);
+    let planner = &mut network.devices[0];
+    let mut known = planner.known();
+    let mut hears = |from: Place, percent: u8| {
+        let told = Envelope::new(1, Message::TrainedOn(percent));
+        planner.receive(from, &told).unwrap();
+        let more = planner.known() > known;
+        known = planner.known();
+        more
+    };
+    assert!(hears(target, 10) && hears(target, 100) && !hears(target, 100) && !hears(target, 150));
+    assert!(!hears(source, 50), "nobody handed it a model");
 }
 
 fn comes_to_what_one_machine_would(setup: &Setup, holdings: &[Holdings]) -> WirePlan {
@@ -168,13 +207,31 @@ fn comes_to_what_one_machine_would(setup: &Setup, holdings: &[Holdings]) -> Wire
             Role::Source => assert_eq!(got, &None),
             Role::Target => {
                 let inputs = &holdings[place].inputs;
-                let one = combine(setup.combine, &setup.spec, &incoming, inputs).unwrap();
+                let one = ends_with(setup, Place::new(place), &incoming, inputs);
                 assert_eq!(got.as_ref().unwrap(), &one.classes().collect::<Vec<_>>());
                 assert_eq!(network.devices[place].outcome(), Some(&one));
             }
         }
     }
     plan
+}
+
+/// What a target makes of models on one machine.
+fn ends_with(
+    setup: &Setup,
+    place: Place,
+    models: &[(&Params, f64)],
+    inputs: &[f32],
+) -> Predictions {
+    let (samples, how) = (inputs.len() / SHAPE.len(), setup.combine);
+    if setup.adapt == Adapt::Off || Obstacle::of(SHAPE, samples).is_some() {
+        return combine(how, &setup.spec, models, inputs).unwrap();
+    }
+    let seed = Draw::Student.seed(SEED, place.index());
+    let target = Target { spec: &setup.spec, models, combine: how, inputs, seed };
+    let mut go_on = || ControlFlow::Continue(());
+    let student = target.student(setup.schooling, &mut go_on).unwrap().unwrap();
+    target.judge(&student).unwrap().predictions(setup.adapt)
 }
 
 #[test]

@@ -20,6 +20,7 @@ fn what_takes_effect_is_compared_and_what_is_a_devices_own_is_not() {
         vec!["data.samples=7", "data.folder=elsewhere", "partition.devices=3"],
         vec!["seeds=[0, 9]", "compare.methods=[\"st-lf\"]"],
         vec!["planner.phi-s=1", "planner.phi-t=1.0"],
+        vec!["training.augment=none"],
         vec!["divergence.estimator=means", "divergence.features=64"],
         vec!["divergence.accept=\"others can rebuild my samples\""],
     ] {
@@ -34,6 +35,7 @@ fn what_takes_effect_is_compared_and_what_is_a_devices_own_is_not() {
         ("seeds=[4]", "seeds"),
         ("training.steps=7", "training.steps"),
         ("training.model=mlp", "training.model"),
+        ("training.augment=both", "training.augment"),
         ("divergence.features=78", "divergence.features"),
         ("divergence.bandwidth=3", "divergence.bandwidth"),
         ("divergence.estimator=discriminant", "divergence.estimator"),

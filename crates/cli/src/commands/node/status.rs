@@ -112,6 +112,9 @@ fn text(shown: &StatusFile, scope: Scope) -> String {
         let names: Vec<String> = status.waits_for.iter().map(|name| clean(name)).collect();
         text += &format!("waits for the model of {}\n", names.join(", "));
     }
+    if let Some(student) = &status.student {
+        text += &format!("its student: {}\n", clean(student));
+    }
     match scope {
         Scope::Device => {
             if let Some(own) = status.devices.iter().find(|peer| peer.name == status.device) {

@@ -132,7 +132,9 @@ pub(super) fn end(ended: &Ended) -> Result<String, Failure> {
         .map(|link| format!("{} {}", percent(link.weight), name(roster, link.from)))
         .collect();
     let told = accuracy.map_or(String::new(), |a| format!("; accuracy {}", percent(a)));
-    Ok(format!("{own} is a target of {}{told}\n", from.join(", ")))
+    let tried = device.combined().and_then(|combined| combined.tried);
+    let student = tried.map_or(String::new(), |tried| format!("; its student: {tried}"));
+    Ok(format!("{own} is a target of {}{told}{student}\n", from.join(", ")))
 }
 
 /// Describes the part of a device in its plan, if it has no predictions.

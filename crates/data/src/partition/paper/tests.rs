@@ -71,6 +71,39 @@ fn mixed_devices_have_both_domains_and_split_ones_have_one() {
 }
 
 #[test]
+fn domains_of_unlabeled_devices_are_at_no_labeled_one() {
+    let data = samples_of(&[("m", &[800; 10]), ("mm", &[800; 10]), ("u", &[400; 10])]);
+    let paper = |arrangement, unseen: &[&str]| Paper {
+        arrangement,
+        unlabeled_domains: unseen.iter().map(|&d| d.to_owned()).collect(),
+        devices: 7,
+        scale: 0.1,
+        ..Paper::default()
+    };
+    for seed in 0..20 {
+        for arrangement in [Arrangement::Mixed, Arrangement::Split] {
+            for unseen in [&["mm"][..], &["u", "mm"], &["m"]] {
+                let dealt = network(&data, &paper(arrangement, unseen), seed).unwrap();
+                let (labeled, unlabeled) = dealt.devices.split_at(4);
+                for (domain, name) in ["m", "mm", "u"].iter().enumerate() {
+                    let count =
+                        |side: &[Share]| side.iter().filter(|d| has(&data, d, domain)).count();
+                    let counts = (count(labeled), count(unlabeled));
+                    let (own, others) = match unseen.contains(name) {
+                        true => (counts.1, counts.0),
+                        false => (counts.0, counts.1),
+                    };
+                    assert!(own > 0 && others == 0, "{name}: {counts:?}");
+                }
+                let per_device = |d: &Share| (0..3).filter(|&k| has(&data, d, k)).count();
+                let most = if arrangement == Arrangement::Split { 1 } else { 2 };
+                assert_eq!(dealt.devices.iter().map(per_device).max(), Some(most));
+            }
+        }
+    }
+}
+
+#[test]
 fn a_class_that_runs_out_is_made_up_for_by_the_others() {
     let data = samples_of(&[("x", &[5, 500, 500, 500])]);
     let paper = Paper { devices: 2, scale: 0.1, deviation: 0.0, ..Paper::default() };
@@ -102,7 +135,7 @@ fn settings_out_of_range_are_named() {
         change(&mut paper);
         network(data, &paper, 1).err()
     };
-    let cases: [(&Dataset, Change, &str); 9] = [
+    let cases: [(&Dataset, Change, &str); 13] = [
         (&one, |p| p.alpha = -1.0, "alpha: -1 is not above 0"),
         (&one, |p| p.scale = 0.0, "scale: 0 is not above 0"),
         (&one, |p| p.deviation = f64::NAN, "deviation: NaN is not 0 or more"),
@@ -126,6 +159,36 @@ fn settings_out_of_range_are_named() {
                 p.devices = 1;
             },
             "devices: 1 devices for 2 domains",
+        ),
+        (
+            &two,
+            |p| {
+                p.arrangement = Arrangement::Split;
+                p.unlabeled_domains = vec!["x".to_owned()];
+            },
+            "unlabeled-domains: the data has no domain \"x\"",
+        ),
+        (
+            &two,
+            |p| {
+                p.arrangement = Arrangement::Split;
+                p.unlabeled_domains = vec!["m".to_owned(), "u".to_owned()];
+            },
+            "unlabeled-domains: no domain is left for the devices with labels",
+        ),
+        (
+            &two,
+            |p| {
+                p.arrangement = Arrangement::Mixed;
+                p.unlabeled_domains = vec!["u".to_owned()];
+                p.labeled_devices = Some(10);
+            },
+            "unlabeled-domains: 0 unlabeled devices for u",
+        ),
+        (
+            &one,
+            |p| p.unlabeled_domains = vec!["m".to_owned()],
+            "unlabeled-domains: no domain is left for the devices with labels",
         ),
     ];
     for (data, change, message) in cases {

@@ -1,0 +1,212 @@
+//! A student: a model that a target trains for itself, on its own samples, with the mixture of what it received as the first teacher.
+//!
+//! Only what the teacher is confident of is learned (pseudo-labels: Lee, "Pseudo-Label: The Simple and Efficient Semi-Supervised Learning
+//! Method for Deep Neural Networks", 2013). The teacher sees a sample as it is, and the student learns its class on a strong view (Sohn et al.,
+//! "FixMatch", 2020). Bit by bit the student's own moving average becomes the teacher (Tarvainen and Valpola, "Mean teachers are better
+//! role models", 2017). A student may do harm, so that a guard decides whether it is used ([`crate::adapt`]).
+
+use std::ops::ControlFlow;
+
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use stlf_data::Class;
+use stlf_learn::augment::Scratch;
+use stlf_learn::evaluate::{Predictions, likeliest, predict};
+use stlf_learn::loss::softmax;
+use stlf_learn::{Descent, Examples, Learner, Mode, Network, Params, Spec, View};
+use stlf_planning::Error;
+
+use crate::combine::{Combine, combine};
+use crate::seeds::derive;
+
+/// The teacher's least probability of a class that is learned.
+const CONFIDENT: f64 = 0.7;
+
+/// The weight of the past in the moving average, at every step.
+const PAST: f32 = 0.999;
+
+/// The shares of the steps after which the moving average begins to teach, and from which on it teaches alone.
+const TAKES_OVER: (f64, f64) = (0.2, 0.6);
+
+/// One of so many samples is held out from training.
+const HELD_OUT_OF: usize = 3;
+
+/// Steps between two looks at whether to stop.
+const STRIDE: usize = 100;
+
+/// What is drawn from a target's seed.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Drawn {
+    /// The samples that are held out.
+    HeldOut,
+    /// What dropout leaves out.
+    Training,
+    /// The samples of each step, and their views.
+    Lessons,
+    /// The views by which a guard judges.
+    Views,
+}
+
+/// A target with the models that it received.
+#[derive(Debug, Clone, Copy)]
+pub struct Target<'a> {
+    /// The network.
+    pub spec: &'a Spec,
+    /// The models, with their weights.
+    pub models: &'a [(&'a Params, f64)],
+    /// How it combines them.
+    pub combine: Combine,
+    /// The inputs of its samples, one after the other.
+    pub inputs: &'a [f32],
+    /// Everything that is drawn comes from this.
+    pub seed: u64,
+}
+
+/// How a student trains.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Schooling {
+    /// The settings of a step.
+    pub descent: Descent,
+    /// The number of steps.
+    pub steps: usize,
+}
+
+impl Schooling {
+    /// The usual number of steps, with these settings of each.
+    pub fn new(descent: Descent) -> Schooling {
+        Schooling { descent, steps: 4_000 }
+    }
+
+    /// The weight of the moving average in the teacher at a step, 0 to 1; the rest is the mixture's.
+    fn own_weight(&self, step: usize) -> f64 {
+        let (from, until) = TAKES_OVER;
+        let done = step as f64 / self.steps as f64;
+        ((done - from) / (until - from)).clamp(0.0, 1.0)
+    }
+
+    /// How often an observer is asked whether to stop, in all.
+    pub fn looks(&self) -> usize {
+        self.steps.div_ceil(STRIDE)
+    }
+
+    /// Floating-point operations of training, if every sample is learned: a step of training on each, and once the moving average teaches, what
+    /// that says of it. What the mixture and a guard take is a hundredth of that, and not counted.
+    pub fn operations(&self, spec: &Spec) -> u64 {
+        let taught = (0..self.steps).filter(|&step| self.own_weight(step) > 0.0).count();
+        let (batch, forward) = (self.descent.batch, spec.forward_operations_per_sample());
+        (batch * (self.steps * spec.operations_per_sample() + taught * forward)) as u64
+    }
+}
+
+impl<'a> Target<'a> {
+    /// Trains a student; `None` if `observer` ended it. The student is the moving average, which varies less than the last iterate.
+    ///
+    /// # Errors
+    /// No model or no sample, or models or inputs of another network.
+    pub fn student(
+        &self,
+        schooling: Schooling,
+        observer: &mut dyn FnMut() -> ControlFlow<()>,
+    ) -> Result<Option<Params>, Error> {
+        let mixture = self.mixture(self.inputs)?;
+        let start = self.nearest(&mixture)?.clone();
+        let (_, samples) = self.split();
+        if samples.is_empty() {
+            return Err(Error::field("inputs", "a student needs samples"));
+        }
+        let (spec, batch) = (self.spec, schooling.descent.batch);
+        let mut average = start.clone();
+        let mut learner = Learner::new(spec, start, schooling.descent, self.draw(Drawn::Training))
+            .map_err(|e| Error::field("student", e.to_string()))?;
+        let mut rng = ChaCha8Rng::seed_from_u64(self.draw(Drawn::Lessons));
+        let (mut network, mut scratch) = (Network::new(spec, batch), Scratch::new(spec.input()));
+        for step in 0..schooling.steps {
+            let drawn: Vec<usize> =
+                (0..batch).map(|_| samples[rng.random_range(0..samples.len())]).collect();
+            let weight = schooling.own_weight(step);
+            let own = (weight > 0.0).then(|| self.taught(&average, &drawn, &mut network));
+            let (mut inputs, mut labels) = (Vec::new(), Vec::new());
+            for (at, &sample) in drawn.iter().enumerate() {
+                let mixture = mixture.of(sample);
+                let own = own.as_ref().map(|own| &own[at * mixture.len()..][..mixture.len()]);
+                let Some(class) = label(mixture, own, weight) else { continue };
+                labels.push(class);
+                inputs.extend_from_slice(self.input(sample));
+                let from = inputs.len() - spec.input().len();
+                View::STRONG.apply(&mut inputs[from..], &mut scratch, &mut rng);
+            }
+            if !labels.is_empty() {
+                let all: Vec<u32> = (0..labels.len() as u32).collect();
+                let examples = Examples { inputs: &inputs, labels: &labels };
+                learner.step(&mut network, examples, &all);
+            }
+            for (average, &now) in average.iter_mut().zip(learner.params.iter()) {
+                *average = PAST * *average + (1.0 - PAST) * now;
+            }
+            if ((step + 1) % STRIDE == 0 || step + 1 == schooling.steps) && observer().is_break() {
+                return Ok(None);
+            }
+        }
+        Ok(Some(average))
+    }
+
+    /// What the mixture says of inputs.
+    pub(crate) fn mixture(&self, inputs: &[f32]) -> Result<Predictions, Error> {
+        combine(self.combine, self.spec, self.models, inputs)
+    }
+
+    /// The received model that most often says what the mixture says: a student starts from it.
+    fn nearest(&self, mixture: &Predictions) -> Result<&'a Params, Error> {
+        let classes: Vec<Class> = mixture.classes().collect();
+        let errors = |model: &Params| predict(self.spec, model, self.inputs).errors(&classes);
+        let used = self.models.iter().filter(|(_, weight)| *weight > 0.0);
+        let nearest = used.map(|(model, _)| *model).min_by_key(|model| errors(model));
+        nearest.ok_or_else(|| Error::field("models", "a student needs a model to start from"))
+    }
+
+    /// The samples that are held out, and those that are trained on.
+    pub(crate) fn split(&self) -> (Vec<usize>, Vec<usize>) {
+        let count = self.inputs.len() / self.spec.input().len();
+        let mut order: Vec<usize> = (0..count).collect();
+        let mut rng = ChaCha8Rng::seed_from_u64(self.draw(Drawn::HeldOut));
+        for i in (1..order.len()).rev() {
+            order.swap(i, rng.random_range(0..=i));
+        }
+        let trained_on = order.split_off(count / HELD_OUT_OF);
+        (order, trained_on)
+    }
+
+    /// The input of a sample.
+    pub(crate) fn input(&self, sample: usize) -> &'a [f32] {
+        let numbers = self.spec.input().len();
+        &self.inputs[sample * numbers..(sample + 1) * numbers]
+    }
+
+    /// The seed of something that is drawn.
+    pub(crate) fn draw(&self, what: Drawn) -> u64 {
+        derive(self.seed, &[what as u64])
+    }
+
+    /// What the moving average says of samples.
+    fn taught(&self, average: &Params, samples: &[usize], network: &mut Network) -> Vec<f32> {
+        let plain = network.inputs(samples.len()).chunks_exact_mut(self.spec.input().len());
+        plain.zip(samples).for_each(|(to, &sample)| to.copy_from_slice(self.input(sample)));
+        let mut outputs = network.forward(average, Mode::Evaluate).to_vec();
+        outputs.chunks_exact_mut(self.spec.output().len()).for_each(softmax);
+        outputs
+    }
+}
+
+/// The class that is learned of a sample, if the teacher is confident: the mixture, and with this weight the moving average.
+fn label(mixture: &[f32], own: Option<&[f32]>, weight: f64) -> Option<Class> {
+    let own = own.unwrap_or(mixture);
+    let taught: Vec<f32> = (mixture.iter().zip(own))
+        .map(|(&m, &o)| ((1.0 - weight) * f64::from(m) + weight * f64::from(o)) as f32)
+        .collect();
+    let (class, probability) = likeliest(&taught);
+    (f64::from(probability) >= CONFIDENT).then_some(class)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "tests")]
+mod tests;

@@ -1,0 +1,191 @@
+use stlf_data::domains::{Colour, Half, Style, strokes};
+use stlf_data::{Dataset, Shape};
+use stlf_learn::Augment;
+
+use super::*;
+use crate::adapt::{Adapt, LEAST_SAMPLES, Obstacle, Tried};
+use crate::guard::Guard;
+use crate::local_training::{Split, Training};
+
+const STEPS: usize = 250;
+
+fn schooling(steps: usize) -> Schooling {
+    Schooling { descent: Descent::default(), steps }
+}
+
+/// Pictures of six by six pixels, of which those of class 1 are bright on the right.
+fn pictures(count: usize) -> (Vec<f32>, Vec<Class>) {
+    let labels: Vec<Class> = (0..count as Class).map(|k| k % 2).collect();
+    let pixel =
+        |k: usize, x: usize| ((x >= 3) == (k % 2 == 1)) as u8 as f32 + (k * 7 % 5) as f32 / 20.0;
+    let inputs = (0..count).flat_map(|k| (0..36).map(move |p| pixel(k, p % 6))).collect();
+    (inputs, labels)
+}
+
+/// A network for these pictures, and two models of it that were trained apart.
+fn models() -> (Spec, [Params; 2]) {
+    let spec = Spec::mlp(Shape::grey(6), 2).unwrap();
+    let (inputs, labels) = pictures(40);
+    let split = Split::new(&inputs, &labels, 36, 0.0, 1);
+    let augment = Augment::None;
+    let training = Training { descent: Descent::default(), augment, steps: 300, averaged: false };
+    let train = |seed: u64| {
+        let start = Params::initial(&spec, seed);
+        split
+            .train(&spec, start, training, seed, &mut || ControlFlow::Continue(()))
+            .unwrap()
+            .unwrap()
+    };
+    let models = [train(1), train(2)];
+    (spec, models)
+}
+
+fn trained(target: &Target<'_>, steps: usize) -> Params {
+    target.student(schooling(steps), &mut || ControlFlow::Continue(())).unwrap().unwrap()
+}
+
+#[test]
+fn a_seed_gives_one_student_and_it_can_be_ended() {
+    let (spec, [a, b]) = models();
+    let (inputs, _) = pictures(60);
+    let parts = [(&a, 0.5), (&b, 0.5)];
+    let target = Target {
+        spec: &spec,
+        models: &parts,
+        combine: Combine::default(),
+        inputs: &inputs,
+        seed: 5,
+    };
+    let student = trained(&target, STEPS);
+    assert!(trained(&target, STEPS) == student);
+    assert!(trained(&Target { seed: 6, ..target }, STEPS) != student);
+    assert!(student != a && student != b);
+    for last in 1..=schooling(STEPS).looks() {
+        let mut looks = 0;
+        let ended = target.student(schooling(STEPS), &mut || {
+            looks += 1;
+            if looks == last { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        });
+        assert!(ended.unwrap().is_none() && looks == last);
+    }
+}
+
+#[test]
+fn a_teacher_that_is_not_confident_teaches_nothing() {
+    let (spec, [a, _]) = models();
+    // Most of the weight is on a model that knows nothing, so that no class has more than 0.65.
+    let nothing = Params::zeros(&spec);
+    let (inputs, _) = pictures(60);
+    let parts = [(&a, 0.3), (&nothing, 0.7)];
+    let target = Target {
+        spec: &spec,
+        models: &parts,
+        combine: Combine::default(),
+        inputs: &inputs,
+        seed: 5,
+    };
+    let mixture = target.mixture(&inputs).unwrap();
+    assert!(mixture.probabilities().all(|p| label(p, None, 0.0).is_none()));
+    assert!(mixture.probabilities().all(|p| label(p, Some(&[0.9, 0.1]), 1.0) == Some(0)));
+}
+
+#[test]
+fn the_moving_average_takes_over_bit_by_bit() {
+    let schooling = schooling(1_000);
+    let weights = [0, 200, 300, 400, 600, 999].map(|step| schooling.own_weight(step));
+    let expected = [0.0, 0.0, 0.25, 0.5, 1.0, 1.0];
+    assert!(weights.iter().zip(expected).all(|(w, e)| (w - e).abs() < 1e-12), "{weights:?}");
+    // Batches of 10, in all steps for training, and after the first 201 for the teacher.
+    let spec = Spec::cnn(1, 10).unwrap();
+    assert_eq!(schooling.operations(&spec), 10 * (1_000 * 2_595_000 + 799 * 961_000));
+}
+
+#[test]
+fn it_starts_from_the_model_that_agrees_most_with_the_mixture() {
+    let (spec, [a, _]) = models();
+    let (inputs, _) = pictures(60);
+    let mut contrary = a.clone();
+    // Of the last layer, so that every answer is turned round.
+    let last = spec.tensors()[2].range.start;
+    contrary[last..].iter_mut().for_each(|p| *p = -*p);
+    let parts = [(&contrary, 0.2), (&a, 0.8)];
+    let target = Target {
+        spec: &spec,
+        models: &parts,
+        combine: Combine::default(),
+        inputs: &inputs,
+        seed: 5,
+    };
+    let nearest = target.nearest(&target.mixture(&inputs).unwrap()).unwrap();
+    assert!(std::ptr::eq(nearest, &a));
+    assert!(trained(&target, 0) == a);
+    let none = Target { models: &[], ..target };
+    assert!(none.student(schooling(1), &mut || ControlFlow::Continue(())).is_err());
+}
+
+#[test]
+fn a_third_is_held_out_and_nothing_is_lost() {
+    let (spec, [a, _]) = models();
+    let (inputs, _) = pictures(61);
+    let parts = [(&a, 1.0)];
+    let target = Target {
+        spec: &spec,
+        models: &parts,
+        combine: Combine::default(),
+        inputs: &inputs,
+        seed: 5,
+    };
+    let (held_out, samples) = target.split();
+    assert_eq!((held_out.len(), samples.len()), (20, 41));
+    let mut all = [held_out.clone(), samples].concat();
+    all.sort_unstable();
+    assert_eq!(all, (0..61).collect::<Vec<_>>());
+    assert_ne!(Target { seed: 6, ..target }.split().0, held_out);
+}
+
+#[test]
+fn who_cannot_have_a_student_hears_why() {
+    let (picture, table) = (Shape::grey(28), Shape { channels: 1, height: 1, width: 784 });
+    assert_eq!(Obstacle::of(picture, LEAST_SAMPLES), None);
+    let told = |shape, samples| Obstacle::of(shape, samples).map(|o| Tried::Not(o).to_string());
+    let few = "not tried: it has 299 samples, and a student needs 300";
+    assert_eq!(told(picture, 299).as_deref(), Some(few));
+    assert_eq!(told(table, 1_000).as_deref(), Some("not tried: its samples are no pictures"));
+}
+
+fn drawn(style: Style, count: usize, seed: u64) -> (Vec<f32>, Vec<Class>) {
+    let data: Dataset = strokes(style, Half::Train, count, seed, Colour::Grey).unwrap();
+    let all: Vec<usize> = (0..data.len()).collect();
+    (data.inputs(&all), data.labels(&all).unwrap())
+}
+
+#[test]
+fn on_pictures_of_another_kind_a_student_helps_and_is_accepted() {
+    let spec = Spec::cnn(1, 10).unwrap();
+    let (inputs, labels) = drawn(Style::Clean, 800, 1);
+    let split = Split::new(&inputs, &labels, 784, 0.0, 1);
+    let augment = Augment::None;
+    let training = Training { descent: Descent::default(), augment, steps: 2_500, averaged: false };
+    let start = Params::initial(&spec, 1);
+    let mut go_on = || ControlFlow::Continue(());
+    let source = split.train(&spec, start, training, 1, &mut go_on).unwrap().unwrap();
+    let parts = [(&source, 1.0)];
+    let (inputs, truth) = drawn(Style::Coarse, 450, 2);
+    let target = Target {
+        spec: &spec,
+        models: &parts,
+        combine: Combine::default(),
+        inputs: &inputs,
+        seed: 5,
+    };
+    let judged = target.judge(&trained(&target, 2_000)).unwrap();
+    let gain = judged.with_student.accuracy(&truth) - judged.mixture.accuracy(&truth);
+    let verdict = judged.verdict(Guard::Stability);
+    assert!(gain > 0.01 && verdict.accepted, "{gain} {verdict:?}");
+    for (adapt, is_used) in [(Adapt::Off, false), (Adapt::Guarded, true), (Adapt::Always, true)] {
+        let expected = if is_used { &judged.with_student } else { &judged.mixture };
+        assert!(&judged.clone().predictions(adapt) == expected, "{adapt:?}");
+    }
+    let told = judged.tried(Adapt::Guarded).to_string();
+    assert_eq!(told, format!("used ({:+.3})", verdict.margin()));
+}
