@@ -392,3 +392,30 @@ impl Compare {
         self.students.iter().map(|name| name.parse()).collect()
     }
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use super::*;
+    use crate::Config;
+
+    #[test]
+    fn pictures_are_varied_where_that_is_asked_for_and_tables_never() {
+        let (picture, table) = (Shape::grey(28), Shape { channels: 1, height: 1, width: 5 });
+        let augment = |changes: &[&str], shape: Shape| {
+            let config = Config::default().with(changes.iter().copied()).unwrap();
+            config.training(shape).map(|training| training.augment).map_err(|e| e.to_string())
+        };
+        for (name, value) in Augment::ALL.map(|augment| (augment.name(), augment)) {
+            let asked = format!("training.augment={name}");
+            assert_eq!(augment(&[&asked], picture), Ok(value));
+            let of_table = augment(&[&asked], table);
+            assert_eq!(of_table.is_ok(), value == Augment::None, "{of_table:?}");
+        }
+        assert_eq!(augment(&[], picture), Ok(Augment::None));
+        assert_eq!(augment(&[], table), Ok(Augment::None));
+        let with_table = |value: &str| Config::default().with(["data.features=a.csv", value]);
+        assert!(with_table("training.augment=none").is_ok());
+        assert!(with_table("training.augment=both").unwrap_err().hint().is_some());
+    }
+}
