@@ -9,8 +9,7 @@ use stlf_lab::summary::{Line, Spread, summarise};
 use stlf_method::method::Method;
 use stlf_planning::energy::PAPER_MODEL_BITS;
 use stlf_planning::number_format::{counted, energy, percent, short, size};
-use stlf_planning::plan::FAR;
-use stlf_planning::problem::Preset;
+use stlf_planning::problem::{FAR, Preset};
 
 use crate::table::{Align, Cell, Table};
 
@@ -87,13 +86,22 @@ pub(crate) fn dealt(outcome: &Outcome) -> String {
 fn strangers(outcome: &Outcome, lines: &[Line]) -> String {
     let ours = lines.iter().find(|line| line.method == Method::StLf.name());
     let targets = ours.map_or(0.0, |line| line.targets.mean * line.targets.count as f64);
-    match outcome.strangers {
-        0 => String::new(),
-        far => format!(
-            "No source is near {far} of {targets:.0} targets: divergences of {FAR} and more tell little about who suits whom.\n\
-             Models over all links may do better there: -c \"planner.handovers=false planner.phi-e=0.001\".\n"
-        ),
+    let far = outcome.strangers;
+    if far == 0 {
+        return String::new();
     }
+    let then = match outcome.mixed_for_strangers {
+        0 => {
+            "Models over all links may do better there: -c \"planner.handovers=false planner.phi-e=0.001\"."
+                .to_owned()
+        }
+        mixed => format!(
+            "Sources are not near each other either, so {mixed} of them get the models of all sources; to send less: -c planner.strangers=planned"
+        ),
+    };
+    format!(
+        "No source is near {far} of {targets:.0} targets: divergences of {FAR} and more tell little about who suits whom.\n{then}\n"
+    )
 }
 
 /// Returns a line for every method whose targets may train students: how many did, how many use it, and what that changes.

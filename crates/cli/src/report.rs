@@ -10,8 +10,9 @@ use stlf_planning::Role;
 use stlf_planning::bound::{BoundKind, Complexity};
 use stlf_planning::explain::Sentences;
 use stlf_planning::number_format::{clean, counted, energy, grouped, mixture, percent, short};
-use stlf_planning::plan::{FAR, Handover, PlanLink, Status, SuccessiveReport};
+use stlf_planning::plan::{Handover, PlanLink, Status, SuccessiveReport};
 use stlf_planning::planner::successive;
+use stlf_planning::problem::FAR;
 use stlf_planning::problem::{EnergyUnit, Model};
 
 use crate::table::{Align, Cell, Table, role_style};

@@ -24,7 +24,9 @@ use stlf_planning::problem::Preset;
 pub use divergence::{Accepted, Divergence, Estimator, Noise, Privacy};
 pub use error::Error;
 pub use fada::Settings as FadaSettings;
-pub use sections::{Compare, Data, Energy, EnergyModel, Fada, Model, Planner, Training, Transfer};
+pub use sections::{
+    Compare, Data, Energy, EnergyModel, Fada, Model, Planner, Strangers, Training, Transfer,
+};
 
 /// A file with every key, its default and its meaning.
 pub const TEMPLATE: &str = include_str!("template.toml");
@@ -191,6 +193,11 @@ impl Config {
         if self.planner.handovers == Some(true) && self.planner.bound == BoundKind::Paper {
             let message = "the paper's bound does not reward them".to_owned();
             return Err(wrong("planner.handovers", message));
+        }
+        if self.planner.strangers == Some(Strangers::All) && self.planner.bound == BoundKind::Paper
+        {
+            let message = "under the paper's bound a target takes one model".to_owned();
+            return Err(wrong("planner.strangers", message));
         }
         if self.planner.limit().is_none() {
             let message = format!("{} is not a number of seconds above 0", self.planner.time_limit);

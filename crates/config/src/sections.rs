@@ -208,6 +208,9 @@ pub struct Planner {
     /// Whether sources hand their models on to other sources, which continue training them; if it is left out, under the pooled bound.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub handovers: Option<bool>,
+    /// What a device gets to which no source is near; if it is left out, the models of all, unless energy weighs more than usual.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub strangers: Option<Strangers>,
     /// The number of seconds after which a search ends with the best plan so far, which is then not proven optimal.
     pub time_limit: f64,
     /// `predictions`, `corrected` or `parameters`: how a target combines the models it receives.
@@ -226,6 +229,14 @@ impl Planner {
     /// Whether sources hand their models on.
     pub fn hands_on(&self) -> bool {
         self.handovers.unwrap_or(self.bound == BoundKind::Pooled)
+    }
+
+    /// What a device gets to which no source is near.
+    pub fn strangers(&self) -> Strangers {
+        let thrifty = self.weights().energy > self.preset.weights().energy;
+        let mixes = self.bound == BoundKind::Pooled && self.combine != Combine::Parameters;
+        let usual = if mixes && !thrifty { Strangers::All } else { Strangers::Planned };
+        self.strangers.unwrap_or(usual)
     }
 
     /// φ: the preset's, where none is set.
@@ -257,10 +268,21 @@ impl Default for Planner {
             solver: planner::Method::Exact,
             polish: true,
             handovers: None,
+            strangers: None,
             time_limit: 60.0,
             combine: Combine::Predictions,
         }
     }
+}
+
+/// What a device gets to which no source is near: all divergences are so large that they do not tell who suits it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Strangers {
+    /// The models of all sources, which it mixes.
+    All,
+    /// What the plan gives it, as to any other device.
+    Planned,
 }
 
 /// `[transfer]`: what targets do with the models that they receive.
@@ -368,5 +390,32 @@ impl Compare {
     /// The methods whose targets train students, where any do.
     pub fn students(&self) -> Result<Vec<Method>, stlf_planning::Error> {
         self.students.iter().map(|name| name.parse()).collect()
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use super::*;
+    use crate::Config;
+
+    #[test]
+    fn pictures_are_varied_where_that_is_asked_for_and_tables_never() {
+        let (picture, table) = (Shape::grey(28), Shape { channels: 1, height: 1, width: 5 });
+        let augment = |changes: &[&str], shape: Shape| {
+            let config = Config::default().with(changes.iter().copied()).unwrap();
+            config.training(shape).map(|training| training.augment).map_err(|e| e.to_string())
+        };
+        for (name, value) in Augment::ALL.map(|augment| (augment.name(), augment)) {
+            let asked = format!("training.augment={name}");
+            assert_eq!(augment(&[&asked], picture), Ok(value));
+            let of_table = augment(&[&asked], table);
+            assert_eq!(of_table.is_ok(), value == Augment::None, "{of_table:?}");
+        }
+        assert_eq!(augment(&[], picture), Ok(Augment::None));
+        assert_eq!(augment(&[], table), Ok(Augment::None));
+        let with_table = |value: &str| Config::default().with(["data.features=a.csv", value]);
+        assert!(with_table("training.augment=none").is_ok());
+        assert!(with_table("training.augment=both").unwrap_err().hint().is_some());
     }
 }

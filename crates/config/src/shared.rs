@@ -83,6 +83,8 @@ fn in_effect(config: &Config, shape: Shape) -> Config {
     config.planner.phi_s = Some(weights.source);
     config.planner.phi_t = Some(weights.target);
     config.planner.phi_e = Some(weights.energy);
+    config.planner.handovers = Some(config.planner.hands_on());
+    config.planner.strangers = Some(config.planner.strangers());
     config
 }
 

@@ -36,6 +36,8 @@ pub struct Outcome {
     pub scales: Vec<Scale>,
     /// Targets of all seeds to which no source was near.
     pub strangers: usize,
+    /// Targets that get the models of all sources, since no device is near another.
+    pub mixed_for_strangers: usize,
     /// What came of students, one per seed, method and target, where targets train any.
     pub students: Vec<StudentRow>,
     /// What devices compute for ST-LF, one per seed and device, where that is priced.
@@ -210,6 +212,7 @@ impl Job<'_> {
             all.tried_scales.extend(outcome.tried_scales);
             all.scales.extend(outcome.scales);
             all.strangers += outcome.strangers;
+            all.mixed_for_strangers += outcome.mixed_for_strangers;
             all.students.extend(outcome.students);
             all.computing.extend(outcome.computing);
         }
@@ -252,7 +255,10 @@ impl Job<'_> {
         let problem = plan::problem(run, &trained.table, &measured)?;
         let plan = plan::plan(run, &problem)?;
         outcome.measuring.clone_from(&measured.cost);
-        outcome.strangers = plan.strangers(&problem).len();
+        let strangers = plan.strangers(&problem);
+        let is_mixed = |to: &&usize| !problem.required_into(**to).is_empty();
+        outcome.strangers = strangers.len();
+        outcome.mixed_for_strangers = strangers.iter().filter(is_mixed).count();
         if self.until == Stage::Plan {
             return Ok(outcome);
         }

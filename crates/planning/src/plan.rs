@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use crate::bound::BoundKind;
 use crate::device::Role;
-use crate::problem::{Model, Problem};
+use crate::problem::{Model, Problem, is_far};
 
 pub(crate) use cost::handed_on_cost;
 pub use cost::{column_cost, evaluate};
@@ -105,10 +105,6 @@ pub struct Plan {
     pub solver: Solver,
 }
 
-/// From this divergence on, the data of two devices can be told apart almost always. It says little then about how well one's model does
-/// at the other.
-pub const FAR: f64 = 1.9;
-
 impl Plan {
     /// What the plan costs.
     pub fn objective(&self) -> f64 {
@@ -130,14 +126,14 @@ impl Plan {
         incoming(&self.links, to)
     }
 
-    /// The targets to which no source is near: all that reach them are [`FAR`] away. None with raw costs, or with divergences of another
-    /// scale, which go beyond 2.
+    /// The targets to which no source is near: all that reach them are [`FAR`](crate::problem::FAR) away. None with raw costs, or with
+    /// divergences of another scale, which go beyond 2.
     pub fn strangers(&self, problem: &Problem) -> Vec<usize> {
         let Model::Measured(m) = problem.model() else { return Vec::new() };
         let is_far = |target: &usize| {
             let mut sources =
                 m.links.incoming(*target).filter(|link| self.roles[link.from] == Role::Source);
-            sources.all(|link| (FAR..=2.0).contains(&link.divergence))
+            sources.all(|link| is_far(link.divergence))
         };
         self.with_role(Role::Target).filter(is_far).collect()
     }

@@ -83,7 +83,13 @@ impl Search {
             desk.sent(*epoch, plan, is_best && best.status == Status::Optimal)
         };
         // What is left of a ring that somebody has gone from may be nothing that a plan can have.
-        let kept = kept.into_iter().flatten().filter(|plan| plan.objective() <= most);
+        let has = |plan: &stlf_planning::Plan, &(from, to): &(usize, usize)| {
+            plan.incoming(to).iter().any(|link| link.from == from)
+        };
+        let kept = kept.into_iter().flatten().filter(|plan| {
+            let required = problem.required().iter();
+            plan.objective() <= most && required.into_iter().all(|link| has(plan, link))
+        });
         let kept = kept.map(|plan| sent(&plan)).find(|plan| plan.check().is_ok());
         Ok(kept.unwrap_or_else(|| sent(&best)))
     }
@@ -207,8 +213,10 @@ impl Planner {
         let targets: BTreeSet<usize> = kept.iter().map(|&(_, to)| to).collect();
         let others = (0..self.members.len())
             .flat_map(|from| targets.iter().map(move |&to| (from, to)))
-            .filter(|&(from, to)| from != to && !kept.contains(&(from, to)));
-        others.fold(problem, |problem, (from, to)| problem.without_link(from, to))
+            .filter(|&(from, to)| from != to && !kept.contains(&(from, to)))
+            .filter(|link| !problem.required().contains(link))
+            .collect::<Vec<_>>();
+        others.into_iter().fold(problem, |problem, (from, to)| problem.without_link(from, to))
     }
 
     /// The last plan's hand-overs and links in a plan of the same roles: those whose ends are all here, and for other targets the

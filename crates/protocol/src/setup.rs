@@ -6,7 +6,7 @@
 use std::ops::ControlFlow;
 use std::time::Duration;
 
-use stlf_config::{Config, EnergyModel};
+use stlf_config::{Config, EnergyModel, Strangers};
 use stlf_data::{Class, Shape};
 use stlf_learn::evaluate::Predictions;
 use stlf_learn::{Params, Spec};
@@ -55,6 +55,8 @@ pub struct Setup {
     pub weights: Weights,
     /// The bound that plans minimise.
     pub bound: BoundKind,
+    /// Whether a device to which no source is near takes the models of all.
+    pub all_to_strangers: bool,
     /// How plans are searched for, and whether sources hand their models on to other sources, which train them on.
     pub planner: planner::Settings,
     /// The longest search for a plan, and for one that changes less; most fleets need a moment.
@@ -137,6 +139,7 @@ impl Setup {
             preset: config.planner.preset,
             weights: config.planner.weights(),
             bound: config.planner.bound,
+            all_to_strangers: config.planner.strangers() == Strangers::All,
             planner: config.planner.settings(),
             planning: config.planner.limit().unwrap_or_default(),
             combine: config.planner.combine,
@@ -236,7 +239,11 @@ impl Setup {
         forbidden: Vec<(usize, usize)>,
     ) -> Result<Problem, Error> {
         let parts = Parts::measured(devices, links, self.preset, self.weights, self.bound);
-        Problem::new(Parts { forbidden, ..parts })
+        let problem = Problem::new(Parts { forbidden, ..parts })?;
+        Ok(match self.all_to_strangers {
+            true => problem.with_all_links_to_strangers(),
+            false => problem,
+        })
     }
 
     /// The best plan that is found until `observer` ends the search; one that is not proven says so.

@@ -3,10 +3,13 @@
 mod checks;
 mod costs;
 mod links;
+mod strangers;
 
 pub use checks::{Parts, Source};
 pub use costs::{Costs, LinkCost};
 pub use links::{Link, Links};
+pub use strangers::FAR;
+pub(crate) use strangers::is_far;
 
 pub use checks::non_negative;
 

@@ -84,6 +84,7 @@ pub(crate) fn setup() -> Setup {
         preset: Preset::Balanced,
         weights: Preset::Balanced.weights(),
         bound: BoundKind::Pooled,
+        all_to_strangers: false,
         planner: planner::Settings::default(),
         energy: EnergyModel::Ranges,
         model_bits: PAPER_MODEL_BITS,

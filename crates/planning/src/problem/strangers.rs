@@ -1,0 +1,142 @@
+//! Devices to which nobody with labels is near, and what they get.
+//!
+//! Where all divergences are the largest there are, they do not tell which source suits a target, and a plan would choose by samples and
+//! energies alone. The mixture of all sources is then the choice that relies on none of them.
+//!
+//! That is for fleets in which most devices are strangers, sources among them: then nothing says either that one source could train on
+//! another's model. Where sources are near each other, models that they hand on do better with strangers than the mixture does
+//! (docs/baselines.md).
+
+use std::collections::HashSet;
+
+use super::{Measured, Model, Problem};
+use crate::bound::BoundKind;
+
+/// From this divergence on, the data of two devices can be told apart almost always. It says little then about how well one's model does
+/// at the other.
+pub const FAR: f64 = 1.9;
+
+/// The most models that a stranger gets: a mixture of more is no better.
+const MOST_MODELS: usize = 32;
+
+/// A model that errs more often than this on its own device's labels is no help to others.
+const USEFUL: f64 = 0.5;
+
+/// Whether a divergence is so large that it tells nothing. Divergences of another scale go beyond 2, and are never far.
+pub(crate) fn is_far(divergence: f64) -> bool {
+    (FAR..=2.0).contains(&divergence)
+}
+
+impl Problem {
+    /// The same problem in which every stranger without labels takes the models of all others that are of use, if most devices are
+    /// strangers: no device with labels is near them. Of more than 32 models, those with most samples. Only under the pooled bound, by
+    /// which a target can mix models.
+    #[must_use]
+    pub fn with_all_links_to_strangers(mut self) -> Problem {
+        let Model::Measured(measured) = &self.model else { return self };
+        if measured.bound.kind != BoundKind::Pooled {
+            return self;
+        }
+        let (strangers, others): (Vec<usize>, Vec<usize>) =
+            (0..self.len()).partition(|&device| self.is_stranger(measured, device));
+        if strangers.len() <= others.len() {
+            return self;
+        }
+        let targets = strangers.into_iter().filter(|&i| measured.devices[i].labeled == 0);
+        let links = targets.flat_map(|to| self.senders_of_use(measured, to));
+        let known: HashSet<(usize, usize)> = self.required.iter().copied().collect();
+        let links: Vec<(usize, usize)> = links.filter(|link| !known.contains(link)).collect();
+        self.required.extend(links);
+        self
+    }
+
+    fn is_stranger(&self, measured: &Measured, device: usize) -> bool {
+        let mut from_sources = measured.links.incoming(device).filter(|l| self.eligible(l.from));
+        from_sources.all(|link| is_far(link.divergence))
+    }
+
+    fn senders_of_use(&self, measured: &Measured, to: usize) -> Vec<(usize, usize)> {
+        let is_of_use = |from: &usize| {
+            let error = measured.devices[*from].source_error;
+            self.eligible(*from) && error.is_some_and(|error| error < USEFUL)
+        };
+        let mut senders: Vec<usize> =
+            measured.links.incoming(to).map(|link| link.from).filter(is_of_use).collect();
+        senders.sort_by_key(|&from| std::cmp::Reverse(measured.devices[from].samples()));
+        senders.truncate(MOST_MODELS);
+        senders.sort_unstable();
+        senders.into_iter().map(|from| (from, to)).collect()
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use super::*;
+    use crate::device::Device;
+    use crate::plan::Status;
+    use crate::planner::{Outcome, optimum};
+    use crate::problem::{Links, Parts, Preset};
+
+    /// Sources with these errors at such a distance from each other, and a target at each of these distances from all of them.
+    fn problem(errors: &[f64], apart: f64, targets: &[f64], kind: BoundKind) -> Problem {
+        let n = errors.len() + targets.len();
+        let device = |i: usize| Device {
+            name: format!("d{i}"),
+            labeled: if i < errors.len() { 100 + i as u64 } else { 0 },
+            unlabeled: 500,
+            source_error: errors.get(i).copied(),
+        };
+        let divergence = |i: usize, j: usize| match (i.min(j), i.max(j)) {
+            (low, high) if low == high => 0.0,
+            (_, high) if high >= errors.len() => targets[high - errors.len()],
+            _ => apart,
+        };
+        let divergences = (0..n * n).map(|k| divergence(k / n, k % n)).collect();
+        let links = Links::from_rows(n, divergences, vec![1.0; n * n]);
+        let devices = (0..n).map(device).collect();
+        let preset = Preset::Balanced;
+        Problem::new(Parts::measured(devices, links, preset, preset.weights(), kind)).unwrap()
+    }
+
+    #[test]
+    fn a_stranger_takes_all_models_that_are_of_use() {
+        let errors = [0.1, 0.2, 0.7];
+        let before = problem(&errors, 2.0, &[2.0, 0.4, 1.9], BoundKind::Pooled);
+        let problem = before.clone().with_all_links_to_strangers();
+        assert_eq!(problem.required(), [(0, 3), (1, 3), (0, 5), (1, 5)]);
+        let Outcome::Planned(plan) = optimum(&problem) else { panic!("no plan") };
+        assert_eq!(plan.status, Status::Optimal);
+        let senders = |to: usize| plan.incoming(to).iter().map(|l| l.from).collect::<Vec<_>>();
+        assert_eq!(senders(3), [0, 1]);
+        let Outcome::Planned(free) = optimum(&before) else { panic!("no plan") };
+        assert_eq!(free.incoming(4), plan.incoming(4), "others get what they got");
+        // To do it twice changes nothing.
+        assert_eq!(problem.clone().with_all_links_to_strangers(), problem);
+    }
+
+    #[test]
+    fn nobody_else_must_take_a_link() {
+        let none = |p: Problem| p.clone().with_all_links_to_strangers() == p;
+        let pooled = |errors: &[f64], apart: f64, targets: &[f64]| {
+            problem(errors, apart, targets, BoundKind::Pooled)
+        };
+        assert!(!none(pooled(&[0.1, 0.2], 2.0, &[2.0])));
+        assert!(none(pooled(&[0.1, 0.2], 1.8, &[2.0])), "sources are near each other");
+        assert!(none(pooled(&[0.1, 0.2], 2.0, &[0.4, 0.4])), "half are no strangers");
+        assert!(none(pooled(&[0.8, 0.9], 2.0, &[2.0])), "no model is of use");
+        assert!(
+            none(pooled(&[0.1, 0.2], 7.0, &[7.0])),
+            "on another scale, distances say something"
+        );
+        assert!(none(problem(&[0.1, 0.2], 2.0, &[2.0], BoundKind::Paper)));
+    }
+
+    #[test]
+    fn of_many_models_those_with_most_samples_are_enough() {
+        let problem =
+            problem(&[0.1; 40], 2.0, &[2.0], BoundKind::Pooled).with_all_links_to_strangers();
+        let expected: Vec<(usize, usize)> = (8..40).map(|from| (from, 40)).collect();
+        assert_eq!(problem.required(), expected);
+    }
+}
