@@ -157,20 +157,23 @@ pub fn run_shard(
     job.shard(shard, observer).map(|_| ())
 }
 
+/// The configuration of a run, in its folder.
+const CONFIG: &str = "config.toml";
+
 /// The folder of this configuration's run.
 pub(crate) fn open(config: &Config, path: &Path) -> Result<Folder, Error> {
     let folder = Folder::open(path)?;
     let text = config.to_toml()?;
-    match folder.read("config.toml")? {
+    match folder.read(CONFIG)? {
         None => {
             atomic_file::sweep(path)?;
-            folder.write("config.toml", text.as_bytes())?;
+            folder.write(CONFIG, text.as_bytes())?;
         }
         Some(found) if found == text.as_bytes() => folder.sweep()?,
         Some(_) => {
             let message = "this folder holds a run of another configuration";
             let hint = "name another folder, or delete this one";
-            return Err(Error::folder(&folder.file("config.toml"), message, hint));
+            return Err(Error::folder(&folder.file(CONFIG), message, hint));
         }
     }
     Ok(folder)
@@ -191,8 +194,19 @@ pub fn seed_folder(seed: u64) -> String {
 }
 
 impl Job<'_> {
-    /// Does a shard of the job; the outcome is in the order of the seeds.
+    /// Does a shard of the job. If it fails before it has kept anything, the folder is free for a configuration that is put right.
     fn shard(&self, shard: Shard, observer: &Observer<'_>) -> Result<Outcome, Error> {
+        let outcome = self.all_seeds(shard, observer);
+        let has_failed = outcome.as_ref().is_err_and(|e| !matches!(e, Error::Stopped));
+        if has_failed && hashes(self.folder, &[CONFIG])?.is_empty() {
+            let file = self.folder.file(CONFIG);
+            std::fs::remove_file(&file).map_err(Error::file(&file))?;
+        }
+        outcome
+    }
+
+    /// What came of a shard, in the order of the seeds.
+    fn all_seeds(&self, shard: Shard, observer: &Observer<'_>) -> Result<Outcome, Error> {
         let stopped = AtomicBool::new(false);
         let watch = Watch::new(observer, &stopped);
         watch.see(Stage::Deal, 0, 1)?;

@@ -250,6 +250,17 @@ fn shares_of_classes_change_predictions_and_nothing_else() {
 }
 
 #[test]
+fn a_folder_is_free_again_if_its_run_failed_before_anything_was_kept() {
+    let folder = tempfile::tempdir().unwrap();
+    let go_on = |_| ControlFlow::Continue(());
+    let wrong = small().with(["data.features=no-such-table.csv", "training.model=mlp"]).unwrap();
+    assert!(run(&wrong, folder.path(), &go_on).is_err());
+    run(&small(), folder.path(), &go_on).unwrap();
+    // What is kept stays with its configuration.
+    assert!(run(&wrong, folder.path(), &go_on).unwrap_err().to_string().contains("another"));
+}
+
+#[test]
 fn another_configuration_needs_another_folder() {
     let folder = tempfile::tempdir().unwrap();
     let stop = |_| ControlFlow::Break(());
