@@ -92,7 +92,15 @@ impl Run<'_> {
         config.training.steps = if lab.options.quick { QUICK_STEPS } else { steps };
         match &self.fleet.table {
             Some(table) => {
-                config.data.features = Some(folder.join(table));
+                let file = folder.join(table);
+                if !file.is_file() {
+                    let message = format!("there is no file {}", file.display());
+                    let hint = "experiments/natural/README.md says where its data come from; --settings chooses other fleets";
+                    return Err(stlf_planning::Error::field("data", message)
+                        .with_hint(hint)
+                        .into());
+                }
+                config.data.features = Some(file);
                 config.data.device.clone_from(&self.fleet.device);
                 config.data.ignore.clone_from(&self.fleet.ignore);
                 config.training.model = Model::Mlp;

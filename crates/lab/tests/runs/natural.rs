@@ -116,7 +116,9 @@ fn fleets_without_files_are_named() {
             settings: settings.iter().map(|&name| name.to_owned()).collect(),
         };
         let made = reproduce(Artifact::Natural, &options, to.path(), &|_, _, _| (), &go_on);
-        made.unwrap_err().to_string()
+        let error = made.unwrap_err();
+        assert!(error.hint().is_some(), "{error}");
+        error.to_string()
     };
     assert_eq!(refused(None, &[]), "data: natural fleets are read from files");
     assert_eq!(refused(None, &["M"]), "settings: none of M is a natural fleet");
