@@ -27,6 +27,10 @@ pub enum Guard {
     Agreement,
 }
 
+/// Who says the same of everything is perfectly stable. So whoever tells less about samples than this share of what the mixture tells is not
+/// accepted for its stability.
+const LEAST_INFORMATION: f64 = 0.9;
+
 /// What a predictor says of held-out samples, as they are and in views.
 #[derive(Debug, Clone, Copy)]
 pub struct Seen<'a> {
@@ -88,7 +92,14 @@ impl Guard {
     pub fn judge(self, predictor: Seen<'_>, mixture: Seen<'_>) -> Verdict {
         let score = self.score(predictor, mixture.plain);
         let of_mixture = self.score(mixture, mixture.plain);
-        Verdict { score, of_mixture, accepted: score - of_mixture >= self.threshold() }
+        let has_collapsed = match self {
+            Guard::Occlusion | Guard::Views => {
+                information(predictor.plain) < LEAST_INFORMATION * information(mixture.plain)
+            }
+            Guard::Confidence | Guard::Information | Guard::Agreement => false,
+        };
+        let accepted = score - of_mixture >= self.threshold() && !has_collapsed;
+        Verdict { score, of_mixture, accepted }
     }
 
     fn score(self, of: Seen<'_>, mixture: &Predictions) -> f64 {
@@ -135,7 +146,8 @@ fn information(of: &Predictions) -> f64 {
     let counts = of.expected_counts();
     let total: f64 = counts.iter().sum();
     let each = of.probabilities().map(|p| entropy(&mut p.iter().map(|&p| f64::from(p))));
-    entropy(&mut counts.iter().map(|count| count / total)) - mean(each)
+    // Never below zero, but for rounding.
+    (entropy(&mut counts.iter().map(|count| count / total)) - mean(each)).max(0.0)
 }
 
 fn share(of: impl ExactSizeIterator<Item = bool>) -> f64 {
@@ -212,11 +224,17 @@ mod tests {
     }
 
     #[test]
-    fn who_says_the_same_of_everything_is_stable_and_tells_nothing() {
-        let same = predictions(&[[0.9, 0.1]; 3]);
-        let verdict = judged(Guard::Information, [&same, &same], [&same, &same]);
-        assert!(verdict.score.abs() < 1e-6);
-        assert_eq!(judged(Guard::Occlusion, [&same, &same], [&same, &same]).score, 1.0);
+    fn who_says_the_same_of_everything_is_stable_and_is_not_accepted() {
+        let (yes, no) = ([0.9, 0.1], [0.1, 0.9]);
+        let (same, mixture) = (predictions(&[yes; 2]), predictions(&[yes, no]));
+        let (unchanged, changed) = (predictions(&[yes, no]), predictions(&[yes, yes]));
+        for guard in [Guard::Occlusion, Guard::Views] {
+            let verdict = judged(guard, [&same, &same], [&mixture, &changed]);
+            assert_eq!((verdict.margin(), verdict.accepted), (0.5, false));
+            assert!(judged(guard, [&mixture, &unchanged], [&mixture, &changed]).accepted);
+        }
+        let verdict = judged(Guard::Information, [&same, &same], [&mixture, &mixture]);
+        assert!(verdict.score.abs() < 1e-6 && !verdict.accepted);
     }
 
     #[test]
