@@ -20,7 +20,7 @@ fn what_takes_effect_is_compared_and_what_is_a_devices_own_is_not() {
         vec!["data.samples=7", "data.folder=elsewhere", "partition.devices=3"],
         vec!["seeds=[0, 9]", "compare.methods=[\"st-lf\"]"],
         vec!["planner.phi-s=1", "planner.phi-t=1.0"],
-        vec!["training.augment=none"],
+        vec!["training.augment=none", "planner.handovers=true"],
         vec!["divergence.estimator=means", "divergence.features=64"],
         vec!["divergence.accept=\"others can rebuild my samples\""],
     ] {
@@ -41,7 +41,7 @@ fn what_takes_effect_is_compared_and_what_is_a_devices_own_is_not() {
         ("divergence.estimator=discriminant", "divergence.estimator"),
         ("planner.phi-e=0.3", "planner.phi-e"),
         ("planner.combine=parameters", "planner.combine"),
-        ("planner.handovers=true", "planner.handovers"),
+        ("planner.handovers=false", "planner.handovers"),
         ("planner.time-limit=3", "planner.time-limit"),
         ("energy.model=radio", "energy.model"),
     ] {
