@@ -44,6 +44,7 @@ fn what_takes_effect_is_compared_and_what_is_a_devices_own_is_not() {
         ("planner.handovers=false", "planner.handovers"),
         ("planner.time-limit=3", "planner.time-limit"),
         ("energy.model=radio", "energy.model"),
+        ("transfer.adapt=guarded", "transfer.adapt"),
     ] {
         let differs = own.difference(&of(&[change], ["calm", "storm"])).unwrap();
         assert_eq!(differs.setting, setting);
