@@ -40,6 +40,11 @@ fn models() -> (Spec, [Params; 2]) {
     (spec, models)
 }
 
+/// A target that received these models.
+fn target<'a>(spec: &'a Spec, models: &'a [(&'a Params, f64)], inputs: &'a [f32]) -> Target<'a> {
+    Target { spec, models, combine: Combine::default(), inputs, seed: 5 }
+}
+
 fn trained(target: &Target<'_>, steps: usize) -> Params {
     target.student(schooling(steps), &mut || ControlFlow::Continue(())).unwrap().unwrap()
 }
@@ -49,13 +54,7 @@ fn a_seed_gives_one_student_and_it_can_be_ended() {
     let (spec, [a, b]) = models();
     let (inputs, _) = pictures(60);
     let parts = [(&a, 0.5), (&b, 0.5)];
-    let target = Target {
-        spec: &spec,
-        models: &parts,
-        combine: Combine::default(),
-        inputs: &inputs,
-        seed: 5,
-    };
+    let target = target(&spec, &parts, &inputs);
     let student = trained(&target, STEPS);
     assert!(trained(&target, STEPS) == student);
     assert!(trained(&Target { seed: 6, ..target }, STEPS) != student);
@@ -77,13 +76,7 @@ fn a_teacher_that_is_not_confident_teaches_nothing() {
     let nothing = Params::zeros(&spec);
     let (inputs, _) = pictures(60);
     let parts = [(&a, 0.3), (&nothing, 0.7)];
-    let target = Target {
-        spec: &spec,
-        models: &parts,
-        combine: Combine::default(),
-        inputs: &inputs,
-        seed: 5,
-    };
+    let target = target(&spec, &parts, &inputs);
     let mixture = target.mixture(&inputs).unwrap();
     assert!(mixture.probabilities().all(|p| label(p, None, 0.0).is_none()));
     assert!(mixture.probabilities().all(|p| label(p, Some(&[0.9, 0.1]), 1.0) == Some(0)));
@@ -109,13 +102,7 @@ fn it_starts_from_the_model_that_agrees_most_with_the_mixture() {
     let last = spec.tensors()[2].range.start;
     contrary[last..].iter_mut().for_each(|p| *p = -*p);
     let parts = [(&contrary, 0.2), (&a, 0.8)];
-    let target = Target {
-        spec: &spec,
-        models: &parts,
-        combine: Combine::default(),
-        inputs: &inputs,
-        seed: 5,
-    };
+    let target = target(&spec, &parts, &inputs);
     let nearest = target.nearest(&target.mixture(&inputs).unwrap()).unwrap();
     assert!(std::ptr::eq(nearest, &a));
     assert!(trained(&target, 0) == a);
@@ -128,13 +115,7 @@ fn a_third_is_held_out_and_nothing_is_lost() {
     let (spec, [a, _]) = models();
     let (inputs, _) = pictures(61);
     let parts = [(&a, 1.0)];
-    let target = Target {
-        spec: &spec,
-        models: &parts,
-        combine: Combine::default(),
-        inputs: &inputs,
-        seed: 5,
-    };
+    let target = target(&spec, &parts, &inputs);
     let (held_out, samples) = target.split();
     assert_eq!((held_out.len(), samples.len()), (20, 41));
     let mut all = [held_out.clone(), samples].concat();
@@ -171,13 +152,7 @@ fn on_pictures_of_another_kind_a_student_helps_and_is_accepted() {
     let source = split.train(&spec, start, training, 1, &mut go_on).unwrap().unwrap();
     let parts = [(&source, 1.0)];
     let (inputs, truth) = drawn(Style::Coarse, 450, 2);
-    let target = Target {
-        spec: &spec,
-        models: &parts,
-        combine: Combine::default(),
-        inputs: &inputs,
-        seed: 5,
-    };
+    let target = target(&spec, &parts, &inputs);
     let judged = target.judge(&trained(&target, 2_000)).unwrap();
     let gain = judged.with_student.accuracy(&truth) - judged.mixture.accuracy(&truth);
     let verdict = judged.verdict(Guard::default());

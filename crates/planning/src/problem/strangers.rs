@@ -51,8 +51,9 @@ impl Problem {
     }
 
     fn is_stranger(&self, measured: &Measured, device: usize) -> bool {
-        let mut from_sources = measured.links.incoming(device).filter(|l| self.eligible(l.from));
-        from_sources.all(|link| is_far(link.divergence))
+        let from_sources = measured.links.incoming(device).filter(|l| self.eligible(l.from));
+        let mut from_sources = from_sources.peekable();
+        from_sources.peek().is_some() && from_sources.all(|link| is_far(link.divergence))
     }
 
     fn senders_of_use(&self, measured: &Measured, to: usize) -> Vec<(usize, usize)> {
@@ -124,6 +125,7 @@ mod tests {
         assert!(!none(pooled(&[0.1, 0.2], 2.0, &[2.0])));
         assert!(none(pooled(&[0.1, 0.2], 1.8, &[2.0])), "sources are near each other");
         assert!(none(pooled(&[0.1, 0.2], 2.0, &[0.4, 0.4])), "half are no strangers");
+        assert!(none(pooled(&[0.1], 2.0, &[2.0])), "of the only source nothing is known");
         assert!(none(pooled(&[0.8, 0.9], 2.0, &[2.0])), "no model is of use");
         assert!(
             none(pooled(&[0.1, 0.2], 7.0, &[7.0])),
