@@ -21,6 +21,8 @@ const TEACHERS: &str = "links.csv";
 
 /// A target's student, with what every guard says of it.
 pub(super) struct Tried {
+    /// The student, if the target uses it.
+    pub(super) student: Option<Params>,
     row: StudentRow,
     guards: Vec<GuardRow>,
 }
@@ -82,7 +84,7 @@ impl Transfer<'_> {
         }
         if let Some(obstacle) = Obstacle::of(setup.shape, device.samples()) {
             let row = self.row_of(method, target, adapt::Tried::Not(obstacle));
-            let tried = Tried { row, guards: Vec::new() };
+            let tried = Tried { student: None, row, guards: Vec::new() };
             return Ok((self.combined(links, target)?, Some(tried)));
         }
         let at = setup.target(Place::new(target), &models, &device.inputs);
@@ -100,6 +102,8 @@ impl Transfer<'_> {
         };
         let judged = at.judge(&student)?;
         let tried = self.tried(method, target, &judged);
+        let student = Some(student).filter(|_| judged.is_used(setup.adapt));
+        let tried = Tried { student, ..tried };
         Ok((Some(judged.predictions(setup.adapt)), Some(tried)))
     }
 
@@ -164,6 +168,6 @@ impl Transfer<'_> {
                 gain: student_accuracy.zip(mixture_accuracy).map(|(with, alone)| with - alone),
             }
         });
-        Tried { row, guards: guards.to_vec() }
+        Tried { student: None, row, guards: guards.to_vec() }
     }
 }
