@@ -174,7 +174,8 @@ fn what_is_damaged_is_named() {
 
 #[test]
 fn a_document_that_contradicts_itself_is_refused_by_its_field() {
-    let cases: [(fn(&mut Value), &str); 13] = [
+    type Change = fn(&mut Value);
+    let cases: [(Change, &str); 13] = [
         (
             |d| d["format"] = json!("stlf-plan/2"),
             "format: \"stlf-plan/2\" is not \"stlf-mixture/1\"",

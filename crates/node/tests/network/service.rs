@@ -200,7 +200,7 @@ fn every_device_ends_with_a_mixture_that_gives_the_bytes_of_its_predictions() {
             let (x, y) = (((k * 37 + at) % 101) as f64, ((k * 53) % 103) as f64);
             let label = match (at, x > y) {
                 (2, _) => "",
-                (_, _) if k % 5 == 0 => "",
+                _ if k.is_multiple_of(5) => "",
                 (_, true) => "calm",
                 (_, false) => "storm",
             };
