@@ -55,15 +55,14 @@ impl Samples {
         let values = match &mixture.scaling {
             Scaling::Features { .. } => Values::Features(values),
             Scaling::Pixels => {
-                let pixel = |value: f64| {
-                    let is_pixel = value.fract() == 0.0 && (0.0..=255.0).contains(&value);
-                    is_pixel.then_some(value as u8).ok_or_else(|| {
-                        let message =
-                            format!("{value} is no pixel, which is a whole number from 0 to 255");
-                        Error::Mixture(message)
-                    })
-                };
-                Values::Pixels(values.into_iter().map(pixel).collect::<Result<_, Error>>()?)
+                let pixels: Vec<u8> = values.iter().map(|&value| value as u8).collect();
+                let is_other = |(value, pixel): &(&f64, &u8)| f64::from(**pixel) != **value;
+                if let Some((value, _)) = values.iter().zip(&pixels).find(is_other) {
+                    let message =
+                        format!("{value} is no pixel, which is a whole number from 0 to 255");
+                    return Err(Error::Mixture(message));
+                }
+                Values::Pixels(pixels)
             }
         };
         let data = Dataset::new("samples", shape, values, vec![None; count], Vec::new())?;

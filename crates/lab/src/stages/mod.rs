@@ -4,6 +4,7 @@ pub mod bounds;
 mod bundles;
 pub mod compare;
 pub mod computing;
+pub mod distillation;
 pub mod frontier;
 pub mod handover;
 pub mod measure;
