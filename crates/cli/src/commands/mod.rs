@@ -9,6 +9,7 @@ mod diff;
 mod explain;
 mod export;
 mod fleet;
+mod man;
 mod measure;
 mod merge;
 mod new;
@@ -64,6 +65,7 @@ enum Verb {
     Demo(demo::Args),
     Schema(schema::Args),
     Completions(completions::Args),
+    Man(man::Args),
 }
 
 /// Runs the verb.
@@ -90,5 +92,6 @@ pub(crate) fn run(cli: &Cli, ui: &Ui) -> Result<(), Failure> {
         Verb::Demo(args) => demo::run(args, ui),
         Verb::Schema(args) => schema::run(args, ui),
         Verb::Completions(args) => completions::run(args, ui),
+        Verb::Man(args) => man::run(args, ui),
     }
 }
