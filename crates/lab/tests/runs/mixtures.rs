@@ -98,11 +98,7 @@ fn students_and_models_that_were_handed_on_are_in_the_bundles() {
         "compare.methods=[\"st-lf\"]",
     ];
     let students = ["partition.devices=4", "transfer.adapt=always", "planner.handovers=false"];
-    let alike = [
-        "partition.devices=10",
-        "partition.classes-per-device=all",
-        "transfer.adapt=off",
-    ];
+    let alike = ["partition.devices=10", "partition.classes-per-device=all", "transfer.adapt=off"];
     for (more, has_student) in [(&students[..], true), (&alike[..], false)] {
         let inside = tempfile::tempdir().unwrap();
         let config = ran(&[&common, more].concat(), inside.path());
