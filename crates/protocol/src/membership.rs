@@ -3,12 +3,19 @@
 //! The first of those that are here plans, and nobody else is believed to. An epoch is over when all its devices have said so. It is
 //! begun anew, under a new number, when a device is lost, starts anew, or stays silent; and, after it is over, when somebody joins,
 //! leaves, starts anew, or has taken part in another one meanwhile.
+//!
+//! Devices that do not hear of each other may begin epochs of the same number. These are two epochs ([`EpochId`]); whoever takes part in one
+//! of them is in no other of that number, and when their devices meet, the first of them begins a later one with all.
+
+mod blame;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use self::blame::{Blame, blame};
 use crate::roster::Place;
 use crate::shared::Difference;
+use crate::wire::EpochId;
 
 /// How long things may take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,6 +44,12 @@ const LEFT_OUT_FOR: u32 = 10;
 /// A planner that does not act upon complaints is given up after so many times the patience.
 const PLANNER_MUST_ACT: u32 = 3;
 
+/// A device that starts anew, or ends an epoch otherwise, so many times in a row is left out like one that is silent.
+const MOST_ENDED: u32 = 10;
+
+/// In a row is what happens within this part of the patience after the time before.
+const IN_A_ROW: u32 = 4;
+
 /// A number further than this from the last epoch that a device took part in is not believed, so that nobody can use numbers up. With an
 /// epoch every minute a device that was away for two years is still within it.
 const FURTHEST: u64 = 1 << 20;
@@ -61,8 +74,31 @@ pub enum Decision {
         /// Those it waits for.
         missing: Vec<Place>,
     },
-    /// A device was silent for too long and is left out.
+    /// A device was silent for too long, or never lets an epoch end, and is left out.
     LeaveOut(Place),
+    /// As the planner: one device waits for another's model, which says that it has done its part. The next plan does without this link.
+    Forbid {
+        /// Who was to send it.
+        from: Place,
+        /// Who waits for it.
+        to: Place,
+    },
+}
+
+/// What a device does when another begins an epoch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Beginning {
+    /// It takes part, if the epoch can be one.
+    Enter,
+    /// It takes part already.
+    Again,
+    /// It waits: somebody who stands before the beginner is here, and may be about to be lost.
+    Untimely {
+        /// Whether the beginner had begun another one that waits.
+        again: bool,
+    },
+    /// It takes part in this one, whose number is as high or higher. The beginner is to know.
+    Late(EpochId),
 }
 
 /// What one device knows of who takes part.
@@ -91,11 +127,19 @@ pub struct Membership {
     left_out: BTreeMap<Place, Duration>,
     /// Links over which no model came.
     forbidden: BTreeSet<(Place, Place)>,
+    /// How many times in a row a device has started anew, or ended an epoch otherwise, and when it did so last.
+    ended: BTreeMap<Place, (u32, Duration)>,
+    /// Those that were left out outside of any look at the clock, and that nobody was told of yet.
+    untold: BTreeSet<Place>,
+    /// Since when somebody else should have begun the first epoch.
+    due: Option<Duration>,
+    /// Epochs that others began although somebody before them is here.
+    untimely: BTreeMap<Place, (EpochId, Vec<Place>)>,
 }
 
 #[derive(Debug, Clone)]
 struct Running {
-    number: u64,
+    id: EpochId,
     members: BTreeSet<Place>,
     progress: Duration,
     has_complained: bool,
@@ -130,6 +174,10 @@ impl Membership {
             running: None,
             left_out: BTreeMap::new(),
             forbidden: BTreeSet::new(),
+            ended: BTreeMap::new(),
+            untold: BTreeSet::new(),
+            due: None,
+            untimely: BTreeMap::new(),
         }
     }
 
@@ -140,7 +188,12 @@ impl Membership {
 
     /// The epoch that this device takes part in. Others may know of later ones; that alone changes nothing here.
     pub fn running(&self) -> Option<u64> {
-        self.running.as_ref().map(|running| running.number)
+        self.running_id().map(|id| id.number)
+    }
+
+    /// Which one that is.
+    pub fn running_id(&self) -> Option<EpochId> {
+        self.running.as_ref().map(|running| running.id)
     }
 
     /// Who is here, this device included.
@@ -179,25 +232,90 @@ impl Membership {
     }
 
     /// A device has greeted. Whoever has started anew does not know what it knew, and whoever takes part in a later epoch than this
-    /// device's knows of no way back: with one of its members like that, the running epoch is begun anew.
-    pub fn came(&mut self, place: Place, start: u64, running: u64, now: Duration) {
+    /// device's, or in another of the same number, knows of no way back: with one of its members like that, the running epoch is begun anew.
+    pub fn came(
+        &mut self,
+        place: Place,
+        start: u64,
+        running: impl Into<EpochId>,
+        now: Duration,
+    ) {
+        let running = running.into();
         let is_new = self.starts.insert(place, start).is_some_and(|before| before != start);
         self.unlike.remove(&place);
         self.here.insert(place);
-        self.left_out.remove(&place);
         self.forbidden.retain(|&(from, to)| from != place && to != place);
-        self.changed = now;
-        self.others_work |= running > 0;
-        if let Some(own) = self.running.as_mut().filter(|own| own.members.contains(&place)) {
-            own.is_broken |= is_new || running > own.number;
+        self.new_first(place);
+        self.others_work |= running.number > 0;
+        let of_member = |own: &&mut Running| own.members.contains(&place);
+        let own = self.running.as_mut().filter(of_member);
+        let is_broken = own.is_some_and(|own| {
+            let is_broken = is_new || own.is_beside(running);
+            own.is_broken |= is_broken;
+            is_broken && !own.is_over
+        });
+        if is_new || is_broken {
+            self.has_ended(place, now);
+        }
+        // Whoever starts anew has another chance, but for those that do so all the time. Nobody waits for these to settle.
+        if !self.is_restless(place, now) {
+            self.left_out.remove(&place);
+            self.changed = now;
+        }
+    }
+
+    /// What a device holds against others was for the planner that it was, or might have been, with those that stood before it.
+    fn new_first(&mut self, place: Place) {
+        self.untimely.remove(&place);
+        if place < self.own {
+            self.left_out.retain(|&out, _| out < place);
+        }
+    }
+
+    /// A device has started anew, or ended an epoch that was under way.
+    fn has_ended(&mut self, place: Place, now: Duration) {
+        let in_a_row = self.timing.patience / IN_A_ROW;
+        let (count, last) = self.ended.entry(place).or_insert((0, now));
+        let continues = now.saturating_sub(*last) <= in_a_row;
+        (*count, *last) = (if continues { *count + 1 } else { 1 }, now);
+        if *count >= MOST_ENDED {
+            self.left_out.insert(place, now + self.timing.patience * LEFT_OUT_FOR);
+            if *count == MOST_ENDED {
+                self.untold.insert(place);
+            }
+        }
+    }
+
+    /// Whether a device starts anew all the time.
+    fn is_restless(&self, place: Place, now: Duration) -> bool {
+        let is_out = self.left_out.get(&place).is_some_and(|until| now < *until);
+        is_out && self.ended.get(&place).is_some_and(|(count, _)| *count >= MOST_ENDED)
+    }
+
+    /// A device that was asked to take part in an epoch takes part in this one. If it cannot come along, the planner begins anew.
+    pub fn hear_takes_part(&mut self, place: Place, other: EpochId, now: Duration) {
+        if !self.heard_of(other.number) {
+            return;
+        }
+        let own = self.own;
+        let begun = |r: &&mut Running| r.members.first() == Some(&own) && r.members.contains(&place);
+        if let Some(running) = self.running.as_mut().filter(begun)
+            && running.is_beside(other)
+        {
+            running.is_broken = true;
+            if !running.is_over {
+                self.has_ended(place, now);
+            }
         }
     }
 
     /// A device is lost.
     pub fn lost(&mut self, place: Place, now: Duration) {
         self.unlike.remove(&place);
-        if self.here.remove(&place) {
+        self.untimely.remove(&place);
+        if self.here.remove(&place) && !self.is_restless(place, now) {
             self.changed = now;
+            self.new_first(place);
         }
         if let Some(running) = self.running.as_mut().filter(|r| !r.is_over)
             && running.members.contains(&place)
@@ -245,12 +363,55 @@ impl Membership {
         self.candidates(now).first().is_none_or(|&first| place <= first)
     }
 
-    /// This device takes part in an epoch.
-    pub fn enter(&mut self, number: u64, members: &[Place], now: Duration) {
-        self.epoch = self.epoch.max(number);
-        self.took_part = number;
+    /// What this device does about an epoch that another begins.
+    pub fn hear_begin(
+        &mut self,
+        from: Place,
+        id: EpochId,
+        members: &[Place],
+        now: Duration,
+    ) -> Beginning {
+        match self.running_id() {
+            Some(own) if own == id => Beginning::Again,
+            Some(own) if own.number >= id.number => Beginning::Late(own),
+            _ if self.may_begin(from, now) => Beginning::Enter,
+            _ => {
+                let before = self.untimely.insert(from, (id, members.to_vec()));
+                Beginning::Untimely { again: before.is_some_and(|(before, _)| before != id) }
+            }
+        }
+    }
+
+    /// An epoch that came at the wrong time, once it may begin; who began it, and with whom.
+    pub fn timely(&mut self, now: Duration) -> Option<(Place, EpochId, Vec<Place>)> {
+        let from = *self.untimely.keys().find(|&&from| self.may_begin(from, now))?;
+        let (id, members) = self.untimely.remove(&from)?;
+        Some((from, id, members))
+    }
+
+    /// This device takes part in an epoch. Epochs that others began before it under a number that is not above its own will never be;
+    /// who they were.
+    pub fn enter(
+        &mut self,
+        epoch: impl Into<EpochId>,
+        members: &[Place],
+        now: Duration,
+    ) -> Vec<Place> {
+        let id = epoch.into();
+        self.epoch = self.epoch.max(id.number);
+        self.took_part = id.number;
+        self.due = None;
+        // Whoever stands behind the planner is the planner's to leave out.
+        if let Some(&planner) = members.first().filter(|&&planner| planner != self.own) {
+            self.left_out.retain(|&out, _| out < planner);
+        }
+        let late = |(from, (other, _)): (&Place, &(EpochId, Vec<Place>))| {
+            (other.number <= id.number).then_some(*from)
+        };
+        let late: Vec<Place> = self.untimely.iter().filter_map(late).collect();
+        late.iter().for_each(|from| drop(self.untimely.remove(from)));
         self.running = Some(Running {
-            number,
+            id,
             members: members.iter().copied().collect(),
             progress: now,
             has_complained: false,
@@ -259,6 +420,7 @@ impl Membership {
             is_over: false,
             is_broken: false,
         });
+        late
     }
 
     /// Something new of the running epoch arrived, or this device itself could not look for long.
@@ -277,6 +439,13 @@ impl Membership {
         }
         running.is_over = running.done == running.members;
         running.is_over
+    }
+
+    /// There is a plan: what devices waited for before it is of no interest any more.
+    pub fn planned(&mut self) {
+        if let Some(running) = &mut self.running {
+            running.complaints.clear();
+        }
     }
 
     /// The planner says that the epoch is over.
@@ -319,7 +488,9 @@ impl Membership {
 
     /// What is to be done now. `missing` are those that this device waits for.
     pub fn tick(&mut self, now: Duration, missing: &[Place]) -> Vec<Decision> {
-        let mut decisions = self.lose_patience(now, missing);
+        let untold = std::mem::take(&mut self.untold);
+        let mut decisions: Vec<Decision> = untold.into_iter().map(Decision::LeaveOut).collect();
+        decisions.extend(self.lose_patience(now, missing));
         let candidates = self.candidates(now);
         let settled = now.saturating_sub(self.changed) >= self.timing.settle;
         let begins = match &self.running {
@@ -338,8 +509,25 @@ impl Membership {
         if begins && candidates.first() == Some(&self.own) {
             let (number, members) = (self.epoch + 1, candidates.into_iter().collect());
             decisions.push(Decision::Begin { number, members });
+        } else if begins && self.running.is_none() {
+            decisions.extend(self.give_up_first(now));
+        } else {
+            self.due = None;
         }
         decisions
+    }
+
+    /// Somebody else should have begun the first epoch. If it does not for long, it is not waited for.
+    fn give_up_first(&mut self, now: Duration) -> Option<Decision> {
+        let patience = self.timing.patience;
+        let due = *self.due.get_or_insert(now);
+        if now.saturating_sub(due) < patience * PLANNER_MUST_ACT {
+            return None;
+        }
+        self.due = None;
+        let first = *self.candidates(now).first()?;
+        self.left_out.insert(first, now + patience * LEFT_OUT_FOR);
+        Some(Decision::LeaveOut(first))
     }
 
     /// Nothing has arrived for long: the planner leaves out who is silent, the others tell it whom they wait for.
@@ -358,19 +546,18 @@ impl Membership {
             return Vec::new();
         }
         let mut decisions = Vec::new();
-        let out: BTreeSet<Place> = if planner == self.own {
+        let Blame { out, links } = if planner == self.own {
             // Complaints that set out at the same time need a moment to arrive.
             if silence < patience + patience / 4 {
                 return Vec::new();
             }
-            let waits = running.members.iter().filter(|m| !running.done.contains(m)).copied();
-            suspects(self.own, missing, &running.complaints, waits.collect())
+            blame(self.own, &running.members, missing, &running.complaints, &running.done)
         } else if silence >= patience * PLANNER_MUST_ACT {
             let is_out = self.left_out.get(&planner).is_some_and(|until| now < *until);
-            if is_out {
+            if is_out || !self.here.contains(&planner) {
                 return decisions;
             }
-            BTreeSet::from([planner])
+            Blame { out: BTreeSet::from([planner]), links: BTreeSet::new() }
         } else {
             if !running.has_complained {
                 running.has_complained = true;
@@ -383,35 +570,18 @@ impl Membership {
             self.left_out.insert(place, now + patience * LEFT_OUT_FOR);
             decisions.push(Decision::LeaveOut(place));
         }
+        for (from, to) in links {
+            self.forbidden.insert((from, to));
+            decisions.push(Decision::Forbid { from, to });
+        }
         decisions
     }
 }
 
-/// Who holds an epoch up: those that others wait for and that do not themselves wait for anybody. If there is none, those that
-/// most wait for; without any complaint, those that have not said that they are done.
-fn suspects(
-    own: Place,
-    missing: &[Place],
-    complaints: &BTreeMap<Place, BTreeSet<Place>>,
-    not_done: BTreeSet<Place>,
-) -> BTreeSet<Place> {
-    let mut named: BTreeMap<Place, usize> = BTreeMap::new();
-    for &place in missing.iter().chain(complaints.values().flatten()) {
-        if place != own {
-            *named.entry(place).or_default() += 1;
-        }
-    }
-    let waits = |place: &Place| complaints.get(place).is_some_and(|others| !others.is_empty());
-    let silent: BTreeSet<Place> = named.keys().copied().filter(|place| !waits(place)).collect();
-    if !silent.is_empty() {
-        return silent;
-    }
-    match named.values().max() {
-        Some(most) => {
-            let worst = named.iter().filter(|(_, count)| *count == most);
-            worst.map(|(&place, _)| place).collect()
-        }
-        None => not_done.into_iter().filter(|&place| place != own).collect(),
+impl Running {
+    /// Whether a device that takes part in the other epoch has not come along to this one, and will not.
+    fn is_beside(&self, other: EpochId) -> bool {
+        other != self.id && other.number >= self.id.number
     }
 }
 

@@ -18,4 +18,5 @@ mod reconstruction;
 mod rings;
 mod samples;
 mod shared;
+mod simulation;
 mod unchanged;
