@@ -50,12 +50,20 @@ const MOST_ENDED: u32 = 10;
 /// In a row is what happens within this part of the patience after the time before.
 const IN_A_ROW: u32 = 4;
 
-/// A number further than this from the last epoch that a device took part in is not believed, so that nobody can use numbers up. With an
-/// epoch every minute a device that was away for two years is still within it.
+/// A number further than this from the last epoch that a device took part in is not believed at once, so that nobody can use numbers up.
+/// With an epoch every minute a device that was away for two years is still within it.
 const FURTHEST: u64 = 1 << 20;
 
 /// The same for a device that never took part, and may join a fleet of any age.
 const FURTHEST_FROM_NOTHING: u64 = 1 << 31;
+
+/// A number that is further away comes nearer by so much at most whenever somebody has insisted on it for as long as patience lasts. Whoever
+/// has a fleet count faster than it needs to cannot keep those out that were away meanwhile, and needs thousands of years to use numbers up.
+const NEARER_BY: u64 = 1 << 29;
+
+/// An epoch that somebody begins may be so far from what this device believes in: its planner may have come nearer to a number that this
+/// device has not heard of yet.
+const NEAR: u64 = 1 << 30;
 
 /// What is to be done.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -120,8 +128,10 @@ pub struct Membership {
     others_work: bool,
     /// The highest number that was heard of.
     epoch: u64,
-    /// The last one that this device took part in.
-    took_part: u64,
+    /// The last one that this device took part in, or that somebody insisted on for long.
+    trusted: u64,
+    /// Numbers too far away to be believed at once: who claims them, and since when.
+    far: BTreeMap<Place, (u64, Duration)>,
     running: Option<Running>,
     /// Until when silent devices are left out.
     left_out: BTreeMap<Place, Duration>,
@@ -170,7 +180,8 @@ impl Membership {
             unlike: BTreeMap::new(),
             others_work: false,
             epoch,
-            took_part: epoch,
+            trusted: epoch,
+            far: BTreeMap::new(),
             running: None,
             left_out: BTreeMap::new(),
             forbidden: BTreeSet::new(),
@@ -294,7 +305,7 @@ impl Membership {
 
     /// A device that was asked to take part in an epoch takes part in this one. If it cannot come along, the planner begins anew.
     pub fn hear_takes_part(&mut self, place: Place, other: EpochId, now: Duration) {
-        if !self.heard_of(other.number) {
+        if !self.hear_claim(place, other.number, now) {
             return;
         }
         let own = self.own;
@@ -313,6 +324,7 @@ impl Membership {
     pub fn lost(&mut self, place: Place, now: Duration) {
         self.unlike.remove(&place);
         self.untimely.remove(&place);
+        self.far.remove(&place);
         if self.here.remove(&place) && !self.is_restless(place, now) {
             self.changed = now;
             self.new_first(place);
@@ -345,16 +357,50 @@ impl Membership {
     }
 
     fn furthest(&self) -> u64 {
-        match self.took_part {
+        match self.trusted {
             0 => FURTHEST_FROM_NOTHING,
             last => last.saturating_add(FURTHEST),
         }
     }
 
-    /// Whether an epoch may have this number: its planner may have heard of one as far as this device believes in, from its own last
-    /// one, which may be as far from this device's.
+    /// Whether an epoch may have this number.
     pub fn is_near(&self, epoch: u64) -> bool {
-        epoch <= self.furthest().saturating_add(FURTHEST).min(u64::MAX - 1)
+        epoch <= self.furthest().saturating_add(NEAR).min(u64::MAX - 1)
+    }
+
+    /// A number that a device says it knows of. Whether it is believed at once.
+    pub fn hear_claim(&mut self, from: Place, epoch: u64, now: Duration) -> bool {
+        let believed = self.heard_of(epoch);
+        if believed {
+            self.far.remove(&from);
+        } else {
+            let (claimed, _) = self.far.entry(from).or_insert((epoch, now));
+            *claimed = epoch.max(*claimed);
+        }
+        believed
+    }
+
+    /// Comes nearer to numbers that others have insisted on for long.
+    fn come_nearer(&mut self, now: Duration) {
+        let patience = self.timing.patience;
+        let insists = |since: Duration| now.saturating_sub(since) >= patience;
+        let claims = self.far.values_mut().filter(|(_, since)| insists(*since));
+        let mut nearest = 0;
+        for (claimed, since) in claims {
+            *since = now;
+            nearest = nearest.max(*claimed);
+        }
+        if nearest > self.trusted {
+            let next = nearest.min(self.epoch.max(self.trusted).saturating_add(NEARER_BY));
+            self.trusted = next.min(u64::MAX - 1);
+            self.epoch = self.epoch.max(self.trusted);
+            self.far.retain(|_, (claimed, _)| *claimed > next);
+        }
+    }
+
+    /// Keeps an epoch that somebody may begin, but whose number is too far away, until that is believed.
+    pub fn keep_far_begin(&mut self, from: Place, id: EpochId, members: &[Place]) {
+        self.untimely.insert(from, (id, members.to_vec()));
     }
 
     /// Whether a device may begin an epoch: nobody who stands before it in the roster is here, but for those that were silent for too
@@ -384,7 +430,10 @@ impl Membership {
 
     /// An epoch that came at the wrong time, once it may begin; who began it, and with whom.
     pub fn timely(&mut self, now: Duration) -> Option<(Place, EpochId, Vec<Place>)> {
-        let from = *self.untimely.keys().find(|&&from| self.may_begin(from, now))?;
+        let is_timely = |(from, (id, _)): &(&Place, &(EpochId, Vec<Place>))| {
+            self.may_begin(**from, now) && self.is_near(id.number)
+        };
+        let from = *self.untimely.iter().find(is_timely)?.0;
         let (id, members) = self.untimely.remove(&from)?;
         Some((from, id, members))
     }
@@ -399,7 +448,7 @@ impl Membership {
     ) -> Vec<Place> {
         let id = epoch.into();
         self.epoch = self.epoch.max(id.number);
-        self.took_part = id.number;
+        self.trusted = self.trusted.max(id.number);
         self.due = None;
         // Whoever stands behind the planner is the planner's to leave out.
         if let Some(&planner) = members.first().filter(|&&planner| planner != self.own) {
@@ -488,6 +537,7 @@ impl Membership {
 
     /// What is to be done now. `missing` are those that this device waits for.
     pub fn tick(&mut self, now: Duration, missing: &[Place]) -> Vec<Decision> {
+        self.come_nearer(now);
         let untold = std::mem::take(&mut self.untold);
         let mut decisions: Vec<Decision> = untold.into_iter().map(Decision::LeaveOut).collect();
         decisions.extend(self.lose_patience(now, missing));

@@ -52,15 +52,20 @@ impl Participant {
         let number = envelope.epoch.number;
         let heard = match &envelope.message {
             Message::Hello(hello) => self.hear_hello(place, number, hello, world),
-            Message::Known => self.hear_known(number),
+            Message::Known => self.hear_known(place, number),
             // That it has arrived is all that it says.
             Message::Probe(_) => Ok(()),
             Message::Roster(bytes) => self.hear_roster(bytes, world),
             Message::TakesPart(other) => {
                 self.membership.hear_takes_part(place, *other, self.now);
-                self.hear_known(other.number)
+                self.hear_known(place, other.number)
             }
-            _ if !self.membership.is_near(number) => self.hear_known(number),
+            message if !self.membership.is_near(number) => {
+                if let Message::Begin(members) = message {
+                    self.membership.keep_far_begin(place, envelope.epoch, members);
+                }
+                self.hear_known(place, number)
+            }
             Message::Done | Message::Complete | Message::Missing(_) => {
                 self.hear_of_epoch(place, envelope, world)
             }
@@ -72,8 +77,8 @@ impl Participant {
     }
 
     /// Takes the number of an epoch that another device knows of.
-    pub(super) fn hear_known(&mut self, epoch: u64) -> Result<(), String> {
-        match self.membership.heard_of(epoch) {
+    pub(super) fn hear_known(&mut self, place: Place, epoch: u64) -> Result<(), String> {
+        match self.membership.hear_claim(place, epoch, self.now) {
             true => Ok(()),
             false => Err(format!("epoch {epoch} is too far from the last one here")),
         }

@@ -77,7 +77,10 @@ impl Participant {
         if self.greeted.contains(&place) || self.membership.unlike().contains_key(&place) {
             return Err("it has greeted before".to_owned());
         }
-        self.hear_known(epoch)?;
+        if let Err(reason) = self.hear_known(place, epoch) {
+            // It takes part all the same. What it knows of is believed once it has insisted on it.
+            self.refuse(place, reason, world);
+        }
         if hello.roster < self.roster().version {
             let roster = Message::Roster(self.roster.to_json().into_bytes());
             self.tell_known(place, roster, world);

@@ -91,13 +91,17 @@ impl Simulation {
     }
 
     fn end(&mut self, place: Place, says_so: bool) {
+        let connections = self.connections_of(place);
         let host = &mut self.hosts[place.index()];
         host.process = None;
         self.watcher.awake.remove(&place);
         host.asleep = None;
         host.mailbox.clear();
-        for (peer, id) in std::mem::take(&mut host.connections) {
+        host.connections.clear();
+        for id in connections {
             self.connections[id].is_alive = false;
+            let ends = self.connections[id].ends;
+            let peer = if ends[0].0 == place { ends[1].0 } else { ends[0].0 };
             let noticed = if says_so { Duration::ZERO } else { LOST_AFTER };
             let after = noticed + self.random.within(if says_so { ms(50) } else { LATER });
             self.post(after, peer, News::Lost(place, id));

@@ -227,7 +227,7 @@ impl Simulation {
             }
             Happening::Slept(place, since) => {
                 if self.hosts[place.index()].asleep == Some(since) {
-                    for other in self.places() {
+                    for other in self.places().filter(|&other| other != place) {
                         self.sever(place, other, true);
                     }
                 }
@@ -341,13 +341,25 @@ impl Simulation {
 
     /// Breaks the connection of two devices. They notice at once, or each when it has heard nothing for long.
     fn sever(&mut self, a: Place, b: Place, have_waited: bool) {
-        for (own, other) in [(a, b), (b, a)] {
-            let Some(&id) = self.hosts[own.index()].connections.get(&other) else { continue };
+        for id in self.connections_of(a) {
+            let places = self.connections[id].ends.map(|(place, _)| place);
+            if !places.contains(&b) {
+                continue;
+            }
             self.connections[id].is_alive = false;
-            let soon = have_waited || self.random.below(3) == 0;
-            let noticed = if soon { Duration::ZERO } else { LOST_AFTER };
-            let after = noticed + self.random.within(LATER);
-            self.post(after, own, News::Lost(other, id));
+            for (own, other) in [(a, b), (b, a)] {
+                let soon = have_waited || self.random.below(3) == 0;
+                let noticed = if soon { Duration::ZERO } else { LOST_AFTER };
+                let after = noticed + self.random.within(LATER);
+                self.post(after, own, News::Lost(other, id));
+            }
         }
+    }
+
+    /// The connections of a process that have not broken, also those that it has not heard of yet.
+    fn connections_of(&self, place: Place) -> Vec<usize> {
+        let end = (place, self.hosts[place.index()].start);
+        let all = self.connections.iter().enumerate();
+        all.filter(|(_, c)| c.is_alive && c.ends.contains(&end)).map(|(id, _)| id).collect()
     }
 }

