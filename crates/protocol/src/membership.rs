@@ -18,7 +18,7 @@ use crate::shared::Difference;
 use crate::wire::EpochId;
 
 /// How long things may take.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Timing {
     /// For all to come; then those that came begin.
     pub wait: Duration,
@@ -110,7 +110,7 @@ pub enum Beginning {
 }
 
 /// What one device knows of who takes part.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Membership {
     own: Place,
     timing: Timing,
@@ -147,7 +147,7 @@ pub struct Membership {
     untimely: BTreeMap<Place, (EpochId, Vec<Place>)>,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Running {
     id: EpochId,
     members: BTreeSet<Place>,

@@ -9,6 +9,7 @@ mod coalition;
 mod differencing;
 mod divergence_protocol;
 mod epoch;
+mod exploration;
 mod handover;
 mod jobs;
 mod lost;

@@ -126,8 +126,7 @@ impl Schedule {
         let mut liars = Vec::new();
         if devices > 2 && random.below(4) == 0 {
             let lie = Lie::random(&mut random);
-            // The first of the roster is believed to plan, whatever it does with it.
-            liars.push((1 + random.below(devices as u64 - 1) as usize, lie));
+            liars.push((random.below(devices as u64) as usize, lie));
         }
         let mut faults = Vec::new();
         for _ in 0..random.below(7) {

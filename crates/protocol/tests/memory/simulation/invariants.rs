@@ -15,7 +15,7 @@ use stlf_protocol::{Participant, Place};
 use super::Simulation;
 
 /// All honest devices have one plan this long after the last fault, if nobody lies.
-pub(crate) const CONVERGED_AFTER: Duration = Duration::from_secs(20);
+pub(crate) const CONVERGED_AFTER: Duration = Duration::from_secs(10);
 
 /// The same if somebody does: it is found out by the others' patience, in each of the steps of an epoch.
 pub(crate) const CONVERGED_AMONG_LIARS_AFTER: Duration = Duration::from_secs(90);

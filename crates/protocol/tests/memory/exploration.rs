@@ -1,0 +1,383 @@
+//! Every order in which few devices can meet, lose each other, start anew and hear of epochs, within so many faults: breadth first, each
+//! state once.
+//!
+//! What is explored is [`Membership`], the machine that decides who begins, numbers and ends epochs. The work of an epoch is to say that it is
+//! done, no time passes, and nobody lies; the simulation has all of that. Messages overtake each other in every possible way.
+
+use std::collections::hash_map::DefaultHasher;
+use std::collections::{BTreeSet, HashSet};
+use std::hash::{Hash, Hasher};
+use std::time::Duration;
+
+use stlf_protocol::Place;
+use stlf_protocol::membership::{Beginning, Decision, Membership, Timing};
+use stlf_protocol::wire::EpochId;
+
+/// Nothing is waited for, and nobody loses patience.
+const TIMING: Timing =
+    Timing { wait: Duration::ZERO, settle: Duration::ZERO, patience: Duration::from_secs(1) };
+
+const NOW: Duration = Duration::ZERO;
+
+/// More epochs than so few faults can lead to.
+const MOST_EPOCHS: u64 = 40;
+
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+enum Said {
+    Hello { epoch: u64, start: u64, running: EpochId },
+    Begin(EpochId, Vec<Place>),
+    Done(EpochId),
+    Complete(EpochId),
+    Known(u64),
+    TakesPart(EpochId),
+}
+
+/// One end of a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum End {
+    /// There is none.
+    Down,
+    /// The other device has not greeted yet.
+    Open,
+    Greeted,
+    /// It is dead, which this end has not noticed.
+    Dead,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct State {
+    devices: Vec<Membership>,
+    starts: Vec<u64>,
+    /// `ends[a][b]` is what device a has of its connection to b.
+    ends: Vec<Vec<End>>,
+    /// From, to and what, in no order.
+    mail: BTreeSet<(usize, usize, Said)>,
+    faults: u32,
+}
+
+/// A step, as it is told of where something is violated.
+#[derive(Debug, Clone)]
+enum Step {
+    Hears(usize, usize, Said),
+    Loses(usize, usize),
+    Calls(usize, usize),
+    Looks(usize),
+    Breaks(usize, usize),
+    Restarts { device: usize, forgets: bool },
+}
+
+impl State {
+    /// Devices that have completed their first epoch together.
+    fn new(devices: usize, faults: u32) -> State {
+        let places: Vec<Place> = (0..devices).map(Place::new).collect();
+        let one = |&own: &Place| {
+            let mut membership = Membership::new(own, devices, 0, TIMING, NOW);
+            for &other in places.iter().filter(|&&other| other != own) {
+                membership.came(other, start(other.index(), 0), 0, NOW);
+            }
+            let first = EpochId { number: 1, begun: start(0, 0) as u32 };
+            membership.enter(first, &places, NOW);
+            places.iter().for_each(|&place| drop(membership.hear_done(place)));
+            membership
+        };
+        let row = |own: usize| {
+            (0..devices).map(|to| if to == own { End::Down } else { End::Greeted }).collect()
+        };
+        State {
+            devices: places.iter().map(one).collect(),
+            starts: (0..devices).map(|device| start(device, 0)).collect(),
+            ends: (0..devices).map(row).collect(),
+            mail: BTreeSet::new(),
+            faults,
+        }
+    }
+
+    fn others(&self, of: usize) -> impl Iterator<Item = usize> + use<> {
+        (0..self.devices.len()).filter(move |&other| other != of)
+    }
+
+    /// All that can happen next.
+    fn steps(&self) -> Vec<Step> {
+        let mut steps = Vec::new();
+        for (from, to, said) in &self.mail {
+            let greets = matches!(said, Said::Hello { .. });
+            let is_heard = match self.ends[*to][*from] {
+                End::Open => greets,
+                End::Greeted => !greets,
+                End::Down | End::Dead => false,
+            };
+            if is_heard {
+                steps.push(Step::Hears(*to, *from, said.clone()));
+            }
+        }
+        for own in 0..self.devices.len() {
+            for other in self.others(own) {
+                match (self.ends[own][other], self.ends[other][own]) {
+                    (End::Dead, _) => steps.push(Step::Loses(own, other)),
+                    // The later place calls the earlier one, which may believe in an older connection.
+                    (End::Down, End::Down | End::Dead) if own > other => {
+                        steps.push(Step::Calls(own, other));
+                    }
+                    (End::Open | End::Greeted, _) if self.faults > 0 && own > other => {
+                        steps.push(Step::Breaks(own, other));
+                    }
+                    _ => {}
+                }
+            }
+            let mut looks = self.devices[own].clone();
+            if !looks.tick(NOW, &[]).is_empty() || looks.timely(NOW).is_some() {
+                steps.push(Step::Looks(own));
+            }
+            if self.faults > 0 {
+                steps.extend([false, true].map(|forgets| Step::Restarts { device: own, forgets }));
+            }
+        }
+        steps
+    }
+
+    fn say(&mut self, from: usize, to: usize, said: Said) {
+        if self.ends[from][to] == End::Greeted || matches!(said, Said::Hello { .. }) {
+            self.mail.insert((from, to, said));
+        }
+    }
+
+    fn after(&self, step: &Step) -> State {
+        let mut next = self.clone();
+        match step {
+            Step::Hears(to, from, said) => {
+                next.mail.remove(&(*from, *to, said.clone()));
+                next.hear(*to, *from, said);
+            }
+            Step::Loses(own, other) => next.lose(*own, *other),
+            Step::Calls(own, other) => {
+                for (a, b) in [(*own, *other), (*other, *own)] {
+                    next.ends[a][b] = End::Open;
+                    next.greet(a, b);
+                }
+            }
+            Step::Looks(own) => next.look(*own),
+            Step::Breaks(a, b) => {
+                next.faults -= 1;
+                next.cut(*a, *b);
+                (next.ends[*a][*b], next.ends[*b][*a]) = (End::Dead, End::Dead);
+            }
+            Step::Restarts { device, forgets } => {
+                next.faults -= 1;
+                next.restart(*device, *forgets);
+            }
+        }
+        next
+    }
+
+    /// What is on its way between two devices is lost.
+    fn cut(&mut self, a: usize, b: usize) {
+        self.mail.retain(|(from, to, _)| (*from, *to) != (a, b) && (*from, *to) != (b, a));
+    }
+
+    fn restart(&mut self, device: usize, forgets: bool) {
+        let known = if forgets { 0 } else { self.devices[device].running().unwrap_or(0) };
+        let (own, all) = (Place::new(device), self.devices.len());
+        self.devices[device] = Membership::new(own, all, known, TIMING, NOW);
+        self.starts[device] += 1;
+        for other in self.others(device) {
+            self.cut(device, other);
+            self.ends[device][other] = End::Down;
+            if self.ends[other][device] != End::Down {
+                self.ends[other][device] = End::Dead;
+            }
+        }
+    }
+
+    fn greet(&mut self, own: usize, to: usize) {
+        let device = &self.devices[own];
+        let running = device.running_id().unwrap_or_default();
+        let hello = Said::Hello { epoch: device.epoch(), start: self.starts[own], running };
+        self.say(own, to, hello);
+    }
+
+    fn lose(&mut self, own: usize, other: usize) {
+        self.ends[own][other] = End::Down;
+        let device = &mut self.devices[own];
+        let planner = device.planner();
+        device.lost(Place::new(other), NOW);
+        if planner == Some(Place::new(other))
+            && let Some(&next) = device.here().first()
+        {
+            let known = Said::Known(device.epoch());
+            self.say(own, next.index(), known);
+        }
+    }
+
+    fn look(&mut self, own: usize) {
+        for decision in self.devices[own].tick(NOW, &[]) {
+            if let Decision::Begin { number, members } = decision {
+                self.enter(own, EpochId { number, begun: self.starts[own] as u32 }, &members);
+            }
+        }
+        if let Some((from, id, members)) = self.devices[own].timely(NOW) {
+            self.hear(own, from.index(), &Said::Begin(id, members));
+        }
+    }
+
+    fn enter(&mut self, own: usize, id: EpochId, members: &[Place]) {
+        self.devices[own].enter(id, members, NOW);
+        if members.first() == Some(&Place::new(own)) {
+            self.devices[own].hear_done(Place::new(own));
+        }
+        members.iter().for_each(|to| self.say_all(own, to.index()));
+    }
+
+    /// What a device has to say to another in its epoch. On a new connection it is said again.
+    fn say_all(&mut self, own: usize, to: usize) {
+        let device = &self.devices[own];
+        let (Some(id), Some(members)) = (device.running_id(), device.members()) else { return };
+        let (planner, is_over) = (device.planner(), device.is_over());
+        if own == to || !members.contains(&Place::new(to)) {
+            return;
+        }
+        let members: Vec<Place> = members.iter().copied().collect();
+        if planner == Some(Place::new(own)) {
+            self.say(own, to, Said::Begin(id, members));
+            if is_over {
+                self.say(own, to, Said::Complete(id));
+            }
+        } else if planner == Some(Place::new(to)) {
+            self.say(own, to, Said::Done(id));
+        }
+    }
+
+    fn hear(&mut self, own: usize, from: usize, said: &Said) {
+        let device = &mut self.devices[own];
+        let place = Place::new(from);
+        match said {
+            Said::Hello { epoch, start, running } => {
+                self.ends[own][from] = End::Greeted;
+                assert!(device.hear_claim(place, *epoch, NOW));
+                device.came(place, *start, *running, NOW);
+                self.say_all(own, from);
+            }
+            Said::Begin(id, members) => match device.hear_begin(place, *id, members, NOW) {
+                Beginning::Enter => self.enter(own, *id, members),
+                Beginning::Late(running) => self.say(own, from, Said::TakesPart(running)),
+                Beginning::Again | Beginning::Untimely { .. } => {}
+            },
+            Said::Done(id) if device.running_id() == Some(*id) => {
+                if device.hear_done(place) {
+                    self.others(own).for_each(|to| self.say_all(own, to));
+                }
+            }
+            Said::Complete(id) if device.running_id() == Some(*id) => device.hear_complete(),
+            Said::Known(epoch) => drop(device.hear_claim(place, *epoch, NOW)),
+            Said::TakesPart(id) => device.hear_takes_part(place, *id, NOW),
+            Said::Done(_) | Said::Complete(_) => {}
+        }
+    }
+
+    /// What is wrong in this state, whatever comes after it.
+    fn violation(&self) -> Option<String> {
+        let mut epochs: Vec<(EpochId, Vec<Place>)> = Vec::new();
+        for device in &self.devices {
+            let members = device.members().map(|members| members.iter().copied().collect());
+            epochs.extend(device.running_id().zip(members));
+        }
+        for (_, _, said) in &self.mail {
+            if let Said::Begin(id, members) = said {
+                epochs.push((*id, members.clone()));
+            }
+        }
+        epochs.sort();
+        let twice = epochs.windows(2).find(|two| two[0].0 == two[1].0 && two[0].1 != two[1].1);
+        if let Some(two) = twice {
+            return Some(format!("two epochs of one name: {two:?}"));
+        }
+        let highest = epochs.last().map_or(0, |(id, _)| id.number);
+        (highest > MOST_EPOCHS).then(|| format!("epochs without an end, up to {highest}"))
+    }
+
+    /// Whether all have completed one epoch with all.
+    fn is_whole(&self) -> bool {
+        let first = self.devices[0].running_id();
+        let all = self.devices.len();
+        let is = |device: &Membership| {
+            let has_all = device.members().is_some_and(|members| members.len() == all);
+            device.running_id() == first && device.is_over() && has_all
+        };
+        self.devices.iter().all(is)
+    }
+
+    fn name(&self) -> u128 {
+        let half = |salt: u8| {
+            let mut hasher = DefaultHasher::new();
+            (salt, self).hash(&mut hasher);
+            u128::from(hasher.finish())
+        };
+        half(0) << 64 | half(1)
+    }
+}
+
+/// Unlike any other device's or time's.
+fn start(device: usize, times: u64) -> u64 {
+    1_000 * (device as u64 + 1) + times
+}
+
+/// Explores all states; how many there are, and how many of them are ends, at which nothing can happen but another fault.
+fn explore(devices: usize, faults: u32) -> (usize, usize) {
+    let first = State::new(devices, faults);
+    let mut known = HashSet::from([first.name()]);
+    // Each state with the way that led to it.
+    let mut paths: Vec<(usize, Option<Step>)> = vec![(0, None)];
+    let mut layer = vec![(0, first)];
+    let mut ends = 0;
+    while !layer.is_empty() {
+        let mut next = Vec::new();
+        for (at, state) in layer {
+            let way = |paths: &[(usize, Option<Step>)]| {
+                let mut way = Vec::new();
+                let mut at = at;
+                while let (before, Some(step)) = &paths[at] {
+                    way.push(format!("{step:?}"));
+                    at = *before;
+                }
+                way.reverse();
+                way.join("\n")
+            };
+            if let Some(what) = state.violation() {
+                panic!("{}\n{what}", way(&paths));
+            }
+            let steps = state.steps();
+            let is_fault =
+                |step: &Step| matches!(step, Step::Breaks(..) | Step::Restarts { .. });
+            if steps.iter().all(is_fault) {
+                ends += 1;
+                assert!(state.is_whole(), "{}\nis the end of all, in {state:#?}", way(&paths));
+            }
+            for step in steps {
+                let after = state.after(&step);
+                if known.insert(after.name()) {
+                    paths.push((at, Some(step)));
+                    next.push((paths.len() - 1, after));
+                }
+            }
+        }
+        layer = next;
+    }
+    (known.len(), ends)
+}
+
+#[test]
+fn two_devices_come_together_after_any_three_faults() {
+    let (states, ends) = explore(2, 3);
+    println!("{states} states, {ends} ends");
+}
+
+#[test]
+fn three_devices_come_together_after_any_two_faults() {
+    let (states, ends) = explore(3, 2);
+    println!("{states} states, {ends} ends");
+}
+
+#[test]
+fn four_devices_come_together_after_any_fault() {
+    let (states, ends) = explore(4, 1);
+    println!("{states} states, {ends} ends");
+}
