@@ -141,7 +141,7 @@ pub struct Membership {
     ended: BTreeMap<Place, (u32, Duration)>,
     /// Those that were left out outside of any look at the clock, and that nobody was told of yet.
     untold: BTreeSet<Place>,
-    /// Since when somebody else should have begun the first epoch.
+    /// Since when somebody should have begun an epoch.
     due: Option<Duration>,
     /// Epochs that others began although somebody before them is here.
     untimely: BTreeMap<Place, (EpochId, Vec<Place>)>,
@@ -512,6 +512,11 @@ impl Membership {
         }
     }
 
+    /// Whether this device has said so before, since there was a plan or since there is none.
+    pub fn has_complained(&self, place: Place) -> bool {
+        self.running.as_ref().is_some_and(|running| running.complaints.contains_key(&place))
+    }
+
     /// As the planner: no model came over this link; the next plan does without it.
     pub fn forbid(&mut self, from: Place, to: Place) {
         self.forbidden.insert((from, to));
@@ -542,42 +547,45 @@ impl Membership {
         let mut decisions: Vec<Decision> = untold.into_iter().map(Decision::LeaveOut).collect();
         decisions.extend(self.lose_patience(now, missing));
         let candidates = self.candidates(now);
-        let settled = now.saturating_sub(self.changed) >= self.timing.settle;
-        let begins = match &self.running {
-            None => {
-                let all = self.here.len() + self.unlike.len() >= self.expected;
-                let waited = now.saturating_sub(self.started) >= self.timing.wait;
-                // Where the others are at work already, this device has come back to them.
-                (all || waited || self.others_work && settled) && candidates.len() > 1
-            }
-            Some(running) if running.is_over => {
-                let differs = candidates != running.members || running.is_broken;
-                differs && settled && candidates.len() > 1
-            }
-            Some(running) => running.is_broken && candidates.len() > 1,
-        };
-        if begins && candidates.first() == Some(&self.own) {
-            let (number, members) = (self.epoch + 1, candidates.into_iter().collect());
-            decisions.push(Decision::Begin { number, members });
-        } else if begins && self.running.is_none() {
-            decisions.extend(self.give_up_first(now));
-        } else {
+        let Some(now_or_settled) = self.wanted(&candidates, now).filter(|_| candidates.len() > 1)
+        else {
             self.due = None;
+            return decisions;
+        };
+        let since = now.saturating_sub(*self.due.get_or_insert(now));
+        let is_overdue = since >= self.timing.patience * PLANNER_MUST_ACT;
+        let settled = now.saturating_sub(self.changed) >= self.timing.settle;
+        let first = candidates.first().copied().unwrap_or(self.own);
+        if first == self.own {
+            // Somebody may come and go all the time.
+            if now_or_settled == Wanted::Now || settled || is_overdue {
+                let (number, members) = (self.epoch + 1, candidates.into_iter().collect());
+                decisions.push(Decision::Begin { number, members });
+            }
+        } else if is_overdue && self.planner() != Some(first) {
+            // Whoever should begin and does not is not waited for. What the planner of this epoch thinks of others is its own affair.
+            self.left_out.insert(first, now + self.timing.patience * LEFT_OUT_FOR);
+            decisions.push(Decision::LeaveOut(first));
         }
         decisions
     }
 
-    /// Somebody else should have begun the first epoch. If it does not for long, it is not waited for.
-    fn give_up_first(&mut self, now: Duration) -> Option<Decision> {
-        let patience = self.timing.patience;
-        let due = *self.due.get_or_insert(now);
-        if now.saturating_sub(due) < patience * PLANNER_MUST_ACT {
-            return None;
+    /// Whether the first of these should begin an epoch, as far as this device can tell.
+    fn wanted(&self, candidates: &BTreeSet<Place>, now: Duration) -> Option<Wanted> {
+        match &self.running {
+            None => {
+                let all = self.here.len() + self.unlike.len() >= self.expected;
+                let waited = now.saturating_sub(self.started) >= self.timing.wait;
+                // Where the others are at work already, this device has come back to them.
+                let back = self.others_work.then_some(Wanted::Settled);
+                if all || waited { Some(Wanted::Now) } else { back }
+            }
+            Some(running) if running.is_over => {
+                let differs = *candidates != running.members || running.is_broken;
+                differs.then_some(Wanted::Settled)
+            }
+            Some(running) => running.is_broken.then_some(Wanted::Now),
         }
-        self.due = None;
-        let first = *self.candidates(now).first()?;
-        self.left_out.insert(first, now + patience * LEFT_OUT_FOR);
-        Some(Decision::LeaveOut(first))
     }
 
     /// Nothing has arrived for long: the planner leaves out who is silent, the others tell it whom they wait for.
@@ -626,6 +634,15 @@ impl Membership {
         }
         decisions
     }
+}
+
+/// When an epoch should begin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Wanted {
+    /// At once.
+    Now,
+    /// When nobody has come or gone for a while.
+    Settled,
 }
 
 impl Running {

@@ -100,8 +100,13 @@ impl Participant {
         match &envelope.message {
             Message::Done => self.hear_done(place, world),
             Message::Missing(places) => {
+                let is_first = !self.membership.has_complained(place);
                 self.membership.hear_missing(place, places);
                 let passed_on = self.device.pass_on(places, place);
+                // It has what it waited for only now, and needs its time.
+                if is_first && !passed_on.is_empty() {
+                    self.membership.progressed(self.now);
+                }
                 self.act(passed_on, world);
             }
             _ if planner == Some(place) => {

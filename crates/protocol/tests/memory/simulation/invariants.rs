@@ -12,7 +12,7 @@ use stlf_protocol::participant::Event;
 use stlf_protocol::wire::{Envelope, EpochId, Plan};
 use stlf_protocol::{Participant, Place};
 
-use super::Simulation;
+use super::{Simulation, TIMING};
 
 /// All honest devices have one plan this long after the last fault, if nobody lies.
 pub(crate) const CONVERGED_AFTER: Duration = Duration::from_secs(10);
@@ -114,7 +114,7 @@ impl Watcher {
             }
             Event::LeftOut(out) => {
                 // Where somebody before it is awake, this device plans for nobody, and nobody heeds it.
-                let plans = self.awake.iter().find(|place| self.honest.contains(place)) == Some(&at);
+                let plans = self.awake.first() == Some(&at);
                 if plans && self.honest.contains(out) {
                     self.violated(format!("{at} leaves {out} out"));
                 }
@@ -177,6 +177,32 @@ impl Simulation {
                 return Err(format!("not converged {most:?} after the last fault: {}", self.state()));
             }
             self.run_until(self.now + Duration::from_millis(100));
+        }
+    }
+
+    /// Lets time pass until then and for a while longer. How long after the last fault there was one plan that nothing changed any more.
+    ///
+    /// # Errors
+    /// What was violated.
+    pub(crate) fn stay_converged(
+        &mut self,
+        last: Duration,
+        most: Duration,
+    ) -> Result<Duration, String> {
+        self.converge(last, most)?;
+        let (mut since, mut plan) = (self.now, self.converged());
+        while self.now < last + most + TIMING.patience {
+            self.run_until(self.now + Duration::from_millis(200));
+            if self.converged() != plan {
+                (since, plan) = (self.now, self.converged());
+            }
+            if let Some(what) = &self.watcher.violation {
+                return Err(what.clone());
+            }
+        }
+        match plan {
+            Some(_) if since <= last + most => Ok(since.saturating_sub(last)),
+            _ => Err(format!("{:?} after the last fault things change: {}", since - last, self.state())),
         }
     }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::faults::Schedule;
 use super::invariants::{CONVERGED_AFTER, CONVERGED_AMONG_LIARS_AFTER};
-use super::{Simulation, TIMING};
+use super::Simulation;
 
 /// How many random schedules are tried, unless `STLF_SCHEDULES` says another number.
 const SCHEDULES: u64 = 2_000;
@@ -14,23 +14,14 @@ fn run(seed: u64) -> Result<(bool, Duration), String> {
     let schedule = Schedule::random(seed);
     let lies = !schedule.liars.is_empty();
     let most = if lies { CONVERGED_AMONG_LIARS_AFTER } else { CONVERGED_AFTER };
-    let check = |mut simulation: Simulation| {
-        let took = simulation.converge(schedule.last(), most)?;
-        // Without liars that was it: nothing more happens.
-        if !lies {
-            let (plan, end) = (simulation.converged(), simulation.now + 2 * TIMING.patience);
-            simulation.run_until(end);
-            simulation.converge(end, Duration::ZERO)?;
-            if simulation.converged() != plan {
-                return Err("another epoch without a reason".to_owned());
-            }
-        }
-        Ok(took)
+    let check = |simulation: &mut Simulation| match lies {
+        true => simulation.converge(schedule.last(), most),
+        false => simulation.stay_converged(schedule.last(), most),
     };
-    let converged = check(schedule.simulation(seed));
+    let converged = check(&mut schedule.simulation(seed));
     converged.map(|took| (lies, took)).map_err(|what| {
         let mut again = schedule.simulation(seed).traced();
-        let _ = again.converge(schedule.last(), most + 2 * TIMING.patience);
+        let _ = check(&mut again);
         format!("{}\nseed {seed}: {what}\n{schedule:?}", again.trace())
     })
 }
