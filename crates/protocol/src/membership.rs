@@ -409,6 +409,21 @@ impl Membership {
         self.candidates(now).first().is_none_or(|&first| place <= first)
     }
 
+    /// Whether a device may begin an epoch although somebody before it is here: it is the next, has given that one up, and this device is about
+    /// to. Devices that give up at different times would otherwise leave each other out.
+    fn may_take_over(&self, place: Place, now: Duration) -> bool {
+        let candidates = self.candidates(now);
+        let is_next = candidates.iter().nth(1).is_some_and(|&second| place <= second);
+        let patience = self.timing.patience;
+        let does_nothing = match &self.running {
+            Some(running) if !running.is_over && running.members.first() == candidates.first() => {
+                now.saturating_sub(running.progress) >= patience * (PLANNER_MUST_ACT - 1)
+            }
+            _ => self.due.is_some_and(|due| now.saturating_sub(due) >= patience),
+        };
+        is_next && does_nothing
+    }
+
     /// What this device does about an epoch that another begins.
     pub fn hear_begin(
         &mut self,
@@ -420,7 +435,7 @@ impl Membership {
         match self.running_id() {
             Some(own) if own == id => Beginning::Again,
             Some(own) if own.number >= id.number => Beginning::Late(own),
-            _ if self.may_begin(from, now) => Beginning::Enter,
+            _ if self.may_begin(from, now) || self.may_take_over(from, now) => Beginning::Enter,
             _ => {
                 let before = self.untimely.insert(from, (id, members.to_vec()));
                 Beginning::Untimely { again: before.is_some_and(|(before, _)| before != id) }
@@ -431,7 +446,8 @@ impl Membership {
     /// An epoch that came at the wrong time, once it may begin; who began it, and with whom.
     pub fn timely(&mut self, now: Duration) -> Option<(Place, EpochId, Vec<Place>)> {
         let is_timely = |(from, (id, _)): &(&Place, &(EpochId, Vec<Place>))| {
-            self.may_begin(**from, now) && self.is_near(id.number)
+            let may_begin = self.may_begin(**from, now) || self.may_take_over(**from, now);
+            may_begin && self.is_near(id.number)
         };
         let from = *self.untimely.iter().find(is_timely)?.0;
         let (id, members) = self.untimely.remove(&from)?;
