@@ -384,11 +384,17 @@ impl Membership {
     fn come_nearer(&mut self, now: Duration) {
         let patience = self.timing.patience;
         let insists = |since: Duration| now.saturating_sub(since) >= patience;
-        let claims = self.far.values_mut().filter(|(_, since)| insists(*since));
-        let mut nearest = 0;
-        for (claimed, since) in claims {
+        let claims = self.far.iter_mut().filter(|(_, (_, since))| insists(*since));
+        let (own, mut nearest, mut is_elsewhere) = (self.own, 0, false);
+        for (place, (claimed, since)) in claims {
             *since = now;
             nearest = nearest.max(*claimed);
+            is_elsewhere |= self.running.as_ref().is_some_and(|r| r.members.contains(place));
+        }
+        // A member that takes part in a later epoch could not come along to this one.
+        let mine = |r: &&mut Running| r.members.first() == Some(&own) && !r.is_over;
+        if let Some(running) = self.running.as_mut().filter(mine) {
+            running.is_broken |= is_elsewhere;
         }
         if nearest > self.trusted {
             let next = nearest.min(self.epoch.max(self.trusted).saturating_add(NEARER_BY));

@@ -81,10 +81,13 @@ impl Participant {
         }
     }
 
-    /// Gives up models whose sender has not been connected for too long.
+    /// Gives up models whose sender, other than the planner, has not been connected for too long.
     pub(super) fn give_up_models(&mut self, world: &mut impl Surroundings) {
         let late = |since: Duration| self.now.saturating_sub(since) >= self.patience / 2;
-        let gone = self.awaited.iter().filter(|(_, (_, since))| late(*since));
+        // Without the planner there is nobody to tell, and this epoch does not go on.
+        let planner = self.membership.planner();
+        let others = self.awaited.iter().filter(|((from, _), _)| Some(*from) != planner);
+        let gone = others.filter(|(_, (_, since))| late(*since));
         for (from, way) in gone.map(|(&sent, _)| sent).collect::<Vec<_>>() {
             self.awaited.remove(&(from, way));
             let reason = Err("it is not connected".to_owned());

@@ -28,8 +28,25 @@ pub(crate) enum Fault {
     Delay(Duration),
 }
 
+impl Fault {
+    /// Whom it concerns.
+    fn places(&self, devices: usize) -> Vec<Place> {
+        match *self {
+            Fault::Start(place)
+            | Fault::End { place, .. }
+            | Fault::Forget(place)
+            | Fault::Suspend(place)
+            | Fault::Wake(place) => vec![place],
+            Fault::Cut(a, b) | Fault::Mend(a, b) | Fault::Break(a, b) => vec![a, b],
+            Fault::Delay(_) => (0..devices).map(Place::new).collect(),
+        }
+    }
+}
+
 impl Simulation {
     pub(super) fn apply(&mut self, fault: Fault) {
+        let (all, now) = (self.hosts.len(), self.now);
+        self.watcher.trouble(fault.places(all), now);
         match fault {
             Fault::Start(place) => self.start(place),
             Fault::End { place, says_so } => self.end(place, says_so),
@@ -127,8 +144,7 @@ impl Schedule {
         if devices > 2 && random.below(4) == 0 {
             let lie = Lie::random(&mut random);
             // The first of the roster is believed to plan, whatever it does with it.
-            let first = u64::from(lie.needs_a_planner());
-            liars.push(((first + random.below(devices as u64 - first)) as usize, lie));
+            liars.push((1 + random.below(devices as u64 - 1) as usize, lie));
         }
         let mut faults = Vec::new();
         for _ in 0..random.below(7) {

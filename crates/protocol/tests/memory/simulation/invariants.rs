@@ -21,6 +21,9 @@ pub(crate) const CONVERGED_AFTER: Duration = Duration::from_secs(10);
 /// the roster, devices give it up at different times, and may leave each other out for ten times the patience.
 pub(crate) const CONVERGED_AMONG_LIARS_AFTER: Duration = Duration::from_secs(160);
 
+/// A device answers again this long after something happened to it: that is noticed, and its connections are new.
+const TROUBLED_FOR: Duration = Duration::from_secs(6);
+
 /// What one epoch is to all.
 struct Known {
     members: BTreeSet<Place>,
@@ -34,6 +37,8 @@ pub(crate) struct Watcher {
     of_liars: usize,
     /// The last epoch of each device.
     last: BTreeMap<Place, EpochId>,
+    /// When something last happened to a device, or began or ended.
+    troubled: BTreeMap<Place, Duration>,
     /// Devices that run and are awake.
     pub(super) awake: BTreeSet<Place>,
     pub(super) violation: Option<String>,
@@ -47,6 +52,7 @@ impl Watcher {
             epochs: BTreeMap::new(),
             of_liars: 0,
             last: BTreeMap::new(),
+            troubled: BTreeMap::new(),
             awake: BTreeSet::new(),
             violation: None,
             trace: None,
@@ -116,12 +122,21 @@ impl Watcher {
             Event::LeftOut(out) => {
                 // Where somebody before it is awake, this device plans for nobody, and nobody heeds it.
                 let plans = self.awake.first() == Some(&at);
-                if plans && self.honest.contains(out) {
+                // Whoever something just happened to does not answer yet, or what it answered was lost.
+                let answers = |place: &Place| match self.troubled.get(place) {
+                    Some(&last) => now > last + TROUBLED_FOR,
+                    None => true,
+                };
+                if plans && self.honest.contains(out) && answers(out) && answers(&at) {
                     self.violated(format!("{at} leaves {out} out"));
                 }
             }
             _ => {}
         }
+    }
+
+    pub(super) fn trouble(&mut self, places: Vec<Place>, now: Duration) {
+        self.troubled.extend(places.into_iter().map(|place| (place, now)));
     }
 
     /// A device takes no part for reasons of its own, or does again.

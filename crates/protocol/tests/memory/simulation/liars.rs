@@ -53,11 +53,6 @@ impl Lie {
         Lie { kind, said: BTreeMap::new() }
     }
 
-    /// Whether others can do nothing about it where the liar itself plans.
-    pub(crate) fn needs_a_planner(&self) -> bool {
-        matches!(self.kind, Kind::Begins | Kind::Frames)
-    }
-
     pub(crate) fn random(random: &mut Random) -> Lie {
         Lie::new(Lie::ALL[random.below(Lie::ALL.len() as u64) as usize])
     }
