@@ -7,12 +7,18 @@
 //! Devices that do not hear of each other may begin epochs of the same number. These are two epochs ([`EpochId`]); whoever takes part in one
 //! of them is in no other of that number, and when their devices meet, the first of them begins a later one with all.
 
+mod beginning;
 mod blame;
+mod deciding;
+mod numbers;
+mod patience;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use self::blame::{Blame, blame};
+pub use self::beginning::Beginning;
+pub use self::deciding::Decision;
+use self::numbers::Numbers;
 use crate::roster::Place;
 use crate::shared::Difference;
 use crate::wire::EpochId;
@@ -50,65 +56,6 @@ const MOST_ENDED: u32 = 10;
 /// In a row is what happens within this part of the patience after the time before.
 const IN_A_ROW: u32 = 4;
 
-/// A number further than this from the last epoch that a device took part in is not believed at once, so that nobody can use numbers up.
-/// With an epoch every minute a device that was away for two years is still within it.
-const FURTHEST: u64 = 1 << 20;
-
-/// The same for a device that never took part, and may join a fleet of any age.
-const FURTHEST_FROM_NOTHING: u64 = 1 << 31;
-
-/// A number that is further away comes nearer by so much at most whenever somebody has insisted on it for as long as patience lasts. Whoever
-/// has a fleet count faster than it needs to cannot keep those out that were away meanwhile, and needs thousands of years to use numbers up.
-const NEARER_BY: u64 = 1 << 29;
-
-/// An epoch that somebody begins may be so far from what this device believes in: its planner may have come nearer to a number that this
-/// device has not heard of yet.
-const NEAR: u64 = 1 << 30;
-
-/// What is to be done.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Decision {
-    /// As the planner: begin an epoch.
-    Begin {
-        /// Above all that were heard of.
-        number: u64,
-        /// Ascending.
-        members: Vec<Place>,
-    },
-    /// Tell the planner whom this device waits for.
-    Complain {
-        /// The planner.
-        to: Place,
-        /// Those it waits for.
-        missing: Vec<Place>,
-    },
-    /// A device was silent for too long, or never lets an epoch end, and is left out.
-    LeaveOut(Place),
-    /// As the planner: one device waits for another's model, which says that it has done its part. The next plan does without this link.
-    Forbid {
-        /// Who was to send it.
-        from: Place,
-        /// Who waits for it.
-        to: Place,
-    },
-}
-
-/// What a device does when another begins an epoch.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Beginning {
-    /// It takes part, if the epoch can be one.
-    Enter,
-    /// It takes part already.
-    Again,
-    /// It waits: somebody who stands before the beginner is here, and may be about to be lost.
-    Untimely {
-        /// Whether the beginner had begun another one that waits.
-        again: bool,
-    },
-    /// It takes part in this one, whose number is as high or higher. The beginner is to know.
-    Late(EpochId),
-}
-
 /// What one device knows of who takes part.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Membership {
@@ -126,12 +73,7 @@ pub struct Membership {
     unlike: BTreeMap<Place, Difference>,
     /// Whether somebody here has told of an epoch that it takes part in.
     others_work: bool,
-    /// The highest number that was heard of.
-    epoch: u64,
-    /// The last one that this device took part in, or that somebody insisted on for long.
-    trusted: u64,
-    /// Numbers too far away to be believed at once: who claims them, and since when.
-    far: BTreeMap<Place, (u64, Duration)>,
+    numbers: Numbers,
     running: Option<Running>,
     /// Until when silent devices are left out.
     left_out: BTreeMap<Place, Duration>,
@@ -179,9 +121,7 @@ impl Membership {
             starts: BTreeMap::new(),
             unlike: BTreeMap::new(),
             others_work: false,
-            epoch,
-            trusted: epoch,
-            far: BTreeMap::new(),
+            numbers: Numbers::from(epoch),
             running: None,
             left_out: BTreeMap::new(),
             forbidden: BTreeSet::new(),
@@ -194,7 +134,22 @@ impl Membership {
 
     /// The highest epoch that was heard of.
     pub fn epoch(&self) -> u64 {
-        self.epoch
+        self.numbers.highest()
+    }
+
+    /// A number that another device knows of. Whether it is believed.
+    pub fn heard_of(&mut self, epoch: u64) -> bool {
+        self.numbers.hear(epoch)
+    }
+
+    /// The same of a device that may insist on it, and then is believed later.
+    pub fn hear_claim(&mut self, from: Place, epoch: u64, now: Duration) -> bool {
+        self.numbers.hear_from(from, epoch, now)
+    }
+
+    /// Whether an epoch may have this number.
+    pub fn is_near(&self, epoch: u64) -> bool {
+        self.numbers.is_near(epoch)
     }
 
     /// The epoch that this device takes part in. Others may know of later ones; that alone changes nothing here.
@@ -244,13 +199,7 @@ impl Membership {
 
     /// A device has greeted. Whoever has started anew does not know what it knew, and whoever takes part in a later epoch than this
     /// device's, or in another of the same number, knows of no way back: with one of its members like that, the running epoch is begun anew.
-    pub fn came(
-        &mut self,
-        place: Place,
-        start: u64,
-        running: impl Into<EpochId>,
-        now: Duration,
-    ) {
+    pub fn came(&mut self, place: Place, start: u64, running: impl Into<EpochId>, now: Duration) {
         let running = running.into();
         let is_new = self.starts.insert(place, start).is_some_and(|before| before != start);
         self.unlike.remove(&place);
@@ -309,7 +258,8 @@ impl Membership {
             return;
         }
         let own = self.own;
-        let begun = |r: &&mut Running| r.members.first() == Some(&own) && r.members.contains(&place);
+        let begun =
+            |r: &&mut Running| r.members.first() == Some(&own) && r.members.contains(&place);
         if let Some(running) = self.running.as_mut().filter(begun)
             && running.is_beside(other)
         {
@@ -324,7 +274,7 @@ impl Membership {
     pub fn lost(&mut self, place: Place, now: Duration) {
         self.unlike.remove(&place);
         self.untimely.remove(&place);
-        self.far.remove(&place);
+        self.numbers.forget(place);
         if self.here.remove(&place) && !self.is_restless(place, now) {
             self.changed = now;
             self.new_first(place);
@@ -347,119 +297,6 @@ impl Membership {
         &self.unlike
     }
 
-    /// A number that another device knows of. Whether it is believed.
-    pub fn heard_of(&mut self, epoch: u64) -> bool {
-        let believed = epoch <= self.furthest();
-        if believed {
-            self.epoch = self.epoch.max(epoch);
-        }
-        believed
-    }
-
-    fn furthest(&self) -> u64 {
-        match self.trusted {
-            0 => FURTHEST_FROM_NOTHING,
-            last => last.saturating_add(FURTHEST),
-        }
-    }
-
-    /// Whether an epoch may have this number.
-    pub fn is_near(&self, epoch: u64) -> bool {
-        epoch <= self.furthest().saturating_add(NEAR).min(u64::MAX - 1)
-    }
-
-    /// A number that a device says it knows of. Whether it is believed at once.
-    pub fn hear_claim(&mut self, from: Place, epoch: u64, now: Duration) -> bool {
-        let believed = self.heard_of(epoch);
-        if believed {
-            self.far.remove(&from);
-        } else {
-            let (claimed, _) = self.far.entry(from).or_insert((epoch, now));
-            *claimed = epoch.max(*claimed);
-        }
-        believed
-    }
-
-    /// Comes nearer to numbers that others have insisted on for long.
-    fn come_nearer(&mut self, now: Duration) {
-        let patience = self.timing.patience;
-        let insists = |since: Duration| now.saturating_sub(since) >= patience;
-        let claims = self.far.iter_mut().filter(|(_, (_, since))| insists(*since));
-        let (own, mut nearest, mut is_elsewhere) = (self.own, 0, false);
-        for (place, (claimed, since)) in claims {
-            *since = now;
-            nearest = nearest.max(*claimed);
-            is_elsewhere |= self.running.as_ref().is_some_and(|r| r.members.contains(place));
-        }
-        // A member that takes part in a later epoch could not come along to this one.
-        let mine = |r: &&mut Running| r.members.first() == Some(&own) && !r.is_over;
-        if let Some(running) = self.running.as_mut().filter(mine) {
-            running.is_broken |= is_elsewhere;
-        }
-        if nearest > self.trusted {
-            let next = nearest.min(self.epoch.max(self.trusted).saturating_add(NEARER_BY));
-            self.trusted = next.min(u64::MAX - 1);
-            self.epoch = self.epoch.max(self.trusted);
-            self.far.retain(|_, (claimed, _)| *claimed > next);
-        }
-    }
-
-    /// Keeps an epoch that somebody may begin, but whose number is too far away, until that is believed.
-    pub fn keep_far_begin(&mut self, from: Place, id: EpochId, members: &[Place]) {
-        self.untimely.insert(from, (id, members.to_vec()));
-    }
-
-    /// Whether a device may begin an epoch: nobody who stands before it in the roster is here, but for those that were silent for too
-    /// long.
-    pub fn may_begin(&self, place: Place, now: Duration) -> bool {
-        self.candidates(now).first().is_none_or(|&first| place <= first)
-    }
-
-    /// Whether a device may begin an epoch although somebody before it is here: it is the next, has given that one up, and this device is about
-    /// to. Devices that give up at different times would otherwise leave each other out.
-    fn may_take_over(&self, place: Place, now: Duration) -> bool {
-        let candidates = self.candidates(now);
-        let is_next = candidates.iter().nth(1).is_some_and(|&second| place <= second);
-        let patience = self.timing.patience;
-        let does_nothing = match &self.running {
-            Some(running) if !running.is_over && running.members.first() == candidates.first() => {
-                now.saturating_sub(running.progress) >= patience * (PLANNER_MUST_ACT - 1)
-            }
-            _ => self.due.is_some_and(|due| now.saturating_sub(due) >= patience),
-        };
-        is_next && does_nothing
-    }
-
-    /// What this device does about an epoch that another begins.
-    pub fn hear_begin(
-        &mut self,
-        from: Place,
-        id: EpochId,
-        members: &[Place],
-        now: Duration,
-    ) -> Beginning {
-        match self.running_id() {
-            Some(own) if own == id => Beginning::Again,
-            Some(own) if own.number >= id.number => Beginning::Late(own),
-            _ if self.may_begin(from, now) || self.may_take_over(from, now) => Beginning::Enter,
-            _ => {
-                let before = self.untimely.insert(from, (id, members.to_vec()));
-                Beginning::Untimely { again: before.is_some_and(|(before, _)| before != id) }
-            }
-        }
-    }
-
-    /// An epoch that came at the wrong time, once it may begin; who began it, and with whom.
-    pub fn timely(&mut self, now: Duration) -> Option<(Place, EpochId, Vec<Place>)> {
-        let is_timely = |(from, (id, _)): &(&Place, &(EpochId, Vec<Place>))| {
-            let may_begin = self.may_begin(**from, now) || self.may_take_over(**from, now);
-            may_begin && self.is_near(id.number)
-        };
-        let from = *self.untimely.iter().find(is_timely)?.0;
-        let (id, members) = self.untimely.remove(&from)?;
-        Some((from, id, members))
-    }
-
     /// This device takes part in an epoch. Epochs that others began before it under a number that is not above its own will never be;
     /// who they were.
     pub fn enter(
@@ -469,8 +306,7 @@ impl Membership {
         now: Duration,
     ) -> Vec<Place> {
         let id = epoch.into();
-        self.epoch = self.epoch.max(id.number);
-        self.trusted = self.trusted.max(id.number);
+        self.numbers.take_part(id.number);
         self.due = None;
         // Whoever stands behind the planner is the planner's to leave out.
         if let Some(&planner) = members.first().filter(|&&planner| planner != self.own) {
@@ -561,110 +397,6 @@ impl Membership {
         let out = |place: &Place| self.left_out.get(place).is_some_and(|until| now < *until);
         self.here.iter().copied().filter(|place| !out(place)).collect()
     }
-
-    /// What is to be done now. `missing` are those that this device waits for.
-    pub fn tick(&mut self, now: Duration, missing: &[Place]) -> Vec<Decision> {
-        self.come_nearer(now);
-        let untold = std::mem::take(&mut self.untold);
-        let mut decisions: Vec<Decision> = untold.into_iter().map(Decision::LeaveOut).collect();
-        decisions.extend(self.lose_patience(now, missing));
-        let candidates = self.candidates(now);
-        let Some(now_or_settled) = self.wanted(&candidates, now).filter(|_| candidates.len() > 1)
-        else {
-            self.due = None;
-            return decisions;
-        };
-        let since = now.saturating_sub(*self.due.get_or_insert(now));
-        let is_overdue = since >= self.timing.patience * PLANNER_MUST_ACT;
-        let settled = now.saturating_sub(self.changed) >= self.timing.settle;
-        let first = candidates.first().copied().unwrap_or(self.own);
-        if first == self.own {
-            // Somebody may come and go all the time.
-            if now_or_settled == Wanted::Now || settled || is_overdue {
-                let (number, members) = (self.epoch + 1, candidates.into_iter().collect());
-                decisions.push(Decision::Begin { number, members });
-            }
-        } else if is_overdue && self.planner() != Some(first) {
-            // Whoever should begin and does not is not waited for. What the planner of this epoch thinks of others is its own affair.
-            self.left_out.insert(first, now + self.timing.patience * LEFT_OUT_FOR);
-            decisions.push(Decision::LeaveOut(first));
-        }
-        decisions
-    }
-
-    /// Whether the first of these should begin an epoch, as far as this device can tell.
-    fn wanted(&self, candidates: &BTreeSet<Place>, now: Duration) -> Option<Wanted> {
-        match &self.running {
-            None => {
-                let all = self.here.len() + self.unlike.len() >= self.expected;
-                let waited = now.saturating_sub(self.started) >= self.timing.wait;
-                // Where the others are at work already, this device has come back to them.
-                let back = self.others_work.then_some(Wanted::Settled);
-                if all || waited { Some(Wanted::Now) } else { back }
-            }
-            Some(running) if running.is_over => {
-                let differs = *candidates != running.members || running.is_broken;
-                differs.then_some(Wanted::Settled)
-            }
-            Some(running) => running.is_broken.then_some(Wanted::Now),
-        }
-    }
-
-    /// Nothing has arrived for long: the planner leaves out who is silent, the others tell it whom they wait for.
-    fn lose_patience(&mut self, now: Duration, missing: &[Place]) -> Vec<Decision> {
-        let patience = self.timing.patience;
-        let Some(running) = self.running.as_mut().filter(|r| !r.is_over) else {
-            return Vec::new();
-        };
-        let silence = now.saturating_sub(running.progress);
-        let planner = running.members.first().copied().unwrap_or(self.own);
-        // A planner that knows of it begins anew. The others can only complain: theirs may be the one connection that broke.
-        if running.is_broken && planner == self.own {
-            return Vec::new();
-        }
-        if silence < patience {
-            return Vec::new();
-        }
-        let mut decisions = Vec::new();
-        let Blame { out, links } = if planner == self.own {
-            // Complaints that set out at the same time need a moment to arrive.
-            if silence < patience + patience / 4 {
-                return Vec::new();
-            }
-            blame(self.own, &running.members, missing, &running.complaints, &running.done)
-        } else if silence >= patience * PLANNER_MUST_ACT {
-            let is_out = self.left_out.get(&planner).is_some_and(|until| now < *until);
-            if is_out || !self.here.contains(&planner) {
-                return decisions;
-            }
-            Blame { out: BTreeSet::from([planner]), links: BTreeSet::new() }
-        } else {
-            if !running.has_complained {
-                running.has_complained = true;
-                decisions.push(Decision::Complain { to: planner, missing: missing.to_vec() });
-            }
-            return decisions;
-        };
-        running.is_broken = true;
-        for place in out {
-            self.left_out.insert(place, now + patience * LEFT_OUT_FOR);
-            decisions.push(Decision::LeaveOut(place));
-        }
-        for (from, to) in links {
-            self.forbidden.insert((from, to));
-            decisions.push(Decision::Forbid { from, to });
-        }
-        decisions
-    }
-}
-
-/// When an epoch should begin.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Wanted {
-    /// At once.
-    Now,
-    /// When nobody has come or gone for a while.
-    Settled,
 }
 
 impl Running {

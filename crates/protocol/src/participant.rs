@@ -113,8 +113,7 @@ impl Participant {
     ) -> Participant {
         device.set_start((start ^ (start >> 32)) as u32);
         let expected = present(roster.roster());
-        let membership =
-            Membership::new(device.place(), expected, epoch, timing, Duration::ZERO);
+        let membership = Membership::new(device.place(), expected, epoch, timing, Duration::ZERO);
         Participant {
             device,
             membership,
@@ -177,7 +176,9 @@ impl Participant {
                     let actions = self.device.begin(number, &members, &forbidden);
                     self.act(actions, world);
                 }
-                Decision::Complain { to, missing } => self.say(to, Message::Missing(missing), world),
+                Decision::Complain { to, missing } => {
+                    self.say(to, Message::Missing(missing), world)
+                }
                 Decision::LeaveOut(place) => world.tell(self, Event::LeftOut(place)),
                 Decision::Forbid { from, to } => world.tell(self, Event::Forbidden { from, to }),
             }

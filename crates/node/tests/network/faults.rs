@@ -291,7 +291,8 @@ async fn say(connection: &Connection, epoch: u64, message: Message) -> bool {
 
 /// Greets as a device does that has just started.
 pub(crate) async fn greet(connection: &Connection) {
-    let hello = Hello { roster: 99, start: 1, running: 0.into(), settings: settings("calm, storm") };
+    let hello =
+        Hello { roster: 99, start: 1, running: 0.into(), settings: settings("calm, storm") };
     assert!(say(connection, 0, Message::Hello(hello)).await);
 }
 

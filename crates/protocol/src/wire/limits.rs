@@ -125,7 +125,8 @@ impl Limits {
         if version != VERSION {
             return Err(Malformed::Version(version));
         }
-        let ((_, kind), _) = postcard::take_from_bytes::<(EpochId, Kind)>(rest).map_err(unreadable)?;
+        let ((_, kind), _) =
+            postcard::take_from_bytes::<(EpochId, Kind)>(rest).map_err(unreadable)?;
         let most = self.most(kind);
         if bytes.len() > most {
             return Err(Malformed::TooLong { bytes: bytes.len(), most });

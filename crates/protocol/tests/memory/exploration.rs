@@ -419,8 +419,7 @@ fn explore(devices: usize, faults: u32, detail: Detail) -> (usize, usize) {
                 panic!("{}\n{what}", way(&first, &paths, at));
             }
             let steps = state.steps();
-            let is_fault =
-                |step: &Step| matches!(step, Step::Breaks(..) | Step::Restarts { .. });
+            let is_fault = |step: &Step| matches!(step, Step::Breaks(..) | Step::Restarts { .. });
             if steps.iter().all(is_fault) {
                 ends += 1;
                 let way = || way(&first, &paths, at);

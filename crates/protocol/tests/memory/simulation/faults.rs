@@ -6,14 +6,17 @@ use stlf_protocol::Place;
 
 use super::liars::Lie;
 use super::random::Random;
-use super::{Happening, LIE, LOST_AFTER, LATER, News, Simulation, TICK, ms};
+use super::{Happening, LATER, LIE, LOST_AFTER, News, Simulation, TICK, ms};
 
 #[derive(Debug, Clone)]
 pub(crate) enum Fault {
     /// A process starts, if none runs.
     Start(Place),
     /// It ends, with a word to the others or without.
-    End { place: Place, says_so: bool },
+    End {
+        place: Place,
+        says_so: bool,
+    },
     /// What it kept on disk is lost. It must have ended.
     Forget(Place),
     /// It stands still.
@@ -207,7 +210,9 @@ fn fault(
             let all = random.below(2) == 0;
             let cut = |&(a, b): &(usize, usize)| match all {
                 true => is_in(a) != is_in(b),
-                false => (a, b) == (place.index().min(other.index()), place.index().max(other.index())),
+                false => {
+                    (a, b) == (place.index().min(other.index()), place.index().max(other.index()))
+                }
             };
             let pairs = pairs.filter(cut).map(|(a, b)| (Place::new(a), Place::new(b)));
             pairs

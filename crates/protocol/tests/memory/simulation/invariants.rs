@@ -190,7 +190,10 @@ impl Simulation {
                 return Ok(self.now.saturating_sub(last));
             }
             if self.now >= last + most {
-                return Err(format!("not converged {most:?} after the last fault: {}", self.state()));
+                return Err(format!(
+                    "not converged {most:?} after the last fault: {}",
+                    self.state()
+                ));
             }
             self.run_until(self.now + Duration::from_millis(100));
         }
@@ -218,7 +221,11 @@ impl Simulation {
         }
         match plan {
             Some(_) if since <= last + most => Ok(since.saturating_sub(last)),
-            _ => Err(format!("{:?} after the last fault things change: {}", since - last, self.state())),
+            _ => Err(format!(
+                "{:?} after the last fault things change: {}",
+                since - last,
+                self.state()
+            )),
         }
     }
 

@@ -68,10 +68,8 @@ impl Simulation {
     pub(super) fn may_say(&mut self, at: Place, to: Place, bytes: &Arc<[u8]>) -> bool {
         let Some(lie) = self.hosts[at.index()].lie.as_mut() else { return true };
         let message = Envelope::read(bytes).unwrap().message;
-        let measures = matches!(
-            message,
-            Message::Means(_) | Message::Unchanged(_) | Message::AskForMeans
-        );
+        let measures =
+            matches!(message, Message::Means(_) | Message::Unchanged(_) | Message::AskForMeans);
         let greets = matches!(message, Message::Hello(_));
         match lie.kind {
             Kind::Repeats => {
@@ -108,10 +106,13 @@ impl Simulation {
                 say.extend(said);
             }
             Kind::Begins => {
-                let begun = EpochId { number: running.number + 1 + self.now.as_secs() % 3, begun: 9 };
+                let begun =
+                    EpochId { number: running.number + 1 + self.now.as_secs() % 3, begun: 9 };
                 let behind = if self.now.as_secs() % 2 == 0 { at.index() } else { 0 };
                 let members = all[behind..].to_vec();
-                say.extend(peers.iter().map(|&to| (to, bytes(begun, Message::Begin(members.clone())))));
+                say.extend(
+                    peers.iter().map(|&to| (to, bytes(begun, Message::Begin(members.clone())))),
+                );
             }
             Kind::Frames => {
                 let others = all.into_iter().filter(|&place| place != at && Some(place) != planner);

@@ -263,7 +263,8 @@ impl Simulation {
             News::Heard(peer, id, bytes) => self.heard(at, peer, id, bytes),
             News::Computed(computed) => {
                 let host = &mut self.hosts[at.index()];
-                if host.process.as_ref().and_then(|p| p.device().epoch()) == Some(computed.epoch()) {
+                if host.process.as_ref().and_then(|p| p.device().epoch()) == Some(computed.epoch())
+                {
                     host.jobs = host.jobs.saturating_sub(1);
                 }
                 self.with(at, |process, now, world| process.hear_computed(*computed, now, world));

@@ -99,7 +99,12 @@ fn a_planner_that_was_cut_off_or_suspended_is_back_in_one_plan_with_all() {
             fleet.at(now, Fault::Cut(place(0), place(other)));
             fleet.at(now + secs(15), Fault::Mend(place(0), place(other)));
         }
-        all_are_back(fleet, Fault::Cut(place(0), place(3)), secs(15), Fault::Mend(place(0), place(3)));
+        all_are_back(
+            fleet,
+            Fault::Cut(place(0), place(3)),
+            secs(15),
+            Fault::Mend(place(0), place(3)),
+        );
     }
 }
 

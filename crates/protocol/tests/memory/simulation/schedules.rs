@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
+use super::Simulation;
 use super::faults::Schedule;
 use super::invariants::{CONVERGED_AFTER, CONVERGED_AMONG_LIARS_AFTER};
-use super::Simulation;
 
 /// How many random schedules are tried, unless `STLF_SCHEDULES` says another number.
 const SCHEDULES: u64 = 2_000;
