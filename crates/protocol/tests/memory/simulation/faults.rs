@@ -77,8 +77,7 @@ impl Simulation {
             }
             Fault::Cut(a, b) => {
                 let (pair, now) = ((a.min(b), a.max(b)), self.now);
-                if !self.cuts.contains_key(&pair) {
-                    self.cuts.insert(pair, now);
+                if *self.cuts.entry(pair).or_insert(now) == now {
                     self.push(now + LOST_AFTER, Happening::Silence(pair.0, pair.1, now));
                 }
             }

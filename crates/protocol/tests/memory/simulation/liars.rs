@@ -108,7 +108,7 @@ impl Simulation {
             Kind::Begins => {
                 let begun =
                     EpochId { number: running.number + 1 + self.now.as_secs() % 3, begun: 9 };
-                let behind = if self.now.as_secs() % 2 == 0 { at.index() } else { 0 };
+                let behind = if self.now.as_secs().is_multiple_of(2) { at.index() } else { 0 };
                 let members = all[behind..].to_vec();
                 say.extend(
                     peers.iter().map(|&to| (to, bytes(begun, Message::Begin(members.clone())))),
