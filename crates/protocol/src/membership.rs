@@ -83,8 +83,9 @@ pub struct Membership {
     ended: BTreeMap<Place, (u32, Duration)>,
     /// Those that were left out outside of any look at the clock, and that nobody was told of yet.
     untold: BTreeSet<Place>,
-    /// Since when somebody should have begun an epoch.
+    /// Since when somebody should have begun an epoch, and whether it was reminded.
     due: Option<Duration>,
+    has_reminded: bool,
     /// Epochs that others began although somebody before them is here.
     untimely: BTreeMap<Place, (EpochId, Vec<Place>)>,
 }
@@ -128,6 +129,7 @@ impl Membership {
             ended: BTreeMap::new(),
             untold: BTreeSet::new(),
             due: None,
+            has_reminded: false,
             untimely: BTreeMap::new(),
         }
     }
@@ -307,7 +309,7 @@ impl Membership {
     ) -> Vec<Place> {
         let id = epoch.into();
         self.numbers.take_part(id.number);
-        self.due = None;
+        (self.due, self.has_reminded) = (None, false);
         // Whoever stands behind the planner is the planner's to leave out.
         if let Some(&planner) = members.first().filter(|&&planner| planner != self.own) {
             self.left_out.retain(|&out, _| out < planner);

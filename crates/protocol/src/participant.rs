@@ -167,6 +167,7 @@ impl Participant {
         if world.is_computing() {
             self.membership.progressed(now);
         }
+        self.pass_on_to_all(world);
         for decision in self.membership.tick(now, &self.device.missing()) {
             match decision {
                 Decision::Begin { number, members } => {
@@ -179,6 +180,9 @@ impl Participant {
                 Decision::Complain { to, missing } => {
                     self.say(to, Message::Missing(missing), world)
                 }
+                Decision::Remind(first) => {
+                    self.tell_known(first, Message::TakesPart(self.running_id()), world);
+                }
                 Decision::LeaveOut(place) => world.tell(self, Event::LeftOut(place)),
                 Decision::Forbid { from, to } => world.tell(self, Event::Forbidden { from, to }),
             }
@@ -188,6 +192,19 @@ impl Participant {
         self.tell_progress(world);
         if let Some((from, id, members)) = self.membership.timely(now) {
             self.hear_work(from, &Envelope::new(id, Message::Begin(members)), world);
+        }
+    }
+
+    /// As the planner, before it blames anybody: those that it waits for may wait for what this device has.
+    fn pass_on_to_all(&mut self, world: &mut impl Surroundings) {
+        if !self.membership.has_waited(self.now) {
+            return;
+        }
+        let members = self.membership.members().into_iter().flatten();
+        let members: Vec<Place> = members.copied().collect();
+        for to in self.device.missing() {
+            let passed_on = self.device.pass_on(&members, to);
+            self.act(passed_on, world);
         }
     }
 

@@ -23,6 +23,8 @@ pub enum Decision {
         /// Those it waits for.
         missing: Vec<Place>,
     },
+    /// Tell the first that is here which epoch this device takes part in: it should have begun another one, and may not know why.
+    Remind(Place),
     /// A device was silent for too long, or never lets an epoch end, and is left out.
     LeaveOut(Place),
     /// As the planner: one device waits for another's model, which says that it has done its part. The next plan does without this link.
@@ -59,7 +61,7 @@ impl Membership {
         let candidates = self.candidates(now);
         let Some(now_or_settled) = self.wanted(&candidates, now).filter(|_| candidates.len() > 1)
         else {
-            self.due = None;
+            (self.due, self.has_reminded) = (None, false);
             return decisions;
         };
         let since = now.saturating_sub(*self.due.get_or_insert(now));
@@ -76,6 +78,9 @@ impl Membership {
             // Whoever should begin and does not is not waited for. What the planner of this epoch thinks of others is its own affair.
             self.left_out.insert(first, now + self.timing.patience * LEFT_OUT_FOR);
             decisions.push(Decision::LeaveOut(first));
+        } else if since >= self.timing.patience && !self.has_reminded {
+            self.has_reminded = true;
+            decisions.push(Decision::Remind(first));
         }
         decisions
     }

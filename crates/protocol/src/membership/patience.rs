@@ -8,6 +8,12 @@ use super::{Decision, LEFT_OUT_FOR, Membership, PLANNER_MUST_ACT};
 use crate::roster::Place;
 
 impl Membership {
+    /// Whether nothing new has arrived in the running epoch for as long as patience lasts.
+    pub fn has_waited(&self, now: Duration) -> bool {
+        let running = self.running.as_ref().filter(|running| !running.is_over);
+        running.is_some_and(|r| now.saturating_sub(r.progress) >= self.timing.patience)
+    }
+
     /// Nothing has arrived for long: the planner leaves out who is silent, the others tell it whom they wait for.
     pub(super) fn lose_patience(&mut self, now: Duration, missing: &[Place]) -> Vec<Decision> {
         let patience = self.timing.patience;
