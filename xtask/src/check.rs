@@ -4,7 +4,8 @@ use std::path::Path;
 
 use crate::steps::{Done, Failure, Steps, command, succeeds};
 use crate::{
-    enter, layout_and_docs, python_package, root, scripts, shared, shown_commands, target_folder,
+    enter, layout_and_docs, packed_for_tests, python_package, root, scripts, shared,
+    shown_commands, target_folder,
 };
 
 /// What people install, besides everything at once: packages with their features. To build the whole workspace would not tell, since
@@ -37,6 +38,7 @@ pub(crate) fn whole() -> Result<(), Failure> {
     steps.step("tests", || tests(&ALL))?;
     shown_commands(&mut steps, &root, false)?;
     steps.step("Python", || python_package(&root))?;
+    steps.step("what a release carries", || packed_for_tests(&root))?;
     println!("\n{}", steps.summary());
     Ok(())
 }

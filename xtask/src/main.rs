@@ -4,11 +4,13 @@
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
 mod check;
+mod dist;
 mod docs;
 mod layout;
 mod python;
 mod readme;
 mod rust_text;
+mod sbom;
 mod scripts;
 mod steps;
 mod tree;
@@ -16,6 +18,7 @@ mod tree;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use python::Build;
 use steps::{Done, Failure, Steps, command};
 use tree::{Finding, Tree};
 
@@ -28,6 +31,7 @@ usage: cargo xtask check            everything that must hold: format, layout, d
        cargo xtask readme [--write] only the commands that README.md, the guide and the findings show;
                                     --write puts what they print into them
        cargo xtask python           only the Python package: wheel, lints, types, tests
+       cargo xtask dist             what a release carries, in target/dist: program, wheel, list of what is built in, checksums
        cargo xtask bench [ARGS]     the benchmarks (arguments go to cargo bench)
        cargo xtask peers plan [--quick]   the same problems with CVXPY and HiGHS, side by side
        cargo xtask peers learn [--quick]  the same network with PyTorch
@@ -45,6 +49,7 @@ fn main() -> ExitCode {
         ["check", "--fast"] => check::fast(),
         ["readme"] => shown_commands(&mut Steps::new(), &root(), false),
         ["readme", "--write"] => shown_commands(&mut Steps::new(), &root(), true),
+        ["dist"] => release(),
         ["python"] => Steps::new().step("Python", || python_package(&root())),
         ["layout"] => layout_and_docs(&mut Steps::new()),
         ["bench", ref rest @ ..] => {
@@ -128,6 +133,38 @@ fn build_cli() -> Result<PathBuf, Failure> {
 fn python_package(root: &Path) -> Result<Done, Failure> {
     enter(root)?;
     python::check(root, &target_folder(), &build_cli()?)
+}
+
+/// Makes what a release carries, and uses it as people do.
+fn release() -> Result<(), Failure> {
+    let (root, target) = (root(), target_folder());
+    enter(&root)?;
+    let mut steps = Steps::new();
+    let build = ["build", "--release", "--locked", "--package", "stlf-cli"];
+    steps.step("the program", || command("cargo", &build, &[]))?;
+    let program = target.join("release").join("stlf");
+    steps.step("the release", || packed(&root, &program, Build::Release, &target.join("dist")))?;
+    println!("\neverything is in {}", target.join("dist").display());
+    Ok(())
+}
+
+/// Packs a program and a wheel, and uses both.
+fn packed(root: &Path, program: &Path, build: Build, to: &Path) -> Result<Done, Failure> {
+    let target = target_folder();
+    let environment = match python::environment(root, &target)? {
+        Ok(environment) => environment,
+        Err(done) => return Ok(done),
+    };
+    let wheel = environment.wheel(&target, build)?;
+    let python = environment.program("python");
+    let dist = dist::Dist { root, to, program, wheel: &wheel, python: &python };
+    dist.make()?;
+    dist.try_it()
+}
+
+/// The same with what the tests were built with.
+fn packed_for_tests(root: &Path) -> Result<Done, Failure> {
+    packed(root, &build_cli()?, Build::WithTests, &target_folder().join("dist-of-tests"))
 }
 
 /// Runs what the documents show; with `write`, puts what is printed into them.

@@ -14,44 +14,88 @@ const HAS_TORCH: &str = "import torch";
 const KNOWS_NUMPY_2: &str =
     "import sys, torch; sys.exit(tuple(map(int, torch.__version__.split('.')[:2])) < (2, 3))";
 
-/// Builds the wheel into an environment under `target` and runs everything there.
-pub(crate) fn check(root: &Path, target: &Path, cli: &Path) -> Result<Done, Failure> {
+/// A virtual environment with everything that the package is built and tested with.
+pub(crate) struct Environment {
+    folder: PathBuf,
+}
+
+/// How the wheel is built.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Build {
+    /// As part of the workspace, as the tests were built.
+    WithTests,
+    /// For people.
+    Release,
+}
+
+impl Environment {
+    /// A program of the environment.
+    pub(crate) fn program(&self, name: &str) -> String {
+        self.folder.join("bin").join(name).to_string_lossy().into_owned()
+    }
+
+    /// Builds the wheel into a folder of its own under `target`.
+    pub(crate) fn wheel(&self, target: &Path, build: Build) -> Result<PathBuf, Failure> {
+        let (own, wheels) = (self.program("python"), target.join("wheels"));
+        let profile = if build == Build::Release { "release" } else { "dev" };
+        let wheels = wheels.join(profile);
+        let (folder, out) = (target.to_string_lossy(), wheels.to_string_lossy());
+        let arguments =
+            ["build", "--quiet", "--profile", profile, "--interpreter", &own, "--out", &out];
+        let stand_in = stand_in_cargo(&self.folder)?;
+        let stand_in = stand_in.to_string_lossy();
+        let variables = [("CARGO_TARGET_DIR", &*folder), ("CARGO", &*stand_in)];
+        // Elsewhere than on Linux maturin gives the linker arguments that must not be lost.
+        let is_with_tests = build == Build::WithTests && cfg!(target_os = "linux");
+        let variables = if is_with_tests { &variables[..] } else { &variables[..1] };
+        command(&self.program("maturin"), &arguments, variables)?;
+        newest_wheel(&wheels)
+    }
+}
+
+/// Makes the environment under `target`, or says what is missing.
+pub(crate) fn environment(
+    root: &Path,
+    target: &Path,
+) -> Result<Result<Environment, Done>, Failure> {
     let python = std::env::var("PYTHON").unwrap_or_else(|_| "python3".to_owned());
     if !succeeds(&python, &["-c", VERSION]) {
         let why = format!("there is no {python} of at least 3.10 with venv and pip");
-        return Ok(Done::Skipped(why));
+        return Ok(Err(Done::Skipped(why)));
     }
-    let environment = target.join("python");
-    let program = |name: &str| environment.join("bin").join(name).to_string_lossy().into_owned();
+    let made = Environment { folder: target.join("python") };
+    let program = |name: &str| made.program(name);
     let has_torch = succeeds(&python, &["-c", HAS_TORCH]);
     let (has_pip, is_shared) = (["-m", "pip", "--version"], ["-c", HAS_TORCH]);
     let own = program("python");
     if !succeeds(&own, &has_pip) || has_torch && !succeeds(&own, &is_shared) {
-        let folder = environment.to_string_lossy();
+        let folder = made.folder.to_string_lossy();
         let make = ["-m", "venv", "--clear", &folder];
         let shared = if has_torch { &["--system-site-packages"][..] } else { &[] };
         command(&python, &[&make[..], shared].concat(), &[])?;
     }
-    let (pip, wheels) = (program("pip"), target.join("wheels"));
     let mut packages = requirements(root)?;
     if has_torch && !succeeds(&python, &["-c", KNOWS_NUMPY_2]) {
         packages.push("numpy<2".to_owned());
     }
     let packages: Vec<&str> = packages.iter().map(String::as_str).collect();
     let install = [&["install", "--quiet", "--disable-pip-version-check"], &packages[..]].concat();
-    if let Err(failure) = command(&pip, &install, &[]) {
+    if let Err(failure) = command(&program("pip"), &install, &[]) {
         let why = format!("pip could not install what the tests need: {}", failure.message);
-        return Ok(Done::Skipped(why));
+        return Ok(Err(Done::Skipped(why)));
     }
-    let stand_in = stand_in_cargo(&environment)?;
-    let stand_in = stand_in.to_string_lossy();
-    let (target, wheels) = (target.to_string_lossy(), wheels.to_string_lossy());
-    let build = ["build", "--quiet", "--profile", "dev", "--interpreter", &own, "--out", &wheels];
-    let variables = [("CARGO_TARGET_DIR", &*target), ("CARGO", &*stand_in)];
-    // Elsewhere maturin gives the linker arguments that must not be lost.
-    let variables = if cfg!(target_os = "linux") { &variables[..] } else { &variables[..1] };
-    command(&program("maturin"), &build, variables)?;
-    let wheel = wheel(Path::new(&*wheels))?;
+    Ok(Ok(made))
+}
+
+/// Builds the wheel into an environment under `target` and runs everything there.
+pub(crate) fn check(root: &Path, target: &Path, cli: &Path) -> Result<Done, Failure> {
+    let environment = match environment(root, target)? {
+        Ok(environment) => environment,
+        Err(done) => return Ok(done),
+    };
+    let program = |name: &str| environment.program(name);
+    let (own, pip) = (program("python"), program("pip"));
+    let wheel = environment.wheel(target, Build::WithTests)?;
     let replace = ["install", "--quiet", "--disable-pip-version-check", "--no-deps"];
     let wheel = wheel.to_string_lossy();
     command(&pip, &[&replace[..], &["--force-reinstall", &wheel]].concat(), &[])?;
@@ -126,7 +170,7 @@ fn listed(text: &str) -> Result<Vec<String>, String> {
 }
 
 /// The newest wheel of the folder.
-fn wheel(folder: &Path) -> Result<PathBuf, Failure> {
+fn newest_wheel(folder: &Path) -> Result<PathBuf, Failure> {
     let failure = |message: String| Failure { message, again: "cargo xtask check".into() };
     let entries = std::fs::read_dir(folder).map_err(|e| failure(e.to_string()))?;
     let wheels = entries
@@ -154,13 +198,13 @@ mod tests {
     fn the_newest_wheel_is_taken() {
         let folder = std::env::temp_dir().join(format!("stlf-wheels-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
-        assert!(wheel(&folder).unwrap_err().message.starts_with("no wheel in"));
+        assert!(newest_wheel(&folder).unwrap_err().message.starts_with("no wheel in"));
         for (name, second) in [("b.whl", 1), ("a.whl", 2), ("c.txt", 3)] {
             let file = std::fs::File::create(folder.join(name)).unwrap();
             let time = std::time::UNIX_EPOCH + std::time::Duration::from_secs(second);
             file.set_modified(time).unwrap();
         }
-        assert_eq!(wheel(&folder).unwrap(), folder.join("a.whl"));
+        assert_eq!(newest_wheel(&folder).unwrap(), folder.join("a.whl"));
         std::fs::remove_dir_all(&folder).unwrap();
     }
 }

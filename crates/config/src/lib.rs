@@ -19,14 +19,12 @@ use stlf_method::combine::Combine;
 use stlf_method::local_training;
 use stlf_planning::bound::BoundKind;
 use stlf_planning::energy::PAPER_MODEL_BITS;
-use stlf_planning::problem::Preset;
+use stlf_planning::problem::{Preset, Strangers};
 
 pub use divergence::{Accepted, Divergence, Estimator, Noise, Privacy};
 pub use error::Error;
 pub use fada::Settings as FadaSettings;
-pub use sections::{
-    Compare, Data, Energy, EnergyModel, Fada, Model, Planner, Strangers, Training, Transfer,
-};
+pub use sections::{Compare, Data, Energy, EnergyModel, Fada, Model, Planner, Training, Transfer};
 
 /// A file with every key, its default and its meaning.
 pub const TEMPLATE: &str = include_str!("template.toml");
@@ -175,11 +173,13 @@ impl Config {
                 hint: Some("leave out training.augment".to_owned()),
             });
         }
-        if t.steps == 0 {
+        if t.steps == Some(0) {
             return Err(wrong("training.steps", "must be at least 1".to_owned()));
         }
-        if self.compare.rounds() == 0 {
-            return Err(wrong("compare.rounds", "must be at least 1".to_owned()));
+        let rounds =
+            [("rounds", self.compare.rounds()), ("kd3a-rounds", self.compare.kd3a_rounds())];
+        if let Some((name, _)) = rounds.into_iter().find(|(_, rounds)| *rounds == 0) {
+            return Err(wrong(&format!("compare.{name}"), "must be at least 1".to_owned()));
         }
         if self.planner.combine == Combine::Corrected && !t.balanced {
             let message = "corrected requires training.balanced = true";
@@ -194,7 +194,8 @@ impl Config {
             let message = "the paper's bound does not reward them".to_owned();
             return Err(wrong("planner.handovers", message));
         }
-        if self.planner.strangers == Some(Strangers::All) && self.planner.bound == BoundKind::Paper
+        if self.planner.strangers.is_some_and(|asked| asked != Strangers::Planned)
+            && self.planner.bound == BoundKind::Paper
         {
             let message = "under the paper's bound a target takes one model".to_owned();
             return Err(wrong("planner.strangers", message));
@@ -268,10 +269,15 @@ impl Config {
     /// # Errors
     /// Views are asked for, and the inputs are no pictures.
     pub fn training(&self, shape: Shape) -> Result<local_training::Training, stlf_learn::Error> {
-        let (descent, steps) = (self.descent(), self.training.steps);
+        let (descent, steps) = (self.descent(), self.training.steps(shape));
         let augment = self.training.augment(shape);
         augment.check(shape)?;
         Ok(local_training::Training { descent, augment, steps, averaged: false })
+    }
+
+    /// What a device gets to which no source is near, with inputs of this shape.
+    pub fn strangers(&self, shape: Shape) -> Strangers {
+        self.planner.strangers(self.training.augment(shape) != Augment::None)
     }
 
     /// How models are trained.
@@ -396,7 +402,7 @@ mod tests {
                 "divergence.estimator=classifier",
             ])
             .unwrap();
-        assert_eq!((config.training.steps, &config.seeds[..]), (7, &[3][..]));
+        assert_eq!((config.training.steps, &config.seeds[..]), (Some(7), &[3][..]));
         assert_eq!(config.data.domains, ["usps"]);
         assert_eq!(config.divergence.estimator, Some(Estimator::Classifier));
         assert!(Config::default().with(["training.steps"]).is_err());

@@ -12,7 +12,7 @@ use stlf_method::combine::Combine;
 use stlf_method::method::Method;
 use stlf_planning::bound::BoundKind;
 use stlf_planning::planner;
-use stlf_planning::problem::{Preset, Weights};
+use stlf_planning::problem::{Preset, Strangers, Weights};
 
 use crate::fada;
 
@@ -95,8 +95,9 @@ impl Data {
 pub struct Training {
     /// `cnn`, for pictures of 28 × 28, or `mlp`, for anything.
     pub model: Model,
-    /// SGD steps of every device.
-    pub steps: usize,
+    /// SGD steps of every device. Left out: 20,000 on pictures that are varied, else 10,000.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub steps: Option<usize>,
     /// The number of samples per step, at least 1.
     pub batch: usize,
     /// The learning rate, above 0.
@@ -105,7 +106,8 @@ pub struct Training {
     pub momentum: f32,
     /// Pull of every parameter to zero.
     pub weight_decay: f32,
-    /// `none`, `shift`, `convolutions` or `both`: how the pictures that devices train on are varied. Left out: not at all.
+    /// `none`, `shift`, `convolutions` or `both`: how the pictures that devices train on are varied. Left out: `both` for
+    /// the cnn, and not at all for the mlp.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub augment: Option<Augment>,
     /// The fraction of a device's labels that is held out from training to measure the error. With 0, the
@@ -125,7 +127,7 @@ impl Default for Training {
     fn default() -> Training {
         Training {
             model: Model::Cnn,
-            steps: 10_000,
+            steps: None,
             batch: 10,
             learning_rate: 0.01,
             momentum: 0.0,
@@ -141,10 +143,17 @@ impl Default for Training {
 }
 
 impl Training {
-    /// How inputs of this shape are varied: as asked for, else as is usual for pictures, and not at all where they are none.
+    /// How inputs of this shape are varied: as asked for, else pictures for convolutions are moved and seen through random
+    /// convolutions, by which models err less on devices that are unlike their own.
     pub fn augment(&self, shape: Shape) -> Augment {
-        let usual = if shape.is_picture() { Augment::default() } else { Augment::None };
-        self.augment.unwrap_or(usual)
+        let sees = shape.is_picture() && self.model == Model::Cnn;
+        self.augment.unwrap_or(if sees { Augment::Both } else { Augment::None })
+    }
+
+    /// SGD steps of every device with inputs of this shape: who sees every picture in many ways learns from twice as many steps.
+    pub fn steps(&self, shape: Shape) -> usize {
+        let varied = self.augment(shape) != Augment::None;
+        self.steps.unwrap_or(if varied { 20_000 } else { 10_000 })
     }
 }
 
@@ -208,7 +217,7 @@ pub struct Planner {
     /// Whether sources hand their models on to other sources, which continue training them; if it is left out, under the pooled bound.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub handovers: Option<bool>,
-    /// What a device gets to which no source is near; if it is left out, the models of all, unless energy weighs more than usual.
+    /// `all`, `if-most` or `planned`: what a device gets to which no source is near. Left out: [`Config::strangers`](crate::Config::strangers).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub strangers: Option<Strangers>,
     /// The number of seconds after which a search ends with the best plan so far, which is then not proven optimal.
@@ -231,11 +240,17 @@ impl Planner {
         self.handovers.unwrap_or(self.bound == BoundKind::Pooled)
     }
 
-    /// What a device gets to which no source is near.
-    pub fn strangers(&self) -> Strangers {
+    /// What a device gets to which no source is near: as asked for, else the models of all if pictures were learned in many views, or if
+    /// most devices are near nobody. Where energy weighs more than usual, targets cannot mix models, or the search is the paper's, what the plan gives it.
+    pub(crate) fn strangers(&self, varied: bool) -> Strangers {
         let thrifty = self.weights().energy > self.preset.weights().energy;
         let mixes = self.bound == BoundKind::Pooled && self.combine != Combine::Parameters;
-        let usual = if mixes && !thrifty { Strangers::All } else { Strangers::Planned };
+        let exact = self.solver == planner::Method::Exact;
+        let usual = match mixes && exact && !thrifty {
+            true if varied => Strangers::All,
+            true => Strangers::IfMost,
+            false => Strangers::Planned,
+        };
         self.strangers.unwrap_or(usual)
     }
 
@@ -275,16 +290,6 @@ impl Default for Planner {
     }
 }
 
-/// What a device gets to which no source is near: all divergences are so large that they do not tell who suits it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Strangers {
-    /// The models of all sources, which it mixes.
-    All,
-    /// What the plan gives it, as to any other device.
-    Planned,
-}
-
 /// `[transfer]`: what targets do with the models that they receive.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
@@ -298,13 +303,16 @@ pub struct Transfer {
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct Compare {
     /// `st-lf`, `st-lf-links`, `rnd-alpha`, `fedavg`, `fada`, `avgd`, `rnd-psi`, `psi-fedavg`, `psi-fada`, `sm`, `local`, `oracle`,
-    /// `fedavg-rounds`, `pooled`.
+    /// `fedavg-rounds`, `kd3a`, `pooled`.
     pub methods: Vec<String>,
     /// Those of them whose targets train students, where `transfer.adapt` is not `off`.
     pub students: Vec<String>,
     /// How often the sources of `fedavg-rounds` average their models; each trains `training.steps` in all. Left out: 10 times.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rounds: Option<usize>,
+    /// How often a target and the sources of `kd3a` average their models; each trains `training.steps` in all. Left out: 100 times.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kd3a_rounds: Option<usize>,
     /// The settings of FADA.
     pub fada: Fada,
 }
@@ -372,7 +380,7 @@ impl Default for Compare {
         let quick = Method::ALL.into_iter().filter(|m| !m.trains());
         let methods = quick.map(|m| m.name().to_owned()).collect();
         let students = vec![Method::StLf.name().to_owned()];
-        Compare { methods, students, rounds: None, fada: Fada::default() }
+        Compare { methods, students, rounds: None, kd3a_rounds: None, fada: Fada::default() }
     }
 }
 
@@ -380,6 +388,11 @@ impl Compare {
     /// How often the sources of `fedavg-rounds` average their models.
     pub fn rounds(&self) -> usize {
         self.rounds.unwrap_or(10)
+    }
+
+    /// How often a target and the sources of `kd3a` average their models.
+    pub fn kd3a_rounds(&self) -> usize {
+        self.kd3a_rounds.unwrap_or(100)
     }
 
     /// The methods, in the order of the list.
@@ -400,7 +413,7 @@ mod tests {
     use crate::Config;
 
     #[test]
-    fn pictures_are_varied_where_that_is_asked_for_and_tables_never() {
+    fn pictures_for_the_cnn_are_varied_and_tables_never() {
         let (picture, table) = (Shape::grey(28), Shape { channels: 1, height: 1, width: 5 });
         let augment = |changes: &[&str], shape: Shape| {
             let config = Config::default().with(changes.iter().copied()).unwrap();
@@ -412,7 +425,8 @@ mod tests {
             let of_table = augment(&[&asked], table);
             assert_eq!(of_table.is_ok(), value == Augment::None, "{of_table:?}");
         }
-        assert_eq!(augment(&[], picture), Ok(Augment::None));
+        assert_eq!(augment(&[], picture), Ok(Augment::Both));
+        assert_eq!(augment(&["training.model=mlp"], picture), Ok(Augment::None));
         assert_eq!(augment(&[], table), Ok(Augment::None));
         let with_table = |value: &str| Config::default().with(["data.features=a.csv", value]);
         assert!(with_table("training.augment=none").is_ok());

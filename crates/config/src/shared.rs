@@ -38,8 +38,10 @@ impl Config {
                 flatten(section, value, &mut settings);
             }
         }
-        // Where it differs, so do others that follow from it, and it is the one to name.
-        settings.sort_by_key(|(name, _)| name != "divergence.estimator");
+        // Where these differ, so do others that follow from them, and they are the ones to name.
+        let first = ["divergence.estimator", "training.model", "training.augment"];
+        let place = |name: &str| first.iter().position(|f| *f == name).unwrap_or(first.len());
+        settings.sort_by_key(|(name, _)| place(name));
         Ok(settings)
     }
 
@@ -56,6 +58,7 @@ impl Config {
 fn in_effect(config: &Config, shape: Shape) -> Config {
     let mut config = config.clone();
     config.training.augment = Some(config.training.augment(shape));
+    config.training.steps = Some(config.training.steps(shape));
     config.divergence = config.divergence.by(config.divergence.estimator());
     let measuring = &mut config.divergence;
     measuring.accept = None;
@@ -84,7 +87,7 @@ fn in_effect(config: &Config, shape: Shape) -> Config {
     config.planner.phi_t = Some(weights.target);
     config.planner.phi_e = Some(weights.energy);
     config.planner.handovers = Some(config.planner.hands_on());
-    config.planner.strangers = Some(config.planner.strangers());
+    config.planner.strangers = Some(config.strangers(shape));
     config
 }
 

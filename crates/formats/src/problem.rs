@@ -121,6 +121,9 @@ pub struct DeviceEntry {
     /// Fixes the device's role.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub role: Option<Role>,
+    /// Whether no source is near it: then all sources count alike for it under the pooled bound.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub stranger: bool,
 }
 
 /// The weights of the objective's three terms, each at least 0.

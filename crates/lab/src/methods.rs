@@ -4,7 +4,7 @@ use stlf_method::Method;
 use stlf_planning::Error;
 
 use crate::baselines::{
-    Assignment, Context, avgd, fada, fedavg, fedavg_rounds, local, oracle, pooled, psi_fada,
+    Assignment, Context, avgd, fada, fedavg, fedavg_rounds, kd3a, local, oracle, pooled, psi_fada,
     psi_fedavg, rnd_alpha, rnd_psi, sm,
 };
 
@@ -27,6 +27,7 @@ pub fn assign(method: Method, context: &Context<'_>, seed: u64) -> Result<Assign
         Method::Local => Ok(local::assign(context)),
         Method::Oracle => oracle::assign(context),
         Method::FedAvgRounds => fedavg_rounds::assign(context),
+        Method::Kd3a => kd3a::assign(context),
         Method::Pooled => pooled::assign(context),
     }
 }

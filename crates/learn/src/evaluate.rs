@@ -43,6 +43,15 @@ pub fn likeliest(probabilities: &[f32]) -> (Class, f32) {
 }
 
 impl Predictions {
+    /// The probabilities of so many classes, input by input.
+    ///
+    /// # Panics
+    /// If the last input has fewer.
+    pub fn new(probabilities: Vec<f32>, classes: usize) -> Predictions {
+        assert!(probabilities.len().is_multiple_of(classes), "an input lacks classes");
+        Predictions { classes, probabilities }
+    }
+
     /// How many inputs there are.
     pub fn len(&self) -> usize {
         self.probabilities.len() / self.classes

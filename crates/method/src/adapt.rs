@@ -17,9 +17,9 @@ use crate::student::{Drawn, Target};
 #[serde(rename_all = "kebab-case")]
 pub enum Adapt {
     /// They use the mixture.
-    #[default]
     Off,
     /// They train one, and use it if the guard accepts it.
+    #[default]
     Guarded,
     /// They train one and use it, whatever the guard says.
     Always,

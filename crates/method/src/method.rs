@@ -4,7 +4,7 @@ use std::str::FromStr;
 
 use stlf_planning::error::{Error, nearest};
 
-/// A way to decide roles and links: ours with and without hand-overs, the paper's eight baselines, and four honest lines.
+/// A way to decide roles and links: ours with and without hand-overs, the paper's eight baselines, and five honest lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Method {
     /// Ours: the plan itself.
@@ -33,13 +33,15 @@ pub enum Method {
     Oracle,
     /// Ours' roles; the sources average their models again and again, and targets get the last average.
     FedAvgRounds,
+    /// Ours' roles; a target and all sources average their models again and again, and the target learns what sources agree on.
+    Kd3a,
     /// One network on the labels of all of ours' sources, for which data would have to move.
     Pooled,
 }
 
 impl Method {
     /// Every method, in the order in which tables list them.
-    pub const ALL: [Method; 14] = [
+    pub const ALL: [Method; 15] = [
         Method::StLf,
         Method::Links,
         Method::RndAlpha,
@@ -53,6 +55,7 @@ impl Method {
         Method::Local,
         Method::Oracle,
         Method::FedAvgRounds,
+        Method::Kd3a,
         Method::Pooled,
     ];
 
@@ -72,6 +75,7 @@ impl Method {
             Method::Local => "local",
             Method::Oracle => "oracle",
             Method::FedAvgRounds => "fedavg-rounds",
+            Method::Kd3a => "kd3a",
             Method::Pooled => "pooled",
         }
     }
@@ -92,6 +96,7 @@ impl Method {
             Method::Local => "Local",
             Method::Oracle => "Oracle",
             Method::FedAvgRounds => "FedAvg, rounds",
+            Method::Kd3a => "KD3A",
             Method::Pooled => "Pooled",
         }
     }
@@ -114,7 +119,7 @@ impl Method {
 
     /// Whether the method trains networks of its own, which takes as long as all devices' training, or longer.
     pub fn trains(self) -> bool {
-        self.needs_data() || matches!(self, Method::FedAvgRounds | Method::Pooled)
+        self.needs_data() || matches!(self, Method::FedAvgRounds | Method::Kd3a | Method::Pooled)
     }
 
     /// Whether the method looks at hidden labels, as a context holds what they say.

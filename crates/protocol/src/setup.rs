@@ -6,7 +6,7 @@
 use std::ops::ControlFlow;
 use std::time::Duration;
 
-use stlf_config::{Config, EnergyModel, Strangers};
+use stlf_config::{Config, EnergyModel};
 use stlf_data::{Class, Shape};
 use stlf_learn::evaluate::Predictions;
 use stlf_learn::{Params, Spec};
@@ -22,7 +22,7 @@ use stlf_method::student::{Schooling, Target};
 use stlf_planning::bound::BoundKind;
 use stlf_planning::plan::{RingPlace, Way};
 use stlf_planning::planner::{self, Method, Outcome};
-use stlf_planning::problem::{Links, Parts, Preset, Weights};
+use stlf_planning::problem::{Links, Parts, Preset, Strangers, Weights};
 use stlf_planning::{Error, Problem};
 
 use crate::divergence_protocol;
@@ -55,8 +55,8 @@ pub struct Setup {
     pub weights: Weights,
     /// The bound that plans minimise.
     pub bound: BoundKind,
-    /// Whether a device to which no source is near takes the models of all.
-    pub all_to_strangers: bool,
+    /// What a device gets to which no source is near.
+    pub strangers: Strangers,
     /// How plans are searched for, and whether sources hand their models on to other sources, which train them on.
     pub planner: planner::Settings,
     /// The longest search for a plan, and for one that changes less; most fleets need a moment.
@@ -139,7 +139,7 @@ impl Setup {
             preset: config.planner.preset,
             weights: config.planner.weights(),
             bound: config.planner.bound,
-            all_to_strangers: config.planner.strangers() == Strangers::All,
+            strangers: config.strangers(shape),
             planner: config.planner.settings(),
             planning: config.planner.limit().unwrap_or_default(),
             combine: config.planner.combine,
@@ -239,11 +239,7 @@ impl Setup {
         forbidden: Vec<(usize, usize)>,
     ) -> Result<Problem, Error> {
         let parts = Parts::measured(devices, links, self.preset, self.weights, self.bound);
-        let problem = Problem::new(Parts { forbidden, ..parts })?;
-        Ok(match self.all_to_strangers {
-            true => problem.with_all_links_to_strangers(),
-            false => problem,
-        })
+        Ok(Problem::new(Parts { forbidden, ..parts })?.with_links_to(self.strangers))
     }
 
     /// The best plan that is found until `observer` ends the search; one that is not proven says so.

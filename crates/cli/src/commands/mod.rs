@@ -7,6 +7,7 @@ mod demo;
 mod diff;
 mod explain;
 mod fleet;
+mod man;
 mod measure;
 mod merge;
 mod new;
@@ -59,6 +60,7 @@ enum Verb {
     Demo(demo::Args),
     Schema(schema::Args),
     Completions(completions::Args),
+    Man(man::Args),
 }
 
 /// Runs the verb.
@@ -83,5 +85,6 @@ pub(crate) fn run(cli: &Cli, ui: &Ui) -> Result<(), Failure> {
         Verb::Demo(args) => demo::run(args, ui),
         Verb::Schema(args) => schema::run(args, ui),
         Verb::Completions(args) => completions::run(args, ui),
+        Verb::Man(args) => man::run(args, ui),
     }
 }

@@ -44,6 +44,7 @@ fn every_verb_has_help_with_examples() {
         "demo",
         "schema",
         "completions",
+        "man",
     ] {
         let ran = run(&[verb, "--help"], "");
         assert_eq!(ran.code, 0, "{}", ran.err);
@@ -65,4 +66,11 @@ fn schemas_and_completions_are_printed() {
         assert_eq!(ran.code, 0);
         assert!(ran.out.contains("stlf"));
     }
+    let folder = tempfile::tempdir().unwrap();
+    let ran = run(&["man", folder.path().to_str().unwrap()], "");
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let page = std::fs::read_to_string(folder.path().join("stlf-run.1")).unwrap();
+    assert!(page.contains(".TH stlf\\-run 1") || page.contains(".TH stlf-run 1"), "{page}");
+    let ran = run(&["man", "/dev/null/pages"], "");
+    assert!(ran.code == 1 && ran.err.contains("cannot write manual pages"), "{}", ran.err);
 }

@@ -32,6 +32,7 @@ use crate::{Class, Dataset, Error};
 /// | `alpha` | 5 | concentration of a device's classes | above 0 |
 /// | `arrangement` | single | `single` (one domain), `mixed` (every device draws from all), `split` (every device draws from one) | |
 /// | `unlabeled-domains` | none | the domains of the devices without labels, and of no other device; `arrangement` then holds among those with labels, and among those without | some of the domains |
+/// | `unlabeled-classes` | all | classes of each device without labels, out of those of a device with labels | 1 to `classes-per-device` |
 /// | `disjoint` | true | whether a sample is dealt once. The published runs let every device draw from all samples, so that a target may hold a source's | true, false |
 ///
 /// A class that has run out gives what it has, and the device's other classes make up for it.
@@ -62,6 +63,9 @@ pub struct Paper {
     /// The domains of the devices without labels, which no device with labels has; empty if all devices may have all domains.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub unlabeled_domains: Vec<String>,
+    /// How many of a labeled device's classes a device without labels has; all of them if not given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unlabeled_classes: Option<usize>,
     /// Whether each sample is dealt to at most one device.
     pub disjoint: bool,
 }
@@ -126,6 +130,7 @@ impl Default for Paper {
             alpha: 5.0,
             arrangement: Arrangement::Single,
             unlabeled_domains: Vec::new(),
+            unlabeled_classes: None,
             disjoint: true,
         }
     }
@@ -184,6 +189,10 @@ impl Paper {
             ClassesPerDevice::All(_) => everywhere.len(),
         };
         check_class_count(per_device, everywhere.len())?;
+        if let Some(count) = self.unlabeled_classes.filter(|c| !(1..=per_device).contains(c)) {
+            let message = format!("{count} requested, and a device with labels has {per_device}");
+            return Err(Error::setting("unlabeled-classes", message));
+        }
 
         let own_pool: Vec<usize> = (sides.iter().zip(of_sides))
             .flat_map(|(side, pools)| {
@@ -292,7 +301,13 @@ impl Paper {
         for device in 0..self.devices {
             let mut set: Vec<Class> = match device < labeled {
                 true => all.sample(rng, count).copied().collect(),
-                false => sets[rng.random_range(0..labeled)].clone(),
+                false => {
+                    let set = &sets[rng.random_range(0..labeled)];
+                    match self.unlabeled_classes {
+                        Some(count) => set.sample(rng, count).copied().collect(),
+                        None => set.clone(),
+                    }
+                }
             };
             set.sort_unstable();
             sets.push(set);

@@ -40,6 +40,7 @@ impl ProblemFile {
                 unlabeled: None,
                 source_error: None,
                 role: problem.pin(i),
+                stranger: false,
             })
             .collect();
         match problem.model() {
@@ -54,6 +55,9 @@ impl ProblemFile {
                     entry.labeled = Some(device.labeled);
                     entry.unlabeled = Some(device.unlabeled);
                     entry.source_error = device.source_error;
+                }
+                for stranger in problem.strangers() {
+                    devices[stranger].stranger = true;
                 }
                 let mut links = Cow::Borrowed(&m.links);
                 for &(link, to) in &m.forbidden {

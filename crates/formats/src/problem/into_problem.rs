@@ -56,6 +56,7 @@ impl ProblemFile {
                 unlabeled: None,
                 source_error: None,
                 role: None,
+                stranger: false,
             };
             (0..n).map(entry).collect()
         });
@@ -113,6 +114,7 @@ impl ProblemFile {
             energy_unit: unit.or(preset.map(Preset::energy_unit)).unwrap_or_default(),
             disagreement: self.disagreement.map(|d| flatten(d, n)).transpose()?,
         };
+        let strangers: Vec<usize> = (0..n).filter(|&i| entries[i].stranger).collect();
         let parts = Parts {
             forbidden: resolve(&self.forbidden_links, "forbidden_links", &index)?,
             required: resolve(&self.required_links, "required_links", &index)?,
@@ -120,7 +122,7 @@ impl ProblemFile {
             source,
             devices: devices(entries)?,
         };
-        let problem = Problem::new(parts)?;
+        let problem = Problem::new(parts)?.with_strangers(&strangers);
         scale.check_problem(&problem)?;
         Ok(problem)
     }

@@ -2,7 +2,7 @@
 //!
 //! | roles | method |
 //! |---|---|
-//! | ST-LF's | [`rnd_alpha`], [`fedavg`], [`fada`], [`avgd`], [`fedavg_rounds`], [`pooled`] |
+//! | ST-LF's | [`rnd_alpha`], [`fedavg`], [`fada`], [`avgd`], [`fedavg_rounds`], [`kd3a`], [`pooled`] |
 //! | random | [`rnd_psi`], [`psi_fedavg`], [`psi_fada`] |
 //! | every device that may be a source is one | [`sm`], [`local`], [`oracle`] |
 //!
@@ -14,6 +14,7 @@ pub mod avgd;
 pub mod fada;
 pub mod fedavg;
 pub mod fedavg_rounds;
+pub mod kd3a;
 pub mod local;
 mod matching;
 pub mod oracle;

@@ -1,4 +1,4 @@
-//! The paper's figures and tables, made again, and one of ours on natural fleets: each is a spec under `experiments/`, and what it gives is
+//! The paper's figures and tables, made again, and two of ours, on natural fleets and on strangers: each is a spec under `experiments/`, and what it gives is
 //! written as tables, pictures and rows that every number can be traced to.
 
 mod bounds;
@@ -11,6 +11,7 @@ mod output;
 mod regimes;
 mod settings;
 mod spec;
+mod strangers;
 
 use std::path::{Path, PathBuf};
 
@@ -42,11 +43,13 @@ pub enum Artifact {
     Table2,
     /// Natural fleets, which the paper does not have.
     Natural,
+    /// Targets whose domain no source has seen, which the paper does not have either.
+    Strangers,
 }
 
 impl Artifact {
     /// All of them, in the paper's order, ours last.
-    pub const ALL: [Artifact; 9] = [
+    pub const ALL: [Artifact; 10] = [
         Artifact::Fig3,
         Artifact::Fig4,
         Artifact::Fig5,
@@ -56,11 +59,12 @@ impl Artifact {
         Artifact::Table1,
         Artifact::Table2,
         Artifact::Natural,
+        Artifact::Strangers,
     ];
 
     /// Whether the paper has it.
     pub fn is_published(self) -> bool {
-        self != Artifact::Natural
+        !matches!(self, Artifact::Natural | Artifact::Strangers)
     }
 
     /// How many seeds it has unless told otherwise.
@@ -80,6 +84,7 @@ impl Artifact {
             Artifact::Table1 => "table1",
             Artifact::Table2 => "table2",
             Artifact::Natural => "natural",
+            Artifact::Strangers => "strangers",
         }
     }
 }
@@ -138,5 +143,6 @@ pub fn reproduce(
         Artifact::Table1 => methods::table(artifact, &spec, &lab),
         Artifact::Table2 => bounds::make(artifact, &spec, &lab),
         Artifact::Natural => natural::make(artifact, &spec, &lab),
+        Artifact::Strangers => strangers::make(artifact, &spec, &lab),
     }
 }

@@ -88,8 +88,8 @@ impl Run<'_> {
         if self.scale != DEFAULT {
             config = config.with([format!("data.standardise={}", self.scale).as_str()])?;
         }
-        let steps = self.fleet.steps.unwrap_or(config.training.steps);
-        config.training.steps = if lab.options.quick { QUICK_STEPS } else { steps };
+        config.training.steps =
+            if lab.options.quick { Some(QUICK_STEPS) } else { self.fleet.steps };
         match &self.fleet.table {
             Some(table) => {
                 let file = folder.join(table);

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use stlf_config::Config;
 use stlf_config::{Estimator, Planner};
 use stlf_data::partition::{Paper, Scheme};
+use stlf_learn::Augment;
+use stlf_method::adapt::Adapt;
 use stlf_method::combine::Combine;
 use stlf_method::method::Method;
 use stlf_planning::bound::BoundKind;
@@ -154,7 +156,7 @@ impl Lab<'_> {
         if self.options.quick {
             paper.scale = 0.15;
             config.data.samples = Some(6_000);
-            config.training.steps = 1_000;
+            config.training.steps = Some(1_000);
             config.compare.fada.steps = 40;
             config.compare.fada.rounds = 1;
         }
@@ -167,10 +169,12 @@ impl Lab<'_> {
     }
 }
 
-/// The paper's method as it was: trained after a short FedAvg among devices with labels, errors measured on the labels
+/// The paper's method as it was: trained on pictures as they are, after a short FedAvg among devices with labels, errors measured on the labels
 /// that were trained on, one classifier per pair, the paper's weights and bound, its own successive method rounded,
 /// parameters averaged.
 fn faithful(config: &mut Config, quick: bool) {
+    config.training.augment = Some(Augment::None);
+    config.transfer.adapt = Adapt::Off;
     config.training.held_out = 0.0;
     config.training.balanced = false;
     config.training.warm_up_rounds = 4;

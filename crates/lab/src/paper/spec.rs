@@ -5,6 +5,7 @@ use stlf_data::partition::{Arrangement, ClassesPerDevice};
 
 use super::Artifact;
 use super::natural::NaturalFleet;
+use super::strangers::Stranger;
 
 /// A spec file of an experiment.
 #[derive(Debug, Clone, Deserialize)]
@@ -28,6 +29,9 @@ pub(super) struct Spec {
     /// Natural fleets.
     #[serde(default)]
     pub(super) fleet: Vec<NaturalFleet>,
+    /// Targets whose domain no source has seen.
+    #[serde(default)]
+    pub(super) stranger: Vec<Stranger>,
     /// Sets of source errors.
     #[serde(default)]
     pub(super) case: Vec<Case>,
@@ -111,6 +115,7 @@ pub(super) fn of(artifact: Artifact) -> Spec {
         Artifact::Table1 => include_str!("../../../../experiments/table1/spec.toml"),
         Artifact::Table2 => include_str!("../../../../experiments/table2/spec.toml"),
         Artifact::Natural => include_str!("../../../../experiments/natural/spec.toml"),
+        Artifact::Strangers => include_str!("../../../../experiments/strangers/spec.toml"),
     };
     embedded(toml::from_str(text))
 }
@@ -156,7 +161,8 @@ mod tests {
             assert!(spec.methods.iter().all(|m| m.parse::<stlf_method::method::Method>().is_ok()));
             assert!(!spec.title.is_empty());
             assert_eq!(spec.paper.is_some_and(|label| !label.is_empty()), artifact.is_published());
-            assert_eq!(spec.fleet.is_empty(), artifact.is_published());
+            assert_eq!(spec.fleet.is_empty(), artifact != Artifact::Natural);
+            assert_eq!(spec.stranger.is_empty(), artifact != Artifact::Strangers);
         }
         let published = published_accuracies();
         assert_eq!(published.len(), 9 * 9);

@@ -32,6 +32,7 @@ impl Transfer<'_> {
                     let assigned = self.assign(method)?;
                     let rows = match method {
                         Method::FedAvgRounds => self.rows_after_rounds(&assigned)?,
+                        Method::Kd3a => self.rows_of_kd3a(&assigned)?,
                         Method::Pooled => self.rows_of_pooled(&assigned)?,
                         _ => self.rows_with_handovers(method, &assigned)?,
                     };

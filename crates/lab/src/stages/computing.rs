@@ -18,6 +18,7 @@ pub const TABLE: &str = "computing.csv";
 pub fn computing(run: &SeedRun<'_>, plan: &Plan) -> Result<Vec<ComputingRow>, Error> {
     let Some(per_joule) = run.config.energy.gflop_per_joule else { return Ok(Vec::new()) };
     let (training, spec) = (&run.config.training, &run.setup.spec);
+    let steps = run.setup.training.steps;
     let gflop = |steps: usize| (steps * training.batch * spec.operations_per_sample()) as f64 / 1e9;
     let warm_up = training.warm_up_rounds * training.warm_up_steps;
     let legs = legs(&plan.handovers, &plan.links);
@@ -26,8 +27,8 @@ pub fn computing(run: &SeedRun<'_>, plan: &Plan) -> Result<Vec<ComputingRow>, Er
         let trains = !device.labels.is_empty();
         let handed = legs.iter().filter(|leg| leg.handover.to == index).count();
         let own = students.iter().find(|row| row.target == device.name);
-        let training_gflop = if trains { gflop(warm_up + training.steps) } else { 0.0 };
-        let handed_gflop = gflop(handed * training.steps);
+        let training_gflop = if trains { gflop(warm_up + steps) } else { 0.0 };
+        let handed_gflop = gflop(handed * steps);
         let student_gflop = own.map_or(0.0, |row| row.gflop);
         ComputingRow {
             seed: run.setup.seed,

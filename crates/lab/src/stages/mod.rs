@@ -3,6 +3,7 @@
 pub mod bounds;
 pub mod compare;
 pub mod computing;
+pub mod distillation;
 pub mod frontier;
 pub mod handover;
 pub mod measure;

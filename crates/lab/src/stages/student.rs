@@ -81,9 +81,13 @@ impl Transfer<'_> {
             return Ok((None, None));
         }
         if let Some(obstacle) = Obstacle::of(setup.shape, device.samples()) {
-            let row = self.row_of(method, target, adapt::Tried::Not(obstacle));
-            let tried = Tried { row, guards: Vec::new() };
-            return Ok((self.combined(links, target)?, Some(tried)));
+            let mixture = self.combined(links, target)?;
+            let known = mixture.as_ref().zip(device.truth.as_ref());
+            let row = StudentRow {
+                mixture_accuracy: known.map(|(mixture, truth)| mixture.accuracy(truth)),
+                ..self.row_of(method, target, adapt::Tried::Not(obstacle))
+            };
+            return Ok((mixture, Some(Tried { row, guards: Vec::new() })));
         }
         let at = setup.target(Place::new(target), &models, &device.inputs);
         let name = format!("{}.safetensors", device.name);

@@ -174,7 +174,7 @@ impl<'a> Transfer<'a> {
         Ok(served)
     }
 
-    fn row(
+    pub(super) fn row(
         &self,
         method: Method,
         assigned: &Assignment,

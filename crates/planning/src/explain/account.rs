@@ -150,7 +150,7 @@ fn handed_on(m: &Measured, plan: &Plan, device: usize) -> Vec<Part> {
             Part { term: Term::SourceError { from }, cost: phi * weight * error },
             Part {
                 term: Term::Divergence { from },
-                cost: phi * weight * 0.5 * apart(from, device),
+                cost: weight * (m.mixing_cost(from, device, apart(from, device)) - phi * error),
             },
             Part { term: Term::Forgetting { from }, cost: phi * 0.5 * moved },
         ]);
@@ -174,7 +174,7 @@ fn target(m: &Measured, bound: BoundKind, device: usize, column: &[PlanLink]) ->
         let Some(link) = m.links.get(from, l.to) else {
             continue;
         };
-        let error = m.mixing_cost(from, 0.0);
+        let error = phi * m.devices[from].source_error.unwrap_or(f64::INFINITY);
         let energy = match bound {
             BoundKind::Paper => m.energy_cost_at(link.energy, weight),
             BoundKind::Pooled => m.energy_cost(link.energy),
@@ -182,7 +182,7 @@ fn target(m: &Measured, bound: BoundKind, device: usize, column: &[PlanLink]) ->
         parts.push(Part { term: Term::SourceError { from }, cost: weight * error });
         parts.push(Part {
             term: Term::Divergence { from },
-            cost: weight * (m.mixing_cost(from, link.divergence) - error),
+            cost: weight * (m.mixing_cost(from, l.to, link.divergence) - error),
         });
         parts.push(Part { term: Term::Energy { from }, cost: energy });
     }

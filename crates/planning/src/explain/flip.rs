@@ -239,13 +239,13 @@ impl Ask<'_, '_> {
             .filter(|l| l.from != link.from)
             .filter_map(|l| m.links.get(l.from, to))
             .map(|l| {
-                let room = (raised - m.mixing_cost(l.from, l.divergence)).max(0.0);
+                let room = (raised - m.mixing_cost(l.from, to, l.divergence)).max(0.0);
                 samples(l.from) * room * room
             })
             .sum();
         let rest = (price * price - others).max(0.0);
         let crossing = raised - (rest / samples(link.from)).sqrt();
-        let error = m.mixing_cost(link.from, 0.0) / m.weights.target;
+        let error = m.devices[link.from].source_error.unwrap_or(f64::INFINITY);
         (2.0 * (crossing / m.weights.target - error)).max(link.divergence)
     }
 }

@@ -116,9 +116,9 @@ pub(crate) fn handed_on_cost<'r>(
                 false => 0.0,
                 true => m.links.get(i, link.from)?.divergence,
             };
-            let divergence = m.links.get(i, target)?.divergence + forgotten;
+            let own = m.links.get(i, target)?.divergence;
             let weight = link.weight * samples(i) / all;
-            error += weight * (m.devices[i].source_error? + 0.5 * divergence);
+            error += weight * (m.error_at(i, target, own) + 0.5 * (own + forgotten));
             match weights.iter_mut().find(|(source, _)| *source == i) {
                 Some((_, sum)) => *sum += weight,
                 None => weights.push((i, weight)),
@@ -135,7 +135,7 @@ impl Measured {
         let sender = &self.devices[link.from];
         Share {
             weight: link.weight,
-            source_error: sender.source_error.unwrap_or(f64::INFINITY),
+            source_error: self.error_at(link.from, link.to, divergence),
             divergence,
             samples: sender.samples() as f64,
         }

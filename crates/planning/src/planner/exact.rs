@@ -144,7 +144,7 @@ pub(super) fn pooled_client(problem: &Problem, measured: &Measured, to: usize) -
     let senders = measured.links.incoming(to).filter(|link| problem.eligible(link.from));
     let candidate = |link: Link| pooled::Candidate {
         facility: link.from as u32,
-        slope: measured.mixing_cost(link.from, link.divergence),
+        slope: measured.mixing_cost(link.from, to, link.divergence),
         charge: measured.energy_cost(link.energy),
     };
     pooled::Client {

@@ -128,6 +128,7 @@ impl Problem {
                     mean_link,
                     sender,
                     disagreement,
+                    strangers: Vec::new(),
                 }))
             }
             Source::Costs { source, mut link } => {

@@ -8,8 +8,8 @@ mod strangers;
 pub use checks::{Parts, Source};
 pub use costs::{Costs, LinkCost};
 pub use links::{Link, Links};
-pub use strangers::FAR;
 pub(crate) use strangers::is_far;
+pub use strangers::{FAR, Strangers};
 
 pub use checks::non_negative;
 
@@ -126,6 +126,8 @@ pub struct Measured {
     pub(crate) sender: Vec<f64>,
     /// The disagreement of models, for the noise term, which only the successive planner uses.
     pub disagreement: Option<Disagreement>,
+    /// Whether no source is near a device, so that all of them count alike for it; empty if there is none such.
+    pub(crate) strangers: Vec<bool>,
 }
 
 /// A checked planning problem.
@@ -329,10 +331,9 @@ impl Measured {
         self.weights.target * self.bound.target_constant(self.samples(receiver))
     }
 
-    /// φ^T (ε̂_i + ½ d̂_ij), the part of a target's bound that grows with a link's weight.
-    pub fn mixing_cost(&self, from: usize, divergence: f64) -> f64 {
-        let error = self.devices[from].source_error.unwrap_or(f64::INFINITY);
-        self.weights.target * (error + 0.5 * divergence)
+    /// φ^T (ε̂_i + ½ d̂_ij), the part of a target's bound that grows with a link's weight; φ^T for a stranger.
+    pub fn mixing_cost(&self, from: usize, to: usize, divergence: f64) -> f64 {
+        self.weights.target * (self.error_at(from, to, divergence) + 0.5 * divergence)
     }
 
     /// T_ij, [`Bound::target`] from its parts.

@@ -3,14 +3,28 @@
 //! Where all divergences are the largest there are, they do not tell which source suits a target, and a plan would choose by samples and
 //! energies alone. The mixture of all sources is then the choice that relies on none of them.
 //!
-//! That is for fleets in which most devices are strangers, sources among them: then nothing says either that one source could train on
-//! another's model. Where sources are near each other, models that they hand on do better with strangers than the mixture does
-//! (docs/baselines.md).
+//! That is so in fleets in which most devices are strangers, sources among them: then nothing says either that one source could train on
+//! another's model. Where sources are near each other, it depends on the models. Of those that were trained on pictures in many views, the
+//! mixture is best; of others, the model that sources of one kind hand on may do better (docs/strangers.md).
 
 use std::collections::HashSet;
 
+use serde::{Deserialize, Serialize};
+
 use super::{Measured, Model, Problem};
 use crate::bound::BoundKind;
+
+/// What a device without labels gets to which no device with labels is near.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Strangers {
+    /// The models of all sources, which it mixes.
+    All,
+    /// The models of all, if most devices are strangers to all others; else what the plan gives it.
+    IfMost,
+    /// What the plan gives it, as to any other device.
+    Planned,
+}
 
 /// From this divergence on, the data of two devices can be told apart almost always. It says little then about how well one's model does
 /// at the other.
@@ -28,29 +42,56 @@ pub(crate) fn is_far(divergence: f64) -> bool {
 }
 
 impl Problem {
-    /// The same problem in which every stranger without labels takes the models of all others that are of use, if most devices are
-    /// strangers: no device with labels is near them. Of more than 32 models, those with most samples. Only under the pooled bound, by
-    /// which a target can mix models.
+    /// The same problem in which strangers without labels, to which no device with labels is near, take the models of all others that
+    /// are of use, and all of these count alike, so that weights go by samples. Of more than 32 models, those with most samples. Only under the pooled bound, by which a target can mix models.
     #[must_use]
-    pub fn with_all_links_to_strangers(mut self) -> Problem {
+    pub fn with_links_to(mut self, which: Strangers) -> Problem {
         let Model::Measured(measured) = &self.model else { return self };
         if measured.bound.kind != BoundKind::Pooled {
             return self;
         }
         let (strangers, others): (Vec<usize>, Vec<usize>) =
-            (0..self.len()).partition(|&device| self.is_stranger(measured, device));
-        if strangers.len() <= others.len() {
+            (0..self.len()).partition(|&device| self.is_far_from_all(measured, device));
+        let all = match which {
+            Strangers::All => true,
+            Strangers::IfMost => strangers.len() > others.len(),
+            Strangers::Planned => false,
+        };
+        if !all {
             return self;
         }
         let targets = strangers.into_iter().filter(|&i| measured.devices[i].labeled == 0);
-        let links = targets.flat_map(|to| self.senders_of_use(measured, to));
+        let links: Vec<(usize, usize)> =
+            targets.flat_map(|to| self.senders_of_use(measured, to)).collect();
+        let mut served: Vec<usize> = links.iter().map(|&(_, to)| to).collect();
+        served.dedup();
         let known: HashSet<(usize, usize)> = self.required.iter().copied().collect();
-        let links: Vec<(usize, usize)> = links.filter(|link| !known.contains(link)).collect();
-        self.required.extend(links);
+        self.required.extend(links.into_iter().filter(|link| !known.contains(link)));
+        self.with_strangers(&served)
+    }
+
+    /// The same problem in which all sources count alike for these devices, under the pooled bound: see [`Problem::strangers`].
+    #[must_use]
+    pub fn with_strangers(mut self, devices: &[usize]) -> Problem {
+        let n = self.len();
+        if let Model::Measured(measured) = &mut self.model
+            && !devices.is_empty()
+        {
+            measured.strangers = (0..n).map(|device| devices.contains(&device)).collect();
+        }
         self
     }
 
-    fn is_stranger(&self, measured: &Measured, device: usize) -> bool {
+    /// The devices for which all sources count alike, since none is near them: the error of a model of use is taken to be 1 there. That is
+    /// the most that it can be, and the bound says hardly less of any of them.
+    pub fn strangers(&self) -> Vec<usize> {
+        match &self.model {
+            Model::Measured(m) => (0..self.len()).filter(|&i| m.is_stranger(i)).collect(),
+            Model::Costs(_) => Vec::new(),
+        }
+    }
+
+    fn is_far_from_all(&self, measured: &Measured, device: usize) -> bool {
         let from_sources = measured.links.incoming(device).filter(|l| self.eligible(l.from));
         let mut from_sources = from_sources.peekable();
         from_sources.peek().is_some() && from_sources.all(|link| is_far(link.divergence))
@@ -67,6 +108,19 @@ impl Problem {
         senders.truncate(MOST_MODELS);
         senders.sort_unstable();
         senders.into_iter().map(|from| (from, to)).collect()
+    }
+}
+
+impl Measured {
+    /// Whether all sources count alike for a device.
+    pub fn is_stranger(&self, device: usize) -> bool {
+        self.strangers.get(device).is_some_and(|&stranger| stranger)
+    }
+
+    /// ε̂_i as it counts at a receiver. At a stranger, that of a model of use and half of its divergence make 1.
+    pub(crate) fn error_at(&self, from: usize, to: usize, divergence: f64) -> f64 {
+        let own = self.devices[from].source_error.unwrap_or(f64::INFINITY);
+        if self.is_stranger(to) && own < USEFUL { 1.0 - 0.5 * divergence } else { own }
     }
 }
 
@@ -104,26 +158,37 @@ mod tests {
     fn a_stranger_takes_all_models_that_are_of_use() {
         let errors = [0.1, 0.2, 0.7];
         let before = problem(&errors, 2.0, &[2.0, 0.4, 1.9], BoundKind::Pooled);
-        let problem = before.clone().with_all_links_to_strangers();
+        let problem = before.clone().with_links_to(Strangers::IfMost);
         assert_eq!(problem.required(), [(0, 3), (1, 3), (0, 5), (1, 5)]);
         let Outcome::Planned(plan) = optimum(&problem) else { panic!("no plan") };
         assert_eq!(plan.status, Status::Optimal);
         let senders = |to: usize| plan.incoming(to).iter().map(|l| l.from).collect::<Vec<_>>();
         assert_eq!(senders(3), [0, 1]);
+        // 600 and 601 samples: where all count alike, the best weights are those of FedAvg.
+        let weights: Vec<f64> = plan.incoming(3).iter().map(|l| l.weight).collect();
+        for (weight, samples) in weights.iter().zip([600.0, 601.0]) {
+            assert!((weight - samples / 1201.0).abs() < 1e-9, "{weights:?}");
+        }
+        assert_eq!(problem.strangers(), [3, 5]);
         let Outcome::Planned(free) = optimum(&before) else { panic!("no plan") };
         assert_eq!(free.incoming(4), plan.incoming(4), "others get what they got");
         // To do it twice changes nothing.
-        assert_eq!(problem.clone().with_all_links_to_strangers(), problem);
+        assert_eq!(problem.clone().with_links_to(Strangers::IfMost), problem);
+        assert_eq!(before.clone().with_links_to(Strangers::All), problem);
+        assert_eq!(before.clone().with_links_to(Strangers::Planned), before);
     }
 
     #[test]
     fn nobody_else_must_take_a_link() {
-        let none = |p: Problem| p.clone().with_all_links_to_strangers() == p;
+        let none = |p: Problem| p.clone().with_links_to(Strangers::IfMost) == p;
         let pooled = |errors: &[f64], apart: f64, targets: &[f64]| {
             problem(errors, apart, targets, BoundKind::Pooled)
         };
         assert!(!none(pooled(&[0.1, 0.2], 2.0, &[2.0])));
-        assert!(none(pooled(&[0.1, 0.2], 1.8, &[2.0])), "sources are near each other");
+        let near_each_other = pooled(&[0.1, 0.2], 1.8, &[2.0]);
+        let all = near_each_other.clone().with_links_to(Strangers::All);
+        assert_eq!(all.required(), [(0, 2), (1, 2)], "whatever sources are to each other");
+        assert!(none(near_each_other), "sources are near each other");
         assert!(none(pooled(&[0.1, 0.2], 2.0, &[0.4, 0.4])), "half are no strangers");
         assert!(none(pooled(&[0.1], 2.0, &[2.0])), "of the only source nothing is known");
         assert!(none(pooled(&[0.8, 0.9], 2.0, &[2.0])), "no model is of use");
@@ -137,7 +202,7 @@ mod tests {
     #[test]
     fn of_many_models_those_with_most_samples_are_enough() {
         let problem =
-            problem(&[0.1; 40], 2.0, &[2.0], BoundKind::Pooled).with_all_links_to_strangers();
+            problem(&[0.1; 40], 2.0, &[2.0], BoundKind::Pooled).with_links_to(Strangers::All);
         let expected: Vec<(usize, usize)> = (8..40).map(|from| (from, 40)).collect();
         assert_eq!(problem.required(), expected);
     }

@@ -26,7 +26,7 @@ use stlf_planning::energy::PAPER_MODEL_BITS;
 use stlf_planning::plan::Way;
 use stlf_planning::planner;
 use stlf_planning::planner::handover::Forms;
-use stlf_planning::problem::Preset;
+use stlf_planning::problem::{Preset, Strangers};
 use stlf_protocol::device::Holdings;
 use stlf_protocol::divergence_protocol::{Exchange, Step};
 use stlf_protocol::in_memory_network::Network;
@@ -84,7 +84,7 @@ pub(crate) fn setup() -> Setup {
         preset: Preset::Balanced,
         weights: Preset::Balanced.weights(),
         bound: BoundKind::Pooled,
-        all_to_strangers: false,
+        strangers: Strangers::Planned,
         planner: planner::Settings::default(),
         energy: EnergyModel::Ranges,
         model_bits: PAPER_MODEL_BITS,

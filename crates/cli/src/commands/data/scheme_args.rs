@@ -133,9 +133,9 @@ fn known_settings(kind: &str) -> Vec<String> {
     table.insert("kind".to_owned(), kind.into());
     let defaults = Scheme::deserialize(Value::Table(table)).ok();
     let defaults = defaults.and_then(|scheme| Table::try_from(scheme).ok()).unwrap_or_default();
-    // Left out of the defaults: half of the devices is no number, and no domains are no list.
-    let hidden = ["labeled-devices", "unlabeled-domains"].into_iter().filter(|_| kind == "paper");
-    let hidden = hidden.map(str::to_owned);
+    // Left out of the defaults: half of the devices and all classes are no numbers, and no domains are no list.
+    let hidden = ["labeled-devices", "unlabeled-domains", "unlabeled-classes"];
+    let hidden = hidden.into_iter().filter(|_| kind == "paper").map(str::to_owned);
     defaults.keys().filter(|key| *key != "kind").cloned().chain(hidden).collect()
 }
 

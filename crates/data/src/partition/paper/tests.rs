@@ -104,6 +104,29 @@ fn domains_of_unlabeled_devices_are_at_no_labeled_one() {
 }
 
 #[test]
+fn unlabeled_devices_have_some_of_the_classes_of_a_labeled_one() {
+    let data = samples_of(&[("m", &[800; 10])]);
+    let paper = Paper {
+        classes_per_device: ClassesPerDevice::Count(6),
+        unlabeled_classes: Some(4),
+        scale: 0.1,
+        ..Paper::default()
+    };
+    for seed in 0..20 {
+        let dealt = network(&data, &paper, seed).unwrap();
+        let (labeled, unlabeled) = dealt.devices.split_at(5);
+        let known: Vec<_> = labeled.iter().map(|d| classes(&data, d)).collect();
+        assert!(known.iter().all(|set| set.len() == 6));
+        for device in unlabeled {
+            let own = classes(&data, device);
+            assert_eq!(own.len(), 4);
+            let of_one = known.iter().any(|set| own.iter().all(|class| set.contains(class)));
+            assert!(of_one, "{own:?} of {known:?}");
+        }
+    }
+}
+
+#[test]
 fn a_class_that_runs_out_is_made_up_for_by_the_others() {
     let data = samples_of(&[("x", &[5, 500, 500, 500])]);
     let paper = Paper { devices: 2, scale: 0.1, deviation: 0.0, ..Paper::default() };
@@ -135,7 +158,12 @@ fn settings_out_of_range_are_named() {
         change(&mut paper);
         network(data, &paper, 1).err()
     };
-    let cases: [(&Dataset, Change, &str); 13] = [
+    let cases: [(&Dataset, Change, &str); 14] = [
+        (
+            &one,
+            |p| p.unlabeled_classes = Some(5),
+            "unlabeled-classes: 5 requested, and a device with labels has 4",
+        ),
         (&one, |p| p.alpha = -1.0, "alpha: -1 is not above 0"),
         (&one, |p| p.scale = 0.0, "scale: 0 is not above 0"),
         (&one, |p| p.deviation = f64::NAN, "deviation: NaN is not 0 or more"),

@@ -112,7 +112,7 @@ impl<'a> Search<'a> {
             let incoming = measured.links.incoming(to).filter(|l| roles[l.from] == Role::Source);
             let mut by_cost: Vec<(f64, usize)> = incoming
                 .map(|l| {
-                    let error = measured.mixing_cost(l.from, l.divergence);
+                    let error = measured.mixing_cost(l.from, to, l.divergence);
                     (error + measured.energy_cost(l.energy), l.from)
                 })
                 .collect();
