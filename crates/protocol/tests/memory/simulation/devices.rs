@@ -15,7 +15,7 @@ use stlf_method::student::Schooling;
 use stlf_planning::bound::BoundKind;
 use stlf_planning::plan::Way;
 use stlf_planning::planner::handover::Forms;
-use stlf_planning::problem::Preset;
+use stlf_planning::problem::{Preset, Strangers};
 use stlf_protocol::device::{HandedOn, Holdings};
 use stlf_protocol::shared::SharedSettings;
 use stlf_protocol::wire::Plan;
@@ -42,7 +42,7 @@ fn setup(hands_on: bool) -> Setup {
         preset: Preset::Balanced,
         weights: Preset::Balanced.weights(),
         bound: BoundKind::Paper,
-        all_to_strangers: false,
+        strangers: Strangers::Planned,
         planner,
         energy: EnergyModel::Ranges,
         model_bits: 1e6,
