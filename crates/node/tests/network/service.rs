@@ -149,7 +149,7 @@ fn start(options: Options, listens: Sender<SocketAddr>) -> JoinHandle<(Told, End
             Event::HasTrained { .. } => told.had_trained = true,
             Event::Network { event: network::Event::TrainsOn { .. }, .. } => told.trained_on += 1,
             Event::Network { event: network::Event::Listens(address), .. } => {
-                listens.send(*address).unwrap();
+                listens.send(address.parse().unwrap()).unwrap();
             }
             _ => {}
         };
