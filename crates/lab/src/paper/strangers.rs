@@ -55,6 +55,9 @@ enum Kind {
     OwnLabels,
 }
 
+/// The mean number of a target's samples, where a case has no other.
+const USUAL_SAMPLES: f64 = 1000.0;
+
 /// How many labels of the target's own domain the comparison has.
 const OWN_LABELS: f64 = 1150.0;
 
@@ -177,7 +180,7 @@ impl Stranger {
             arrangement: Arrangement::Split,
             classes_per_device: ClassesPerDevice::All(All::All),
             unlabeled_classes: self.classes,
-            unlabeled_device_samples: self.samples.unwrap_or(1000.0),
+            unlabeled_device_samples: self.samples.unwrap_or(USUAL_SAMPLES),
             disjoint: !real,
             ..Paper::default()
         };
@@ -202,7 +205,8 @@ impl Stranger {
         config.compare.students = vec![Method::StLf.name().into(), Method::FedAvg.name().into()];
         if lab.options.quick {
             paper.scale = 0.15;
-            paper.unlabeled_device_samples = paper.unlabeled_device_samples.max(2_500.0);
+            // Enough for students, where that is the question.
+            paper.unlabeled_device_samples = self.samples.unwrap_or(2.5 * USUAL_SAMPLES);
             config.data.samples = Some(6_000);
             config.training.steps = Some(200);
             config.compare.kd3a_rounds = Some(2);

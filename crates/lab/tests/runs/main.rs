@@ -9,4 +9,5 @@ mod natural;
 mod paper;
 mod run;
 mod scale;
+mod strangers;
 mod students;

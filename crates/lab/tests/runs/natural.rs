@@ -211,6 +211,25 @@ fn one_round_is_the_average_of_the_parameters_and_every_round_is_paid_for() {
 }
 
 #[test]
+fn every_round_of_kd3a_is_paid_for_both_ways_and_its_target_learns() {
+    let methods = "[\"fedavg\",\"kd3a\"]";
+    let rounds = |rounds: &str| compared("[1,1,1,0,0,0]", methods, &[rounds]);
+    let (two, four) = (rounds("compare.kd3a-rounds=2"), rounds("compare.kd3a-rounds=4"));
+    for (rows, rounds) in [(&two["kd3a"], 2), (&four["kd3a"], 4)] {
+        // Three sources send to each target and get the average back.
+        assert!(rows.iter().all(|row| row.links == rounds * 2 * 3));
+        assert!(rows.iter().all(|row| row.accuracy.unwrap() > 0.3), "{rows:?}");
+    }
+    let bytes = |rows: &[Row]| total(rows, |row| row.bytes);
+    assert_eq!(bytes(&two["kd3a"]), 4 * bytes(&two["fedavg"]));
+    let joules = |rows: &[Row]| total(rows, |row| row.joules);
+    assert!((joules(&four["kd3a"]) / joules(&two["kd3a"]) - 2.0).abs() < 1e-9);
+    assert_ne!(accuracies(&two["kd3a"]), accuracies(&four["kd3a"]));
+    let none = Config::default().with(["compare.kd3a-rounds=0"]).unwrap_err();
+    assert!(none.to_string().contains("compare.kd3a-rounds: must be at least 1"), "{none}");
+}
+
+#[test]
 fn pooled_labels_of_one_source_give_its_own_model() {
     let methods = "[\"st-lf\",\"pooled\"]";
     let one = compared("[0,1,0,0,0,0]", methods, &[]);
