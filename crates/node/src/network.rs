@@ -1,16 +1,13 @@
 //! A device on a real network: QUIC connections between keys that are in the roster, messages as streams, models as verified blobs.
 //!
 //! Of two devices, the one with the later place in the roster calls the other. Everything that a device receives goes into one queue, and
-//! one loop drives the [`Device`] and its [`Membership`](stlf_protocol::membership::Membership); nothing else touches them.
+//! one loop drives the [`Participant`](stlf_protocol::participant::Participant); nothing else touches it.
 
 mod jobs;
 mod link;
-mod meeting;
 mod member;
 mod models;
-mod outbox;
 mod rates;
-mod transfers;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -21,7 +18,6 @@ use std::time::Duration;
 
 use iroh::endpoint::{Connection, IdleTimeout, QuicTransportConfig, VarInt, presets};
 use iroh::{Endpoint, EndpointAddr, PublicKey, SecretKey};
-use serde::Serialize;
 use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
@@ -29,15 +25,15 @@ use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
 use self::member::Member;
 pub use self::member::View;
 pub use self::models::StoreError;
-use stlf_planning::plan::Way;
 use stlf_protocol::device::Device;
 use stlf_protocol::identity::{Identity, PeerId};
 use stlf_protocol::membership::Timing;
+pub use stlf_protocol::participant::Event;
 use stlf_protocol::roster::{Place, Roster, SignedRoster};
-use stlf_protocol::shared::{Difference, SharedSettings};
+use stlf_protocol::shared::SharedSettings;
 
 /// The name and version of the protocol that both ends of a connection must speak.
-const PROTOCOL: &[u8] = b"stlf/node/6";
+const PROTOCOL: &[u8] = b"stlf/node/7";
 
 /// In a small fleet, a connection on which nothing was received for this long counts as lost. In a large fleet every device has many
 /// connections, and keeping all of them alive at this rate would be most of its work.
@@ -81,99 +77,6 @@ pub struct Options {
     pub joule_bits_per_second: f64,
     /// The settings that must be equal on all devices. A device with different ones does not take part.
     pub settings: SharedSettings,
-}
-
-/// Something that happened on the network, as an observer is told of it.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Event {
-    /// The device listens on this address.
-    Listens(SocketAddr),
-    /// The device at this place of the roster has connected and takes part.
-    Came(Place),
-    /// The connection to the device at this place of the roster was lost.
-    Lost(Place),
-    /// A device of the fleet has different settings and cannot take part until they are equal.
-    Differs {
-        /// The place of that device in the roster.
-        from: Place,
-        /// The first setting that differs, with both of its values.
-        #[serde(flatten)]
-        difference: Difference,
-    },
-    /// A connection from a key that is not in the roster was refused.
-    TurnedAway(PeerId),
-    /// A newer roster was received and is used from now on.
-    Roster(Box<SignedRoster>),
-    /// An epoch began. None of its work has been done yet.
-    Began {
-        /// The number of the epoch.
-        epoch: u64,
-        /// The number of devices that take part in the epoch.
-        devices: usize,
-    },
-    /// The plan of the epoch is known.
-    Planned {
-        /// Whether no plan is better: it is proven optimal, and nothing that costs more was kept from the last plan.
-        optimal: bool,
-    },
-    /// There is no plan, for this reason.
-    NoPlan(String),
-    /// The device at this place is left out: it was silent for too long, or nothing can be planned for it.
-    LeftOut(Place),
-    /// No usable model came over a link; the planner no longer uses that link.
-    Forbidden {
-        /// The place of the device that should have sent the model.
-        from: Place,
-        /// The place of the device that should have received it.
-        to: Place,
-    },
-    /// A model was received.
-    Received {
-        /// The place of the device that sent it.
-        from: Place,
-        /// Its size in bytes, of which some may have been received earlier.
-        bytes: u64,
-    },
-    /// A model did not arrive, or is not usable.
-    NotReceived {
-        /// The place of the device that should have sent it.
-        from: Place,
-        /// The reason, as text for people.
-        reason: String,
-    },
-    /// The plan lets this device continue training another device's model, and it waits for that model.
-    Awaits {
-        /// The place of the device that hands its model over.
-        from: Place,
-    },
-    /// The handed-over model has arrived, and this device continues training it.
-    TrainsOn {
-        /// The place of the device that handed its model over.
-        from: Place,
-        /// Whether the model comes for the first or, on a ring, for the second time.
-        way: Way,
-    },
-    /// That training is finished, and this device can hand its result on.
-    TrainedOn {
-        /// The place of the device that handed its model over.
-        from: Place,
-        /// Whether the model came for the first or, on a ring, for the second time.
-        way: Way,
-    },
-    /// The epoch is over for this device; the others are told next.
-    Ended,
-    /// The epoch is over for all devices.
-    Complete,
-    /// Nothing happened; sent once per second.
-    Alive,
-    /// A message from another device was refused.
-    Refused {
-        /// The place of the device that sent the message.
-        from: Place,
-        /// The reason, as text for people.
-        reason: String,
-    },
 }
 
 /// An instruction to a running device from outside.
@@ -235,7 +138,7 @@ pub async fn run(
     let ears = link::Ears { models: models.clone(), queue, longest };
     tasks.spawn(link::accept(endpoint.clone(), ears.clone()));
     let mut member = Member::new(device, roster, ears.clone(), start, &options);
-    member.tell(Event::Listens(address), observer);
+    member.tell(Event::Listens(address.to_string()), observer);
     let mut clock = interval(TICK);
     clock.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let end = options.once.map(|most| started + options.timing.wait + most);

@@ -28,7 +28,7 @@ use crate::identity::Identity;
 use crate::job::Job;
 use crate::roster::{Place, Roster};
 use crate::setup::Setup;
-use crate::wire::{Envelope, Limits, Message, Offer, Plan};
+use crate::wire::{Envelope, EpochId, Limits, Message, Offer, Plan};
 
 /// What a device holds; none of it leaves.
 #[derive(Debug, Clone)]
@@ -97,6 +97,8 @@ pub struct Device {
     roster: Roster,
     identity: Identity,
     place: Place,
+    /// By which the epochs that it begins are told from others of the same number.
+    start: u32,
     holdings: Holdings,
     /// Joules of sending a model to each place that something is known of.
     joules: BTreeMap<Place, f64>,
@@ -127,6 +129,7 @@ impl Device {
             roster,
             identity,
             place,
+            start: 0,
             holdings,
             joules,
             trained,
@@ -141,6 +144,11 @@ impl Device {
     /// Its place in the roster.
     pub fn place(&self) -> Place {
         self.place
+    }
+
+    /// What all devices agreed on.
+    pub fn setup(&self) -> &Setup {
+        &self.setup
     }
 
     /// The network of its model.
@@ -192,6 +200,26 @@ impl Device {
         self.trained.as_ref().map(|(_, error)| *error)
     }
 
+    /// A number that was drawn when this device started. The epochs that it begins have it in their [`EpochId`].
+    pub fn set_start(&mut self, start: u32) {
+        self.start = start;
+    }
+
+    /// That number.
+    pub fn start(&self) -> u32 {
+        self.start
+    }
+
+    /// As the planner: what one that waits for these needs of them, as far as this device has it and may pass it on.
+    pub fn pass_on(&mut self, of: &[Place], to: Place) -> Vec<Action> {
+        match self.epoch.as_mut() {
+            Some(epoch) if matches!(epoch.seat, Seat::Planner(_)) => {
+                steps::in_epoch(epoch.id, epoch.exchange.pass_on(of, to))
+            }
+            _ => Vec::new(),
+        }
+    }
+
     /// A newer roster. Places stay what they were.
     pub fn set_roster(&mut self, roster: Roster) {
         self.roster = roster;
@@ -209,8 +237,9 @@ impl Device {
         members: &[Place],
         forbidden: &BTreeSet<(Place, Place)>,
     ) -> Vec<Action> {
-        let mut actions = self.to_others(members, number, &Message::Begin(members.to_vec()));
-        actions.extend(self.enter(number, members.to_vec(), forbidden));
+        let id = EpochId { number, begun: self.start };
+        let mut actions = self.to_others(members, id, &Message::Begin(members.to_vec()));
+        actions.extend(self.enter(id, members.to_vec(), forbidden));
         actions
     }
 
@@ -243,14 +272,19 @@ impl Device {
             Seat::Planner(_) => vec![Action::Forbid(from, self.place)],
             Seat::Reporter(planner) => {
                 let message = Message::Failed(from);
-                vec![Action::Send(planner, Envelope::new(epoch.number, message))]
+                vec![Action::Send(planner, Envelope::new(epoch.id, message))]
             }
         }
     }
 
-    /// The epoch that it takes part in.
+    /// Which epoch it takes part in.
+    pub fn epoch_id(&self) -> Option<EpochId> {
+        self.epoch.as_ref().map(|epoch| epoch.id)
+    }
+
+    /// The number of the epoch that it takes part in.
     pub fn epoch(&self) -> Option<u64> {
-        self.epoch.as_ref().map(|epoch| epoch.number)
+        self.epoch_id().map(|id| id.number)
     }
 
     /// What it is at in its epoch.
@@ -284,6 +318,14 @@ impl Device {
         }
     }
 
+    /// The models that it combines as a target, with who sent each and its weight, once all of them are there; `None` for a source.
+    pub fn received(&self) -> Option<Vec<(Place, Arc<Params>, f64)>> {
+        let models = self.following()?.to_combine(self.place)?;
+        let senders = self.plan()?.incoming(self.place).map(|link| link.from);
+        let received = senders.zip(models).map(|(from, (model, weight))| (from, model, weight));
+        Some(received.collect()).filter(|received: &Vec<_>| !received.is_empty())
+    }
+
     /// The epoch's plan.
     pub fn plan(&self) -> Option<&Plan> {
         self.epoch.as_ref()?.plan()
@@ -293,7 +335,7 @@ impl Device {
         self.epoch.as_ref()?.following()
     }
 
-    fn to_others(&self, members: &[Place], epoch: u64, message: &Message) -> Vec<Action> {
+    fn to_others(&self, members: &[Place], epoch: EpochId, message: &Message) -> Vec<Action> {
         let others = members.iter().filter(|&&m| m != self.place);
         others.map(|&m| Action::Send(m, Envelope::new(epoch, message.clone()))).collect()
     }

@@ -194,7 +194,7 @@ impl Network {
                 Action::Offer(to, way) => {
                     // Within one program nobody else can take it.
                     let offer = Offer { way, hash: [0; 32], bytes: 0 };
-                    let epoch = self.devices[place.index()].epoch().unwrap_or_default();
+                    let epoch = self.devices[place.index()].epoch_id().unwrap_or_default();
                     let envelope = Envelope::new(epoch, Message::Offer(offer));
                     self.act(place, vec![Action::Send(to, envelope)]);
                 }

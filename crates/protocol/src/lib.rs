@@ -10,6 +10,7 @@
 //! - [`wire`]: the messages, versioned, of limited size, checked.
 //! - [`divergence_protocol`]: a device's part in measuring divergences, by any estimator.
 //! - [`membership`]: who takes part, and when an epoch begins anew.
+//! - [`participant`]: a device among the others: what both a real network and a simulated one drive.
 //! - [`device`]: a device in an epoch: a message in, actions out. [`in_memory_network`] passes them within one program.
 //! - [`privacy_ledger`]: what a device has published with noise, and what that spent.
 //! - [`publication_record`]: what a device has published without noise, and when it may publish something else.
@@ -21,6 +22,7 @@ pub mod identity;
 pub mod in_memory_network;
 pub mod job;
 pub mod membership;
+pub mod participant;
 mod planning;
 pub mod privacy_ledger;
 pub mod publication_record;
@@ -32,5 +34,6 @@ pub mod wire;
 pub use device::{Action, Device, Phase, Refusal};
 pub use identity::{Identity, PeerId};
 pub use job::{Computed, Job};
+pub use participant::{Participant, Surroundings};
 pub use roster::{Member, Place, Roster, SignedRoster};
 pub use setup::Setup;

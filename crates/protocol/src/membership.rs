@@ -3,15 +3,28 @@
 //! The first of those that are here plans, and nobody else is believed to. An epoch is over when all its devices have said so. It is
 //! begun anew, under a new number, when a device is lost, starts anew, or stays silent; and, after it is over, when somebody joins,
 //! leaves, starts anew, or has taken part in another one meanwhile.
+//!
+//! Devices that do not hear of each other may begin epochs of the same number. These are two epochs ([`EpochId`]); whoever takes part in one
+//! of them is in no other of that number, and when their devices meet, the first of them begins a later one with all.
+
+mod beginning;
+mod blame;
+mod deciding;
+mod numbers;
+mod patience;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+pub use self::beginning::Beginning;
+pub use self::deciding::Decision;
+use self::numbers::Numbers;
 use crate::roster::Place;
 use crate::shared::Difference;
+use crate::wire::EpochId;
 
 /// How long things may take.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Timing {
     /// For all to come; then those that came begin.
     pub wait: Duration,
@@ -37,36 +50,14 @@ const LEFT_OUT_FOR: u32 = 10;
 /// A planner that does not act upon complaints is given up after so many times the patience.
 const PLANNER_MUST_ACT: u32 = 3;
 
-/// A number further than this from the last epoch that a device took part in is not believed, so that nobody can use numbers up. With an
-/// epoch every minute a device that was away for two years is still within it.
-const FURTHEST: u64 = 1 << 20;
+/// A device that starts anew, or ends an epoch otherwise, so many times in a row is left out like one that is silent.
+const MOST_ENDED: u32 = 10;
 
-/// The same for a device that never took part, and may join a fleet of any age.
-const FURTHEST_FROM_NOTHING: u64 = 1 << 31;
-
-/// What is to be done.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Decision {
-    /// As the planner: begin an epoch.
-    Begin {
-        /// Above all that were heard of.
-        number: u64,
-        /// Ascending.
-        members: Vec<Place>,
-    },
-    /// Tell the planner whom this device waits for.
-    Complain {
-        /// The planner.
-        to: Place,
-        /// Those it waits for.
-        missing: Vec<Place>,
-    },
-    /// A device was silent for too long and is left out.
-    LeaveOut(Place),
-}
+/// In a row is what happens within this part of the patience after the time before.
+const IN_A_ROW: u32 = 4;
 
 /// What one device knows of who takes part.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Membership {
     own: Place,
     timing: Timing,
@@ -82,20 +73,26 @@ pub struct Membership {
     unlike: BTreeMap<Place, Difference>,
     /// Whether somebody here has told of an epoch that it takes part in.
     others_work: bool,
-    /// The highest number that was heard of.
-    epoch: u64,
-    /// The last one that this device took part in.
-    took_part: u64,
+    numbers: Numbers,
     running: Option<Running>,
     /// Until when silent devices are left out.
     left_out: BTreeMap<Place, Duration>,
     /// Links over which no model came.
     forbidden: BTreeSet<(Place, Place)>,
+    /// How many times in a row a device has started anew, or ended an epoch otherwise, and when it did so last.
+    ended: BTreeMap<Place, (u32, Duration)>,
+    /// Those that were left out outside of any look at the clock, and that nobody was told of yet.
+    untold: BTreeSet<Place>,
+    /// Since when somebody should have begun an epoch, and whether it was reminded.
+    due: Option<Duration>,
+    has_reminded: bool,
+    /// Epochs that others began although somebody before them is here.
+    untimely: BTreeMap<Place, (EpochId, Vec<Place>)>,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Running {
-    number: u64,
+    id: EpochId,
     members: BTreeSet<Place>,
     progress: Duration,
     has_complained: bool,
@@ -125,22 +122,46 @@ impl Membership {
             starts: BTreeMap::new(),
             unlike: BTreeMap::new(),
             others_work: false,
-            epoch,
-            took_part: epoch,
+            numbers: Numbers::from(epoch),
             running: None,
             left_out: BTreeMap::new(),
             forbidden: BTreeSet::new(),
+            ended: BTreeMap::new(),
+            untold: BTreeSet::new(),
+            due: None,
+            has_reminded: false,
+            untimely: BTreeMap::new(),
         }
     }
 
     /// The highest epoch that was heard of.
     pub fn epoch(&self) -> u64 {
-        self.epoch
+        self.numbers.highest()
+    }
+
+    /// A number that another device knows of. Whether it is believed.
+    pub fn heard_of(&mut self, epoch: u64) -> bool {
+        self.numbers.hear(epoch)
+    }
+
+    /// The same of a device that may insist on it, and then is believed later.
+    pub fn hear_claim(&mut self, from: Place, epoch: u64, now: Duration) -> bool {
+        self.numbers.hear_from(from, epoch, now)
+    }
+
+    /// Whether an epoch may have this number.
+    pub fn is_near(&self, epoch: u64) -> bool {
+        self.numbers.is_near(epoch)
     }
 
     /// The epoch that this device takes part in. Others may know of later ones; that alone changes nothing here.
     pub fn running(&self) -> Option<u64> {
-        self.running.as_ref().map(|running| running.number)
+        self.running_id().map(|id| id.number)
+    }
+
+    /// Which one that is.
+    pub fn running_id(&self) -> Option<EpochId> {
+        self.running.as_ref().map(|running| running.id)
     }
 
     /// Who is here, this device included.
@@ -179,25 +200,86 @@ impl Membership {
     }
 
     /// A device has greeted. Whoever has started anew does not know what it knew, and whoever takes part in a later epoch than this
-    /// device's knows of no way back: with one of its members like that, the running epoch is begun anew.
-    pub fn came(&mut self, place: Place, start: u64, running: u64, now: Duration) {
+    /// device's, or in another of the same number, knows of no way back: with one of its members like that, the running epoch is begun anew.
+    pub fn came(&mut self, place: Place, start: u64, running: impl Into<EpochId>, now: Duration) {
+        let running = running.into();
         let is_new = self.starts.insert(place, start).is_some_and(|before| before != start);
         self.unlike.remove(&place);
         self.here.insert(place);
-        self.left_out.remove(&place);
         self.forbidden.retain(|&(from, to)| from != place && to != place);
-        self.changed = now;
-        self.others_work |= running > 0;
-        if let Some(own) = self.running.as_mut().filter(|own| own.members.contains(&place)) {
-            own.is_broken |= is_new || running > own.number;
+        self.new_first(place);
+        self.others_work |= running.number > 0;
+        let of_member = |own: &&mut Running| own.members.contains(&place);
+        let own = self.running.as_mut().filter(of_member);
+        let is_broken = own.is_some_and(|own| {
+            let is_broken = is_new || own.is_beside(running);
+            own.is_broken |= is_broken;
+            is_broken && !own.is_over
+        });
+        if is_new || is_broken {
+            self.has_ended(place, now);
+        }
+        // Whoever starts anew has another chance, but for those that do so all the time. Nobody waits for these to settle.
+        if !self.is_restless(place, now) {
+            self.left_out.remove(&place);
+            self.changed = now;
+        }
+    }
+
+    /// What a device holds against others was for the planner that it was, or might have been, with those that stood before it.
+    fn new_first(&mut self, place: Place) {
+        self.untimely.remove(&place);
+        if place < self.own {
+            self.left_out.retain(|&out, _| out < place);
+        }
+    }
+
+    /// A device has started anew, or ended an epoch that was under way.
+    fn has_ended(&mut self, place: Place, now: Duration) {
+        let in_a_row = self.timing.patience / IN_A_ROW;
+        let (count, last) = self.ended.entry(place).or_insert((0, now));
+        let continues = now.saturating_sub(*last) <= in_a_row;
+        (*count, *last) = (if continues { *count + 1 } else { 1 }, now);
+        if *count >= MOST_ENDED {
+            self.left_out.insert(place, now + self.timing.patience * LEFT_OUT_FOR);
+            if *count == MOST_ENDED {
+                self.untold.insert(place);
+            }
+        }
+    }
+
+    /// Whether a device starts anew all the time.
+    fn is_restless(&self, place: Place, now: Duration) -> bool {
+        let is_out = self.left_out.get(&place).is_some_and(|until| now < *until);
+        is_out && self.ended.get(&place).is_some_and(|(count, _)| *count >= MOST_ENDED)
+    }
+
+    /// A device that was asked to take part in an epoch takes part in this one. If it cannot come along, the planner begins anew.
+    pub fn hear_takes_part(&mut self, place: Place, other: EpochId, now: Duration) {
+        if !self.hear_claim(place, other.number, now) {
+            return;
+        }
+        let own = self.own;
+        let begun =
+            |r: &&mut Running| r.members.first() == Some(&own) && r.members.contains(&place);
+        if let Some(running) = self.running.as_mut().filter(begun)
+            && running.is_beside(other)
+        {
+            running.is_broken = true;
+            if !running.is_over {
+                self.has_ended(place, now);
+            }
         }
     }
 
     /// A device is lost.
     pub fn lost(&mut self, place: Place, now: Duration) {
         self.unlike.remove(&place);
-        if self.here.remove(&place) {
+        self.untimely.remove(&place);
+        self.numbers.forget(place);
+        if self.here.remove(&place) && !self.is_restless(place, now) {
             self.changed = now;
+            self.new_first(place);
         }
         if let Some(running) = self.running.as_mut().filter(|r| !r.is_over)
             && running.members.contains(&place)
@@ -217,40 +299,28 @@ impl Membership {
         &self.unlike
     }
 
-    /// A number that another device knows of. Whether it is believed.
-    pub fn heard_of(&mut self, epoch: u64) -> bool {
-        let believed = epoch <= self.furthest();
-        if believed {
-            self.epoch = self.epoch.max(epoch);
+    /// This device takes part in an epoch. Epochs that others began before it under a number that is not above its own will never be;
+    /// who they were.
+    pub fn enter(
+        &mut self,
+        epoch: impl Into<EpochId>,
+        members: &[Place],
+        now: Duration,
+    ) -> Vec<Place> {
+        let id = epoch.into();
+        self.numbers.take_part(id.number);
+        (self.due, self.has_reminded) = (None, false);
+        // Whoever stands behind the planner is the planner's to leave out.
+        if let Some(&planner) = members.first().filter(|&&planner| planner != self.own) {
+            self.left_out.retain(|&out, _| out < planner);
         }
-        believed
-    }
-
-    fn furthest(&self) -> u64 {
-        match self.took_part {
-            0 => FURTHEST_FROM_NOTHING,
-            last => last.saturating_add(FURTHEST),
-        }
-    }
-
-    /// Whether an epoch may have this number: its planner may have heard of one as far as this device believes in, from its own last
-    /// one, which may be as far from this device's.
-    pub fn is_near(&self, epoch: u64) -> bool {
-        epoch <= self.furthest().saturating_add(FURTHEST).min(u64::MAX - 1)
-    }
-
-    /// Whether a device may begin an epoch: nobody who stands before it in the roster is here, but for those that were silent for too
-    /// long.
-    pub fn may_begin(&self, place: Place, now: Duration) -> bool {
-        self.candidates(now).first().is_none_or(|&first| place <= first)
-    }
-
-    /// This device takes part in an epoch.
-    pub fn enter(&mut self, number: u64, members: &[Place], now: Duration) {
-        self.epoch = self.epoch.max(number);
-        self.took_part = number;
+        let late = |(from, (other, _)): (&Place, &(EpochId, Vec<Place>))| {
+            (other.number <= id.number).then_some(*from)
+        };
+        let late: Vec<Place> = self.untimely.iter().filter_map(late).collect();
+        late.iter().for_each(|from| drop(self.untimely.remove(from)));
         self.running = Some(Running {
-            number,
+            id,
             members: members.iter().copied().collect(),
             progress: now,
             has_complained: false,
@@ -259,6 +329,7 @@ impl Membership {
             is_over: false,
             is_broken: false,
         });
+        late
     }
 
     /// Something new of the running epoch arrived, or this device itself could not look for long.
@@ -279,6 +350,13 @@ impl Membership {
         running.is_over
     }
 
+    /// There is a plan: what devices waited for before it is of no interest any more.
+    pub fn planned(&mut self) {
+        if let Some(running) = &mut self.running {
+            running.complaints.clear();
+        }
+    }
+
     /// The planner says that the epoch is over.
     pub fn hear_complete(&mut self) {
         if let Some(running) = &mut self.running {
@@ -292,6 +370,11 @@ impl Membership {
             let named = missing.iter().copied().filter(|place| running.members.contains(place));
             running.complaints.insert(from, named.collect());
         }
+    }
+
+    /// Whether this device has said so before, since there was a plan or since there is none.
+    pub fn has_complained(&self, place: Place) -> bool {
+        self.running.as_ref().is_some_and(|running| running.complaints.contains_key(&place))
     }
 
     /// As the planner: no model came over this link; the next plan does without it.
@@ -316,102 +399,12 @@ impl Membership {
         let out = |place: &Place| self.left_out.get(place).is_some_and(|until| now < *until);
         self.here.iter().copied().filter(|place| !out(place)).collect()
     }
-
-    /// What is to be done now. `missing` are those that this device waits for.
-    pub fn tick(&mut self, now: Duration, missing: &[Place]) -> Vec<Decision> {
-        let mut decisions = self.lose_patience(now, missing);
-        let candidates = self.candidates(now);
-        let settled = now.saturating_sub(self.changed) >= self.timing.settle;
-        let begins = match &self.running {
-            None => {
-                let all = self.here.len() + self.unlike.len() >= self.expected;
-                let waited = now.saturating_sub(self.started) >= self.timing.wait;
-                // Where the others are at work already, this device has come back to them.
-                (all || waited || self.others_work && settled) && candidates.len() > 1
-            }
-            Some(running) if running.is_over => {
-                let differs = candidates != running.members || running.is_broken;
-                differs && settled && candidates.len() > 1
-            }
-            Some(running) => running.is_broken && candidates.len() > 1,
-        };
-        if begins && candidates.first() == Some(&self.own) {
-            let (number, members) = (self.epoch + 1, candidates.into_iter().collect());
-            decisions.push(Decision::Begin { number, members });
-        }
-        decisions
-    }
-
-    /// Nothing has arrived for long: the planner leaves out who is silent, the others tell it whom they wait for.
-    fn lose_patience(&mut self, now: Duration, missing: &[Place]) -> Vec<Decision> {
-        let patience = self.timing.patience;
-        let Some(running) = self.running.as_mut().filter(|r| !r.is_over) else {
-            return Vec::new();
-        };
-        let silence = now.saturating_sub(running.progress);
-        let planner = running.members.first().copied().unwrap_or(self.own);
-        // A planner that knows of it begins anew. The others can only complain: theirs may be the one connection that broke.
-        if running.is_broken && planner == self.own {
-            return Vec::new();
-        }
-        if silence < patience {
-            return Vec::new();
-        }
-        let mut decisions = Vec::new();
-        let out: BTreeSet<Place> = if planner == self.own {
-            // Complaints that set out at the same time need a moment to arrive.
-            if silence < patience + patience / 4 {
-                return Vec::new();
-            }
-            let waits = running.members.iter().filter(|m| !running.done.contains(m)).copied();
-            suspects(self.own, missing, &running.complaints, waits.collect())
-        } else if silence >= patience * PLANNER_MUST_ACT {
-            let is_out = self.left_out.get(&planner).is_some_and(|until| now < *until);
-            if is_out {
-                return decisions;
-            }
-            BTreeSet::from([planner])
-        } else {
-            if !running.has_complained {
-                running.has_complained = true;
-                decisions.push(Decision::Complain { to: planner, missing: missing.to_vec() });
-            }
-            return decisions;
-        };
-        running.is_broken = true;
-        for place in out {
-            self.left_out.insert(place, now + patience * LEFT_OUT_FOR);
-            decisions.push(Decision::LeaveOut(place));
-        }
-        decisions
-    }
 }
 
-/// Who holds an epoch up: those that others wait for and that do not themselves wait for anybody. If there is none, those that
-/// most wait for; without any complaint, those that have not said that they are done.
-fn suspects(
-    own: Place,
-    missing: &[Place],
-    complaints: &BTreeMap<Place, BTreeSet<Place>>,
-    not_done: BTreeSet<Place>,
-) -> BTreeSet<Place> {
-    let mut named: BTreeMap<Place, usize> = BTreeMap::new();
-    for &place in missing.iter().chain(complaints.values().flatten()) {
-        if place != own {
-            *named.entry(place).or_default() += 1;
-        }
-    }
-    let waits = |place: &Place| complaints.get(place).is_some_and(|others| !others.is_empty());
-    let silent: BTreeSet<Place> = named.keys().copied().filter(|place| !waits(place)).collect();
-    if !silent.is_empty() {
-        return silent;
-    }
-    match named.values().max() {
-        Some(most) => {
-            let worst = named.iter().filter(|(_, count)| *count == most);
-            worst.map(|(&place, _)| place).collect()
-        }
-        None => not_done.into_iter().filter(|&place| place != own).collect(),
+impl Running {
+    /// Whether a device that takes part in the other epoch has not come along to this one, and will not.
+    fn is_beside(&self, other: EpochId) -> bool {
+        other != self.id && other.number >= self.id.number
     }
 }
 

@@ -20,7 +20,7 @@ pub(crate) const MOST_BYTES: usize = MOST_SETTINGS * 2 * (LONGEST + 2);
 pub struct SharedSettings(Vec<(String, String)>);
 
 /// A setting that two devices do not share.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
 pub struct Difference {
     /// Its name.
     pub setting: String,

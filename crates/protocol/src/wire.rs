@@ -1,5 +1,6 @@
 //! What devices say to each other. Everything that arrives is hostile until it is checked.
 
+mod epoch_id;
 mod limits;
 mod means;
 mod plan;
@@ -8,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use stlf_method::divergence::sketch::Sketch;
 use stlf_planning::plan::Way;
 
+pub use self::epoch_id::EpochId;
 pub use self::limits::Limits;
 pub use self::means::{Digest, Means};
 pub use self::plan::{Handover, Leg, Link, Plan, SignedPlan};
@@ -15,7 +17,7 @@ use crate::roster::Place;
 use crate::shared::SharedSettings;
 
 /// The version of these messages. Others are not understood.
-pub const VERSION: u16 = 6;
+pub const VERSION: u16 = 7;
 
 /// How much a [`Message::Probe`] has: enough to tell a link's rate rather than its delay, and less than most models.
 pub const PROBE_BYTES: usize = 16 << 10;
@@ -44,7 +46,7 @@ pub struct Envelope {
     /// [`VERSION`].
     pub version: u16,
     /// The epoch that it is about.
-    pub epoch: u64,
+    pub epoch: EpochId,
     /// What is said.
     pub message: Message,
 }
@@ -95,6 +97,10 @@ pub enum Message {
     Known,
     /// Nothing, but so much of it that the time it takes tells how fast the link is.
     Probe(Vec<u8>),
+    /// To whoever began an epoch under a number that is not above the sender's: the epoch that the sender takes part in.
+    TakesPart(EpochId),
+    /// From the planner to one that waits for them: the means of another device, as the planner has them.
+    PassedOn(Place, Means),
 }
 
 /// What a device says of itself when it meets another.
@@ -104,8 +110,8 @@ pub struct Hello {
     pub roster: u64,
     /// Drawn when it started. Another one is of a device that was started anew, and does not know what it knew.
     pub start: u64,
-    /// The epoch that it takes part in; 0 before the first.
-    pub running: u64,
+    /// The epoch that it takes part in; that of number 0 before the first.
+    pub running: EpochId,
     /// What must be the same everywhere.
     pub settings: SharedSettings,
 }
@@ -228,8 +234,8 @@ pub enum Malformed {
 
 impl Envelope {
     /// A message of this version.
-    pub fn new(epoch: u64, message: Message) -> Envelope {
-        Envelope { version: VERSION, epoch, message }
+    pub fn new(epoch: impl Into<EpochId>, message: Message) -> Envelope {
+        Envelope { version: VERSION, epoch: epoch.into(), message }
     }
 
     /// As it is sent.
@@ -264,7 +270,7 @@ impl Message {
             }
             Message::Moments(halves) => halves.iter().flatten().try_for_each(Moments::check),
             Message::Sketch(moments) => moments.check(),
-            Message::Means(means) => means.check(),
+            Message::Means(means) | Message::PassedOn(_, means) => means.check(),
             Message::Turn(turn) => turn.said.check(),
             Message::Report(report) => report.check(),
             Message::Plan(signed) => signed.plan.check(),
@@ -280,6 +286,7 @@ impl Message {
             Message::Unchanged(_) | Message::AskForMeans => Ok(()),
             Message::Offer(_) | Message::Failed(_) => Ok(()),
             Message::Done | Message::Complete | Message::Known | Message::Probe(_) => Ok(()),
+            Message::TakesPart(_) => Ok(()),
         }
     }
 }

@@ -7,20 +7,14 @@ use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::thread::available_parallelism;
 use std::time::{Duration, Instant};
 
-use stlf_protocol::job::{Computed, Job, Sign, Task};
-use stlf_protocol::wire::{Envelope, Message};
+use stlf_protocol::job::{Job, Sign};
 use tokio::sync::mpsc::Sender;
 use tokio::task::spawn_blocking;
 
-use super::Event;
 use super::link::News;
-use super::member::{Member, Observer};
 
 /// The most jobs of a device that run at once, even with more processors; further jobs wait in their order.
 const MOST_AT_ONCE: usize = 4;
-
-/// How many times, at most, other devices are told of the progress of a training within the time of their patience.
-const TOLD_IN_PATIENCE: u32 = 4;
 
 /// The jobs of an epoch. They end soon after this is dropped.
 #[derive(Debug)]
@@ -75,7 +69,7 @@ impl Jobs {
     }
 
     /// Starts a job, or queues it behind others.
-    fn add(&mut self, job: Job) {
+    pub(super) fn add(&mut self, job: Job) {
         self.waiting.push_back(job);
         self.start_waiting();
     }
@@ -100,7 +94,7 @@ impl Jobs {
     }
 
     /// Returns the progress of training on a handed-over model, or of a student, if it has increased and enough time has passed since others were told.
-    fn news(&mut self, now: Duration, every: Duration) -> Option<u8> {
+    pub(super) fn news(&mut self, now: Duration, every: Duration) -> Option<u8> {
         let (percent, (told, then)) = (self.shared.percent.load(Ordering::Relaxed), self.told);
         if percent <= told || now.saturating_sub(then) < every {
             return None;
@@ -113,66 +107,6 @@ impl Jobs {
 impl Drop for Jobs {
     fn drop(&mut self) {
         self.shared.stop.store(true, Ordering::Relaxed);
-    }
-}
-
-impl Member {
-    /// Has a job done in a thread of its own, outside this loop.
-    pub(super) fn compute(&mut self, job: Job, observer: &mut Observer<'_>) {
-        if let Task::TrainOn { from, way } = job.task() {
-            self.tell(Event::TrainsOn { from, way }, observer);
-        }
-        self.jobs.add(job);
-    }
-
-    /// Starts waiting jobs, and counts running jobs as progress: a device that computes must not blame others for its own silence.
-    pub(super) fn look_at_jobs(&mut self) {
-        self.jobs.start_waiting();
-        if self.jobs.is_busy() {
-            self.membership.progressed(self.now);
-        }
-    }
-
-    /// Tells the other devices that a training continues. If a connection breaks, such a message is lost; the next one makes up for it.
-    pub(super) fn tell_progress(&mut self) {
-        let every = self.patience / TOLD_IN_PATIENCE;
-        let Some(percent) = self.jobs.news(self.now, every) else { return };
-        self.device.trains_on(percent);
-        let envelope = Envelope::new(self.running(), Message::TrainedOn(percent));
-        let bytes: Arc<[u8]> = envelope.to_bytes().into();
-        let members = self.membership.members().into_iter().flatten().copied();
-        for member in members.filter(|m| self.greeted.contains(m)).collect::<Vec<_>>() {
-            self.transmit(member, bytes.clone());
-        }
-    }
-
-    /// Handles the result of a job.
-    pub(super) fn hear_computed(&mut self, computed: Computed, observer: &mut Observer<'_>) {
-        self.jobs.start_waiting();
-        if computed.epoch() != self.running() {
-            return;
-        }
-        self.membership.progressed(self.now);
-        let task = computed.task();
-        let actions = match (self.device.computed(computed), task) {
-            (Ok(actions), Task::TrainOn { from, way }) => {
-                self.tell(Event::TrainedOn { from, way }, observer);
-                actions
-            }
-            (Ok(actions), _) => actions,
-            (Err(refusal), Task::TrainOn { from, .. }) => {
-                let reason = format!("trained on, it is {refusal}");
-                self.tell(Event::NotReceived { from, reason }, observer);
-                self.device.model_failed(from)
-            }
-            (Err(refusal), Task::Turn { peer, .. }) => {
-                return self.refuse(peer, refusal.to_string(), observer);
-            }
-            (Err(refusal), _) => {
-                return self.refuse(self.device.place(), refusal.to_string(), observer);
-            }
-        };
-        self.act(actions, observer);
     }
 }
 

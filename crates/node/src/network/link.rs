@@ -42,8 +42,8 @@ pub(super) enum PeerNews {
     Came(Connection),
     /// The connection with this number is lost.
     Lost(usize),
-    /// The bytes of a message. The next message on this connection is read once the permit is dropped.
-    Message(Vec<u8>, OwnedSemaphorePermit),
+    /// The bytes of a message on the connection with this number. The next one is read once the permit is dropped.
+    Message(usize, Vec<u8>, OwnedSemaphorePermit),
     /// A message of so many bytes has arrived after this time, or with `None` never will.
     Sent(usize, Option<Duration>),
     /// A model that was asked for in this epoch, of this way, or the reason why it did not arrive.
@@ -106,7 +106,7 @@ async fn listen(connection: Connection, ears: Ears) {
     if queue.send(News::Of(peer, PeerNews::Came(connection.clone()))).await.is_err() {
         return;
     }
-    let one = Arc::new(Semaphore::new(1));
+    let (one, id) = (Arc::new(Semaphore::new(1)), connection.stable_id());
     let messages = async {
         while let Ok(mut stream) = connection.accept_uni().await {
             // One message after the other: a peer cannot make this device hold more than one of its own.
@@ -114,14 +114,14 @@ async fn listen(connection: Connection, ears: Ears) {
             let most = longest.load(Ordering::Relaxed);
             let read = timeout(LONGEST_MESSAGE, stream.read_to_end(most)).await;
             let Ok(Ok(bytes)) = read else { break };
-            if queue.send(News::Of(peer, PeerNews::Message(bytes, permit))).await.is_err() {
+            if queue.send(News::Of(peer, PeerNews::Message(id, bytes, permit))).await.is_err() {
                 break;
             }
         }
         connection.close(400_u32.into(), b"a message too long or too slow");
     };
     tokio::join!(messages, models.serve(&connection));
-    let _ = queue.send(News::Of(peer, PeerNews::Lost(connection.stable_id()))).await;
+    let _ = queue.send(News::Of(peer, PeerNews::Lost(id))).await;
 }
 
 /// Sends a message, and waits until it has arrived.

@@ -1,32 +1,28 @@
-//! The state of the loop: the connections, what the device asks for, and what is on its way.
+//! The state of the loop: a participant, and what surrounds it: connections, jobs, models on their way.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use iroh::endpoint::Connection;
+use stlf_learn::{Params, Spec};
 use stlf_planning::plan::Way;
-use stlf_protocol::device::{Action, Device, Refusal};
+use stlf_protocol::device::{Device, Refusal};
 use stlf_protocol::identity::PeerId;
-use stlf_protocol::membership::{Decision, Membership};
+use stlf_protocol::job::Job;
+use stlf_protocol::membership::Membership;
+use stlf_protocol::participant::{Closing, Event, Participant, Surroundings};
 use stlf_protocol::roster::{Place, Roster, SignedRoster};
-use stlf_protocol::shared::SharedSettings;
-use stlf_protocol::wire::{Envelope, Message, Offer};
+use stlf_protocol::wire::{Envelope, Message, Offer, PROBE_BYTES};
 use tokio::task::JoinSet;
 
+use super::Options;
 use super::jobs::Jobs;
 use super::link::{self, Ears, News, PeerNews};
-use super::outbox::Outbox;
 use super::rates::Rates;
-use super::{Event, Options};
 use crate::status::{Status, Tally};
-
-/// A device that has not looked at the clock for this long was asleep, and must not blame others for its own silence.
-const ASLEEP: Duration = Duration::from_secs(2);
-
-/// A device of which this many messages were refused is ignored until it connects again.
-const MOST_REFUSED: u64 = 1_000;
 
 /// What an observer may look at when it is told of an event.
 #[derive(Debug, Clone, Copy)]
@@ -52,40 +48,28 @@ pub(super) type Observer<'o> = dyn FnMut(&View<'_>, Event) + Send + 'o;
 
 /// A device with its connections to the others of its fleet.
 pub(super) struct Member {
-    pub(super) device: Device,
-    pub(super) membership: Membership,
-    pub(super) roster: SignedRoster,
-    pub(super) settings: SharedSettings,
-    /// A random number that was drawn when this device started, by which others notice a restart.
-    pub(super) start: u64,
-    pub(super) ears: Ears,
-    pub(super) connections: BTreeMap<Place, Connection>,
-    /// The devices that have greeted on their connection and have equal settings.
-    pub(super) greeted: BTreeSet<Place>,
-    /// The messages that arrived before their sender's greeting.
-    pub(super) before_greeting: BTreeMap<Place, Vec<Envelope>>,
-    /// Messages that begin an epoch, from devices that may not begin one as far as this device knows. It may be about to lose the device
-    /// that stands before them in the roster.
-    pub(super) untimely: BTreeMap<Place, Envelope>,
-    /// The messages that were sent in the running epoch.
-    pub(super) outbox: Outbox,
-    /// The models to fetch from devices that are not connected, and the time since when.
-    pub(super) awaited: BTreeMap<(Place, Way), (Offer, Duration)>,
-    /// The devices that this device's models of this epoch have yet to be offered to.
-    pub(super) offers: BTreeMap<Way, BTreeSet<Place>>,
+    participant: Participant,
+    outside: Outside,
+}
+
+/// What the loop does for the participant.
+struct Outside {
+    spec: Spec,
+    ears: Ears,
+    connections: BTreeMap<Place, Connection>,
     /// The computations of this epoch.
-    pub(super) jobs: Jobs,
-    pub(super) rates: Rates,
-    asks_for_links: bool,
-    pub(super) joule_bits_per_second: f64,
-    pub(super) patience: Duration,
-    pub(super) refused: BTreeMap<Place, u64>,
-    pub(super) tally: Tally,
-    has_ended: bool,
-    told_of_plan: bool,
-    pub(super) sending: JoinSet<()>,
-    pub(super) fetching: JoinSet<()>,
-    pub(super) now: Duration,
+    jobs: Jobs,
+    rates: Rates,
+    joule_bits_per_second: f64,
+    tally: Tally,
+    sending: JoinSet<()>,
+    fetching: JoinSet<()>,
+}
+
+/// The same with somebody who is told of every event.
+struct World<'a, 'o> {
+    outside: &'a mut Outside,
+    observer: &'a mut Observer<'o>,
 }
 
 impl Member {
@@ -96,401 +80,244 @@ impl Member {
         start: u64,
         options: &Options,
     ) -> Member {
-        let expected = present(roster.roster());
-        let membership = Membership::new(
-            device.place(),
-            expected,
-            options.epoch,
-            options.timing,
-            Duration::ZERO,
-        );
-        let jobs = Jobs::new(ears.queue.clone(), Duration::ZERO);
-        Member {
-            device,
-            membership,
-            roster,
-            settings: options.settings.clone(),
-            start,
+        let outside = Outside {
+            spec: device.spec().clone(),
+            jobs: Jobs::new(ears.queue.clone(), Duration::ZERO),
             ears,
             connections: BTreeMap::new(),
-            greeted: BTreeSet::new(),
-            before_greeting: BTreeMap::new(),
-            untimely: BTreeMap::new(),
-            outbox: Outbox::default(),
-            awaited: BTreeMap::new(),
-            offers: BTreeMap::new(),
-            jobs,
             rates: Rates::default(),
-            asks_for_links: false,
             joule_bits_per_second: options.joule_bits_per_second,
-            patience: options.timing.patience,
-            refused: BTreeMap::new(),
             tally: Tally::default(),
-            has_ended: false,
-            told_of_plan: false,
             sending: JoinSet::new(),
             fetching: JoinSet::new(),
-            now: Duration::ZERO,
-        }
+        };
+        let settings = options.settings.clone();
+        let participant =
+            Participant::new(device, roster, settings, options.timing, options.epoch, start);
+        Member { participant, outside }
     }
 
     /// Returns whether any other device takes part.
     pub(super) fn has_met(&self) -> bool {
-        self.membership.here().len() > 1
+        self.participant.membership().here().len() > 1
     }
 
     /// Returns the places of all connected devices.
     pub(super) fn places(&self) -> Vec<Place> {
-        self.connections.keys().copied().collect()
+        self.participant.connected().iter().copied().collect()
     }
 
     /// Returns whether the epoch is over for all devices.
     pub(super) fn is_over(&self) -> bool {
-        self.membership.is_over()
+        self.participant.membership().is_over()
     }
 
     /// Returns the devices of the roster whose address is known, by place and key.
     pub(super) fn to_call(&self, peers: &BTreeMap<Place, SocketAddr>) -> Vec<(Place, PeerId)> {
-        let all = self.roster.roster().with_places();
+        let all = self.participant.roster().with_places();
         let known = all.filter(|(place, _)| peers.contains_key(place));
         known.filter(|(_, member)| member.present).map(|(place, m)| (place, m.key)).collect()
     }
 
     /// Waits until everything is sent, up to a time limit.
     pub(super) async fn settle(&mut self) {
-        let all = async { while self.sending.join_next().await.is_some() {} };
+        let sending = &mut self.outside.sending;
+        let all = async { while sending.join_next().await.is_some() {} };
         // Who does not take it by then is gone.
         let _ = tokio::time::timeout(super::LOST_AFTER, all).await;
     }
 
     pub(super) fn into_device(self) -> Device {
-        self.device
+        self.participant.into_device()
     }
 
     pub(super) fn tell(&mut self, event: Event, observer: &mut Observer<'_>) {
-        let mut tally = self.tally;
-        self.connections.values().for_each(|connection| add_traffic(&mut tally, connection));
-        let (device, membership) = (&self.device, &self.membership);
-        let view = View { device, membership, roster: self.roster.roster(), tally };
-        observer(&view, event);
+        World { outside: &mut self.outside, observer }.tell(&self.participant, event);
     }
 
-    fn look_at(&mut self, now: Duration) {
-        if now.saturating_sub(self.now) > ASLEEP {
-            self.membership.progressed(now);
-        }
-        self.now = now;
-    }
-
-    /// Does what is due at this time: begins epochs, complains about missing messages, gives up on devices and models.
+    /// Does what is due at this time.
     pub(super) fn tick(&mut self, now: Duration, observer: &mut Observer<'_>) {
-        self.look_at(now);
-        while self.sending.try_join_next().is_some() {}
-        while self.fetching.try_join_next().is_some() {}
-        self.look_at_jobs();
-        for decision in self.membership.tick(now, &self.device.missing()) {
-            match decision {
-                Decision::Begin { number, members } => {
-                    self.enter(number, &members, observer);
-                    let forbidden = self.membership.forbidden().clone();
-                    let actions = self.device.begin(number, &members, &forbidden);
-                    self.act(actions, observer);
-                }
-                Decision::Complain { to, missing } => {
-                    self.say(to, Message::Missing(missing));
-                }
-                Decision::LeaveOut(place) => self.tell(Event::LeftOut(place), observer),
-            }
-        }
-        self.measure_links(observer);
-        self.give_up_models(observer);
-        self.tell_progress();
-        let timely = self.untimely.keys().find(|&&from| self.membership.may_begin(from, now));
-        if let Some((from, envelope)) = timely.copied().and_then(|p| self.untimely.remove_entry(&p))
-        {
-            self.hear_work(from, &envelope, observer);
-        }
+        while self.outside.sending.try_join_next().is_some() {}
+        while self.outside.fetching.try_join_next().is_some() {}
+        self.participant.tick(now, &mut World { outside: &mut self.outside, observer });
     }
 
-    fn enter(&mut self, epoch: u64, members: &[Place], observer: &mut Observer<'_>) {
-        self.membership.enter(epoch, members, self.now);
-        self.offers.clear();
-        self.jobs = Jobs::new(self.ears.queue.clone(), self.now);
-        self.awaited.clear();
-        self.outbox.clear();
-        self.asks_for_links = false;
-        self.has_ended = false;
-        self.told_of_plan = false;
-        self.tell(Event::Began { epoch, devices: members.len() }, observer);
-        let late = self.untimely.iter().filter(|(_, other)| other.epoch <= epoch);
-        for from in late.map(|(&from, _)| from).collect::<Vec<_>>() {
-            self.untimely.remove(&from);
-            self.refuse(from, Refusal::NotPlanner(from).to_string(), observer);
-        }
+    /// Uses a roster that the user gave, if it is newer and of the same fleet.
+    pub(super) fn offer_roster(&mut self, roster: SignedRoster, observer: &mut Observer<'_>) {
+        let world = &mut World { outside: &mut self.outside, observer };
+        self.participant.offer_roster(roster, world);
     }
 
     /// Handles one item of the queue.
     pub(super) fn hear(&mut self, news: News, now: Duration, observer: &mut Observer<'_>) {
-        self.look_at(now);
+        let Member { participant, outside } = self;
         let (key, news) = match news {
             News::Offered(epoch, places, offered) => {
-                return self.send_offers(epoch, &places, &offered, observer);
+                let world = &mut World { outside, observer };
+                return participant.hear_offered(epoch, &places, &offered, now, world);
             }
-            News::Computed(computed) => return self.hear_computed(*computed, observer),
+            News::Computed(computed) => {
+                outside.jobs.start_waiting();
+                let world = &mut World { outside, observer };
+                return participant.hear_computed(*computed, now, world);
+            }
             News::Of(key, news) => (key, news),
         };
-        let Some(place) = self.roster.roster().place(key) else {
+        let Some(place) = participant.roster().place(key) else {
             if let PeerNews::Came(connection) = news {
                 connection.close(403_u32.into(), b"not in the roster");
-                self.tally.turned_away += 1;
+                outside.tally.turned_away += 1;
                 self.tell(Event::TurnedAway(key), observer);
             }
             return;
         };
+        let is_current = |outside: &Outside, id: usize| {
+            outside.connections.get(&place).is_some_and(|known| known.stable_id() == id)
+        };
         match news {
-            PeerNews::Came(connection) => self.connect(place, connection),
-            PeerNews::Lost(id) => self.lose(place, id, observer),
-            PeerNews::Message(bytes, _permit) => self.hear_message(place, &bytes, observer),
+            PeerNews::Came(connection) => {
+                if let Some(old) = outside.connections.insert(place, connection) {
+                    add_traffic(&mut outside.tally, &old);
+                    old.close(200_u32.into(), b"there is a newer connection");
+                }
+                participant.connect(place, now, &mut World { outside, observer });
+            }
+            // A newer connection may have taken the place of the one that was lost, or that this arrived on. Its device may have been
+            // another then; what it still has to say it says again.
+            PeerNews::Lost(id) if is_current(outside, id) => {
+                if let Some(connection) = outside.connections.remove(&place) {
+                    add_traffic(&mut outside.tally, &connection);
+                }
+                participant.lose(place, now, &mut World { outside, observer });
+            }
+            PeerNews::Message(id, bytes, _permit) if is_current(outside, id) => {
+                let world = &mut World { outside, observer };
+                participant.hear_message(place, &bytes, now, world);
+            }
+            PeerNews::Lost(_) | PeerNews::Message(..) => {}
             PeerNews::Sent(bytes, after) => {
-                self.rates.arrived(place, bytes, after);
-                self.probe(place);
+                outside.rates.arrived(place, bytes, after);
+                outside.probe(place, participant);
             }
             PeerNews::Model(epoch, way, model) => {
-                self.hear_model((place, way), epoch, model, observer);
+                let model = model.and_then(|bytes| {
+                    let params = Params::from_safetensors(&outside.spec, &bytes)
+                        .map_err(|_| Refusal::Unfit("bytes that are no model").to_string())?;
+                    Ok((params, bytes.len() as u64))
+                });
+                let world = &mut World { outside, observer };
+                participant.hear_model((place, way), epoch, model, now, world);
             }
-            PeerNews::Interrupted(epoch, offer) if epoch == self.running() => {
-                self.act(vec![Action::Fetch(place, offer)], observer);
-            }
-            PeerNews::Interrupted(..) => {}
-        }
-    }
-
-    pub(super) fn refuse(&mut self, from: Place, reason: String, observer: &mut Observer<'_>) {
-        self.tally.refused += 1;
-        let count = self.refused.entry(from).or_default();
-        *count += 1;
-        if *count == MOST_REFUSED
-            && let Some(connection) = self.connections.get(&from)
-        {
-            connection.close(429_u32.into(), b"too much that is refused");
-        }
-        self.tell(Event::Refused { from, reason }, observer);
-    }
-
-    fn hear_message(&mut self, place: Place, bytes: &[u8], observer: &mut Observer<'_>) {
-        if self.refused.get(&place).is_some_and(|&count| count >= MOST_REFUSED) {
-            return;
-        }
-        let read = self.device.limits().read(bytes).map_err(|malformed| malformed.to_string());
-        let heard =
-            read.and_then(|envelope| Ok(self.is_greeted(place, &envelope)?.then_some(envelope)));
-        match heard {
-            Ok(Some(envelope)) => self.hear_envelope(place, &envelope, observer),
-            Ok(None) => {}
-            Err(reason) => self.refuse(place, reason, observer),
-        }
-    }
-
-    pub(super) fn hear_envelope(
-        &mut self,
-        place: Place,
-        envelope: &Envelope,
-        observer: &mut Observer<'_>,
-    ) {
-        let heard = match &envelope.message {
-            Message::Hello(hello) => self.hear_hello(place, envelope.epoch, hello, observer),
-            Message::Known => self.hear_known(envelope.epoch),
-            // That it has arrived is all that it says.
-            Message::Probe(_) => Ok(()),
-            Message::Roster(bytes) => self.hear_roster(bytes, observer),
-            _ if !self.membership.is_near(envelope.epoch) => self.hear_known(envelope.epoch),
-            Message::Done | Message::Complete | Message::Missing(_) => {
-                self.hear_of_epoch(place, envelope, observer)
-            }
-            _ => return self.hear_work(place, envelope, observer),
-        };
-        if let Err(reason) = heard {
-            self.refuse(place, reason, observer);
-        }
-    }
-
-    fn hear_of_epoch(
-        &mut self,
-        place: Place,
-        envelope: &Envelope,
-        observer: &mut Observer<'_>,
-    ) -> Result<(), String> {
-        let known = self.running();
-        let members = self.membership.members();
-        if envelope.epoch != known || !members.is_some_and(|members| members.contains(&place)) {
-            return Err(Refusal::Epoch { offered: envelope.epoch, known }.to_string());
-        }
-        let planner = self.membership.planner();
-        match &envelope.message {
-            Message::Done => self.hear_done(place, observer),
-            Message::Missing(places) => self.membership.hear_missing(place, places),
-            _ if planner == Some(place) => {
-                if !self.membership.is_over() {
-                    self.membership.hear_complete();
-                    self.tell(Event::Complete, observer);
-                }
-            }
-            _ => return Err(Refusal::NotPlanner(place).to_string()),
-        }
-        Ok(())
-    }
-
-    /// Notes that a device has finished. The planner tells all devices once every one has.
-    fn hear_done(&mut self, place: Place, observer: &mut Observer<'_>) {
-        if !self.membership.done().is_some_and(|done| done.contains(&place)) {
-            self.membership.progressed(self.now);
-        }
-        if self.membership.hear_done(place) {
-            let own = self.device.place();
-            let members = self.membership.members().into_iter().flatten();
-            for member in members.copied().filter(|&m| m != own).collect::<Vec<_>>() {
-                self.say(member, Message::Complete);
-            }
-            self.tell(Event::Complete, observer);
-        }
-    }
-
-    fn hear_work(&mut self, place: Place, envelope: &Envelope, observer: &mut Observer<'_>) {
-        let begins: Option<&[Place]> = match &envelope.message {
-            Message::Begin(members) if envelope.epoch > self.running() => {
-                if !self.membership.may_begin(place, self.now) {
-                    if self.untimely.insert(place, envelope.clone()).is_some() {
-                        self.refuse(place, Refusal::NotPlanner(place).to_string(), observer);
-                    }
-                    return;
-                }
-                Some(members)
-            }
-            _ => None,
-        };
-        let known = self.device.known();
-        match self.device.receive(place, envelope) {
-            Ok(actions) => {
-                if let Some(members) = begins {
-                    self.enter(envelope.epoch, members, observer);
-                } else if self.device.known() > known {
-                    self.membership.progressed(self.now);
-                }
-                self.act(actions, observer);
-            }
-            Err(refusal) => self.refuse(place, refusal.to_string(), observer),
-        }
-    }
-
-    pub(super) fn act(&mut self, actions: Vec<Action>, observer: &mut Observer<'_>) {
-        for action in actions {
-            match action {
-                Action::Send(to, envelope) => self.send(to, &envelope),
-                Action::Offer(to, way) => {
-                    self.offers.entry(way).or_default().insert(to);
-                }
-                Action::Fetch(from, offer) => self.fetch(from, offer),
-                Action::Compute(job) => self.compute(job, observer),
-                Action::MeasureLinks => self.asks_for_links = true,
-                Action::Forbid(from, to) => {
-                    self.membership.forbid(from, to);
-                    self.tell(Event::Forbidden { from, to }, observer);
-                }
-                Action::LeaveOut(place) => {
-                    self.membership.leave_out(place, self.now);
-                    self.tell(Event::LeftOut(place), observer);
-                }
-                Action::Finish => self.finish(observer),
+            PeerNews::Interrupted(epoch, offer) => {
+                let world = &mut World { outside, observer };
+                participant.interrupted(place, epoch, offer, now, world);
             }
         }
-        self.tell_of_plan(observer);
-        self.offer_models();
     }
+}
 
-    fn tell_of_plan(&mut self, observer: &mut Observer<'_>) {
-        let Some(plan) = self.device.plan().filter(|_| !self.told_of_plan) else { return };
-        let optimal = plan.optimal;
-        self.told_of_plan = true;
-        self.tell(Event::Planned { optimal }, observer);
-        if let Some(from) = self.device.handed_from() {
-            self.tell(Event::Awaits { from }, observer);
-        }
-    }
-
-    /// Ends this device's part of the epoch: the observer keeps the results first, and only then are the others told.
-    fn finish(&mut self, observer: &mut Observer<'_>) {
-        if std::mem::replace(&mut self.has_ended, true) {
-            return;
-        }
-        if let Some(reason) = self.device.no_plan() {
-            let reason = reason.to_owned();
-            self.tell(Event::NoPlan(reason), observer);
-        }
-        self.tell_of_plan(observer);
-        self.tell(Event::Ended, observer);
-        let own = self.device.place();
-        let planner = self.membership.planner();
-        match planner {
-            Some(planner) if planner != own => self.say(planner, Message::Done),
-            _ => self.hear_done(own, observer),
-        }
-    }
-
-    /// Gives the device the energies of its links once all of them are measured, or their devices are gone.
-    fn measure_links(&mut self, observer: &mut Observer<'_>) {
-        let own = self.device.place();
-        let Some(members) = self.membership.members().filter(|_| self.asks_for_links) else {
-            return;
-        };
-        let here = members.iter().filter(|&&m| m != own && self.connections.contains_key(&m));
-        if !here.into_iter().all(|&place| self.rates.is_known(place)) {
-            return;
-        }
-        let joules = self.rates.joules(self.joule_bits_per_second);
-        self.asks_for_links = false;
-        let actions = self.device.links_measured(joules);
-        self.act(actions, observer);
-    }
-
-    /// Returns the epoch that this device takes part in; 0 before the first.
-    pub(super) fn running(&self) -> u64 {
-        self.membership.running().unwrap_or_default()
-    }
-
-    /// Sends a message about the running epoch.
-    fn say(&mut self, to: Place, message: Message) {
-        self.send(to, &Envelope::new(self.running(), message));
-    }
-
-    /// Sends a message that is not about an epoch, with the number of the last one that this device heard of.
-    pub(super) fn tell_known(&mut self, to: Place, message: Message) {
-        let envelope = Envelope::new(self.membership.epoch(), message);
-        self.transmit(to, envelope.to_bytes().into());
-    }
-
-    /// Sends a message of the running epoch, now or once its receiver has greeted.
-    fn send(&mut self, to: Place, envelope: &Envelope) {
-        let bytes = self.outbox.keep(to, envelope);
-        if self.greeted.contains(&to) {
-            self.transmit(to, bytes);
-        }
-    }
-
-    pub(super) fn transmit(&mut self, to: Place, bytes: Arc<[u8]>) {
+impl Outside {
+    fn transmit(&mut self, to: Place, bytes: Arc<[u8]>) {
         let Some(connection) = self.connections.get(&to).cloned() else { return };
         self.rates.sets_out(to);
         self.sending.spawn(link::send(connection, bytes, self.ears.queue.clone()));
     }
+
+    /// Sends the next probe over a link, if links are measured and nothing else is on its way there.
+    fn probe(&mut self, to: Place, participant: &Participant) {
+        if self.joule_bits_per_second > 0.0 && self.rates.takes_probe(to) {
+            let known = participant.membership().epoch();
+            let probe = Envelope::new(known, Message::Probe(vec![0; PROBE_BYTES]));
+            self.transmit(to, probe.to_bytes().into());
+        }
+    }
+}
+
+impl Surroundings for World<'_, '_> {
+    fn send(&mut self, to: Place, bytes: Arc<[u8]>) {
+        self.outside.transmit(to, bytes);
+    }
+
+    fn close(&mut self, place: Place, why: Closing) {
+        let connections = &mut self.outside.connections;
+        match why {
+            Closing::Removed => {
+                if let Some(connection) = connections.remove(&place) {
+                    connection.close(403_u32.into(), b"no longer in the roster");
+                }
+            }
+            Closing::TooMuchRefused => {
+                if let Some(connection) = connections.get(&place) {
+                    connection.close(429_u32.into(), b"too much that is refused");
+                }
+            }
+        }
+    }
+
+    fn begin_epoch(&mut self, now: Duration) {
+        self.outside.jobs = Jobs::new(self.outside.ears.queue.clone(), now);
+    }
+
+    fn compute(&mut self, job: Job) {
+        self.outside.jobs.add(job);
+    }
+
+    fn is_computing(&mut self) -> bool {
+        self.outside.jobs.start_waiting();
+        self.outside.jobs.is_busy()
+    }
+
+    fn progress(&mut self, now: Duration, every: Duration) -> Option<u8> {
+        self.outside.jobs.news(now, every)
+    }
+
+    fn offer(&mut self, model: &Params, way: Way, to: Vec<(Place, PeerId)>, epoch: u64) {
+        let Ok(model) = model.to_safetensors(&self.outside.spec) else { return };
+        let Ears { models, queue, .. } = self.outside.ears.clone();
+        self.outside.sending.spawn(link::offer(models, model, way, to, epoch, queue));
+    }
+
+    fn fetch(&mut self, from: Place, offer: Offer, epoch: u64) -> bool {
+        let connection = self.outside.connections.get(&from).filter(|c| c.close_reason().is_none());
+        let Some(connection) = connection.cloned() else { return false };
+        let Ears { models, queue, .. } = self.outside.ears.clone();
+        self.outside.fetching.spawn(link::fetch(connection, models, offer, epoch, queue));
+        true
+    }
+
+    fn joules(&mut self, of: &[Place]) -> Option<BTreeMap<Place, f64>> {
+        let Outside { rates, joule_bits_per_second, .. } = &self.outside;
+        let all_known = of.iter().all(|&place| rates.is_known(place));
+        all_known.then(|| rates.joules(*joule_bits_per_second))
+    }
+
+    fn tell(&mut self, participant: &Participant, event: Event) {
+        let Outside { connections, tally, ears, .. } = &mut *self.outside;
+        if matches!(event, Event::Refused { .. }) {
+            tally.refused += 1;
+        }
+        if matches!(event, Event::Roster(_)) {
+            ears.longest.store(participant.device().limits().longest(), Ordering::Relaxed);
+        }
+        let came = match event {
+            Event::Came(place) => Some(place),
+            _ => None,
+        };
+        let mut tally = *tally;
+        connections.values().for_each(|connection| add_traffic(&mut tally, connection));
+        let (device, membership) = (participant.device(), participant.membership());
+        let view = View { device, membership, roster: participant.roster(), tally };
+        (self.observer)(&view, event);
+        if let Some(place) = came {
+            self.outside.rates.came(place);
+            self.outside.probe(place, participant);
+        }
+    }
 }
 
 /// Adds the bytes that went over a connection, including the overhead of packets.
-pub(super) fn add_traffic(tally: &mut Tally, connection: &Connection) {
+fn add_traffic(tally: &mut Tally, connection: &Connection) {
     let stats = connection.stats();
     tally.sent += stats.udp_tx.bytes;
     tally.received += stats.udp_rx.bytes;
-}
-
-/// Returns the number of devices in a roster.
-pub(super) fn present(roster: &Roster) -> usize {
-    roster.devices.iter().filter(|member| member.present).count()
 }

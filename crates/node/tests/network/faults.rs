@@ -267,7 +267,7 @@ pub(crate) async fn endpoint_of(fleet: &Fleet, place: Place) -> Endpoint {
 pub(crate) async fn call(endpoint: &Endpoint, fleet: &Fleet, other: Place) -> Connection {
     let key = PublicKey::from_bytes(identity(other).id().as_bytes()).unwrap();
     let address = EndpointAddr::new(key).with_ip_addr(fleet.addresses[other.index()]);
-    endpoint.connect(address, b"stlf/node/6").await.unwrap()
+    endpoint.connect(address, b"stlf/node/7").await.unwrap()
 }
 
 /// Its connections to all others.
@@ -291,7 +291,8 @@ async fn say(connection: &Connection, epoch: u64, message: Message) -> bool {
 
 /// Greets as a device does that has just started.
 pub(crate) async fn greet(connection: &Connection) {
-    let hello = Hello { roster: 99, start: 1, running: 0, settings: settings("calm, storm") };
+    let hello =
+        Hello { roster: 99, start: 1, running: 0.into(), settings: settings("calm, storm") };
     assert!(say(connection, 0, Message::Hello(hello)).await);
 }
 

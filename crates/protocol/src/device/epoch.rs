@@ -11,7 +11,7 @@ use super::combining::Combined;
 use crate::divergence_protocol::{Exchange, Remembered};
 use crate::planning::Planner;
 use crate::roster::Place;
-use crate::wire::{Leg, Measured, Offer, Plan};
+use crate::wire::{EpochId, Leg, Measured, Offer, Plan};
 
 /// The percent of a whole training on a model. On the second way they are counted on from here.
 pub(super) const WHOLE: u8 = 100;
@@ -19,7 +19,7 @@ pub(super) const WHOLE: u8 = 100;
 /// An epoch at one device. What others may say at any time, again or before it is needed, stands beside the phase.
 #[derive(Debug)]
 pub(super) struct Epoch {
-    pub(super) number: u64,
+    pub(super) id: EpochId,
     /// Ascending.
     pub(super) members: Vec<Place>,
     pub(super) seat: Seat,
@@ -251,9 +251,9 @@ impl Following {
 
 impl Epoch {
     /// One that begins.
-    pub(super) fn new(number: u64, members: Vec<Place>, seat: Seat, exchange: Exchange) -> Epoch {
+    pub(super) fn new(id: EpochId, members: Vec<Place>, seat: Seat, exchange: Exchange) -> Epoch {
         let (offers, trained_on) = (BTreeMap::new(), BTreeMap::new());
-        Epoch { number, members, seat, exchange, offers, trained_on, phase: Phase::Measuring }
+        Epoch { id, members, seat, exchange, offers, trained_on, phase: Phase::Measuring }
     }
 
     pub(super) fn phase(&self) -> &Phase {

@@ -115,7 +115,7 @@ impl Device {
     /// A source's part of step 5: it trains on a model that was handed to it, unless it knows from before what comes of it.
     pub(super) fn train_on(&mut self) -> Vec<Action> {
         let Some(epoch) = self.epoch.as_mut() else { return Vec::new() };
-        let number = epoch.number;
+        let number = epoch.id.number;
         let Some(following) = epoch.following_mut() else { return Vec::new() };
         let Part::Source(AsSource::Awaits(leg)) = following.part else { return Vec::new() };
         let Leg { from, sent, taken: way, .. } = leg;

@@ -12,7 +12,7 @@ use super::{Action, Device, Refusal, note_of};
 use crate::job::{Computed, Product};
 use crate::planning::PLAN;
 use crate::roster::Place;
-use crate::wire::{Envelope, Message, SignedPlan};
+use crate::wire::{Envelope, EpochId, Message, SignedPlan};
 
 /// A device says so much before it needs an answer.
 const MOST_EARLY: usize = 4;
@@ -26,12 +26,12 @@ impl Device {
         if let Message::Begin(members) = &envelope.message {
             return self.hear_begin(from, envelope.epoch, members);
         }
-        let (offered, known) = (envelope.epoch, self.epoch.as_ref().map_or(0, |e| e.number));
-        if offered > known {
+        let (id, known) = (envelope.epoch, self.epoch().unwrap_or(0));
+        if id.number > known {
             return self.keep_for_later(from, envelope);
         }
-        let Some(epoch) = self.epoch.as_mut().filter(|e| e.number == offered) else {
-            return Err(Refusal::Epoch { offered, known });
+        let Some(epoch) = self.epoch.as_mut().filter(|e| e.id == id) else {
+            return Err(Refusal::Epoch { offered: id.number, known });
         };
         if !epoch.members.contains(&from) {
             return Err(Refusal::Stranger(from));
@@ -47,7 +47,13 @@ impl Device {
             | Message::AskForMeans
             | Message::Turn(_) => {
                 let steps = epoch.exchange.receive(from, &envelope.message)?;
-                actions.extend(in_epoch(offered, steps));
+                actions.extend(in_epoch(id, steps));
+            }
+            Message::PassedOn(of, means) => {
+                if Device::planner_of(&epoch.members) != Some(from) {
+                    return Err(Refusal::NotPlanner(from));
+                }
+                actions.extend(in_epoch(id, epoch.exchange.hear_passed_on(*of, means)?));
             }
             Message::Report(report) => {
                 let Seat::Planner(desk) = &mut epoch.seat else {
@@ -82,6 +88,7 @@ impl Device {
             | Message::Hello(_)
             | Message::Known
             | Message::Probe(_)
+            | Message::TakesPart(_)
             | Message::Roster(_) => {
                 return Err(Refusal::Unfit("not a message of an epoch's work"));
             }
@@ -115,10 +122,10 @@ impl Device {
     /// # Errors
     /// It is not what this device waits for, or led to nothing.
     pub fn computed(&mut self, computed: Computed) -> Result<Vec<Action>, Refusal> {
-        let of_this = |epoch: &&mut Epoch| epoch.number == computed.epoch;
+        let of_this = |epoch: &&mut Epoch| epoch.id.number == computed.epoch;
         let Some(epoch) = self.epoch.as_mut().filter(of_this) else { return Ok(Vec::new()) };
         let mut actions = match computed.product {
-            Product::Measured(finding) => in_epoch(epoch.number, epoch.exchange.computed(finding)?),
+            Product::Measured(finding) => in_epoch(epoch.id, epoch.exchange.computed(finding)?),
             Product::Planned(planned) => self.has_planned(planned)?,
             Product::TrainedOn(trained) => self.has_trained_on(trained)?,
             Product::Combined(combined) => self.has_combined(combined)?,
@@ -139,8 +146,8 @@ impl Device {
         if !key.is_some_and(|key| key.has_signed(PLAN, &plan.bytes(), &signed.signature)) {
             return Err(Refusal::Unsigned);
         }
-        if plan.epoch != epoch.number {
-            let (offered, known) = (plan.epoch, epoch.number);
+        if plan.epoch != epoch.id.number {
+            let (offered, known) = (plan.epoch, epoch.id.number);
             return Err(Refusal::Epoch { offered, known });
         }
         let mut listed: Vec<Place> = plan.sources.iter().chain(&plan.targets).copied().collect();
@@ -174,7 +181,14 @@ impl Device {
             return Err(Refusal::Stranger(from));
         }
         let kept = self.early.entry(from).or_default();
+        // Messages overtake each other. What the sender says of its latest epoch counts, also if an older one's comes after it.
+        if kept.iter().any(|other| other.epoch.number > envelope.epoch.number) {
+            return Ok(Vec::new());
+        }
         kept.retain(|other| other.epoch == envelope.epoch);
+        if kept.contains(envelope) {
+            return Ok(Vec::new());
+        }
         if kept.len() == MOST_EARLY {
             return Err(Refusal::Unfit("too much before the epoch began"));
         }
@@ -189,12 +203,12 @@ impl Device {
     fn hear_begin(
         &mut self,
         from: Place,
-        number: u64,
+        id: EpochId,
         members: &[Place],
     ) -> Result<Vec<Action>, Refusal> {
-        let known = self.epoch.as_ref().map_or(0, |e| e.number);
+        let (number, known) = (id.number, self.epoch().unwrap_or(0));
         // It is said again on a new connection.
-        if self.epoch.as_ref().is_some_and(|e| e.number == number && e.members == members) {
+        if self.epoch.as_ref().is_some_and(|e| e.id == id && e.members == members) {
             return Ok(Vec::new());
         }
         if number <= known {
@@ -207,6 +221,6 @@ impl Device {
         if !members.contains(&self.place) || !all_present {
             return Err(Refusal::Unfit("an epoch with strangers, or without this device"));
         }
-        Ok(self.enter(number, members.to_vec(), &BTreeSet::new()))
+        Ok(self.enter(id, members.to_vec(), &BTreeSet::new()))
     }
 }

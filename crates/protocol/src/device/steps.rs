@@ -15,7 +15,7 @@ use crate::planning::{NoPlan, PLAN, Planner, Search};
 use crate::privacy_ledger::Publication;
 use crate::publication_record::CurrentMeans;
 use crate::roster::Place;
-use crate::wire::{Envelope, Measured, Message, PairReport, Plan, Report, SignedPlan};
+use crate::wire::{Envelope, EpochId, Measured, Message, PairReport, Plan, Report, SignedPlan};
 
 impl Device {
     /// Its part in measuring among these devices.
@@ -48,7 +48,7 @@ impl Device {
     /// Step 1: what measuring begins with.
     pub(super) fn enter(
         &mut self,
-        number: u64,
+        id: EpochId,
         members: Vec<Place>,
         forbidden: &BTreeSet<(Place, Place)>,
     ) -> Vec<Action> {
@@ -60,13 +60,17 @@ impl Device {
             Some(planner) if planner != self.place => Seat::Reporter(planner),
             _ => Seat::Planner(Planner::new(&members, &self.setup.divergence, forbidden)),
         };
-        let mut actions = in_epoch(number, exchange.start());
-        self.epoch = Some(Epoch::new(number, members, seat, exchange));
+        let mut actions = in_epoch(id, exchange.start());
+        self.epoch = Some(Epoch::new(id, members, seat, exchange));
         actions.extend(self.go_on());
         for (from, kept) in std::mem::take(&mut self.early) {
-            for envelope in kept.iter().filter(|envelope| envelope.epoch == number) {
+            let (now, later): (Vec<_>, Vec<_>) =
+                kept.into_iter().partition(|envelope| envelope.epoch == id);
+            let later = later.into_iter().filter(|envelope| envelope.epoch.number > id.number);
+            self.early.insert(from, later.collect());
+            for envelope in now {
                 // What is wrong with it is no fault of the epoch's.
-                actions.extend(self.receive(from, envelope).unwrap_or_default());
+                actions.extend(self.receive(from, &envelope).unwrap_or_default());
             }
         }
         actions
@@ -106,7 +110,7 @@ impl Device {
                 Vec::new()
             }
             Seat::Reporter(planner) => {
-                let message = Envelope::new(epoch.number, Message::Report(report));
+                let message = Envelope::new(epoch.id, Message::Report(report));
                 let to = *planner;
                 epoch.go_to(Phase::Reported);
                 vec![Action::Send(to, message)]
@@ -141,7 +145,7 @@ impl Device {
         if !desk.is_complete() {
             return Vec::new();
         }
-        let (desk, number, last) = (desk.clone(), epoch.number, self.last_plan.clone());
+        let (desk, number, last) = (desk.clone(), epoch.id.number, self.last_plan.clone());
         epoch.go_to(Phase::Searching);
         let (roster, setup) = (self.roster.clone(), self.setup.clone());
         let search = Search { epoch: number, desk, roster, setup, last };
@@ -199,7 +203,7 @@ impl Device {
     fn combine(&mut self) -> Vec<Action> {
         let place = self.place;
         let Some(epoch) = self.epoch.as_mut() else { return Vec::new() };
-        let number = epoch.number;
+        let number = epoch.id.number;
         let Some(following) = epoch.following_mut() else { return Vec::new() };
         let Part::Target(AsTarget::Awaits) = following.part else { return Vec::new() };
         let Some(models) = following.to_combine(place).filter(|models| !models.is_empty()) else {
@@ -229,15 +233,15 @@ impl Device {
     /// To all other devices of the epoch.
     fn to_all_others(&self, message: &Message) -> Vec<Action> {
         let epoch = self.epoch.iter();
-        epoch.flat_map(|epoch| self.to_others(&epoch.members, epoch.number, message)).collect()
+        epoch.flat_map(|epoch| self.to_others(&epoch.members, epoch.id, message)).collect()
     }
 }
 
 /// What measuring asks for, as actions.
-pub(super) fn in_epoch(number: u64, steps: Vec<Step>) -> Vec<Action> {
+pub(super) fn in_epoch(id: EpochId, steps: Vec<Step>) -> Vec<Action> {
     let action = |step: Step| match step {
-        Step::Say(to, message) => Action::Send(to, Envelope::new(number, message)),
-        Step::Compute(work) => Action::Compute(Job::new(number, Labour::Measure(work))),
+        Step::Say(to, message) => Action::Send(to, Envelope::new(id, message)),
+        Step::Compute(work) => Action::Compute(Job::new(id.number, Labour::Measure(work))),
     };
     steps.into_iter().map(action).collect()
 }

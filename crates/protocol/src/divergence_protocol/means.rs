@@ -41,6 +41,8 @@ pub(super) struct MeansOfEpoch {
     reminded: BTreeSet<Place>,
     /// Those that were asked for theirs.
     asked: BTreeSet<Place>,
+    /// Whose means were passed on to whom.
+    passed_on: BTreeSet<(Place, Place)>,
 }
 
 impl MeansOfEpoch {
@@ -88,6 +90,38 @@ impl Exchange {
     /// What the next epoch's may know.
     pub fn into_remembered(self) -> Remembered {
         self.means.remembered
+    }
+
+    /// As the planner: means that this device has, for one that says that it waits for them. Each is passed on once in an epoch.
+    pub fn pass_on(&mut self, of: &[Place], to: Place) -> Vec<Step> {
+        let Estimator::Sketch { settings, published, .. } = &self.estimator else {
+            return Vec::new();
+        };
+        if settings.publishes_covariance() {
+            return Vec::new();
+        }
+        let known = of.iter().filter(|&&of| of != to && of != self.own.place);
+        let known = known.filter_map(|of| Some((*of, published.get(of)?)));
+        let new = known.filter(|(of, _)| self.means.passed_on.insert((*of, to)));
+        let passed = new.map(|(of, sketch)| Message::PassedOn(of, Means::of(sketch, settings)));
+        passed.map(|message| Step::Say(to, message)).collect()
+    }
+
+    /// Takes another device's means from the planner, who has them. What their own device said before stands.
+    pub fn hear_passed_on(&mut self, of: Place, means: &Means) -> Result<Vec<Step>, Refusal> {
+        let fits = of != self.own.place && self.members.contains(&of);
+        match &mut self.estimator {
+            Estimator::Sketch { settings, published, .. }
+                if fits && !settings.publishes_covariance() =>
+            {
+                if published.contains_key(&of) {
+                    return Ok(Vec::new());
+                }
+                published.insert(of, fitting(means, settings)?);
+                Ok(self.compare())
+            }
+            _ => Err(Refusal::Unfit("means that nobody can pass on here")),
+        }
     }
 
     /// Takes what another device says of means.

@@ -6,7 +6,7 @@ use stlf_data::Shape;
 use stlf_method::divergence::Settings;
 
 use super::{
-    Envelope, LONGEST_REASON, LONGEST_ROSTER, MOST_BYTES, Malformed, PROBE_BYTES, VERSION,
+    Envelope, EpochId, LONGEST_REASON, LONGEST_ROSTER, MOST_BYTES, Malformed, PROBE_BYTES, VERSION,
 };
 use crate::roster::MOST_DEVICES;
 use crate::shared;
@@ -50,6 +50,8 @@ pub(super) enum Kind {
     Roster,
     Known,
     Probe,
+    TakesPart,
+    PassedOn,
 }
 
 /// What a device has use for.
@@ -98,7 +100,7 @@ impl Limits {
         let list = match kind {
             Kind::Begin | Kind::Missing => PLACE * self.devices,
             Kind::Moments | Kind::Sketch | Kind::Turn => 4 * self.numbers,
-            Kind::Means => 2 * self.numbers,
+            Kind::Means | Kind::PassedOn => 2 * self.numbers,
             Kind::Report => PAIR * self.devices,
             // A device is a source or a target, a link is from one to another, and a source is handed one model at most.
             Kind::Plan => (PLACE + HANDOVER) * self.devices + LINK * self.devices.pow(2) / 4,
@@ -107,7 +109,7 @@ impl Limits {
             Kind::Roster => LONGEST_ROSTER,
             Kind::Unchanged | Kind::AskForMeans => 0,
             Kind::Bandwidth | Kind::Offer | Kind::Failed | Kind::TrainedOn => 0,
-            Kind::Done | Kind::Complete | Kind::Known => 0,
+            Kind::Done | Kind::Complete | Kind::Known | Kind::TakesPart => 0,
             Kind::Probe => PROBE_BYTES,
         };
         (HEAD + list).min(MOST_BYTES)
@@ -123,7 +125,8 @@ impl Limits {
         if version != VERSION {
             return Err(Malformed::Version(version));
         }
-        let ((_, kind), _) = postcard::take_from_bytes::<(u64, Kind)>(rest).map_err(unreadable)?;
+        let ((_, kind), _) =
+            postcard::take_from_bytes::<(EpochId, Kind)>(rest).map_err(unreadable)?;
         let most = self.most(kind);
         if bytes.len() > most {
             return Err(Malformed::TooLong { bytes: bytes.len(), most });

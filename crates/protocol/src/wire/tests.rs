@@ -80,7 +80,7 @@ fn samples() -> Vec<Message> {
 
 fn hello() -> Hello {
     let settings = SharedSettings::new([("seed".to_owned(), "3".to_owned())]);
-    Hello { roster: 7, start: 99, running: 4, settings }
+    Hello { roster: 7, start: 99, running: 4.into(), settings }
 }
 
 #[test]
@@ -94,7 +94,7 @@ fn messages_are_read_as_they_were_sent() {
 #[test]
 fn a_place_is_a_plain_number_on_the_wire_and_in_files() {
     let bytes = Envelope::new(1, Message::Begin(places([0, 300]))).to_bytes();
-    assert_eq!(bytes, [VERSION as u8, 1, 0, 2, 0, 0xac, 2]);
+    assert_eq!(bytes, [VERSION as u8, 1, 0, 0, 2, 0, 0xac, 2]);
     let json = serde_json::to_string(&handover(5, 2)).unwrap();
     assert_eq!(json, r#"{"from":5,"to":2}"#);
 }
@@ -189,7 +189,7 @@ fn other_versions_and_long_or_trailing_bytes_are_refused() {
 /// The head of a message of this kind, by its number, and zeros.
 fn long(kind: u8, bytes: usize) -> Vec<u8> {
     let mut long = vec![0; bytes];
-    long[..3].copy_from_slice(&[VERSION as u8, 1, kind]);
+    long[..4].copy_from_slice(&[VERSION as u8, 1, 0, kind]);
     long
 }
 
@@ -197,7 +197,7 @@ fn long(kind: u8, bytes: usize) -> Vec<u8> {
 fn kinds_are_named_in_the_order_of_messages() {
     for message in samples() {
         let bytes = Envelope::new(4, message.clone()).to_bytes();
-        let head = postcard::take_from_bytes::<(u16, u64, limits::Kind)>(&bytes);
+        let head = postcard::take_from_bytes::<(u16, EpochId, limits::Kind)>(&bytes);
         let kind = format!("{:?}", head.unwrap().0.2);
         let said = format!("{message:?}");
         assert!(said == kind || said.starts_with(&format!("{kind}(")), "{kind} is not {said}");
@@ -227,14 +227,14 @@ fn what_is_too_long_for_its_kind_is_refused_before_it_is_decoded() {
         assert!(matches!(refused, Err(Malformed::TooLong { .. })), "{refused:?}");
     }
     // What follows the head is no list of pairs: it was not looked at.
-    let garbage = [&[VERSION as u8, 1, 8][..], &[255; 1 << 20]].concat();
+    let garbage = [&[VERSION as u8, 1, 0, 8][..], &[255; 1 << 20]].concat();
     assert!(matches!(Envelope::read(&garbage), Err(Malformed::TooLong { .. })));
     // A small fleet has use for far less.
     let settings = stlf_method::divergence::Settings::Sketch(Default::default());
     let small = Limits::new(3, &settings, stlf_data::Shape::grey(28));
     let bytes = Envelope::new(1, Message::Plan(SignedPlan { plan, signature: Vec::new() }));
     assert!(matches!(small.read(&bytes.to_bytes()), Err(Malformed::TooLong { most: 341, .. })));
-    for kind in 0..19 {
+    for kind in 0..23 {
         let refused = small.read(&long(kind, LONGEST_ROSTER + 257));
         assert!(matches!(refused, Err(Malformed::TooLong { .. })), "{kind}: {refused:?}");
     }

@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use stlf_protocol::roster::Place;
-use stlf_protocol::wire::{Envelope, Message};
+use crate::roster::Place;
+use crate::wire::{Envelope, Message};
 
 /// At most this many turns of a pair can be lost without notice: a device sends its next turn only once the other's has arrived, and the
 /// other sent that after it had received this device's last turn but one.
@@ -54,7 +54,7 @@ impl Outbox {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use stlf_protocol::wire::{Said as InTurn, Turn};
+    use crate::wire::{Said as InTurn, Turn};
 
     #[test]
     fn what_goes_to_all_is_kept_once_and_of_turns_the_last() {

@@ -1,0 +1,134 @@
+//! The numbers of epochs that a device has heard of, and which of them it believes.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use crate::roster::Place;
+
+/// A number further than this from the last epoch that a device took part in is not believed at once, so that nobody can use numbers up.
+/// With an epoch every minute a device that was away for two years is still within it.
+const FURTHEST: u64 = 1 << 20;
+
+/// The same for a device that never took part, and may join a fleet of any age.
+const FURTHEST_FROM_NOTHING: u64 = 1 << 31;
+
+/// A number that is further away comes nearer by so much at most whenever somebody has insisted on it for as long as patience lasts. Whoever
+/// has a fleet count faster than it needs to cannot keep those out that were away meanwhile, and needs thousands of years to use numbers up.
+const NEARER_BY: u64 = 1 << 29;
+
+/// An epoch that somebody begins may be so far from what this device believes in: its planner may have come nearer to a number that this
+/// device has not heard of yet.
+const NEAR: u64 = 1 << 30;
+
+/// What a device knows of numbers.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct Numbers {
+    /// The highest one that is believed.
+    highest: u64,
+    /// The last one that this device took part under, or that somebody insisted on for long.
+    trusted: u64,
+    /// Those too far away to be believed at once: who claims them, and since when.
+    far: BTreeMap<Place, (u64, Duration)>,
+}
+
+impl Numbers {
+    /// Of a device that took part under this number last.
+    pub(super) fn from(last: u64) -> Numbers {
+        Numbers { highest: last, trusted: last, far: BTreeMap::new() }
+    }
+
+    /// The highest one that is believed.
+    pub(super) fn highest(&self) -> u64 {
+        self.highest
+    }
+
+    /// The device takes part under this one.
+    pub(super) fn take_part(&mut self, number: u64) {
+        self.highest = self.highest.max(number);
+        self.trusted = self.trusted.max(number);
+    }
+
+    /// Somebody knows of this one. Whether it is believed.
+    pub(super) fn hear(&mut self, number: u64) -> bool {
+        let believed = number <= self.furthest();
+        if believed {
+            self.highest = self.highest.max(number);
+        }
+        believed
+    }
+
+    fn furthest(&self) -> u64 {
+        match self.trusted {
+            0 => FURTHEST_FROM_NOTHING,
+            last => last.saturating_add(FURTHEST),
+        }
+    }
+
+    /// Whether an epoch may have this number.
+    pub(super) fn is_near(&self, number: u64) -> bool {
+        number <= self.furthest().saturating_add(NEAR).min(u64::MAX - 1)
+    }
+
+    /// The same from a device that may insist on it.
+    pub(super) fn hear_from(&mut self, from: Place, number: u64, now: Duration) -> bool {
+        let believed = self.hear(number);
+        if believed {
+            self.far.remove(&from);
+        } else {
+            let (claimed, _) = self.far.entry(from).or_insert((number, now));
+            *claimed = number.max(*claimed);
+        }
+        believed
+    }
+
+    /// A device is gone, and insists on nothing.
+    pub(super) fn forget(&mut self, place: Place) {
+        self.far.remove(&place);
+    }
+
+    /// Comes nearer to numbers that others have insisted on for so long; who they are.
+    pub(super) fn come_nearer(&mut self, patience: Duration, now: Duration) -> Vec<Place> {
+        let insists = |since: Duration| now.saturating_sub(since) >= patience;
+        let claims = self.far.iter_mut().filter(|(_, (_, since))| insists(*since));
+        let (mut nearest, mut by) = (0, Vec::new());
+        for (place, (claimed, since)) in claims {
+            *since = now;
+            nearest = nearest.max(*claimed);
+            by.push(*place);
+        }
+        if nearest > self.trusted {
+            let most = self.highest.max(self.trusted).saturating_add(NEARER_BY);
+            let next = nearest.min(most).min(u64::MAX - 1);
+            self.trusted = next;
+            self.highest = self.highest.max(next);
+            self.far.retain(|_, (claimed, _)| *claimed > next);
+        }
+        by
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_was_away_comes_nearer_to_what_others_insist_on() {
+        let (mut numbers, other, patience) =
+            (Numbers::from(7), Place::new(3), Duration::from_secs(4));
+        let far = 7 + 3 * NEARER_BY / 2;
+        let at = |seconds: u64| Duration::from_secs(seconds);
+        assert!(!numbers.hear_from(other, far, at(0)));
+        assert!(numbers.come_nearer(patience, at(3)).is_empty());
+        assert_eq!(numbers.come_nearer(patience, at(4)), [other]);
+        assert_eq!(numbers.highest(), 7 + NEARER_BY);
+        assert!(!numbers.hear_from(other, far + 1, at(5)));
+        assert_eq!(numbers.come_nearer(patience, at(8)), [other]);
+        assert_eq!(numbers.highest(), far + 1);
+        assert!(numbers.hear_from(other, far + 2, at(9)));
+        assert!(numbers.come_nearer(patience, at(99)).is_empty());
+        // Whoever is gone insists on nothing.
+        numbers.hear_from(other, u64::MAX, at(100));
+        numbers.forget(other);
+        assert!(numbers.come_nearer(patience, at(200)).is_empty());
+    }
+}

@@ -1,0 +1,63 @@
+//! What a device does when nothing new has arrived for long.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use super::blame::{Blame, blame};
+use super::{Decision, LEFT_OUT_FOR, Membership, PLANNER_MUST_ACT};
+use crate::roster::Place;
+
+impl Membership {
+    /// Whether nothing new has arrived in the running epoch for as long as patience lasts.
+    pub fn has_waited(&self, now: Duration) -> bool {
+        let running = self.running.as_ref().filter(|running| !running.is_over);
+        running.is_some_and(|r| now.saturating_sub(r.progress) >= self.timing.patience)
+    }
+
+    /// Nothing has arrived for long: the planner leaves out who is silent, the others tell it whom they wait for.
+    pub(super) fn lose_patience(&mut self, now: Duration, missing: &[Place]) -> Vec<Decision> {
+        let patience = self.timing.patience;
+        let Some(running) = self.running.as_mut().filter(|r| !r.is_over) else {
+            return Vec::new();
+        };
+        let silence = now.saturating_sub(running.progress);
+        let planner = running.members.first().copied().unwrap_or(self.own);
+        // A planner that knows of it begins anew. The others can only complain: theirs may be the one connection that broke.
+        if running.is_broken && planner == self.own {
+            return Vec::new();
+        }
+        if silence < patience {
+            return Vec::new();
+        }
+        let mut decisions = Vec::new();
+        let Blame { out, links } = if planner == self.own {
+            // Complaints that set out at the same time need a moment to arrive.
+            if silence < patience + patience / 4 {
+                return Vec::new();
+            }
+            blame(self.own, &running.members, missing, &running.complaints, &running.done)
+        } else if silence >= patience * PLANNER_MUST_ACT {
+            let is_out = self.left_out.get(&planner).is_some_and(|until| now < *until);
+            if is_out || !self.here.contains(&planner) {
+                return decisions;
+            }
+            Blame { out: BTreeSet::from([planner]), links: BTreeSet::new() }
+        } else {
+            if !running.has_complained {
+                running.has_complained = true;
+                decisions.push(Decision::Complain { to: planner, missing: missing.to_vec() });
+            }
+            return decisions;
+        };
+        running.is_broken = true;
+        for place in out {
+            self.left_out.insert(place, now + patience * LEFT_OUT_FOR);
+            decisions.push(Decision::LeaveOut(place));
+        }
+        for (from, to) in links {
+            self.forbidden.insert((from, to));
+            decisions.push(Decision::Forbid { from, to });
+        }
+        decisions
+    }
+}

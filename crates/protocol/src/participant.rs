@@ -1,0 +1,383 @@
+//! A device among the others, without I/O: connections, bytes, time and results come in as arguments, and what is to be done goes to its
+//! [`Surroundings`]. A real network and a simulated one drive the same code.
+
+mod event;
+mod hearing;
+mod meeting;
+mod outbox;
+mod transfers;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use stlf_learn::Params;
+use stlf_planning::plan::Way;
+
+pub use self::event::Event;
+use self::outbox::Outbox;
+use crate::device::{Action, Device, Refusal};
+use crate::identity::PeerId;
+use crate::job::{Computed, Job, Task};
+use crate::membership::{Decision, Membership, Timing};
+use crate::roster::{Place, Roster, SignedRoster};
+use crate::shared::SharedSettings;
+use crate::wire::{Envelope, EpochId, Message, Offer};
+
+/// A device that has not looked at the clock for this long was asleep, and must not blame others for its own silence.
+const ASLEEP: Duration = Duration::from_secs(2);
+
+/// How many times, at most, other devices are told of the progress of a training within the time of their patience.
+const TOLD_IN_PATIENCE: u32 = 4;
+
+/// Why a connection is closed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Closing {
+    /// The other device is no longer in the roster.
+    Removed,
+    /// Too many of its messages were refused.
+    TooMuchRefused,
+}
+
+/// What a participant can do to the world. Whoever drives it implements this.
+pub trait Surroundings {
+    /// Sends bytes to a connected device. They may arrive after others that are sent later, and never if the connection breaks.
+    fn send(&mut self, to: Place, bytes: Arc<[u8]>);
+
+    /// Closes the connection to a device. Its loss is told only if this device did not ask for it.
+    fn close(&mut self, place: Place, why: Closing);
+
+    /// Forgets the jobs of the epoch before: another one begins.
+    fn begin_epoch(&mut self, now: Duration);
+
+    /// Runs a job apart from the device, which then is told what it came to ([`Participant::hear_computed`]).
+    fn compute(&mut self, job: Job);
+
+    /// Starts jobs that wait, and returns whether any is under way.
+    fn is_computing(&mut self) -> bool;
+
+    /// The percent of a training that others are to be told now, if they were not told within the last `every`.
+    fn progress(&mut self, now: Duration, every: Duration) -> Option<u8>;
+
+    /// Lets some devices fetch a model, and then says what they are offered ([`Participant::hear_offered`]).
+    fn offer(&mut self, model: &Params, way: Way, to: Vec<(Place, PeerId)>, epoch: u64);
+
+    /// Fetches a model ([`Participant::hear_model`]); `false` if the connection is gone.
+    fn fetch(&mut self, from: Place, offer: Offer, epoch: u64) -> bool;
+
+    /// What a model costs to each place, once that is measured for these.
+    fn joules(&mut self, of: &[Place]) -> Option<BTreeMap<Place, f64>>;
+
+    /// Something happened. What an observer keeps of it is kept when this returns.
+    fn tell(&mut self, participant: &Participant, event: Event);
+}
+
+/// A device with what it knows of the others of its fleet.
+#[derive(Debug)]
+pub struct Participant {
+    device: Device,
+    membership: Membership,
+    roster: SignedRoster,
+    settings: SharedSettings,
+    /// Drawn when this device started, by which others notice a restart.
+    start: u64,
+    /// The devices that a connection leads to.
+    connected: BTreeSet<Place>,
+    /// Those of them that have greeted and have equal settings.
+    greeted: BTreeSet<Place>,
+    /// The messages that arrived before their sender's greeting.
+    before_greeting: BTreeMap<Place, Vec<Envelope>>,
+    /// The messages that were sent in the running epoch.
+    outbox: Outbox,
+    /// The models to fetch from devices that are not connected, and the time since when.
+    awaited: BTreeMap<(Place, Way), (Offer, Duration)>,
+    /// The devices that this device's models of this epoch have yet to be offered to.
+    offers: BTreeMap<Way, BTreeSet<Place>>,
+    asks_for_links: bool,
+    patience: Duration,
+    refused: BTreeMap<Place, u64>,
+    has_ended: bool,
+    told_of_plan: bool,
+    now: Duration,
+}
+
+impl Participant {
+    /// A device that has just started, at time 0. `epoch` is the last one that it took part in, and `start` a number drawn for this start.
+    pub fn new(
+        mut device: Device,
+        roster: SignedRoster,
+        settings: SharedSettings,
+        timing: Timing,
+        epoch: u64,
+        start: u64,
+    ) -> Participant {
+        device.set_start((start ^ (start >> 32)) as u32);
+        let expected = present(roster.roster());
+        let membership = Membership::new(device.place(), expected, epoch, timing, Duration::ZERO);
+        Participant {
+            device,
+            membership,
+            roster,
+            settings,
+            start,
+            connected: BTreeSet::new(),
+            greeted: BTreeSet::new(),
+            before_greeting: BTreeMap::new(),
+            outbox: Outbox::default(),
+            awaited: BTreeMap::new(),
+            offers: BTreeMap::new(),
+            asks_for_links: false,
+            patience: timing.patience,
+            refused: BTreeMap::new(),
+            has_ended: false,
+            told_of_plan: false,
+            now: Duration::ZERO,
+        }
+    }
+
+    /// The device, with its plan and results.
+    pub fn device(&self) -> &Device {
+        &self.device
+    }
+
+    /// The same once it takes no part any more.
+    pub fn into_device(self) -> Device {
+        self.device
+    }
+
+    /// Who takes part.
+    pub fn membership(&self) -> &Membership {
+        &self.membership
+    }
+
+    /// Who belongs to the fleet.
+    pub fn roster(&self) -> &Roster {
+        self.roster.roster()
+    }
+
+    /// The places of all connected devices.
+    pub fn connected(&self) -> &BTreeSet<Place> {
+        &self.connected
+    }
+
+    /// Does what is due at this time: begins epochs, complains about missing messages, gives up on devices and models.
+    pub fn tick(&mut self, now: Duration, world: &mut impl Surroundings) {
+        self.look_at(now);
+        // A device that computes must not blame others for its own silence.
+        if world.is_computing() {
+            self.membership.progressed(now);
+        }
+        self.pass_on_to_all(world);
+        for decision in self.membership.tick(now, &self.device.missing()) {
+            match decision {
+                Decision::Begin { number, members } => {
+                    let begun = EpochId { number, begun: self.device.start() };
+                    self.enter(begun, &members, world);
+                    let forbidden = self.membership.forbidden().clone();
+                    let actions = self.device.begin(number, &members, &forbidden);
+                    self.act(actions, world);
+                }
+                Decision::Complain { to, missing } => {
+                    self.say(to, Message::Missing(missing), world)
+                }
+                Decision::Remind(first) => {
+                    self.tell_known(first, Message::TakesPart(self.running_id()), world);
+                }
+                Decision::LeaveOut(place) => world.tell(self, Event::LeftOut(place)),
+                Decision::Forbid { from, to } => world.tell(self, Event::Forbidden { from, to }),
+            }
+        }
+        self.measure_links(world);
+        self.give_up_models(world);
+        self.tell_progress(world);
+        if let Some((from, id, members)) = self.membership.timely(now) {
+            self.hear_work(from, &Envelope::new(id, Message::Begin(members)), world);
+        }
+    }
+
+    /// As the planner, before it blames anybody: those that it waits for may wait for what this device has.
+    fn pass_on_to_all(&mut self, world: &mut impl Surroundings) {
+        if !self.membership.has_waited(self.now) {
+            return;
+        }
+        let members = self.membership.members().into_iter().flatten();
+        let members: Vec<Place> = members.copied().collect();
+        for to in self.device.missing() {
+            let passed_on = self.device.pass_on(&members, to);
+            self.act(passed_on, world);
+        }
+    }
+
+    fn look_at(&mut self, now: Duration) {
+        if now.saturating_sub(self.now) > ASLEEP {
+            self.membership.progressed(now);
+        }
+        self.now = now;
+    }
+
+    fn enter(&mut self, epoch: EpochId, members: &[Place], world: &mut impl Surroundings) {
+        let late = self.membership.enter(epoch, members, self.now);
+        world.begin_epoch(self.now);
+        self.offers.clear();
+        self.awaited.clear();
+        self.outbox.clear();
+        self.asks_for_links = false;
+        self.has_ended = false;
+        self.told_of_plan = false;
+        let (epoch, devices) = (epoch.number, members.len());
+        world.tell(self, Event::Began { epoch, devices });
+        for from in late {
+            self.refuse(from, Refusal::NotPlanner(from).to_string(), world);
+        }
+    }
+
+    /// Takes what a job came to.
+    pub fn hear_computed(
+        &mut self,
+        computed: Computed,
+        now: Duration,
+        world: &mut impl Surroundings,
+    ) {
+        self.look_at(now);
+        if computed.epoch() != self.running() {
+            return;
+        }
+        self.membership.progressed(now);
+        let task = computed.task();
+        let actions = match (self.device.computed(computed), task) {
+            (Ok(actions), Task::TrainOn { from, way }) => {
+                world.tell(self, Event::TrainedOn { from, way });
+                actions
+            }
+            (Ok(actions), _) => actions,
+            (Err(refusal), Task::TrainOn { from, .. }) => {
+                let reason = format!("trained on, it is {refusal}");
+                world.tell(self, Event::NotReceived { from, reason });
+                self.device.model_failed(from)
+            }
+            (Err(refusal), Task::Turn { peer, .. }) => {
+                return self.refuse(peer, refusal.to_string(), world);
+            }
+            (Err(refusal), _) => {
+                return self.refuse(self.device.place(), refusal.to_string(), world);
+            }
+        };
+        self.act(actions, world);
+    }
+
+    fn act(&mut self, actions: Vec<Action>, world: &mut impl Surroundings) {
+        for action in actions {
+            match action {
+                Action::Send(to, envelope) => self.send(to, &envelope, world),
+                Action::Offer(to, way) => {
+                    self.offers.entry(way).or_default().insert(to);
+                }
+                Action::Fetch(from, offer) => self.fetch(from, offer, world),
+                Action::Compute(job) => {
+                    if let Task::TrainOn { from, way } = job.task() {
+                        world.tell(self, Event::TrainsOn { from, way });
+                    }
+                    world.compute(job);
+                }
+                Action::MeasureLinks => self.asks_for_links = true,
+                Action::Forbid(from, to) => {
+                    self.membership.forbid(from, to);
+                    world.tell(self, Event::Forbidden { from, to });
+                }
+                Action::LeaveOut(place) => {
+                    self.membership.leave_out(place, self.now);
+                    world.tell(self, Event::LeftOut(place));
+                }
+                Action::Finish => self.finish(world),
+            }
+        }
+        self.tell_of_plan(world);
+        self.offer_models(world);
+    }
+
+    fn tell_of_plan(&mut self, world: &mut impl Surroundings) {
+        let Some(plan) = self.device.plan().filter(|_| !self.told_of_plan) else { return };
+        let optimal = plan.optimal;
+        self.told_of_plan = true;
+        self.membership.planned();
+        world.tell(self, Event::Planned { optimal });
+        if let Some(from) = self.device.handed_from() {
+            world.tell(self, Event::Awaits { from });
+        }
+    }
+
+    /// Ends this device's part of the epoch: the observer keeps the results first, and only then are the others told.
+    fn finish(&mut self, world: &mut impl Surroundings) {
+        if std::mem::replace(&mut self.has_ended, true) {
+            return;
+        }
+        if let Some(reason) = self.device.no_plan() {
+            let reason = reason.to_owned();
+            world.tell(self, Event::NoPlan(reason));
+        }
+        self.tell_of_plan(world);
+        world.tell(self, Event::Ended);
+        let own = self.device.place();
+        match self.membership.planner() {
+            Some(planner) if planner != own => self.say(planner, Message::Done, world),
+            _ => self.hear_done(own, world),
+        }
+    }
+
+    /// Gives the device the energies of its links once all of them are measured, or their devices are gone.
+    fn measure_links(&mut self, world: &mut impl Surroundings) {
+        let own = self.device.place();
+        let Some(members) = self.membership.members().filter(|_| self.asks_for_links) else {
+            return;
+        };
+        let here = members.iter().copied().filter(|m| *m != own && self.connected.contains(m));
+        let Some(joules) = world.joules(&here.collect::<Vec<_>>()) else { return };
+        self.asks_for_links = false;
+        let actions = self.device.links_measured(joules);
+        self.act(actions, world);
+    }
+
+    /// Tells the other devices that a training continues. If a connection breaks, such a message is lost; the next one makes up for it.
+    fn tell_progress(&mut self, world: &mut impl Surroundings) {
+        let Some(percent) = world.progress(self.now, self.patience / TOLD_IN_PATIENCE) else {
+            return;
+        };
+        self.device.trains_on(percent);
+        let envelope = Envelope::new(self.running_id(), Message::TrainedOn(percent));
+        let bytes: Arc<[u8]> = envelope.to_bytes().into();
+        let members = self.membership.members().into_iter().flatten();
+        members.filter(|m| self.greeted.contains(m)).for_each(|&m| world.send(m, bytes.clone()));
+    }
+
+    /// The number of the epoch that this device takes part in; 0 before the first.
+    fn running(&self) -> u64 {
+        self.running_id().number
+    }
+
+    fn running_id(&self) -> EpochId {
+        self.membership.running_id().unwrap_or_default()
+    }
+
+    /// Sends a message about the running epoch.
+    fn say(&mut self, to: Place, message: Message, world: &mut impl Surroundings) {
+        self.send(to, &Envelope::new(self.running_id(), message), world);
+    }
+
+    /// Sends a message that is not about an epoch, with the number of the last one that this device heard of.
+    fn tell_known(&self, to: Place, message: Message, world: &mut impl Surroundings) {
+        world.send(to, Envelope::new(self.membership.epoch(), message).to_bytes().into());
+    }
+
+    /// Sends a message of the running epoch, now or once its receiver has greeted.
+    fn send(&mut self, to: Place, envelope: &Envelope, world: &mut impl Surroundings) {
+        let bytes = self.outbox.keep(to, envelope);
+        if self.greeted.contains(&to) {
+            world.send(to, bytes);
+        }
+    }
+}
+
+/// The number of devices in a roster.
+fn present(roster: &Roster) -> usize {
+    roster.devices.iter().filter(|member| member.present).count()
+}

@@ -1,0 +1,181 @@
+//! What a participant hears, and what it refuses.
+
+use std::time::Duration;
+
+use super::{Closing, Event, Participant, Surroundings};
+use crate::device::Refusal;
+use crate::membership::Beginning;
+use crate::roster::Place;
+use crate::wire::{Envelope, Message};
+
+/// A device of which this many messages were refused is ignored until it connects again.
+const MOST_REFUSED: u64 = 1_000;
+
+impl Participant {
+    /// Takes the bytes of a message that arrived on the connection of the device at a place.
+    pub fn hear_message(
+        &mut self,
+        place: Place,
+        bytes: &[u8],
+        now: Duration,
+        world: &mut impl Surroundings,
+    ) {
+        self.look_at(now);
+        if self.refused.get(&place).is_some_and(|&count| count >= MOST_REFUSED) {
+            return;
+        }
+        let read = self.device.limits().read(bytes).map_err(|malformed| malformed.to_string());
+        let heard =
+            read.and_then(|envelope| Ok(self.is_greeted(place, &envelope)?.then_some(envelope)));
+        match heard {
+            Ok(Some(envelope)) => self.hear_envelope(place, &envelope, world),
+            Ok(None) => {}
+            Err(reason) => self.refuse(place, reason, world),
+        }
+    }
+
+    pub(super) fn refuse(&mut self, from: Place, reason: String, world: &mut impl Surroundings) {
+        let count = self.refused.entry(from).or_default();
+        *count += 1;
+        if *count == MOST_REFUSED && self.connected.contains(&from) {
+            world.close(from, Closing::TooMuchRefused);
+        }
+        world.tell(self, Event::Refused { from, reason });
+    }
+
+    pub(super) fn hear_envelope(
+        &mut self,
+        place: Place,
+        envelope: &Envelope,
+        world: &mut impl Surroundings,
+    ) {
+        let number = envelope.epoch.number;
+        let heard = match &envelope.message {
+            Message::Hello(hello) => self.hear_hello(place, number, hello, world),
+            Message::Known => self.hear_known(place, number),
+            // That it has arrived is all that it says.
+            Message::Probe(_) => Ok(()),
+            Message::Roster(bytes) => self.hear_roster(bytes, world),
+            Message::TakesPart(other) => {
+                self.membership.hear_takes_part(place, *other, self.now);
+                self.hear_known(place, other.number)
+            }
+            message if !self.membership.is_near(number) => {
+                if let Message::Begin(members) = message {
+                    self.membership.keep_far_begin(place, envelope.epoch, members);
+                }
+                self.hear_known(place, number)
+            }
+            Message::Done | Message::Complete | Message::Missing(_) => {
+                self.hear_of_epoch(place, envelope, world)
+            }
+            _ => return self.hear_work(place, envelope, world),
+        };
+        if let Err(reason) = heard {
+            self.refuse(place, reason, world);
+        }
+    }
+
+    /// Takes the number of an epoch that another device knows of.
+    pub(super) fn hear_known(&mut self, place: Place, epoch: u64) -> Result<(), String> {
+        match self.membership.hear_claim(place, epoch, self.now) {
+            true => Ok(()),
+            false => Err(format!("epoch {epoch} is too far from the last one here")),
+        }
+    }
+
+    fn hear_of_epoch(
+        &mut self,
+        place: Place,
+        envelope: &Envelope,
+        world: &mut impl Surroundings,
+    ) -> Result<(), String> {
+        let known = self.running_id();
+        let members = self.membership.members();
+        if envelope.epoch != known || !members.is_some_and(|members| members.contains(&place)) {
+            let (offered, known) = (envelope.epoch.number, known.number);
+            return Err(Refusal::Epoch { offered, known }.to_string());
+        }
+        let planner = self.membership.planner();
+        match &envelope.message {
+            Message::Done => self.hear_done(place, world),
+            Message::Missing(places) => {
+                let is_first = !self.membership.has_complained(place);
+                self.membership.hear_missing(place, places);
+                let passed_on = self.device.pass_on(places, place);
+                // It has what it waited for only now, and needs its time.
+                if is_first && !passed_on.is_empty() {
+                    self.membership.progressed(self.now);
+                }
+                self.act(passed_on, world);
+            }
+            _ if planner == Some(place) => {
+                if !self.membership.is_over() {
+                    self.membership.hear_complete();
+                    world.tell(self, Event::Complete);
+                }
+            }
+            _ => return Err(Refusal::NotPlanner(place).to_string()),
+        }
+        Ok(())
+    }
+
+    /// Notes that a device has finished. The planner tells all devices once every one has.
+    pub(super) fn hear_done(&mut self, place: Place, world: &mut impl Surroundings) {
+        if !self.membership.done().is_some_and(|done| done.contains(&place)) {
+            self.membership.progressed(self.now);
+        }
+        if self.membership.hear_done(place) {
+            let own = self.device.place();
+            let members = self.membership.members().into_iter().flatten();
+            for member in members.copied().filter(|&m| m != own).collect::<Vec<_>>() {
+                self.say(member, Message::Complete, world);
+            }
+            world.tell(self, Event::Complete);
+        }
+    }
+
+    pub(super) fn hear_work(
+        &mut self,
+        place: Place,
+        envelope: &Envelope,
+        world: &mut impl Surroundings,
+    ) {
+        if let Message::Begin(members) = &envelope.message {
+            return self.hear_begin(place, envelope, members, world);
+        }
+        let known = self.device.known();
+        match self.device.receive(place, envelope) {
+            Ok(actions) => {
+                if self.device.known() > known {
+                    self.membership.progressed(self.now);
+                }
+                self.act(actions, world);
+            }
+            Err(refusal) => self.refuse(place, refusal.to_string(), world),
+        }
+    }
+
+    fn hear_begin(
+        &mut self,
+        place: Place,
+        envelope: &Envelope,
+        members: &[Place],
+        world: &mut impl Surroundings,
+    ) {
+        match self.membership.hear_begin(place, envelope.epoch, members, self.now) {
+            Beginning::Again | Beginning::Untimely { again: false } => {}
+            Beginning::Untimely { again: true } => {
+                self.refuse(place, Refusal::NotPlanner(place).to_string(), world);
+            }
+            Beginning::Late(own) => self.tell_known(place, Message::TakesPart(own), world),
+            Beginning::Enter => match self.device.receive(place, envelope) {
+                Ok(actions) => {
+                    self.enter(envelope.epoch, members, world);
+                    self.act(actions, world);
+                }
+                Err(refusal) => self.refuse(place, refusal.to_string(), world),
+            },
+        }
+    }
+}

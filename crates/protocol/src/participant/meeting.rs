@@ -1,0 +1,146 @@
+//! How devices meet: greetings, rosters, lost connections. Before a device has greeted, its messages are not handled and nothing is sent to
+//! it.
+
+use std::time::Duration;
+
+use super::{Closing, Event, Participant, Surroundings, present};
+use crate::roster::{Invalid, Place, SignedRoster};
+use crate::wire::{Envelope, Hello, Message};
+
+/// The number of messages from a device that may arrive before its greeting.
+const MOST_BEFORE_GREETING: usize = 16;
+
+impl Participant {
+    /// There is a new connection to the device at a place, in place of any other. A greeting is sent on it.
+    pub fn connect(&mut self, place: Place, now: Duration, world: &mut impl Surroundings) {
+        self.look_at(now);
+        self.connected.insert(place);
+        self.forget(place);
+        let hello = Hello {
+            roster: self.roster().version,
+            start: self.start,
+            running: self.running_id(),
+            settings: self.settings.clone(),
+        };
+        self.tell_known(place, Message::Hello(hello), world);
+    }
+
+    /// Forgets what was received on a connection that no longer exists.
+    fn forget(&mut self, place: Place) {
+        self.refused.remove(&place);
+        self.greeted.remove(&place);
+        self.before_greeting.remove(&place);
+    }
+
+    /// The connection to the device at a place is lost, and there is no other.
+    pub fn lose(&mut self, place: Place, now: Duration, world: &mut impl Surroundings) {
+        self.look_at(now);
+        self.connected.remove(&place);
+        self.forget(place);
+        let planner = self.membership.planner();
+        let was_here = self.membership.here().contains(&place);
+        self.membership.lost(place, now);
+        if was_here {
+            world.tell(self, Event::Lost(place));
+        }
+        // Who plans next may not have heard of the epoch that the last planner began, and must not use its number again.
+        if planner == Some(place)
+            && let Some(&next) = self.membership.here().first()
+        {
+            self.tell_known(next, Message::Known, world);
+        }
+    }
+
+    /// Whether to handle a message now; one that arrived before its sender's greeting is kept for later.
+    pub(super) fn is_greeted(&mut self, place: Place, envelope: &Envelope) -> Result<bool, String> {
+        // A roster speaks for itself.
+        let is_first = matches!(envelope.message, Message::Hello(_) | Message::Roster(_));
+        if is_first || self.greeted.contains(&place) {
+            return Ok(true);
+        }
+        let kept = self.before_greeting.entry(place).or_default();
+        if kept.len() == MOST_BEFORE_GREETING || self.membership.unlike().contains_key(&place) {
+            return Err("it has not greeted, or has other settings".to_owned());
+        }
+        kept.push(envelope.clone());
+        Ok(false)
+    }
+
+    /// Handles a greeting: a device with equal settings takes part from now on, and is sent again what it may have missed.
+    pub(super) fn hear_hello(
+        &mut self,
+        place: Place,
+        epoch: u64,
+        hello: &Hello,
+        world: &mut impl Surroundings,
+    ) -> Result<(), String> {
+        if self.greeted.contains(&place) || self.membership.unlike().contains_key(&place) {
+            return Err("it has greeted before".to_owned());
+        }
+        if let Err(reason) = self.hear_known(place, epoch) {
+            // It takes part all the same. What it knows of is believed once it has insisted on it.
+            self.refuse(place, reason, world);
+        }
+        if hello.roster < self.roster().version {
+            let roster = Message::Roster(self.roster.to_json().into_bytes());
+            self.tell_known(place, roster, world);
+        }
+        if let Some(difference) = self.settings.difference(&hello.settings) {
+            self.membership.set_apart(place, difference.clone(), self.now);
+            world.tell(self, Event::Differs { from: place, difference });
+            return Ok(());
+        }
+        self.greeted.insert(place);
+        self.membership.came(place, hello.start, hello.running, self.now);
+        world.tell(self, Event::Came(place));
+        self.outbox.to(place).into_iter().for_each(|bytes| world.send(place, bytes));
+        self.fetch_again(place, world);
+        for envelope in self.before_greeting.remove(&place).unwrap_or_default() {
+            self.hear_envelope(place, &envelope, world);
+        }
+        Ok(())
+    }
+
+    pub(super) fn hear_roster(
+        &mut self,
+        bytes: &[u8],
+        world: &mut impl Surroundings,
+    ) -> Result<(), String> {
+        let roster = SignedRoster::read(bytes).map_err(|e| e.to_string())?;
+        match roster.replaces(&self.roster) {
+            Ok(()) => self.use_roster(roster, world),
+            // Whoever hears of a newer one passes it on, also to those that have it.
+            Err(Invalid::Older { .. }) => {}
+            Err(foreign) => return Err(foreign.to_string()),
+        }
+        Ok(())
+    }
+
+    /// Uses a roster that the user gave, if it is newer and of the same fleet.
+    pub fn offer_roster(&mut self, roster: SignedRoster, world: &mut impl Surroundings) {
+        if roster.replaces(&self.roster).is_ok() {
+            self.use_roster(roster, world);
+        }
+    }
+
+    /// Uses a newer roster: disconnects the devices that are no longer in it, and sends it to the others.
+    fn use_roster(&mut self, roster: SignedRoster, world: &mut impl Surroundings) {
+        let list = roster.roster().clone();
+        self.membership.expect(present(&list));
+        self.device.set_roster(list.clone());
+        self.roster = roster.clone();
+        let gone = |place: &Place| !list.at(*place).is_some_and(|member| member.present);
+        let left: Vec<Place> = self.connected.iter().copied().filter(gone).collect();
+        for place in left {
+            self.connected.remove(&place);
+            world.close(place, Closing::Removed);
+            self.forget(place);
+            self.membership.lost(place, self.now);
+            world.tell(self, Event::Lost(place));
+        }
+        for &place in &self.connected {
+            self.tell_known(place, Message::Roster(roster.to_json().into_bytes()), world);
+        }
+        world.tell(self, Event::Roster(Box::new(roster)));
+    }
+}

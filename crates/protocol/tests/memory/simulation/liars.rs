@@ -1,0 +1,142 @@
+//! Members that do not do what they should.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use stlf_protocol::Place;
+use stlf_protocol::wire::{Envelope, EpochId, Message};
+
+use super::faults::Fault;
+use super::random::Random;
+use super::{LIE, News, Simulation, ms};
+
+/// A member that lies in one way, and is honest otherwise.
+#[derive(Debug, Clone)]
+pub(crate) struct Lie {
+    kind: Kind,
+    said: BTreeMap<Place, Vec<Arc<[u8]>>>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// It measures, and then says the same again and again.
+    Repeats,
+    /// It begins epochs, with all or with those that stand behind it.
+    Begins,
+    /// It keeps its means from one device, and complains about everybody.
+    Frames,
+    /// It knows of epochs far ahead, and says that it takes part in them.
+    IsFarAhead,
+    /// It says that it takes part in the next epoch already.
+    IsElsewhere,
+    /// It starts anew all the time.
+    Restarts,
+    /// It says nothing after its greeting.
+    IsSilent,
+    /// It is never done.
+    IsNeverDone,
+}
+
+impl Lie {
+    pub(crate) const ALL: [Kind; 8] = [
+        Kind::Repeats,
+        Kind::Begins,
+        Kind::Frames,
+        Kind::IsFarAhead,
+        Kind::IsElsewhere,
+        Kind::Restarts,
+        Kind::IsSilent,
+        Kind::IsNeverDone,
+    ];
+
+    pub(crate) fn new(kind: Kind) -> Lie {
+        Lie { kind, said: BTreeMap::new() }
+    }
+
+    pub(crate) fn random(random: &mut Random) -> Lie {
+        Lie::new(Lie::ALL[random.below(Lie::ALL.len() as u64) as usize])
+    }
+}
+
+/// Whom a liar holds its means back from.
+fn victim(liar: Place) -> Place {
+    Place::new(if liar.index() == 1 { 2 } else { 1 })
+}
+
+impl Simulation {
+    /// Whether a device sends what it has to say.
+    pub(super) fn may_say(&mut self, at: Place, to: Place, bytes: &Arc<[u8]>) -> bool {
+        let Some(lie) = self.hosts[at.index()].lie.as_mut() else { return true };
+        let message = Envelope::read(bytes).unwrap().message;
+        let measures =
+            matches!(message, Message::Means(_) | Message::Unchanged(_) | Message::AskForMeans);
+        let greets = matches!(message, Message::Hello(_));
+        match lie.kind {
+            Kind::Repeats => {
+                if measures {
+                    lie.said.entry(to).or_default().push(bytes.clone());
+                }
+                greets || measures
+            }
+            Kind::Frames => !measures || to != victim(at),
+            Kind::IsSilent => greets,
+            Kind::IsNeverDone => message != Message::Done,
+            Kind::Begins | Kind::IsFarAhead | Kind::IsElsewhere | Kind::Restarts => true,
+        }
+    }
+
+    /// What a liar says of its own accord.
+    pub(super) fn lie(&mut self, at: Place) {
+        self.post(LIE, at, News::Lie);
+        let host = &self.hosts[at.index()];
+        let (Some(lie), Some(process)) = (&host.lie, &host.process) else { return };
+        let running = process.membership().running_id().unwrap_or_default();
+        let planner = process.membership().planner();
+        let peers: Vec<Place> = host.connections.keys().copied().collect();
+        let all: Vec<Place> = self.places().collect();
+        let mut say: Vec<(Place, Arc<[u8]>)> = Vec::new();
+        let bytes = |epoch: EpochId, message: Message| -> Arc<[u8]> {
+            Envelope::new(epoch, message).to_bytes().into()
+        };
+        match lie.kind {
+            Kind::Repeats => {
+                let said = lie.said.iter().flat_map(|(to, said)| {
+                    said.iter().rev().take(3).map(move |bytes| (*to, bytes.clone()))
+                });
+                say.extend(said);
+            }
+            Kind::Begins => {
+                let begun =
+                    EpochId { number: running.number + 1 + self.now.as_secs() % 3, begun: 9 };
+                let behind = if self.now.as_secs().is_multiple_of(2) { at.index() } else { 0 };
+                let members = all[behind..].to_vec();
+                say.extend(
+                    peers.iter().map(|&to| (to, bytes(begun, Message::Begin(members.clone())))),
+                );
+            }
+            Kind::Frames => {
+                let others = all.into_iter().filter(|&place| place != at && Some(place) != planner);
+                let missing = bytes(running, Message::Missing(others.collect()));
+                say.extend(planner.filter(|p| peers.contains(p)).map(|to| (to, missing)));
+            }
+            Kind::IsFarAhead => {
+                for to in peers {
+                    let far = |by: u64| EpochId { number: running.number + by, begun: 9 };
+                    say.push((to, bytes(far(1 << 33), Message::Known)));
+                    say.push((to, bytes(far(1 << 19), Message::Known)));
+                    say.push((to, bytes(far(1 << 33), Message::TakesPart(far(1 << 33)))));
+                }
+            }
+            Kind::IsElsewhere => {
+                let next = EpochId { number: running.number + 1, begun: 9 };
+                say.extend(peers.into_iter().map(|to| (to, bytes(next, Message::TakesPart(next)))));
+            }
+            Kind::Restarts => {
+                self.apply(Fault::End { place: at, says_so: false });
+                self.at(self.now + ms(100), Fault::Start(at));
+            }
+            Kind::IsSilent | Kind::IsNeverDone => {}
+        }
+        say.into_iter().for_each(|(to, bytes)| self.transmit(at, to, bytes));
+    }
+}

@@ -1,0 +1,197 @@
+//! The schedules that findings were made by. Each failed once.
+
+use std::time::Duration;
+
+use stlf_protocol::Place;
+
+use super::faults::Fault;
+use super::invariants::CONVERGED_AMONG_LIARS_AFTER;
+use super::liars::{Kind, Lie};
+use super::random::Random;
+use super::{Simulation, TIMING, ms};
+
+/// All have one plan again this long after whatever went wrong, if nobody lies.
+const SOON: Duration = Duration::from_secs(10);
+
+fn secs(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
+}
+
+fn place(index: usize) -> Place {
+    Place::new(index)
+}
+
+/// Devices that have completed an epoch together, in several orders of what happens.
+fn fleets(devices: usize, liars: &[(usize, Lie)]) -> impl Iterator<Item = Simulation> {
+    (0..5).map(move |seed| {
+        let mut fleet = Simulation::new(seed, devices, liars).traced();
+        is_fine(&mut fleet, Duration::ZERO, CONVERGED_AMONG_LIARS_AFTER);
+        fleet
+    })
+}
+
+/// All converge within this time after the last fault.
+fn is_fine(fleet: &mut Simulation, last: Duration, most: Duration) {
+    if let Err(what) = fleet.converge(last, most) {
+        panic!("{}\n{what}", fleet.trace());
+    }
+}
+
+/// Something happens and is over after a while. All complete a later epoch together soon after it.
+fn all_are_back(mut fleet: Simulation, begins: Fault, lasts: Duration, ends: Fault) {
+    let before = fleet.converged();
+    let now = fleet.now;
+    fleet.at(now, begins);
+    fleet.at(now + lasts, ends);
+    fleet.run_until(now + lasts + ms(1));
+    is_fine(&mut fleet, now + lasts, SOON);
+    // A device that never was seen to be gone may complete what it was at; only then the others notice.
+    let end = fleet.now + secs(8);
+    fleet.run_until(end);
+    is_fine(&mut fleet, end, Duration::ZERO);
+    assert!(fleet.converged() > before, "{}", fleet.trace());
+}
+
+#[test]
+fn a_member_is_no_planner_while_an_earlier_one_is_here() {
+    for liar in 1..4 {
+        for mut fleet in fleets(4, &[(liar, Lie::new(Kind::Begins))]) {
+            // When a device has just started it may know nobody before the liar.
+            let (before, end) = (fleet.epochs_of_liars(), fleet.now + secs(60));
+            fleet.run_until(end);
+            is_fine(&mut fleet, end, CONVERGED_AMONG_LIARS_AFTER);
+            assert_eq!(fleet.epochs_of_liars(), before, "{}", fleet.trace());
+        }
+    }
+}
+
+#[test]
+fn whoever_says_the_same_again_is_left_out_like_one_that_is_silent() {
+    for kind in [Kind::Repeats, Kind::IsSilent, Kind::IsNeverDone] {
+        for fleet in fleets(4, &[(3, Lie::new(kind))]) {
+            let patience = TIMING.patience;
+            assert!(fleet.now < 4 * patience, "{kind:?}: {:?}\n{}", fleet.now, fleet.trace());
+        }
+    }
+}
+
+#[test]
+fn complaints_have_no_honest_device_left_out() {
+    for devices in 3..6 {
+        for liar in 1..devices {
+            for mut fleet in fleets(devices, &[(liar, Lie::new(Kind::Frames))]) {
+                let end = fleet.now + secs(120);
+                fleet.run_until(end);
+                is_fine(&mut fleet, end, CONVERGED_AMONG_LIARS_AFTER);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_planner_that_was_cut_off_or_suspended_is_back_in_one_plan_with_all() {
+    for fleet in fleets(4, &[]) {
+        all_are_back(fleet, Fault::Suspend(place(0)), secs(30), Fault::Wake(place(0)));
+    }
+    for mut fleet in fleets(4, &[]) {
+        let now = fleet.now;
+        for other in 1..3 {
+            fleet.at(now, Fault::Cut(place(0), place(other)));
+            fleet.at(now + secs(15), Fault::Mend(place(0), place(other)));
+        }
+        all_are_back(
+            fleet,
+            Fault::Cut(place(0), place(3)),
+            secs(15),
+            Fault::Mend(place(0), place(3)),
+        );
+    }
+}
+
+#[test]
+fn a_device_that_starts_again_at_once_does_not_wait_for_ever() {
+    for device in 0..4 {
+        for after in [ms(10), ms(500), secs(2), secs(6)] {
+            for fleet in fleets(4, &[]) {
+                let end = Fault::End { place: place(device), says_so: after == secs(2) };
+                all_are_back(fleet, end, after, Fault::Start(place(device)));
+            }
+        }
+    }
+}
+
+#[test]
+fn after_a_kill_and_a_late_joiner_nobody_healthy_is_out() {
+    for killed in 0..4 {
+        for mut fleet in fleets(5, &[]) {
+            let now = fleet.now;
+            fleet.at(now, Fault::End { place: place(4), says_so: true });
+            fleet.run_until(now + secs(3));
+            fleet.at(now + secs(3), Fault::End { place: place(killed), says_so: false });
+            let again = Fault::Start(place(killed));
+            all_are_back(fleet, again, ms(500), Fault::Start(place(4)));
+        }
+    }
+}
+
+#[test]
+fn who_has_other_settings_takes_no_part_until_they_are_equal() {
+    for seed in 0..5 {
+        let mut fleet = Simulation::new(seed, 4, &[]).with_settings(place(2), "storm, calm");
+        is_fine(&mut fleet, secs(1), SOON);
+        assert_eq!(fleet.epoch_of(place(2)), None);
+        let now = fleet.now;
+        fleet.at(now, Fault::End { place: place(2), says_so: true });
+        fleet.run_until(now + ms(1));
+        let mut fleet = fleet.with_settings(place(2), "calm, storm");
+        fleet.at(now + secs(1), Fault::Start(place(2)));
+        is_fine(&mut fleet, now + secs(1), SOON);
+    }
+}
+
+#[test]
+fn numbers_far_ahead_use_none_up() {
+    for mut fleet in fleets(4, &[(2, Lie::new(Kind::IsFarAhead))]) {
+        let end = fleet.now + secs(60);
+        fleet.run_until(end);
+        is_fine(&mut fleet, end, CONVERGED_AMONG_LIARS_AFTER);
+        assert!(fleet.converged().unwrap().number < 1 << 36);
+    }
+}
+
+#[test]
+fn who_starts_anew_all_the_time_holds_nobody_up() {
+    for kind in [Kind::Restarts, Kind::IsElsewhere] {
+        for mut fleet in fleets(5, &[(3, Lie::new(kind))]) {
+            let now = fleet.now;
+            fleet.at(now, Fault::End { place: place(4), says_so: true });
+            fleet.at(now + secs(20), Fault::Start(place(4)));
+            is_fine(&mut fleet, now + secs(21), CONVERGED_AMONG_LIARS_AFTER);
+        }
+    }
+}
+
+#[test]
+fn a_first_device_that_does_nothing_is_not_waited_for() {
+    for fleet in fleets(4, &[(0, Lie::new(Kind::IsSilent))]) {
+        assert!(fleet.converged().is_some());
+    }
+}
+
+/// Ten devices, five minutes, 174 kills without a word.
+#[test]
+fn ten_devices_that_are_killed_for_five_minutes_have_one_plan_ten_seconds_later() {
+    for seed in 0..3 {
+        let mut random = Random::new(seed);
+        let mut fleet = Simulation::new(seed, 10, &[]).traced();
+        let mut last = Duration::ZERO;
+        for _ in 0..174 {
+            let (when, killed) = (random.within(secs(300)), place(random.below(10) as usize));
+            let again = when + random.within(secs(2));
+            fleet.at(when, Fault::End { place: killed, says_so: false });
+            fleet.at(again, Fault::Start(killed));
+            last = last.max(again);
+        }
+        is_fine(&mut fleet, last, SOON);
+    }
+}

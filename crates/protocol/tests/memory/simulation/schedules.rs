@@ -1,0 +1,67 @@
+//! Random schedules: thousands of them, from seeds.
+
+use std::time::Duration;
+
+use super::Simulation;
+use super::faults::Schedule;
+use super::invariants::{CONVERGED_AFTER, CONVERGED_AMONG_LIARS_AFTER};
+
+/// How many random schedules are tried, unless `STLF_SCHEDULES` says another number.
+const SCHEDULES: u64 = 2_000;
+
+/// Runs the schedule of a seed; whether somebody lies in it, and how long its devices took to converge.
+fn run(seed: u64) -> Result<(bool, Duration), String> {
+    let schedule = Schedule::random(seed);
+    let lies = !schedule.liars.is_empty();
+    let most = if lies { CONVERGED_AMONG_LIARS_AFTER } else { CONVERGED_AFTER };
+    let check = |simulation: &mut Simulation| match lies {
+        true => simulation.converge(schedule.last(), most),
+        false => simulation.stay_converged(schedule.last(), most),
+    };
+    let converged = check(&mut schedule.simulation(seed));
+    converged.map(|took| (lies, took)).map_err(|what| {
+        let mut again = schedule.simulation(seed).traced();
+        let _ = check(&mut again);
+        format!("{}\nseed {seed}: {what}\n{schedule:?}", again.trace())
+    })
+}
+
+fn number(variable: &str) -> Option<u64> {
+    std::env::var(variable).ok()?.parse().ok()
+}
+
+/// `STLF_SCHEDULES=100000` tries more of them, `STLF_SCHEDULE=SEED` only one, with all that happens in it.
+#[test]
+fn random_schedules_violate_nothing() {
+    let schedules = match number("STLF_SCHEDULE") {
+        Some(seed) => seed..seed + 1,
+        None => 0..number("STLF_SCHEDULES").unwrap_or(SCHEDULES),
+    };
+    let threads = std::thread::available_parallelism().map_or(1, |n| n.get() as u64);
+    let count = schedules.end - schedules.start;
+    let mut slowest = [(Duration::ZERO, 0); 2];
+    let mut violations = Vec::new();
+    std::thread::scope(|scope| {
+        let part = |thread: u64| {
+            let schedules = schedules.clone();
+            scope.spawn(move || {
+                let own = schedules.skip(thread as usize).step_by(threads as usize);
+                own.map(|seed| (seed, run(seed))).collect::<Vec<_>>()
+            })
+        };
+        let parts: Vec<_> = (0..threads).map(part).collect();
+        for (seed, result) in parts.into_iter().flat_map(|part| part.join().unwrap()) {
+            match result {
+                Ok((lies, took)) => {
+                    let slowest = &mut slowest[usize::from(lies)];
+                    *slowest = (*slowest).max((took, seed));
+                }
+                Err(what) => violations.push((seed, what)),
+            }
+        }
+    });
+    let [honest, lying] = slowest;
+    println!("{count} schedules; time and seed of the slowest: {honest:?}, {lying:?} with a liar");
+    let seeds: Vec<u64> = violations.iter().map(|(seed, _)| *seed).collect();
+    assert!(seeds.is_empty(), "{} of {count}: {seeds:?}\n{}", seeds.len(), violations[0].1);
+}
