@@ -19,6 +19,7 @@ from stlf.divergence import Divergence, measure, measure_with
 from stlf.errors import Error, FileError, InfeasibleError, InputError, MissingError
 from stlf.explanation import Difference, Explanation, Segment, Sweep
 from stlf.fleet import Device, Fleet
+from stlf.mixture import Mixture, load
 from stlf.plan import Plan, plan
 from stlf.problem import Problem, energy
 from stlf.run import Run, run
@@ -35,6 +36,7 @@ __all__ = [
     "InfeasibleError",
     "InputError",
     "MissingError",
+    "Mixture",
     "Plan",
     "PredictionMixture",
     "Problem",
@@ -45,6 +47,7 @@ __all__ = [
     "__version__",
     "combine",
     "energy",
+    "load",
     "measure",
     "measure_with",
     "plan",

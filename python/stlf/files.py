@@ -26,7 +26,7 @@ def read(path: AnyPath) -> bytes:
         raise FileError(f"cannot read {os.fspath(path)}: {error.strerror}") from error
 
 
-def write(path: AnyPath, text: str) -> None:
+def write(path: AnyPath, content: str | bytes) -> None:
     """Write a file that appears whole or not at all; a link is followed, and a pipe or device is written to.
 
     >>> import tempfile
@@ -36,17 +36,18 @@ def write(path: AnyPath, text: str) -> None:
     b'a'
     """
     target = Path(os.path.realpath(path))
+    data = content.encode() if isinstance(content, str) else content
     try:
         if Path(path).exists() and not Path(path).is_file():
             # A pipe or a device cannot be replaced without being destroyed.
-            Path(path).write_text(text, encoding="utf-8", newline="\n")
+            Path(path).write_bytes(data)
             return
         handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
     except OSError as error:
         raise FileError(f"cannot write {os.fspath(path)}: {error.strerror}") from error
     try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
-            file.write(text)
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
         # mkstemp's files are for their owner alone; others follow the user's mask.
         mask = os.umask(0)
         os.umask(mask)

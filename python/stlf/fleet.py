@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from stlf.errors import InputError
+from stlf.errors import InputError, optional
 
 Inputs = npt.NDArray[np.float32]
 
@@ -164,6 +164,23 @@ class Fleet:
     def names(self) -> list[str]:
         """The devices' names, in their order."""
         return [device.name for device in self.devices]
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw how many samples each device has, with and without a label. Returns matplotlib's axes.
+
+        >>> Fleet.from_devices({"gate": ([[0.0], [1.0]], [1, -1]), "roof": ([[0.5]], None)}).plot().get_ylabel()
+        'samples'
+        """
+        if ax is None:
+            ax = optional("matplotlib.pyplot", "plot()", "plot").subplots()[1]
+        labeled = [device.labeled for device in self.devices]
+        unlabeled = [device.unlabeled for device in self.devices]
+        ax.bar(range(len(self)), labeled, label="with a label")
+        ax.bar(range(len(self)), unlabeled, bottom=labeled, label="without")
+        ax.set_xticks(range(len(self)), self.names, rotation=90)
+        ax.set_ylabel("samples")
+        ax.legend()
+        return ax
 
     def place(self, name: str | int) -> int:
         """The position of a device in the order.

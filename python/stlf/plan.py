@@ -233,6 +233,43 @@ class Plan:
         frames = optional("pandas", "to_pandas()", "pandas")
         return frames.DataFrame(self._rows(), columns=list(self._COLUMNS)).set_index("device")
 
+    def plot(self, ax: Any = None) -> Any:
+        """Draw who sends to whom: sources on the left, targets on the right, a link as wide as its weight.
+
+        Hand-overs between sources are dashed. Returns matplotlib's axes.
+
+        >>> fleet = Fleet.from_devices({"gate": ([[0.0]], [0]), "roof": ([[0.5]], None)})
+        >>> plan(fleet, [[0, 0.4], [0.4, 0]], [0.1, None]).plot().get_title()
+        '1 source, 1 target; proven optimal'
+        """
+        if ax is None:
+            ax = optional("matplotlib.pyplot", "plot()", "plot").subplots()[1]
+        sides = [(0.0, self.sources, "right"), (1.0, self.targets, "left")]
+        places = {name: (x, self._height(side, name)) for x, side, _ in sides for name in side}
+        for (sender, receiver), weight in self.links.items():
+            (x, y), (to_x, to_y) = places[sender], places[receiver]
+            ax.plot([x, to_x], [y, to_y], color="0.6", linewidth=0.5 + 3 * weight, zorder=1)
+        for receiver, sender in self.handovers.items():
+            bent = {"arrowstyle": "->", "linestyle": "--", "color": "C0", "connectionstyle": "arc3,rad=0.4"}
+            ax.annotate("", places[receiver], places[sender], arrowprops=bent)
+        for x, side, alignment in sides:
+            marker, colour = ("s", "C0") if x == 0 else ("o", "C1")
+            ax.scatter([x] * len(side), [places[name][1] for name in side], color=colour, marker=marker, zorder=2)
+            for name in side:
+                offset = (-8 if alignment == "right" else 8, 0)
+                ax.annotate(name, places[name], offset, textcoords="offset points", ha=alignment, va="center")
+        ax.set_xlim(-0.5, 1.5)
+        ax.set_ylim(0, 1)
+        ax.set_xticks([0, 1], ["sources", "targets"])
+        ax.set_yticks([])
+        ax.set_title(self._headline())
+        return ax
+
+    @staticmethod
+    def _height(side: list[str], name: str) -> float:
+        """Where a device stands on its side, from the top."""
+        return 1 - (side.index(name) + 0.5) / len(side)
+
     def explain(self, device: str | int, *, time_limit: float = 60.0, progress: Progress = None) -> Explanation:
         """Explain why a device has its role, what came second, and what would change it.
 

@@ -235,6 +235,9 @@ def test_shown_in_notebooks_tables_and_pictures() -> None:
     assert len(plan.sweep().to_pandas()) == len(plan.sweep().segments)
     pytest.importorskip("matplotlib", reason="plot() needs matplotlib")
     assert plan.sweep().plot().get_xlabel() == "energy weight φᴱ"
+    drawn = plan.plot()
+    assert {text.get_text() for text in drawn.texts} >= set(plan.names)
+    assert len(drawn.lines) == len(plan.links)
 
 
 def without_time(document: str) -> dict[str, Any]:

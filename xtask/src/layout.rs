@@ -6,7 +6,7 @@ use crate::rust_text::{code_only, shipped_code};
 use crate::tree::{File, Finding, LARGEST_FILE, Tree};
 
 /// Which sibling crates a crate may depend on. Dependencies point one way. ARCHITECTURE.md has the same table.
-pub(crate) const MAY_SEE: [(&str, &[&str]); 15] = [
+pub(crate) const MAY_SEE: [(&str, &[&str]); 16] = [
     ("testing", &[]),
     ("optim", &[]),
     ("data", &["testing"]),
@@ -16,26 +16,36 @@ pub(crate) const MAY_SEE: [(&str, &[&str]); 15] = [
     ("formats", &["planning", "optim", "data", "testing"]),
     ("method", &["planning", "data", "learn", "testing"]),
     ("stlf", &["formats", "method", "planning", "optim", "data", "learn", "testing"]),
+    ("bundle", &["formats", "method", "planning", "data", "learn"]),
     ("config", &["method", "planning", "data", "learn"]),
     ("protocol", &["config", "method", "planning", "data", "learn"]),
     (
         "lab",
         &[
-            "protocol", "config", "formats", "method", "planning", "data", "learn", "figure",
-            "testing",
-        ],
-    ),
-    ("node", &["protocol", "config", "method", "planning", "data", "learn", "testing"]),
-    (
-        "cli",
-        &[
-            "lab", "node", "protocol", "config", "formats", "method", "planning", "data", "learn",
+            "bundle", "protocol", "config", "formats", "method", "planning", "data", "learn",
             "figure", "testing",
         ],
     ),
     (
+        "node",
+        &[
+            "bundle", "protocol", "config", "formats", "method", "planning", "data", "learn",
+            "testing",
+        ],
+    ),
+    (
+        "cli",
+        &[
+            "bundle", "lab", "node", "protocol", "config", "formats", "method", "planning", "data",
+            "learn", "figure", "testing",
+        ],
+    ),
+    (
         "python",
-        &["lab", "protocol", "config", "formats", "method", "planning", "optim", "data", "learn"],
+        &[
+            "bundle", "lab", "protocol", "config", "formats", "method", "planning", "optim",
+            "data", "learn",
+        ],
     ),
 ];
 

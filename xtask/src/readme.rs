@@ -11,7 +11,8 @@ use std::path::Path;
 use std::process::Command;
 
 /// The documents, each run in a folder of its own.
-pub(crate) const DOCUMENTS: [&str; 3] = ["README.md", "docs/guide.md", "docs/findings.md"];
+pub(crate) const DOCUMENTS: [&str; 5] =
+    ["README.md", "docs/guide.md", "docs/planning.md", "docs/findings.md", "docs/predict.md"];
 
 /// What a document shows: files, and commands with their output.
 #[derive(Debug, PartialEq, Eq)]

@@ -7,7 +7,7 @@ use stlf_data::domains::{self, Domain};
 use stlf_data::features::{self, Origin, OwnScale, Scale, Scaler};
 use stlf_data::folder::data_folder;
 use stlf_data::partition::{Partition, Scheme, Share, deal};
-use stlf_data::{Class, Dataset, Shape};
+use stlf_data::{Class, Dataset, Scaling, Shape};
 
 use crate::{Config, Error};
 
@@ -31,6 +31,8 @@ pub struct DeviceData {
     pub places: Vec<usize>,
     /// Their inputs, in the same order.
     pub inputs: Vec<f32>,
+    /// How they became inputs.
+    pub scaling: Scaling,
     /// The labels that the device knows.
     pub labels: Vec<Class>,
     /// How many samples there are without a known label.
@@ -50,7 +52,7 @@ impl Fleet {
     ) -> Result<Fleet, Error> {
         let Partition { devices } = deal(data, scheme, seed)?;
         let scaler = scaler(data, scale, devices.len());
-        let gather = |share| DeviceData::gather(data, share, |samples| scaler.inputs(samples));
+        let gather = |share| DeviceData::gather(data, share, |samples| scaler.scaling(samples));
         let devices = devices.iter().map(gather).collect();
         Ok(Fleet { devices, shape: scaler.shape(), scale: scaler.scale() })
     }
@@ -86,13 +88,15 @@ impl DeviceData {
     fn gather(
         data: &Dataset,
         share: &Share,
-        inputs: impl FnOnce(&[usize]) -> Vec<f32>,
+        scaling: impl FnOnce(&[usize]) -> Scaling,
     ) -> DeviceData {
         let samples: Vec<usize> = share.samples().collect();
+        let scaling = scaling(&samples);
         DeviceData {
             name: share.name.clone(),
             places: samples.clone(),
-            inputs: inputs(&samples),
+            inputs: scaling.inputs(data, &samples),
+            scaling,
             // A partition lists only samples with a label as labeled.
             labels: data.labels(&share.labeled).unwrap_or_default(),
             unlabeled: share.unlabeled.len(),
@@ -188,8 +192,8 @@ pub fn device(
         None => None,
     };
     let device = DeviceData::gather(&data, share, |samples| match &own_scale {
-        Some((own, _)) => scaler.inputs_by(own, samples),
-        None => scaler.inputs(samples),
+        Some((own, _)) => scaler.scaling_by(own),
+        None => scaler.scaling(samples),
     });
     let unscaled = scaler.unscaled(&samples).filter(|_| scale.needs_own());
     let classes = data.classes().to_vec();

@@ -8,9 +8,10 @@ use std::path::{Path, PathBuf};
 
 use tempfile::NamedTempFile;
 
-use crate::Error;
+use crate::{Error, whole_folder};
 
-const PREFIX: &str = ".stlf-";
+/// What the names of all that is not whole yet begin with.
+pub(crate) const PREFIX: &str = ".stlf-";
 
 /// A file that is written but not yet visible under its name. Dropped, it leaves nothing behind.
 ///
@@ -116,15 +117,22 @@ fn is_special(path: &Path) -> bool {
     std::fs::metadata(path).is_ok_and(|found| !found.is_file() && !found.is_dir())
 }
 
-/// Removes what killed writers left in a folder. A file that is still being written is locked by
+/// Removes what killed writers left in a folder. What is still being written is locked by
 /// its writer, and stays.
 pub fn sweep(folder: &Path) -> Result<(), Error> {
     let failed = |e: io::Error| Error::file(folder, e);
     for entry in std::fs::read_dir(folder).map_err(failed)? {
         let entry = entry.map_err(failed)?;
         let path = entry.path();
+        if whole_folder::put_back(&path).map_err(|e| Error::file(&path, e))? {
+            continue;
+        }
         if entry.file_name().to_string_lossy().starts_with(PREFIX) && is_abandoned(&path) {
-            match std::fs::remove_file(&path) {
+            let remove = match path.is_dir() {
+                true => std::fs::remove_dir_all(&path),
+                false => std::fs::remove_file(&path),
+            };
+            match remove {
                 Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(Error::file(&path, e)),
                 _ => {}
             }

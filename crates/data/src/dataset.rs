@@ -64,6 +64,7 @@ pub struct Dataset {
     domains: Vec<String>,
     domain_of: Vec<u16>,
     domain_column: Option<String>,
+    columns: Vec<String>,
 }
 
 impl Dataset {
@@ -109,12 +110,18 @@ impl Dataset {
         }
         let domain_of = vec![0; labels.len()];
         let domains = vec![domain];
-        Ok(Dataset { shape, values, labels, classes, domains, domain_of, domain_column: None })
+        let (domain_column, columns) = (None, Vec::new());
+        Ok(Dataset { shape, values, labels, classes, domains, domain_of, domain_column, columns })
     }
 
     /// Returns the same samples, with domains named by this column of a table.
     pub(crate) fn with_domain_column(self, name: Option<String>) -> Dataset {
         Dataset { domain_column: name, ..self }
+    }
+
+    /// Returns the same samples, with these names of their features.
+    pub(crate) fn with_columns(self, columns: Vec<String>) -> Dataset {
+        Dataset { columns, ..self }
     }
 
     /// Returns the same samples with other domains, which a column or a list of this name gives: `domain_of` has an index into `domains`
@@ -161,6 +168,11 @@ impl Dataset {
     /// The column of a table that names the domains, if there is one: each such domain is a device.
     pub fn domain_column(&self) -> Option<&str> {
         self.domain_column.as_deref()
+    }
+
+    /// The names of the features in their order, where the samples come from a table.
+    pub fn columns(&self) -> &[String] {
+        &self.columns
     }
 
     /// The index in [`domains`](Dataset::domains) of the domain a sample comes from.
@@ -211,6 +223,7 @@ impl Dataset {
             domains: self.domains.clone(),
             domain_of: pick(&self.domain_of, samples, 1),
             domain_column: self.domain_column.clone(),
+            columns: self.columns.clone(),
         }
     }
 

@@ -53,10 +53,40 @@ impl Default for Options {
 /// # Errors
 /// Names the row (as a spreadsheet counts, the header being row 1) and the column.
 pub fn load(path: &Path, options: &Options) -> Result<Dataset, Error> {
+    read(path, &Wanted::All(options))
+}
+
+/// Reads these columns of a table as features, in this order, whatever other columns it has. No sample has a label.
+///
+/// # Errors
+/// As [`load`]; names the columns that are missing.
+pub fn load_columns(path: &Path, columns: &[String]) -> Result<Dataset, Error> {
+    read(path, &Wanted::Features(columns))
+}
+
+fn read(path: &Path, wanted: &Wanted<'_>) -> Result<Dataset, Error> {
     match open(path)? {
-        Opened::Csv(reader) => read_csv(reader, path, options),
+        Opened::Csv(reader) => csv_file::read(reader, path, wanted),
         #[cfg(feature = "parquet")]
-        Opened::Parquet(bytes) => read_parquet(bytes, path, options),
+        Opened::Parquet(bytes) => parquet_file::read(bytes, path, wanted),
+    }
+}
+
+/// What is wanted of a table.
+enum Wanted<'a> {
+    /// Labels, domains, and every other column as a feature.
+    All(&'a Options),
+    /// These columns as features, and nothing else.
+    Features(&'a [String]),
+}
+
+impl Wanted<'_> {
+    /// All classes in their order, where they are given.
+    fn classes(&self) -> Option<&[String]> {
+        match self {
+            Wanted::All(options) => options.classes.as_deref(),
+            Wanted::Features(_) => None,
+        }
     }
 }
 
@@ -70,9 +100,8 @@ pub fn columns(path: &Path, options: &Options) -> Result<Vec<String>, Error> {
         #[cfg(feature = "parquet")]
         Opened::Parquet(bytes) => parquet_file::names(bytes, path)?,
     };
-    let columns =
-        Columns::new(&names.iter().map(String::as_str).collect::<Vec<_>>(), path, options)?;
-    Ok(columns.features.iter().map(|&at| names[at].clone()).collect())
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    Ok(Columns::new(&names, path, &Wanted::All(options))?.feature_names)
 }
 
 /// A table whose kind is known.
@@ -103,14 +132,15 @@ fn open(path: &Path) -> Result<Opened, Error> {
 
 /// Which column is what.
 struct Columns {
-    label: usize,
+    label: Option<usize>,
     domain: Option<usize>,
     domain_name: Option<String>,
     features: Vec<usize>,
+    feature_names: Vec<String>,
 }
 
 impl Columns {
-    fn new(names: &[&str], path: &Path, options: &Options) -> Result<Columns, Error> {
+    fn new(names: &[&str], path: &Path, wanted: &Wanted<'_>) -> Result<Columns, Error> {
         let column = |name: &str| format!("column {name:?}");
         for (k, name) in names.iter().enumerate() {
             if names[..k].contains(name) {
@@ -119,6 +149,10 @@ impl Columns {
             }
         }
         let find = |name: &str| names.iter().position(|n| *n == name);
+        let options = match wanted {
+            Wanted::All(options) => options,
+            Wanted::Features(columns) => return Columns::of_features(names, path, columns),
+        };
         let need = |name: &str| {
             find(name).ok_or_else(|| {
                 let message = format!("{} is missing", column(name));
@@ -149,7 +183,24 @@ impl Columns {
                 .with_hint("every column besides the label and the domain is a feature"));
         }
         let domain_name = domain.map(|k| names[k].to_owned());
-        Ok(Columns { label, domain, domain_name, features })
+        let feature_names = features.iter().map(|&k| names[k].to_owned()).collect();
+        Ok(Columns { label: Some(label), domain, domain_name, features, feature_names })
+    }
+
+    /// These columns as features, and nothing else.
+    fn of_features(names: &[&str], path: &Path, columns: &[String]) -> Result<Columns, Error> {
+        let place = |column: &String| names.iter().position(|name| name == column);
+        let Some(features) = columns.iter().map(place).collect::<Option<Vec<usize>>>() else {
+            let missing = columns.iter().filter(|column| place(column).is_none());
+            let missing: Vec<String> = missing.map(|column| format!("{column:?}")).collect();
+            let (noun, verb) =
+                if missing.len() == 1 { ("column", "is") } else { ("columns", "are") };
+            let message = format!("{noun} {} {verb} missing", missing.join(", "));
+            return Err(Error::content(path, message)
+                .with_hint(format!("the columns are: {}", names.join(", "))));
+        };
+        let feature_names = columns.to_vec();
+        Ok(Columns { label: None, domain: None, domain_name: None, features, feature_names })
     }
 }
 
@@ -197,8 +248,8 @@ impl Table {
         }
     }
 
-    fn push_label(&mut self, text: &str) {
-        let label = class_name(text).map(|name| self.classes.number(&name));
+    fn push_label(&mut self, text: Option<&str>) {
+        let label = text.and_then(class_name).map(|name| self.classes.number(&name));
         self.labels.push(label);
     }
 
@@ -227,7 +278,7 @@ impl Table {
         Ok(numbered)
     }
 
-    fn into_dataset(mut self, path: &Path, options: &Options) -> Result<Dataset, Error> {
+    fn into_dataset(mut self, path: &Path, wanted: &Wanted<'_>) -> Result<Dataset, Error> {
         let (rows, width) = (self.labels.len(), self.columns.features.len());
         if rows == 0 {
             return Err(Error::content(path, "has no rows"));
@@ -242,7 +293,7 @@ impl Table {
             return Err(Error::content(path, message)
                 .with_hint("is this the right column of labels? there should be few classes"));
         }
-        let classes = match &options.classes {
+        let classes = match wanted.classes() {
             Some(given) => self.given_classes(given, path)?,
             None => self.classes.sorted(as_numbers_first),
         };
@@ -274,6 +325,7 @@ impl Table {
         }
         let joined = joined.ok_or_else(|| Error::content(path, "has no rows"))?;
         let joined = joined.with_domain_column(self.columns.domain_name);
+        let joined = joined.with_columns(self.columns.feature_names);
         Ok(if joined.domains().len() > 1 { joined.select(&place) } else { joined })
     }
 }

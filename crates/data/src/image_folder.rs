@@ -74,6 +74,43 @@ pub fn load(folder: &Path, options: &Options) -> Result<Dataset, Error> {
     joined.ok_or_else(|| nothing(folder))
 }
 
+/// Reads pictures of which nothing but their shape is known, with the path of each: one picture, those that lie in a folder, or those of
+/// folders `domain/class/` inside it, in the order of [`load`].
+///
+/// # Errors
+/// Names the picture that cannot be read or has another size, or says what the folder lacks.
+pub fn load_unlabeled(path: &Path, shape: Shape) -> Result<(Dataset, Vec<PathBuf>), Error> {
+    let colour = match shape.channels {
+        1 => Colour::Grey,
+        3 => Colour::Rgb,
+        channels => {
+            let message = format!("pictures have 1 or 3 channels, not {channels}");
+            return Err(Error::setting("shape", message));
+        }
+    };
+    let mut paths = match path.is_dir() {
+        true => entries(path)?.into_iter().filter(|path| is_picture(path)).collect(),
+        false => vec![path.to_owned()],
+    };
+    if paths.is_empty() {
+        paths = Listing::new(path)?.samples.into_iter().map(|sample| sample.path).collect();
+    }
+    let size = [shape.height as u32, shape.width as u32];
+    let mut pixels = Vec::with_capacity(paths.len() * shape.len());
+    for path in &paths {
+        let found = picture::header(path)?;
+        if [found.height, found.width] != size {
+            let (rows, columns) = (found.height, found.width);
+            let message = format!("is {rows}×{columns} pixels, expected {}×{}", size[0], size[1]);
+            return Err(Error::content(path, message).with_hint("bring it to this size"));
+        }
+        read(path, size, colour, &mut pixels)?;
+    }
+    let labels = vec![None; paths.len()];
+    let set = Dataset::new("pictures", shape, Values::Pixels(pixels), labels, Vec::new())?;
+    Ok((set, paths))
+}
+
 impl Listing {
     fn new(folder: &Path) -> Result<Listing, Error> {
         let mut domains = Vec::new();
@@ -235,6 +272,30 @@ mod tests {
         let small = load(at, &small).unwrap();
         assert_eq!(small.shape(), Shape { channels: 1, height: 2, width: 3 });
         assert_eq!(shades(&small), [100, 76]);
+    }
+
+    #[test]
+    fn pictures_without_classes_are_read_from_a_folder_of_either_kind() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = folder.path();
+        let of = |path: &Path| load_unlabeled(path, Shape { channels: 1, height: 2, width: 3 });
+        for (place, shade) in
+            [("b/cup/1.png", 10), ("a/spoon/2.png", 20), ("a/unlabeled/3.png", 30)]
+        {
+            grey(at, place, [2, 3], shade);
+        }
+        let (tree, paths) = of(at).unwrap();
+        let trained_on = load(at, &Options::default()).unwrap();
+        assert_eq!((tree.values(), paths.len()), (trained_on.values(), 3));
+        assert!(paths[0].ends_with("a/unlabeled/3.png") && tree.label(1).is_none());
+        assert_eq!(shades(&of(&at.join("b/cup")).unwrap().0), [10]);
+        assert_eq!(shades(&of(&at.join("b/cup/1.png")).unwrap().0), [10]);
+        let coloured = load_unlabeled(at, Shape { channels: 3, height: 2, width: 3 }).unwrap().0;
+        assert_eq!(coloured.shape().channels, 3);
+        let error = load_unlabeled(at, Shape::grey(2)).unwrap_err().to_string();
+        assert!(error.ends_with("a/unlabeled/3.png: is 2×3 pixels, expected 2×2"), "{error}");
+        assert!(matches!(of(&at.join("none")), Err(Error::File { .. })));
+        assert!(load_unlabeled(at, Shape { channels: 2, height: 2, width: 3 }).is_err());
     }
 
     #[test]

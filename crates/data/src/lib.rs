@@ -25,6 +25,9 @@ pub mod partition;
 #[cfg(feature = "images")]
 mod picture;
 pub mod quiet;
+pub mod scaling;
+pub mod whole_folder;
 
 pub use dataset::{Class, Dataset, Shape};
 pub use error::Error;
+pub use scaling::Scaling;

@@ -216,7 +216,7 @@ impl Head {
             return None;
         }
         let message = format!("{:?} is not {:?}", shorten(given), kind.format);
-        let known = ["stlf-problem/1", "stlf-plan/1", "stlf-plan/2"];
+        let known = ["stlf-problem/1", "stlf-plan/1", "stlf-plan/2", "stlf-mixture/1"];
         let hint = if known.contains(&given) {
             format!("this command reads a {}, not a {}", kind.noun, &given[5..given.len() - 2])
         } else if given.split('/').next() == kind.format.split('/').next() {

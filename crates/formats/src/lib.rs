@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `stlf-problem/1` (JSON) | [`ProblemFile`] |
 //! | `stlf-plan/2` (JSON) | [`PlanFile`] |
+//! | `stlf-mixture/1` (JSON) | [`MixtureFile`] |
 //! | `stlf-explanation/1` (JSON) | [`ExplanationFile`] |
 //! | `stlf-diff/1` (JSON) | [`DiffFile`] |
 //! | a table of links (CSV, Parquet) | [`LinkTable`] |
@@ -14,6 +15,7 @@ mod explanation;
 mod json;
 mod link_table;
 mod matrix;
+mod mixture;
 mod plan;
 mod problem;
 
@@ -22,9 +24,13 @@ pub use explanation::ExplanationFile;
 pub use json::write_json;
 pub use link_table::LinkTable;
 pub use matrix::Matrix;
+pub use mixture::{
+    CombineEntry, FileEntry, InputEntry, LayerEntry, MemberEntry, MixtureFile, MixtureFormat,
+    ScalingEntry, UnitEntry,
+};
 pub use plan::{
-    Energy, IterationEnded, MAX_EMBEDDED_LINKS, PlanFile, PlanFormat, PlanLinkEntry, PlanStatus,
-    Run, SettingsEntry, SolverEntry, SolverName, StoppedBy, TermsEntry,
+    Energy, Followed, IterationEnded, MAX_EMBEDDED_LINKS, PlanFile, PlanFormat, PlanLinkEntry,
+    PlanStatus, Run, SettingsEntry, SolverEntry, SolverName, StoppedBy, TermsEntry,
 };
 pub use problem::{
     BoundEntry, ComplexityEntry, ComplexityName, CostsEntry, DeviceEntry, EnergyUnitEntry,
@@ -39,4 +45,9 @@ pub fn problem_schema() -> serde_json::Value {
 /// The JSON schema of `stlf-plan/2`.
 pub fn plan_schema() -> serde_json::Value {
     schemars::schema_for!(PlanFile).to_value()
+}
+
+/// The JSON schema of `stlf-mixture/1`.
+pub fn mixture_schema() -> serde_json::Value {
+    schemars::schema_for!(MixtureFile).to_value()
 }

@@ -1,5 +1,6 @@
 //! `stlf-plan/2`: roles, weighted links, hand-overs, what they cost and how sure that is. `stlf-plan/1`, which had no hand-overs, is read.
 
+mod followed;
 mod read_back;
 
 use schemars::JsonSchema;
@@ -12,6 +13,8 @@ use stlf_planning::planner::{Infeasible, Method, successive};
 use stlf_planning::problem::{Model, Problem};
 
 use super::problem::{ComplexityEntry, EnergyUnitEntry, ProblemFile, WeightsEntry};
+
+pub use followed::Followed;
 
 /// A problem with more links than this is not repeated in its plan.
 pub const MAX_EMBEDDED_LINKS: usize = 250_000;

@@ -36,6 +36,9 @@ pub enum Error {
     /// The measurements make no problem, or a method cannot work on it.
     #[error(transparent)]
     Method(#[from] stlf_planning::Error),
+    /// What a device ends with cannot be written.
+    #[error(transparent)]
+    Bundle(#[from] stlf_bundle::Error),
     /// There is no plan.
     #[error("seed {seed}: {reason}")]
     Infeasible {
@@ -72,6 +75,7 @@ impl Error {
             {
                 Kind::File
             }
+            Error::Bundle(e) if e.is_io() => Kind::File,
             Error::Infeasible { .. } => Kind::Infeasible,
             Error::Stopped => Kind::Stopped,
             _ => Kind::Input,
@@ -95,6 +99,7 @@ impl Error {
             Error::Config(e) => e.hint(),
             Error::Data(e) => e.hint(),
             Error::Method(e) => e.hint(),
+            Error::Bundle(e) => e.hint(),
             Error::File { .. } | Error::Learn(_) | Error::Infeasible { .. } | Error::Stopped => {
                 None
             }

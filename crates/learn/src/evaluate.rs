@@ -126,6 +126,15 @@ impl Predictions {
         counts
     }
 
+    /// The predictions for the inputs of several parts, part after part; nothing of no part.
+    pub fn joined(parts: impl IntoIterator<Item = Predictions>) -> Option<Predictions> {
+        parts.into_iter().reduce(|mut all, part| {
+            assert_eq!(all.classes, part.classes, "predictions of the same classes");
+            all.probabilities.extend_from_slice(&part.probabilities);
+            all
+        })
+    }
+
     /// Σ w·p / Σ w of several models' predictions for the same inputs: h_j = Σ α_ij h_i in the space of
     /// hypotheses.
     pub fn mix<'a>(parts: impl IntoIterator<Item = (&'a Predictions, f64)>) -> Option<Predictions> {
@@ -203,6 +212,24 @@ mod tests {
         assert_eq!(mixed, Some(predictions(&[[0.25, 0.375, 0.375]])));
         assert_eq!(Predictions::mix([(&a, 0.0)]), None);
         assert_eq!(Predictions::mix([]), None);
+        let both = predictions(&[[1.0, 0.0, 0.0], [0.0, 0.5, 0.5]]);
+        assert_eq!((Predictions::joined([a, b]), Predictions::joined([])), (Some(both), None));
+    }
+
+    /// What a mixture says of a sample must not depend on what else it is asked.
+    #[test]
+    fn what_comes_of_an_input_does_not_depend_on_the_others() -> Result<(), crate::Error> {
+        for spec in [Spec::cnn(1, 3)?, Spec::mlp(stlf_data::Shape::grey(5), 3)?] {
+            let (params, numbers) = (crate::Params::initial(&spec, 4), spec.input().len());
+            let number = |k: usize| ((k * 7919) % 2003) as f32 / 1000.0 - 1.0;
+            let inputs: Vec<f32> = (0..75 * numbers).map(number).collect();
+            let all = predict(&spec, &params, &inputs);
+            for from in [0, 1, 31, 32, 70] {
+                let rest = predict(&spec, &params, &inputs[from * numbers..]);
+                assert!(rest.probabilities().eq(all.probabilities().skip(from)), "{from}");
+            }
+        }
+        Ok(())
     }
 
     #[test]

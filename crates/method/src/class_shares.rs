@@ -42,14 +42,23 @@ pub fn balanced(spec: &Spec, params: &Params, labels: &[Class]) -> Params {
 /// Mixes the predictions of balanced models at a target whose classes need not be equally frequent: its shares are the mean of its corrected
 /// predictions, which are corrected by its shares. Nothing without a part of weight above zero.
 pub fn corrected(parts: &[(&Predictions, f64)]) -> Option<Predictions> {
-    let mut mixed = Predictions::mix(parts.iter().copied())?;
-    for _ in 0..ROUNDS {
-        let own = shares(&mixed.expected_counts());
-        let reweighted: Vec<(Predictions, f64)> =
-            parts.iter().map(|(part, weight)| (part.reweighted(&own), *weight)).collect();
-        mixed = Predictions::mix(reweighted.iter().map(|(part, weight)| (part, *weight)))?;
+    corrected_by(&own_shares(parts)?, parts)
+}
+
+/// The shares of classes at a target, as its inputs tell by these predictions. Nothing without a part of weight above zero.
+pub fn own_shares(parts: &[(&Predictions, f64)]) -> Option<Vec<f64>> {
+    let mut own = shares(&Predictions::mix(parts.iter().copied())?.expected_counts());
+    for _ in 1..ROUNDS {
+        own = shares(&corrected_by(&own, parts)?.expected_counts());
     }
-    Some(mixed)
+    Some(own)
+}
+
+/// Mixes the predictions of balanced models where classes have these shares. Nothing without a part of weight above zero.
+pub fn corrected_by(shares: &[f64], parts: &[(&Predictions, f64)]) -> Option<Predictions> {
+    let reweighted: Vec<(Predictions, f64)> =
+        parts.iter().map(|(part, weight)| (part.reweighted(shares), *weight)).collect();
+    Predictions::mix(reweighted.iter().map(|(part, weight)| (part, *weight)))
 }
 
 #[cfg(test)]

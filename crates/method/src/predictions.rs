@@ -17,7 +17,7 @@ pub struct PredictionRow {
 }
 
 impl PredictionRow {
-    /// What is made of the samples at these places.
+    /// What is made of the samples at these places, sorted by place.
     pub fn all(
         predictions: &Predictions,
         places: &[usize],
@@ -29,6 +29,8 @@ impl PredictionRow {
             class: classes[usize::from(class)].clone(),
             probability: probabilities[usize::from(class)],
         };
-        predicted.map(row).collect()
+        let mut rows: Vec<PredictionRow> = predicted.map(row).collect();
+        rows.sort_by_key(|row| row.sample);
+        rows
     }
 }

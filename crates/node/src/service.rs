@@ -24,6 +24,7 @@ mod error;
 mod event;
 mod memory;
 mod metrics;
+mod mixture;
 mod options;
 mod orders;
 mod publishing;

@@ -146,6 +146,11 @@ impl Device {
         self.place
     }
 
+    /// What all devices agreed on.
+    pub fn setup(&self) -> &Setup {
+        &self.setup
+    }
+
     /// The network of its model.
     pub fn spec(&self) -> &Spec {
         &self.setup.spec
@@ -311,6 +316,14 @@ impl Device {
             Part::Target(AsTarget::Has(combined)) => Some(combined),
             _ => None,
         }
+    }
+
+    /// The models that it combines as a target, with who sent each and its weight, once all of them are there; `None` for a source.
+    pub fn received(&self) -> Option<Vec<(Place, Arc<Params>, f64)>> {
+        let models = self.following()?.to_combine(self.place)?;
+        let senders = self.plan()?.incoming(self.place).map(|link| link.from);
+        let received = senders.zip(models).map(|(from, (model, weight))| (from, model, weight));
+        Some(received.collect()).filter(|received: &Vec<_>| !received.is_empty())
     }
 
     /// The epoch's plan.

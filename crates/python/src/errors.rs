@@ -42,6 +42,12 @@ pub(crate) fn infeasible(py: Python<'_>, reason: &Infeasible) -> PyErr {
     exception(py, "InfeasibleError", message, Some(&reason.hint()))
 }
 
+/// Returns the exception for a bundle, or for samples, that cannot be used.
+pub(crate) fn in_bundle(py: Python<'_>, error: &stlf_bundle::Error) -> PyErr {
+    let name = if error.is_io() { "FileError" } else { "InputError" };
+    exception(py, name, error.to_string(), error.hint())
+}
+
 /// Returns the exception for an error of a run.
 pub(crate) fn in_run(py: Python<'_>, error: &stlf_lab::Error) -> PyErr {
     let name = match error.kind() {

@@ -4,6 +4,7 @@ mod digits;
 mod divergence;
 mod errors;
 mod ledger;
+mod mixture;
 mod own_classifier;
 mod plan;
 mod privacy;
@@ -25,6 +26,8 @@ mod _internal {
     use crate::divergence::{Sketch, divergence_of_sketches, measure, own_bandwidth, own_sketch};
     #[pymodule_export]
     use crate::ledger::privacy_recorded;
+    #[pymodule_export]
+    use crate::mixture::Mixture;
     #[pymodule_export]
     use crate::own_classifier::measure_own;
     #[pymodule_export]

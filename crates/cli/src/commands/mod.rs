@@ -1,11 +1,13 @@
 //! The commands, with one file for each; their doc comments are the help texts.
 
+mod bundle_args;
 mod compare;
 mod completions;
 mod data;
 mod demo;
 mod diff;
 mod explain;
+mod export;
 mod fleet;
 mod man;
 mod measure;
@@ -13,6 +15,7 @@ mod merge;
 mod new;
 mod node;
 mod plan;
+mod predict;
 mod problem_args;
 mod report;
 mod reproduce;
@@ -47,6 +50,8 @@ enum Verb {
     Plan(plan::Args),
     Transfer(transfer::Args),
     Compare(compare::Args),
+    Predict(predict::Args),
+    Export(export::Args),
     Report(report::Args),
     Serve(serve::Args),
     Reproduce(reproduce::Args),
@@ -72,6 +77,8 @@ pub(crate) fn run(cli: &Cli, ui: &Ui) -> Result<(), Failure> {
         Verb::Plan(args) => plan::run(args, ui),
         Verb::Transfer(args) => transfer::run(args, ui),
         Verb::Compare(args) => compare::run(args, ui),
+        Verb::Predict(args) => predict::run(args, ui),
+        Verb::Export(args) => export::run(args, ui),
         Verb::Reproduce(args) => reproduce::run(args, ui),
         Verb::Serve(args) => serve::run(args, ui),
         Verb::Report(args) => report::run(args, ui),

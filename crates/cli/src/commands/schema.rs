@@ -23,6 +23,8 @@ enum Format {
     Problem,
     /// What `stlf plan` writes.
     Plan,
+    /// What devices and runs write in the folder of a mixture.
+    Mixture,
 }
 
 /// Prints the schema.
@@ -30,6 +32,7 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<(), Failure> {
     let schema = match args.format {
         Format::Problem => stlf_formats::problem_schema(),
         Format::Plan => stlf_formats::plan_schema(),
+        Format::Mixture => stlf_formats::mixture_schema(),
     };
     ui.print(&format!("{schema:#}\n"))
 }

@@ -135,7 +135,7 @@ fn the_commands_in_the_docs_run() {
     for kind in ["paper", "iid", "dirichlet", "shard", "pathological", "by-domain"] {
         assert!(page.contains(&format!("\n## `{kind}`\n")), "{kind} is described");
     }
-    assert_eq!(commands.len(), 8);
+    assert_eq!(commands.len(), 9);
     for command in commands {
         // Quotes hold one argument together.
         let parts = command.split('"').enumerate();

@@ -13,6 +13,7 @@ mod fleet;
 mod limits;
 mod other_verbs;
 mod plan;
+mod predict;
 mod report;
 mod run;
 mod serve;

@@ -3,7 +3,7 @@
 use std::io::Read;
 use std::path::Path;
 
-use super::{Columns, Options, Table, feature};
+use super::{Columns, Options, Table, Wanted, feature};
 use crate::columns::{RowError, csv_reader};
 use crate::{Dataset, Error};
 
@@ -12,16 +12,20 @@ use crate::{Dataset, Error};
 /// # Errors
 /// Names the row (the header is row 1) and the column.
 pub fn read_csv(reader: impl Read, path: &Path, options: &Options) -> Result<Dataset, Error> {
+    read(reader, path, &Wanted::All(options))
+}
+
+pub(super) fn read(reader: impl Read, path: &Path, wanted: &Wanted<'_>) -> Result<Dataset, Error> {
     let failed = |e: csv::Error| csv_error(e, path);
     let (mut csv, header) = header(reader, path)?;
     let names: Vec<&str> = header.iter().map(String::as_str).collect();
-    let mut table = Table::new(Columns::new(&names, path, options)?);
+    let mut table = Table::new(Columns::new(&names, path, wanted)?);
     let mut record = csv::StringRecord::new();
     while csv.read_record(&mut record).map_err(failed)? {
         let cell = |at: usize| record.get(at).unwrap_or_default();
         // The header is row 1, so the first sample is row 2, as a spreadsheet counts.
         let row = table.labels.len() + 2;
-        table.push_label(cell(table.columns.label));
+        table.push_label(table.columns.label.map(cell));
         if let Some(at) = table.columns.domain {
             table.push_domain(cell(at));
         }
@@ -30,7 +34,7 @@ pub fn read_csv(reader: impl Read, path: &Path, options: &Options) -> Result<Dat
             table.values.push(number.ok_or_else(|| not_a_number(path, row, names[at], cell(at)))?);
         }
     }
-    table.into_dataset(path, options)
+    table.into_dataset(path, wanted)
 }
 
 /// What is left to read after the header, and the names in it.
@@ -138,6 +142,24 @@ mod tests {
         };
         let set = read(text, &options).unwrap();
         assert_eq!((set.domains(), features(&set)), (&["1".to_owned()][..], &[2.0][..]));
+    }
+
+    #[test]
+    fn some_columns_can_be_read_by_name_whatever_else_there_is() {
+        let of = |text: &str| {
+            let columns = ["y", "x"].map(str::to_owned);
+            super::read(text.as_bytes(), Path::new("t.csv"), &Wanted::Features(&columns))
+        };
+        let set = of("x,note,y,label\n1,hot,2,a\n3,,4,\n").unwrap();
+        assert_eq!(
+            (features(&set), set.columns()),
+            (&[2., 1., 4., 3.][..], &["y", "x"].map(str::to_owned)[..])
+        );
+        assert_eq!((labels(&set), set.classes().len()), (vec![None, None], 0));
+        let error = |text: &str| of(text).unwrap_err();
+        assert_eq!(error("x,z\n1,2\n").to_string(), "t.csv: column \"y\" is missing");
+        assert_eq!(error("x,z\n1,2\n").hint(), Some("the columns are: x, z"));
+        assert_eq!(error("z\n1\n").to_string(), "t.csv: columns \"y\", \"x\" are missing");
     }
 
     #[test]

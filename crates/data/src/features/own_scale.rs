@@ -5,8 +5,8 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::scale::Unit;
 use crate::Error;
+use crate::scaling::Unit;
 
 const FORMAT: &str = "stlf-scale/1";
 

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::{Columns, Options, Table, feature};
+use super::{Columns, Options, Table, Wanted, feature};
 use crate::columns::{Broken, Cell, Kind, ParquetTable};
 use crate::{Dataset, Error};
 
@@ -12,8 +12,11 @@ use crate::{Dataset, Error};
 /// # Errors
 /// Names the row (the first is 1: Parquet has no header row) and the column.
 pub fn read_parquet(bytes: Vec<u8>, path: &Path, options: &Options) -> Result<Dataset, Error> {
-    let broken = |e| broken(path, &e);
-    ParquetTable::with(bytes, broken, |file| read(file, path, options))
+    read(bytes, path, &Wanted::All(options))
+}
+
+pub(super) fn read(bytes: Vec<u8>, path: &Path, wanted: &Wanted<'_>) -> Result<Dataset, Error> {
+    ParquetTable::with(bytes, |e| broken(path, &e), |file| rows(file, path, wanted))
 }
 
 /// The names of all columns.
@@ -21,17 +24,19 @@ pub(super) fn names(bytes: Vec<u8>, path: &Path) -> Result<Vec<String>, Error> {
     ParquetTable::with(bytes, |e| broken(path, &e), |file| Ok(file.names()))
 }
 
-fn read(file: &ParquetTable, path: &Path, options: &Options) -> Result<Dataset, Error> {
+fn rows(file: &ParquetTable, path: &Path, wanted: &Wanted<'_>) -> Result<Dataset, Error> {
     let names = file.names();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    let mut table = Table::new(Columns::new(&names, path, options)?);
+    let mut table = Table::new(Columns::new(&names, path, wanted)?);
     for group in 0..file.groups() {
         let first = table.labels.len();
         let part = |at: usize| Part { file, group, name: names[at], at, path, first };
-        part(table.columns.label).texts(|_, text| {
-            table.push_label(text.unwrap_or_default());
-            Ok(())
-        })?;
+        if let Some(at) = table.columns.label {
+            part(at).texts(|_, text| {
+                table.push_label(text);
+                Ok(())
+            })?;
+        }
         if let Some(at) = table.columns.domain {
             let column = part(at);
             column.texts(|row, text| {
@@ -41,13 +46,14 @@ fn read(file: &ParquetTable, path: &Path, options: &Options) -> Result<Dataset, 
         }
         let features = table.columns.features.iter().map(|&at| part(at).numbers());
         let features: Vec<Vec<f64>> = features.collect::<Result<_, _>>()?;
-        let rows = table.labels.len() - first;
+        let rows = features.first().map_or(0, Vec::len);
+        (table.labels.len()..first + rows).for_each(|_| table.push_label(None));
         table.values.reserve(rows * features.len());
         for row in 0..rows {
             table.values.extend(features.iter().map(|column| column[row]));
         }
     }
-    table.into_dataset(path, options)
+    table.into_dataset(path, wanted)
 }
 
 /// One column of one group of rows.
@@ -222,6 +228,16 @@ mod tests {
             (&["7".to_owned()][..], &["a".to_owned(), "b".to_owned()][..])
         );
         assert_eq!((set.domain(0), set.domain(3)), (1, 0));
+        assert_eq!(set.columns(), ["x", "y"]);
+    }
+
+    #[test]
+    fn some_columns_can_be_read_by_name() {
+        let columns = ["y", "x"].map(str::to_owned);
+        let set = super::read(good(), Path::new("t.parquet"), &Wanted::Features(&columns)).unwrap();
+        assert_eq!(set.values(), &Values::Features([1.0, 1.5, 2.0, 2.5].repeat(2)));
+        assert_eq!((set.len(), set.columns()), (4, &columns[..]));
+        assert!((0..4).all(|sample| set.label(sample).is_none()));
     }
 
     #[test]

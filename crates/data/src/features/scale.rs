@@ -8,6 +8,7 @@
 
 use super::OwnScale;
 use crate::dataset::Values;
+use crate::scaling::{ROUNDING, Scaling, Unit};
 use crate::{Dataset, Shape};
 
 /// Own scales end at this many deviations: what is further off is a wild reading.
@@ -15,9 +16,6 @@ const LIMIT: f64 = 10.0;
 
 /// How many times the range of the middle values a value may lie outside it and still count as it is.
 const REACH: f64 = 2.0;
-
-/// Values whose difference is a smaller part of them are the same but for rounding.
-const ROUNDING: f64 = 1e-12;
 
 /// Where the middle values differ by less of a deviation than this, wild readings have made the deviation.
 const DROWNED: f64 = 1e-3;
@@ -92,14 +90,25 @@ impl<'a> Scaler<'a> {
         Shape { width: times * shape.width, ..shape }
     }
 
-    /// The inputs of the samples of one device, which must be all that it has.
-    pub fn inputs(&self, samples: &[usize]) -> Vec<f32> {
-        self.scaled(samples, &self.own_units(samples))
+    /// How samples of one device become inputs; these must be all that it has.
+    pub fn scaling(&self, samples: &[usize]) -> Scaling {
+        self.with_own(self.own_units(samples))
     }
 
-    /// The inputs of samples of a device with this scale of its own.
-    pub fn inputs_by(&self, own: &OwnScale, samples: &[usize]) -> Vec<f32> {
-        self.scaled(samples, &own.units())
+    /// How samples of a device with this scale of its own become inputs.
+    pub fn scaling_by(&self, own: &OwnScale) -> Scaling {
+        self.with_own(own.units())
+    }
+
+    fn with_own(&self, own: Vec<Unit>) -> Scaling {
+        match self.data.values() {
+            Values::Pixels(_) => Scaling::Pixels,
+            Values::Features(_) => {
+                let units = [self.fleet.clone(), own].into_iter();
+                let units = units.filter(|units| !units.is_empty()).collect();
+                Scaling::Features { columns: self.data.columns().to_vec(), units }
+            }
+        }
     }
 
     /// The scale of the samples of one device, which must be all that it has, with the names of the features.
@@ -124,17 +133,6 @@ impl<'a> Scaler<'a> {
         let rows = self.unscaled(samples).filter(|_| self.scale.needs_own()).unwrap_or_default();
         units(&rows, self.data.shape().len(), Unit::of_device)
     }
-
-    fn scaled(&self, samples: &[usize], own: &[Unit]) -> Vec<f32> {
-        let Some(rows) = self.unscaled(samples) else { return self.data.inputs(samples) };
-        let mut inputs = Vec::with_capacity(samples.len() * self.shape().len());
-        for row in rows.chunks_exact(self.data.shape().len()) {
-            for units in [&self.fleet[..], own] {
-                inputs.extend(row.iter().zip(units).map(|(&v, unit)| unit.of(v)));
-            }
-        }
-        inputs
-    }
 }
 
 /// The unit of every feature of these rows; none where there are no rows.
@@ -144,15 +142,6 @@ fn units(rows: &[f64], width: usize, unit: impl Fn(&[f64]) -> Unit) -> Vec<Unit>
     }
     let column = |at: usize| rows.iter().skip(at).step_by(width).copied().collect::<Vec<f64>>();
     (0..width).map(|at| unit(&column(at))).collect()
-}
-
-/// How one feature becomes an input.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Unit {
-    pub(super) centre: f64,
-    pub(super) deviation: f64,
-    /// Inputs end here, on both sides of 0.
-    pub(super) limit: f64,
 }
 
 impl Unit {
@@ -180,14 +169,6 @@ impl Unit {
         let centre = values.clone().map(|v| v / count).sum::<f64>();
         let square = |v: f64| (v - centre) * (v - centre) / count;
         Unit { centre, deviation: values.map(square).sum::<f64>().sqrt(), limit }
-    }
-
-    /// A value in this unit; 0 where values never change.
-    fn of(self, value: f64) -> f32 {
-        if self.deviation <= ROUNDING * self.centre.abs() {
-            return 0.0;
-        }
-        ((value - self.centre) / self.deviation).clamp(-self.limit, self.limit) as f32
     }
 }
 

@@ -58,7 +58,9 @@ impl PlanFile {
     fn terms(&self) -> Result<Terms, Error> {
         match self.terms {
             Some(terms) => Ok(terms.into()),
-            None => Err(Error::field("terms", "is missing").with_hint("was the file edited?")),
+            None => Err(Error::field("terms", "is missing").with_hint(
+                "a device that follows a plan knows its objective alone; the planner's run folder or `stlf plan` has the terms",
+            )),
         }
     }
 

@@ -1,6 +1,7 @@
 //! The stages of one seed, each from files to files.
 
 pub mod bounds;
+mod bundles;
 pub mod compare;
 pub mod computing;
 pub mod distillation;

@@ -8,7 +8,7 @@ use stlf_method::method::Method;
 use stlf_method::seeds::Draw;
 use stlf_planning::device::Role;
 
-use super::train::{splits, warm_up};
+use super::train::{MODELS, splits, warm_up};
 use super::transfer::Transfer;
 use crate::Error;
 use crate::baselines::Assignment;
@@ -57,7 +57,7 @@ impl Transfer<'_> {
     fn averaged_in_rounds(&self, assigned: &Assignment, rounds: usize) -> Result<Params, Error> {
         let (run, splits) = (self.run, splits(self.run)?);
         let sources: Vec<usize> = assigned.with_role(Role::Source).collect();
-        let mut shared = warm_up(run, &splits, &run.folder.folder("models")?)?;
+        let mut shared = warm_up(run, &splits, &run.folder.folder(MODELS)?)?;
         for round in 0..rounds {
             let until = |round: usize| run.setup.training.steps * round / rounds;
             let training =
@@ -84,7 +84,7 @@ impl Transfer<'_> {
     fn trained_on_all(&self, assigned: &Assignment) -> Result<Params, Error> {
         let (run, splits) = (self.run, splits(self.run)?);
         let sources: Vec<usize> = assigned.with_role(Role::Source).collect();
-        let start = warm_up(run, &splits, &run.folder.folder("models")?)?;
+        let start = warm_up(run, &splits, &run.folder.folder(MODELS)?)?;
         let steps = run.setup.training.steps * sources.len();
         let training = Training { steps, ..run.setup.training };
         let first = sources.first().copied().unwrap_or_default();

@@ -21,6 +21,8 @@ const TEACHERS: &str = "links.csv";
 
 /// A target's student, with what every guard says of it.
 pub(super) struct Tried {
+    /// The student, if the target uses it.
+    pub(super) student: Option<Params>,
     row: StudentRow,
     guards: Vec<GuardRow>,
 }
@@ -87,7 +89,7 @@ impl Transfer<'_> {
                 mixture_accuracy: known.map(|(mixture, truth)| mixture.accuracy(truth)),
                 ..self.row_of(method, target, adapt::Tried::Not(obstacle))
             };
-            return Ok((mixture, Some(Tried { row, guards: Vec::new() })));
+            return Ok((mixture, Some(Tried { student: None, row, guards: Vec::new() })));
         }
         let at = setup.target(Place::new(target), &models, &device.inputs);
         let name = format!("{}.safetensors", device.name);
@@ -104,6 +106,8 @@ impl Transfer<'_> {
         };
         let judged = at.judge(&student)?;
         let tried = self.tried(method, target, &judged);
+        let student = Some(student).filter(|_| judged.is_used(setup.adapt));
+        let tried = Tried { student, ..tried };
         Ok((Some(judged.predictions(setup.adapt)), Some(tried)))
     }
 
@@ -168,6 +172,6 @@ impl Transfer<'_> {
                 gain: student_accuracy.zip(mixture_accuracy).map(|(with, alone)| with - alone),
             }
         });
-        Tried { row, guards: guards.to_vec() }
+        Tried { student: None, row, guards: guards.to_vec() }
     }
 }

@@ -15,6 +15,9 @@ use crate::{Error, Folder, Stage};
 /// The table that the stage ends with.
 pub const TABLE: &str = "training.csv";
 
+/// The models that devices trained on their own labels.
+pub const MODELS: &str = "models";
+
 /// What the stage gives: a model for every device with labels, and the table.
 #[derive(Debug, Clone)]
 pub struct Trained {
@@ -52,7 +55,7 @@ pub(super) fn splits(run: &SeedRun<'_>) -> Result<Vec<Split>, Error> {
 
 /// The models of a block's devices, trained or read back.
 fn models(run: &SeedRun<'_>, splits: &[Split], block: Block) -> Result<Vec<Option<Params>>, Error> {
-    let folder = run.folder.folder("models")?;
+    let folder = run.folder.folder(MODELS)?;
     let start = warm_up(run, splits, &folder)?;
     let asked = |i: usize| block.has(i) && !splits[i].is_empty();
     let count = run.watch.counter(Stage::Train, (0..splits.len()).filter(|&i| asked(i)).count());

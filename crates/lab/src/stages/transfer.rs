@@ -28,10 +28,12 @@ pub const FOLDER: &str = "targets";
 pub const CONFUSION: &str = "confusion.csv";
 
 /// What one target ends with.
-struct Served {
-    target: usize,
+pub(super) struct Served {
+    pub(super) target: usize,
     /// None without a model.
     predictions: Option<Predictions>,
+    /// The student, if the target uses one.
+    pub(super) student: Option<Params>,
     row: Row,
 }
 
@@ -79,7 +81,7 @@ impl<'a> Transfer<'a> {
     }
 
     /// Sends models by the plan. Every target keeps what it makes of its samples and, where parameters are averaged,
-    /// its model.
+    /// its model; every device, what it ends with as a bundle.
     pub fn transfer(&self, classes: &[String]) -> Result<Vec<Row>, Error> {
         let results = self.run.folder.folder("results")?;
         let name = table(Method::StLf);
@@ -100,6 +102,7 @@ impl<'a> Transfer<'a> {
             })
             .collect::<Result<_, Error>>()?;
         self.run.folder.write_csv(CONFUSION, &confusion.concat())?;
+        sent.keep_bundles(&served, classes)?;
         let mut rows = self.with_measuring(Method::StLf, served);
         self.count_handovers(&mut rows, &self.plan);
         results.write_csv(&name, &rows)?;
@@ -159,12 +162,13 @@ impl<'a> Transfer<'a> {
         let students = self.students(method, assigned)?;
         let served = targets.par_iter().map(|&target| -> Result<_, Error> {
             let links = assigned.incoming(target);
-            let (predictions, tried) = match &students {
+            let (predictions, mut tried) = match &students {
                 Some(folder) => self.with_student(method, folder, links, target)?,
                 None => (self.combined(links, target)?, None),
             };
+            let student = tried.as_mut().and_then(|tried: &mut Tried| tried.student.take());
             let row = self.row(method, assigned, target, predictions.as_ref());
-            Ok((Served { target, predictions, row }, tried))
+            Ok((Served { target, predictions, student, row }, tried))
         });
         let served: Vec<(Served, Option<Tried>)> = served.collect::<Result<_, Error>>()?;
         let (served, tried): (Vec<Served>, Vec<Option<Tried>>) = served.into_iter().unzip();

@@ -4,6 +4,7 @@
 mod baselines;
 mod baselines_fada;
 mod handover;
+mod mixtures;
 mod natural;
 mod paper;
 mod run;

@@ -1,5 +1,5 @@
 //! The files of a device, with which it can be killed at any moment and continue: its training, what it made of models that were handed
-//! to it, its scale, the last epoch, the plan, the predictions.
+//! to it, its scale, the last epoch, the plan, the predictions, the mixture.
 //! Every file appears whole or not at all.
 
 use std::collections::BTreeMap;
@@ -27,7 +27,7 @@ use stlf_protocol::{Device, SignedRoster};
 
 use super::event::{Line, now};
 use super::publishing::Publications;
-use super::{Error, memory};
+use super::{Error, memory, mixture};
 use crate::network::{Event, View};
 use crate::protection::Protection;
 use crate::status_file::{FILE as STATUS, StatusFile};
@@ -256,6 +256,7 @@ impl StateDir {
                     folder.write_csv(PREDICTIONS, &rows)?;
                     self.keep_student(combined, view.device.spec())?;
                 }
+                mixture::keep(folder, view, &self.own, &self.classes)?;
             }
             Event::Roster(roster) => folder.write(ROSTER, roster.to_json().as_bytes())?,
             _ => {}
@@ -308,7 +309,7 @@ fn failed(path: &Path) -> impl FnOnce(std::io::Error) -> stlf_data::Error + '_ {
 #[cfg(test)]
 #[allow(clippy::unwrap_used, reason = "tests")]
 mod tests {
-    use stlf_data::Shape;
+    use stlf_data::{Scaling, Shape};
 
     use super::*;
 
@@ -317,6 +318,7 @@ mod tests {
             name: "gate".to_owned(),
             places: (0..inputs.len()).collect(),
             inputs: inputs.to_vec(),
+            scaling: Scaling::Pixels,
             labels: labels.to_vec(),
             unlabeled: 0,
             truth: None,

@@ -6,6 +6,10 @@ use std::sync::mpsc::{Sender, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use stlf_bundle::Samples;
+use stlf_bundle::folder::{find, read};
+use stlf_bundle::predictions::{Columns, csv};
+use stlf_formats::PlanFile;
 use stlf_node::network;
 use stlf_node::service::{Ended, Error, Event, Options, Service, settings};
 use stlf_node::status_file::{FILE, StatusFile};
@@ -77,10 +81,15 @@ impl Fleet {
 
     /// Has all take part in an epoch. The system chooses where each listens, and those after it are told.
     fn run(&self) -> Vec<(Told, Ended)> {
+        self.run_with(|name| self.options(name))
+    }
+
+    /// The same with options of each device's own.
+    fn run_with(&self, options: impl Fn(&str) -> Options) -> Vec<(Told, Ended)> {
         let mut peers = Vec::new();
         let mut running = Vec::new();
         for name in NAMES {
-            let options = Options { peers: peers.clone(), ..self.options(name) };
+            let options = Options { peers: peers.clone(), ..options(name) };
             let (tell, hears) = channel();
             running.push(start(options, tell));
             peers.push((name.to_owned(), hears.recv_timeout(DEADLINE).unwrap()));
@@ -179,6 +188,72 @@ fn services_in_one_program_end_with_plans_and_predictions_and_go_on_where_they_w
             }
         }
         assert!(targets > 0, "{plan:?}");
+    }
+}
+
+#[test]
+fn every_device_ends_with_a_mixture_that_gives_the_bytes_of_its_predictions() {
+    let fleet = Fleet::new();
+    // Rows of each device's own, in units of its own; one has no labels.
+    let table = |at: usize| {
+        let row = |k: usize| {
+            let (x, y) = (((k * 37 + at) % 101) as f64, ((k * 53) % 103) as f64);
+            let label = match (at, x > y) {
+                (2, _) => "",
+                _ if k.is_multiple_of(5) => "",
+                (_, true) => "calm",
+                (_, false) => "storm",
+            };
+            let unit = [1.0, 10.0, 0.1][at];
+            format!("{},{},{label}\n", x * unit, y * unit)
+        };
+        "x,y,label\n".to_owned() + &(0..300).map(row).collect::<String>()
+    };
+    let options = |name: &str| {
+        let at = NAMES.iter().position(|known| *known == name).unwrap();
+        let own = fleet.path(&format!("{name}.csv"));
+        std::fs::write(&own, table(at)).unwrap();
+        let features = format!("data.features={}", own.display());
+        let changes = [
+            "seeds=[3]",
+            &features,
+            "data.classes=[\"calm\", \"storm\"]",
+            "partition.kind=iid",
+            "partition.devices=1",
+            "training.model=mlp",
+            "training.steps=100",
+        ];
+        Options { config: settings(None, None, &changes).unwrap(), ..fleet.options(name) }
+    };
+    let mut last_epoch = 0;
+    for _ in 0..2 {
+        fleet.run_with(options);
+        let plan = fleet.plan("gate");
+        for (place, name) in NAMES.iter().enumerate() {
+            let bundle = find(&fleet.path(name), None, None).unwrap();
+            let mixture = read(&bundle).unwrap();
+            assert_eq!((mixture.device.as_str(), mixture.epoch), (*name, Some(plan.epoch)));
+            assert_eq!(Some(mixture.role), plan.role(Place::new(place)));
+            let samples = Samples::read(&mixture, &fleet.path(&format!("{name}.csv"))).unwrap();
+            let predictions = mixture.predict(&samples.inputs).unwrap();
+            let got = csv(&mixture, &predictions, Columns::default()).unwrap();
+            let kept = std::fs::read(fleet.path(name).join("predictions.csv"));
+            match mixture.role {
+                Role::Target => assert_eq!(got, kept.unwrap(), "{name}"),
+                Role::Source => assert_eq!(mixture.members[0].name, *name),
+            }
+            let followed = std::fs::read(bundle.join("plan.json")).unwrap();
+            let followed = PlanFile::read(&followed).unwrap();
+            assert_eq!(followed.objective, Some(plan.objective));
+            assert_eq!(followed.sources.len(), plan.sources.len());
+            // Nothing is left of what was written.
+            let left = fleet.path(name).read_dir().unwrap();
+            let hidden = |e: &std::fs::DirEntry| e.file_name().to_str().unwrap().starts_with('.');
+            assert!(!left.map(Result::unwrap).any(|entry| hidden(&entry)), "{name}");
+        }
+        assert_eq!(plan.role(Place::new(2)), Some(Role::Target));
+        assert!(plan.epoch > last_epoch);
+        last_epoch = plan.epoch;
     }
 }
 

@@ -1,7 +1,9 @@
 //! The published schemas accept what the program reads and writes, and refuse what it refuses.
 
 use serde_json::{Value, json};
-use stlf_formats::{PlanFile, ProblemFile, Run, plan_schema, problem_schema};
+use stlf_formats::{
+    MixtureFile, PlanFile, ProblemFile, Run, mixture_schema, plan_schema, problem_schema,
+};
 use stlf_planning::planner::{Method, Outcome, optimum};
 
 const EXAMPLES: [&str; 2] = [
@@ -55,6 +57,34 @@ fn what_the_reader_refuses_the_schema_refuses() {
         let mut document: Value = serde_json::from_str(EXAMPLES[0]).unwrap();
         change(&mut document);
         assert!(ProblemFile::read(document.to_string().as_bytes()).is_err());
+        assert!(!validator.is_valid(&document), "{document}");
+    }
+}
+
+#[test]
+fn mixtures_are_valid_and_come_back_and_others_are_refused() {
+    let document = json!({"format": "stlf-mixture/1", "device": "gate", "role": "target", "epoch": 3,
+        "classes": ["calm", "storm"],
+        "input": {"shape": [1, 1, 2], "scaling": "units", "columns": ["x", "y"],
+                  "units": [[{"centre": 0.1, "deviation": 2.0}, {"centre": 1.0, "deviation": 0.0, "limit": 10.0}]]},
+        "network": [{"linear": {"outputs": 4}}, "relu", {"dropout": {"p": 0.5}}, {"linear": {"outputs": 2}}],
+        "combine": "predictions",
+        "members": [{"name": "pier", "weight": 1.0, "file": "pier.safetensors", "sha256": "00"}],
+        "plan": {"file": "plan.json", "sha256": "00"}});
+    assert_valid(&mixture_schema(), &document);
+    let read = MixtureFile::read(document.to_string().as_bytes()).unwrap();
+    assert_eq!(serde_json::to_value(&read).unwrap(), document);
+    let validator = jsonschema::validator_for(&mixture_schema()).unwrap();
+    let changes: [fn(&mut Value); 4] = [
+        |v| v["format"] = json!("stlf-mixture/2"),
+        |v| v["combine"] = json!("votes"),
+        |v| v["members"][0]["colour"] = json!("red"),
+        |v| v["network"][1] = json!("tanh"),
+    ];
+    for change in changes {
+        let mut document = document.clone();
+        change(&mut document);
+        assert!(MixtureFile::read(document.to_string().as_bytes()).is_err());
         assert!(!validator.is_valid(&document), "{document}");
     }
 }

@@ -2,6 +2,13 @@ use proptest::prelude::*;
 
 use super::*;
 
+impl Scaler<'_> {
+    /// The inputs of the samples of one device, which must be all that it has.
+    fn inputs(&self, samples: &[usize]) -> Vec<f32> {
+        self.scaling(samples).inputs(self.data, samples)
+    }
+}
+
 /// A table of features, all rows of one device.
 fn table(rows: &[&[f64]]) -> Dataset {
     let shape = Shape { channels: 1, height: 1, width: rows[0].len() };

@@ -1,0 +1,222 @@
+//! A mixture as the document `stlf-mixture/1`, and back with every check.
+
+use stlf_data::scaling::Unit;
+use stlf_data::{Scaling, Shape};
+use stlf_formats::{
+    CombineEntry, FileEntry, InputEntry, LayerEntry, MemberEntry, MixtureFile, MixtureFormat,
+    ScalingEntry, UnitEntry,
+};
+use stlf_learn::spec::{Layer, Spec};
+use stlf_method::combine::Combine;
+use stlf_planning::error::Error;
+
+use crate::Mixture;
+
+/// More numbers than this in an input, or layers or outputs in a network, are a mistake or an attack.
+const MOST_INPUTS: usize = 1 << 24;
+const MOST_LAYERS: usize = 100;
+const MOST_CHANNELS: usize = 1 << 12;
+const MOST_OUTPUTS: usize = 1 << 20;
+
+/// The document of a mixture whose files have these names and hashes.
+pub(crate) fn written(
+    mixture: &Mixture,
+    members: &[FileEntry],
+    student: Option<FileEntry>,
+    plan: FileEntry,
+) -> MixtureFile {
+    let member = |(member, file): (&crate::Member, &FileEntry)| MemberEntry {
+        name: member.name.clone(),
+        weight: member.weight,
+        file: file.file.clone(),
+        sha256: file.sha256.clone(),
+    };
+    MixtureFile {
+        format: MixtureFormat::V1,
+        device: mixture.device.clone(),
+        role: mixture.role,
+        epoch: mixture.epoch,
+        seed: mixture.seed,
+        classes: mixture.classes.clone(),
+        input: input(mixture),
+        network: mixture.spec.layers().map(|(layer, _)| entry_of(layer)).collect(),
+        combine: match mixture.combine {
+            Combine::Predictions => CombineEntry::Predictions,
+            Combine::Corrected => CombineEntry::Corrected,
+            Combine::Parameters => CombineEntry::Parameters,
+        },
+        class_shares: mixture.class_shares.clone(),
+        members: mixture.members.iter().zip(members).map(member).collect(),
+        student,
+        plan,
+    }
+}
+
+fn input(mixture: &Mixture) -> InputEntry {
+    let Shape { channels, height, width } = mixture.spec.input();
+    let unit = |unit: &Unit| UnitEntry {
+        centre: unit.centre,
+        deviation: unit.deviation,
+        limit: Some(unit.limit).filter(|limit| limit.is_finite()),
+    };
+    let (scaling, columns, units) = match &mixture.scaling {
+        Scaling::Pixels => (ScalingEntry::Pixels, None, Vec::new()),
+        Scaling::Features { columns, units } => {
+            let scaling = if units.is_empty() { ScalingEntry::None } else { ScalingEntry::Units };
+            let units = units.iter().map(|list| list.iter().map(unit).collect()).collect();
+            (scaling, Some(columns.clone()), units)
+        }
+    };
+    InputEntry { shape: [channels, height, width], scaling, columns, units }
+}
+
+fn entry_of(layer: Layer) -> LayerEntry {
+    match layer {
+        Layer::Conv2d { channels, kernel } => LayerEntry::Conv2d { channels, kernel },
+        Layer::MaxPool2d => LayerEntry::MaxPool2d,
+        Layer::Relu => LayerEntry::Relu,
+        Layer::Dropout { p } => LayerEntry::Dropout { p },
+        Layer::Dropout2d { p } => LayerEntry::Dropout2d { p },
+        Layer::Linear { outputs } => LayerEntry::Linear { outputs },
+    }
+}
+
+fn layer_of(entry: LayerEntry) -> Layer {
+    match entry {
+        LayerEntry::Conv2d { channels, kernel } => Layer::Conv2d { channels, kernel },
+        LayerEntry::MaxPool2d => Layer::MaxPool2d,
+        LayerEntry::Relu => Layer::Relu,
+        LayerEntry::Dropout { p } => Layer::Dropout { p },
+        LayerEntry::Dropout2d { p } => Layer::Dropout2d { p },
+        LayerEntry::Linear { outputs } => Layer::Linear { outputs },
+    }
+}
+
+/// How the document says that models become one.
+pub(crate) fn combine(file: &MixtureFile) -> Combine {
+    match file.combine {
+        CombineEntry::Predictions => Combine::Predictions,
+        CombineEntry::Corrected => Combine::Corrected,
+        CombineEntry::Parameters => Combine::Parameters,
+    }
+}
+
+/// The network, which has an output for every class.
+///
+/// # Errors
+/// Names the field that cannot be.
+pub(crate) fn spec(file: &MixtureFile) -> Result<Spec, Error> {
+    let [channels, height, width] = file.input.shape;
+    let numbers = channels.checked_mul(height).and_then(|n| n.checked_mul(width));
+    if !numbers.is_some_and(|n| (1..=MOST_INPUTS).contains(&n)) {
+        let message = format!("{channels}×{height}×{width} is no shape of an input");
+        return Err(Error::field("input.shape", message));
+    }
+    if file.network.len() > MOST_LAYERS {
+        let message = format!("{} layers are more than {MOST_LAYERS}", file.network.len());
+        return Err(Error::field("network", message));
+    }
+    for (at, layer) in file.network.iter().enumerate() {
+        let (size, most) = match *layer {
+            LayerEntry::Conv2d { channels, .. } => (channels, MOST_CHANNELS),
+            LayerEntry::Linear { outputs } => (outputs, MOST_OUTPUTS),
+            _ => continue,
+        };
+        if size > most {
+            return Err(Error::field(format!("network[{at}]"), format!("{size} is above {most}")));
+        }
+    }
+    let layers = file.network.iter().copied().map(layer_of).collect();
+    let spec = Spec::new(Shape { channels, height, width }, layers)
+        .map_err(|e| Error::field("network", e.to_string()))?;
+    let (outputs, classes) = (spec.output().len(), file.classes.len());
+    if outputs != classes {
+        let message = format!("{classes} classes, but the network has {outputs} outputs");
+        return Err(Error::field("classes", message));
+    }
+    Ok(spec)
+}
+
+/// How a sample becomes an input.
+///
+/// # Errors
+/// Names the field that contradicts another.
+pub(crate) fn scaling(file: &MixtureFile) -> Result<Scaling, Error> {
+    let InputEntry { shape: [channels, height, width], scaling, columns, units } = &file.input;
+    let columns = match (scaling, columns) {
+        (ScalingEntry::Pixels, None) if units.is_empty() => return Ok(Scaling::Pixels),
+        (ScalingEntry::Pixels, _) => {
+            return Err(Error::field("input.scaling", "pixels have no columns and no units"));
+        }
+        (_, None) => return Err(Error::field("input.columns", "is missing")),
+        (_, Some(columns)) => columns,
+    };
+    if units.is_empty() != (*scaling == ScalingEntry::None) {
+        return Err(Error::field(
+            "input.units",
+            "belong to the scaling \"units\", and to no other",
+        ));
+    }
+    let lists = units.len().max(1);
+    if (*channels, *height, *width) != (1, 1, lists * columns.len()) {
+        let message = format!(
+            "{channels}×{height}×{width} does not fit {} columns in {lists} scales",
+            columns.len()
+        );
+        return Err(Error::field("input.shape", message));
+    }
+    if let Some(at) = units.iter().position(|list| list.len() != columns.len()) {
+        let (has, needs) = (units[at].len(), columns.len());
+        let message = format!("{has} units for {needs} columns");
+        return Err(Error::field(format!("input.units[{at}]"), message));
+    }
+    let unit = |entry: &UnitEntry| Unit {
+        centre: entry.centre,
+        deviation: entry.deviation,
+        limit: entry.limit.unwrap_or(f64::INFINITY),
+    };
+    let units: Vec<Vec<Unit>> = units.iter().map(|l| l.iter().map(unit).collect()).collect();
+    if units.iter().flatten().any(|unit| unit.deviation < 0.0 || unit.limit <= 0.0) {
+        return Err(Error::field("input.units", "a deviation or a limit is below 0"));
+    }
+    Ok(Scaling::Features { columns: columns.clone(), units })
+}
+
+/// That the rest of the document makes sense: at least one member, weights, shares of classes, and names of files that stay in their
+/// folder.
+///
+/// # Errors
+/// Names the field that cannot be.
+pub(crate) fn check(file: &MixtureFile) -> Result<(), Error> {
+    if file.members.is_empty() {
+        return Err(Error::field("members", "a mixture needs at least one model"));
+    }
+    for (at, member) in file.members.iter().enumerate() {
+        if !(member.weight > 0.0 && member.weight.is_finite()) {
+            let message = format!("{} is not above 0", member.weight);
+            return Err(Error::field(format!("members[{at}].weight"), message));
+        }
+    }
+    let is_corrected = file.combine == CombineEntry::Corrected;
+    match &file.class_shares {
+        Some(_) if !is_corrected => {
+            return Err(Error::field("class_shares", "belong to \"corrected\", and to no other"));
+        }
+        None if is_corrected => return Err(Error::field("class_shares", "is missing")),
+        Some(shares) => {
+            let is_share = |share: &f64| *share > 0.0 && *share <= 1.0;
+            if shares.len() != file.classes.len() || !shares.iter().all(is_share) {
+                return Err(Error::field("class_shares", "are not one share for every class"));
+            }
+        }
+        None => {}
+    }
+    let named = file.members.iter().map(|member| &member.file);
+    let others = file.student.iter().chain([&file.plan]).map(|entry| &entry.file);
+    for name in named.chain(others) {
+        if name.is_empty() || name.starts_with('.') || name.contains(['/', '\\', ':']) {
+            return Err(Error::field("file", format!("{name:?} is not the name of a file here")));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,89 @@
+//! What can be wrong with a bundle, or with samples for it.
+
+use std::path::PathBuf;
+
+/// A bundle or samples that cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A file cannot be read or written, or new samples are not what they should be.
+    #[error(transparent)]
+    Data(#[from] stlf_data::Error),
+    /// There is no bundle in a folder.
+    #[error("{}: {message}", path.display())]
+    NoBundle {
+        /// The folder that was named.
+        path: PathBuf,
+        /// What is missing.
+        message: String,
+        /// What to name instead.
+        hint: String,
+    },
+    /// The document is no mixture, or contradicts itself.
+    #[error("{}: {source}", path.display())]
+    Document {
+        /// The path of `mixture.json`.
+        path: PathBuf,
+        /// What is wrong, by its field.
+        source: stlf_planning::Error,
+    },
+    /// A file is not the one that the document names.
+    #[error(
+        "{}: the file has changed since the bundle was written: its SHA-256 is {found}, expected {expected}",
+        path.display()
+    )]
+    Changed {
+        /// The path of the file.
+        path: PathBuf,
+        /// The hash that the document has.
+        expected: String,
+        /// The hash of the file.
+        found: String,
+    },
+    /// A file of parameters is none, or of another network.
+    #[error("{}: {source}", path.display())]
+    Model {
+        /// The path of the file.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: stlf_learn::Error,
+    },
+    /// Samples are not what the mixture takes.
+    #[error("{}: {message}", path.display())]
+    Samples {
+        /// The path of the samples.
+        path: PathBuf,
+        /// What was expected, and what was found.
+        message: String,
+        /// What to do about it.
+        hint: String,
+    },
+    /// A mixture cannot be combined, or not be written as a file.
+    #[error("{0}")]
+    Mixture(String),
+}
+
+impl Error {
+    /// What the user can do about it.
+    pub fn hint(&self) -> Option<&str> {
+        match self {
+            Error::Data(e) => e.hint(),
+            Error::NoBundle { hint, .. } | Error::Samples { hint, .. } => Some(hint),
+            Error::Document { source, .. } => source.hint(),
+            Error::Changed { .. } | Error::Model { .. } => {
+                Some("copy the whole folder again from where it was written")
+            }
+            Error::Mixture(_) => None,
+        }
+    }
+
+    /// Whether the system refused something, and the input is not to blame.
+    pub fn is_io(&self) -> bool {
+        match self {
+            Error::Data(stlf_data::Error::File { source, .. }) => {
+                source.kind() != std::io::ErrorKind::NotFound
+            }
+            _ => false,
+        }
+    }
+}

@@ -1,0 +1,45 @@
+//! What a mixture makes of samples, as a table.
+
+use std::path::PathBuf;
+
+use stlf_learn::evaluate::Predictions;
+use stlf_method::predictions::PredictionRow;
+
+use crate::{Error, Mixture};
+
+/// What is written besides a sample's place, class and probability.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Columns<'a> {
+    /// The probability of every class, each in a column `p_CLASS`.
+    pub probabilities: bool,
+    /// The file of every sample, in a column `file`.
+    pub files: Option<&'a [PathBuf]>,
+}
+
+/// The table as CSV. Without further columns it is what a device writes of its own samples.
+///
+/// # Errors
+/// It cannot be written.
+pub fn csv(
+    mixture: &Mixture,
+    predictions: &Predictions,
+    columns: Columns<'_>,
+) -> Result<Vec<u8>, Error> {
+    let failed = |e: csv::Error| Error::Mixture(e.to_string());
+    let places: Vec<usize> = (0..predictions.len()).collect();
+    let rows = PredictionRow::all(predictions, &places, &mixture.classes);
+    let mut writer = csv::WriterBuilder::new().has_headers(false).from_writer(Vec::new());
+    let mut head = ["sample", "class", "probability"].map(str::to_owned).to_vec();
+    if columns.probabilities {
+        head.extend(mixture.classes.iter().map(|class| format!("p_{class}")));
+    }
+    head.extend(columns.files.map(|_| "file".to_owned()));
+    writer.write_record(&head).map_err(failed)?;
+    for (row, probabilities) in rows.iter().zip(predictions.probabilities()) {
+        let more = if columns.probabilities { probabilities } else { &[] };
+        let file = columns.files.and_then(|files| files.get(row.sample));
+        let file = file.map(|file| file.to_string_lossy());
+        writer.serialize((row, more, file.as_slice())).map_err(failed)?;
+    }
+    writer.into_inner().map_err(|e| Error::Mixture(e.to_string()))
+}

@@ -1,0 +1,100 @@
+//! New samples for a mixture, read and scaled as the device's own were.
+
+use std::path::{Path, PathBuf};
+
+use stlf_data::dataset::Values;
+use stlf_data::{Dataset, Scaling, features};
+
+use crate::{Error, Mixture};
+
+/// Samples as inputs of a mixture.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Samples {
+    /// The inputs, one after the other.
+    pub inputs: Vec<f32>,
+    /// How many there are.
+    pub count: usize,
+    /// The file of each picture; none for a table.
+    pub files: Option<Vec<PathBuf>>,
+}
+
+impl Samples {
+    /// Reads samples: for a mixture that was trained on a table, a table (CSV, plain or gzip, or Parquet) that has its columns and may have
+    /// others; for one that was trained on pictures, a picture or a folder of pictures.
+    ///
+    /// # Errors
+    /// Names the file, and the row and column or the picture that cannot be used.
+    pub fn read(mixture: &Mixture, path: &Path) -> Result<Samples, Error> {
+        match &mixture.scaling {
+            Scaling::Features { columns, .. } => {
+                if path.is_dir() {
+                    return Err(Error::Samples {
+                        path: path.to_owned(),
+                        message: "this is a folder, but the mixture takes rows of a table"
+                            .to_owned(),
+                        hint: format!(
+                            "name a CSV or Parquet file with the columns {}",
+                            columns.join(", ")
+                        ),
+                    });
+                }
+                let data = features::load_columns(path, columns)?;
+                Ok(Samples { inputs: inputs(mixture, &data), count: data.len(), files: None })
+            }
+            Scaling::Pixels => pictures(mixture, path),
+        }
+    }
+
+    /// Scales samples that lie one after the other: pixels from 0 to 255, or features as they are in a table.
+    ///
+    /// # Errors
+    /// They are not whole samples, or contain what is no pixel or no finite number.
+    pub fn scaled(mixture: &Mixture, values: Vec<f64>) -> Result<Samples, Error> {
+        let shape = mixture.sample_shape();
+        let count = values.len() / shape.len();
+        let values = match &mixture.scaling {
+            Scaling::Features { .. } => Values::Features(values),
+            Scaling::Pixels => {
+                let pixels: Vec<u8> = values.iter().map(|&value| value as u8).collect();
+                let is_other = |(value, pixel): &(&f64, &u8)| f64::from(**pixel) != **value;
+                if let Some((value, _)) = values.iter().zip(&pixels).find(is_other) {
+                    let message =
+                        format!("{value} is no pixel, which is a whole number from 0 to 255");
+                    return Err(Error::Mixture(message));
+                }
+                Values::Pixels(pixels)
+            }
+        };
+        let data = Dataset::new("samples", shape, values, vec![None; count], Vec::new())?;
+        Ok(Samples { inputs: inputs(mixture, &data), count, files: None })
+    }
+}
+
+fn inputs(mixture: &Mixture, data: &Dataset) -> Vec<f32> {
+    mixture.scaling.inputs(data, &(0..data.len()).collect::<Vec<usize>>())
+}
+
+#[cfg(feature = "images")]
+fn pictures(mixture: &Mixture, path: &Path) -> Result<Samples, Error> {
+    let is_table = |extension: &std::ffi::OsStr| {
+        ["csv", "gz", "parquet"].iter().any(|known| extension.eq_ignore_ascii_case(known))
+    };
+    if path.extension().is_some_and(is_table) {
+        return Err(Error::Samples {
+            path: path.to_owned(),
+            message: "this is a table, but the mixture takes pictures".to_owned(),
+            hint: format!("name a folder of PNG or JPEG files of {}", mixture.spec.input()),
+        });
+    }
+    let (data, files) = stlf_data::image_folder::load_unlabeled(path, mixture.spec.input())?;
+    Ok(Samples { inputs: inputs(mixture, &data), count: data.len(), files: Some(files) })
+}
+
+#[cfg(not(feature = "images"))]
+fn pictures(_: &Mixture, path: &Path) -> Result<Samples, Error> {
+    Err(Error::Samples {
+        path: path.to_owned(),
+        message: "this build does not read pictures".to_owned(),
+        hint: "build with the feature `images`".to_owned(),
+    })
+}

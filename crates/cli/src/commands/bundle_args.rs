@@ -1,0 +1,42 @@
+//! Which bundle a command is about.
+
+use std::path::PathBuf;
+
+use stlf_bundle::folder::{find, read};
+use stlf_bundle::{Error, Mixture};
+
+use crate::error::Failure;
+
+/// The bundle that a command puts to work.
+#[derive(clap::Args)]
+pub(crate) struct BundleArgs {
+    /// A bundle, the folder of a real device, or a run folder.
+    #[arg(value_name = "DIR")]
+    dir: PathBuf,
+    /// Whose mixture, in a run folder, which has one for every device.
+    #[arg(long, value_name = "NAME")]
+    device: Option<String>,
+    /// The seed, in a run folder. Left out: the lowest.
+    #[arg(long)]
+    seed: Option<u64>,
+}
+
+impl BundleArgs {
+    /// Reads the bundle, with every file checked.
+    pub(crate) fn read(&self) -> Result<Mixture, Failure> {
+        let path = find(&self.dir, self.device.as_deref(), self.seed);
+        path.and_then(|path| read(&path)).map_err(|e| failure(&e))
+    }
+}
+
+/// What went wrong with a bundle or with samples for it.
+pub(crate) fn failure(error: &Error) -> Failure {
+    let failure = match error.is_io() {
+        true => Failure::io(error.to_string()),
+        false => Failure::input(error.to_string()),
+    };
+    match error.hint() {
+        Some(hint) => failure.hint(hint),
+        None => failure,
+    }
+}

@@ -1,0 +1,63 @@
+//! `stlf predict`: new samples through what a device ended with.
+
+use std::path::PathBuf;
+
+use stlf_bundle::predictions::{Columns, csv};
+use stlf_bundle::samples::Samples;
+
+use super::bundle_args::{BundleArgs, failure};
+use crate::error::Failure;
+use crate::output;
+use crate::ui::Ui;
+
+/// Predict the classes of new samples with what a device ended with.
+///
+/// A device has a bundle after an epoch (`mixture/` in its folder), and so has every device of a run (`seed-0/mixtures/NAME/`). New samples are
+/// read and scaled as the device's own were: a table with the same columns, in any order and with others beside them, or a folder of
+/// pictures of the same size. The result is a table of sample, class and probability.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  stlf predict node new.csv                              # the folder of a real device
+  stlf predict runs/mine-1a2b3c4d new.csv --device d4    # a device of a run
+  stlf predict node/mixture new.parquet -o out.csv --probabilities
+  stlf predict node pictures/ --files")]
+pub(crate) struct Args {
+    #[command(flatten)]
+    bundle: BundleArgs,
+    /// The samples: a table, CSV or Parquet, or pictures, PNG or JPEG, in a folder.
+    #[arg(value_name = "SAMPLES")]
+    samples: PathBuf,
+    /// Write to this file instead of standard output.
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Add a column with the probability of each class.
+    #[arg(long)]
+    probabilities: bool,
+    /// Add a column with the file of each picture.
+    #[arg(long)]
+    files: bool,
+}
+
+/// Predicts, and writes the table.
+pub(crate) fn run(args: &Args, ui: &Ui) -> Result<(), Failure> {
+    if let Some(path) = &args.output {
+        output::check_place(path)?;
+    }
+    let mixture = args.bundle.read()?;
+    let samples = Samples::read(&mixture, &args.samples).map_err(|e| failure(&e))?;
+    if args.files && samples.files.is_none() {
+        return Err(Failure::input("--files: rows of a table have no files of their own")
+            .hint("leave it out; the column `sample` counts the rows from 0"));
+    }
+    let files = samples.files.as_deref().filter(|_| args.files);
+    let columns = Columns { probabilities: args.probabilities, files };
+    let predictions = mixture.predict(&samples.inputs);
+    let table = predictions.and_then(|predictions| csv(&mixture, &predictions, columns));
+    let table = table.map_err(|e| failure(&e))?;
+    match &args.output {
+        Some(path) => output::write_file(path, |out| out.write_all(&table)),
+        // Names of classes and files are text, and so is the table.
+        None => ui.print(&String::from_utf8_lossy(&table)),
+    }
+}

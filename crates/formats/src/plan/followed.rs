@@ -1,0 +1,64 @@
+//! A plan as a device knows that follows it: who does what, and what it costs in all. The problem stays at the planner.
+
+use stlf_planning::bound::BoundKind;
+
+use super::{
+    HandoverEntry, PlanFile, PlanFormat, PlanLinkEntry, PlanStatus, SolverEntry, SolverName, finite,
+};
+
+/// What a device knows of a plan, by names.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Followed {
+    /// The devices that train.
+    pub sources: Vec<String>,
+    /// The devices that receive.
+    pub targets: Vec<String>,
+    /// Sender, receiver and weight of every link, by receiver.
+    pub links: Vec<(String, String, f64)>,
+    /// Whose model is handed on to whom, by receiver.
+    pub handovers: Vec<(String, String)>,
+    /// What the plan costs.
+    pub objective: f64,
+    /// Whether it is proven that no plan costs less.
+    pub optimal: bool,
+    /// The bound that it minimises.
+    pub bound: BoundKind,
+}
+
+impl From<Followed> for PlanFile {
+    fn from(plan: Followed) -> PlanFile {
+        let Followed { sources, targets, links, handovers, objective, optimal, bound } = plan;
+        let link = |(from, to, weight)| PlanLinkEntry { from, to, weight, energy: None };
+        let handover = |(from, to)| HandoverEntry { from, to, energy: None };
+        let proven = |value: f64| finite(value).filter(|_| optimal);
+        PlanFile {
+            format: PlanFormat::V2,
+            status: if optimal { PlanStatus::Optimal } else { PlanStatus::Feasible },
+            reason: None,
+            objective: finite(objective),
+            lower_bound: proven(objective),
+            gap: proven(0.0),
+            terms: None,
+            sources,
+            targets,
+            links: links.into_iter().map(link).collect(),
+            handovers: handovers.into_iter().map(handover).collect(),
+            bound,
+            energy: None,
+            settings: None,
+            solver: SolverEntry {
+                name: SolverName::Exact,
+                iterations: 0,
+                seconds: 0.0,
+                trace: Vec::new(),
+                stopped_by: None,
+                relaxed_objective: None,
+                rounded_objective: None,
+                exact_objective: None,
+                exact_is_proven: None,
+                iteration_ended: None,
+            },
+            problem: None,
+        }
+    }
+}
