@@ -1,4 +1,4 @@
-//! The schedules that findings were made by. Each failed once.
+//! The schedules that findings about fleets of real devices were made by.
 
 use std::time::Duration;
 
