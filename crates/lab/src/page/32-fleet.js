@@ -53,7 +53,7 @@
     return measuring ? `, before measuring (${words.joules(measuring.joules)})` : '';
   }
 
-  function drawLegend(grouped) {
+  function drawLegend(model) {
     const top = page.divergenceTop(page.seed());
     const glyph = (kind, text) =>
       html(
@@ -62,8 +62,8 @@
         svg(
           'svg',
           { width: 16, height: 16, 'aria-hidden': 'true' },
-          kind === 'source'
-            ? svg('circle', { class: 'mark-source', cx: 8, cy: 8, r: 6 })
+          kind !== 'target'
+            ? svg('circle', { class: `mark-source ${kind}`, cx: 8, cy: 8, r: 6 })
             : svg('rect', { class: 'mark-target', x: 4, y: 1.5, width: 8, height: 13, rx: 2 }),
         ),
         text,
@@ -76,7 +76,7 @@
         { width: 34, height: 16, 'aria-hidden': 'true' },
         svg('path', { class: 'wedge', d: 'M1 8.5L33 3V13L1 8.5Z' }),
       ),
-      grouped ? 'thickness: weight, summed' : 'thickness: weight',
+      model.grouped ? 'thickness: weight, summed' : 'thickness: weight',
     );
     const pinned = page.seed().devices.some((device) => device.pin);
     const pin = svg(
@@ -87,6 +87,7 @@
     );
     byId('fleet-legend').replaceChildren(
       glyph('source', 'source'),
+      ...(model.sources.some((node) => node.idle) ? [glyph('idle', 'sends nothing')] : []),
       glyph('target', 'target'),
       ...(pinned ? [html('span', { class: 'key' }, pin, 'pinned')] : []),
       thick,
@@ -142,7 +143,7 @@
       return;
     }
     const model = page.fleetModel(seed, plan);
-    drawLegend(model.grouped);
+    drawLegend(model);
     byId('graph-note').textContent = model.note;
 
     const width = Math.max(330, Math.floor(box.clientWidth) || 700);
