@@ -152,7 +152,7 @@ async fn a_source_that_trains_on_for_longer_than_others_have_patience_is_waited_
     let mut fleet = Fleet::new(29);
     // Long enough for a busy machine, which may give nothing of its time to a process for seconds.
     let patience = Duration::from_secs(6);
-    for device in in_a_row_for_long(120_000) {
+    for device in in_a_row_for_long(200_000) {
         fleet.start(device, |mut options| {
             options.timing.patience = patience;
             forever(options)
