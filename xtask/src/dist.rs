@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::sbom;
-use crate::steps::{Done, Failure, command};
+use crate::steps::{Done, Failure, command, succeeds};
 
 /// Completion scripts: the shell, and the file that it looks for.
 const SHELLS: [(&str, &str); 3] = [("bash", "stlf.bash"), ("zsh", "_stlf"), ("fish", "stlf.fish")];
@@ -38,7 +38,7 @@ impl Dist<'_> {
         for sub in ["completions", "man"] {
             made(&folder.join(sub))?;
         }
-        copied(self.program, &folder.join("stlf"))?;
+        self.program_at(&folder.join("stlf"))?;
         for text in TEXTS {
             copied(&self.root.join(text), &folder.join(text))?;
         }
@@ -62,6 +62,13 @@ impl Dist<'_> {
         command("sh", &["-c", sums, "sh", &shown(self.to)], &[])
     }
 
+    /// Puts the program at a place, without its symbols where there is a `strip`.
+    fn program_at(&self, place: &Path) -> Result<(), Failure> {
+        copied(self.program, place)?;
+        succeeds("strip", &[&shown(place)]);
+        Ok(())
+    }
+
     /// The wheel again, in which pip finds the program.
     fn wheel_with_program(&self) -> Result<(), Failure> {
         let pip = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "wheel"];
@@ -73,7 +80,7 @@ impl Dist<'_> {
         let name = inside.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
         let scripts = inside.join(format!("{name}.data")).join("scripts");
         made(&scripts)?;
-        copied(self.program, &scripts.join("stlf"))?;
+        self.program_at(&scripts.join("stlf"))?;
         let pack = ["-m", "wheel", "pack", "--dest-dir", &shown(self.to), &shown(&inside)];
         command(self.python, &pack, &[])?;
         removed(&unpacked)
