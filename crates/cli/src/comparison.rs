@@ -96,7 +96,7 @@ fn strangers(outcome: &Outcome, lines: &[Line]) -> String {
                 .to_owned()
         }
         mixed => format!(
-            "Sources are not near each other either, so {mixed} of them get the models of all sources; to send less: -c planner.strangers=planned"
+            "So {mixed} of them get the models of all sources that are of use, mixed by samples; to send less: -c planner.strangers=planned"
         ),
     };
     format!(

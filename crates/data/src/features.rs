@@ -130,6 +130,9 @@ fn open(path: &Path) -> Result<Opened, Error> {
     }
 }
 
+/// How many missing columns an error names.
+const NAMED: usize = 6;
+
 /// Which column is what.
 struct Columns {
     label: Option<usize>,
@@ -192,10 +195,13 @@ impl Columns {
         let place = |column: &String| names.iter().position(|name| name == column);
         let Some(features) = columns.iter().map(place).collect::<Option<Vec<usize>>>() else {
             let missing = columns.iter().filter(|column| place(column).is_none());
-            let missing: Vec<String> = missing.map(|column| format!("{column:?}")).collect();
+            let mut missing: Vec<String> = missing.map(|column| format!("{column:?}")).collect();
             let (noun, verb) =
                 if missing.len() == 1 { ("column", "is") } else { ("columns", "are") };
-            let message = format!("{noun} {} {verb} missing", missing.join(", "));
+            let others = missing.len().saturating_sub(NAMED);
+            missing.truncate(NAMED);
+            let and = if others > 0 { format!(" and {others} others") } else { String::new() };
+            let message = format!("{noun} {}{and} {verb} missing", missing.join(", "));
             return Err(Error::content(path, message)
                 .with_hint(format!("the columns are: {}", names.join(", "))));
         };

@@ -197,6 +197,24 @@ pub struct SolverEntry {
     pub iteration_ended: Option<IterationEnded>,
 }
 
+impl SolverEntry {
+    /// A solver that took so long, of which nothing else is known.
+    pub(crate) fn new(name: SolverName, seconds: f64) -> SolverEntry {
+        SolverEntry {
+            name,
+            iterations: 0,
+            seconds,
+            trace: Vec::new(),
+            stopped_by: None,
+            relaxed_objective: None,
+            rounded_objective: None,
+            exact_objective: None,
+            exact_is_proven: None,
+            iteration_ended: None,
+        }
+    }
+}
+
 /// A method by name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
@@ -354,18 +372,7 @@ impl PlanFile {
             bound: problem.bound_kind(),
             energy: None,
             settings: settings(problem),
-            solver: SolverEntry {
-                name: method.into(),
-                iterations: 0,
-                seconds: run.seconds,
-                trace: Vec::new(),
-                stopped_by: None,
-                relaxed_objective: None,
-                rounded_objective: None,
-                exact_objective: None,
-                exact_is_proven: None,
-                iteration_ended: None,
-            },
+            solver: SolverEntry::new(method.into(), run.seconds),
             problem: embedded(problem),
         }
     }

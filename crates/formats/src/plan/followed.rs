@@ -46,18 +46,7 @@ impl From<Followed> for PlanFile {
             bound,
             energy: None,
             settings: None,
-            solver: SolverEntry {
-                name: SolverName::Exact,
-                iterations: 0,
-                seconds: 0.0,
-                trace: Vec::new(),
-                stopped_by: None,
-                relaxed_objective: None,
-                rounded_objective: None,
-                exact_objective: None,
-                exact_is_proven: None,
-                iteration_ended: None,
-            },
+            solver: SolverEntry::new(SolverName::Exact, 0.0),
             problem: None,
         }
     }

@@ -64,9 +64,7 @@ impl Sentences<'_> {
     pub fn impossible(&self, reason: &Impossible, device: usize) -> String {
         match reason {
             Impossible::NoLabels => "it has no labels and cannot train".to_owned(),
-            Impossible::Required(from, to) => {
-                format!("the link {} → {} is required", self.name(*from), self.name(*to))
-            }
+            Impossible::Required(from, to) => self.required(*from, *to, device),
             Impossible::Infeasible(Infeasible::NoSource) => "no other device can train".to_owned(),
             Impossible::Infeasible(Infeasible::Unreachable { device: alone, .. })
                 if *alone == device =>
@@ -80,6 +78,19 @@ impl Sentences<'_> {
                 clean(&reason.to_string())
             }
         }
+    }
+
+    /// Why a link must be there: somebody asked for it, or nothing tells which source suits its receiver.
+    fn required(&self, from: usize, to: usize, device: usize) -> String {
+        if self.is_stranger(to) {
+            let whom = if to == device { "it".to_owned() } else { self.name(to) };
+            return format!("no source is near {whom}, so all models of use are sent there");
+        }
+        format!("the link {} → {} is required", self.name(from), self.name(to))
+    }
+
+    fn is_stranger(&self, device: usize) -> bool {
+        self.problem.strangers().contains(&device)
     }
 
     /// What would give the device the other role.
@@ -115,6 +126,9 @@ impl Sentences<'_> {
                     Role::Target => format!("it would take {}", self.mixture(&rival.receives)),
                 };
                 format!("Without {from} {instead}, and the plan {}.", self.more(rival.extra))
+            }
+            Alternative::Impossible(Impossible::Required(..)) if self.is_stranger(main.link.to) => {
+                format!("It takes {from} as one of all models that are of use.")
             }
             Alternative::Impossible(Impossible::Required(..)) => {
                 format!("It has to take {from}: the link is required.")

@@ -128,9 +128,12 @@ impl Measured {
 #[allow(clippy::unwrap_used, reason = "tests")]
 mod tests {
     use super::*;
+    use std::ops::ControlFlow;
+
     use crate::device::Device;
+    use crate::explain::{Sentences, explain};
     use crate::plan::Status;
-    use crate::planner::{Outcome, optimum};
+    use crate::planner::{Limits, Outcome, optimum};
     use crate::problem::{Links, Parts, Preset};
 
     /// Sources with these errors at such a distance from each other, and a target at each of these distances from all of them.
@@ -176,6 +179,25 @@ mod tests {
         assert_eq!(problem.clone().with_links_to(Strangers::IfMost), problem);
         assert_eq!(before.clone().with_links_to(Strangers::All), problem);
         assert_eq!(before.clone().with_links_to(Strangers::Planned), before);
+    }
+
+    #[test]
+    fn why_it_takes_all_is_told_and_its_costs_add_up() {
+        let problem = problem(&[0.1, 0.2], 2.0, &[2.0], BoundKind::Pooled);
+        let problem = problem.with_links_to(Strangers::All);
+        let Outcome::Planned(plan) = optimum(&problem) else { panic!("no plan") };
+        let go_on = &mut |_: &_| ControlFlow::Continue(());
+        let mut told = |device| explain(&problem, &plan, device, &Limits::default(), go_on);
+        let sentences = Sentences { problem: &problem, plan: &plan };
+        let (source, stranger) = (told(0), told(2));
+        let why = "so all models of use are sent there.";
+        assert_eq!(sentences.role(&source), format!("d0 is a source: no source is near d2, {why}"));
+        assert_eq!(
+            sentences.role(&stranger),
+            format!("d2 is a target: no source is near it, {why}")
+        );
+        let parts: f64 = (0..3).map(|device| told(device).account.total()).sum();
+        assert!((plan.objective() - parts).abs() < 1e-9, "{} and {parts}", plan.objective());
     }
 
     #[test]
