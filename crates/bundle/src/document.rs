@@ -4,7 +4,7 @@ use stlf_data::scaling::Unit;
 use stlf_data::{Scaling, Shape};
 use stlf_formats::{
     CombineEntry, FileEntry, InputEntry, LayerEntry, MemberEntry, MixtureFile, MixtureFormat,
-    ScalingEntry, UnitEntry,
+    ScalingEntry, StudentEntry, UnitEntry,
 };
 use stlf_learn::spec::{Layer, Spec};
 use stlf_method::combine::Combine;
@@ -22,7 +22,7 @@ const MOST_OUTPUTS: usize = 1 << 20;
 pub(crate) fn written(
     mixture: &Mixture,
     members: &[FileEntry],
-    student: Option<FileEntry>,
+    student: Option<StudentEntry>,
     plan: FileEntry,
 ) -> MixtureFile {
     let member = |(member, file): (&crate::Member, &FileEntry)| MemberEntry {
@@ -211,9 +211,15 @@ pub(crate) fn check(file: &MixtureFile) -> Result<(), Error> {
         }
         None => {}
     }
+    if let Some(student) = &file.student
+        && !(student.share > 0.0 && student.share <= 1.0)
+    {
+        let message = format!("{} is not above 0 and at most 1", student.share);
+        return Err(Error::field("student.share", message));
+    }
     let named = file.members.iter().map(|member| &member.file);
-    let others = file.student.iter().chain([&file.plan]).map(|entry| &entry.file);
-    for name in named.chain(others) {
+    let student = file.student.as_ref().map(|student| &student.file);
+    for name in named.chain(student).chain([&file.plan.file]) {
         if name.is_empty() || name.starts_with('.') || name.contains(['/', '\\', ':']) {
             return Err(Error::field("file", format!("{name:?} is not the name of a file here")));
         }

@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 use stlf_data::whole_folder::PreparedFolder;
-use stlf_formats::{FileEntry, MixtureFile, write_json};
+use stlf_formats::{FileEntry, MixtureFile, StudentEntry, write_json};
 use stlf_learn::{Params, Spec};
+use stlf_method::student::Student;
 
 use crate::document;
 use crate::{Error, Member, Mixture};
@@ -59,10 +60,11 @@ pub fn prepare(
     let members: Vec<FileEntry> = members
         .map(|(member, name)| put(format!("{name}.safetensors"), &bytes_of(&member.params)?))
         .collect::<Result<_, Error>>()?;
-    let student = mixture
-        .student
-        .as_ref()
-        .map(|student| put(format!("{STUDENT}.safetensors"), &bytes_of(student)?));
+    let student = mixture.student.as_ref().map(|own| -> Result<_, Error> {
+        let FileEntry { file, sha256 } =
+            put(format!("{STUDENT}.safetensors"), &bytes_of(&own.params)?)?;
+        Ok(StudentEntry { file, sha256, share: own.share })
+    });
     let (student, plan) = (student.transpose()?, put(PLAN.to_owned(), plan)?);
     let mut text = Vec::new();
     write_json(&mut text, &document::written(mixture, &members, student, plan))
@@ -108,7 +110,10 @@ pub fn read(path: &Path) -> Result<Mixture, Error> {
         Ok(Member { name: entry.name.clone(), weight: entry.weight, params })
     });
     let members = members.collect::<Result<_, Error>>()?;
-    let student = file.student.as_ref().map(|own| model(path, &spec, &own.file, &own.sha256));
+    let student = file.student.as_ref().map(|own| -> Result<_, Error> {
+        let params = model(path, &spec, &own.file, &own.sha256)?;
+        Ok(Student { params, share: own.share })
+    });
     Ok(Mixture {
         device: file.device.clone(),
         role: file.role,

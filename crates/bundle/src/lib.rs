@@ -2,8 +2,8 @@
 //!
 //! A [`Mixture`] is the models that a device received with their weights, or its own, and how a sample becomes an input. As a folder, a
 //! *bundle*, it is `mixture.json` (`stlf-mixture/1`), a file of parameters for each model, and the plan. [`folder`] writes and reads
-//! bundles, [`samples`] reads new samples as training read its own, [`predictions`] writes what comes of them, and [`onnx`] and
-//! [`mlflow`] hand the mixture to other programs.
+//! bundles, [`samples`] reads new samples as training read its own, [`predictions`] writes what comes of them, [`questions`] names those that
+//! somebody should label, and [`onnx`] and [`mlflow`] hand the mixture to other programs.
 
 mod document;
 pub mod error;
@@ -12,6 +12,7 @@ pub mod mixture;
 pub mod mlflow;
 pub mod onnx;
 pub mod predictions;
+pub mod questions;
 pub mod samples;
 
 pub use error::Error;

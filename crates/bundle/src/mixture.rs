@@ -6,6 +6,7 @@ use stlf_learn::evaluate::{Predictions, predict};
 use stlf_learn::{Params, Spec};
 use stlf_method::class_shares::{corrected_by, own_shares};
 use stlf_method::combine::{Combine, combine};
+use stlf_method::student::Student;
 use stlf_planning::Role;
 
 use crate::Error;
@@ -47,8 +48,8 @@ pub struct Mixture {
     pub class_shares: Option<Vec<f64>>,
     /// The models, at least one.
     pub members: Vec<Member>,
-    /// The student, if the device uses one: its predictions count as much as those of all members.
-    pub student: Option<Params>,
+    /// The student, if the device uses one.
+    pub student: Option<Student>,
 }
 
 impl Mixture {
@@ -88,6 +89,14 @@ impl Mixture {
     }
 
     fn predict_part(&self, inputs: &[f32]) -> Result<Predictions, Error> {
+        let mixed = self.of_all_members(inputs)?;
+        let Some(student) = &self.student else { return Ok(mixed) };
+        let own = predict(&self.spec, &student.params, inputs);
+        Predictions::mix([(&mixed, 1.0 - student.share), (&own, student.share)]).ok_or_else(nothing)
+    }
+
+    /// What the members together say of inputs, without the student.
+    pub(crate) fn of_all_members(&self, inputs: &[f32]) -> Result<Predictions, Error> {
         let mixed = match &self.class_shares {
             Some(shares) => corrected_by(shares, &self.weighted(&self.of_members(inputs))),
             None => {
@@ -97,10 +106,7 @@ impl Mixture {
                 Some(combined.map_err(|e| Error::Mixture(e.to_string()))?)
             }
         };
-        let mixed = mixed.ok_or_else(nothing)?;
-        let Some(student) = &self.student else { return Ok(mixed) };
-        let own = predict(&self.spec, student, inputs);
-        Predictions::mix([(&mixed, 1.0), (&own, 1.0)]).ok_or_else(nothing)
+        mixed.ok_or_else(nothing)
     }
 
     fn of_members(&self, inputs: &[f32]) -> Vec<Predictions> {
@@ -117,7 +123,7 @@ impl Mixture {
     /// # Errors
     /// No model.
     pub fn parts(&self) -> Result<Vec<Part>, Error> {
-        let of_members = if self.student.is_some() { 0.5 } else { 1.0 };
+        let of_members = self.student.as_ref().map_or(1.0, |own| 1.0 - own.share);
         let total: f64 = self.members.iter().map(|member| member.weight).sum();
         let corrected = self.class_shares.is_some();
         let mut parts: Vec<Part> = match self.combine {
@@ -137,7 +143,11 @@ impl Mixture {
             }
         };
         let student = self.student.iter();
-        parts.extend(student.map(|own| Part { params: own.clone(), share: 0.5, corrected: false }));
+        parts.extend(student.map(|Student { params, share }| Part {
+            params: params.clone(),
+            share: *share,
+            corrected: false,
+        }));
         Ok(parts)
     }
 }

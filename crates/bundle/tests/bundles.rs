@@ -11,6 +11,7 @@ use stlf_data::scaling::Unit;
 use stlf_data::{Scaling, Shape};
 use stlf_learn::{Params, Spec};
 use stlf_method::combine::{Combine, combine};
+use stlf_method::student::Student;
 use stlf_planning::Role;
 
 /// A target's mixture of two models on rows of two features, in two scales.
@@ -36,7 +37,8 @@ fn mixture(how: Combine) -> Mixture {
         combine: how,
         class_shares: None,
         members: vec![member("pier", 0.3, 1), member("a/b", 0.7, 2)],
-        student: (how == Combine::Predictions).then(|| Params::initial(&spec, 3)),
+        student: (how == Combine::Predictions)
+            .then(|| Student { params: Params::initial(&spec, 3), share: 0.75 }),
         spec,
     }
     .with_class_shares(&INPUTS)

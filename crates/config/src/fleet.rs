@@ -8,7 +8,9 @@ use stlf_data::features::{self, Origin, OwnScale, Scale, Scaler};
 use stlf_data::folder::data_folder;
 use stlf_data::partition::{Partition, Scheme, Share, deal};
 use stlf_data::{Class, Dataset, Scaling, Shape};
+use stlf_method::known::Known;
 
+use crate::answers::Answers;
 use crate::{Config, Error};
 
 /// The devices of one seed.
@@ -37,6 +39,8 @@ pub struct DeviceData {
     pub labels: Vec<Class>,
     /// How many samples there are without a known label.
     pub unlabeled: usize,
+    /// Samples among these whose labels somebody has told since, by their place in the order of `places`.
+    pub answers: Vec<Known>,
     /// The true classes of all samples, hidden ones too, where the data set has them: for evaluation alone.
     pub truth: Option<Vec<Class>>,
 }
@@ -55,6 +59,17 @@ impl Fleet {
         let gather = |share| DeviceData::gather(data, share, |samples| scaler.scaling(samples));
         let devices = devices.iter().map(gather).collect();
         Ok(Fleet { devices, shape: scaler.shape(), scale: scaler.scale() })
+    }
+
+    /// Gives every device the answers about its samples.
+    ///
+    /// # Errors
+    /// Two labels for one sample.
+    pub fn answer(&mut self, answers: &Answers) -> Result<(), Error> {
+        for device in &mut self.devices {
+            device.answers = answers.of(None, &device.places, &device.labels)?;
+        }
+        Ok(())
     }
 
     /// Returns the inputs of all devices.
@@ -100,6 +115,7 @@ impl DeviceData {
             // A partition lists only samples with a label as labeled.
             labels: data.labels(&share.labeled).unwrap_or_default(),
             unlabeled: share.unlabeled.len(),
+            answers: Vec::new(),
             truth: data.labels(&samples),
         }
     }
@@ -107,6 +123,12 @@ impl DeviceData {
     /// How many samples there are.
     pub fn samples(&self) -> usize {
         self.labels.len() + self.unlabeled
+    }
+
+    /// Every sample whose label the device knows: those that it trains on, and answers.
+    pub fn known(&self) -> Vec<Known> {
+        let own = self.labels.iter().copied().enumerate();
+        own.chain(self.answers.iter().copied()).collect()
     }
 }
 
@@ -131,6 +153,17 @@ pub fn load(config: &Config) -> Result<Dataset, Error> {
     Ok(domains::load(&names, &options)?)
 }
 
+/// The answers that a configuration names, about this data.
+///
+/// # Errors
+/// A table that cannot be read, a label that is no class, or a sample that the data does not have.
+pub fn answers(config: &Config, data: &Dataset) -> Result<Option<Answers>, Error> {
+    let Some(path) = &config.data.answers else { return Ok(None) };
+    let answers = Answers::read(path, data.classes())?;
+    answers.check(data.len())?;
+    Ok(Some(answers))
+}
+
 /// What one device has and knows of its data.
 #[derive(Debug, Clone)]
 pub struct OwnData {
@@ -148,7 +181,7 @@ pub struct OwnData {
     pub classes: Vec<String>,
 }
 
-/// One device's data as a run deals it. Where the partition has one device only, every place has that: real devices each have data of
+/// The data of the device at a place and of a name, as a run deals it. Where the partition has one device only, every place has that: real devices each have data of
 /// their own. Features that have a scale of the device's own have the one that is kept in a file, where there is one that still fits.
 ///
 /// # Errors
@@ -156,7 +189,7 @@ pub struct OwnData {
 pub fn device(
     config: &Config,
     seed: u64,
-    place: usize,
+    (place, name): (usize, &str),
     kept_scale: &Path,
 ) -> Result<OwnData, Error> {
     let wrong = |message: String, hint: Option<&str>| Error::Setting {
@@ -191,10 +224,13 @@ pub fn device(
         }
         None => None,
     };
-    let device = DeviceData::gather(&data, share, |samples| match &own_scale {
+    let mut device = DeviceData::gather(&data, share, |samples| match &own_scale {
         Some((own, _)) => scaler.scaling_by(own),
         None => scaler.scaling(samples),
     });
+    if let Some(answers) = answers(config, &data)? {
+        device.answers = answers.of(Some(name), &device.places, &device.labels)?;
+    }
     let unscaled = scaler.unscaled(&samples).filter(|_| scale.needs_own());
     let classes = data.classes().to_vec();
     Ok(OwnData { device, shape: scaler.shape(), scale, own_scale, unscaled, classes })
@@ -265,7 +301,7 @@ mod tests {
             .unwrap();
         let start = |columns: &str, rows: usize| {
             write_table(&table, columns, rows);
-            let own = device(&config, 1, 0, &kept).unwrap();
+            let own = device(&config, 1, (0, "gate"), &kept).unwrap();
             let (scale, origin) = own.own_scale.unwrap();
             let kept = Folder::open(folder.path()).unwrap();
             kept.write_json_durably("scale.json", &scale).unwrap();
@@ -293,12 +329,12 @@ mod tests {
         assert_eq!(start("x,z", 100), (Origin::First, first));
 
         std::fs::write(&kept, "{").unwrap();
-        let error = device(&config, 1, 0, &kept).unwrap_err();
+        let error = device(&config, 1, (0, "gate"), &kept).unwrap_err();
         assert!(error.to_string().contains("scale.json: this is no scale of features"), "{error}");
         assert!(error.hint().unwrap().contains("if you delete it"));
         // Without a scale of its own the file is of no account.
         let as_it_is = config.with(["data.standardise=none"]).unwrap();
-        let own = device(&as_it_is, 1, 0, &kept).unwrap();
+        let own = device(&as_it_is, 1, (0, "gate"), &kept).unwrap();
         assert_eq!((own.own_scale, own.unscaled), (None, None));
     }
 

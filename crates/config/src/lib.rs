@@ -1,5 +1,6 @@
 //! What to run, as a TOML file. Every key has a default; unknown ones are refused.
 
+pub mod answers;
 mod divergence;
 mod error;
 mod fada;

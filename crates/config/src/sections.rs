@@ -52,6 +52,9 @@ pub struct Data {
     /// whole table.
     #[serde(with = "crate::standardise", skip_serializing_if = "Option::is_none")]
     pub standardise: Option<Scale>,
+    /// A table of labels that somebody gave to samples that `stlf ask` named. Targets learn from them, and plans do not change.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub answers: Option<PathBuf>,
 }
 
 impl Default for Data {
@@ -68,6 +71,7 @@ impl Default for Data {
             ignore: Vec::new(),
             classes: None,
             standardise: None,
+            answers: None,
         }
     }
 }
@@ -296,6 +300,13 @@ impl Default for Planner {
 pub struct Transfer {
     /// `off`, `guarded` or `always`: whether a target trains a student on its own samples, and whether a guard decides if it uses it.
     pub adapt: Adapt,
+    /// How many labels each target asks for; a simulator answers with the true ones. 0: none.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub ask: usize,
+}
+
+fn is_zero(number: &usize) -> bool {
+    *number == 0
 }
 
 /// `[compare]`: the methods that are compared.

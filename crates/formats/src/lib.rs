@@ -26,7 +26,7 @@ pub use link_table::LinkTable;
 pub use matrix::Matrix;
 pub use mixture::{
     CombineEntry, FileEntry, InputEntry, LayerEntry, MemberEntry, MixtureFile, MixtureFormat,
-    ScalingEntry, UnitEntry,
+    ScalingEntry, StudentEntry, UnitEntry,
 };
 pub use plan::{
     Energy, Followed, IterationEnded, MAX_EMBEDDED_LINKS, PlanFile, PlanFormat, PlanLinkEntry,

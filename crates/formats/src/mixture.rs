@@ -39,9 +39,9 @@ pub struct MixtureFile {
     pub class_shares: Option<Vec<f64>>,
     /// The models with their weights. What counts is a weight's share of the sum.
     pub members: Vec<MemberEntry>,
-    /// A model that the device trained for itself, whose predictions count as much as those of all members; absent where it uses none.
+    /// A model that the device trained for itself; absent where it uses none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub student: Option<FileEntry>,
+    pub student: Option<StudentEntry>,
     /// The plan that the device followed, `stlf-plan/2`.
     pub plan: FileEntry,
 }
@@ -151,6 +151,27 @@ pub struct MemberEntry {
     pub file: String,
     /// The SHA-256 of the file, in hexadecimal.
     pub sha256: String,
+}
+
+/// A model that the device trained for itself.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, expecting = "an object with file, sha256 and share")]
+pub struct StudentEntry {
+    /// The name of its file, safetensors with PyTorch's names and layouts.
+    pub file: String,
+    /// The SHA-256 of the file, in hexadecimal.
+    pub sha256: String,
+    /// Its share of the device's predictions, above 0 and at most 1; the rest is that of all members. Absent: a half.
+    #[serde(default = "half", skip_serializing_if = "is_half")]
+    pub share: f64,
+}
+
+fn half() -> f64 {
+    0.5
+}
+
+fn is_half(share: &f64) -> bool {
+    *share == half()
 }
 
 /// A file beside this one.

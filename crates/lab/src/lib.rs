@@ -9,6 +9,7 @@ pub mod error;
 mod folder;
 pub mod methods;
 pub mod paper;
+pub mod questions;
 pub mod record;
 pub mod report;
 pub mod run;

@@ -111,6 +111,9 @@ pub struct StudentRow {
     pub target: String,
     /// Its samples.
     pub samples: usize,
+    /// The labels of these that it knows.
+    #[serde(default)]
+    pub labels: usize,
     /// What came of it, in a few words.
     pub outcome: String,
     /// Whether it trained one.
@@ -119,7 +122,13 @@ pub struct StudentRow {
     pub stability: Option<f64>,
     /// The same of the mixture alone.
     pub mixture_stability: Option<f64>,
-    /// Whether the guard accepts the student.
+    /// How many of the labels that were held out are right with the student.
+    #[serde(default)]
+    pub labels_right: Option<usize>,
+    /// The same with the mixture alone.
+    #[serde(default)]
+    pub mixture_labels_right: Option<usize>,
+    /// Whether the guard or, where there are some, labels accept the student.
     pub accepted: bool,
     /// Whether the target uses it.
     pub used: bool,

@@ -158,7 +158,7 @@ pub fn run_shard(
 }
 
 /// The configuration of a run, in its folder.
-const CONFIG: &str = "config.toml";
+pub(crate) const CONFIG: &str = "config.toml";
 
 /// The folder of this configuration's run.
 pub(crate) fn open(config: &Config, path: &Path) -> Result<Folder, Error> {
@@ -241,7 +241,10 @@ impl Job<'_> {
         watch: Watch<'_>,
     ) -> Result<Outcome, Error> {
         let config = self.config;
-        let Scaled { fleet, tried, bytes } = scale_choice::deal(config, data, seed)?;
+        let Scaled { mut fleet, tried, bytes } = scale_choice::deal(config, data, seed)?;
+        if let Some(answers) = stlf_config::fleet::answers(config, data)? {
+            fleet.answer(&answers)?;
+        }
         let mut outcome = Outcome { scales: vec![fleet.scale], ..Outcome::default() };
         let run = &SeedRun {
             config,

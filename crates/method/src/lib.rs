@@ -4,11 +4,13 @@
 //! The crate opens no file, prints nothing, reads no clock and no global random source: everything drawn follows from [`seeds`].
 
 pub mod adapt;
+pub mod ask;
 pub mod class_shares;
 pub mod combine;
 pub mod divergence;
 pub mod energy;
 pub mod guard;
+pub mod known;
 pub mod local_training;
 pub mod method;
 pub mod predictions;

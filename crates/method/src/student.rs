@@ -3,8 +3,10 @@
 //! Only what the teacher is confident of is learned (pseudo-labels: Lee, "Pseudo-Label: The Simple and Efficient Semi-Supervised Learning
 //! Method for Deep Neural Networks", 2013). The teacher sees a sample as it is, and the student learns its class on a strong view (Sohn et al.,
 //! "FixMatch", 2020). Bit by bit the student's own moving average becomes the teacher (Tarvainen and Valpola, "Mean teachers are better
-//! role models", 2017). A student may do harm, so that a guard decides whether it is used ([`crate::adapt`]).
+//! role models", 2017). Samples whose labels the target knows are learned with these. A student may do harm, so that a guard decides whether it
+//! is used ([`crate::adapt`]).
 
+use std::collections::HashMap;
 use std::ops::ControlFlow;
 
 use rand::{RngExt, SeedableRng};
@@ -17,6 +19,7 @@ use stlf_learn::{Descent, Examples, Learner, Mode, Network, Params, Spec, View};
 use stlf_planning::Error;
 
 use crate::combine::{Combine, combine};
+use crate::known::{Known, shares};
 use crate::seeds::derive;
 
 /// The teacher's least probability of a class that is learned.
@@ -30,6 +33,9 @@ const TAKES_OVER: (f64, f64) = (0.2, 0.6);
 
 /// One of so many samples is held out from training.
 const HELD_OUT_OF: usize = 3;
+
+/// Where labels are known, one of so many samples of a step has one.
+const LABELED_OF: usize = 3;
 
 /// Steps between two looks at whether to stop.
 const STRIDE: usize = 100;
@@ -58,9 +64,23 @@ pub struct Target<'a> {
     pub combine: Combine,
     /// The inputs of its samples, one after the other.
     pub inputs: &'a [f32],
+    /// The samples whose labels it knows.
+    pub known: &'a [Known],
     /// Everything that is drawn comes from this.
     pub seed: u64,
 }
+
+/// A student that a target uses.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Student {
+    /// Its parameters.
+    pub params: Params,
+    /// Its share of what the target says; the rest is the mixture's.
+    pub share: f64,
+}
+
+/// The share of a student that has learned from the mixture alone, and of one that has learned from labels too.
+const SHARES: (f64, f64) = (0.5, 0.75);
 
 /// How a student trains.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -120,20 +140,29 @@ impl<'a> Target<'a> {
             .map_err(|e| Error::field("student", e.to_string()))?;
         let mut rng = ChaCha8Rng::seed_from_u64(self.draw(Drawn::Lessons));
         let (mut network, mut scratch) = (Network::new(spec, batch), Scratch::new(spec.input()));
+        let known: HashMap<usize, Class> = self.known.iter().copied().collect();
+        let labeled: Vec<usize> =
+            samples.iter().copied().filter(|sample| known.contains_key(sample)).collect();
+        let of_labeled = if labeled.is_empty() { 0 } else { (batch / LABELED_OF).max(1) };
         for step in 0..schooling.steps {
-            let drawn: Vec<usize> =
-                (0..batch).map(|_| samples[rng.random_range(0..samples.len())]).collect();
+            let drawn: Vec<usize> = (0..batch)
+                .map(|at| if at < of_labeled { &labeled } else { &samples })
+                .map(|from| from[rng.random_range(0..from.len())])
+                .collect();
             let weight = schooling.own_weight(step);
             let own = (weight > 0.0).then(|| self.taught(&average, &drawn, &mut network));
             let (mut inputs, mut labels) = (Vec::new(), Vec::new());
             for (at, &sample) in drawn.iter().enumerate() {
                 let mixture = mixture.of(sample);
                 let own = own.as_ref().map(|own| &own[at * mixture.len()..][..mixture.len()]);
-                let Some(class) = label(mixture, own, weight) else { continue };
+                let known = known.get(&sample).copied();
+                let Some(class) = known.or_else(|| label(mixture, own, weight)) else { continue };
                 labels.push(class);
                 inputs.extend_from_slice(self.input(sample));
                 let from = inputs.len() - spec.input().len();
-                View::STRONG.apply(&mut inputs[from..], &mut scratch, &mut rng);
+                if spec.input().is_picture() {
+                    View::STRONG.apply(&mut inputs[from..], &mut scratch, &mut rng);
+                }
             }
             if !labels.is_empty() {
                 let all: Vec<u32> = (0..labels.len() as u32).collect();
@@ -148,6 +177,32 @@ impl<'a> Target<'a> {
             }
         }
         Ok(Some(average))
+    }
+
+    /// The models with the weights that they have after the known labels were seen; as planned where none is, or where parameters are averaged.
+    pub fn informed(&self) -> Vec<(&'a Params, f64)> {
+        if self.known.is_empty() || self.combine == Combine::Parameters {
+            return self.models.to_vec();
+        }
+        let inputs: Vec<f32> =
+            self.known.iter().flat_map(|(sample, _)| self.input(*sample)).copied().collect();
+        let mut told = vec![Vec::new(); self.known.len()];
+        for &(model, _) in self.models {
+            let said = predict(self.spec, model, &inputs);
+            for ((told, said), (_, class)) in
+                told.iter_mut().zip(said.probabilities()).zip(self.known)
+            {
+                told.push(f64::from(said[usize::from(*class)]));
+            }
+        }
+        let planned: Vec<f64> = self.models.iter().map(|(_, weight)| *weight).collect();
+        let shares = shares(&planned, &told);
+        self.models.iter().zip(shares).map(|(&(model, _), share)| (model, share)).collect()
+    }
+
+    /// The share of a student of this target in what the target says.
+    pub(crate) fn share(&self) -> f64 {
+        if self.known.is_empty() { SHARES.0 } else { SHARES.1 }
     }
 
     /// What the mixture says of inputs.

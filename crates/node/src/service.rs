@@ -87,12 +87,12 @@ impl Service {
         let list = roster.roster();
         let stranger = || Error::NotInRoster { key: identity.id(), fleet: list.fleet.clone() };
         let place = list.place(identity.id()).ok_or_else(stranger)?;
+        let name = list.at(place).map_or("", |member| &member.name);
         let kept_scale = options.folder.join(SCALE);
         let OwnData { device: own, shape, scale, own_scale, unscaled, classes } =
-            dealt(config, options.seed(), place.index(), &kept_scale)?;
+            dealt(config, options.seed(), (place.index(), name), &kept_scale)?;
         if let Some((scale, origin)) = &own_scale {
-            let device = list.at(place).map_or("", |member| &member.name);
-            observer(&Event::Scales { device, rows: scale.rows(), origin: *origin });
+            observer(&Event::Scales { device: name, rows: scale.rows(), origin: *origin });
         }
         let setup = options.setup(&own, shape, classes.len())?;
         let settings =
@@ -102,6 +102,7 @@ impl Service {
             inputs: own.inputs.as_slice().into(),
             labels: own.labels.clone(),
             unlabeled: own.unlabeled,
+            answers: own.answers.clone(),
         };
         let labels = own.labels.len();
         let samples = labels + own.unlabeled;

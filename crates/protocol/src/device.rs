@@ -15,6 +15,7 @@ use stlf_learn::evaluate::Predictions;
 use stlf_learn::{Params, Spec};
 use stlf_method::adapt::Adapt;
 use stlf_method::divergence::sketch::Sketch;
+use stlf_method::known::Known;
 use stlf_method::local_training::OwnError;
 use stlf_planning::plan::Way;
 
@@ -39,6 +40,16 @@ pub struct Holdings {
     pub labels: Vec<Class>,
     /// Samples without a label.
     pub unlabeled: usize,
+    /// Labels that somebody has told since, by the place of their sample among the inputs.
+    pub answers: Vec<Known>,
+}
+
+impl Holdings {
+    /// Every sample whose label the device knows: those that it trains on, and answers.
+    fn known(&self) -> Vec<Known> {
+        let own = self.labels.iter().copied().enumerate();
+        own.chain(self.answers.iter().copied()).collect()
+    }
 }
 
 /// What a device asks its surroundings to do.

@@ -15,6 +15,7 @@ use stlf_method::class_shares::balanced;
 use stlf_method::combine::{Combine, combine};
 use stlf_method::divergence;
 use stlf_method::energy::{Radio, Ranges};
+use stlf_method::known::Known;
 use stlf_method::local_training::{OwnError, Split, Training};
 use stlf_method::ring;
 use stlf_method::seeds::Draw;
@@ -89,6 +90,9 @@ pub enum Unsupported {
     /// `training.warm-up-rounds`.
     #[error("real devices train apart, without a warm-up")]
     WarmUp,
+    /// `transfer.ask`.
+    #[error("transfer.ask is for the simulator, which knows the answers")]
+    Ask,
     /// The device holds no data.
     #[error("this device has no samples")]
     NoSamples,
@@ -108,6 +112,9 @@ impl Unsupported {
             Unsupported::Successive => Some("leave out planner.solver"),
             Unsupported::Unpolished => Some("leave out planner.polish"),
             Unsupported::WarmUp => Some("leave out training.warm-up-rounds"),
+            Unsupported::Ask => Some(
+                "leave it out; `stlf ask` names samples to label, and data.answers has their labels",
+            ),
             Unsupported::Divergence(e) => e.hint(),
             Unsupported::NoSamples | Unsupported::Network(_) => None,
         }
@@ -176,6 +183,9 @@ impl Setup {
         }
         if training.warm_up_rounds > 0 {
             return Err(Unsupported::WarmUp);
+        }
+        if config.transfer.ask > 0 {
+            return Err(Unsupported::Ask);
         }
         if samples == 0 {
             return Err(Unsupported::NoSamples);
@@ -301,14 +311,16 @@ impl Setup {
         combine(self.combine, &self.spec, models, inputs)
     }
 
-    /// The target at a place, with the models that it received and the inputs of its samples, as one that trains a student.
+    /// The target at a place, with the models that it received, the inputs of its samples and the labels that it knows, as one that trains a
+    /// student.
     pub fn target<'a>(
         &'a self,
         place: Place,
         models: &'a [(&'a Params, f64)],
         inputs: &'a [f32],
+        known: &'a [Known],
     ) -> Target<'a> {
         let seed = Draw::Student.seed(self.seed, place.index());
-        Target { spec: &self.spec, models, combine: self.combine, inputs, seed }
+        Target { spec: &self.spec, models, combine: self.combine, inputs, known, seed }
     }
 }

@@ -12,13 +12,13 @@ use crate::error::Failure;
 pub(crate) struct BundleArgs {
     /// A bundle, the folder of a real device, or a run folder.
     #[arg(value_name = "DIR")]
-    dir: PathBuf,
+    pub(crate) dir: PathBuf,
     /// Whose mixture, in a run folder, which has one for every device.
     #[arg(long, value_name = "NAME")]
-    device: Option<String>,
+    pub(crate) device: Option<String>,
     /// The seed, in a run folder. Left out: the lowest.
     #[arg(long)]
-    seed: Option<u64>,
+    pub(crate) seed: Option<u64>,
 }
 
 impl BundleArgs {

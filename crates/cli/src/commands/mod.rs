@@ -1,5 +1,6 @@
 //! The commands, with one file for each; their doc comments are the help texts.
 
+mod ask;
 mod bundle_args;
 mod compare;
 mod completions;
@@ -51,6 +52,7 @@ enum Verb {
     Transfer(transfer::Args),
     Compare(compare::Args),
     Predict(predict::Args),
+    Ask(ask::Args),
     Export(export::Args),
     Report(report::Args),
     Serve(serve::Args),
@@ -78,6 +80,7 @@ pub(crate) fn run(cli: &Cli, ui: &Ui) -> Result<(), Failure> {
         Verb::Transfer(args) => transfer::run(args, ui),
         Verb::Compare(args) => compare::run(args, ui),
         Verb::Predict(args) => predict::run(args, ui),
+        Verb::Ask(args) => ask::run(args, ui),
         Verb::Export(args) => export::run(args, ui),
         Verb::Reproduce(args) => reproduce::run(args, ui),
         Verb::Serve(args) => serve::run(args, ui),

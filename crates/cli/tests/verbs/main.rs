@@ -4,6 +4,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod ask;
 mod bad_input;
 mod browser;
 mod data;

@@ -8,12 +8,12 @@ const SETTINGS: &str = "seeds=[3] partition.kind=by-domain partition.labeled=[1,
                         training.steps=50 divergence.features=16 compare.methods=[\"st-lf\"]";
 
 /// A run on a table of three devices, and the paths of both.
-struct Done {
+pub(crate) struct Done {
     inside: tempfile::TempDir,
 }
 
 impl Done {
-    fn new() -> Done {
+    pub(crate) fn new() -> Done {
         let inside = tempfile::tempdir().unwrap();
         let mut rows = "device,label,x,y\n".to_owned();
         for k in 0..240 {
@@ -29,16 +29,16 @@ impl Done {
         done
     }
 
-    fn path(&self, name: &str) -> PathBuf {
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.inside.path().join(name)
     }
 
-    fn text(&self, name: &str) -> String {
+    pub(crate) fn text(&self, name: &str) -> String {
         self.path(name).to_str().unwrap().to_owned()
     }
 
     /// The message of a command that must fail because of its input.
-    fn refused(&self, arguments: &[&str]) -> String {
+    pub(crate) fn refused(&self, arguments: &[&str]) -> String {
         let ran = run(arguments, "");
         assert_eq!((ran.code, ran.out.as_str()), (2, ""), "{}", ran.err);
         ran.err.replace(self.inside.path().to_str().unwrap(), "DIR")

@@ -1,9 +1,10 @@
-//! The paper's figures and tables, made again, and two of ours, on natural fleets and on strangers: each is a spec under `experiments/`, and what it gives is
+//! The paper's figures and tables, made again, and three of ours, on natural fleets, on strangers and on few labels: each is a spec under `experiments/`, and what it gives is
 //! written as tables, pictures and rows that every number can be traced to.
 
 mod bounds;
 mod convergence;
 mod energy;
+mod labels;
 mod methods;
 mod natural;
 mod network;
@@ -45,11 +46,13 @@ pub enum Artifact {
     Natural,
     /// Targets whose domain no source has seen, which the paper does not have either.
     Strangers,
+    /// Targets that ask for some labels, another one of ours.
+    Labels,
 }
 
 impl Artifact {
     /// All of them, in the paper's order, ours last.
-    pub const ALL: [Artifact; 10] = [
+    pub const ALL: [Artifact; 11] = [
         Artifact::Fig3,
         Artifact::Fig4,
         Artifact::Fig5,
@@ -60,11 +63,12 @@ impl Artifact {
         Artifact::Table2,
         Artifact::Natural,
         Artifact::Strangers,
+        Artifact::Labels,
     ];
 
     /// Whether the paper has it.
     pub fn is_published(self) -> bool {
-        !matches!(self, Artifact::Natural | Artifact::Strangers)
+        !matches!(self, Artifact::Natural | Artifact::Strangers | Artifact::Labels)
     }
 
     /// How many seeds it has unless told otherwise.
@@ -85,6 +89,7 @@ impl Artifact {
             Artifact::Table2 => "table2",
             Artifact::Natural => "natural",
             Artifact::Strangers => "strangers",
+            Artifact::Labels => "labels",
         }
     }
 }
@@ -144,5 +149,6 @@ pub fn reproduce(
         Artifact::Table2 => bounds::make(artifact, &spec, &lab),
         Artifact::Natural => natural::make(artifact, &spec, &lab),
         Artifact::Strangers => strangers::make(artifact, &spec, &lab),
+        Artifact::Labels => labels::make(artifact, &spec, &lab),
     }
 }

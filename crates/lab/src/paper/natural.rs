@@ -57,14 +57,19 @@ fn one_scale() -> Vec<String> {
 }
 
 /// A fleet with one scale of its features.
-struct Run<'s> {
+pub(super) struct Run<'s> {
     fleet: &'s NaturalFleet,
     scale: &'s str,
 }
 
-impl Run<'_> {
+impl<'s> Run<'s> {
+    /// A fleet with its usual scale.
+    pub(super) fn usual(fleet: &'s NaturalFleet) -> Run<'s> {
+        Run { fleet, scale: DEFAULT }
+    }
+
     /// As tables and progress name it.
-    fn title(&self) -> String {
+    pub(super) fn title(&self) -> String {
         match self.scale {
             DEFAULT => self.fleet.title.clone(),
             scale => format!("{}, scale \"{scale}\"", self.fleet.title),
@@ -72,13 +77,13 @@ impl Run<'_> {
     }
 
     /// Its folder among the runs; another choice of options is another one.
-    fn path(&self, lab: &Lab<'_>) -> PathBuf {
+    pub(super) fn path(&self, lab: &Lab<'_>) -> PathBuf {
         let quick = if lab.options.quick { "-quick" } else { "" };
         let (name, scale, seeds) = (&self.fleet.name, self.scale, lab.options.seeds);
         lab.folder.path().join("runs").join(format!("natural-{name}-{scale}{quick}-{seeds}"))
     }
 
-    fn config(&self, lab: &Lab<'_>) -> Result<Config, Error> {
+    pub(super) fn config(&self, lab: &Lab<'_>) -> Result<Config, Error> {
         let Some(folder) = &lab.options.data else {
             return Err(stlf_planning::Error::field("data", "natural fleets are read from files")
                 .with_hint("name the folder that has MNIST and natural/: --data DIR")

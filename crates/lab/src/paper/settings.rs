@@ -132,7 +132,7 @@ impl Lab<'_> {
     }
 
     /// The folder of a run; another choice of options is another one.
-    fn path(&self, setting: &Setting, variant: Variant) -> PathBuf {
+    pub(super) fn path(&self, setting: &Setting, variant: Variant) -> PathBuf {
         let name = setting.name.replace("//", "-beside-").replace('+', "-and-");
         let data = if self.options.data.is_some() { "real" } else { "drawn" };
         let quick = if self.options.quick { "-quick" } else { "" };
@@ -142,7 +142,7 @@ impl Lab<'_> {
     }
 
     /// Returns the configuration of a setting's run.
-    fn config(&self, setting: &Setting, variant: Variant) -> Config {
+    pub(super) fn config(&self, setting: &Setting, variant: Variant) -> Config {
         let mut config = Config { seeds: self.seeds(), ..Config::default() };
         let real = self.options.data.is_some();
         config.data.domains = if real { setting.real.clone() } else { setting.drawn.clone() };

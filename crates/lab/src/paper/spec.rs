@@ -32,6 +32,9 @@ pub(super) struct Spec {
     /// Targets whose domain no source has seen.
     #[serde(default)]
     pub(super) stranger: Vec<Stranger>,
+    /// How many labels each target asks for, one run for each number.
+    #[serde(default)]
+    pub(super) labels: Vec<usize>,
     /// Sets of source errors.
     #[serde(default)]
     pub(super) case: Vec<Case>,
@@ -116,6 +119,7 @@ pub(super) fn of(artifact: Artifact) -> Spec {
         Artifact::Table2 => include_str!("../../../../experiments/table2/spec.toml"),
         Artifact::Natural => include_str!("../../../../experiments/natural/spec.toml"),
         Artifact::Strangers => include_str!("../../../../experiments/strangers/spec.toml"),
+        Artifact::Labels => include_str!("../../../../experiments/labels/spec.toml"),
     };
     embedded(toml::from_str(text))
 }
@@ -161,8 +165,10 @@ mod tests {
             assert!(spec.methods.iter().all(|m| m.parse::<stlf_method::method::Method>().is_ok()));
             assert!(!spec.title.is_empty());
             assert_eq!(spec.paper.is_some_and(|label| !label.is_empty()), artifact.is_published());
-            assert_eq!(spec.fleet.is_empty(), artifact != Artifact::Natural);
-            assert_eq!(spec.stranger.is_empty(), artifact != Artifact::Strangers);
+            let asks = artifact == Artifact::Labels;
+            assert_eq!(spec.labels.is_empty(), !asks);
+            assert_eq!(spec.fleet.is_empty(), artifact != Artifact::Natural && !asks);
+            assert_eq!(spec.stranger.is_empty(), artifact != Artifact::Strangers && !asks);
         }
         let published = published_accuracies();
         assert_eq!(published.len(), 9 * 9);

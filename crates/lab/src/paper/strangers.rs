@@ -28,7 +28,7 @@ pub(super) struct Stranger {
     /// As users name it.
     pub(super) name: String,
     /// As tables name it.
-    title: String,
+    pub(super) title: String,
     /// The data sets of the sources.
     real: Vec<String>,
     /// What stands in for them.
@@ -46,7 +46,7 @@ pub(super) struct Stranger {
 
 /// What a case is run with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+pub(super) enum Kind {
     /// Pictures as they are, mixtures alone.
     Plain,
     /// Views at sources, students at targets: the defaults.
@@ -160,7 +160,7 @@ impl Stranger {
     }
 
     /// Its folder among the runs; another choice of options is another one.
-    fn path(&self, kind: Kind, lab: &Lab<'_>) -> PathBuf {
+    pub(super) fn path(&self, kind: Kind, lab: &Lab<'_>) -> PathBuf {
         let data = if lab.options.data.is_some() { "real" } else { "drawn" };
         let quick = if lab.options.quick { "-quick" } else { "" };
         let (name, kind, seeds) = (&self.name, kind.name(), lab.options.seeds);
@@ -170,7 +170,7 @@ impl Stranger {
             .join(format!("strangers-{name}-{kind}-{data}{quick}-{seeds}"))
     }
 
-    fn config(&self, kind: Kind, lab: &Lab<'_>) -> Config {
+    pub(super) fn config(&self, kind: Kind, lab: &Lab<'_>) -> Config {
         let mut config = Config { seeds: lab.seeds(), ..Config::default() };
         let real = lab.options.data.is_some();
         let unseen = &self.unseen[usize::from(!real)];

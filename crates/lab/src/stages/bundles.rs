@@ -33,8 +33,8 @@ impl Transfer<'_> {
             let mixture = self.mixture(source, Role::Source, own, classes);
             keep(source, &mixture, &mut written)?;
         }
-        for Served { target, student, .. } in served {
-            let links = self.plan.incoming(*target).iter().filter(|link| link.weight > 0.0);
+        for Served { target, links, student, .. } in served {
+            let links = links.iter().filter(|link| link.weight > 0.0);
             let members = links.filter_map(|link| {
                 let name = self.run.fleet.devices[link.from].name.clone();
                 let params = self.models[link.from].clone()?;

@@ -2,9 +2,12 @@
 
 use stlf_learn::Params;
 use stlf_learn::evaluate::Predictions;
-use stlf_method::adapt::{self, Adapt, Judged, Obstacle};
+use stlf_method::adapt::{self, Adapt, Judged, Judgement, Obstacle};
+use stlf_method::ask::ask;
 use stlf_method::guard::Guard;
+use stlf_method::known::{Known, weighted_accuracy};
 use stlf_method::method::Method;
+use stlf_method::student::Student;
 use stlf_planning::plan::PlanLink;
 use stlf_protocol::Place;
 
@@ -19,12 +22,24 @@ pub const FOLDER: &str = "students";
 /// What a method's students were taught by: others are no students of these models.
 const TEACHERS: &str = "links.csv";
 
-/// A target's student, with what every guard says of it.
+/// What came of a target's student, with what every guard says of it.
 pub(super) struct Tried {
-    /// The student, if the target uses it.
-    pub(super) student: Option<Params>,
     row: StudentRow,
     guards: Vec<GuardRow>,
+}
+
+/// What a target ends with that may train a student and learn from labels.
+pub(super) struct Adapted {
+    /// What it says of its samples.
+    pub(super) predictions: Predictions,
+    /// Its accuracy, where the truth is known.
+    pub(super) accuracy: Option<f64>,
+    /// Its links, with the weights of their models after known labels were seen.
+    pub(super) links: Vec<PlanLink>,
+    /// The student, if the target uses it.
+    pub(super) student: Option<Student>,
+    /// What came of it.
+    pub(super) tried: Tried,
 }
 
 /// The table of what all guards say of a method's students.
@@ -69,29 +84,41 @@ impl Transfer<'_> {
         Ok(Some(folder))
     }
 
-    /// What a target ends with, and what came of its student; nothing without a model.
+    /// What a target ends with, and what came of its student; nothing without a model. The labels that it knows change the weights of
+    /// models, and the student learns from them.
     pub(super) fn with_student(
         &self,
         method: Method,
         folder: &Folder,
         links: &[PlanLink],
         target: usize,
-    ) -> Result<(Option<Predictions>, Option<Tried>), Error> {
+    ) -> Result<Option<Adapted>, Error> {
         let (setup, device) = (&self.run.setup, &self.run.fleet.devices[target]);
-        let models: Vec<(&Params, f64)> = self.senders(links).collect();
-        if models.is_empty() {
-            return Ok((None, None));
-        }
-        if let Some(obstacle) = Obstacle::of(setup.shape, device.samples()) {
-            let mixture = self.combined(links, target)?;
-            let known = mixture.as_ref().zip(device.truth.as_ref());
+        let links: Vec<PlanLink> =
+            links.iter().filter(|link| self.models[link.from].is_some()).copied().collect();
+        let Some(before) = self.combined(&links, target)? else { return Ok(None) };
+        let known = self.known(&before, target)?;
+        let planned: Vec<(&Params, f64)> = self.senders(&links).collect();
+        let place = Place::new(target);
+        let models = setup.target(place, &planned, &device.inputs, &known).informed();
+        let weights = links.iter().zip(&models);
+        let links = weights.map(|(&link, &(_, weight))| PlanLink { weight, ..link }).collect();
+        let truth = device.truth.as_ref();
+        if let Some(obstacle) = Obstacle::of(setup.shape, device.samples(), known.len()) {
+            let mixture = match known.is_empty() {
+                true => before.clone(),
+                false => setup.combine(&models, &device.inputs)?,
+            };
+            let accuracy = truth.map(|truth| mixture.accuracy(truth));
             let row = StudentRow {
-                mixture_accuracy: known.map(|(mixture, truth)| mixture.accuracy(truth)),
+                labels: known.len(),
+                mixture_accuracy: accuracy,
                 ..self.row_of(method, target, adapt::Tried::Not(obstacle))
             };
-            return Ok((mixture, Some(Tried { student: None, row, guards: Vec::new() })));
+            let (tried, predictions) = (Tried { row, guards: Vec::new() }, mixture);
+            return Ok(Some(Adapted { predictions, accuracy, links, student: None, tried }));
         }
-        let at = setup.target(Place::new(target), &models, &device.inputs);
+        let at = setup.target(place, &models, &device.inputs, &known);
         let name = format!("{}.safetensors", device.name);
         // A student is kept as soon as it is there.
         let student = match folder.read(&name)? {
@@ -105,10 +132,39 @@ impl Transfer<'_> {
             }
         };
         let judged = at.judge(&student)?;
-        let tried = self.tried(method, target, &judged);
+        let accuracies = truth.map(|truth| {
+            let weights = at.evaluation_weights();
+            let with_student = weighted_accuracy(&judged.with_student, truth, &weights);
+            (judged.mixture.accuracy(truth), with_student)
+        });
+        let tried = self.tried(method, target, &judged, known.len(), accuracies);
+        let student = Student { params: student, share: judged.share };
         let student = Some(student).filter(|_| judged.is_used(setup.adapt));
-        let tried = Tried { student, ..tried };
-        Ok((Some(judged.predictions(setup.adapt)), Some(tried)))
+        let accuracy = accuracies.map(|(mixture, with_student)| match student {
+            Some(_) => with_student,
+            None => mixture,
+        });
+        let predictions = judged.predictions(setup.adapt);
+        Ok(Some(Adapted { predictions, accuracy, links, student, tried }))
+    }
+
+    /// The labels that a target knows, and those that it asks for, which the simulator answers with the true ones.
+    fn known(&self, mixture: &Predictions, target: usize) -> Result<Vec<Known>, Error> {
+        let device = &self.run.fleet.devices[target];
+        let mut known = device.known();
+        let asked = ask(mixture, &known, self.run.config.transfer.ask);
+        if asked.is_empty() {
+            return Ok(known);
+        }
+        let truth = device.truth.as_ref().ok_or_else(|| {
+            let message = format!("the data has no true labels of {}'s samples", device.name);
+            stlf_planning::Error::field("transfer.ask", message).with_hint(
+                "leave it out; `stlf ask` names samples to label, and data.answers has their labels",
+            )
+        })?;
+        known.extend(asked.into_iter().map(|sample| (sample, truth[sample])));
+        known.sort_unstable();
+        Ok(known)
     }
 
     /// The tables of a method's students.
@@ -128,10 +184,13 @@ impl Transfer<'_> {
             method: method.name().to_owned(),
             target: device.name.clone(),
             samples: device.samples(),
+            labels: 0,
             outcome: tried.to_string(),
             tried: false,
             stability: None,
             mixture_stability: None,
+            labels_right: None,
+            mixture_labels_right: None,
             accepted: false,
             used: false,
             mixture_accuracy: None,
@@ -141,19 +200,31 @@ impl Transfer<'_> {
         }
     }
 
-    /// What came of a target's student.
-    fn tried(&self, method: Method, target: usize, judged: &Judged) -> Tried {
+    /// What came of the student of a target that knows so many labels; the accuracies are of the mixture and with the student.
+    fn tried(
+        &self,
+        method: Method,
+        target: usize,
+        judged: &Judged,
+        labels: usize,
+        accuracies: Option<(f64, f64)>,
+    ) -> Tried {
         let (setup, device) = (&self.run.setup, &self.run.fleet.devices[target]);
-        let accuracy = |of: &Predictions| device.truth.as_ref().map(|truth| of.accuracy(truth));
-        let (mixture_accuracy, student_accuracy) =
-            (accuracy(&judged.mixture), accuracy(&judged.with_student));
+        let (mixture_accuracy, student_accuracy) = accuracies.unzip();
         let verdict = judged.verdict(Guard::default());
+        let by_labels = match judged.judgement() {
+            Judgement::Labels(by_labels) => Some(by_labels),
+            Judgement::Guard(_) | Judgement::Nothing => None,
+        };
         let gflop = setup.schooling.operations(&setup.spec) as f64 / 1e9;
         let row = StudentRow {
+            labels,
             tried: true,
-            stability: Some(verdict.score),
-            mixture_stability: Some(verdict.of_mixture),
-            accepted: verdict.accepted,
+            stability: verdict.map(|verdict| verdict.score),
+            mixture_stability: verdict.map(|verdict| verdict.of_mixture),
+            labels_right: by_labels.map(|labels| labels.right),
+            mixture_labels_right: by_labels.map(|labels| labels.of_mixture),
+            accepted: judged.judgement().accepts(),
             used: judged.is_used(setup.adapt),
             mixture_accuracy,
             student_accuracy,
@@ -161,17 +232,17 @@ impl Transfer<'_> {
             joules: self.run.config.energy.gflop_per_joule.map(|per_joule| gflop / per_joule),
             ..self.row_of(method, target, judged.tried(setup.adapt))
         };
-        let guards = Guard::ALL.map(|guard| {
-            let verdict = judged.verdict(guard);
-            GuardRow {
+        let guards = Guard::ALL.into_iter().filter_map(|guard| {
+            let verdict = judged.verdict(guard)?;
+            Some(GuardRow {
                 target: device.name.clone(),
                 guard: guard.name().to_owned(),
                 score: verdict.score,
                 of_mixture: verdict.of_mixture,
                 accepted: verdict.accepted,
                 gain: student_accuracy.zip(mixture_accuracy).map(|(with, alone)| with - alone),
-            }
+            })
         });
-        Tried { student: None, row, guards: guards.to_vec() }
+        Tried { row, guards: guards.collect() }
     }
 }

@@ -9,6 +9,7 @@ use stlf_learn::evaluate::{Predictions, predict};
 use stlf_method::combine::Combine;
 use stlf_method::method::Method;
 use stlf_method::predictions::PredictionRow;
+use stlf_method::student::Student;
 use stlf_planning::Problem;
 use stlf_planning::device::Role;
 use stlf_planning::plan::{Plan, PlanLink};
@@ -17,7 +18,7 @@ use stlf_config::fleet::DeviceData;
 use stlf_config::model_bytes;
 
 use super::SeedRun;
-use super::student::Tried;
+use super::student::{Adapted, Tried};
 use crate::record::{ConfusionRow, MeasuringRow, Row};
 use crate::{Error, Folder, Stage};
 
@@ -32,8 +33,10 @@ pub(super) struct Served {
     pub(super) target: usize,
     /// None without a model.
     predictions: Option<Predictions>,
+    /// Its links, with the weights of the models that come over them.
+    pub(super) links: Vec<PlanLink>,
     /// The student, if the target uses one.
-    pub(super) student: Option<Params>,
+    pub(super) student: Option<Student>,
     row: Row,
 }
 
@@ -161,14 +164,24 @@ impl<'a> Transfer<'a> {
         let targets: Vec<usize> = assigned.with_role(Role::Target).collect();
         let students = self.students(method, assigned)?;
         let served = targets.par_iter().map(|&target| -> Result<_, Error> {
-            let links = assigned.incoming(target);
-            let (predictions, mut tried) = match &students {
-                Some(folder) => self.with_student(method, folder, links, target)?,
-                None => (self.combined(links, target)?, None),
+            let planned = assigned.incoming(target);
+            let adapted = match &students {
+                Some(folder) => self.with_student(method, folder, planned, target)?,
+                None => None,
             };
-            let student = tried.as_mut().and_then(|tried: &mut Tried| tried.student.take());
-            let row = self.row(method, assigned, target, predictions.as_ref());
-            Ok((Served { target, predictions, student, row }, tried))
+            let row = |made: Option<&Predictions>| self.row(method, assigned, target, made);
+            Ok(match adapted {
+                Some(Adapted { predictions, accuracy, links, student, tried }) => {
+                    let row = Row { accuracy, ..row(Some(&predictions)) };
+                    let predictions = Some(predictions);
+                    (Served { target, predictions, links, student, row }, Some(tried))
+                }
+                None => {
+                    let (predictions, links) = (self.combined(planned, target)?, planned.to_vec());
+                    let (row, student) = (row(predictions.as_ref()), None);
+                    (Served { target, predictions, links, student, row }, None)
+                }
+            })
         });
         let served: Vec<(Served, Option<Tried>)> = served.collect::<Result<_, Error>>()?;
         let (served, tried): (Vec<Served>, Vec<Option<Tried>>) = served.into_iter().unzip();

@@ -1,6 +1,7 @@
 //! Whole runs, in small.
 #![allow(clippy::unwrap_used, reason = "tests and their helpers")]
 
+mod ask;
 mod baselines;
 mod baselines_fada;
 mod handover;

@@ -20,7 +20,7 @@ fn ran(changes: &[&str], to: &Path) -> Config {
 }
 
 /// Four devices, each with units of its own; the class follows from which of two numbers is the larger. Rows of devices stand mixed.
-fn table() -> String {
+pub(crate) fn table() -> String {
     let mut rows = "device,label,x,y\n".to_owned();
     for k in 0..400 {
         let (x, y) = (((k * 37) % 101) as f64, ((k * 53) % 103) as f64);

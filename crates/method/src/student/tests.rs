@@ -3,7 +3,7 @@ use stlf_data::{Dataset, Shape};
 use stlf_learn::Augment;
 
 use super::*;
-use crate::adapt::{Adapt, LEAST_SAMPLES, Obstacle, Tried};
+use crate::adapt::{Adapt, ByLabels, Judgement, LEAST_LABELS, LEAST_SAMPLES, Obstacle, Tried};
 use crate::guard::Guard;
 use crate::local_training::{Split, Training};
 
@@ -42,7 +42,7 @@ fn models() -> (Spec, [Params; 2]) {
 
 /// A target that received these models.
 fn target<'a>(spec: &'a Spec, models: &'a [(&'a Params, f64)], inputs: &'a [f32]) -> Target<'a> {
-    Target { spec, models, combine: Combine::default(), inputs, seed: 5 }
+    Target { spec, models, combine: Combine::default(), inputs, known: &[], seed: 5 }
 }
 
 fn trained(target: &Target<'_>, steps: usize) -> Params {
@@ -127,8 +127,11 @@ fn a_third_is_held_out_and_nothing_is_lost() {
 #[test]
 fn who_cannot_have_a_student_hears_why() {
     let (picture, table) = (Shape::grey(28), Shape { channels: 1, height: 1, width: 784 });
-    assert_eq!(Obstacle::of(picture, LEAST_SAMPLES), None);
-    let told = |shape, samples| Obstacle::of(shape, samples).map(|o| Tried::Not(o).to_string());
+    assert_eq!(Obstacle::of(picture, LEAST_SAMPLES, 0), None);
+    assert_eq!(Obstacle::of(table, 20, LEAST_LABELS), None);
+    let told = |shape, samples| {
+        Obstacle::of(shape, samples, LEAST_LABELS - 1).map(|o| Tried::Not(o).to_string())
+    };
     let few = "not tried: it has 299 samples, and a student needs 300";
     assert_eq!(told(picture, 299).as_deref(), Some(few));
     assert_eq!(told(table, 1_000).as_deref(), Some("not tried: its samples are no pictures"));
@@ -155,7 +158,7 @@ fn on_pictures_of_another_kind_a_student_helps_and_is_accepted() {
     let target = target(&spec, &parts, &inputs);
     let judged = target.judge(&trained(&target, 2_000)).unwrap();
     let gain = judged.with_student.accuracy(&truth) - judged.mixture.accuracy(&truth);
-    let verdict = judged.verdict(Guard::default());
+    let verdict = judged.verdict(Guard::default()).unwrap();
     assert!(gain > 0.01 && verdict.accepted, "{gain} {verdict:?}");
     for (adapt, is_used) in [(Adapt::Off, false), (Adapt::Guarded, true), (Adapt::Always, true)] {
         let expected = if is_used { &judged.with_student } else { &judged.mixture };
@@ -163,4 +166,92 @@ fn on_pictures_of_another_kind_a_student_helps_and_is_accepted() {
     }
     let told = judged.tried(Adapt::Guarded).to_string();
     assert_eq!(told, format!("used ({:+.3})", verdict.margin()));
+}
+
+/// Rows of a table, in which class 1 is above 0 in most columns, and one model that takes the classes for each other.
+fn reversed() -> (Spec, Params, Vec<f32>, Vec<Class>) {
+    let table = Shape { channels: 1, height: 1, width: 6 };
+    let spec = Spec::mlp(table, 2).unwrap();
+    let class = |row: usize| (row * 7 / 3 % 2) as Class;
+    let value = move |row: usize, column: usize| {
+        (f32::from(class(row)) - 0.5) * 2.0 + ((row * 31 + column * 17) % 11) as f32 / 11.0 - 0.5
+    };
+    let inputs: Vec<f32> = (0..90).flat_map(|row| (0..6).map(move |c| value(row, c))).collect();
+    let truth: Vec<Class> = (0..90).map(class).collect();
+    let wrong: Vec<Class> = truth.iter().map(|class| 1 - class).collect();
+    let split = Split::new(&inputs, &wrong, 6, 0.0, 1);
+    let training = Training {
+        descent: Descent::default(),
+        augment: Augment::None,
+        steps: 400,
+        averaged: false,
+    };
+    let mut go_on = || ControlFlow::Continue(());
+    let start = Params::initial(&spec, 1);
+    let model = split.train(&spec, start, training, 1, &mut go_on).unwrap().unwrap();
+    (spec, model, inputs, truth)
+}
+
+#[test]
+fn a_student_learns_from_labels_and_is_judged_by_others() {
+    let (spec, model, inputs, truth) = reversed();
+    let parts = [(&model, 1.0)];
+    let unaware = target(&spec, &parts, &inputs);
+    // Nothing but labels can tell that the mixture is wrong.
+    let judged = unaware.judge(&trained(&unaware, STEPS)).unwrap();
+    assert_eq!(judged.judgement(), Judgement::Nothing);
+    assert!(!judged.is_used(Adapt::Guarded) && judged.mixture.accuracy(&truth) < 0.1);
+    let known: Vec<(usize, Class)> = (0..60).map(|sample| (sample, truth[sample])).collect();
+    let aware = Target { known: &known, ..unaware };
+    let (held_out, _) = aware.split();
+    let judged = aware.judge(&trained(&aware, 2_000)).unwrap();
+    let among: Vec<usize> = held_out.into_iter().filter(|sample| *sample < 60).collect();
+    let right = |of: &Predictions| {
+        let classes: Vec<Class> = of.classes().collect();
+        among.iter().filter(|sample| classes[**sample] == truth[**sample]).count()
+    };
+    let expected = ByLabels {
+        held_out: among.len(),
+        right: right(&judged.with_student),
+        of_mixture: right(&judged.mixture),
+    };
+    assert_eq!(judged.judgement(), Judgement::Labels(expected));
+    assert!(judged.is_used(Adapt::Guarded) && judged.with_student.accuracy(&truth) > 0.9);
+    let told = judged.tried(Adapt::Guarded).to_string();
+    let ByLabels { held_out, right, of_mixture } = expected;
+    let labels = format!("right on {right} of {held_out} labels, the mixture on {of_mixture}");
+    assert_eq!(told, format!("used ({labels})"));
+}
+
+#[test]
+fn labels_speak_against_a_student_that_is_worse() {
+    let (spec, model, inputs, truth) = reversed();
+    let right: Vec<(usize, Class)> = truth.iter().copied().enumerate().collect();
+    let wrong: Vec<(usize, Class)> = right.iter().map(|&(k, class)| (k, 1 - class)).collect();
+    let parts = [(&model, 1.0)];
+    // The model agrees with the wrong labels, and a student that learned the right ones does not.
+    let taught = Target { known: &right, ..target(&spec, &parts, &inputs) };
+    let student = trained(&taught, 2_000);
+    let judged = Target { known: &wrong, ..taught }.judge(&student).unwrap();
+    assert!(!judged.is_used(Adapt::Guarded) && judged.is_used(Adapt::Always));
+    assert!(judged.tried(Adapt::Guarded).to_string().starts_with("refused (right on "));
+}
+
+#[test]
+fn labels_move_weight_to_the_models_that_expect_them() {
+    let (spec, wrong, inputs, truth) = reversed();
+    let known: Vec<(usize, Class)> = (0..20).map(|sample| (sample, truth[sample])).collect();
+    let parts = [(&wrong, 0.8)];
+    let taught = Target { known: &known, ..target(&spec, &parts, &inputs) };
+    let good = trained(&taught, 2_000);
+    let parts = [(&wrong, 0.8), (&good, 0.2)];
+    let both = Target { models: &parts, ..taught };
+    let [(_, of_wrong), (_, of_good)] = both.informed()[..] else { unreachable!() };
+    assert!((of_wrong + of_good - 1.0).abs() < 1e-12 && of_good > 0.6, "{of_good}");
+    // Without labels, and where parameters are averaged, weights are as planned.
+    let weights = |target: Target<'_>| -> Vec<f64> {
+        target.informed().iter().map(|(_, weight)| *weight).collect()
+    };
+    assert_eq!(weights(Target { known: &[], ..both }), [0.8, 0.2]);
+    assert_eq!(weights(Target { combine: Combine::Parameters, ..both }), [0.8, 0.2]);
 }

@@ -47,7 +47,13 @@ fn mixture(view: &View<'_>, own: &DeviceData, classes: &[String]) -> Option<(Mix
             Some(vec![Member { name: name(device.place())?, weight: 1.0, params }])
         }
         Role::Target => {
-            let received = device.received()?.into_iter().filter(|(.., weight)| *weight > 0.0);
+            let mut received = device.received()?;
+            // Known labels may have changed the planned weights.
+            if let Some(combined) = device.combined() {
+                let weights = received.iter_mut().map(|(.., weight)| weight).zip(&combined.weights);
+                weights.for_each(|(weight, informed)| *weight = *informed);
+            }
+            let received = received.into_iter().filter(|(.., weight)| *weight > 0.0);
             let member = |(from, params, weight): (Place, Arc<Params>, f64)| {
                 Some(Member { name: name(from)?, weight, params: (*params).clone() })
             };

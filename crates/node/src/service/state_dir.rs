@@ -187,7 +187,7 @@ impl StateDir {
 
     /// Stores the student that the predictions are of, if any; that of an earlier epoch is no part of them.
     fn keep_student(&self, of: &Combined, spec: &Spec) -> Result<(), stlf_data::Error> {
-        match of.student.as_ref().and_then(|student| student.to_safetensors(spec).ok()) {
+        match of.student.as_ref().and_then(|own| own.params.to_safetensors(spec).ok()) {
             Some(file) => self.folder.write(STUDENT, &file),
             None => match std::fs::remove_file(self.folder.file(STUDENT)) {
                 Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
@@ -280,6 +280,9 @@ impl StateDir {
 /// Returns a hash of the settings and data that a training depends on.
 fn training_of(config: &Config, own: &DeviceData) -> String {
     let DeviceData { inputs, labels, .. } = own;
+    // Nobody trains on answers but a student, which is not kept.
+    let data = stlf_config::Data { answers: None, ..config.data.clone() };
+    let config = Config { data, ..config.clone() };
     let mut hasher = Sha256::new_with_prefix(config.hash().unwrap_or_default());
     // Their number keeps inputs and labels apart.
     hasher.update((inputs.len() as u64).to_le_bytes());
@@ -322,6 +325,7 @@ mod tests {
             labels: labels.to_vec(),
             unlabeled: 0,
             truth: None,
+            answers: Vec::new(),
         }
     }
 

@@ -211,7 +211,8 @@ impl Device {
         };
         following.part = Part::Target(AsTarget::Combines);
         let (setup, inputs) = (self.setup.clone(), self.holdings.inputs.clone());
-        let labour = Labour::Combine(Box::new(Combining { setup, place, inputs, models }));
+        let known = self.holdings.known();
+        let labour = Labour::Combine(Box::new(Combining { setup, place, inputs, known, models }));
         vec![Action::Compute(Job::new(number, labour))]
     }
 

@@ -176,6 +176,7 @@ pub(crate) fn dealt(data: &Dataset, scheme: Paper) -> Vec<Holdings> {
         inputs: data.inputs(&share.samples().collect::<Vec<_>>()).into(),
         labels: data.labels(&share.labeled).unwrap(),
         unlabeled: share.unlabeled.len(),
+        answers: Vec::new(),
     };
     dealt.devices.iter().map(hold).collect()
 }

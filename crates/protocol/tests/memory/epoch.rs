@@ -10,6 +10,7 @@ use stlf_method::adapt::{Adapt, Obstacle};
 use stlf_method::class_shares::balanced;
 use stlf_method::combine::{Combine, combine};
 use stlf_method::divergence;
+use stlf_method::known::Known;
 use stlf_method::local_training::Split;
 use stlf_method::ring;
 use stlf_method::seeds::Draw;
@@ -99,6 +100,29 @@ fn targets_train_their_students_as_on_one_machine() {
         let setup = Setup { adapt, ..setup() };
         comes_to_what_one_machine_would(&setup, &holdings);
     }
+}
+
+#[test]
+fn answers_change_what_targets_end_with_as_on_one_machine() {
+    let data = data();
+    let plain = holdings(&data);
+    let setup = Setup { adapt: Adapt::Guarded, ..setup() };
+    let without = Network::new(devices_with(&setup, plain.clone()), 1);
+    let outcomes = |mut network: Network| {
+        network.begin(ALL[0], 1, &ALL);
+        network.run().unwrap();
+        outcome(&network)
+    };
+    let mut answered = plain.clone();
+    for own in answered.iter_mut().filter(|own| own.labels.is_empty()) {
+        own.answers = (0..12).map(|sample| (sample, (sample % 10) as u16)).collect();
+    }
+    comes_to_what_one_machine_would(&setup, &answered);
+    // The plan is the same: answers are for targets alone.
+    let (plan, before) = outcomes(without);
+    let (same, after) = outcomes(Network::new(devices_with(&setup, answered), 1));
+    assert_eq!((&plan.links, &plan.objective), (&same.links, &same.objective));
+    assert_ne!(before, after);
 }
 
 #[test]
@@ -209,7 +233,9 @@ fn comes_to_what_one_machine_would(setup: &Setup, holdings: &[Holdings]) -> Wire
             Role::Source => assert_eq!(got, &None),
             Role::Target => {
                 let inputs = &holdings[place].inputs;
-                let one = ends_with(setup, Place::new(place), &incoming, inputs);
+                let own = holdings[place].labels.iter().copied().enumerate();
+                let known: Vec<Known> = own.chain(holdings[place].answers.clone()).collect();
+                let one = ends_with(setup, Place::new(place), &incoming, inputs, &known);
                 assert_eq!(got.as_ref().unwrap(), &one.classes().collect::<Vec<_>>());
                 assert_eq!(network.devices[place].outcome(), Some(&one));
             }
@@ -224,13 +250,16 @@ fn ends_with(
     place: Place,
     models: &[(&Params, f64)],
     inputs: &[f32],
+    known: &[Known],
 ) -> Predictions {
     let (samples, how) = (inputs.len() / SHAPE.len(), setup.combine);
-    if setup.adapt == Adapt::Off || Obstacle::of(SHAPE, samples).is_some() {
+    if setup.adapt == Adapt::Off || Obstacle::of(SHAPE, samples, known.len()).is_some() {
         return combine(how, &setup.spec, models, inputs).unwrap();
     }
     let seed = Draw::Student.seed(SEED, place.index());
-    let target = Target { spec: &setup.spec, models, combine: how, inputs, seed };
+    let target = Target { spec: &setup.spec, models, combine: how, inputs, known, seed };
+    let models = target.informed();
+    let target = Target { models: &models, ..target };
     let mut go_on = || ControlFlow::Continue(());
     let student = target.student(setup.schooling, &mut go_on).unwrap().unwrap();
     target.judge(&student).unwrap().predictions(setup.adapt)
@@ -350,8 +379,12 @@ fn no_sample_is_among_the_bytes_that_are_sent() {
     // A device's inputs hold a pattern that nothing else has; no message may contain it.
     let mut network = network(1);
     let planted: Vec<f32> = (0..SHAPE.len()).map(|k| 0.123_4 + k as f32 * 1e-4).collect();
-    let holdings =
-        Holdings { inputs: planted.repeat(40).into(), labels: vec![3; 30], unlabeled: 10 };
+    let holdings = Holdings {
+        inputs: planted.repeat(40).into(),
+        labels: vec![3; 30],
+        unlabeled: 10,
+        answers: Vec::new(),
+    };
     let joules = ALL[1..].iter().map(|&to| (to, 3.0)).collect();
     let mut device = Device::new(setup(), roster(), identity(ALL[0]), holdings, joules).unwrap();
     device.train(&mut || ControlFlow::Continue(())).unwrap();

@@ -110,6 +110,7 @@ impl Disk {
             inputs: (0..4 * SHAPE.len()).map(value).collect(),
             unlabeled: 4 - labels.len(),
             labels,
+            answers: Vec::new(),
         };
         let has_labels = !holdings.labels.is_empty();
         let others = (0..devices).map(Place::new).filter(|&to| to != place);

@@ -1,0 +1,160 @@
+//! Labels that somebody gave to samples that `stlf ask` named.
+
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+use stlf_data::Class;
+use stlf_method::known::Known;
+use stlf_planning::error::nearest;
+
+use crate::Error;
+
+/// A table of answers: columns `sample` and `label`, perhaps `device`, and others that are not looked at.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Answers {
+    path: PathBuf,
+    rows: Vec<Answer>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+struct Answer {
+    line: usize,
+    device: String,
+    sample: usize,
+    class: Class,
+}
+
+#[derive(Deserialize)]
+struct Row {
+    #[serde(default)]
+    device: String,
+    sample: usize,
+    #[serde(default)]
+    label: String,
+}
+
+impl Answers {
+    /// Reads the answers of a table, in which a label is the name of a class; rows without a label are questions, not answers.
+    ///
+    /// # Errors
+    /// A table that cannot be read, or a label that is no class.
+    pub fn read(path: &Path, classes: &[String]) -> Result<Answers, Error> {
+        let text = std::fs::read(path).map_err(Error::file(path))?;
+        let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(&text[..]);
+        let mut rows = Vec::new();
+        // The head is the first line.
+        for (at, row) in reader.deserialize().enumerate() {
+            let line = at + 2;
+            let row: Row = row.map_err(|e| wrong(path, Some(line), e.to_string(), COLUMNS))?;
+            if row.label.is_empty() {
+                continue;
+            }
+            let Some(class) = classes.iter().position(|class| *class == row.label) else {
+                let message = format!("{:?} is no class of the data", row.label);
+                let names = classes.iter().map(String::as_str);
+                let likely =
+                    nearest(&row.label, names).map(|class| format!("did you mean {class}?"));
+                let hint = likely.unwrap_or_else(|| format!("there are: {}", classes.join(", ")));
+                return Err(wrong(path, Some(line), message, &hint));
+            };
+            let (device, sample) = (row.device, row.sample);
+            rows.push(Answer { line, device, sample, class: class as Class });
+        }
+        Ok(Answers { path: path.to_owned(), rows })
+    }
+
+    /// The answers about these samples of a data set, by their place among them: those of this device or, without a name, of any. The first
+    /// `labels` samples have a label already, which an answer must not contradict.
+    ///
+    /// # Errors
+    /// Two labels for one sample.
+    pub fn of(
+        &self,
+        device: Option<&str>,
+        places: &[usize],
+        labels: &[Class],
+    ) -> Result<Vec<Known>, Error> {
+        let mut known: Vec<Known> = Vec::new();
+        for row in &self.rows {
+            if device.is_some_and(|name| !row.device.is_empty() && row.device != name) {
+                continue;
+            }
+            let Some(at) = places.iter().position(|place| *place == row.sample) else { continue };
+            let earlier = known.iter().find(|(sample, _)| *sample == at).map(|(_, class)| class);
+            match labels.get(at).or(earlier) {
+                None => known.push((at, row.class)),
+                Some(same) if *same == row.class => {}
+                Some(_) => {
+                    let message = format!("sample {} has another label already", row.sample);
+                    return Err(wrong(&self.path, Some(row.line), message, "remove one of them"));
+                }
+            }
+        }
+        known.sort_unstable();
+        Ok(known)
+    }
+
+    /// Refuses answers about samples that a data set of so many does not have.
+    ///
+    /// # Errors
+    /// Names the first of them.
+    pub fn check(&self, samples: usize) -> Result<(), Error> {
+        let Some(row) = self.rows.iter().find(|row| row.sample >= samples) else { return Ok(()) };
+        let message = format!("there is no sample {}: the data has {samples}", row.sample);
+        Err(wrong(&self.path, Some(row.line), message, "samples are counted from 0"))
+    }
+}
+
+const COLUMNS: &str =
+    "an answer has the columns sample, a number from 0, and label; `stlf ask` writes such a table";
+
+fn wrong(path: &Path, line: Option<usize>, message: String, hint: &str) -> Error {
+    Error::Setting { path: path.to_owned(), line, message, hint: Some(hint.to_owned()) }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use super::*;
+
+    fn answers(text: &str) -> Result<Answers, Error> {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("answers.csv");
+        std::fs::write(&path, text).unwrap();
+        Answers::read(&path, &["calm".to_owned(), "storm".to_owned()])
+    }
+
+    #[test]
+    fn answers_are_those_of_the_device_and_its_samples() {
+        let text = "device,sample,class,label\na,7,calm,storm\nb,7,calm,calm\n,9,calm, calm \na,8,storm,\n";
+        let answers = answers(text).unwrap();
+        let places = [9, 8, 7];
+        assert_eq!(answers.of(Some("a"), &places, &[]).unwrap(), [(0, 0), (2, 1)]);
+        assert_eq!(answers.of(Some("b"), &places, &[]).unwrap(), [(0, 0), (2, 0)]);
+        assert_eq!(answers.of(Some("a"), &[1, 2], &[]).unwrap(), []);
+        // A label that is there already is no news.
+        assert_eq!(answers.of(Some("a"), &places, &[0]).unwrap(), [(2, 1)]);
+        answers.check(10).unwrap();
+        let message = answers.check(9).unwrap_err().to_string();
+        assert!(message.ends_with("line 4: there is no sample 9: the data has 9"), "{message}");
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused_by_its_line() {
+        let refused = |text: &str| {
+            let error = answers(text).unwrap_err();
+            (error.to_string(), error.hint().unwrap_or_default().to_owned())
+        };
+        let (message, hint) = refused("sample,label\n1,calm\n2,strom\n");
+        assert!(message.ends_with("line 3: \"strom\" is no class of the data"), "{message}");
+        assert_eq!(hint, "did you mean storm?");
+        let (message, hint) = refused("label\ncalm\n");
+        assert!(message.contains("line 2: "), "{message}");
+        assert_eq!(hint, COLUMNS);
+        let twice = answers("sample,label\n1,calm\n1,storm\n").unwrap();
+        let message = twice.of(None, &[0, 1], &[]).unwrap_err().to_string();
+        assert!(message.ends_with("line 3: sample 1 has another label already"), "{message}");
+        let message = twice.of(None, &[1], &[1]).unwrap_err().to_string();
+        assert!(message.ends_with("line 2: sample 1 has another label already"), "{message}");
+    }
+}

@@ -1,0 +1,102 @@
+//! Few labels: what the simulator answers is what somebody answers who fills in the table.
+
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::path::Path;
+
+use stlf_bundle::folder::{find, read};
+use stlf_bundle::predictions::{Columns, csv};
+use stlf_bundle::questions::Question;
+use stlf_bundle::{Samples, questions as as_table};
+use stlf_config::Config;
+use stlf_lab::questions::questions;
+use stlf_lab::{Outcome, run};
+
+use crate::mixtures::table;
+
+fn config(table: &Path, more: &[&str]) -> Config {
+    let features = format!("data.features={}", table.display());
+    let common = [
+        features.as_str(),
+        "data.standardise=fleet",
+        "seeds=[3]",
+        "partition.kind=by-domain",
+        "partition.labeled=[1, 0.8, 0, 0]",
+        "training.model=mlp",
+        "training.steps=60",
+        "divergence.features=16",
+        "compare.methods=[\"st-lf\"]",
+    ];
+    Config::default().with(common.into_iter().chain(more.iter().copied())).unwrap()
+}
+
+fn ran(config: &Config, to: &Path) -> Outcome {
+    run(config, to, &|_| ControlFlow::Continue(())).unwrap()
+}
+
+/// The true label of every row of the table.
+fn truth(table: &str) -> Vec<&str> {
+    table.lines().skip(1).filter_map(|row| row.split(',').nth(1)).collect()
+}
+
+#[test]
+fn answers_in_a_table_come_to_what_the_simulator_answers() {
+    let folder = tempfile::tempdir().unwrap();
+    let [path, answers] = ["table.csv", "answers.csv"].map(|name| folder.path().join(name));
+    let text = table();
+    std::fs::write(&path, &text).unwrap();
+    let at = |name: &str| folder.path().join(name);
+    let before = ran(&config(&path, &[]), &at("before"));
+    assert!(before.students.iter().all(|row| !row.tried && row.labels == 0));
+    let asked = ran(&config(&path, &["transfer.ask=30"]), &at("asked"));
+    assert!(asked.students.iter().all(|row| row.tried && row.labels == 30), "{:?}", asked.students);
+
+    let mut table = questions(&at("before"), None, None, 30).unwrap();
+    let of_targets: BTreeMap<&str, usize> = table.iter().fold(BTreeMap::new(), |mut all, row| {
+        *all.entry(row.device.as_str()).or_default() += 1;
+        all
+    });
+    assert_eq!(of_targets, asked.students.iter().map(|row| (row.target.as_str(), 30)).collect());
+    let truth = truth(&text);
+    table.iter_mut().for_each(|row: &mut Question| row.label = truth[row.sample].to_owned());
+    std::fs::write(&answers, as_table::csv(&table).unwrap()).unwrap();
+    let named = format!("data.answers={}", answers.display());
+    let answered = ran(&config(&path, &[&named]), &at("answered"));
+    assert_eq!(answered.rows, asked.rows);
+    assert_eq!(answered.students, asked.students);
+    for row in &asked.students {
+        let target = format!("seed-3/targets/{}.csv", row.target);
+        let [one, other] = ["asked", "answered"].map(|run| std::fs::read(at(run).join(&target)));
+        let one = one.unwrap();
+        assert_eq!(one, other.unwrap());
+        // And its bundle says the same.
+        let mixture = read(&find(&at("answered"), Some(&row.target), None).unwrap()).unwrap();
+        assert_eq!(mixture.student.as_ref().map(|own| own.share), row.used.then_some(0.75));
+        let samples = Samples::read(&mixture, &path).unwrap();
+        let all = csv(&mixture, &mixture.predict(&samples.inputs).unwrap(), Columns::default());
+        let all = String::from_utf8(all.unwrap()).unwrap();
+        let all: Vec<&str> = all.lines().collect();
+        assert!(String::from_utf8(one).unwrap().lines().all(|line| all.contains(&line)));
+    }
+    // The plan is as before, and what was answered is not asked again.
+    let plan = |run: &str| std::fs::read(at(run).join("seed-3/plan.json")).unwrap();
+    assert_eq!(plan("before"), plan("answered"));
+    let again = questions(&at("answered"), Some(&table[0].device), Some(3), 5).unwrap();
+    assert!(again.iter().all(|new| table.iter().all(|old| old.sample != new.sample)));
+    assert_eq!(again.len(), 5);
+}
+
+#[test]
+fn what_a_student_was_told_does_not_count() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("table.csv");
+    std::fs::write(&path, table()).unwrap();
+    // Who asks for all labels is measured on those that were held out, and is judged by these.
+    let after = ran(&config(&path, &["transfer.ask=100"]), &folder.path().join("run"));
+    for (row, student) in after.rows.iter().zip(&after.students) {
+        assert!(student.labels == 100 && student.used, "{student:?}");
+        let right = student.labels_right.unwrap() as f64 / 33.0;
+        assert!((row.accuracy.unwrap() - right).abs() < 1e-12, "{row:?} {student:?}");
+        assert!(student.labels_right > student.mixture_labels_right);
+    }
+}
