@@ -37,7 +37,7 @@ const PROTOCOL: &[u8] = b"stlf/node/7";
 
 /// In a small fleet, a connection on which nothing was received for this long counts as lost. In a large fleet every device has many
 /// connections, and keeping all of them alive at this rate would be most of its work.
-const LOST_AFTER: Duration = Duration::from_secs(4);
+pub(crate) const LOST_AFTER: Duration = Duration::from_secs(4);
 
 /// A fleet of more devices than this is large; the time after which a connection counts as lost grows in proportion.
 const LARGE: u32 = 20;
@@ -125,7 +125,7 @@ pub async fn run(
 ) -> Result<Device, Error> {
     let models = models::Models::open(options.store.as_deref()).await?;
     let lost_after = lost_after(roster.roster());
-    let endpoint = listen(identity, options.listen, lost_after).await?;
+    let endpoint = listen(identity, options.listen, lost_after, PROTOCOL).await?;
     let calls = Arc::new(Semaphore::new(CALLS_AT_ONCE));
     let address = endpoint.bound_sockets().first().copied().unwrap_or(options.listen);
     let (queue, mut news) = mpsc::channel(1024);
@@ -192,10 +192,11 @@ pub async fn run(
 }
 
 /// Opens the endpoint, without relays or address lookups: addresses are given, and nobody else learns them.
-async fn listen(
+pub(crate) async fn listen(
     identity: &Identity,
     address: SocketAddr,
     lost_after: Duration,
+    protocol: &[u8],
 ) -> Result<Endpoint, Error> {
     let wrong = |message: String| Error::Listen { address, message };
     let idle = IdleTimeout::try_from(lost_after).map_err(|e| wrong(e.to_string()))?;
@@ -207,7 +208,7 @@ async fn listen(
         .build();
     Endpoint::builder(presets::Minimal)
         .secret_key(SecretKey::from_bytes(&identity.to_bytes()))
-        .alpns(vec![PROTOCOL.to_vec()])
+        .alpns(vec![protocol.to_vec()])
         .transport_config(transport)
         .clear_ip_transports()
         .bind_addr(address)
@@ -229,12 +230,12 @@ fn lost_after(roster: &Roster) -> Duration {
 }
 
 /// Returns the address at which a key can be called, or nothing if the key is not valid.
-fn address_of(key: PeerId, address: SocketAddr) -> Option<EndpointAddr> {
+pub(crate) fn address_of(key: PeerId, address: SocketAddr) -> Option<EndpointAddr> {
     let key = PublicKey::from_bytes(key.as_bytes()).ok()?;
     Some(EndpointAddr::new(key).with_ip_addr(address))
 }
 
 /// Returns the key of the device at the other end of a connection.
-fn peer_of(connection: &Connection) -> PeerId {
+pub(crate) fn peer_of(connection: &Connection) -> PeerId {
     PeerId::from_bytes(*connection.remote_id().as_bytes())
 }

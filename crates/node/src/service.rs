@@ -45,7 +45,9 @@ pub use self::error::Error;
 pub use self::event::{Event, Line, Observer};
 pub use self::options::{Options, settings};
 use self::publishing::Publications;
-use self::state_dir::{MODELS, SCALE, StateDir};
+pub(crate) use self::options::with_own_data;
+use self::state_dir::{MODELS, StateDir};
+pub(crate) use self::state_dir::{ROSTER, SCALE};
 use crate::key_file;
 use crate::network::{self, View};
 
@@ -88,7 +90,7 @@ impl Service {
         let stranger = || Error::NotInRoster { key: identity.id(), fleet: list.fleet.clone() };
         let place = list.place(identity.id()).ok_or_else(stranger)?;
         let kept_scale = options.folder.join(SCALE);
-        let OwnData { device: own, shape, scale, own_scale, unscaled, classes } =
+        let OwnData { device: own, shape, scale, own_scale, unscaled, columns, classes } =
             dealt(config, options.seed(), place.index(), &kept_scale)?;
         if let Some((scale, origin)) = &own_scale {
             let device = list.at(place).map_or("", |member| &member.name);
@@ -96,7 +98,8 @@ impl Service {
         }
         let setup = options.setup(&own, shape, classes.len())?;
         let settings =
-            SharedSettings::new(config.shared(shape, scale, &classes, options.seed())?);
+            config.shared(shape, scale, columns.as_deref(), &classes, options.seed())?;
+        let settings = SharedSettings::new(settings);
         let joules = joules(&setup, place, list.devices.len());
         let holdings = Holdings {
             inputs: own.inputs.as_slice().into(),
