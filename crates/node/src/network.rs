@@ -3,6 +3,7 @@
 //! Of two devices, the one with the later place in the roster calls the other. Everything that a device receives goes into one queue, and
 //! one loop drives the [`Participant`](stlf_protocol::participant::Participant); nothing else touches it.
 
+mod absences;
 mod jobs;
 mod link;
 mod member;
@@ -18,7 +19,7 @@ use std::time::Duration;
 
 use iroh::endpoint::{Connection, IdleTimeout, QuicTransportConfig, VarInt, presets};
 use iroh::{Endpoint, EndpointAddr, PublicKey, SecretKey};
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
 
@@ -28,7 +29,7 @@ pub use self::models::StoreError;
 use stlf_protocol::device::Device;
 use stlf_protocol::identity::{Identity, PeerId};
 use stlf_protocol::membership::Timing;
-pub use stlf_protocol::participant::Event;
+pub use stlf_protocol::participant::{Absence, Event};
 use stlf_protocol::roster::{Place, Roster, SignedRoster};
 use stlf_protocol::shared::SharedSettings;
 
@@ -54,6 +55,9 @@ const CALLS_AT_ONCE: usize = 4;
 /// The pause between two calls to a device that did not answer.
 const CALL_AGAIN_AFTER: Duration = Duration::from_millis(300);
 
+/// The pause between two calls to a device that has turned this one away, introduction and all.
+const CALL_AGAIN_AFTER_REFUSAL: Duration = Duration::from_secs(5);
+
 /// The interval at which timeouts of the membership are checked.
 const TICK: Duration = Duration::from_millis(50);
 
@@ -62,7 +66,7 @@ const TICK: Duration = Duration::from_millis(50);
 pub struct Options {
     /// The address on which this device listens.
     pub listen: SocketAddr,
-    /// The addresses of other devices, by their place in the roster.
+    /// The addresses of other devices, by their place in the roster, if they are not as the roster has them.
     pub peers: BTreeMap<Place, SocketAddr>,
     /// The time limits for joining, settling and progress within an epoch.
     pub timing: Timing,
@@ -130,7 +134,6 @@ pub async fn run(
     let address = endpoint.bound_sockets().first().copied().unwrap_or(options.listen);
     let (queue, mut news) = mpsc::channel(1024);
     let started = Instant::now();
-    let own = device.place();
     let mut tasks = JoinSet::new();
     // Without a source of random numbers there would be no key either.
     let start = getrandom::u64().unwrap_or_default();
@@ -143,16 +146,20 @@ pub async fn run(
     clock.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let end = options.once.map(|most| started + options.timing.wait + most);
     let never = started + Duration::from_secs(60 * 60 * 24 * 365);
-    let mut called = std::collections::BTreeSet::new();
+    let mut called: BTreeMap<Place, watch::Sender<SocketAddr>> = BTreeMap::new();
     let mut has_met = false;
     let mut alive = ALIVE_EVERY;
     let ended = loop {
         // Whoever the roster has, and came before this device, is called.
-        for (place, key) in member.to_call(&options.peers) {
-            if place < own && called.insert(place) {
-                let callee = link::Callee { key, address: options.peers[&place] };
-                tasks.spawn(link::call(endpoint.clone(), callee, calls.clone(), ears.clone()));
+        for (place, key, address) in member.to_call() {
+            if let Some(known) = called.get(&place) {
+                known.send_if_modified(|known| std::mem::replace(known, address) != address);
+                continue;
             }
+            let (tell, address) = watch::channel(address);
+            called.insert(place, tell);
+            let callee = link::Callee { key, address, introduction: member.introduction() };
+            tasks.spawn(link::call(endpoint.clone(), callee, calls.clone(), ears.clone()));
         }
         has_met |= member.has_met();
         if options.once.is_some() && member.is_over() {

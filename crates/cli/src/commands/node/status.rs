@@ -108,6 +108,9 @@ fn text(shown: &StatusFile, scope: Scope) -> String {
     for (peer, difference) in status.devices.iter().filter_map(|p| Some((p, p.differs.as_ref()?))) {
         text += &format!("{} takes no part: {}\n", clean(&peer.name), clean(difference));
     }
+    for (peer, absence) in status.devices.iter().filter_map(|p| Some((p, p.absence.as_ref()?))) {
+        text += &format!("{} {absence}\n", clean(&peer.name));
+    }
     if !status.waits_for.is_empty() {
         let names: Vec<String> = status.waits_for.iter().map(|name| clean(name)).collect();
         text += &format!("waits for the model of {}\n", names.join(", "));
