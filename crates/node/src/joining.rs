@@ -27,9 +27,6 @@ use crate::service::{self, ROSTER, SCALE, with_own_data};
 const KEY: &str = "device.key";
 const JOINED: &str = "joined.json";
 
-/// How long nobody may answer before the device gives up.
-const PATIENCE: Duration = Duration::from_secs(30);
-
 /// The pause before the next call, and the interval at which the order to stop is checked.
 const PAUSE: Duration = Duration::from_millis(200);
 
@@ -48,6 +45,8 @@ pub struct Options {
     pub folder: PathBuf,
     /// The address to listen on; else the one from which it reaches the owner, with a port that the system chooses.
     pub listen: Option<SocketAddr>,
+    /// How long nobody may answer before the device gives up.
+    pub patience: Duration,
 }
 
 /// Something that a device tells while it joins.
@@ -189,12 +188,12 @@ async fn ask(
         let connection = match call(&endpoint, ticket).await {
             Ok(connection) => connection,
             Err(Silence::Other(address)) => break Err(Error::OtherKey { address }),
-            Err(Silence::None(address)) if silent.elapsed() >= PATIENCE => {
-                break Err(Error::NoAnswer { address, within: PATIENCE });
+            Err(Silence::None(address)) if silent.elapsed() >= options.patience => {
+                break Err(Error::NoAnswer { address, within: options.patience });
             }
             Err(Silence::None(address)) => {
                 if !std::mem::replace(&mut is_told, true) {
-                    let left = PATIENCE.saturating_sub(silent.elapsed()).as_secs();
+                    let left = options.patience.saturating_sub(silent.elapsed()).as_secs();
                     observer(&Event::NoAnswer { address, left });
                 }
                 sleep(PAUSE).await;
@@ -251,7 +250,8 @@ fn is_silence(error: &ConnectError) -> bool {
     let source = match error {
         ConnectError::Connection { source, .. } => source,
         ConnectError::Connecting {
-            source: ConnectingError::ConnectionError { source, .. }, ..
+            source: ConnectingError::ConnectionError { source, .. },
+            ..
         } => source,
         _ => return false,
     };
@@ -354,7 +354,8 @@ fn keep(
 ) -> Result<Joined, Error> {
     let ticket = &options.ticket;
     let fleet = ticket.fleet().to_owned();
-    let wrong = |message: &str| Error::Unusable { fleet: fleet.clone(), message: message.to_owned() };
+    let wrong =
+        |message: &str| Error::Unusable { fleet: fleet.clone(), message: message.to_owned() };
     let roster = SignedRoster::read(told.roster.as_bytes()).map_err(|e| wrong(&e.to_string()))?;
     let list = roster.roster();
     if (list.owner, list.fleet.as_str()) != (ticket.owner(), ticket.fleet()) {

@@ -43,9 +43,9 @@ use tokio::runtime::Runtime;
 
 pub use self::error::Error;
 pub use self::event::{Event, Line, Observer};
+pub(crate) use self::options::with_own_data;
 pub use self::options::{Options, settings};
 use self::publishing::Publications;
-pub(crate) use self::options::with_own_data;
 use self::state_dir::{MODELS, StateDir};
 pub(crate) use self::state_dir::{ROSTER, SCALE};
 use crate::key_file;
@@ -97,8 +97,7 @@ impl Service {
             observer(&Event::Scales { device, rows: scale.rows(), origin: *origin });
         }
         let setup = options.setup(&own, shape, classes.len())?;
-        let settings =
-            config.shared(shape, scale, columns.as_deref(), &classes, options.seed())?;
+        let settings = config.shared(shape, scale, columns.as_deref(), &classes, options.seed())?;
         let settings = SharedSettings::new(settings);
         let joules = joules(&setup, place, list.devices.len());
         let holdings = Holdings {

@@ -67,7 +67,9 @@ pub enum Refused {
     #[error("this ticket expired {0} s ago; ask the owner for another")]
     Expired(u64),
     /// Another device has used it.
-    #[error("this ticket was used by {name} (key {key}); each device needs its own, ask the owner for another")]
+    #[error(
+        "this ticket was used by {name} (key {key}); each device needs its own, ask the owner for another"
+    )]
     Used {
         /// The name of that device.
         name: String,
@@ -114,7 +116,10 @@ impl Invitations {
 
     /// How many tickets can still be used at this time.
     pub fn open(&self, now: u64) -> usize {
-        self.tickets.iter().filter(|invited| invited.used.is_none() && now < invited.expires).count()
+        self.tickets
+            .iter()
+            .filter(|invited| invited.used.is_none() && now < invited.expires)
+            .count()
     }
 
     /// When the last ticket that can still be used expires, in seconds since 1970.

@@ -65,7 +65,9 @@ impl Brought {
 
 /// No device that joins has a label, and the owner has named no classes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("no device has labels and the owner has named no classes, so that there is nothing to learn")]
+#[error(
+    "no device has labels and the owner has named no classes, so that there is nothing to learn"
+)]
 pub struct NoClass;
 
 /// The settings of a fleet, and what its devices bring once they have agreed on it.

@@ -79,7 +79,8 @@ impl Machines {
 
     /// Everything that was said, for a test that fails.
     fn logs(&self) -> String {
-        let log = |machine: &String| format!("{machine}:\n{}", self.text(&format!("{machine}/err")));
+        let log =
+            |machine: &String| format!("{machine}:\n{}", self.text(&format!("{machine}/err")));
         let mut machines: Vec<&String> = self.running.iter().map(|(name, _)| name).collect();
         machines.dedup();
         machines.into_iter().map(log).collect()
@@ -156,7 +157,7 @@ fn accuracy(predictions: &Path) -> f64 {
     let mut lines = text.lines();
     let head: Vec<&str> = lines.next().unwrap().split(',').collect();
     let column = |name: &str| head.iter().position(|column| *column == name).unwrap();
-    let (row, class) = (column("sample"), column("predicted"));
+    let (row, class) = (column("sample"), column("class"));
     let is_right = |line: &&str| {
         let cells: Vec<&str> = line.split(',').collect();
         cells[class] == truth(cells[row].parse().unwrap())
@@ -171,7 +172,10 @@ fn the_guide_leads_from_nothing_to_predictions() {
     let guide = commands("Three devices in a minute");
     let (first, later) = guide.split_at(4);
     // One command of the owner, and one on each device.
-    assert_eq!(first.iter().map(|(at, _)| *at).collect::<Vec<_>>(), ["owner", "gate", "yard", "dock"]);
+    assert_eq!(
+        first.iter().map(|(at, _)| *at).collect::<Vec<_>>(),
+        ["owner", "gate", "yard", "dock"]
+    );
     for (machine, _) in &guide {
         machines.add(machine, *machine == "gate");
     }
@@ -194,15 +198,16 @@ fn the_guide_leads_from_nothing_to_predictions() {
     assert!(machines.ends_well("owner"), "{}", machines.logs());
     machines.all_complete(&["gate", "yard", "dock", "roof"]);
 
-    // Who waits says for whom, where and for how long.
+    // Who waits says for whom, where and for how long. The last of the roster calls all others.
     machines.kill("gate");
-    let waits = || {
-        let status = machines.says("yard", &["node", "status"]);
-        status.contains("gate has not answered at 127.0.0.1:").then_some(())
-    };
-    wait_for(DEADLINE, waits, || machines.says("yard", &["node", "status"]));
-    let told = || machines.text("yard/err").contains("gate has not answered at").then_some(());
-    wait_for(DEADLINE, told, || machines.logs());
+    let missed = "gate has not answered at 127.0.0.1:";
+    let status = |whose: &str| machines.says("roof", &[whose, "status"]);
+    for whose in ["node", "fleet"] {
+        let is_shown = || status(whose).contains(missed).then_some(());
+        wait_for(DEADLINE, is_shown, || status(whose));
+    }
+    let is_told = || machines.text("roof/err").contains(missed).then_some(());
+    wait_for(DEADLINE, is_told, || machines.logs());
     machines.start(gate, start);
     machines.all_complete(&["gate", "yard", "dock", "roof"]);
     assert!(machines.text("gate/err").contains("gate: has trained before"), "{}", machines.logs());

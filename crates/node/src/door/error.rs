@@ -63,7 +63,9 @@ impl Error {
             Error::NoRoster(_) => Some("restore the fleet's folder, or name another fleet"),
             Error::Agreed { .. } => Some("leave out the configuration, --classes and -c"),
             Error::NoTicket { .. } => Some("--devices N makes tickets for N more devices"),
-            Error::Network(_) => Some("is `stlf fleet invite` running already? --listen names another address"),
+            Error::Network(_) => {
+                Some("is `stlf fleet invite` running already? --listen names another address")
+            }
             _ => None,
         };
         fixed.map(str::to_owned)

@@ -120,7 +120,8 @@ impl Keeper {
 
     /// Answers a device that shows a ticket.
     pub(super) fn knock(&self, device: PeerId, knock: &Knock) -> Answer {
-        match self.standing(device, knock).and_then(|_| self.terms.config().to_toml().map_err(text)) {
+        match self.standing(device, knock).and_then(|_| self.terms.config().to_toml().map_err(text))
+        {
             Ok(settings) => Answer::Terms(settings),
             Err(reason) => Answer::Refused(reason),
         }
@@ -175,7 +176,10 @@ impl Keeper {
         }
         let ticket = |other: &&Asking| other.knock.ticket == knock.ticket;
         if let Some(other) = self.waiting.iter().find(ticket) {
-            return Err(format!("{} is joining with this ticket; each device needs its own", other.knock.name));
+            return Err(format!(
+                "{} is joining with this ticket; each device needs its own",
+                other.knock.name
+            ));
         }
         if list.place(*device).is_some() {
             return Ok(());
@@ -197,7 +201,11 @@ impl Keeper {
     }
 
     /// Lets all in that wait, if nobody else is awaited or the first has waited for long enough.
-    pub(super) fn look(&mut self, options: &Options, observer: &mut Observer<'_>) -> Result<(), Error> {
+    pub(super) fn look(
+        &mut self,
+        options: &Options,
+        observer: &mut Observer<'_>,
+    ) -> Result<(), Error> {
         if self.forget_who_left() {
             self.tell_who_waits();
         }
@@ -235,7 +243,12 @@ impl Keeper {
 
     fn tell_who_waits(&self) {
         let awaited = self.awaited();
-        self.waiting.iter().for_each(|asking| asking.answer(Answer::Waits(awaited)));
+        if awaited == 0 {
+            return;
+        }
+        // There is always room for the last answer.
+        let reads = self.waiting.iter().filter(|asking| asking.answers.capacity() > 1);
+        reads.for_each(|asking| asking.answer(Answer::Waits(awaited)));
     }
 
     /// Lets devices in: their tickets are used up on disk first, then the roster has them, then they are told.
@@ -288,7 +301,9 @@ fn without_paths(config: &Config) -> Config {
 }
 
 fn name_of(folder: &Path) -> String {
-    folder.file_name().map_or_else(|| "fleet".to_owned(), |name| name.to_string_lossy().into_owned())
+    folder
+        .file_name()
+        .map_or_else(|| "fleet".to_owned(), |name| name.to_string_lossy().into_owned())
 }
 
 fn in_roster(folder: &Folder) -> impl FnOnce(Invalid) -> Error + use<> {

@@ -46,7 +46,9 @@ pub enum Error {
         within: Duration,
     },
     /// Somebody else answers.
-    #[error("the program at {address} is not the one that made this ticket: its key or its version is another")]
+    #[error(
+        "the program at {address} is not the one that made this ticket: its key or its version is another"
+    )]
     OtherKey {
         /// The address of the ticket.
         address: SocketAddr,

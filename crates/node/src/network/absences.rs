@@ -110,7 +110,8 @@ mod tests {
         assert_eq!(told, expected.concat());
         // Who has come is missed anew when it is lost, and what the user gave counts more than the roster.
         absences.given.insert(Place::new(0), at(9));
-        let seconds = |a: &Absences| a.all(&roster).get(&Place::new(0)).map(|a| (a.seconds, a.address));
+        let seconds =
+            |a: &Absences| a.all(&roster).get(&Place::new(0)).map(|a| (a.seconds, a.address));
         assert_eq!(seconds(&absences), Some((29, Some(at(9)))));
         absences.look(Duration::from_secs(30), &roster, |place| place.index() == 0);
         assert_eq!(seconds(&absences), None);

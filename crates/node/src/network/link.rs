@@ -111,9 +111,9 @@ pub(super) async fn call(endpoint: Endpoint, callee: Callee, calls: Arc<Semaphor
             let roster = introduction.borrow().clone();
             introduce(&connection, &roster).await;
         }
-        listen(connection.clone(), ears.clone()).await;
+        let lost = listen(connection, ears.clone()).await;
         // Who was turned away shows the roster with the next call; whoever is turned away even so calls less often.
-        let was_introduced = std::mem::replace(&mut introduces, was_turned_away(&connection));
+        let was_introduced = std::mem::replace(&mut introduces, was_turned_away(lost));
         if introduces && was_introduced {
             let _ = ears.queue.send(News::Of(key, PeerNews::TurnsAway)).await;
             sleep(CALL_AGAIN_AFTER_REFUSAL).await;
@@ -123,8 +123,8 @@ pub(super) async fn call(endpoint: Endpoint, callee: Callee, calls: Arc<Semaphor
     }
 }
 
-fn was_turned_away(connection: &Connection) -> bool {
-    match connection.close_reason() {
+fn was_turned_away(lost: Option<ConnectionError>) -> bool {
+    match lost {
         Some(ConnectionError::ApplicationClosed(why)) => why.error_code == NOT_IN_ROSTER.into(),
         _ => false,
     }
@@ -139,16 +139,20 @@ async fn introduce(connection: &Connection, roster: &[u8]) {
     }
 }
 
-/// Passes on what arrives on a connection, until it is lost.
-async fn listen(connection: Connection, ears: Ears) {
+/// Passes on what arrives on a connection, until it is lost or says what is too long or too slow. Returns how it was lost.
+async fn listen(connection: Connection, ears: Ears) -> Option<ConnectionError> {
     let Ears { models, queue, longest } = ears;
     let peer = peer_of(&connection);
     if queue.send(News::Of(peer, PeerNews::Came(connection.clone()))).await.is_err() {
-        return;
+        return None;
     }
     let (one, id) = (Arc::new(Semaphore::new(1)), connection.stable_id());
     let messages = async {
-        while let Ok(mut stream) = connection.accept_uni().await {
+        loop {
+            let mut stream = match connection.accept_uni().await {
+                Ok(stream) => stream,
+                Err(lost) => return Some(lost),
+            };
             // One message after the other: a peer cannot make this device hold more than one of its own.
             let Ok(permit) = one.clone().acquire_owned().await else { break };
             let most = longest.load(Ordering::Relaxed);
@@ -159,9 +163,11 @@ async fn listen(connection: Connection, ears: Ears) {
             }
         }
         connection.close(400_u32.into(), b"a message too long or too slow");
+        None
     };
-    tokio::join!(messages, models.serve(&connection));
+    let (lost, ()) = tokio::join!(messages, models.serve(&connection));
     let _ = queue.send(News::Of(peer, PeerNews::Lost(id))).await;
+    lost
 }
 
 /// Sends a message, and waits until it has arrived.

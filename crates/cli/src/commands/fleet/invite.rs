@@ -141,7 +141,11 @@ fn sentence(event: &Event) -> String {
         Event::Asks { name } => format!("{} is here\n", clean(name)),
         Event::Agreed { classes } => format!("the classes are {}\n", clean(&classes.join(", "))),
         Event::Joined { name, key, open } => {
-            format!("{} has joined (key {key}); {} to come\n", clean(name), counted(*open, "device"))
+            format!(
+                "{} has joined (key {key}); {} to come\n",
+                clean(name),
+                counted(*open, "device")
+            )
         }
         Event::Refused { name, reason } => {
             format!("{} cannot join: {}\n", clean(name), clean(reason))

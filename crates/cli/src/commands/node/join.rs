@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use stlf_node::joining::{Error, Event, Options, join};
 use stlf_planning::number_format::{clean, counted};
@@ -13,6 +14,9 @@ use super::start_args::{Part, changes};
 use crate::error::Failure;
 use crate::progress::Watch;
 use crate::ui::Ui;
+
+/// How long the owner may not answer.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 #[derive(clap::Args)]
 #[command(after_help = "\
@@ -53,6 +57,7 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<(), Failure> {
         changes: changes(&args.set).into_iter().map(str::to_owned).collect(),
         folder: args.part.to.clone(),
         listen: args.listen,
+        patience: PATIENCE,
     };
     Watch::listen()?;
     let fleet = clean(args.ticket.fleet());
@@ -69,11 +74,12 @@ fn sentence(event: &Event, fleet: &str) -> String {
         Event::NoAnswer { address, left } => {
             format!("the owner of {fleet} does not answer at {address}; trying for {left} s more")
         }
-        Event::Waits(0) => format!("waiting for the owner of {fleet}"),
         Event::Waits(devices) => {
             format!("waiting for {} to join {fleet}", counted(*devices, "more device"))
         }
-        Event::Joined(devices) => format!("joined {fleet}, which has {}", counted(*devices, "device")),
+        Event::Joined(devices) => {
+            format!("joined {fleet}, which has {}", counted(*devices, "device"))
+        }
         Event::HasJoined => format!("has joined {fleet} before"),
         _ => String::new(),
     }
