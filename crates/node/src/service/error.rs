@@ -127,7 +127,7 @@ impl Error {
             Error::OtherFleet { .. } => Some("another folder (--to) belongs to another fleet"),
             Error::NotInRoster { .. } => Some("its owner admits devices with `stlf fleet add`"),
             Error::Network(network::Error::Alone(_)) => Some(
-                "devices before this one in the roster are called at --peers; those after it call",
+                "devices before this one in the roster are called at --peers, or where they joined from; those after it call",
             ),
             _ => None,
         };

@@ -101,7 +101,7 @@ fn devices_that_join_together_agree_on_all_classes_and_have_one_roster() {
     let together = door::Options { wait: None, ..invitation(&place, 3) };
     let (joined, told) = with_door(&together, |tickets| {
         std::thread::scope(|scope| {
-            let visits: Vec<_> = tables.iter().zip(&tickets).map(|((name, table), ticket)| {
+            let visits = tables.iter().zip(&tickets).map(|((name, table), ticket)| {
                 let options = place.options(name, ticket, table);
                 scope.spawn(move || join(&options).unwrap())
             });
