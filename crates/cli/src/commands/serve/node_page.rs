@@ -57,16 +57,17 @@ pub(super) fn html(shown: &StatusFile, refusals: &[String]) -> String {
     }
     let here = status.devices.iter().filter(|peer| peer.here).count();
     let t = status.traffic;
-    let mut facts = vec![
+    let (refused, strangers) = (t.refused as usize, t.turned_away as usize);
+    let turned_away = counted(strangers, "stranger");
+    let facts = [
         ("devices here", format!("{here} of {}", status.devices.len())),
         ("planner", status.planner.clone().unwrap_or("–".to_owned())),
         ("roster", format!("version {}", status.roster)),
         ("sent", size(t.sent as f64)),
         ("received", size(t.received as f64)),
-        ("refused", counted(t.refused as usize, "message")),
-        ("turned away", counted(t.turned_away as usize, "stranger")),
+        ("refused", format!("{}, {turned_away}", counted(refused, "message"))),
     ];
-    facts.extend(shown.protection.iter().map(|p| ("privacy", p.to_string())));
+    let protection = shown.protection.iter().map(|p| format!("privacy: {p}")).collect::<String>();
     let facts: String = facts.iter().map(fact).collect();
     let rows: String = status.devices.iter().map(row).collect();
     let now = escaped(&format!("epoch {}, {}", status.epoch, status.stage));
@@ -80,9 +81,10 @@ pub(super) fn html(shown: &StatusFile, refusals: &[String]) -> String {
          {}<section><h2>Fleet</h2><dl class=\"facts\">{facts}</dl>\n\
          <div class=\"scroll table\"><table><thead><tr><th scope=\"col\">device</th><th scope=\"col\">connected</th>\
          <th scope=\"col\">in the epoch</th><th scope=\"col\">role</th><th scope=\"col\">done</th>\
-         <th scope=\"col\">receives</th></tr></thead>\n<tbody>\n{rows}</tbody></table></div></section>\n\
-         {}</main>\n</body>\n</html>\n",
+         <th scope=\"col\">receives</th></tr></thead>\n<tbody>\n{rows}</tbody></table></div>\n\
+         <p class=\"quiet\">{}</p></section>\n{}</main>\n</body>\n</html>\n",
         list("Waiting and trouble", &notes),
+        escaped(&protection),
         list("Messages refused, the newest first", refusals),
     )
 }
