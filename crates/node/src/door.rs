@@ -38,7 +38,7 @@ pub struct Options {
     pub folder: PathBuf,
     /// The settings of the fleet, if they are not the ones that it has.
     pub config: Option<Config>,
-    /// The number of new tickets.
+    /// The number of new tickets, which replace those that nobody has used; 0 goes on with these.
     pub devices: usize,
     /// How long they are valid.
     pub expires: Duration,
@@ -62,6 +62,8 @@ pub enum Event {
         addresses: Vec<SocketAddr>,
         /// The new tickets.
         tickets: Vec<Ticket>,
+        /// The number of earlier tickets that nobody has used and that they replace.
+        replaced: usize,
         /// The number of all tickets that can be used.
         open: usize,
         /// How long the last of them is valid.
@@ -141,11 +143,11 @@ async fn serve(
         true => vec![reachable(bound, None)],
         false => options.addresses.clone(),
     };
-    let tickets = keeper.invite(options, &addresses)?;
+    let (tickets, replaced) = keeper.invite(options, &addresses)?;
     let open = keeper.invitations.open(keeper::now());
     let last = keeper.invitations.last().unwrap_or_default();
     let expires = Duration::from_secs(last.saturating_sub(keeper::now()));
-    observer(&Event::Invites { fleet, addresses, tickets, open, expires });
+    observer(&Event::Invites { fleet, addresses, tickets, replaced, open, expires });
     let (tell, mut heard) = channel(MOST_AT_ONCE);
     let mut answering = JoinSet::new();
     let mut clock = interval(EVERY);

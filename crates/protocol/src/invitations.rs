@@ -61,7 +61,9 @@ pub enum Standing {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
     /// The owner did not make it, or the proof does not hold.
-    #[error("this ticket is not one of this fleet's; ask its owner for another")]
+    #[error(
+        "this ticket is not one of this fleet's, or newer ones have replaced it; ask the owner for another"
+    )]
     Unknown,
     /// It is no longer valid.
     #[error("this ticket expired {0} s ago; ask the owner for another")]
@@ -88,6 +90,13 @@ impl Invitations {
     /// Adds a ticket that is valid until this time, in seconds since 1970.
     pub fn add(&mut self, ticket: PeerId, expires: u64) {
         self.tickets.push(Invited { ticket, expires, used: None });
+    }
+
+    /// Takes back all tickets that nobody has used, and returns how many of them could still be used at this time.
+    pub fn take_back(&mut self, now: u64) -> usize {
+        let open = self.open(now);
+        self.tickets.retain(|invited| invited.used.is_some());
+        open
     }
 
     /// How a ticket stands for a device at this time.
@@ -151,6 +160,8 @@ mod tests {
         assert_eq!(invitations.standing(id(1), id(9), 300), joined);
         let used = Err(Refused::Used { name: "gate".to_owned(), key: id(9) });
         assert_eq!(invitations.standing(id(1), id(8), 0), used);
+        assert_eq!((invitations.take_back(0), invitations.open(0)), (1, 0));
+        assert_eq!(invitations.standing(id(2), id(9), 0), Err(Refused::Unknown));
         let text = serde_json::to_string(&invitations);
         let read = text.and_then(|text| serde_json::from_str::<Invitations>(&text));
         assert_eq!(read.ok(), Some(invitations));

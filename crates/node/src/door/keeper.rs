@@ -94,12 +94,17 @@ impl Keeper {
         &self.owner
     }
 
-    /// Makes tickets that name these addresses, and keeps what is to be known of them.
+    /// Makes tickets that name these addresses, in place of those that nobody has used, and keeps what is to be known of them. Returns
+    /// them with the number of those that they replace.
     pub(super) fn invite(
         &mut self,
         options: &Options,
         addresses: &[std::net::SocketAddr],
-    ) -> Result<Vec<Ticket>, Error> {
+    ) -> Result<(Vec<Ticket>, usize), Error> {
+        let replaced = match options.devices {
+            0 => 0,
+            _ => self.invitations.take_back(now()),
+        };
         let expires = now() + options.expires.as_secs();
         let mut tickets = Vec::new();
         for _ in 0..options.devices {
@@ -111,7 +116,7 @@ impl Keeper {
             tickets.push(ticket);
         }
         self.keep()?;
-        Ok(tickets)
+        Ok((tickets, replaced))
     }
 
     fn keep(&self) -> Result<(), Error> {

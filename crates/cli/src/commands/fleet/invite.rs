@@ -38,7 +38,7 @@ pub(crate) struct Args {
     #[arg(long, value_delimiter = ',', value_name = "NAME,...")]
     classes: Vec<String>,
 
-    /// How many devices to invite.
+    /// How many devices to invite; tickets of before that nobody has used are replaced.
     #[arg(long, value_name = "N", default_value_t = 0)]
     devices: usize,
 
@@ -122,7 +122,7 @@ fn options(args: &Args) -> Result<Options, stlf_config::Error> {
 
 fn sentence(event: &Event) -> String {
     match event {
-        Event::Invites { fleet, addresses, tickets, open, expires } => {
+        Event::Invites { fleet, addresses, tickets, replaced, open, expires } => {
             let at: Vec<String> = addresses.iter().map(SocketAddr::to_string).collect();
             let fleet = clean(fleet);
             let minutes = expires.as_secs().div_ceil(60);
@@ -132,6 +132,10 @@ fn sentence(event: &Event) -> String {
                 counted(*open, "device"),
                 counted(minutes as usize, "minute")
             );
+            if *replaced > 0 {
+                let earlier = counted(*replaced, "earlier ticket");
+                text += &format!("{earlier} that nobody has used can no longer be used\n");
+            }
             if !tickets.is_empty() {
                 text += "On each device, with one of these tickets: \
                          stlf node join TICKET --name NAME --data FILE\n";

@@ -80,7 +80,9 @@ fn sentence(event: &Event, fleet: &str) -> String {
         Event::Joined(devices) => {
             format!("joined {fleet}, which has {}", counted(*devices, "device"))
         }
-        Event::HasJoined => format!("has joined {fleet} before"),
+        Event::HasJoined => {
+            format!("has joined {fleet} before, and goes on with the settings of then")
+        }
         _ => String::new(),
     }
 }
