@@ -177,6 +177,8 @@ pub struct OwnData {
     pub own_scale: Option<(OwnScale, Origin)>,
     /// Its samples as they are in the table, where its features have a scale of its own: they stay what they are when that changes.
     pub unscaled: Option<Vec<f64>>,
+    /// The names of its features in their order, where its samples are rows of a table.
+    pub columns: Option<Vec<String>>,
     /// The names of all classes.
     pub classes: Vec<String>,
 }
@@ -217,9 +219,10 @@ pub fn device(
         return Err(wrong(message, None));
     };
     let samples: Vec<usize> = share.samples().collect();
-    let own_scale = match config.feature_columns()?.filter(|_| scale.needs_own()) {
+    let columns = config.feature_columns()?;
+    let own_scale = match columns.as_deref().filter(|_| scale.needs_own()) {
         Some(columns) => {
-            let today = scaler.own_scale(&samples, &columns);
+            let today = scaler.own_scale(&samples, columns);
             Some(OwnScale::kept_or(OwnScale::read(kept_scale)?, today))
         }
         None => None,
@@ -233,7 +236,7 @@ pub fn device(
     }
     let unscaled = scaler.unscaled(&samples).filter(|_| scale.needs_own());
     let classes = data.classes().to_vec();
-    Ok(OwnData { device, shape: scaler.shape(), scale, own_scale, unscaled, classes })
+    Ok(OwnData { device, shape: scaler.shape(), scale, own_scale, unscaled, columns, classes })
 }
 
 #[cfg(test)]

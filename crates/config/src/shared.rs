@@ -12,14 +12,15 @@ const SECTIONS: [&str; 5] = ["training", "divergence", "energy", "planner", "tra
 
 impl Config {
     /// Returns everything that must be the same everywhere, by name, as it takes effect: a default that is written out is no
-    /// difference.
+    /// difference. Samples that are rows of a table have the names of their columns.
     ///
     /// # Errors
-    /// A table of features that cannot be read.
+    /// Settings that cannot be written as TOML.
     pub fn shared(
         &self,
         shape: Shape,
         scale: Scale,
+        columns: Option<&[String]>,
         classes: &[String],
         seed: u64,
     ) -> Result<Vec<(String, String)>, Error> {
@@ -28,7 +29,7 @@ impl Config {
             ("data.classes".to_owned(), classes.join(", ")),
             ("data.shape".to_owned(), shape.to_string()),
         ];
-        if let Some(columns) = self.feature_columns()? {
+        if let Some(columns) = columns {
             settings.push(("data.columns".to_owned(), columns.join(", ")));
             settings.push(("data.standardise".to_owned(), scale.name().to_owned()));
         }
@@ -46,7 +47,10 @@ impl Config {
     }
 
     /// The names of the features in their order; `None` where samples are pictures.
-    pub(crate) fn feature_columns(&self) -> Result<Option<Vec<String>>, Error> {
+    ///
+    /// # Errors
+    /// A table of features that cannot be read.
+    pub fn feature_columns(&self) -> Result<Option<Vec<String>>, Error> {
         let Some(table) = self.data.table() else {
             return Ok(None);
         };

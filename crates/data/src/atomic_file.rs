@@ -32,8 +32,20 @@ enum Content {
 }
 
 impl Prepared {
-    /// Writes a temporary file beside `path`.
+    /// Writes a temporary file beside `path`, which everybody may read once it is published.
     pub fn new(
+        path: &Path,
+        write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+    ) -> Result<Prepared, Error> {
+        let prepared = Prepared::private(path, write)?;
+        if let Content::Beside(file) = &prepared.content {
+            make_readable(file.as_file()).map_err(|e| Error::file(path, e))?;
+        }
+        Ok(prepared)
+    }
+
+    /// The same for a file that its owner alone may read.
+    pub fn private(
         path: &Path,
         write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
     ) -> Result<Prepared, Error> {
@@ -54,7 +66,6 @@ impl Prepared {
         let mut buffer = BufWriter::new(file.as_file());
         write(&mut buffer).and_then(|()| buffer.flush()).map_err(failed)?;
         drop(buffer);
-        make_readable(file.as_file()).map_err(failed)?;
         Ok(Prepared { content: Content::Beside(file), path: place })
     }
 

@@ -47,6 +47,13 @@ impl Folder {
         Prepared::new(&self.file(name), |out| out.write_all(text.as_bytes()))?.publish_durably()
     }
 
+    /// The same for a file that its owner alone may read.
+    pub fn write_json_privately<T: Serialize>(&self, name: &str, value: &T) -> Result<(), Error> {
+        let text = self.json(name, value)?;
+        let write = |out: &mut dyn std::io::Write| out.write_all(text.as_bytes());
+        Prepared::private(&self.file(name), write)?.publish_durably()
+    }
+
     /// The file's bytes, or `None` where there is no such file.
     pub fn read(&self, name: &str) -> Result<Option<Vec<u8>>, Error> {
         let path = self.file(name);

@@ -5,8 +5,13 @@
 //! - [`protection`]: what protects the samples behind what a device publishes.
 //! - [`status_file`]: the status with its time, as a running device writes it to a file.
 //! - `network`: QUIC connections between keys that are in the roster, behind the feature of that name.
+//! - `door`, `joining`: how devices join by tickets: the owner's side and the device's; behind the same feature.
 //! - `service`: everything that a device does and keeps, from reading its configuration until it stops; behind the same feature.
 
+#[cfg(feature = "network")]
+pub mod door;
+#[cfg(feature = "network")]
+pub mod joining;
 pub mod key_file;
 #[cfg(feature = "network")]
 pub mod network;

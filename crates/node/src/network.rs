@@ -3,6 +3,7 @@
 //! Of two devices, the one with the later place in the roster calls the other. Everything that a device receives goes into one queue, and
 //! one loop drives the [`Participant`](stlf_protocol::participant::Participant); nothing else touches it.
 
+mod absences;
 mod jobs;
 mod link;
 mod member;
@@ -18,7 +19,7 @@ use std::time::Duration;
 
 use iroh::endpoint::{Connection, IdleTimeout, QuicTransportConfig, VarInt, presets};
 use iroh::{Endpoint, EndpointAddr, PublicKey, SecretKey};
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
 
@@ -28,7 +29,7 @@ pub use self::models::StoreError;
 use stlf_protocol::device::Device;
 use stlf_protocol::identity::{Identity, PeerId};
 use stlf_protocol::membership::Timing;
-pub use stlf_protocol::participant::Event;
+pub use stlf_protocol::participant::{Absence, Event};
 use stlf_protocol::roster::{Place, Roster, SignedRoster};
 use stlf_protocol::shared::SharedSettings;
 
@@ -37,7 +38,7 @@ const PROTOCOL: &[u8] = b"stlf/node/7";
 
 /// In a small fleet, a connection on which nothing was received for this long counts as lost. In a large fleet every device has many
 /// connections, and keeping all of them alive at this rate would be most of its work.
-const LOST_AFTER: Duration = Duration::from_secs(4);
+pub(crate) const LOST_AFTER: Duration = Duration::from_secs(4);
 
 /// A fleet of more devices than this is large; the time after which a connection counts as lost grows in proportion.
 const LARGE: u32 = 20;
@@ -54,6 +55,9 @@ const CALLS_AT_ONCE: usize = 4;
 /// The pause between two calls to a device that did not answer.
 const CALL_AGAIN_AFTER: Duration = Duration::from_millis(300);
 
+/// The pause between two calls to a device that has turned this one away, introduction and all.
+const CALL_AGAIN_AFTER_REFUSAL: Duration = Duration::from_secs(5);
+
 /// The interval at which timeouts of the membership are checked.
 const TICK: Duration = Duration::from_millis(50);
 
@@ -62,7 +66,7 @@ const TICK: Duration = Duration::from_millis(50);
 pub struct Options {
     /// The address on which this device listens.
     pub listen: SocketAddr,
-    /// The addresses of other devices, by their place in the roster.
+    /// The addresses of other devices, by their place in the roster, if they are not as the roster has them.
     pub peers: BTreeMap<Place, SocketAddr>,
     /// The time limits for joining, settling and progress within an epoch.
     pub timing: Timing,
@@ -125,12 +129,11 @@ pub async fn run(
 ) -> Result<Device, Error> {
     let models = models::Models::open(options.store.as_deref()).await?;
     let lost_after = lost_after(roster.roster());
-    let endpoint = listen(identity, options.listen, lost_after).await?;
+    let endpoint = listen(identity, options.listen, lost_after, PROTOCOL).await?;
     let calls = Arc::new(Semaphore::new(CALLS_AT_ONCE));
     let address = endpoint.bound_sockets().first().copied().unwrap_or(options.listen);
     let (queue, mut news) = mpsc::channel(1024);
     let started = Instant::now();
-    let own = device.place();
     let mut tasks = JoinSet::new();
     // Without a source of random numbers there would be no key either.
     let start = getrandom::u64().unwrap_or_default();
@@ -143,16 +146,20 @@ pub async fn run(
     clock.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let end = options.once.map(|most| started + options.timing.wait + most);
     let never = started + Duration::from_secs(60 * 60 * 24 * 365);
-    let mut called = std::collections::BTreeSet::new();
+    let mut called: BTreeMap<Place, watch::Sender<SocketAddr>> = BTreeMap::new();
     let mut has_met = false;
     let mut alive = ALIVE_EVERY;
     let ended = loop {
         // Whoever the roster has, and came before this device, is called.
-        for (place, key) in member.to_call(&options.peers) {
-            if place < own && called.insert(place) {
-                let callee = link::Callee { key, address: options.peers[&place] };
-                tasks.spawn(link::call(endpoint.clone(), callee, calls.clone(), ears.clone()));
+        for (place, key, address) in member.to_call() {
+            if let Some(known) = called.get(&place) {
+                known.send_if_modified(|known| std::mem::replace(known, address) != address);
+                continue;
             }
+            let (tell, address) = watch::channel(address);
+            called.insert(place, tell);
+            let callee = link::Callee { key, address, introduction: member.introduction() };
+            tasks.spawn(link::call(endpoint.clone(), callee, calls.clone(), ears.clone()));
         }
         has_met |= member.has_met();
         if options.once.is_some() && member.is_over() {
@@ -192,10 +199,11 @@ pub async fn run(
 }
 
 /// Opens the endpoint, without relays or address lookups: addresses are given, and nobody else learns them.
-async fn listen(
+pub(crate) async fn listen(
     identity: &Identity,
     address: SocketAddr,
     lost_after: Duration,
+    protocol: &[u8],
 ) -> Result<Endpoint, Error> {
     let wrong = |message: String| Error::Listen { address, message };
     let idle = IdleTimeout::try_from(lost_after).map_err(|e| wrong(e.to_string()))?;
@@ -207,7 +215,7 @@ async fn listen(
         .build();
     Endpoint::builder(presets::Minimal)
         .secret_key(SecretKey::from_bytes(&identity.to_bytes()))
-        .alpns(vec![PROTOCOL.to_vec()])
+        .alpns(vec![protocol.to_vec()])
         .transport_config(transport)
         .clear_ip_transports()
         .bind_addr(address)
@@ -229,12 +237,12 @@ fn lost_after(roster: &Roster) -> Duration {
 }
 
 /// Returns the address at which a key can be called, or nothing if the key is not valid.
-fn address_of(key: PeerId, address: SocketAddr) -> Option<EndpointAddr> {
+pub(crate) fn address_of(key: PeerId, address: SocketAddr) -> Option<EndpointAddr> {
     let key = PublicKey::from_bytes(key.as_bytes()).ok()?;
     Some(EndpointAddr::new(key).with_ip_addr(address))
 }
 
 /// Returns the key of the device at the other end of a connection.
-fn peer_of(connection: &Connection) -> PeerId {
+pub(crate) fn peer_of(connection: &Connection) -> PeerId {
     PeerId::from_bytes(*connection.remote_id().as_bytes())
 }

@@ -43,9 +43,11 @@ use tokio::runtime::Runtime;
 
 pub use self::error::Error;
 pub use self::event::{Event, Line, Observer};
+pub(crate) use self::options::with_own_data;
 pub use self::options::{Options, settings};
 use self::publishing::Publications;
-use self::state_dir::{MODELS, SCALE, StateDir};
+use self::state_dir::{MODELS, StateDir};
+pub(crate) use self::state_dir::{ROSTER, SCALE};
 use crate::key_file;
 use crate::network::{self, View};
 
@@ -89,14 +91,14 @@ impl Service {
         let place = list.place(identity.id()).ok_or_else(stranger)?;
         let name = list.at(place).map_or("", |member| &member.name);
         let kept_scale = options.folder.join(SCALE);
-        let OwnData { device: own, shape, scale, own_scale, unscaled, classes } =
+        let OwnData { device: own, shape, scale, own_scale, unscaled, columns, classes } =
             dealt(config, options.seed(), (place.index(), name), &kept_scale)?;
         if let Some((scale, origin)) = &own_scale {
             observer(&Event::Scales { device: name, rows: scale.rows(), origin: *origin });
         }
         let setup = options.setup(&own, shape, classes.len())?;
-        let settings =
-            SharedSettings::new(config.shared(shape, scale, &classes, options.seed())?);
+        let settings = config.shared(shape, scale, columns.as_deref(), &classes, options.seed())?;
+        let settings = SharedSettings::new(settings);
         let joules = joules(&setup, place, list.devices.len());
         let holdings = Holdings {
             inputs: own.inputs.as_slice().into(),

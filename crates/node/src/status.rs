@@ -1,10 +1,13 @@
 //! The status of a device, for people and programs: `stlf-status/1`.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 use stlf_planning::Role;
 
 use stlf_protocol::device::{AsSource, AsTarget, Device, Part, Phase};
 use stlf_protocol::membership::Membership;
+use stlf_protocol::participant::Absence;
 use stlf_protocol::roster::{Member, Place, Roster};
 
 /// Counts of what went over the network since the device started.
@@ -122,6 +125,9 @@ pub struct Peer {
     /// If it is a source that was handed a model, the name of the device that handed it over.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub handed_from: Option<String>,
+    /// For how long it has not been connected, and where it is called; `None` if it is connected.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub absence: Option<Absence>,
     /// The first setting that differs from this device's, if it takes no part because of that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub differs: Option<String>,
@@ -133,6 +139,7 @@ impl Status {
         device: &Device,
         membership: &Membership,
         roster: &Roster,
+        absent: &BTreeMap<Place, Absence>,
         traffic: Tally,
     ) -> Status {
         let own = device.place();
@@ -162,6 +169,7 @@ impl Status {
                 .filter_map(|link| Some((name(link.from)?, link.weight)))
                 .collect(),
             handed_from: plan.and_then(|plan| plan.handed_from(place)).and_then(name),
+            absence: absent.get(&place).copied(),
             differs: membership.unlike().get(&place).map(ToString::to_string),
         };
         let present = roster.with_places().filter(|(_, member)| member.present);

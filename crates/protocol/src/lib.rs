@@ -7,6 +7,7 @@
 //! - [`identity`], [`roster`]: keys, and the signed list of who belongs to the fleet.
 //! - [`setup`]: what all devices share, and what a device computes in each step of an epoch.
 //! - [`shared`]: what must be the same on all devices.
+//! - [`ticket`], [`invitations`], [`terms`]: how a device joins: what it is given, what the owner keeps of it, what all agree on.
 //! - [`wire`]: the messages, versioned, of limited size, checked.
 //! - [`divergence_protocol`]: a device's part in measuring divergences, by any estimator.
 //! - [`membership`]: who takes part, and when an epoch begins anew.
@@ -20,6 +21,7 @@ pub mod device;
 pub mod divergence_protocol;
 pub mod identity;
 pub mod in_memory_network;
+pub mod invitations;
 pub mod job;
 pub mod membership;
 pub mod participant;
@@ -29,6 +31,8 @@ pub mod publication_record;
 pub mod roster;
 pub mod setup;
 pub mod shared;
+pub mod terms;
+pub mod ticket;
 pub mod wire;
 
 pub use device::{Action, Device, Phase, Refusal};
@@ -37,3 +41,4 @@ pub use job::{Computed, Job};
 pub use participant::{Participant, Surroundings};
 pub use roster::{Member, Place, Roster, SignedRoster};
 pub use setup::Setup;
+pub use ticket::Ticket;

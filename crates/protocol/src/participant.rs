@@ -14,7 +14,7 @@ use std::time::Duration;
 use stlf_learn::Params;
 use stlf_planning::plan::Way;
 
-pub use self::event::Event;
+pub use self::event::{Absence, Event};
 use self::outbox::Outbox;
 use crate::device::{Action, Device, Refusal};
 use crate::identity::PeerId;

@@ -1,5 +1,7 @@
 //! Who belongs to a fleet: a list that its owner signed. `stlf-roster/1`.
 
+// An address is only a number; nothing is opened here.
+use core::net::SocketAddr;
 use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
@@ -74,6 +76,9 @@ pub struct Member {
     pub key: PeerId,
     /// Whether it still belongs to the fleet. Who left keeps the place, so that nobody else's changes.
     pub present: bool,
+    /// Where it listened when it joined; `None` if it was added by hand.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub address: Option<SocketAddr>,
 }
 
 /// A roster as it is kept and passed on.
@@ -124,9 +129,21 @@ impl Roster {
     /// # Errors
     /// A name or key that is taken.
     pub fn with(mut self, name: &str, key: PeerId) -> Result<Roster, Invalid> {
-        self.devices.push(Member { name: name.to_owned(), key, present: true });
+        self.devices.push(Member { name: name.to_owned(), key, present: true, address: None });
         self.version += 1;
         self.check()?;
+        Ok(self)
+    }
+
+    /// The same with the address at which a device listens.
+    ///
+    /// # Errors
+    /// There is no such device.
+    pub fn with_address(mut self, key: PeerId, address: SocketAddr) -> Result<Roster, Invalid> {
+        let found = self.devices.iter_mut().find(|member| member.key == key && member.present);
+        let member = found.ok_or_else(|| Invalid::Devices(format!("there is no device {key}")))?;
+        member.address = Some(address);
+        self.version += 1;
         Ok(self)
     }
 
@@ -273,6 +290,19 @@ mod tests {
         }
         assert!(matches!(fleet().sign(&identity(1)), Err(Invalid::Foreign)));
         assert!(matches!(SignedRoster::read(b"{}"), Err(Invalid::Unreadable(_))));
+    }
+
+    #[test]
+    fn an_address_is_signed_and_a_roster_without_any_is_written_as_ever() {
+        let address = "10.0.0.5:7000".parse().unwrap();
+        let known = fleet().with_address(identity(2).id(), address).unwrap();
+        assert_eq!((known.version, known.devices[1].address), (4, Some(address)));
+        assert!(fleet().with_address(identity(3).id(), address).is_err());
+        let text = known.sign(&identity(0)).unwrap().to_json();
+        assert!(SignedRoster::read(text.as_bytes()).is_ok());
+        let elsewhere = text.replace("10.0.0.5", "10.0.0.9");
+        assert!(matches!(SignedRoster::read(elsewhere.as_bytes()), Err(Invalid::Unsigned { .. })));
+        assert!(!fleet().sign(&identity(0)).unwrap().to_json().contains("address"));
     }
 
     #[test]

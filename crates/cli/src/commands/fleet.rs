@@ -1,5 +1,8 @@
 //! `stlf fleet`: the roster of a fleet.
 
+#[cfg(feature = "node")]
+mod invite;
+
 use std::path::{Path, PathBuf};
 
 use stlf_node::key_file;
@@ -19,6 +22,7 @@ use crate::ui::Ui;
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
+  stlf fleet invite harbour --devices 3       makes the fleet and prints a ticket for each of three devices
   stlf fleet init harbour                     makes harbour/owner.key and harbour/roster.json
   stlf fleet add gate KEY --fleet harbour     KEY is what `stlf node init` printed on the device
   stlf fleet show --fleet harbour
@@ -35,6 +39,12 @@ enum What {
         /// The fleet's name, and its folder's.
         name: String,
     },
+    /// Invite devices: prints a ticket for each, and lets in who shows one (`stlf node join`).
+    ///
+    /// Makes the fleet where there is none. Runs until every ticket is used or has expired; stopped and started again without --devices,
+    /// it goes on with the tickets that are open.
+    #[cfg(feature = "node")]
+    Invite(Box<invite::Args>),
     /// Add a device.
     Add {
         /// The device's name.
@@ -103,6 +113,8 @@ fn invalid(path: &Path, error: &Invalid) -> Failure {
 pub(crate) fn run(args: &Args, ui: &Ui) -> Result<(), Failure> {
     match &args.what {
         What::Init { name } => init(name, ui),
+        #[cfg(feature = "node")]
+        What::Invite(args) => invite::run(args, ui),
         What::Add { name, key, fleet } => {
             let signed = fleet.keep(fleet.read()?.roster().clone().with(name, *key))?;
             ui.print(&show(&signed))

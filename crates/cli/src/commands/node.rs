@@ -3,6 +3,8 @@
 #[cfg(feature = "node")]
 mod failure;
 #[cfg(feature = "node")]
+mod join;
+#[cfg(feature = "node")]
 mod start;
 #[cfg(feature = "node")]
 mod start_args;
@@ -21,7 +23,9 @@ use crate::ui::Ui;
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
-  stlf node init                  makes device.key and shows what others know it by
+  stlf node join TICKET --name gate --data sensors.csv     joins a fleet and takes part; the owner gave the ticket
+  stlf node start                                          takes part again, after it has joined
+  stlf node init                                           makes device.key and shows what others know it by
   stlf node id device.key
   stlf node start mine.toml --roster roster.json --peers gate=10.0.0.5:7000
   stlf node status --watch")]
@@ -40,6 +44,12 @@ enum What {
         #[arg(default_value = "device.key")]
         key: PathBuf,
     },
+    /// Join a fleet with a ticket of its owner, and take part until Ctrl-C.
+    ///
+    /// Makes this device's key, shows the ticket to the owner, learns the settings of the fleet and who belongs to it, and starts. A
+    /// ticket is for one device; run again with the same ticket and folder, it goes on where it was.
+    #[cfg(feature = "node")]
+    Join(Box<join::Args>),
     /// Take part in the fleet, until Ctrl-C.
     ///
     /// Trains on this device's own labels, measures with the others, plans or follows the plan, sends or receives models; again
@@ -68,6 +78,8 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<(), Failure> {
     let identity = match &args.what {
         What::Init { key } => key_file::create(key),
         What::Id { key } => key_file::read(key),
+        #[cfg(feature = "node")]
+        What::Join(args) => return join::run(args, ui),
         #[cfg(feature = "node")]
         What::Start(args) => return start::run(args, ui),
         #[cfg(not(feature = "node"))]

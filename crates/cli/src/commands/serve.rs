@@ -1,6 +1,7 @@
 //! `stlf serve`: the report page, served live.
 
 mod answers;
+mod node_page;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -17,16 +18,17 @@ use crate::ui::Ui;
 
 /// Show a run, a plan or a problem in the browser, where devices, links and weights can be changed.
 ///
-/// Every change is planned at once; nothing is written. A run in progress is followed.
+/// Every change is planned at once; nothing is written. A run in progress is followed, and so is a device of a real fleet.
 /// Listens only on this machine (127.0.0.1), until Ctrl-C.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
   stlf serve runs/demo --open
   stlf serve fleet.json --port 8080
-  stlf serve fleet.json --handovers")]
+  stlf serve fleet.json --handovers
+  stlf serve node                     the fleet as this device sees it: who is there, the plan, traffic, refusals")]
 pub(crate) struct Args {
-    /// A run folder, a plan (stlf-plan/2) or a problem (stlf-problem/1).
+    /// A run folder, the folder of a device (`stlf node start --to`), a plan (stlf-plan/2) or a problem (stlf-problem/1).
     run: PathBuf,
 
     /// The port to listen on; 0 takes a free one.

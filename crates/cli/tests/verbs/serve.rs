@@ -140,3 +140,40 @@ fn an_unfinished_run_shows_how_far_it_is() {
     let missing = ask(served.port, "POST /api/plan", r#"{"seed": 9}"#);
     assert_eq!(missing.status, 422, "{}", missing.body);
 }
+
+#[test]
+fn a_device_of_a_fleet_is_shown_and_nothing_of_it_is_markup() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    let peer = |name: &str, here: bool, role: &str, from: serde_json::Value| json!({"name": name, "here": here, "takes_part": here, "role": role, "done": here, "from": from});
+    let mut away = peer("dock", false, "target", json!([["gate", 1.0]]));
+    away["absence"] = json!({"seconds": 12, "calls": false, "address": "10.0.0.7:7000"});
+    let odd = peer("<script>alert(1)</script>", true, "target", json!([["gate", 0.25]]));
+    let status = json!({"seconds": 0.0, "most_memory": 1000, "format": "stlf-status/1",
+        "fleet": "harbour", "roster": 3, "device": "gate", "epoch": 7, "stage": "planning",
+        "planner": "gate", "no_plan": null, "devices": [peer("gate", true, "source", json!([])), away, odd],
+        "traffic": {"sent": 1200, "received": 34, "refused": 1, "turned_away": 2}});
+    std::fs::write(path("status.json"), status.to_string()).unwrap();
+    let refused = json!({"seconds": 1.0, "device": "gate", "epoch": 7,
+        "event": {"refused": {"from": "dock", "reason": "another epoch & more"}}});
+    std::fs::write(path("events.jsonl"), format!("half a li\n{refused}\n")).unwrap();
+    let served = Served::start(folder.path());
+    let page = ask(served.port, "GET /", "");
+    assert_eq!(page.status, 200);
+    for part in [
+        "<title>gate of harbour</title>",
+        "epoch 7, planning",
+        "not running",
+        "dock has not answered at 10.0.0.7:7000 for 12 s",
+        "&lt;script&gt;alert(1)&lt;/script&gt;",
+        "25 % gate",
+        "dock: another epoch &amp; more",
+        "2 strangers",
+    ] {
+        assert!(page.body.contains(part), "{part}\n{}", page.body);
+    }
+    assert!(!page.body.contains("<script"), "{}", page.body);
+    assert_eq!(ask(served.port, "GET /api/state", "").json()["fleet"], "harbour");
+    assert_eq!(ask(served.port, "POST /api/plan", "{}").status, 404);
+    assert_eq!(ask(served.port, "POST /", "").status, 405);
+}

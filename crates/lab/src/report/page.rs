@@ -4,7 +4,8 @@ use super::Document;
 
 const SKELETON: &str = include_str!("../page/page.html");
 
-const STYLE: &str = include_str!("../page/page.css");
+/// The style of all pages.
+pub const STYLE: &str = include_str!("../page/page.css");
 
 /// In the order in which they run.
 const SCRIPTS: &[&str] = &[

@@ -6,22 +6,25 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use iroh::Endpoint;
-use iroh::endpoint::Connection;
+use iroh::endpoint::{Connection, ConnectionError};
 use stlf_planning::plan::Way;
 use stlf_protocol::identity::PeerId;
 use stlf_protocol::job::Computed;
 use stlf_protocol::roster::Place;
 use stlf_protocol::wire::Offer;
 use tokio::sync::mpsc::Sender;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
 use super::models::Models;
-use super::{CALL_AGAIN_AFTER, PROTOCOL, address_of, peer_of};
+use super::{CALL_AGAIN_AFTER, CALL_AGAIN_AFTER_REFUSAL, PROTOCOL, address_of, peer_of};
 
 /// The longest time that a peer may take to send one message.
 const LONGEST_MESSAGE: Duration = Duration::from_secs(60);
+
+/// The code with which a device closes the connection to one that is not in its roster.
+pub(super) const NOT_IN_ROSTER: u32 = 403;
 
 /// The number of calls that may be answered at once; further calls wait.
 const MOST_HANDSHAKES: usize = 64;
@@ -48,6 +51,8 @@ pub(super) enum PeerNews {
     Sent(usize, Option<Duration>),
     /// A model that was asked for in this epoch, of this way, or the reason why it did not arrive.
     Model(u64, Way, Result<Vec<u8>, String>),
+    /// The peer does not know this device, although it was shown the roster.
+    TurnsAway,
     /// The connection broke before a model arrived that was asked for in this epoch.
     Interrupted(u64, Offer),
 }
@@ -79,36 +84,75 @@ pub(super) async fn accept(endpoint: Endpoint, ears: Ears) {
     }
 }
 
-/// A device to call, and its address.
+/// A device to call.
 pub(super) struct Callee {
     pub(super) key: PeerId,
-    pub(super) address: SocketAddr,
+    /// Its address, which may change with the roster.
+    pub(super) address: watch::Receiver<SocketAddr>,
+    /// What is said first to one that does not know this device.
+    pub(super) introduction: watch::Receiver<Arc<[u8]>>,
 }
 
 /// Calls until the device answers, and again when the connection is lost. The semaphore limits how many calls run at once.
 pub(super) async fn call(endpoint: Endpoint, callee: Callee, calls: Arc<Semaphore>, ears: Ears) {
-    let Some(address) = address_of(callee.key, callee.address) else { return };
+    let Callee { key, address, introduction } = callee;
+    let mut introduces = false;
     while !endpoint.is_closed() {
+        let at = *address.borrow();
+        let Some(callee) = address_of(key, at) else { return };
         let Ok(permit) = calls.acquire().await else { return };
-        let answered = endpoint.connect(address.clone(), PROTOCOL).await;
+        let answered = endpoint.connect(callee, PROTOCOL).await;
         drop(permit);
-        if let Ok(connection) = answered {
-            listen(connection, ears.clone()).await;
+        let Ok(connection) = answered else {
+            sleep(CALL_AGAIN_AFTER).await;
+            continue;
+        };
+        if introduces {
+            let roster = introduction.borrow().clone();
+            introduce(&connection, &roster).await;
         }
-        sleep(CALL_AGAIN_AFTER).await;
+        let lost = listen(connection, ears.clone()).await;
+        // Who was turned away shows the roster with the next call; whoever is turned away even so calls less often.
+        let was_introduced = std::mem::replace(&mut introduces, was_turned_away(lost));
+        if introduces && was_introduced {
+            let _ = ears.queue.send(News::Of(key, PeerNews::TurnsAway)).await;
+            sleep(CALL_AGAIN_AFTER_REFUSAL).await;
+        } else {
+            sleep(CALL_AGAIN_AFTER).await;
+        }
     }
 }
 
-/// Passes on what arrives on a connection, until it is lost.
-async fn listen(connection: Connection, ears: Ears) {
+fn was_turned_away(lost: Option<ConnectionError>) -> bool {
+    match lost {
+        Some(ConnectionError::ApplicationClosed(why)) => why.error_code == NOT_IN_ROSTER.into(),
+        _ => false,
+    }
+}
+
+/// Shows the roster, before anything else is said on a connection.
+async fn introduce(connection: &Connection, roster: &[u8]) {
+    if let Ok(mut stream) = connection.open_uni().await
+        && stream.write_all(roster).await.is_ok()
+    {
+        let _ = stream.finish();
+    }
+}
+
+/// Passes on what arrives on a connection, until it is lost or says what is too long or too slow. Returns how it was lost.
+async fn listen(connection: Connection, ears: Ears) -> Option<ConnectionError> {
     let Ears { models, queue, longest } = ears;
     let peer = peer_of(&connection);
     if queue.send(News::Of(peer, PeerNews::Came(connection.clone()))).await.is_err() {
-        return;
+        return None;
     }
     let (one, id) = (Arc::new(Semaphore::new(1)), connection.stable_id());
     let messages = async {
-        while let Ok(mut stream) = connection.accept_uni().await {
+        loop {
+            let mut stream = match connection.accept_uni().await {
+                Ok(stream) => stream,
+                Err(lost) => return Some(lost),
+            };
             // One message after the other: a peer cannot make this device hold more than one of its own.
             let Ok(permit) = one.clone().acquire_owned().await else { break };
             let most = longest.load(Ordering::Relaxed);
@@ -119,9 +163,11 @@ async fn listen(connection: Connection, ears: Ears) {
             }
         }
         connection.close(400_u32.into(), b"a message too long or too slow");
+        None
     };
-    tokio::join!(messages, models.serve(&connection));
+    let (lost, ()) = tokio::join!(messages, models.serve(&connection));
     let _ = queue.send(News::Of(peer, PeerNews::Lost(id))).await;
+    lost
 }
 
 /// Sends a message, and waits until it has arrived.

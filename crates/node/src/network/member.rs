@@ -1,5 +1,7 @@
 //! The state of the loop: a participant, and what surrounds it: connections, jobs, models on their way.
 
+mod strangers;
+
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -13,14 +15,16 @@ use stlf_protocol::device::{Device, Refusal};
 use stlf_protocol::identity::PeerId;
 use stlf_protocol::job::Job;
 use stlf_protocol::membership::Membership;
-use stlf_protocol::participant::{Closing, Event, Participant, Surroundings};
+use stlf_protocol::participant::{Absence, Closing, Event, Participant, Surroundings};
 use stlf_protocol::roster::{Place, Roster, SignedRoster};
 use stlf_protocol::wire::{Envelope, Message, Offer, PROBE_BYTES};
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use super::Options;
+use super::absences::Absences;
 use super::jobs::Jobs;
-use super::link::{self, Ears, News, PeerNews};
+use super::link::{self, Ears, NOT_IN_ROSTER, News, PeerNews};
 use super::rates::Rates;
 use crate::status::{Status, Tally};
 
@@ -33,6 +37,8 @@ pub struct View<'a> {
     pub membership: &'a Membership,
     /// The devices that belong to the fleet.
     pub roster: &'a Roster,
+    /// The devices that are not connected.
+    pub absent: &'a BTreeMap<Place, Absence>,
     /// The bytes that were sent and received, and what was refused.
     pub tally: Tally,
 }
@@ -40,7 +46,7 @@ pub struct View<'a> {
 impl View<'_> {
     /// Returns the status of the device, as it is shown to users.
     pub fn status(&self) -> Status {
-        Status::new(self.device, self.membership, self.roster, self.tally)
+        Status::new(self.device, self.membership, self.roster, self.absent, self.tally)
     }
 }
 
@@ -57,6 +63,11 @@ struct Outside {
     spec: Spec,
     ears: Ears,
     connections: BTreeMap<Place, Connection>,
+    /// Connections to keys that are not in the roster, and since when.
+    strangers: BTreeMap<PeerId, (Connection, Duration)>,
+    absences: Absences,
+    /// What this device says first to one that does not know it.
+    introduction: watch::Sender<Arc<[u8]>>,
     /// The computations of this epoch.
     jobs: Jobs,
     rates: Rates,
@@ -85,6 +96,9 @@ impl Member {
             jobs: Jobs::new(ears.queue.clone(), Duration::ZERO),
             ears,
             connections: BTreeMap::new(),
+            strangers: BTreeMap::new(),
+            absences: Absences::new(device.place(), options.peers.clone()),
+            introduction: watch::Sender::new(Arc::default()),
             rates: Rates::default(),
             joule_bits_per_second: options.joule_bits_per_second,
             tally: Tally::default(),
@@ -94,6 +108,7 @@ impl Member {
         let settings = options.settings.clone();
         let participant =
             Participant::new(device, roster, settings, options.timing, options.epoch, start);
+        outside.introduction.send_replace(participant.introduction().into());
         Member { participant, outside }
     }
 
@@ -112,11 +127,18 @@ impl Member {
         self.participant.membership().is_over()
     }
 
-    /// Returns the devices of the roster whose address is known, by place and key.
-    pub(super) fn to_call(&self, peers: &BTreeMap<Place, SocketAddr>) -> Vec<(Place, PeerId)> {
+    /// Returns the devices that this one calls: those before it in the roster whose address is known, with place, key and address.
+    pub(super) fn to_call(&self) -> Vec<(Place, PeerId, SocketAddr)> {
+        let own = self.participant.device().place();
         let all = self.participant.roster().with_places();
-        let known = all.filter(|(place, _)| peers.contains_key(place));
-        known.filter(|(_, member)| member.present).map(|(place, m)| (place, m.key)).collect()
+        let earlier = all.filter(|(place, member)| *place < own && member.present);
+        let address = |place, member| self.outside.absences.address(place, member);
+        earlier.filter_map(|(place, m)| Some((place, m.key, address(place, m)?))).collect()
+    }
+
+    /// Returns what this device says first to one that does not know it, as it changes with the roster.
+    pub(super) fn introduction(&self) -> watch::Receiver<Arc<[u8]>> {
+        self.outside.introduction.subscribe()
     }
 
     /// Waits until everything is sent, up to a time limit.
@@ -139,6 +161,12 @@ impl Member {
     pub(super) fn tick(&mut self, now: Duration, observer: &mut Observer<'_>) {
         while self.outside.sending.try_join_next().is_some() {}
         while self.outside.fetching.try_join_next().is_some() {}
+        self.look_at_strangers(now, observer);
+        let roster = self.participant.roster();
+        let connected = |place: Place| self.outside.connections.contains_key(&place);
+        for (from, absence) in self.outside.absences.look(now, roster, connected) {
+            self.tell(Event::Absent { from, absence }, observer);
+        }
         self.participant.tick(now, &mut World { outside: &mut self.outside, observer });
     }
 
@@ -164,22 +192,19 @@ impl Member {
             News::Of(key, news) => (key, news),
         };
         let Some(place) = participant.roster().place(key) else {
-            if let PeerNews::Came(connection) = news {
-                connection.close(403_u32.into(), b"not in the roster");
-                outside.tally.turned_away += 1;
-                self.tell(Event::TurnedAway(key), observer);
-            }
-            return;
+            return self.hear_stranger(key, news, now, observer);
         };
+        // Somebody else may have brought the roster that has it.
+        if let Some((connection, _)) = outside.strangers.remove(&key) {
+            outside.came(place, connection);
+            participant.connect(place, now, &mut World { outside, observer });
+        }
         let is_current = |outside: &Outside, id: usize| {
             outside.connections.get(&place).is_some_and(|known| known.stable_id() == id)
         };
         match news {
             PeerNews::Came(connection) => {
-                if let Some(old) = outside.connections.insert(place, connection) {
-                    add_traffic(&mut outside.tally, &old);
-                    old.close(200_u32.into(), b"there is a newer connection");
-                }
+                outside.came(place, connection);
                 participant.connect(place, now, &mut World { outside, observer });
             }
             // A newer connection may have taken the place of the one that was lost, or that this arrived on. Its device may have been
@@ -208,6 +233,7 @@ impl Member {
                 let world = &mut World { outside, observer };
                 participant.hear_model((place, way), epoch, model, now, world);
             }
+            PeerNews::TurnsAway => self.tell(Event::NotKnownTo { from: place }, observer),
             PeerNews::Interrupted(epoch, offer) => {
                 let world = &mut World { outside, observer };
                 participant.interrupted(place, epoch, offer, now, world);
@@ -217,6 +243,14 @@ impl Member {
 }
 
 impl Outside {
+    /// Uses a new connection to a device in place of any other.
+    fn came(&mut self, place: Place, connection: Connection) {
+        if let Some(old) = self.connections.insert(place, connection) {
+            add_traffic(&mut self.tally, &old);
+            old.close(200_u32.into(), b"there is a newer connection");
+        }
+    }
+
     fn transmit(&mut self, to: Place, bytes: Arc<[u8]>) {
         let Some(connection) = self.connections.get(&to).cloned() else { return };
         self.rates.sets_out(to);
@@ -243,7 +277,7 @@ impl Surroundings for World<'_, '_> {
         match why {
             Closing::Removed => {
                 if let Some(connection) = connections.remove(&place) {
-                    connection.close(403_u32.into(), b"no longer in the roster");
+                    connection.close(NOT_IN_ROSTER.into(), b"no longer in the roster");
                 }
             }
             Closing::TooMuchRefused => {
@@ -292,12 +326,13 @@ impl Surroundings for World<'_, '_> {
     }
 
     fn tell(&mut self, participant: &Participant, event: Event) {
-        let Outside { connections, tally, ears, .. } = &mut *self.outside;
+        let Outside { connections, tally, ears, introduction, absences, .. } = &mut *self.outside;
         if matches!(event, Event::Refused { .. }) {
             tally.refused += 1;
         }
         if matches!(event, Event::Roster(_)) {
             ears.longest.store(participant.device().limits().longest(), Ordering::Relaxed);
+            introduction.send_replace(participant.introduction().into());
         }
         let came = match event {
             Event::Came(place) => Some(place),
@@ -306,7 +341,9 @@ impl Surroundings for World<'_, '_> {
         let mut tally = *tally;
         connections.values().for_each(|connection| add_traffic(&mut tally, connection));
         let (device, membership) = (participant.device(), participant.membership());
-        let view = View { device, membership, roster: participant.roster(), tally };
+        let roster = participant.roster();
+        let absent = absences.all(roster);
+        let view = View { device, membership, roster, absent: &absent, tally };
         (self.observer)(&view, event);
         if let Some(place) = came {
             self.outside.rates.came(place);

@@ -209,7 +209,8 @@ mod tests {
     impl Source {
         async fn with(models: Models) -> Source {
             let identity = Identity::from_bytes(&[1; 32]);
-            let endpoint = listen(&identity, HOST.parse().unwrap(), LOST_AFTER).await.unwrap();
+            let endpoint =
+                listen(&identity, HOST.parse().unwrap(), LOST_AFTER, PROTOCOL).await.unwrap();
             let (calls, served) = (endpoint.clone(), models.clone());
             tokio::spawn(async move {
                 while let Some(call) = calls.accept().await {
@@ -223,7 +224,8 @@ mod tests {
         /// Returns a target with a key made from this number, which has called the source.
         async fn called(&self, number: u8) -> Target {
             let identity = Identity::from_bytes(&[number; 32]);
-            let endpoint = listen(&identity, HOST.parse().unwrap(), LOST_AFTER).await.unwrap();
+            let endpoint =
+                listen(&identity, HOST.parse().unwrap(), LOST_AFTER, PROTOCOL).await.unwrap();
             let address = address_of(self.key, self.endpoint.bound_sockets()[0]).unwrap();
             let connection = endpoint.connect(address, PROTOCOL).await.unwrap();
             let models = Models::open(None).await.unwrap();

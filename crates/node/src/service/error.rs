@@ -124,10 +124,13 @@ impl Error {
             Error::Exhausted(_) => Some(
                 "go back to the seed, bandwidth and number of features of before, or use noise (divergence.privacy)",
             ),
+            Error::Listen { .. } => Some(
+                "is this device running already? --listen names another address; devices that joined later call it there only if --peers says so",
+            ),
             Error::OtherFleet { .. } => Some("another folder (--to) belongs to another fleet"),
             Error::NotInRoster { .. } => Some("its owner admits devices with `stlf fleet add`"),
             Error::Network(network::Error::Alone(_)) => Some(
-                "devices before this one in the roster are called at --peers; those after it call",
+                "devices before this one in the roster are called at --peers, or where they joined from; those after it call",
             ),
             _ => None,
         };

@@ -114,8 +114,17 @@ pub fn settings(
         Some(path) => Config::read(path),
         None => Ok(Config::default()),
     };
+    with_own_data(&config?, own_data, changes)
+}
+
+/// Returns the same settings with a device's own data and with changes, each KEY=VALUE.
+pub(crate) fn with_own_data(
+    config: &Config,
+    own_data: Option<&Path>,
+    changes: &[&str],
+) -> Result<Config, stlf_config::Error> {
     let own = own_data.map(of_own_data).unwrap_or_default();
-    config?.with(own.iter().map(String::as_str).chain(changes.iter().copied()))
+    config.with(own.iter().map(String::as_str).chain(changes.iter().copied()))
 }
 
 /// Returns the changes with which one device holds all data at a path.

@@ -38,13 +38,15 @@ const MODEL: &str = "model.safetensors";
 const PLAN: &str = "plan.json";
 const PREDICTIONS: &str = "predictions.csv";
 const STUDENT: &str = "student.safetensors";
-const ROSTER: &str = "roster.json";
 const LEDGER: &str = "privacy.json";
 const RECORD: &str = "published.json";
 const EVENTS: &str = "events.jsonl";
 
+/// The file with the newest roster that the device has received.
+pub(crate) const ROSTER: &str = "roster.json";
+
 /// The file in which a device's own scale is kept.
-pub(super) const SCALE: &str = "scale.json";
+pub(crate) const SCALE: &str = "scale.json";
 
 /// The folder in which models are kept as they arrive.
 pub(super) const MODELS: &str = "models";

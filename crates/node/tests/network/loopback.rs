@@ -4,9 +4,9 @@
 use stlf_node::network::{Error, Event, run};
 use stlf_planning::plan::Way;
 use stlf_protocol::in_memory_network::Network;
-use stlf_protocol::{Device, Identity, Place};
+use stlf_protocol::{Device, Identity, Place, Roster};
 
-use crate::common::{ALL, DEVICES, devices, in_a_ring, in_a_row, owner, roster, the_ring};
+use crate::common::{ALL, DEVICES, devices, in_a_ring, in_a_row, roster, the_ring};
 use crate::net::{Fleet, end, options};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -91,8 +91,9 @@ async fn strangers_are_turned_away_and_who_never_comes_is_done_without() {
         });
     }
     let stranger = Identity::from_bytes(&[99; 32]);
-    // It believes in a roster of its own, in which it has the last place.
+    // It believes in a roster of its own, in which it has the last place, and which it signs as if it was the owner.
     let claimed = roster().with("stranger", stranger.id()).unwrap();
+    let claimed = Roster { owner: stranger.id(), ..claimed };
     let holdings = crate::common::holdings(&crate::common::data()).remove(5);
     let device = Device::new(
         crate::common::setup(),
@@ -105,7 +106,7 @@ async fn strangers_are_turned_away_and_who_never_comes_is_done_without() {
     options.peers.remove(&ALL[0]);
     options.timing.wait = Duration::from_secs(3);
     options.once = Some(Duration::from_secs(2));
-    let claimed = claimed.sign(&owner()).unwrap();
+    let claimed = claimed.sign(&stranger).unwrap();
     let turned = tokio::spawn(async move {
         let (_orders, given) = tokio::sync::mpsc::channel(1);
         let device = device.unwrap();

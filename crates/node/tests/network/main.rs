@@ -7,6 +7,7 @@ mod common;
 
 mod faults;
 mod jobs;
+mod joining;
 mod loopback;
 mod net;
 mod service;

@@ -1,11 +1,36 @@
 //! What an observer of a participant is told.
 
-use serde::Serialize;
+// An address is only a number; nothing is opened here.
+use core::net::SocketAddr;
+
+use serde::{Deserialize, Serialize};
 use stlf_planning::plan::Way;
 
 use crate::identity::PeerId;
 use crate::roster::{Place, SignedRoster};
 use crate::shared::Difference;
+
+/// That a device of the roster is not connected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Absence {
+    /// For how many seconds.
+    pub seconds: u64,
+    /// Whether it is the one to call, because it is later in the roster.
+    pub calls: bool,
+    /// Where it is called, if it is not the one to call and its address is known.
+    pub address: Option<SocketAddr>,
+}
+
+impl std::fmt::Display for Absence {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Absence { seconds, calls, address } = self;
+        match address {
+            _ if *calls => write!(f, "has not called for {seconds} s"),
+            Some(address) => write!(f, "has not answered at {address} for {seconds} s"),
+            None => write!(f, "is not here for {seconds} s, and its address is not known"),
+        }
+    }
+}
 
 /// Something that happened among the devices, as an observer is told of it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -17,6 +42,19 @@ pub enum Event {
     Came(Place),
     /// The connection to the device at this place of the roster was lost.
     Lost(Place),
+    /// A device of the roster has not been connected for some time; told again after twice that time.
+    Absent {
+        /// The place of that device in the roster.
+        from: Place,
+        /// For how long, and where it is called.
+        #[serde(flatten)]
+        absence: Absence,
+    },
+    /// A device of the roster turns this one away, because it does not know it or knows that it was removed.
+    NotKnownTo {
+        /// The place of that device in the roster.
+        from: Place,
+    },
     /// A device of the fleet has different settings and cannot take part until they are equal.
     Differs {
         /// The place of that device in the roster.

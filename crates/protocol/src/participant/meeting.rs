@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use super::{Closing, Event, Participant, Surroundings, present};
+use crate::identity::PeerId;
 use crate::roster::{Invalid, Place, SignedRoster};
 use crate::wire::{Envelope, Hello, Message};
 
@@ -114,6 +115,32 @@ impl Participant {
             Err(foreign) => return Err(foreign.to_string()),
         }
         Ok(())
+    }
+
+    /// Takes the first message of a device that is not in the roster. A newer roster that the owner signed and that has it makes it a
+    /// member; returns whether it is one now.
+    pub fn introduce(
+        &mut self,
+        key: PeerId,
+        bytes: &[u8],
+        now: Duration,
+        world: &mut impl Surroundings,
+    ) -> bool {
+        self.look_at(now);
+        let read = self.device.limits().read(bytes);
+        let Ok(Envelope { message: Message::Roster(bytes), .. }) = read else { return false };
+        let Ok(roster) = SignedRoster::read(&bytes) else { return false };
+        let has_it = roster.roster().place(key).is_some();
+        if has_it && roster.replaces(&self.roster).is_ok() {
+            self.use_roster(roster, world);
+        }
+        self.roster().place(key).is_some()
+    }
+
+    /// What this device says first to one that does not know it: the roster that it is in.
+    pub fn introduction(&self) -> Vec<u8> {
+        let roster = self.roster.to_json().into_bytes();
+        Envelope::new(self.membership.epoch(), Message::Roster(roster)).to_bytes()
     }
 
     /// Uses a roster that the user gave, if it is newer and of the same fleet.

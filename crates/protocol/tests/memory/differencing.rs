@@ -171,7 +171,7 @@ fn nobody_else_chooses_the_features() {
     // Whoever has other settings takes no part: the greeting names the first that differs.
     let shared = |change: &[&str], seed: u64| {
         let config = Config::default().with(change.iter().copied()).unwrap();
-        SharedSettings::new(config.shared(ROWS.shape, Scale::None, &[], seed).unwrap())
+        SharedSettings::new(config.shared(ROWS.shape, Scale::None, None, &[], seed).unwrap())
     };
     let own = shared(&[], SEED);
     for (change, seed, named) in [

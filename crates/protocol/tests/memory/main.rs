@@ -11,6 +11,7 @@ mod divergence_protocol;
 mod epoch;
 mod exploration;
 mod handover;
+mod introduction;
 mod jobs;
 mod lost;
 mod membership_inference;

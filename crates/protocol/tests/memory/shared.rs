@@ -9,7 +9,9 @@ fn of(changes: &[&str], classes: [&str; 2]) -> SharedSettings {
     let config = Config::default().with(changes.iter().copied()).unwrap();
     let classes = classes.map(str::to_owned);
     let scale = config.data.standardise.unwrap_or(Scale::Own);
-    let shared = config.shared(Shape::grey(28), scale, &classes, config.seeds[0]);
+    let columns = config.feature_columns().unwrap();
+    let shape = Shape::grey(28);
+    let shared = config.shared(shape, scale, columns.as_deref(), &classes, config.seeds[0]);
     SharedSettings::new(shared.unwrap())
 }
 

@@ -1,7 +1,7 @@
 //! `stlf node start`: runs this device as a member of its fleet.
 
 use stlf_node::network;
-use stlf_node::service::{Event, Line, Service};
+use stlf_node::service::{Event, Line, Options, Service};
 
 use super::failure::failure;
 use super::start_args::{Args, Log};
@@ -12,8 +12,12 @@ use crate::ui::Ui;
 
 /// Takes part until the service ends or Ctrl-C is pressed, and shows the events and the result.
 pub(crate) fn run(args: &Args, ui: &Ui) -> Result<(), Failure> {
-    let options = args.options().map_err(|e| failure(&e.into()))?;
-    let mut tell = |event: &Event<'_>| tell(event, args.log, ui);
+    take_part(args.options().map_err(|e| failure(&e))?, args.part.log, ui)
+}
+
+/// The same with options of the service.
+pub(super) fn take_part(options: Options, log: Log, ui: &Ui) -> Result<(), Failure> {
+    let mut tell = |event: &Event<'_>| tell(event, log, ui);
     let service = Service::new(options, &mut tell).map_err(|e| failure(&e))?;
     Watch::listen()?;
     let ended = service.run(&mut tell, &Watch::is_interrupted).map_err(|e| failure(&e))?;

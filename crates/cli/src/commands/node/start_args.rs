@@ -4,7 +4,8 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use stlf_node::service::{Options, settings};
+use stlf_node::joining::Joined;
+use stlf_node::service::{Error, Options, settings};
 use stlf_protocol::membership::Timing;
 
 use super::super::problem_args::positive;
@@ -22,22 +23,29 @@ pub(crate) struct Args {
     #[arg(long, value_name = "PATH")]
     data: Option<PathBuf>,
 
-    /// The fleet's signed roster.
-    #[arg(long, visible_alias = "fleet", value_name = "FILE", default_value = "roster.json")]
-    roster: PathBuf,
+    /// The fleet's signed roster [default: roster.json, or what a device that has joined keeps in --to]
+    #[arg(long, visible_alias = "fleet", value_name = "FILE")]
+    roster: Option<PathBuf>,
 
-    /// This device's key.
-    #[arg(long, value_name = "FILE", default_value = "device.key")]
-    key: PathBuf,
+    /// This device's key [default: device.key, or what a device that has joined keeps in --to]
+    #[arg(long, value_name = "FILE")]
+    key: Option<PathBuf>,
 
-    /// Where to listen.
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:0")]
-    listen: SocketAddr,
+    /// Where to listen [default: 127.0.0.1:0, or where a device that has joined listened then]
+    #[arg(long, value_name = "ADDRESS")]
+    listen: Option<SocketAddr>,
 
     /// Where other devices listen; those before this one in the roster are called, the others call.
     #[arg(long, value_delimiter = ',', value_name = "NAME=ADDRESS,...", value_parser = peer)]
     peers: Vec<(String, SocketAddr)>,
 
+    #[command(flatten)]
+    pub(super) part: Part,
+}
+
+/// How a device takes part, however it came to its fleet.
+#[derive(clap::Args)]
+pub(crate) struct Part {
     /// Leave once an epoch is over; else go on until Ctrl-C, and take part in every epoch.
     #[arg(long)]
     once: bool,
@@ -65,7 +73,7 @@ pub(crate) struct Args {
 
     /// Where everything is kept; started again with the same folder, it goes on where it was.
     #[arg(long, value_name = "DIR", default_value = "node")]
-    to: PathBuf,
+    pub(super) to: PathBuf,
 
     /// Serve numbers for Prometheus here, such as 127.0.0.1:9464.
     #[arg(long, value_name = "ADDRESS")]
@@ -91,24 +99,48 @@ fn peer(text: &str) -> Result<(String, SocketAddr), String> {
 }
 
 impl Args {
-    /// Converts the arguments to options of the service.
-    pub(super) fn options(&self) -> Result<Options, stlf_config::Error> {
-        let changes: Vec<&str> = self.set.iter().flat_map(|set| set.split_whitespace()).collect();
-        let config = settings(self.config.as_deref(), self.data.as_deref(), &changes)?;
-        Ok(Options {
-            listen: self.listen,
-            peers: self.peers.clone(),
-            timing: Timing {
-                wait: seconds(self.wait),
-                settle: seconds(self.settle),
-                patience: seconds(self.patience),
-            },
-            once: self.once.then(|| seconds(self.deadline)),
-            watts: self.watts,
-            numbers: self.metrics,
-            ..Options::new(config, &self.roster, &self.key, &self.to)
-        })
+    /// Converts the arguments to options of the service. A folder in which a device has joined needs no more than its name.
+    pub(super) fn options(&self) -> Result<Options, Error> {
+        let to = &self.part.to;
+        let names_nothing = self.config.is_none() && self.data.is_none() && self.set.is_empty();
+        let names_no_fleet = self.roster.is_none() && self.key.is_none();
+        let joined = match names_nothing && names_no_fleet {
+            true => Joined::read(to)?,
+            false => None,
+        };
+        let mut options = match joined {
+            Some(joined) => joined.options(to)?,
+            None => {
+                let config =
+                    settings(self.config.as_deref(), self.data.as_deref(), &changes(&self.set))?;
+                let roster = self.roster.clone().unwrap_or("roster.json".into());
+                Options::new(config, roster, self.key.clone().unwrap_or("device.key".into()), to)
+            }
+        };
+        options.listen = self.listen.unwrap_or(options.listen);
+        options.peers = self.peers.clone();
+        self.part.set(&mut options);
+        Ok(options)
     }
+}
+
+impl Part {
+    /// Sets the options of the service that these arguments are about.
+    pub(super) fn set(&self, options: &mut Options) {
+        options.timing = Timing {
+            wait: seconds(self.wait),
+            settle: seconds(self.settle),
+            patience: seconds(self.patience),
+        };
+        options.once = self.once.then(|| seconds(self.deadline));
+        options.watts = self.watts;
+        options.numbers = self.metrics;
+    }
+}
+
+/// Returns the settings of `-c`, each KEY=VALUE.
+pub(super) fn changes(set: &[String]) -> Vec<&str> {
+    set.iter().flat_map(|set| set.split_whitespace()).collect()
 }
 
 fn seconds(s: f64) -> Duration {

@@ -72,7 +72,8 @@ pub(crate) fn run(args: &Args, scope: Scope, ui: &Ui) -> Result<(), Failure> {
     Ok(())
 }
 
-fn read(folder: &Path) -> Result<StatusFile, Failure> {
+/// Reads the status in a device's folder.
+pub(crate) fn read(folder: &Path) -> Result<StatusFile, Failure> {
     let path = folder.join(FILE);
     let bytes = std::fs::read(&path).map_err(|e| {
         Failure::input(format!("cannot read {}: {e}", path.display()))
@@ -82,10 +83,15 @@ fn read(folder: &Path) -> Result<StatusFile, Failure> {
         .map_err(|e| Failure::input(format!("{}: this is no status: {e}", path.display())))
 }
 
-fn text(shown: &StatusFile, scope: Scope) -> String {
-    let StatusFile { seconds, most_memory, protection, status } = shown;
+/// Returns for how many seconds a device has not written its status, if it no longer runs.
+pub(crate) fn stopped_for(shown: &StatusFile) -> Option<f64> {
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-    let age = now.map_or(0.0, |now| (now.as_secs_f64() - seconds).max(0.0));
+    let age = now.map_or(0.0, |now| now.as_secs_f64() - shown.seconds);
+    Some(age).filter(|age| *age > STALE)
+}
+
+fn text(shown: &StatusFile, scope: Scope) -> String {
+    let StatusFile { most_memory, protection, status, .. } = shown;
     let mut text = format!(
         "{} of {} (roster {}): epoch {}, {}",
         clean(&status.device),
@@ -94,7 +100,7 @@ fn text(shown: &StatusFile, scope: Scope) -> String {
         status.epoch,
         status.stage
     );
-    if age > STALE {
+    if let Some(age) = stopped_for(shown) {
         text += &format!("; not running, last seen {age:.0} s ago");
     }
     text.push('\n');
@@ -107,6 +113,9 @@ fn text(shown: &StatusFile, scope: Scope) -> String {
     text += &format!("{here} of {} here{planner}\n", counted(status.devices.len(), "device"));
     for (peer, difference) in status.devices.iter().filter_map(|p| Some((p, p.differs.as_ref()?))) {
         text += &format!("{} takes no part: {}\n", clean(&peer.name), clean(difference));
+    }
+    for (peer, absence) in status.devices.iter().filter_map(|p| Some((p, p.absence.as_ref()?))) {
+        text += &format!("{} {absence}\n", clean(&peer.name));
     }
     if !status.waits_for.is_empty() {
         let names: Vec<String> = status.waits_for.iter().map(|name| clean(name)).collect();

@@ -65,6 +65,10 @@ fn words(roster: &Roster, event: &Event) -> String {
         Event::Differs { from, difference } => {
             format!("{} takes no part: {}", name(from), clean(&difference.to_string()))
         }
+        Event::Absent { from, absence } => format!("{} {absence}", name(from)),
+        Event::NotKnownTo { from } => {
+            format!("{} turns this device away: it is not in the roster there", name(from))
+        }
         Event::TurnedAway(key) => format!("turned away {key}, who is not in the roster"),
         Event::Roster(roster) => {
             format!("version {} of the roster is used from now on", roster.roster().version)

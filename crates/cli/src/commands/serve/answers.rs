@@ -16,8 +16,10 @@ use stlf_lab::report::{document, html};
 use stlf_lab::run::seed_folder;
 use tiny_http::{Header, Method, Request, Response};
 
+use super::super::node::status;
 use super::super::report;
 use super::super::run_args::failure;
+use super::node_page;
 use crate::error::Failure;
 use crate::input::{self, PlanOrProblem};
 use crate::progress::Watch;
@@ -26,9 +28,12 @@ use crate::ui::Ui;
 /// The most bytes of a request. Edits of a thousand devices fit into a tenth of this.
 const MOST_BYTES: u64 = 1 << 20;
 
-/// Answers requests about one run, plan or problem.
+/// The kind of a page.
+const HTML: &str = "text/html; charset=utf-8";
+
+/// Answers requests about one run, device of a fleet, plan or problem.
 pub(super) struct Desk<'a> {
-    /// The path of the run folder, plan or problem.
+    /// The path of the run folder, the device's folder, the plan or the problem.
     run: PathBuf,
     /// Whether sources of a problem may hand models on.
     handovers: bool,
@@ -111,7 +116,10 @@ impl<'a> Desk<'a> {
 
     /// Plans what the page shows first, so that a failure is known before anything is served.
     pub(super) fn prepare(&self) -> Result<(), Failure> {
-        self.shown().map(drop)
+        match self.is_node() {
+            true => status::read(&self.run).map(drop),
+            false => self.shown().map(drop),
+        }
     }
 
     /// Returns what the page shows. A problem is planned again only if its file has changed.
@@ -130,6 +138,11 @@ impl<'a> Desk<'a> {
         let run = self.watched(page)??;
         *self.known.borrow_mut() = Some((file, run.clone()));
         Ok(run)
+    }
+
+    /// Whether this is the folder of a device of a fleet.
+    fn is_node(&self) -> bool {
+        !self.is_run() && self.run.join(stlf_node::status_file::FILE).is_file()
     }
 
     fn is_run(&self) -> bool {
@@ -169,10 +182,12 @@ impl<'a> Desk<'a> {
     fn answer(&self, request: &mut Request) -> Result<Answer, Refusal> {
         self.check_sender(request)?;
         let path = request.url().split('?').next().unwrap_or_default().to_owned();
+        if self.is_node() {
+            return self.answer_of_node(request.method(), &path);
+        }
         match (request.method(), path.as_str()) {
             (Method::Get, "/") => {
-                let kind = "text/html; charset=utf-8";
-                Ok(Answer { status: 200, kind, body: html(&self.document()?) })
+                Ok(Answer { status: 200, kind: HTML, body: html(&self.document()?) })
             }
             (Method::Get, "/api/state") => Ok(json(&self.document()?)),
             (Method::Get, "/api/progress") => Ok(json(&self.progress()?)),
@@ -182,6 +197,22 @@ impl<'a> Desk<'a> {
             }
             (_, "/" | "/api/state" | "/api/progress" | "/api/plan") => {
                 Err(Refusal::new(405, format!("{} is not allowed here", request.method())))
+            }
+            _ => Err(Refusal::new(404, format!("there is nothing at {path}"))),
+        }
+    }
+
+    /// Answers about a device of a fleet, which can be looked at and not changed.
+    fn answer_of_node(&self, method: &Method, path: &str) -> Result<Answer, Refusal> {
+        let shown = || status::read(&self.run).map_err(|e| Refusal::of(&e));
+        match (method, path) {
+            (Method::Get, "/") => {
+                let body = node_page::html(&shown()?, &node_page::refusals(&self.run));
+                Ok(Answer { status: 200, kind: HTML, body })
+            }
+            (Method::Get, "/api/state") => Ok(json(&shown()?)),
+            (_, "/" | "/api/state") => {
+                Err(Refusal::new(405, format!("{method} is not allowed here")))
             }
             _ => Err(Refusal::new(404, format!("there is nothing at {path}"))),
         }

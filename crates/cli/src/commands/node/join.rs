@@ -1,0 +1,104 @@
+//! `stlf node join`: from a ticket to a device that takes part.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use stlf_node::joining::{Error, Event, Options, join};
+use stlf_planning::number_format::{clean, counted};
+use stlf_protocol::Ticket;
+
+use super::key_failure;
+use super::start::take_part;
+use super::start_args::{Part, changes};
+use crate::error::Failure;
+use crate::progress::Watch;
+use crate::ui::Ui;
+
+/// How long the owner may not answer.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  stlf node join stlf-ai5… --name gate --data sensors.csv
+  stlf node join stlf-ai5… --name gate --data sensors.csv --listen 10.0.0.6:7000     a port that a firewall lets pass
+  stlf node start                                                                     the same device again, later")]
+pub(crate) struct Args {
+    /// What the owner of the fleet gave you; each device needs its own.
+    ticket: Ticket,
+
+    /// How this device is to be called; unlike any other of the fleet.
+    #[arg(long)]
+    name: String,
+
+    /// This device's own data: a table of features, or a folder of pictures domain/class/*.png.
+    #[arg(long, value_name = "PATH")]
+    data: Option<PathBuf>,
+
+    /// Settings of this device: KEY=VALUE, separated by spaces. What all devices share cannot be changed.
+    #[arg(short = 'c', long = "set", value_name = "KEY=VALUE ...")]
+    set: Vec<String>,
+
+    /// Where to listen [default: the address from which it reaches the owner, and a port that the system chooses]
+    #[arg(long, value_name = "ADDRESS")]
+    listen: Option<SocketAddr>,
+
+    #[command(flatten)]
+    part: Part,
+}
+
+/// Joins and takes part.
+pub(crate) fn run(args: &Args, ui: &Ui) -> Result<(), Failure> {
+    let options = Options {
+        ticket: args.ticket.clone(),
+        name: args.name.clone(),
+        data: args.data.clone(),
+        changes: changes(&args.set).into_iter().map(str::to_owned).collect(),
+        folder: args.part.to.clone(),
+        listen: args.listen,
+        patience: PATIENCE,
+    };
+    Watch::listen()?;
+    let fleet = clean(args.ticket.fleet());
+    let mut tell = |event: &Event| ui.note(&format!("{}\n", sentence(event, &fleet)));
+    let joined = join(&options, &mut tell, &Watch::is_interrupted).map_err(|e| failure(&e))?;
+    let mut options = joined.options(&args.part.to).map_err(|e| failure(&e.into()))?;
+    options.listen = args.listen.unwrap_or(options.listen);
+    args.part.set(&mut options);
+    take_part(options, args.part.log, ui)
+}
+
+fn sentence(event: &Event, fleet: &str) -> String {
+    match event {
+        Event::NoAnswer { address, left } => {
+            format!("the owner of {fleet} does not answer at {address}; trying for {left} s more")
+        }
+        Event::Waits(devices) => {
+            format!("waiting for {} to join {fleet}", counted(*devices, "more device"))
+        }
+        Event::Joined(devices) => {
+            format!("joined {fleet}, which has {}", counted(*devices, "device"))
+        }
+        Event::HasJoined => {
+            format!("has joined {fleet} before, and goes on with the settings of then")
+        }
+        _ => String::new(),
+    }
+}
+
+/// Turns an error of joining into a failure with its exit code.
+fn failure(error: &Error) -> Failure {
+    let message = clean(&error.to_string());
+    let failure = match error {
+        Error::Key(e) => return key_failure(e),
+        Error::Folder(e) => return Failure::in_data(e),
+        Error::NoAnswer { .. } | Error::Start(_) | Error::Network(_) => Failure::io(message),
+        Error::Stopped => Failure::interrupted(message),
+        _ => Failure::input(message),
+    };
+    match error.hint() {
+        Some(hint) => failure.hint(hint),
+        None => failure,
+    }
+}

@@ -1,0 +1,253 @@
+//! The owner's side of joining: makes tickets, answers devices that show one, and signs them into the roster, until every ticket is used
+//! or has expired.
+
+mod error;
+mod keeper;
+pub(crate) mod messages;
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use iroh::Endpoint;
+use iroh::endpoint::Connection;
+use stlf_config::Config;
+use stlf_protocol::{PeerId, Ticket};
+use tokio::sync::mpsc::{Receiver, Sender, channel};
+use tokio::task::JoinSet;
+use tokio::time::{interval, timeout};
+
+pub use self::error::Error;
+use self::keeper::{Asking, Keeper};
+use self::messages::{Answer, Asks, Knock, PROTOCOL, asked, send};
+use crate::network::{self, LOST_AFTER, peer_of};
+
+/// The interval at which time limits and the order to stop are checked.
+const EVERY: Duration = Duration::from_millis(100);
+
+/// The number of devices that are answered at the same time; further ones wait.
+const MOST_AT_ONCE: usize = 256;
+
+/// The answers that a device may have to read: how many are awaited, as others come and go, and the last one.
+const MOST_ANSWERS: usize = 64;
+
+/// How the owner invites devices.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// The fleet's folder, whose last part is the fleet's name; made where there is none.
+    pub folder: PathBuf,
+    /// The settings of the fleet, if they are not the ones that it has.
+    pub config: Option<Config>,
+    /// The number of new tickets, which replace those that nobody has used; 0 goes on with these.
+    pub devices: usize,
+    /// How long they are valid.
+    pub expires: Duration,
+    /// The address to listen on; else the one of tickets that are still open, or any.
+    pub listen: Option<SocketAddr>,
+    /// The addresses at which devices reach the owner, if others than the one listened on.
+    pub addresses: Vec<SocketAddr>,
+    /// If given, those that have come agree after this time. Otherwise they wait until every ticket is used.
+    pub wait: Option<Duration>,
+}
+
+/// Something that the owner is told.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub enum Event {
+    /// Devices can join.
+    Invites {
+        /// The fleet's name.
+        fleet: String,
+        /// The addresses in the tickets.
+        addresses: Vec<SocketAddr>,
+        /// The new tickets.
+        tickets: Vec<Ticket>,
+        /// The number of earlier tickets that nobody has used and that they replace.
+        replaced: usize,
+        /// The number of all tickets that can be used.
+        open: usize,
+        /// How long the last of them is valid.
+        expires: Duration,
+    },
+    /// A device with a valid ticket asks to join, and waits for the others.
+    Asks {
+        /// How it wants to be called.
+        name: String,
+    },
+    /// The devices have agreed on these classes.
+    Agreed {
+        /// Their names.
+        classes: Vec<String>,
+    },
+    /// A device belongs to the fleet now.
+    Joined {
+        /// Its name.
+        name: String,
+        /// Its key.
+        key: PeerId,
+        /// The number of tickets that can still be used.
+        open: usize,
+    },
+    /// A device cannot join.
+    Refused {
+        /// How it wants to be called.
+        name: String,
+        /// Why not.
+        reason: String,
+    },
+}
+
+/// The function that is called with every event.
+pub type Observer<'o> = dyn FnMut(&Event) + 'o;
+
+/// What a connection passes on to the loop.
+enum Heard {
+    Knock(PeerId, Knock, Sender<Answer>),
+    Asks(Asking),
+}
+
+/// Invites devices and answers them until every ticket is used or has expired, or `stop` says so. Returns the number of devices in the
+/// roster then. Blocks, and starts threads of its own.
+///
+/// # Errors
+/// Returns the reason why nobody can join.
+pub fn run(
+    options: &Options,
+    observer: &mut Observer<'_>,
+    stop: &dyn Fn() -> bool,
+) -> Result<usize, Error> {
+    let mut builder = tokio::runtime::Builder::new_multi_thread();
+    let runtime = builder.worker_threads(2).enable_all().build().map_err(Error::Start)?;
+    let keeper = Keeper::open(options)?;
+    runtime.block_on(serve(keeper, options, observer, stop))
+}
+
+async fn serve(
+    mut keeper: Keeper,
+    options: &Options,
+    observer: &mut Observer<'_>,
+    stop: &dyn Fn() -> bool,
+) -> Result<usize, Error> {
+    let fleet = keeper.roster.roster().fleet.clone();
+    if options.devices == 0 && keeper.is_over() {
+        return Err(Error::NoTicket { fleet });
+    }
+    // Open tickets lead to where the owner listened when they were made.
+    let before = keeper.invitations.listen.filter(|_| !keeper.is_over());
+    let any = SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0));
+    let address = options.listen.or(before).unwrap_or(any);
+    let endpoint = network::listen(keeper.owner(), address, LOST_AFTER, PROTOCOL).await?;
+    let bound = endpoint.bound_sockets().first().copied().unwrap_or(address);
+    keeper.invitations.listen = Some(bound);
+    let addresses = match options.addresses.is_empty() {
+        true => vec![reachable(bound, None)],
+        false => options.addresses.clone(),
+    };
+    let (tickets, replaced) = keeper.invite(options, &addresses)?;
+    let open = keeper.invitations.open(keeper::now());
+    let last = keeper.invitations.last().unwrap_or_default();
+    let expires = Duration::from_secs(last.saturating_sub(keeper::now()));
+    observer(&Event::Invites { fleet, addresses, tickets, replaced, open, expires });
+    let (tell, mut heard) = channel(MOST_AT_ONCE);
+    let mut answering = JoinSet::new();
+    let mut clock = interval(EVERY);
+    while !stop() && !keeper.is_over() {
+        tokio::select! {
+            incoming = endpoint.accept() => {
+                let Some(incoming) = incoming else { break };
+                if answering.len() < MOST_AT_ONCE {
+                    let tell = tell.clone();
+                    answering.spawn(async move {
+                        if let Ok(connection) = incoming.await {
+                            // Whoever breaks off asks again, or does not.
+                            let _ = answer(&connection, tell).await;
+                        }
+                    });
+                }
+            }
+            Some(heard) = heard.recv() => match heard {
+                Heard::Knock(device, knock, answers) => {
+                    let answer = keeper.knock(device, &knock);
+                    if let Answer::Refused(reason) = &answer {
+                        let (name, reason) = (knock.name, reason.clone());
+                        observer(&Event::Refused { name, reason });
+                    }
+                    let _ = answers.try_send(answer);
+                }
+                Heard::Asks(asking) => keeper.ask(asking, observer)?,
+            },
+            _ = clock.tick() => {
+                while answering.try_join_next().is_some() {}
+            }
+        }
+        keeper.look(options, observer)?;
+    }
+    // Those that waited when the last ticket expired are let in.
+    keeper.look(options, observer)?;
+    finish(&endpoint, answering).await;
+    let list = keeper.roster.roster();
+    Ok(list.devices.iter().filter(|member| member.present).count())
+}
+
+/// Waits until the last devices have read what they were told.
+async fn finish(endpoint: &Endpoint, mut answering: JoinSet<()>) {
+    let all = async { while answering.join_next().await.is_some() {} };
+    let _ = timeout(LOST_AFTER, all).await;
+    answering.abort_all();
+    endpoint.close().await;
+}
+
+/// Passes on what a device says, and tells it the answers, until the last one has arrived.
+async fn answer(connection: &Connection, tell: Sender<Heard>) -> Result<(), String> {
+    let device = peer_of(connection);
+    let (mut out, mut from) = connection.accept_bi().await.map_err(|e| e.to_string())?;
+    let (answers, mut answered) = channel(MOST_ANSWERS);
+    let knock: Knock = asked(&mut from).await?;
+    let gone = |_| "the owner has stopped".to_owned();
+    tell.send(Heard::Knock(device, knock.clone(), answers)).await.map_err(gone)?;
+    if !pass_on(connection, &mut answered, &mut out).await? {
+        let asks: Asks = asked(&mut from).await?;
+        let (answers, mut answered) = channel(MOST_ANSWERS);
+        let asking = Asking { device, knock, asks, answers, since: Instant::now() };
+        tell.send(Heard::Asks(asking)).await.map_err(gone)?;
+        while !pass_on(connection, &mut answered, &mut out).await? {}
+    }
+    out.finish().map_err(|e| e.to_string())?;
+    out.stopped().await.map_err(|e| e.to_string())?;
+    Ok(())
+}
+
+/// Sends the next answer, and returns whether it is the last one.
+async fn pass_on(
+    connection: &Connection,
+    answers: &mut Receiver<Answer>,
+    out: &mut iroh::endpoint::SendStream,
+) -> Result<bool, String> {
+    let answer = tokio::select! {
+        answer = answers.recv() => answer.ok_or("the owner has stopped")?,
+        lost = connection.closed() => return Err(lost.to_string()),
+    };
+    send(out, &answer).await?;
+    Ok(matches!(answer, Answer::Welcome { .. } | Answer::Refused(_)))
+}
+
+/// Returns the address at which others reach who listens here: if that is on every address of the machine, then by the one that it would
+/// send from to `towards`, or to the world.
+pub(crate) fn reachable(listens: SocketAddr, towards: Option<SocketAddr>) -> SocketAddr {
+    if !listens.ip().is_unspecified() {
+        return listens;
+    }
+    // Nothing is sent: this address is for documents, and only the system's table of routes is asked.
+    let world = SocketAddr::from(([192, 0, 2, 1], 9));
+    let outward = |towards: SocketAddr| -> std::io::Result<IpAddr> {
+        let any: IpAddr = match towards {
+            SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+            SocketAddr::V6(_) => std::net::Ipv6Addr::UNSPECIFIED.into(),
+        };
+        let socket = UdpSocket::bind((any, 0))?;
+        socket.connect(towards)?;
+        Ok(socket.local_addr()?.ip())
+    };
+    let ip = outward(towards.unwrap_or(world)).unwrap_or(Ipv4Addr::LOCALHOST.into());
+    SocketAddr::new(ip, listens.port())
+}

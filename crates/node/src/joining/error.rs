@@ -1,0 +1,101 @@
+//! The reasons why a device cannot join, each one sentence.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use stlf_protocol::setup::Unsupported;
+
+use crate::{key_file, network};
+
+/// What can go wrong for a device that joins.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The device's own settings or data cannot be used.
+    #[error(transparent)]
+    Config(#[from] stlf_config::Error),
+    /// The device's key cannot be used or made.
+    #[error(transparent)]
+    Key(#[from] key_file::Error),
+    /// A file of the device's folder cannot be read or written.
+    #[error(transparent)]
+    Folder(#[from] stlf_data::Error),
+    /// Real devices cannot do what the settings ask for, or these data are too few.
+    #[error(transparent)]
+    Unsupported(#[from] Unsupported),
+    /// The folder is that of another device.
+    #[error("{} is the folder of {name}, which has joined {fleet} with another ticket", folder.display())]
+    OtherTicket {
+        /// The folder.
+        folder: PathBuf,
+        /// The name of the device that it is of.
+        name: String,
+        /// The fleet that this device joined.
+        fleet: String,
+    },
+    /// No data are named.
+    #[error("this device's data are not named")]
+    NoData,
+    /// Nobody answers at any of the ticket's addresses.
+    #[error("nobody answers at {address} for {} s", within.as_secs())]
+    NoAnswer {
+        /// The address of the ticket.
+        address: SocketAddr,
+        /// How long this was tried.
+        within: Duration,
+    },
+    /// Somebody else answers.
+    #[error(
+        "the program at {address} is not the one that made this ticket: its key or its version is another"
+    )]
+    OtherKey {
+        /// The address of the ticket.
+        address: SocketAddr,
+    },
+    /// The owner of the fleet says no.
+    #[error("{fleet} refuses: {reason}")]
+    Refused {
+        /// The fleet.
+        fleet: String,
+        /// The owner's words.
+        reason: String,
+    },
+    /// The owner sent what cannot be used.
+    #[error("the owner of {fleet} answered what cannot be used: {message}")]
+    Unusable {
+        /// The fleet.
+        fleet: String,
+        /// What is wrong with it.
+        message: String,
+    },
+    /// The operating system does not give the threads that are needed.
+    #[error("cannot start: {0}")]
+    Start(std::io::Error),
+    /// The address cannot be listened on.
+    #[error(transparent)]
+    Network(#[from] network::Error),
+    /// The device was told to stop.
+    #[error("stopped; this ticket can still be used")]
+    Stopped,
+}
+
+impl Error {
+    /// Returns advice for the user on what to do about the error.
+    pub fn hint(&self) -> Option<String> {
+        let fixed = match self {
+            Error::Key(e) => return e.hint(),
+            Error::Config(e) => e.hint(),
+            Error::Folder(e) => e.hint(),
+            Error::Unsupported(e) => e.hint(),
+            Error::OtherTicket { .. } => Some("another folder (--to) is for another device"),
+            Error::NoData => Some("name a table or a folder of pictures with --data"),
+            Error::NoAnswer { .. } => Some(
+                "is `stlf fleet invite` still running on the owner's machine, and do firewalls let UDP pass?",
+            ),
+            Error::OtherKey { .. } => Some("ask the owner of the fleet for a new ticket"),
+            _ => None,
+        };
+        fixed.map(str::to_owned)
+    }
+}
