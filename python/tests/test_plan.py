@@ -234,7 +234,10 @@ def test_shown_in_notebooks_tables_and_pictures() -> None:
     assert frame.loc[plan.sources[0], "role"] == "source"
     assert len(plan.sweep().to_pandas()) == len(plan.sweep().segments)
     pytest.importorskip("matplotlib", reason="plot() needs matplotlib")
-    assert plan.sweep().plot().get_xlabel() == "energy weight φᴱ"
+    swept = plan.sweep().plot()
+    assert swept.get_xlabel() == "energy weight φᴱ"
+    assert [entry.get_text() for entry in swept.get_legend().get_texts()] == ["energy", "error bound"]
+    assert min(point[1] for point in swept.patches[0].get_path().vertices) > 0  # no step falls to nothing at the ends
     drawn = plan.plot()
     assert {text.get_text() for text in drawn.texts} >= set(plan.names)
     assert len(drawn.lines) == len(plan.links)
