@@ -105,8 +105,12 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// Counts the units of a stage, from any thread.
+    /// Counts the units of a stage, from any thread. The observer hears at once that it begins.
     pub fn counter(&self, stage: Stage, total: usize) -> Counter<'_> {
+        if total > 0 {
+            // Whoever is told to stop hears it with the first unit.
+            let _ = self.see(stage, 0, total);
+        }
         Counter { watch: self, stage, total, done: AtomicUsize::new(0) }
     }
 }

@@ -7,7 +7,7 @@ use crate::common::served::Served;
 use crate::common::{alike, example, run};
 use serde_json::Value;
 
-const SMALL: &str = "seeds=[1,2] data.samples=6000 partition.devices=6 partition.scale=0.05 training.model=mlp \
+pub(super) const SMALL: &str = "seeds=[1,2] data.samples=6000 partition.devices=6 partition.scale=0.05 training.model=mlp \
                      training.steps=200";
 
 /// A page of a small run.
@@ -19,7 +19,7 @@ fn report(folder: &Path) -> String {
 }
 
 /// That the page is there, complained about nothing and fits the window.
-fn check(browser: &Browser) {
+pub(super) fn check(browser: &Browser) {
     browser.wait_for("the fleet", "return document.querySelectorAll('#graph svg').length > 0");
     assert_eq!(browser.complaints(), [] as [String; 0]);
     let fits = "return document.documentElement.scrollWidth <= window.innerWidth";
@@ -64,11 +64,11 @@ fn a_report_loads_explains_and_slides() {
 }
 
 /// The data inside the page, and what a script makes of the page itself.
-fn data(browser: &Browser) -> Value {
+pub(super) fn data(browser: &Browser) -> Value {
     browser.script("return JSON.parse(document.querySelector('#data').textContent)")
 }
 
-fn texts(browser: &Browser, selector: &str) -> Vec<String> {
+pub(super) fn texts(browser: &Browser, selector: &str) -> Vec<String> {
     let script = format!(
         "return Array.from(document.querySelectorAll({selector:?})).map((e) => e.textContent)"
     );
@@ -162,6 +162,14 @@ fn the_frontier_of_a_problem_is_the_error_bound_that_the_plan_weighs() {
     let heights: Vec<f64> =
         points.as_array().unwrap().iter().map(|point| point[1].as_f64().unwrap()).collect();
     assert!(heights.windows(2).all(|pair| pair[0] <= pair[1] + 0.5), "{heights:?}");
+    // What only a run has is left out.
+    let hidden =
+        |id: &str| browser.script(&format!("return document.getElementById({id:?}).hidden"));
+    for (id, is_hidden) in [("frontier", false), ("objective", false), ("methods", true)] {
+        assert_eq!(hidden(id), is_hidden, "{id}");
+    }
+    assert!(["targets", "confusion", "settings"].iter().all(|id| hidden(id) == true));
+    assert_eq!(texts(&browser, "nav li:not([hidden])").len(), 4);
     browser.screenshot("problem-1280");
 }
 
@@ -288,6 +296,16 @@ fn a_thousand_devices_open_and_scroll() {
     check(&browser);
     let marks = browser.script("return document.querySelectorAll('*').length").as_u64().unwrap();
     assert!(marks < 20_000, "{marks} elements");
+    // From the first byte to the whole page, in milliseconds.
+    let drawn = "const t = performance.getEntriesByType('navigation')[0]; return t.loadEventEnd - t.startTime";
+    let drawn = browser.script(drawn).as_f64().unwrap();
+    assert!(drawn < 5000.0, "opened in {drawn} ms");
+    // Every device says why it has its role, and how to learn more.
+    browser.click("#graph [role=button]");
+    let seed = &data(&browser)["runs"][0]["seeds"][0];
+    let told = seed["plans"][seed["chosen"].as_u64().unwrap() as usize]["explanations"].clone();
+    assert_eq!(told.as_array().unwrap().len(), 1000);
+    assert!(told[1].as_str().unwrap().contains("n1 is a target"), "{}", told[1]);
 }
 
 /// A fleet of 1,000, a tenth of it with labels, links from the nearest twelve on a ring.

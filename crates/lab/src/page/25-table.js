@@ -197,4 +197,4 @@
 
   page.table = table;
   page.compareNames = (a, b) => collator.compare(a, b);
-})((window.stlfReport = window.stlfReport || {}));
+})(window.stlfReport);
