@@ -174,12 +174,41 @@ fn the_frontier_of_a_problem_is_the_error_bound_that_the_plan_weighs() {
 }
 
 #[test]
+fn nobody_is_kept_from_using_the_page() {
+    let folder = tempfile::tempdir().unwrap();
+    let page = report(folder.path());
+    for width in [1400, 390] {
+        let Some(browser) = Browser::open(width) else { return };
+        browser.visit(&page);
+        check(&browser);
+        for theme in ["light", "dark"] {
+            let switch = format!("document.documentElement.setAttribute('data-theme', {theme:?})");
+            browser.script(&switch);
+            let Some(barriers) = browser.barriers() else { return };
+            assert_eq!(barriers, [] as [String; 0], "{width} pixels wide, {theme}");
+        }
+    }
+}
+
+#[test]
 fn a_report_is_readable_on_a_phone() {
     let folder = tempfile::tempdir().unwrap();
     let Some(browser) = Browser::open(390) else { return };
     browser.visit(&report(folder.path()));
     check(&browser);
     browser.screenshot("report-390");
+    // The first accuracies are in view without scrolling, in both tables.
+    for table in ["targets", "methods"] {
+        let cell = format!("document.querySelector('#{table} tbody tr td')");
+        browser.wait_for(table, &format!("return {cell} !== null"));
+        let place =
+            format!("const c = {cell}; c.scrollIntoView(); return c.getBoundingClientRect().right");
+        let right = browser.script(&place).as_f64().unwrap();
+        assert!(right <= 390.0, "{table}: the first number ends at {right}");
+        let text = browser.script(&format!("return {cell}.textContent"));
+        let number = text.as_str().unwrap().split(' ').next().unwrap();
+        assert!(number.parse::<f64>().is_ok(), "{table}: {text}");
+    }
 }
 
 #[test]

@@ -80,6 +80,7 @@
 
   const studentColumn = {
     key: 'student',
+    prose: true,
     name: 'Student',
     note: 'whether ST-LF’s target uses the student that it trained, and by how much it is more stable than the mixture',
     value: (row) => row.student || null,
