@@ -25,6 +25,13 @@ def function(name: str, model: Any, method: Literal["predict", "predict_proba"])
 
     A module of PyTorch takes arrays too: they become tensors of its own kind, without gradients. Rows that are no
     probabilities are then taken as logits.
+
+    >>> function("gate", lambda inputs: inputs, "predict")([1, 2])
+    [1, 2]
+    >>> function("gate", 3, "predict")
+    Traceback (most recent call last):
+    stlf.errors.InputError: models[gate]: int predicts nothing
+    hint: give a function of inputs
     """
     given = getattr(model, method, None)
     if callable(given):

@@ -15,7 +15,7 @@ from stlf.parameters import to_array
 from stlf.predictor import function
 
 Fit = Callable[[Inputs, npt.NDArray[Any]], Any]
-"""Trains on inputs and labels, and returns a predictor: a function, an object with `predict`, or a module of PyTorch."""
+"""Trains on inputs and labels, and returns a predictor: a function, an object with `predict`, a module of PyTorch."""
 
 
 @dataclass(frozen=True, eq=False)

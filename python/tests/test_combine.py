@@ -2,7 +2,6 @@
 
 import pickle
 from collections import OrderedDict
-from typing import Any
 
 import numpy as np
 import pytest
