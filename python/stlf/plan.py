@@ -399,7 +399,7 @@ def plan(
 ) -> Plan:
     """Decide which devices train, and which models each other device receives, with what weight.
 
-    Plan a `Fleet`, a `Problem`, or `stlf-problem/1` as a dictionary or a file. For a fleet:
+    Plan a `Fleet`, a `Problem`, or `stlf-problem/1` as a dictionary or a file, which may be a plan. For a fleet:
 
     - `divergence` is what `measure` gives (and is measured if it is left out), or your own square matrix;
     - `errors` is how often each device's own model errs on labels that it was not trained on, by name or in order,

@@ -157,6 +157,9 @@ def test_files_go_both_ways(tmp_path: Path) -> None:
     again = stlf.Plan.read(tmp_path / "plan.json")
     assert again.to_json() == plan.to_json()
     np.testing.assert_array_equal(again.weights, plan.weights)
+    # A plan repeats its problem, and is taken wherever a problem is.
+    assert stlf.Problem.read(tmp_path / "plan.json").to_json() == plan.problem.to_json()
+    assert stlf.plan(tmp_path / "plan.json").links == plan.links
     replanned = stlf.plan(tmp_path / "problem.json")
     np.testing.assert_array_equal(replanned.weights, plan.weights)
     assert stlf.plan(json.loads(plan.problem.to_json())).objective == plan.objective

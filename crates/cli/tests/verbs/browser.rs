@@ -11,7 +11,7 @@ pub(super) const SMALL: &str = "seeds=[1,2] data.samples=6000 partition.devices=
                      training.steps=200";
 
 /// A page of a small run.
-fn report(folder: &Path) -> String {
+pub(super) fn report(folder: &Path) -> String {
     let to = folder.join("run");
     assert_eq!(run(&["run", "-c", SMALL, "--to", to.to_str().unwrap()], "").code, 0);
     assert_eq!(run(&["report", to.to_str().unwrap()], "").code, 0);
@@ -74,103 +74,6 @@ pub(super) fn texts(browser: &Browser, selector: &str) -> Vec<String> {
     );
     let found = browser.script(&script);
     found.as_array().unwrap().iter().map(|t| t.as_str().unwrap().to_owned()).collect()
-}
-
-#[test]
-fn numbers_on_the_page_are_those_of_the_run_and_say_what_they_are() {
-    let folder = tempfile::tempdir().unwrap();
-    let Some(browser) = Browser::open(1280) else { return };
-    browser.visit(&report(folder.path()));
-    check(&browser);
-    browser.wait_for(
-        "the methods",
-        "return document.querySelectorAll('#methods tbody tr').length > 0",
-    );
-    let run = &data(&browser)["runs"][0];
-    let seed = &run["seeds"][0];
-    let plan = &seed["plans"][seed["chosen"].as_u64().unwrap() as usize];
-    // Tiles are of one seed, and a proof is of one bound.
-    let tiles = texts(&browser, "#facts > div").join("\n");
-    assert!(tiles.contains("under the pooled bound"), "{tiles}");
-    assert!(tiles.contains("mean over targets, seed 1"), "{tiles}");
-    assert!(tiles.contains("before measuring ("), "{tiles}");
-    let accuracy = format!("{:.1} %", 100.0 * plan["accuracy"].as_f64().unwrap());
-    assert!(tiles.contains(&accuracy), "{accuracy} is not in {tiles}");
-    // ± is half the 95 % interval: with two seeds 12.706 standard errors.
-    let rows = texts(&browser, "#methods tbody tr");
-    let lines = run["summary"].as_array().unwrap();
-    for line in lines.iter().filter(|line| line["accuracy"].is_object()) {
-        let [mean, half] =
-            ["mean", "half"].map(|key| 100.0 * line["accuracy"][key].as_f64().unwrap());
-        let wanted =
-            if half > 0.0 { format!("{mean:.1} ± {half:.1}") } else { format!("{mean:.1}") };
-        assert!(rows.iter().any(|row| row.contains(&wanted)), "{wanted} is in none of {rows:?}");
-    }
-    let results = std::fs::read_to_string(folder.path().join("run/results.csv")).unwrap();
-    let of_seed = |seed: &str| {
-        let own = results.lines().filter(|l| l.starts_with(&format!("{seed},fedavg,")));
-        let own: Vec<f64> = own.map(|l| l.split(',').nth(3).unwrap().parse().unwrap()).collect();
-        own.iter().sum::<f64>() / own.len() as f64
-    };
-    let half = 12.706 * (of_seed("1") - of_seed("2")).abs() / 2.0;
-    let fedavg = lines.iter().find(|line| line["method"] == "fedavg").unwrap();
-    assert!((fedavg["accuracy"]["half"].as_f64().unwrap() - half).abs() < 1e-9);
-    // Only valid plans are drawn as plans, and none lies below the best one.
-    let keys = texts(&browser, "#objective .key").join("\n");
-    assert!(keys.contains("relaxed (not a valid plan)"), "{keys}");
-    assert!(texts(&browser, "#objective .lead")[0].contains("under the pooled bound"));
-    let traces = seed["traces"].as_array().unwrap();
-    let valid = traces.iter().filter(|trace| trace["valid"] == true);
-    let ends: Vec<f64> = valid.map(|trace| trace["values"][0].as_f64().unwrap()).collect();
-    // Up to rounding, where both are the same plan.
-    assert!(ends.len() == 2 && ends[0] >= ends[1] * (1.0 - 1e-12), "{ends:?}");
-    let drawn = "return document.querySelectorAll('#objective .series[data-valid=true]').length";
-    assert_eq!(browser.script(drawn), 2);
-}
-
-#[test]
-fn the_frontier_of_a_problem_is_the_error_bound_that_the_plan_weighs() {
-    let folder = tempfile::tempdir().unwrap();
-    let Some(browser) = Browser::open(1280) else { return };
-    let page = folder.path().join("ten.html");
-    let problem = example("ten-devices.json");
-    let made = run(&["report", problem.to_str().unwrap(), "-o", page.to_str().unwrap()], "");
-    assert_eq!(made.code, 0, "{}", made.err);
-    browser.visit(&format!("file://{}", page.display()));
-    check(&browser);
-    browser.wait_for(
-        "the frontier",
-        "return document.querySelectorAll('#frontier .reach').length > 1",
-    );
-    assert!(
-        texts(&browser, "#frontier svg text").iter().any(|t| t == "error bound, sources + targets")
-    );
-    let seed = &data(&browser)["runs"][0]["seeds"][0];
-    let chosen = &seed["plans"][seed["chosen"].as_u64().unwrap() as usize];
-    let bound = ["source", "target"].map(|term| chosen["terms"][term].as_f64().unwrap());
-    let shown = browser.script(
-        "const t = Array.from(document.querySelectorAll('#frontier dt')).find((d) => /error bound/.test(d.textContent)); \
-         return Number(t.nextElementSibling.textContent)",
-    );
-    let shown = shown.as_f64().unwrap();
-    assert!((shown - bound[0] - bound[1]).abs() < 1e-3 * shown, "{shown} is not {bound:?}");
-    // More energy never buys a worse bound: no point of the frontier is beaten by another.
-    let points = browser.script(
-        "return Array.from(document.querySelectorAll('#frontier .reach')).map((c) => [Number(c.getAttribute('cx')), \
-         Number(c.getAttribute('cy'))]).sort((a, b) => a[0] - b[0])",
-    );
-    let heights: Vec<f64> =
-        points.as_array().unwrap().iter().map(|point| point[1].as_f64().unwrap()).collect();
-    assert!(heights.windows(2).all(|pair| pair[0] <= pair[1] + 0.5), "{heights:?}");
-    // What only a run has is left out.
-    let hidden =
-        |id: &str| browser.script(&format!("return document.getElementById({id:?}).hidden"));
-    for (id, is_hidden) in [("frontier", false), ("objective", false), ("methods", true)] {
-        assert_eq!(hidden(id), is_hidden, "{id}");
-    }
-    assert!(["targets", "confusion", "settings"].iter().all(|id| hidden(id) == true));
-    assert_eq!(texts(&browser, "nav li:not([hidden])").len(), 4);
-    browser.screenshot("problem-1280");
 }
 
 #[test]

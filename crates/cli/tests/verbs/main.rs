@@ -14,6 +14,7 @@ mod limits;
 mod live_page;
 mod other_verbs;
 mod own_data;
+mod page_numbers;
 mod plan;
 mod predict;
 mod report;
