@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from stlf.errors import InputError
 from stlf.parameters import Model, is_tensor, like, parts, rebuild, to_array
+from stlf.predictor import function
 
 Weights = Mapping[str, float] | Sequence[float] | npt.NDArray[np.float64]
 
@@ -57,7 +58,7 @@ class PredictionMixture:
     """Mixes predictions, h = Σ w·h_i / Σ w, of any predictors, each with its own network or library.
 
     A predictor is called with inputs and gives a row of probabilities per sample, or has `predict_proba`, as
-    scikit-learn's have.
+    scikit-learn's have, or is a module of PyTorch. `pickle` saves a mixture whose predictors it can save.
 
     >>> always = lambda *row: lambda x: np.tile(row, (len(x), 1))
     >>> mixture = PredictionMixture([always(1.0, 0.0), always(0.0, 1.0)], [0.75, 0.25])
@@ -69,8 +70,9 @@ class PredictionMixture:
 
     def __init__(self, predictors: Mapping[str, Any] | Sequence[Any], weights: Weights) -> None:
         """Mix these predictors with these weights, matched by name or by position."""
-        used = _used(predictors, weights)
-        self._used = [(name, _function(name, predictor), weight) for name, predictor, weight in used]
+        self._used = _used(predictors, weights)
+        for name, predictor, _ in self._used:
+            function(name, predictor, "predict_proba")
 
     @property
     def weights(self) -> dict[str, float]:
@@ -81,8 +83,8 @@ class PredictionMixture:
     def __call__(self, inputs: Any) -> Any:
         """Return the probabilities of every sample, as the predictors do: arrays or tensors."""
         mixed = None
-        for (name, predict, _), share in zip(self._used, self.weights.values(), strict=True):
-            given = predict(inputs)
+        for (name, predictor, _), share in zip(self._used, self.weights.values(), strict=True):
+            given = function(name, predictor, "predict_proba")(inputs)
             _check(name, given, None if mixed is None else tuple(mixed.shape))
             part = given * share if is_tensor(given) else share * np.asarray(given)
             mixed = part if mixed is None else mixed + part
@@ -90,9 +92,10 @@ class PredictionMixture:
 
     predict_proba = __call__
 
-    def predict(self, inputs: Any) -> Any:
-        """Return the likeliest class of every sample."""
-        return self(inputs).argmax(-1)
+    def predict(self, inputs: Any) -> npt.NDArray[np.intp]:
+        """Return the likeliest class of every sample, as an array."""
+        likeliest: npt.NDArray[np.intp] = to_array(self(inputs)).argmax(-1)
+        return likeliest
 
     def __repr__(self) -> str:
         """The predictors and their weights."""
@@ -125,13 +128,6 @@ def _used(things: Mapping[str, Any] | Sequence[Any], weights: Weights) -> list[t
     if not used:
         raise InputError("models: a target without a model has no predictions", "give a weight above 0")
     return used
-
-
-def _function(name: str, predictor: Any) -> Any:
-    function = getattr(predictor, "predict_proba", predictor)
-    if not callable(function):
-        raise InputError(f"models[{name}]: {type(predictor).__name__} predicts nothing", "give a function of inputs")
-    return function
 
 
 def _check(name: str, given: Any, expected: tuple[int, ...] | None) -> None:

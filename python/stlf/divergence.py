@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +17,9 @@ from stlf.progress import Progress, bars
 
 if TYPE_CHECKING:
     import pandas
+
+Method = Literal["means", "discrepancy", "discriminant", "sketch", "classifier", "published"]
+"""How divergences are measured."""
 
 Train = Callable[[Inputs, int, Model], Model]
 """Trains the domain classifier for some steps, starting from this model, on inputs that all have this label."""
@@ -131,7 +134,7 @@ class Divergence:
 
 def measure(
     fleet: Fleet,
-    method: str = "means",
+    method: Method = "means",
     *,
     embed: Callable[[Inputs], npt.ArrayLike] | None = None,
     features: int | None = None,

@@ -124,7 +124,7 @@ class Sweep:
     proven: bool
     """Whether every breakpoint is proven."""
     largest_gap: float
-    """The problem of these plans."""
+    """The largest gap of these plans; 0 if all are proven optimal."""
 
     @staticmethod
     def _of(names: list[str], swept: tuple[list[Any], int, bool, float]) -> Sweep:
@@ -156,13 +156,17 @@ class Sweep:
         if ax is None:
             ax = optional("matplotlib.pyplot", "plot()", "plot").subplots()[1]
         edges = [self.segments[0].low, *(segment.high for segment in self.segments)]
-        ax.stairs([segment.joules for segment in self.segments], edges, label="energy (joules)")
+        joules = [segment.joules for segment in self.segments]
+        bounds = [segment.error_bound for segment in self.segments]
+        # Without a baseline: a step that falls to 0 at both ends would look like a value.
+        left = ax.stairs(joules, edges, baseline=None, linewidth=2, label="energy")
         ax.set_xscale("log")
         ax.set_xlabel("energy weight φᴱ")
-        ax.set_ylabel("joules")
+        ax.set_ylabel("energy of links (joules)")
         other = ax.twinx()
-        other.stairs([segment.error_bound for segment in self.segments], edges, color="C1", baseline=None)
-        other.set_ylabel("error bound")
+        right = other.stairs(bounds, edges, baseline=None, color="C1", linestyle="--", linewidth=2, label="error bound")
+        other.set_ylabel("error bound, sources + targets")
+        ax.legend(handles=[left, right], loc="best")
         return ax
 
     def __str__(self) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -17,12 +17,14 @@ from stlf.errors import InputError, optional
 from stlf.explanation import Difference, Explanation, Sweep
 from stlf.fleet import Fleet, place_of
 from stlf.parameters import Model
-from stlf.problem import Errors, Link, Problem
+from stlf.problem import Bound, Errors, Link, Preset, Problem, Role
 from stlf.progress import Progress, bars
 from stlf.table import energy, html, percent, short, text
 
 if TYPE_CHECKING:
     import pandas
+
+Solver = Literal["exact", "successive"]
 
 
 class Plan:
@@ -121,7 +123,10 @@ class Plan:
         return combine(models, self._senders_of_target(device))
 
     def mixture(self, device: str | int, predictors: Mapping[str, Any]) -> PredictionMixture:
-        """Mix the predictions of the models that a target receives."""
+        """Mix the predictions of the models that a target receives.
+
+        The mixture can be pickled if the predictors can; `pickle` or joblib saves and loads it.
+        """
         return PredictionMixture(predictors, self._senders_of_target(device))
 
     def _senders_of_target(self, device: str | int) -> dict[str, float]:
@@ -270,13 +275,29 @@ class Plan:
         """Where a device stands on its side, from the top."""
         return 1 - (side.index(name) + 0.5) / len(side)
 
-    def explain(self, device: str | int, *, time_limit: float = 60.0, progress: Progress = None) -> Explanation:
+    @overload
+    def explain(self, device: str | int, *, time_limit: float = ..., progress: Progress = ...) -> Explanation: ...
+
+    @overload
+    def explain(
+        self, device: None = None, *, time_limit: float = ..., progress: Progress = ...
+    ) -> list[Explanation]: ...
+
+    def explain(
+        self, device: str | int | None = None, *, time_limit: float = 60.0, progress: Progress = None
+    ) -> Explanation | list[Explanation]:
         """Explain why a device has its role, what came second, and what would change it.
+
+        Without a device, explains all of them; the time limit is for each.
 
         >>> fleet = Fleet.from_devices({"gate": ([[0.0]], [0]), "roof": ([[0.5]], None)})
         >>> print(plan(fleet, [[0, 0.4], [0.4, 0]], [0.1, None]).explain("roof").sentences[0])
         roof is a target: it has no labels and cannot train.
+        >>> [one.role for one in plan(fleet, [[0, 0.4], [0.4, 0]], [0.1, None]).explain()]
+        ['source', 'target']
         """
+        if device is None:
+            return [self.explain(place, time_limit=time_limit, progress=progress) for place in range(len(self.names))]
         with bars(progress) as see:
             return Explanation._of(self._compiled.explain(place_of(device, self.names), time_limit, see))
 
@@ -363,11 +384,11 @@ def plan(
     phi_s: float | None = None,
     phi_t: float | None = None,
     phi_e: float | None = None,
-    preset: str | None = None,
-    bound: str | None = None,
-    solver: str = "exact",
+    preset: Preset | None = None,
+    bound: Bound | None = None,
+    solver: Solver = "exact",
     unlabeled_as: float = 1.0,
-    roles: Mapping[str, str] | None = None,
+    roles: Mapping[str, Role] | None = None,
     forbidden: Iterable[Link] = (),
     required: Iterable[Link] = (),
     polish: bool = True,
@@ -378,7 +399,7 @@ def plan(
 ) -> Plan:
     """Decide which devices train, and which models each other device receives, with what weight.
 
-    Plan a `Fleet`, a `Problem`, or `stlf-problem/1` as a dictionary or a file. For a fleet:
+    Plan a `Fleet`, a `Problem`, or `stlf-problem/1` as a dictionary or a file, which may be a plan. For a fleet:
 
     - `divergence` is what `measure` gives (and is measured if it is left out), or your own square matrix;
     - `errors` is how often each device's own model errs on labels that it was not trained on, by name or in order,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +17,9 @@ from stlf.fleet import Fleet
 
 Errors = Mapping[str, float] | Sequence[float | None] | npt.NDArray[np.float64]
 Link = tuple[str, str]
+Role = Literal["source", "target"]
+Preset = Literal["balanced", "paper"]
+Bound = Literal["pooled", "paper"]
 
 
 class Problem:
@@ -62,7 +65,7 @@ class Problem:
 
     @staticmethod
     def read(path: files.AnyPath, **settings: Any) -> Problem:
-        """Read `stlf-problem/1` from a file.
+        """Read `stlf-problem/1` from a file; a plan gives the problem that it repeats.
 
         >>> Problem.read("no-such-file.json")
         Traceback (most recent call last):
@@ -78,10 +81,10 @@ class Problem:
         *,
         energy: npt.ArrayLike = 1.0,
         unlabeled_as: float = 1.0,
-        roles: Mapping[str, str] | None = None,
+        roles: Mapping[str, Role] | None = None,
         forbidden: Iterable[Link] = (),
         required: Iterable[Link] = (),
-        preset: str | None = None,
+        preset: Preset | None = None,
         **settings: Any,
     ) -> Problem:
         """Combine a fleet's measurements; `plan` documents the arguments.
@@ -165,7 +168,9 @@ class Problem:
         return f"Problem({len(self)} devices)"
 
 
-def energy(devices: int, model: str = "ranges", *, model_bits: float = 1e9, seed: int = 0) -> npt.NDArray[np.float64]:
+def energy(
+    devices: int, model: Literal["ranges", "radio"] = "ranges", *, model_bits: float = 1e9, seed: int = 0
+) -> npt.NDArray[np.float64]:
     """Draw joules of sending a model of `model_bits`, row = sender, NaN on the diagonal.
 
     The default is the gigabit that the paper assumes, far above what its networks have: give 32 bits a parameter.

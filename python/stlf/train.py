@@ -12,9 +12,10 @@ import numpy.typing as npt
 from stlf.errors import InputError
 from stlf.fleet import Fleet, Inputs
 from stlf.parameters import to_array
+from stlf.predictor import function
 
 Fit = Callable[[Inputs, npt.NDArray[Any]], Any]
-"""Trains on inputs and labels, and returns a predictor: a function of inputs, or an object with `predict`."""
+"""Trains on inputs and labels, and returns a predictor: a function, an object with `predict`, a module of PyTorch."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,8 +53,7 @@ def train(fleet: Fleet, fit: Fit, *, held_out: float = 0.2, seed: int = 0) -> Tr
         held = min(int(len(rows) * held_out), len(rows) - 1)
         kept, measured = rows[held:], rows[:held] if held else rows
         model = fit(device.inputs[kept], device.labels[kept])
-        predict: Any = getattr(model, "predict", model)
-        given = to_array(predict(device.inputs[measured]))
+        given = to_array(function(device.name, model, "predict")(device.inputs[measured]))
         given = given.argmax(-1) if given.ndim > 1 else given
         models[device.name] = model
         errors[device.name] = float(np.mean(given != device.labels[measured]))

@@ -1,5 +1,6 @@
 """What a target makes of models."""
 
+import pickle
 from collections import OrderedDict
 
 import numpy as np
@@ -102,3 +103,23 @@ def test_state_dicts_of_pytorch() -> None:
     given = mixture(torch.zeros(4, 2))
     assert given.shape == (4, 3)
     assert mixture.predict(torch.zeros(4, 2)).shape == (4,)
+
+
+def test_a_module_of_pytorch_is_taken_as_it_is() -> None:
+    torch = pytest.importorskip("torch")
+    torch.manual_seed(0)
+    module = torch.nn.Sequential(torch.nn.Linear(2, 4), torch.nn.Dropout(0.5), torch.nn.Linear(4, 3)).train()
+    rows = np.random.default_rng(0).normal(size=(5, 2))
+    given = stlf.PredictionMixture({"gate": module}, {"gate": 1.0})(rows)
+    module.eval()
+    expected = module(torch.as_tensor(rows, dtype=torch.float32)).softmax(-1).detach().numpy()
+    assert np.allclose(given, expected)
+    # What gives probabilities already stays as it is, and the module is left as it was.
+    shares = torch.nn.Sequential(module, torch.nn.Softmax(-1)).train()
+    assert np.allclose(stlf.PredictionMixture([shares], [1.0])(rows), expected)
+    assert shares.training
+
+
+def test_a_mixture_can_be_saved_if_its_predictors_can() -> None:
+    saved = pickle.dumps(stlf.PredictionMixture({"gate": Always(0.25, 0.75)}, {"gate": 1.0}))
+    assert pickle.loads(saved)(np.zeros((2, 1))).tolist() == [[0.25, 0.75]] * 2

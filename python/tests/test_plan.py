@@ -157,6 +157,9 @@ def test_files_go_both_ways(tmp_path: Path) -> None:
     again = stlf.Plan.read(tmp_path / "plan.json")
     assert again.to_json() == plan.to_json()
     np.testing.assert_array_equal(again.weights, plan.weights)
+    # A plan repeats its problem, and is taken wherever a problem is.
+    assert stlf.Problem.read(tmp_path / "plan.json").to_json() == plan.problem.to_json()
+    assert stlf.plan(tmp_path / "plan.json").links == plan.links
     replanned = stlf.plan(tmp_path / "problem.json")
     np.testing.assert_array_equal(replanned.weights, plan.weights)
     assert stlf.plan(json.loads(plan.problem.to_json())).objective == plan.objective
@@ -234,7 +237,10 @@ def test_shown_in_notebooks_tables_and_pictures() -> None:
     assert frame.loc[plan.sources[0], "role"] == "source"
     assert len(plan.sweep().to_pandas()) == len(plan.sweep().segments)
     pytest.importorskip("matplotlib", reason="plot() needs matplotlib")
-    assert plan.sweep().plot().get_xlabel() == "energy weight φᴱ"
+    swept = plan.sweep().plot()
+    assert swept.get_xlabel() == "energy weight φᴱ"
+    assert [entry.get_text() for entry in swept.get_legend().get_texts()] == ["energy", "error bound"]
+    assert min(point[1] for point in swept.patches[0].get_path().vertices) > 0  # no step falls to nothing at the ends
     drawn = plan.plot()
     assert {text.get_text() for text in drawn.texts} >= set(plan.names)
     assert len(drawn.lines) == len(plan.links)

@@ -60,7 +60,7 @@ pub(crate) fn fast() -> Result<(), Failure> {
 fn before_building(steps: &mut Steps) -> Result<(), Failure> {
     steps.step("format", || command("cargo", &["fmt", "--all", "--check"], &[]))?;
     layout_and_docs(steps)?;
-    steps.step("lints of the page's scripts", || scripts::check(&target_folder()))
+    steps.step("the page's scripts", || scripts::check(&target_folder()))
 }
 
 fn lint(what: &[&str]) -> Result<Done, Failure> {

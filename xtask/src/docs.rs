@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::layout::MAY_SEE;
 use crate::rust_text::documented;
+use crate::shell_blocks;
 use crate::tree::{Finding, Tree};
 
 const PAPER_MAP: &str = "docs/paper-map.md";
@@ -16,6 +17,7 @@ pub(crate) fn check(tree: &Tree, paper: Option<&str>) -> Vec<Finding> {
     findings.extend(code_map(tree));
     findings.extend(dependency_table(tree));
     findings.extend(claims(tree));
+    findings.extend(shell_blocks::check(tree));
     findings
 }
 

@@ -12,6 +12,7 @@ mod readme;
 mod rust_text;
 mod sbom;
 mod scripts;
+mod shell_blocks;
 mod steps;
 mod tree;
 

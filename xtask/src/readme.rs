@@ -5,14 +5,20 @@
 //! it must print. A line `…` stands for any lines, and times may differ. A command with no lines
 //! below it must only succeed. A command goes on in the next line after `\`.
 //!
-//! Commands that take minutes, or start what does not end, stand in indented blocks, which are not run.
+//! Commands that take minutes, or start what does not end, stand in other blocks, which are not run and say so ([`crate::shell_blocks`]).
 
 use std::path::Path;
 use std::process::Command;
 
 /// The documents, each run in a folder of its own.
-pub(crate) const DOCUMENTS: [&str; 5] =
-    ["README.md", "docs/guide.md", "docs/planning.md", "docs/findings.md", "docs/predict.md"];
+pub(crate) const DOCUMENTS: [&str; 6] = [
+    "README.md",
+    "docs/guide.md",
+    "docs/planning.md",
+    "docs/findings.md",
+    "docs/predict.md",
+    "docs/fleet.md",
+];
 
 /// What a document shows: files, and commands with their output.
 #[derive(Debug, PartialEq, Eq)]

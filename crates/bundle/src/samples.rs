@@ -25,6 +25,18 @@ impl Samples {
     /// # Errors
     /// Names the file, and the row and column or the picture that cannot be used.
     pub fn read(mixture: &Mixture, path: &Path) -> Result<Samples, Error> {
+        Samples::read_as(mixture, path, false)
+    }
+
+    /// As [`Samples::read`], with pictures of another size resized to that of the mixture's.
+    ///
+    /// # Errors
+    /// As [`Samples::read`].
+    pub fn read_resized(mixture: &Mixture, path: &Path) -> Result<Samples, Error> {
+        Samples::read_as(mixture, path, true)
+    }
+
+    fn read_as(mixture: &Mixture, path: &Path, resize: bool) -> Result<Samples, Error> {
         match &mixture.scaling {
             Scaling::Features { columns, .. } => {
                 if path.is_dir() {
@@ -41,7 +53,7 @@ impl Samples {
                 let data = features::load_columns(path, columns)?;
                 Ok(Samples { inputs: inputs(mixture, &data), count: data.len(), files: None })
             }
-            Scaling::Pixels => pictures(mixture, path),
+            Scaling::Pixels => pictures(mixture, path, resize),
         }
     }
 
@@ -75,7 +87,7 @@ fn inputs(mixture: &Mixture, data: &Dataset) -> Vec<f32> {
 }
 
 #[cfg(feature = "images")]
-fn pictures(mixture: &Mixture, path: &Path) -> Result<Samples, Error> {
+fn pictures(mixture: &Mixture, path: &Path, resize: bool) -> Result<Samples, Error> {
     let is_table = |extension: &std::ffi::OsStr| {
         ["csv", "gz", "parquet"].iter().any(|known| extension.eq_ignore_ascii_case(known))
     };
@@ -86,12 +98,13 @@ fn pictures(mixture: &Mixture, path: &Path) -> Result<Samples, Error> {
             hint: format!("name a folder of PNG or JPEG files of {}", mixture.spec.input()),
         });
     }
-    let (data, files) = stlf_data::image_folder::load_unlabeled(path, mixture.spec.input())?;
+    let shape = mixture.spec.input();
+    let (data, files) = stlf_data::image_folder::load_unlabeled(path, shape, resize)?;
     Ok(Samples { inputs: inputs(mixture, &data), count: data.len(), files: Some(files) })
 }
 
 #[cfg(not(feature = "images"))]
-fn pictures(_: &Mixture, path: &Path) -> Result<Samples, Error> {
+fn pictures(_: &Mixture, path: &Path, _: bool) -> Result<Samples, Error> {
     Err(Error::Samples {
         path: path.to_owned(),
         message: "this build does not read pictures".to_owned(),

@@ -2,12 +2,12 @@
 
 use std::borrow::Cow;
 use std::fs::File;
-use std::io::{BufReader, Read, Seek};
+use std::io::{Read, Seek};
 use std::path::Path;
 
 use stlf_config::Config;
 use stlf_data::columns::PARQUET;
-use stlf_formats::{LinkTable, PlanFile, ProblemFile};
+use stlf_formats::{LinkTable, PlanFile, PlanOrProblem, ProblemFile};
 use stlf_lab::run::seed_folder;
 use stlf_lab::stages::plan::{FILE as PLAN, PROBLEM};
 
@@ -17,15 +17,10 @@ use crate::error::Failure;
 /// A file of more bytes than this is parsed while it is read, to save memory; smaller ones are read whole first, to save time.
 const LARGE: u64 = 64 << 20;
 
-/// Reads a problem from a file, from standard input if the path is `-`, or from a run folder.
+/// Reads a problem from a file, from standard input if the path is `-`, or from a run folder. A plan gives the problem that it repeats.
 pub(crate) fn problem(path: &Path) -> Result<ProblemFile, Failure> {
     let path = &*in_run(path, PROBLEM)?;
-    let result = if is_large(path) {
-        ProblemFile::read_from(|| File::open(path))
-    } else {
-        ProblemFile::read(&bytes(path)?)
-    };
-    result.map_err(|e| Failure::in_file(&name(path), &e))
+    either(path)?.into_problem().map_err(|e| Failure::in_file(&name(path), &e))
 }
 
 /// Reads a plan from a file, from standard input if the path is `-`, or from a run folder.
@@ -34,33 +29,15 @@ pub(crate) fn plan(path: &Path) -> Result<PlanFile, Failure> {
     PlanFile::read(&bytes(path)?).map_err(|e| Failure::in_file(&name(path), &e))
 }
 
-/// A plan, or a problem yet to be planned.
-#[derive(Clone, PartialEq)]
-pub(crate) enum PlanOrProblem {
-    /// A plan, `stlf-plan/2` or `/1`.
-    Plan(Box<PlanFile>),
-    /// A problem, `stlf-problem/1`, or an unknown format, about which the reader of problems gives the best message.
-    Problem(Box<ProblemFile>),
+/// Reads a plan or a problem, according to the format that the file names; of a run folder, the plan.
+pub(crate) fn plan_or_problem(path: &Path) -> Result<PlanOrProblem, Failure> {
+    either(&in_run(path, PLAN)?)
 }
 
-/// Reads a plan or a problem, according to the format that the file names.
-pub(crate) fn plan_or_problem(path: &Path) -> Result<PlanOrProblem, Failure> {
-    #[derive(serde::Deserialize)]
-    struct Head {
-        format: String,
-    }
-    let is_plan = |head: serde_json::Result<Head>| {
-        head.is_ok_and(|head| head.format.starts_with("stlf-plan/"))
-    };
-    let path = &*in_run(path, PLAN)?;
-    if is_large(path) && !is_plan(serde_json::from_reader(BufReader::new(open(path)?))) {
-        return Ok(PlanOrProblem::Problem(Box::new(problem(path)?)));
-    }
-    let bytes = bytes(path)?;
-    let file = if is_plan(serde_json::from_slice(&bytes)) {
-        PlanFile::read(&bytes).map(|file| PlanOrProblem::Plan(Box::new(file)))
-    } else {
-        ProblemFile::read(&bytes).map(|file| PlanOrProblem::Problem(Box::new(file)))
+fn either(path: &Path) -> Result<PlanOrProblem, Failure> {
+    let file = match is_large(path) {
+        true => PlanOrProblem::read_from(|| File::open(path)),
+        false => PlanOrProblem::read(&bytes(path)?),
     };
     file.map_err(|e| Failure::in_file(&name(path), &e))
 }

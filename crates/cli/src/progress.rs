@@ -50,6 +50,12 @@ impl Watch {
         self.started = Instant::now();
     }
 
+    /// Starts the clock again with another limit.
+    pub(crate) fn restart_with(&mut self, limit: Option<Duration>) {
+        self.limit = limit;
+        self.restart();
+    }
+
     /// Prepares for Ctrl-C: from now on the first one is only noted, for [`Watch::is_interrupted`].
     pub(crate) fn listen() -> Result<(), Failure> {
         install_handler()
@@ -86,11 +92,16 @@ impl Watch {
 }
 
 /// Shows the stages of a run, with one bar for each, for all seeds together.
-pub(crate) struct Stages {
+pub(crate) struct Stages<'a> {
     seeds: usize,
     bars: Mutex<BTreeMap<Stage, Bar>>,
     all: MultiProgress,
+    /// Where nobody sees bars: the clock, and when it last wrote a line.
+    log: Option<(&'a Ui, Instant, Mutex<Duration>)>,
 }
+
+/// The interval at which a run tells in a log how far it is.
+const LOGGED: Duration = Duration::from_secs(60);
 
 /// The bar of one stage, and the progress of each seed.
 struct Bar {
@@ -98,16 +109,17 @@ struct Bar {
     seeds: BTreeMap<Option<u64>, (usize, usize)>,
 }
 
-impl Stages {
-    /// Prepares the bars. From now on the first Ctrl-C stops the run instead of the program.
-    pub(crate) fn start(seeds: usize, ui: &Ui) -> Result<Stages, Failure> {
+impl<'a> Stages<'a> {
+    /// Prepares the bars, or lines in a log where there is no terminal. From now on the first Ctrl-C stops the run instead of the program.
+    pub(crate) fn start(seeds: usize, ui: &'a Ui) -> Result<Stages<'a>, Failure> {
         install_handler()?;
         let target = match ui.is_watched() {
             true => ProgressDrawTarget::stderr(),
             false => ProgressDrawTarget::hidden(),
         };
         let all = MultiProgress::with_draw_target(target);
-        Ok(Stages { seeds, bars: Mutex::new(BTreeMap::new()), all })
+        let log = (!ui.is_watched()).then(|| (ui, Instant::now(), Mutex::new(Duration::ZERO)));
+        Ok(Stages { seeds, bars: Mutex::new(BTreeMap::new()), all, log })
     }
 
     /// Shows the progress of a seed in a stage.
@@ -125,6 +137,19 @@ impl Stages {
         let missing = if event.seed.is_some() { self.seeds.saturating_sub(seeds.len()) } else { 0 };
         bar.set_length(sum(|s| s.1) + (missing * event.total) as u64);
         bar.set_position(sum(|s| s.0));
+        self.tell(event.stage, bar);
+    }
+
+    /// Writes a line into a log, once a minute.
+    fn tell(&self, stage: Stage, bar: &ProgressBar) {
+        let Some((ui, started, told)) = &self.log else { return };
+        let (elapsed, Ok(mut told)) = (started.elapsed(), told.lock()) else { return };
+        if elapsed - *told >= LOGGED {
+            *told = elapsed;
+            let (done, total) = (bar.position(), bar.length().unwrap_or_default());
+            let seconds = elapsed.as_secs();
+            ui.note(&format!("{}: {done} of {total}, {seconds} s so far\n", name(stage)));
+        }
     }
 
     /// Clears the bars.
@@ -134,8 +159,9 @@ impl Stages {
     }
 }
 
-fn stage_bar(stage: Stage) -> ProgressBar {
-    let name = match stage {
+/// What a stage does.
+fn name(stage: Stage) -> &'static str {
+    match stage {
         Stage::Deal => "deal data to devices",
         Stage::Train => "train on their labels",
         Stage::Measure => "measure divergences",
@@ -144,10 +170,13 @@ fn stage_bar(stage: Stage) -> ProgressBar {
         Stage::Relay => "hand models on",
         Stage::Adapt => "adapt networks (FADA)",
         Stage::Compare => "compare with others",
-    };
-    let style = ProgressStyle::with_template("{msg:23} {wide_bar} {pos}/{len} {elapsed:>4}");
+    }
+}
+
+fn stage_bar(stage: Stage) -> ProgressBar {
+    let style = ProgressStyle::with_template("{msg:23} {wide_bar} {pos}/{len}, {elapsed} so far");
     let style = style.unwrap_or_else(|_| ProgressStyle::default_bar());
-    ProgressBar::no_length().with_style(style).with_message(name)
+    ProgressBar::no_length().with_style(style).with_message(name(stage))
 }
 
 /// Shows the progress of downloads.

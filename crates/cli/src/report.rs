@@ -20,6 +20,9 @@ use crate::table::{Align, Cell, Table, role_style};
 /// If a fleet has more devices than this, only some of them are shown.
 const MOST_DEVICES: usize = 40;
 
+/// A source of at least this divergence is far from a target.
+const DISTANT: f64 = 1.5;
+
 /// A required link of less weight than this counts as idle.
 const IDLE: f64 = 1e-4;
 
@@ -177,6 +180,7 @@ fn figures(problem: &Problem, plan: &Plan, run: Run) -> String {
         );
         lines.push(("note", line));
     }
+    lines.extend(distant(problem, plan, &strangers).map(|line| ("note", line)));
     lines.push(("bound", settings(problem, plan.bound)));
     lines.push(("solver", solver(plan, run)));
     if let Some(report) = &plan.solver.successive {
@@ -184,6 +188,28 @@ fn figures(problem: &Problem, plan: &Plan, run: Run) -> String {
     }
     let dim = Style::new().dimmed();
     lines.iter().map(|(name, line)| format!("{dim}{name:<11}{dim:#}{line}\n")).collect()
+}
+
+/// A warning of targets whose nearest source is far, though not so far that nothing can be told.
+fn distant(problem: &Problem, plan: &Plan, strangers: &[usize]) -> Option<String> {
+    let Model::Measured(measured) = problem.model() else { return None };
+    let nearest = |target: usize| {
+        let incoming = measured.links.incoming(target);
+        let from_sources = incoming.filter(|link| plan.roles[link.from] == Role::Source);
+        from_sources.map(|link| link.divergence).reduce(f64::min)
+    };
+    let targets = plan.with_role(Role::Target).filter(|target| !strangers.contains(target));
+    let far: Vec<(usize, f64)> = targets
+        .filter_map(|target| Some((target, nearest(target)?)))
+        .filter(|(_, divergence)| (DISTANT..=2.0).contains(divergence))
+        .collect();
+    let least = far.iter().map(|(_, divergence)| *divergence).reduce(f64::min)?;
+    let names = Sentences { problem, plan }
+        .list(&far.iter().map(|(target, _)| *target).collect::<Vec<_>>());
+    let least = short(least);
+    Some(format!(
+        "no source is closer to {names} than {least} of at most 2: expect little of its model"
+    ))
 }
 
 fn objective(problem: &Problem, plan: &Plan) -> String {

@@ -140,7 +140,8 @@ pub fn load(config: &Config) -> Result<Dataset, Error> {
     let data = &config.data;
     #[cfg(feature = "images")]
     if let Some(folder) = &data.images {
-        let options = stlf_data::image_folder::Options::default();
+        let size = data.image_size.map(|side| [side, side]);
+        let options = stlf_data::image_folder::Options { size, colour: None };
         return Ok(stlf_data::image_folder::load(folder, &options)?);
     }
     if let Some(table) = &data.features {

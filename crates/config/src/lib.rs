@@ -5,6 +5,7 @@ mod divergence;
 mod error;
 mod fada;
 pub mod fleet;
+pub mod for_table;
 mod sections;
 mod shared;
 mod standardise;
@@ -174,6 +175,13 @@ impl Config {
                 hint: Some("leave out training.augment".to_owned()),
             });
         }
+        if self.data.image_size.is_some() && self.data.images.is_none() {
+            let message = "is for a folder of pictures, data.images".to_owned();
+            return Err(wrong("data.image-size", message));
+        }
+        if self.data.image_size.is_some_and(|side| !(1..=4096).contains(&side)) {
+            return Err(wrong("data.image-size", "is not between 1 and 4096".to_owned()));
+        }
         if t.steps == Some(0) {
             return Err(wrong("training.steps", "must be at least 1".to_owned()));
         }
@@ -256,8 +264,11 @@ impl Config {
                 Err(stlf_learn::Error::Training(message.to_owned()))
             }
             Model::Cnn if (shape.height, shape.width) != (28, 28) => {
-                let message =
-                    format!("the cnn takes pictures of 28 × 28, not {shape}; use model = \"mlp\"");
+                let other = match shape.is_picture() {
+                    true => "set data.image-size = 28 to resize them, or use model = \"mlp\"",
+                    false => "use model = \"mlp\"",
+                };
+                let message = format!("the cnn takes pictures of 28 × 28, not {shape}; {other}");
                 Err(stlf_learn::Error::Training(message))
             }
             Model::Cnn => Spec::cnn(shape.channels, classes),
@@ -461,6 +472,8 @@ mod tests {
                 "[data]\nfeatures = \"a.csv\"\n[training]\naugment = \"shift\"",
                 "training.augment: shift is for pictures, and data.features is a table",
             ),
+            ("[data]\nimage-size = 28", "data.image-size: is for a folder of pictures"),
+            ("[data]\nimages = \"p\"\nimage-size = 0", "data.image-size: is not between 1"),
             ("[compare]\nmethods = [\"fedvag\"]", "compare.methods"),
             ("[divergence]\nrounds = 3", "rounds is for estimator = \"classifier\""),
             (

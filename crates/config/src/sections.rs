@@ -34,6 +34,9 @@ pub struct Data {
     /// Instead of domains: a folder of pictures, `domain/class/*.png`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub images: Option<PathBuf>,
+    /// Pixels per side to which these pictures are resized. Left out: all have one size already.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub image_size: Option<u32>,
     /// Instead of domains: a table of features.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub features: Option<PathBuf>,
@@ -65,6 +68,7 @@ impl Default for Data {
             samples: None,
             writers: None,
             images: None,
+            image_size: None,
             features: None,
             label: "label".to_owned(),
             device: None,

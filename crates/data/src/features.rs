@@ -104,6 +104,18 @@ pub fn columns(path: &Path, options: &Options) -> Result<Vec<String>, Error> {
     Ok(Columns::new(&names, path, &Wanted::All(options))?.feature_names)
 }
 
+/// The names of the columns that cannot be features, because not every row has a number there, in their order.
+///
+/// # Errors
+/// A table that cannot be read.
+pub fn not_numbers(path: &Path) -> Result<Vec<String>, Error> {
+    match open(path)? {
+        Opened::Csv(reader) => csv_file::not_numbers(reader, path),
+        #[cfg(feature = "parquet")]
+        Opened::Parquet(bytes) => parquet_file::not_numbers(bytes, path),
+    }
+}
+
 /// A table whose kind is known.
 enum Opened {
     Csv(Box<dyn Read>),

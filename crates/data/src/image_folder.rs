@@ -75,11 +75,15 @@ pub fn load(folder: &Path, options: &Options) -> Result<Dataset, Error> {
 }
 
 /// Reads pictures of which nothing but their shape is known, with the path of each: one picture, those that lie in a folder, or those of
-/// folders `domain/class/` inside it, in the order of [`load`].
+/// folders `domain/class/` inside it, in the order of [`load`]. Those of another size are resized if `resize` says so.
 ///
 /// # Errors
 /// Names the picture that cannot be read or has another size, or says what the folder lacks.
-pub fn load_unlabeled(path: &Path, shape: Shape) -> Result<(Dataset, Vec<PathBuf>), Error> {
+pub fn load_unlabeled(
+    path: &Path,
+    shape: Shape,
+    resize: bool,
+) -> Result<(Dataset, Vec<PathBuf>), Error> {
     let colour = match shape.channels {
         1 => Colour::Grey,
         3 => Colour::Rgb,
@@ -99,10 +103,10 @@ pub fn load_unlabeled(path: &Path, shape: Shape) -> Result<(Dataset, Vec<PathBuf
     let mut pixels = Vec::with_capacity(paths.len() * shape.len());
     for path in &paths {
         let found = picture::header(path)?;
-        if [found.height, found.width] != size {
+        if !resize && [found.height, found.width] != size {
             let (rows, columns) = (found.height, found.width);
             let message = format!("is {rows}×{columns} pixels, expected {}×{}", size[0], size[1]);
-            return Err(Error::content(path, message).with_hint("bring it to this size"));
+            return Err(Error::content(path, message).with_hint("have it resized to this size"));
         }
         read(path, size, colour, &mut pixels)?;
     }
@@ -278,7 +282,8 @@ mod tests {
     fn pictures_without_classes_are_read_from_a_folder_of_either_kind() {
         let folder = tempfile::tempdir().unwrap();
         let at = folder.path();
-        let of = |path: &Path| load_unlabeled(path, Shape { channels: 1, height: 2, width: 3 });
+        let of =
+            |path: &Path| load_unlabeled(path, Shape { channels: 1, height: 2, width: 3 }, false);
         for (place, shade) in
             [("b/cup/1.png", 10), ("a/spoon/2.png", 20), ("a/unlabeled/3.png", 30)]
         {
@@ -290,12 +295,15 @@ mod tests {
         assert!(paths[0].ends_with("a/unlabeled/3.png") && tree.label(1).is_none());
         assert_eq!(shades(&of(&at.join("b/cup")).unwrap().0), [10]);
         assert_eq!(shades(&of(&at.join("b/cup/1.png")).unwrap().0), [10]);
-        let coloured = load_unlabeled(at, Shape { channels: 3, height: 2, width: 3 }).unwrap().0;
+        let coloured =
+            load_unlabeled(at, Shape { channels: 3, height: 2, width: 3 }, false).unwrap().0;
         assert_eq!(coloured.shape().channels, 3);
-        let error = load_unlabeled(at, Shape::grey(2)).unwrap_err().to_string();
+        let error = load_unlabeled(at, Shape::grey(2), false).unwrap_err().to_string();
         assert!(error.ends_with("a/unlabeled/3.png: is 2×3 pixels, expected 2×2"), "{error}");
         assert!(matches!(of(&at.join("none")), Err(Error::File { .. })));
-        assert!(load_unlabeled(at, Shape { channels: 2, height: 2, width: 3 }).is_err());
+        assert!(load_unlabeled(at, Shape { channels: 2, height: 2, width: 3 }, false).is_err());
+        let resized = load_unlabeled(at, Shape::grey(2), true).unwrap().0;
+        assert_eq!((resized.shape(), resized.len()), (Shape::grey(2), coloured.len()));
     }
 
     #[test]

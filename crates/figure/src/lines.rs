@@ -71,12 +71,45 @@ pub struct Series {
     pub band: Option<Vec<(f64, f64)>>,
     /// How it is drawn; without, by its place among the curves.
     pub style: Option<Style>,
+    /// What it does between its points.
+    pub join: Join,
+}
+
+/// What a curve does from one point to the next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Join {
+    /// It goes straight to it.
+    #[default]
+    Straight,
+    /// It keeps its value and jumps there: the quantity is constant between points at which it changes.
+    Steps,
+}
+
+impl Join {
+    /// The corners of a curve through these points.
+    fn corners(self, points: &[Point]) -> Vec<Point> {
+        let Join::Steps = self else { return points.to_vec() };
+        let mut corners: Vec<Point> = points.first().copied().into_iter().collect();
+        for pair in points.windows(2) {
+            let [(_, before), (x, y)] = [pair[0], pair[1]];
+            if before != y {
+                corners.push((x, before));
+            }
+            corners.push((x, y));
+        }
+        corners
+    }
 }
 
 impl Series {
     /// A curve without a band, drawn by its place among the curves.
     pub fn new(name: impl Into<String>, points: Vec<(f64, f64)>) -> Series {
-        Series { name: name.into(), points, band: None, style: None }
+        Series { name: name.into(), points, band: None, style: None, join: Join::Straight }
+    }
+
+    /// A curve that is constant between its points.
+    pub fn steps(name: impl Into<String>, points: Vec<(f64, f64)>) -> Series {
+        Series { join: Join::Steps, ..Series::new(name, points) }
     }
 }
 
@@ -290,7 +323,7 @@ impl Field {
         let mut seen = 0;
         for run in runs(places) {
             if let Some(stroke) = style.stroke() {
-                let parts = frame.cut_line(&run).into_iter();
+                let parts = frame.cut_line(&series.join.corners(&run)).into_iter();
                 figure.marks.extend(parts.map(|points| Mark::Polyline { points, stroke }));
             }
             let inside = run.iter().filter(|&&point| frame.holds(point));
@@ -356,6 +389,23 @@ mod tests {
             |mark: &Mark| matches!(mark, Mark::Polyline { stroke, .. } if stroke.width > 2.0);
         assert_eq!(count(&figure, heavy), 1);
         assert_eq!(count(&figure, |mark| matches!(mark, Mark::Circle { .. })), 3);
+    }
+
+    #[test]
+    fn steps_keep_their_value_until_they_jump() {
+        let series = vec![Series::steps("a", vec![(0.0, 3.0), (1.0, 3.0), (2.0, 1.0)])];
+        let figure = Chart { series, ..Chart::default() }.draw();
+        let curve = figure.marks.iter().find_map(|mark| match mark {
+            Mark::Polyline { points, stroke } if stroke.width > 2.0 => Some(points),
+            _ => None,
+        });
+        let points = curve.expect("a curve");
+        // Level, and down at the last point: each part goes along one axis.
+        assert_eq!(points.len(), 4);
+        for pair in points.windows(2) {
+            assert!(pair[0].0 == pair[1].0 || pair[0].1 == pair[1].1, "{points:?}");
+        }
+        assert_eq!(points[1].1, points[2].1);
     }
 
     #[test]

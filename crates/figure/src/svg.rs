@@ -3,8 +3,8 @@
 use crate::colour::Colour;
 use crate::figure::{Anchor, Figure, Fill, Mark, Point, Stroke, Text, Weight};
 
-const FONTS: &str =
-    "system-ui,-apple-system,'Segoe UI',Roboto,'Helvetica Neue',Arial,'Liberation Sans',sans-serif";
+/// Fonts that converters to PDF know, too: `system-ui` means nothing to them.
+const FONTS: &str = "Helvetica,Arial,'Liberation Sans','DejaVu Sans',system-ui,sans-serif";
 
 /// The whole document. The paper is drawn, so it is white in a dark viewer too.
 pub(crate) fn document(figure: &Figure) -> String {

@@ -276,6 +276,7 @@ impl Chance {
                 points: chance.list(60, Chance::pair),
                 band: chance.maybe(|chance| chance.list(60, Chance::pair)),
                 style: None,
+                join: [lines::Join::Straight, lines::Join::Steps][chance.below(2)],
             }),
             guides: self
                 .list(3, |chance| lines::Guide { at: chance.value(), label: chance.name() }),

@@ -17,6 +17,7 @@ mod link_table;
 mod matrix;
 mod mixture;
 mod plan;
+mod plan_or_problem;
 mod problem;
 
 pub use diff::DiffFile;
@@ -32,6 +33,7 @@ pub use plan::{
     Energy, Followed, IterationEnded, MAX_EMBEDDED_LINKS, PlanFile, PlanFormat, PlanLinkEntry,
     PlanStatus, Run, SettingsEntry, SolverEntry, SolverName, StoppedBy, TermsEntry,
 };
+pub use plan_or_problem::PlanOrProblem;
 pub use problem::{
     BoundEntry, ComplexityEntry, ComplexityName, CostsEntry, DeviceEntry, EnergyUnitEntry,
     LinkEnds, Overrides, PresetEntry, ProblemFile, ProblemFormat, ScaleEntry, WeightsEntry,

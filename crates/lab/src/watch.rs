@@ -105,8 +105,11 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// Counts the units of a stage, from any thread.
+    /// Counts the units of a stage, from any thread. The observer hears at once that it begins, but can stop it only with a unit.
     pub fn counter(&self, stage: Stage, total: usize) -> Counter<'_> {
+        if total > 0 {
+            let _ = (self.observer)(Event { seed: self.seed, stage, done: 0, total });
+        }
         Counter { watch: self, stage, total, done: AtomicUsize::new(0) }
     }
 }

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use numpy::{PyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
 use serde::Serialize;
-use stlf_formats::{Matrix, Overrides, PresetEntry, ProblemFile, WeightsEntry, write_json};
+use stlf_formats::{
+    Matrix, Overrides, PlanOrProblem, PresetEntry, ProblemFile, WeightsEntry, write_json,
+};
 use stlf_learn::evaluate::source_error_of_rate;
 use stlf_method::energy::{Radio, Ranges};
 use stlf_planning::bound::BoundKind;
@@ -21,7 +23,7 @@ pub(crate) struct Problem {
 
 #[pymethods]
 impl Problem {
-    /// From `stlf-problem/1`. Matrices that are given stand for those of the document, settings override its own.
+    /// From `stlf-problem/1`, or from a plan that repeats its problem. Matrices that are given stand for those of the document, settings override its own.
     #[new]
     #[pyo3(signature = (document, *, file=None, divergence=None, link_energy=None, preset=None, phi_s=None,
                         phi_t=None, phi_e=None, bound=None, needs_paper=None))]
@@ -40,7 +42,8 @@ impl Problem {
         needs_paper: Option<&str>,
     ) -> PyResult<Problem> {
         let wrong = |e| in_input(py, file, &e);
-        let mut parsed = ProblemFile::read(document).map_err(wrong)?;
+        let parsed = PlanOrProblem::read(document).and_then(PlanOrProblem::into_problem);
+        let mut parsed = parsed.map_err(wrong)?;
         if let Some(matrix) = divergence {
             parsed.divergence = Some(rows(&matrix));
         }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::ValueEnum;
-use stlf_formats::{ExplanationFile, write_json};
+use stlf_formats::{ExplanationFile, PlanOrProblem, write_json};
 use stlf_planning::Plan;
 use stlf_planning::Problem;
 use stlf_planning::error::nearest;
@@ -15,7 +15,7 @@ use stlf_planning::planner::{self, Limits, Outcome, Settings};
 use super::plan::{check_handovers, infeasible, seconds};
 use super::problem_args::positive;
 use crate::error::Failure;
-use crate::input::{self, PlanOrProblem};
+use crate::input;
 use crate::progress::Watch;
 use crate::report;
 use crate::table::{Align, Cell, Table};

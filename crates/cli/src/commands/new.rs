@@ -3,19 +3,38 @@
 use std::path::PathBuf;
 
 use stlf_config::TEMPLATE;
+use stlf_config::for_table::{ForTable, for_table};
 
+use super::run_args::failure;
 use crate::error::Failure;
 use crate::output::write_file;
 use crate::ui::Ui;
 
-/// Write a configuration with every key, its default and its meaning.
+/// Write a configuration with its keys, their defaults and their meanings; for a table of your own, one that runs as it is.
+///
+/// With --features the file names the table, its columns and how its rows are dealt to devices. Columns that are not numbers are left
+/// out. If every device has labels, half of them hide theirs, so that the run can measure accuracy; the file says so.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
-  stlf new mine && stlf run mine.toml")]
+  stlf new mine && stlf run mine.toml
+  stlf new mine --features sensors.csv && stlf run mine.toml
+  stlf new mine --features sensors.csv --label activity --device patient")]
 pub(crate) struct Args {
     /// The configuration's name; NAME.toml is written.
     name: String,
+
+    /// A table of features, CSV or Parquet, one sample per row.
+    #[arg(long, value_name = "TABLE")]
+    features: Option<PathBuf>,
+
+    /// The column of the table with the labels; empty where there is none.
+    #[arg(long, value_name = "COLUMN", default_value = "label", requires = "features")]
+    label: String,
+
+    /// The column of the table that names the device [default: device or domain, if there is one]
+    #[arg(long, value_name = "COLUMN", requires = "features")]
+    device: Option<String>,
 }
 
 /// Writes the file, but never overwrites one.
@@ -26,6 +45,15 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<(), Failure> {
         return Err(Failure::input(format!("{} already exists", path.display()))
             .hint("choose another name"));
     }
-    write_file(&path, |out| out.write_all(TEMPLATE.as_bytes()))?;
-    ui.print(&format!("wrote {0}; change it and run: stlf run {0}\n", path.display()))
+    let (text, told, next) = match &args.features {
+        None => (TEMPLATE.to_owned(), Vec::new(), "change it and run"),
+        Some(table) => {
+            let made = for_table(table, &args.label, args.device.as_deref());
+            let ForTable { text, told } = made.map_err(|e| failure(&e.into()))?;
+            (text, told, "run")
+        }
+    };
+    write_file(&path, |out| out.write_all(text.as_bytes()))?;
+    let told: String = told.iter().map(|sentence| format!("{sentence}\n")).collect();
+    ui.print(&format!("{told}wrote {0}; {next}: stlf run {0}\n", path.display()))
 }

@@ -14,14 +14,15 @@ use crate::ui::Ui;
 ///
 /// A device has a bundle after an epoch (`mixture/` in its folder), and so has every device of a run (`seed-0/mixtures/NAME/`). New samples are
 /// read and scaled as the device's own were: a table with the same columns, in any order and with others beside them, or a folder of
-/// pictures of the same size. The result is a table of sample, class and probability.
+/// pictures of the same size; --resize takes pictures of any size. The result is a table of sample, class and probability.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
   stlf predict node new.csv                              # the folder of a real device
   stlf predict runs/mine-1a2b3c4d new.csv --device d4    # a device of a run
   stlf predict node/mixture new.parquet -o out.csv --probabilities
-  stlf predict node pictures/ --files")]
+  stlf predict node pictures/ --files
+  stlf predict runs/rooms-1a2b3c4d photo.jpg --device garden-2 --resize")]
 pub(crate) struct Args {
     #[command(flatten)]
     bundle: BundleArgs,
@@ -37,6 +38,9 @@ pub(crate) struct Args {
     /// Add a column with the file of each picture.
     #[arg(long)]
     files: bool,
+    /// Resize pictures of another size to the size that the device learned (`data.image-size` in its run).
+    #[arg(long)]
+    resize: bool,
 }
 
 /// Predicts, and writes the table.
@@ -45,7 +49,8 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<(), Failure> {
         output::check_place(path)?;
     }
     let mixture = args.bundle.read()?;
-    let samples = Samples::read(&mixture, &args.samples).map_err(|e| failure(&e))?;
+    let read = if args.resize { Samples::read_resized } else { Samples::read };
+    let samples = read(&mixture, &args.samples).map_err(|e| failure(&e))?;
     if args.files && samples.files.is_none() {
         return Err(Failure::input("--files: rows of a table have no files of their own")
             .hint("leave it out; the column `sample` counts the rows from 0"));

@@ -19,7 +19,7 @@ use crate::ui::Ui;
 /// A problem and what overrides its settings.
 #[derive(clap::Args)]
 pub(crate) struct ProblemArgs {
-    /// A problem (stlf-problem/1, JSON), - for standard input, or a run folder.
+    /// A problem (stlf-problem/1, JSON) or a plan, which repeats its problem; - for standard input; or a run folder.
     pub(crate) file: PathBuf,
 
     /// The links as a CSV or Parquet table: from, to, divergence, energy.

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use stlf_formats::PlanOrProblem;
 use stlf_lab::report::document::Run;
 use stlf_lab::report::{document, html, of_plan, of_problem, of_run};
 
@@ -9,7 +10,7 @@ use super::plan::{check_handovers, seconds};
 use super::problem_args::positive;
 use super::run_args::failure;
 use crate::error::Failure;
-use crate::input::{self, PlanOrProblem};
+use crate::input;
 use crate::opener;
 use crate::output::{check_place, write_file};
 use crate::progress::Watch;
@@ -44,10 +45,20 @@ pub(crate) struct Args {
     #[arg(long)]
     open: bool,
 
-    /// Stop planning after this time, for all plans together; the page shows what is then known.
-    #[arg(long, value_name = "SECONDS", default_value_t = 60.0, value_parser = positive)]
-    time_limit: f64,
+    /// Stop planning after this time, for all plans together; the page shows what is then known [default: 60; for a problem with more
+    /// than 200 devices: 4]
+    #[arg(long, value_name = "SECONDS", value_parser = positive)]
+    time_limit: Option<f64>,
 }
+
+/// The time limit for planning a page, in seconds.
+pub(crate) const LIMIT: f64 = 60.0;
+
+/// The time limit for the page of a large problem that nobody gave a limit: it opens at once, and shows the gap.
+const SOON: f64 = 4.0;
+
+/// A problem with more devices than this is large.
+const LARGE: usize = 200;
 
 /// Writes the page.
 pub(crate) fn run(args: &Args, ui: &Ui) -> Result<(), Failure> {
@@ -58,8 +69,9 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<(), Failure> {
         (None, _) => PathBuf::from("report.html"),
     };
     check_place(&output)?;
-    let mut watch = Watch::start(seconds(args.time_limit), ui)?;
-    let read = |run: &PathBuf| read(run, args.handovers, &mut watch);
+    let mut watch = Watch::start(seconds(args.time_limit.unwrap_or(LIMIT)), ui)?;
+    let soon = args.time_limit.is_none();
+    let read = |run: &PathBuf| read(run, args.handovers, soon, &mut watch);
     let runs: Result<Vec<_>, _> = args.runs.iter().map(read).collect();
     watch.finish();
     let runs = runs?;
@@ -73,13 +85,19 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Reads what a page shows of a run folder, a plan or a problem; `handovers` is accepted only if there is no plan yet.
-pub(crate) fn read(path: &Path, handovers: bool, watch: &mut Watch) -> Result<Run, Failure> {
+/// Reads what a page shows of a run folder, a plan or a problem; `handovers` is accepted only if there is no plan yet. With `soon`, a
+/// large problem is planned for seconds only.
+pub(crate) fn read(
+    path: &Path,
+    handovers: bool,
+    soon: bool,
+    watch: &mut Watch,
+) -> Result<Run, Failure> {
     if path.join("config.toml").is_file() {
         check_unplanned(handovers, path)?;
         return of_run(path, &mut |progress| watch.see(progress)).map_err(|e| failure(&e));
     }
-    alone(input::plan_or_problem(path)?, path, handovers, watch)
+    alone(input::plan_or_problem(path)?, path, handovers, soon, watch)
 }
 
 /// Returns what a page shows of a plan or a problem; `path` gives its name.
@@ -87,8 +105,20 @@ pub(crate) fn alone(
     file: PlanOrProblem,
     path: &Path,
     handovers: bool,
+    soon: bool,
     watch: &mut Watch,
 ) -> Result<Run, Failure> {
+    let devices = match &file {
+        PlanOrProblem::Plan(file) => file.sources.len() + file.targets.len(),
+        PlanOrProblem::Problem(file) => match (&file.devices, &file.costs) {
+            (Some(devices), _) => devices.len(),
+            (None, costs) => costs.as_ref().map_or(0, |costs| costs.source.len()),
+        },
+    };
+    if soon && devices > LARGE {
+        // Reading a large file is no planning.
+        watch.restart_with(seconds(SOON));
+    }
     let name = path.file_stem().map_or("problem".into(), |name| name.to_string_lossy());
     match file {
         PlanOrProblem::Plan(file) => {

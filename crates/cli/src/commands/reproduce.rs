@@ -1,9 +1,11 @@
 //! `stlf reproduce`: makes the paper's figures and tables again.
 
+use std::ffi::OsStr;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
+use clap::builder::{PossibleValue, StringValueParser, TypedValueParser};
 use stlf_lab::paper::{Artifact, Made, Options, reproduce};
 
 use super::run_args::failure;
@@ -37,7 +39,7 @@ Examples:
 The specs are under experiments/, each with what the paper shows and what to expect.")]
 pub(crate) struct Args {
     /// fig3, fig4, fig5, fig6, fig7, fig8, table1, table2, all of these (all), natural, strangers or labels.
-    #[arg(required = true, value_name = "WHAT", value_parser = what)]
+    #[arg(required = true, value_name = "WHAT", value_parser = Names, hide_possible_values = true)]
     what: Vec<What>,
 
     /// The folder with the files of MNIST, USPS and MNIST-M [default: drawn digits instead]
@@ -70,6 +72,28 @@ pub(crate) struct Args {
 enum What {
     One(Artifact),
     All,
+}
+
+/// Reads a [`What`], and tells completions which there are.
+#[derive(Clone)]
+struct Names;
+
+impl TypedValueParser for Names {
+    type Value = What;
+
+    fn parse_ref(
+        &self,
+        command: &clap::Command,
+        argument: Option<&clap::Arg>,
+        value: &OsStr,
+    ) -> Result<What, clap::Error> {
+        StringValueParser::new().try_map(|text| what(&text)).parse_ref(command, argument, value)
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        let names = Artifact::ALL.map(Artifact::name).into_iter().chain(["all"]);
+        Some(Box::new(names.map(PossibleValue::new)))
+    }
 }
 
 fn what(text: &str) -> Result<What, String> {
@@ -122,14 +146,13 @@ fn watched(artifact: Artifact, options: &Options, to: &Path, ui: &Ui) -> Result<
     Watch::listen()?;
     let stages = Mutex::new(None::<Stages>);
     let heard = |setting: &str, number: usize, of: usize| {
-        if !ui.is_watched() {
-            return;
-        }
         let Ok(mut stages) = stages.lock() else { return };
         if let Some(last) = stages.take() {
             last.finish();
         }
-        ui.note(&format!("{}: {setting}, {number} of {of}\n", artifact.name()));
+        if ui.is_watched() {
+            ui.note(&format!("{}: {setting}, {number} of {of}\n", artifact.name()));
+        }
         *stages = Stages::start(options.seeds, ui).ok();
     };
     let observer = |event| {

@@ -43,9 +43,10 @@ pub(crate) struct Args {
     #[arg(long)]
     open: bool,
 
-    /// Stop planning a page or a change after this time; the page shows what is then known.
-    #[arg(long, value_name = "SECONDS", default_value_t = 60.0, value_parser = positive)]
-    time_limit: f64,
+    /// Stop planning a page or a change after this time; the page shows what is then known [default: 60; the first page of a problem with
+    /// more than 200 devices: 4]
+    #[arg(long, value_name = "SECONDS", value_parser = positive)]
+    time_limit: Option<f64>,
 }
 
 /// The interval at which Ctrl-C is checked.
@@ -53,7 +54,7 @@ const PATIENCE: Duration = Duration::from_millis(200);
 
 /// Serves until it is told to stop.
 pub(crate) fn run(args: &Args, ui: &Ui) -> Result<(), Failure> {
-    let desk = Desk::new(&args.run, args.handovers, seconds(args.time_limit), ui);
+    let desk = Desk::new(&args.run, args.handovers, args.time_limit.and_then(seconds), ui);
     // Before anything is served: what is not there is told at once.
     desk.prepare()?;
     let server = Server::http(("127.0.0.1", args.port))

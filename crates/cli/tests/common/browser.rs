@@ -89,6 +89,28 @@ impl Browser {
         stlf_testing::wait_for(stlf_testing::DEADLINE, is_true, || what.to_owned());
     }
 
+    /// What axe-core finds wrong with the page for people who cannot see, hear or point: rules with the elements that break them. `None`,
+    /// with a line that says so, where the check has not installed it.
+    pub(crate) fn barriers(&self) -> Option<Vec<String>> {
+        // The test lies in target/debug/deps.
+        let program = std::env::current_exe().unwrap();
+        let target = program.ancestors().nth(3).unwrap();
+        let axe = target.join("axe-core-4.11.0/node_modules/axe-core/axe.min.js");
+        let Ok(axe) = std::fs::read_to_string(axe) else {
+            stlf_testing::skip("no axe-core (`cargo xtask check --fast` installs it)");
+            return None;
+        };
+        self.script(&axe);
+        self.script(
+            "window.barriers = null; axe.run(document).then((found) => { window.barriers = found.violations.map((rule) => \
+             `${rule.id}: ${rule.nodes.map((node) => node.target.join(' ')).join(', ')}`); })",
+        );
+        self.wait_for("axe-core", "return window.barriers !== null");
+        let found = self.script("return window.barriers");
+        let text = |rule: &Value| rule.as_str().unwrap().to_owned();
+        Some(found.as_array().unwrap().iter().map(text).collect())
+    }
+
     fn element(&self, selector: &str) -> String {
         let found =
             self.command("POST", "/element", &json!({"using": "css selector", "value": selector}));

@@ -84,6 +84,20 @@ fn a_page_is_served_within_the_limit_and_tells_its_gap() {
     assert!(started.elapsed() < GENEROUS, "took {:?}", started.elapsed());
 }
 
+#[test]
+fn the_page_of_a_large_fleet_takes_seconds_unless_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let [file, page] = ["large.json", "large.html"].map(|name| folder.path().join(name));
+    std::fs::write(&file, alike(210).to_string()).unwrap();
+    let started = Instant::now();
+    let output = stlf().args(["report", file.to_str().unwrap()]).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    // Four seconds, and far less than the minute of a smaller fleet even on a busy machine.
+    assert!(started.elapsed() < Duration::from_secs(55), "took {:?}", started.elapsed());
+    let page = std::fs::read_to_string(page).unwrap();
+    assert!(page.contains("\"status\":\"feasible\""));
+}
+
 /// Whether a process catches a signal, as the kernel says.
 #[cfg(target_os = "linux")]
 fn catches(process: u32, signal: u32) -> bool {

@@ -245,6 +245,28 @@ fn an_unpolished_successive_plan_costs_what_its_rounding_costs() {
 }
 
 #[test]
+fn a_plan_warns_of_targets_that_no_source_is_close_to() {
+    let problem = |divergence: f64| {
+        json!({"format": "stlf-problem/1", "preset": "balanced",
+            "devices": [{"name": "gate", "labeled": 300, "unlabeled": 0, "source_error": 0.2}, {"name": "roof", "labeled": 0, "unlabeled": 200}],
+            "divergence": [[0, divergence], [divergence, 0]], "link_energy": [[null, 1], [1, null]]})
+    };
+    let warned = |divergence: f64| {
+        let ran = run(&["plan", "-"], problem(divergence).to_string());
+        ran.out
+            .lines()
+            .filter(|line| line.starts_with("note"))
+            .map(str::to_owned)
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(warned(1.2), [] as [String; 0]);
+    let far = warned(1.75);
+    assert!(far.len() == 1 && far[0].contains("closer to roof than 1.75 of at most 2"), "{far:?}");
+    let stranger = warned(1.95);
+    assert!(stranger.len() == 1 && stranger[0].contains("no source is near roof"), "{stranger:?}");
+}
+
+#[test]
 fn a_large_fleet_is_abbreviated_and_says_so() {
     let n = 120;
     let cell =

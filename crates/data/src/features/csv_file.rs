@@ -52,6 +52,19 @@ pub(super) fn header<R: Read>(
     Ok((csv, names))
 }
 
+/// The names of the columns that are not numbers in every row.
+pub(super) fn not_numbers(reader: impl Read, path: &Path) -> Result<Vec<String>, Error> {
+    let (mut csv, names) = header(reader, path)?;
+    let mut are_numbers = vec![true; names.len()];
+    let mut record = csv::StringRecord::new();
+    while csv.read_record(&mut record).map_err(|e| csv_error(e, path))? {
+        for (is_number, cell) in are_numbers.iter_mut().zip(&record) {
+            *is_number &= cell.parse().ok().and_then(feature).is_some();
+        }
+    }
+    Ok(names.into_iter().zip(are_numbers).filter(|(_, is)| !is).map(|(name, _)| name).collect())
+}
+
 fn not_a_number(path: &Path, row: usize, column: &str, cell: &str) -> Error {
     let message = match cell.parse::<f64>() {
         Ok(_) => format!("{cell} is not a finite number"),
@@ -160,6 +173,13 @@ mod tests {
         assert_eq!(error("x,z\n1,2\n").to_string(), "t.csv: column \"y\" is missing");
         assert_eq!(error("x,z\n1,2\n").hint(), Some("the columns are: x, z"));
         assert_eq!(error("z\n1\n").to_string(), "t.csv: columns \"y\", \"x\" are missing");
+    }
+
+    #[test]
+    fn columns_that_are_not_always_numbers_are_named() {
+        let text = "time,label,x,y,z\n12:00,1,1e3,2,\n12:01,,4,inf,5\n";
+        let found = not_numbers(text.as_bytes(), Path::new("t.csv")).unwrap();
+        assert_eq!(found, ["time", "label", "y", "z"]);
     }
 
     #[test]

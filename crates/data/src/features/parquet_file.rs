@@ -24,6 +24,19 @@ pub(super) fn names(bytes: Vec<u8>, path: &Path) -> Result<Vec<String>, Error> {
     ParquetTable::with(bytes, |e| broken(path, &e), |file| Ok(file.names()))
 }
 
+/// The names of the columns that are not numbers in every row.
+pub(super) fn not_numbers(bytes: Vec<u8>, path: &Path) -> Result<Vec<String>, Error> {
+    let look = |file: &ParquetTable| {
+        let names = file.names();
+        let is_number = |at: usize| {
+            let part = |group| Part { file, group, name: &names[at], at, path, first: 0 };
+            (0..file.groups()).all(|group| part(group).numbers().is_ok())
+        };
+        Ok((0..names.len()).filter(|&at| !is_number(at)).map(|at| names[at].clone()).collect())
+    };
+    ParquetTable::with(bytes, |e| broken(path, &e), look)
+}
+
 fn rows(file: &ParquetTable, path: &Path, wanted: &Wanted<'_>) -> Result<Dataset, Error> {
     let names = file.names();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();

@@ -14,6 +14,7 @@
   function completeSeed(seed) {
     return {
       seed: seed.seed,
+      edited: false,
       devices: list(seed.devices),
       scale: seed.scale === 'free' ? 'free' : 'unit',
       divergence: seed.divergence && Array.isArray(seed.divergence.values) ? seed.divergence : null,
@@ -66,6 +67,9 @@
   const run = () => state.document.runs[state.run] || null;
   const seed = () => (run() && run().seeds[state.seed]) || null;
   const plan = () => (seed() && seed().plans[state.plan]) || null;
+  const edited = () => Boolean(seed() && seed().edited);
+  // A problem or a plan alone has no settings.
+  const isRun = () => state.document.runs.some((one) => one.settings.length > 0);
 
   // `levels`: the levels whose change makes the section stale, or one of the page's own topics.
   function section(name, levels, draw) {
@@ -155,12 +159,12 @@
     if (level === 'device') refresh('mark');
   }
 
-  // A live answer holds devices, divergences and one plan; what the run measured (targets, confusion) stays. How a solver went on
-  // the fleet before the edit says nothing of this one.
+  // A live answer holds devices, divergences and one plan; what the run measured (targets, confusion) stays, and is marked as older than
+  // the edit. How a solver went on the fleet before the edit, and the plans along the frontier, say nothing of this one.
   function replaceSeed(given) {
     const runs = state.document.runs;
     if (!run()) return;
-    const fresh = completeSeed(given);
+    const fresh = Object.assign(completeSeed(given), { edited: true });
     let index = run().seeds.findIndex((one) => one.seed === fresh.seed);
     if (index < 0) index = state.seed;
     const old = run().seeds[index];
@@ -221,6 +225,8 @@
     run,
     seed,
     plan,
+    edited,
+    isRun,
     section,
     refresh,
     drawNow,
@@ -231,4 +237,4 @@
     divergenceTop,
     mesh,
   });
-})((window.stlfReport = window.stlfReport || {}));
+})((window.stlfReport = /** @type {Page} */ ({})));

@@ -3,6 +3,7 @@
   'use strict';
 
   const NONE = '–';
+  /** @type {Words['known']} */
   const known = (value) => typeof value === 'number' && Number.isFinite(value);
   const grouped = new Intl.NumberFormat('en', { maximumFractionDigits: 0 });
 
@@ -154,4 +155,4 @@
     boundName,
     shorten,
   };
-})((window.stlfReport = window.stlfReport || {}));
+})(window.stlfReport);

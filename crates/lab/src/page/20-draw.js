@@ -182,4 +182,4 @@
     fitText,
     empty,
   });
-})((window.stlfReport = window.stlfReport || {}));
+})(window.stlfReport);

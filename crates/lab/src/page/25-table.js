@@ -5,7 +5,7 @@
   const { html } = page;
   const PAGE = 50;
 
-  // Columns: {key, name, group, value(row) for the order, cell(row) for what is shown, numeric, head, note}.
+  // Columns: {key, name, group, value(row) for the order, cell(row) for what is shown, numeric, prose, head, note}.
   // Options: {label, one, many, nothing, tall, columns, rows, sort: {key, down}, mark(row), keep(row), filters,
   // find: {id, label, placeholder, text(row)}}.
   function table(options) {
@@ -141,7 +141,7 @@
       for (const column of options.columns) {
         const cell = html(
           column.head ? 'th' : 'td',
-          { scope: column.head ? 'row' : null, class: column.numeric ? 'number' : null },
+          { scope: column.head ? 'row' : null, class: column.numeric ? 'number' : column.prose ? 'sentence' : null },
           column.cell(row),
         );
         // Short names stay whole on a phone; long ones may break anywhere.
@@ -197,4 +197,4 @@
 
   page.table = table;
   page.compareNames = (a, b) => collator.compare(a, b);
-})((window.stlfReport = window.stlfReport || {}));
+})(window.stlfReport);

@@ -62,6 +62,12 @@
     const bare = runs.filter((run) => run.seeds.length === 0);
     if (bare.length > 0 && !(live && open.length > 0))
       said.push(`${namesOf(bare)} ${bare.length === 1 ? 'has' : 'have'} no seed with a plan yet.`);
+    if (page.edited())
+      said.push(
+        page.isRun()
+          ? 'With your edits: fleet and divergence. Without them, as the run was: methods, targets, confusion and settings. Reset brings back the rest.'
+          : 'With your edits: fleet and divergence. Reset brings back the rest.',
+      );
     byId('notice').hidden = said.length === 0;
     byId('notice').textContent = said.join(' ');
   }
@@ -76,9 +82,7 @@
     const seed = page.seed();
     const many = Boolean(seed) && seed.plans.length > 1;
     byId('fleet-plan').hidden = !many;
-    byId('frontier').hidden = !many;
-    const entry = document.querySelector('nav [data-for="frontier"]');
-    entry.hidden = !many;
+    byId('frontier-plan').hidden = !many;
     if (!many) return;
     const plan = page.plan();
     const line = words.planLine(plan);
@@ -91,6 +95,29 @@
     }
   }
 
+  // A problem alone has nothing to say about runs, and a fleet that is too large none about solvers: what would be empty is left out.
+  function drawParts() {
+    const seed = page.seed();
+    const run = page.isRun();
+    const parts = {
+      objective: run || page.edited() || Boolean(seed && seed.traces.length > 0),
+      methods: run || page.state.document.runs.length > 1,
+      frontier: page.edited() || Boolean(seed && seed.plans.length > 1),
+      targets: run,
+      confusion: run,
+      settings: run,
+    };
+    for (const [id, there] of Object.entries(parts)) {
+      byId(id).hidden = !there;
+      document.querySelector(`nav a[href="#${id}"]`).parentElement.hidden = !there;
+    }
+  }
+
+  // What a section says in place of numbers that an edit has made untrue, or above numbers that are older than the edit.
+  page.notEdited = () =>
+    page.edited() ? [html('p', { class: 'notice older' }, 'Of the run as it was, without your edits.')] : [];
+  page.notComputed = () => page.empty('This is not computed for an edited fleet. Reset brings back what was there.');
+
   page.listenToSliders = () => {
     for (const [slider] of sliders()) {
       const input = byId(slider);
@@ -100,6 +127,7 @@
 
   page.section('head', ['plan'], drawHead);
   page.section('choices', ['seed'], drawChoices);
-  page.section('notice', ['document'], drawNotice);
+  page.section('notice', ['seed'], drawNotice);
+  page.section('parts', ['seed'], drawParts);
   page.section('sliders', ['plan'], drawSliders);
-})((window.stlfReport = window.stlfReport || {}));
+})(window.stlfReport);

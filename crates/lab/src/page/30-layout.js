@@ -23,7 +23,7 @@
         ? words.count(side === 'source' ? seed.devices[index].labeled : seed.devices[index].unlabeled)
         : '',
       pinned: Boolean(seed.devices[index] && seed.devices[index].pin),
-      idle: (side === 'source' ? mesh.outof[index].concat(mesh.handed[index]) : mesh.into[index]).length === 0,
+      idle: (side === 'source' ? [...mesh.outof[index], ...mesh.handed[index]] : mesh.into[index]).length === 0,
       edges: [],
       gives: [],
       takes: [],
@@ -66,6 +66,7 @@
     const own = serving.length > MOST_ROWS ? serving.slice(0, MOST_ROWS - 1) : serving;
     const others = serving.slice(own.length);
 
+    /** @type {any[]} */
     const sources = own.map((index) => ({
       side: 'source',
       members: [index],
@@ -290,4 +291,4 @@
   page.fleetModel = (seed, plan) => (isLarge(plan) ? groupModel(seed, plan) : deviceModel(seed, plan));
   page.placeFleet = place;
   page.isLargePlan = isLarge;
-})((window.stlfReport = window.stlfReport || {}));
+})(window.stlfReport);

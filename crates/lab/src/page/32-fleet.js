@@ -194,12 +194,12 @@
   // A redraw replaces the element in focus; its successor takes over, unless focus was elsewhere.
   function keepFocus(box, root, nodes) {
     const active = document.activeElement;
-    const key = box.contains(active) && active.getAttribute('data-node');
+    const key = box.contains(active) ? active.getAttribute('data-node') : null;
     const scroll = box.scrollTop;
     box.replaceChildren(root);
     // Setting it lays the page out at once, which the first drawing need not pay for.
     if (scroll > 0) box.scrollTop = scroll;
-    if (key === false || key === null) return;
+    if (key === null) return;
     for (const element of nodes.values())
       if (element.getAttribute('data-node') === key) element.focus({ preventScroll: true });
   }
@@ -368,4 +368,4 @@
   page.section('facts', ['plan'], drawFacts);
   page.section('graph', ['plan', 'width'], drawGraph);
   page.section('graph-highlight', ['mark'], () => highlight(null));
-})((window.stlfReport = window.stlfReport || {}));
+})(window.stlfReport);

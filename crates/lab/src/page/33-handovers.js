@@ -169,4 +169,4 @@
 
   Object.assign(page, { routeOf, routeLine });
   page.handovers = { any, arrowsOf, alongRoutes, draw, key, around, spoken, panel };
-})((window.stlfReport = window.stlfReport || {}));
+})(window.stlfReport);

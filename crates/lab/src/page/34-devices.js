@@ -153,4 +153,4 @@
 
   page.section('devices', ['plan'], draw);
   page.section('devices-mark', ['mark'], () => listing && listing.table.redraw());
-})((window.stlfReport = window.stlfReport || {}));
+})(window.stlfReport);

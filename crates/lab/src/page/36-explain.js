@@ -44,6 +44,7 @@
       ...page.handovers.panel(plan, index),
       ...linkList(plan, index),
       ...prose(plan.explanations && plan.explanations[index]),
+      ...further(plan, device),
     );
     if (focused) close.focus({ preventScroll: true });
     if (getComputedStyle(panel).position === 'fixed') page.uncoverDevice(index, panel.getBoundingClientRect().top);
@@ -128,6 +129,31 @@
     return [html('div', { class: 'prose' }, ...shown)];
   }
 
+  // What came second and what would change the choice takes many plans; of a large fleet it is computed for one device at a time.
+  function further(plan, device) {
+    if (plan.in_full) return [];
+    if (!page.state.document.live || !page.run().finished || page.state.plan !== page.seed().chosen) {
+      const command = `stlf explain FILE --device ${device.name}`;
+      return [html('p', { class: 'quiet' }, 'What would change that: ', html('code', {}, command))];
+    }
+    const place = html('div', { 'aria-live': 'polite' });
+    const ask = html('button', { type: 'button', id: 'explain-further' }, 'What would change that?');
+    ask.addEventListener('click', async () => {
+      ask.disabled = true;
+      place.replaceChildren(html('p', { class: 'quiet' }, 'Planning…'));
+      try {
+        const question = { device: device.name, edits: page.editing.body() };
+        const answer = await page.ask('/api/explain', question);
+        ask.hidden = true;
+        place.replaceChildren(...prose(answer.explanation));
+      } catch (error) {
+        ask.disabled = false;
+        place.replaceChildren(html('p', { class: 'quiet' }, [error.message, error.hint].filter(Boolean).join(' ')));
+      }
+    });
+    return [html('p', {}, ask), place];
+  }
+
   function shut() {
     const index = page.state.device;
     if (index === null) return;
@@ -149,4 +175,4 @@
   });
 
   page.section('explanation', ['device'], draw);
-})((window.stlfReport = window.stlfReport || {}));
+})(window.stlfReport);

@@ -291,4 +291,4 @@
     prepare();
     paint();
   });
-})((window.stlfReport = window.stlfReport || {}));
+})(window.stlfReport);

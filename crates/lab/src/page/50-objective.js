@@ -7,6 +7,10 @@
   function draw() {
     const body = page.bodyOf('objective');
     const seed = page.seed();
+    if (page.edited()) {
+      body.replaceChildren(page.notComputed());
+      return;
+    }
     if (!seed || seed.traces.length === 0) {
       body.replaceChildren(page.empty('No iterations were recorded for this plan.'));
       return;
@@ -184,4 +188,4 @@
   }
 
   page.section('objective', ['seed', 'width'], draw);
-})((window.stlfReport = window.stlfReport || {}));
+})(window.stlfReport);

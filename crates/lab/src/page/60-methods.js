@@ -54,6 +54,7 @@
         )
       : null;
     body.replaceChildren(
+      ...page.notEdited(),
       html('p', { class: 'lead' }, `Every method on the same devices. ${interval}`),
       ...(keys ? [keys] : []),
       html('div', { class: 'pair' }, accuracy, joules),
@@ -219,4 +220,4 @@
   page.ours = OURS;
   page.meanOf = mean;
   page.section('methods', ['seed', 'width'], draw);
-})((window.stlfReport = window.stlfReport || {}));
+})(window.stlfReport);

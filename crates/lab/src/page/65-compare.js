@@ -13,6 +13,7 @@
       const is = value(one, 1, key);
       return was === null || is === null ? null : is - was;
     };
+    /** @type {any[]} */
     const columns = [{ key: 'label', name: 'Method', head: true, value: (one) => one.label, cell: (one) => one.label }];
     const measure = (key, name, cell, write, note) => {
       [0, 1].forEach((at) =>
@@ -129,4 +130,4 @@
 
   page.comparisonTable = comparisonTable;
   page.roleDifferences = roleDifferences;
-})((window.stlfReport = window.stlfReport || {}));
+})(window.stlfReport);

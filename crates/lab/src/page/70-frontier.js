@@ -6,8 +6,12 @@
 
   function draw() {
     const seed = page.seed();
-    if (!seed || seed.plans.length < 2) return;
     const body = page.bodyOf('frontier');
+    if (page.edited()) {
+      body.replaceChildren(page.notComputed());
+      return;
+    }
+    if (!seed || seed.plans.length < 2) return;
     const plan = page.plan();
     const measured = seed.plans.every((one) => words.known(one.accuracy));
     const run = page.run().summary.length > 0;
@@ -195,4 +199,4 @@
   }
 
   page.section('frontier', ['plan', 'width'], draw);
-})((window.stlfReport = window.stlfReport || {}));
+})(window.stlfReport);

@@ -34,6 +34,15 @@
           value: (row) => row.name,
           cell: (row) => (place.has(row.name) ? page.deviceOpener(place.get(row.name)) : words.shorten(row.name, 60)),
         },
+        // First, because a phone shows little more than the name and one column.
+        ...methods.map(({ method, label }) => ({
+          key: `m ${method}`,
+          name: `${label}, %`,
+          numeric: true,
+          note: `accuracy of ${label}`,
+          value: (row) => accuracy(row, method),
+          cell: (row) => share(accuracy(row, method), best(row)),
+        })),
         {
           key: 'samples',
           name: 'Samples',
@@ -56,17 +65,10 @@
           cell: (row) => words.joules(row.joules),
         },
         ...(seed.targets.some((row) => row.student) ? [studentColumn] : []),
-        ...methods.map(({ method, label }) => ({
-          key: `m ${method}`,
-          name: `${label}, %`,
-          numeric: true,
-          note: `accuracy of ${label}`,
-          value: (row) => accuracy(row, method),
-          cell: (row) => share(accuracy(row, method), best(row)),
-        })),
       ],
     });
     body.replaceChildren(
+      ...page.notEdited(),
       html(
         'p',
         { class: 'lead' },
@@ -78,6 +80,7 @@
 
   const studentColumn = {
     key: 'student',
+    prose: true,
     name: 'Student',
     note: 'whether ST-LF’s target uses the student that it trained, and by how much it is more stable than the mixture',
     value: (row) => row.student || null,
@@ -123,6 +126,7 @@
     });
     fill();
     body.replaceChildren(
+      ...page.notEdited(),
       html(
         'p',
         { class: 'lead' },
@@ -209,4 +213,4 @@
 
   page.section('targets', ['seed'], drawTargets);
   page.section('confusion', ['seed'], drawConfusion);
-})((window.stlfReport = window.stlfReport || {}));
+})(window.stlfReport);

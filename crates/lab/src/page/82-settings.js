@@ -97,4 +97,4 @@
   }
 
   page.section('settings', ['document'], draw);
-})((window.stlfReport = window.stlfReport || {}));
+})(window.stlfReport);

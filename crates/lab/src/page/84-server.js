@@ -43,6 +43,7 @@
 
   const SECOND = 1000;
   let timer = 0;
+  let asked = ''; // how far the run was when the page was last asked for again
 
   function watchProgress() {
     clearTimeout(timer);
@@ -55,18 +56,34 @@
     const note = byId('progress-note');
     try {
       const answer = await ask('/api/progress');
-      drawStages(Array.isArray(answer.stages) ? answer.stages : []);
+      answer.stages = Array.isArray(answer.stages) ? answer.stages : [];
+      drawStages(answer.stages);
       if (answer.finished) {
         note.textContent = 'Finished; loading the results.';
         page.load(await ask('/api/state'));
         byId('progress').hidden = true;
         return;
       }
-      note.textContent = 'The run is in progress; this page follows it.';
+      note.textContent = 'The run is in progress; this page follows it, seed by seed.';
+      const news = newSeeds(answer.stages);
+      if (news && !page.edited()) {
+        asked = news;
+        page.load(await ask('/api/state'));
+        return;
+      }
     } catch (error) {
       note.textContent = `${error.message} Trying again.`;
     }
     timer = setTimeout(poll, SECOND);
+  }
+
+  // Whether more seeds have a plan or results than the page shows; what cannot be shown is asked for once.
+  function newSeeds(stages) {
+    const { seeds } = page.state.document.runs[0];
+    const done = (name) => (stages.find((stage) => stage.stage === name) || { done: 0 }).done;
+    const there = `${done('plan')} ${done('transfer')}`;
+    const here = `${seeds.length} ${seeds.filter((seed) => seed.targets.length > 0).length}`;
+    return there !== here && there !== asked ? there : null;
   }
 
   // Bars are kept between answers, so that a screen reader is not told of a new bar every second.
@@ -91,11 +108,12 @@
       name.textContent = String(stage.stage);
       bar.max = Math.max(1, stage.total || 0);
       bar.value = Math.min(stage.done || 0, bar.max);
-      count.textContent = `${words.count(stage.done)} of ${words.count(stage.total)}`;
+      const models = words.known(stage.models) ? `, ${words.plural(stage.models, 'model')}` : '';
+      count.textContent = `${words.count(stage.done)} of ${words.count(stage.total)}${models}`;
     });
     for (const row of rows.slice(stages.length)) row.remove();
   }
 
   page.ask = ask;
   page.section('progress', ['document'], watchProgress);
-})((window.stlfReport = window.stlfReport || {}));
+})(window.stlfReport);

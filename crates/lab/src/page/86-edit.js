@@ -8,7 +8,7 @@
   // Always the complete set against the original, as the server wants it.
   const none = () => ({ weights: null, bound: null, handovers: null, devices: new Map(), links: new Map() });
   let edits = none();
-  let original = null; // objective before any edit
+  let original = null; // the plan before any edit
   let follows = null; // the seed that the edits are about
   let built = false;
 
@@ -197,7 +197,8 @@
     for (const { id, key, letter } of WEIGHTS) {
       const read = readNumber(byId(id), { name: `φ ${letter}` });
       if (!read) return;
-      if (!read.clear) weights[key] = read.value;
+      // What is as it was is no edit.
+      if (!read.clear && read.value !== page.tidy(original.weights[key])) weights[key] = read.value;
     }
     edits.weights = Object.keys(weights).length > 0 ? weights : null;
     post();
@@ -265,10 +266,13 @@
     flight = mine;
     byId('edit-status').textContent = 'Planning…';
     try {
-      const answer = await page.ask('/api/plan', body(), mine.signal);
+      const given = body();
+      const edited = Object.keys(given).some((key) => key !== 'seed');
+      const answer = await page.ask(edited ? '/api/plan' : '/api/state', edited ? given : undefined, mine.signal);
       if (flight !== mine) return;
       problem('', null);
-      page.replaceSeed(answer.seed);
+      if (edited) page.replaceSeed(answer.seed);
+      else page.load(answer);
       said();
     } catch (error) {
       if (flight !== mine || error.name === 'AbortError') return;
@@ -282,7 +286,7 @@
   function said() {
     const plan = page.plan();
     if (!plan) return;
-    const change = words.known(original) && words.known(plan.objective) ? plan.objective - original : null;
+    const change = original && words.known(plan.objective) ? plan.objective - original.objective : null;
     const than =
       change === null || Object.keys(body()).every((key) => key === 'seed')
         ? ''
@@ -334,12 +338,12 @@
     body,
     edits: () => edits,
     post,
-    setOriginal: (value) => {
-      original = value;
+    setOriginal: (plan) => {
+      original = plan;
     },
     original: () => original,
   };
   Object.assign(page.editing, { WEIGHTS, NUMBERS, LINKS, device });
   const fill = (all) => page.fillEditing(all);
   const drawList = () => page.listEdits();
-})((window.stlfReport = window.stlfReport || {}));
+})(window.stlfReport);

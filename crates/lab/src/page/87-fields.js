@@ -14,7 +14,7 @@
     if (form.hidden) return;
     editing.build();
     editing.follow();
-    if (editing.original() === null) editing.setOriginal(plan.objective);
+    if (editing.original() === null) editing.setOriginal(page.seed().plans[page.seed().chosen]);
     listDevices();
     fill(false);
     list();
@@ -171,6 +171,7 @@
   }
 
   page.fillEditing = fill;
+  page.tidy = tidy;
   page.listEdits = list;
   page.section('edit', ['plan'], draw);
   page.section(
@@ -178,4 +179,4 @@
     ['mark'],
     () => page.state.device !== null && !byId('edit').contains(document.activeElement) && follow(),
   );
-})((window.stlfReport = window.stlfReport || {}));
+})(window.stlfReport);

@@ -5,10 +5,11 @@
   const { byId } = page;
 
   let printing = false;
+  /** @returns {'light' | 'dark'} */
   function ground() {
     if (printing) return 'light';
     const chosen = document.documentElement.getAttribute('data-theme');
-    if (chosen) return chosen;
+    if (chosen) return chosen === 'dark' ? 'dark' : 'light';
     return window.matchMedia('(prefers-color-scheme: dark)').matches ? 'dark' : 'light';
   }
 
@@ -17,7 +18,8 @@
     let opened = [];
     window.addEventListener('beforeprint', () => {
       printing = true;
-      opened = Array.from(document.querySelectorAll('main details:not([open])'));
+      opened = Array.from(document.querySelectorAll('main details'), (one) => /** @type {HTMLDetailsElement} */ (one));
+      opened = opened.filter((one) => !one.open);
       for (const one of opened) one.open = true;
       page.refresh('theme');
       page.drawNow(Infinity);
@@ -101,4 +103,4 @@
   page.ground = ground;
   page.section('theme', ['document', 'theme'], nameTheme);
   start();
-})((window.stlfReport = window.stlfReport || {}));
+})(window.stlfReport);

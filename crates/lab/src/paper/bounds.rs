@@ -145,7 +145,7 @@ fn picture(spec: &Spec, entries: &[Entry]) -> bars::Chart {
     };
     bars::Chart {
         title: spec.title.clone(),
-        y_label: "error".to_owned(),
+        y_label: "error or its bound (fraction)".to_owned(),
         groups: ours.iter().map(|e| e.setting.clone()).collect(),
         series: vec![
             series("left side", &|e| e.left),

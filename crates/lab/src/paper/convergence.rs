@@ -125,14 +125,18 @@ fn picture(spec: &Spec, solved: &[Solved]) -> stlf_figure::Figure {
         let points: Vec<(f64, f64)> =
             trace.iter().enumerate().map(|(k, &o)| ((k + 1) as f64, o)).collect();
         let (first, last) = (1.0, trace.len().max(2) as f64);
-        series.push(lines::Series::new(case.name.clone(), points));
+        // The colour of a case is the same in both panels.
+        let style = lines::Style::nth(place);
+        series.push(lines::Series {
+            style: Some(style),
+            ..lines::Series::new(format!("{}: relaxed roles", case.name), points)
+        });
         let optimum = case.exact.objective();
-        let style =
-            lines::Style { dash: Some((6.0, 4.0)), marker: None, ..lines::Style::nth(2 * place) };
+        let style = lines::Style { dash: Some((6.0, 4.0)), marker: None, ..style };
         series.push(lines::Series {
             style: Some(style),
             ..lines::Series::new(
-                format!("{}: exact optimum", case.name),
+                format!("{}: best valid plan, proven", case.name),
                 vec![(first, optimum), (last, optimum)],
             )
         });
@@ -140,15 +144,15 @@ fn picture(spec: &Spec, solved: &[Solved]) -> stlf_figure::Figure {
     let left = lines::Chart {
         title: "Objective per iteration".to_owned(),
         x: Axis::linear("iteration"),
-        y: Axis::linear("relaxed objective"),
+        y: Axis::linear("objective (no unit)"),
         series,
         width: 560.0,
         ..lines::Chart::default()
     };
     let psi = |plan: &Plan, i: usize| f64::from(u8::from(plan.roles[i] == Role::Target));
     let right = bars::Chart {
-        title: "ψ of the devices with labels: 0 source, 1 target".to_owned(),
-        y_label: "ψ".to_owned(),
+        title: "Roles of the devices with labels".to_owned(),
+        y_label: "role ψ: 0 source, 1 target".to_owned(),
         y_range: Some((0.0, 1.0)),
         groups: (1..=LABELED).map(|i| format!("device {i}")).collect(),
         series: solved

@@ -154,11 +154,11 @@ fn sweep_picture(spec: &Spec, runs: &[(Setting, Variant)], rows: &[Point]) -> st
             let own = runs.iter().filter(|(setting, _)| setting.name == *name);
             let series = own.map(|(setting, variant)| {
                 let points = of(rows, setting, *variant).map(|r| (r.energy_weight, value(r)));
-                lines::Series::new(variant.name(), points.collect())
+                lines::Series::steps(variant.name(), points.collect())
             });
             let chart = lines::Chart {
                 title: format!("{name}: {title}"),
-                x: Axis::log("φ^E"),
+                x: Axis::log("weight of energy φᴱ (per joule)"),
                 y: Axis { from_zero: true, ..Axis::linear(y) },
                 series: series.collect(),
                 width: 480.0,
@@ -168,8 +168,8 @@ fn sweep_picture(spec: &Spec, runs: &[(Setting, Variant)], rows: &[Point]) -> st
             chart.draw()
         };
         [
-            chart("energy", "joules", &|r| r.joules),
-            chart("transmissions saved", "links saved", &|r| r.saved as f64),
+            chart("energy", "energy of links (joules)", &|r| r.joules),
+            chart("transmissions saved", "links saved (number)", &|r| r.saved as f64),
         ]
     });
     panels::arrange(&spec.title, 2, charts.collect())
@@ -234,12 +234,12 @@ fn map(
         Some(heat::Badge { letter: letter.to_owned(), colour })
     };
     let map = heat::Map {
-        title: format!("{}: φ^E = {}", setting.name, short(energy_weight)),
+        title: format!("{}: φᴱ = {} per joule", setting.name, short(energy_weight)),
         subtitle: variant.name().to_owned(),
         rows: senders.iter().map(|&i| name(i)).collect(),
         columns: (0..problem.len()).map(name).collect(),
-        rows_label: "from".to_owned(),
-        columns_label: "to".to_owned(),
+        rows_label: "sender".to_owned(),
+        columns_label: "receiver".to_owned(),
         values: senders
             .iter()
             .map(|&from| (0..problem.len()).map(|to| weight(from, to)).collect())

@@ -207,6 +207,8 @@ pub struct Plan {
     pub accuracy: Option<f64>,
     /// Why each device has its role.
     pub explanations: Option<Vec<String>>,
+    /// Whether they say what came second and what would change the choice.
+    pub in_full: bool,
 }
 
 /// The weights φ of the objective's terms.

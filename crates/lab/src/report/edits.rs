@@ -150,6 +150,36 @@ fn unknown(field: &str, name: &str) -> Error {
     stlf_planning::Error::field(field, format!("there is no device {name:?}")).into()
 }
 
+/// A device of the edited problem, about which everything is asked.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Question {
+    /// The name of the device.
+    pub device: String,
+    /// What differs from the problem as it was.
+    #[serde(default)]
+    pub edits: Edits,
+}
+
+/// What came second for a device, and what would change its role and links, one sentence a line; `None` if `observer` ended the search.
+///
+/// # Errors
+/// As [`answer`], and where there is no such device.
+pub fn explain(
+    file: &ProblemFile,
+    question: &Question,
+    hands_on: bool,
+    observer: &mut Observer<'_>,
+) -> Result<Option<String>, Error> {
+    let problem = apply(file, &question.edits)?;
+    let device = problem.find(&question.device);
+    let device = device.ok_or_else(|| unknown("device", &question.device))?;
+    let seed = question.edits.seed.unwrap_or_default();
+    let settings = settings(question.edits.handovers.unwrap_or(hands_on));
+    let plan = planned(&problem, seed, &settings, observer)?;
+    Ok(explained::further(&problem, &plan, device, observer).map(|lines| lines.join("\n")))
+}
+
 /// The edited problem, planned as well as the planner can or as far as `observer` lets it, as the page shows it. `hands_on` says whether
 /// sources may hand models on where the edits do not.
 ///

@@ -10,20 +10,29 @@ use stlf_planning::problem::Model;
 
 use super::document::{Handover, Link, Plan, Terms, Weights};
 
-/// With more devices than this nobody reads an explanation of each.
-const MOST_DEVICES: usize = 200;
+/// With more devices than this, only the plan in use is explained: a page holds some forty plans.
+const MOST_IN_EVERY_PLAN: usize = 200;
 
-/// With more devices than this the runners-up take too long to plan.
-const MOST_IN_FULL: usize = 30;
+/// With more devices than this the runners-up take too long to plan; the live page asks for those of one device.
+const MOST_IN_FULL: usize = 60;
 
-/// A plan for the page. In full, each device's explanation also says what came second and what would change it, as
-/// long as `observer` does not end the search for that.
+/// A plan for the page. If it is the one in use, each device's explanation also says what came second and what would change it, as long
+/// as there are not too many of them and `observer` does not end the search for that.
 pub(super) fn plan(
     problem: &Problem,
     plan: &stlf_planning::Plan,
-    in_full: bool,
+    in_use: bool,
     observer: &mut Observer<'_>,
 ) -> Plan {
+    let mut in_full = in_use && problem.len() <= MOST_IN_FULL;
+    let explanations = (in_use || problem.len() <= MOST_IN_EVERY_PLAN).then(|| {
+        let each = |device| {
+            let further = if in_full { further(problem, plan, device, observer) } else { None };
+            in_full &= further.is_some();
+            words(problem, plan, device, further)
+        };
+        (0..problem.len()).map(each).collect()
+    });
     let weights = match problem.model() {
         Model::Measured(m) => {
             let w = m.weights;
@@ -72,20 +81,13 @@ pub(super) fn plan(
         joules: joules.unwrap_or(0.0),
         energy_share: joules.zip(all).map(|(joules, all)| joules / all),
         accuracy: None,
-        explanations: (problem.len() <= MOST_DEVICES).then(|| {
-            let mut in_full = in_full && problem.len() <= MOST_IN_FULL;
-            let each = |device| {
-                let further = if in_full { further(problem, plan, device, observer) } else { None };
-                in_full &= further.is_some();
-                words(problem, plan, device, further)
-            };
-            (0..problem.len()).map(each).collect()
-        }),
+        explanations,
+        in_full,
     }
 }
 
 /// What there is to say in full; `None` where the observer ended the search for it.
-fn further(
+pub(super) fn further(
     problem: &Problem,
     plan: &stlf_planning::Plan,
     device: usize,

@@ -28,6 +28,9 @@ pub struct StageProgress {
     pub done: usize,
     /// Files that there will be.
     pub total: usize,
+    /// While devices train: how many have a model, over all seeds. How many will have one is known once all are dealt.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub models: Option<usize>,
 }
 
 /// Looks at a run folder.
@@ -50,7 +53,10 @@ pub fn progress(path: &Path) -> Result<Progress, Error> {
         (Stage::Transfer, vec![ours]),
         (Stage::Compare, results),
     ];
+    let of_seed = |seed: &u64| models(&path.join(seed_folder(*seed)).join(train::MODELS));
+    let models: usize = config.seeds.iter().map(of_seed).sum();
     let stage = |(stage, files): &(Stage, Vec<String>)| StageProgress {
+        models: (*stage == Stage::Train).then_some(models),
         stage: *stage,
         done: count(files),
         total: files.len() * config.seeds.len(),
@@ -59,4 +65,13 @@ pub fn progress(path: &Path) -> Result<Progress, Error> {
         finished: path.join("manifest.json").is_file(),
         stages: stages.iter().map(stage).collect(),
     })
+}
+
+/// How many devices have a model in this folder, which need not be there yet.
+fn models(folder: &Path) -> usize {
+    let is_model = |name: &std::ffi::OsStr| {
+        name.to_str().is_some_and(|n| n.ends_with(".safetensors") && n != train::WARM_UP)
+    };
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.filter(|entry| is_model(&entry.file_name())).count()
 }

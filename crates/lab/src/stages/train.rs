@@ -18,6 +18,9 @@ pub const TABLE: &str = "training.csv";
 /// The models that devices trained on their own labels.
 pub const MODELS: &str = "models";
 
+/// Among them: what all models start from, where rounds of FedAvg come first.
+pub(crate) const WARM_UP: &str = "warm-up.safetensors";
+
 /// What the stage gives: a model for every device with labels, and the table.
 #[derive(Debug, Clone)]
 pub struct Trained {
@@ -88,15 +91,14 @@ pub(super) fn warm_up(
     splits: &[Split],
     models: &Folder,
 ) -> Result<Params, Error> {
-    const FILE: &str = "warm-up.safetensors";
     let (setup, training) = (&run.setup, &run.config.training);
     let mut shared = setup.first_model();
     if training.warm_up_rounds == 0 {
         return Ok(shared);
     }
-    if let Some(file) = models.read(FILE)? {
+    if let Some(file) = models.read(WARM_UP)? {
         return Params::from_safetensors(&run.setup.spec, &file)
-            .map_err(|e| models.broken(FILE, &e.to_string()).into());
+            .map_err(|e| models.broken(WARM_UP, &e.to_string()).into());
     }
     for round in 0..training.warm_up_rounds {
         let locals: Vec<(Params, f64)> = splits
@@ -113,7 +115,7 @@ pub(super) fn warm_up(
             .collect::<Result<_, Error>>()?;
         shared = Params::average(locals.iter().map(|(params, weight)| (params, *weight)))?;
     }
-    models.write(FILE, &shared.to_safetensors(&run.setup.spec)?)?;
+    models.write(WARM_UP, &shared.to_safetensors(&run.setup.spec)?)?;
     Ok(shared)
 }
 

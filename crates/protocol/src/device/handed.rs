@@ -172,7 +172,9 @@ impl Device {
         }
         // The weights of a network that learned anything are far below this.
         if params.iter().any(|p| !p.is_finite() || p.abs() > 1e6) {
-            return Err(Refusal::Unfit("a model whose numbers cannot be"));
+            return Err(Refusal::Unfit(
+                "a model with a weight that is not finite or far too large",
+            ));
         }
         Ok(())
     }

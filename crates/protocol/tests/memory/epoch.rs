@@ -349,7 +349,10 @@ fn wrong_messages_are_refused_and_change_nothing() {
     poisoned[0] = f32::NAN;
     let refused =
         network.devices[target.index()].receive_model(source, Way::First, poisoned).unwrap_err();
-    assert_eq!(refused, Refusal::Unfit("a model whose numbers cannot be"));
+    assert_eq!(
+        refused,
+        Refusal::Unfit("a model with a weight that is not finite or far too large")
+    );
 }
 
 #[test]

@@ -67,7 +67,7 @@ pub(crate) struct Part {
     #[arg(long, value_name = "SECONDS", default_value_t = 30.0, value_parser = positive)]
     patience: f64,
 
-    /// With --once: give up so many seconds after --wait.
+    /// With --once: fail if no epoch is complete within this time after --wait.
     #[arg(long, value_name = "SECONDS", default_value_t = 600.0, value_parser = positive)]
     deadline: f64,
 

@@ -76,9 +76,9 @@ fn words(roster: &Roster, event: &Event) -> String {
         Event::Began { epoch, devices } => {
             format!("epoch {epoch} begins with {}", counted(*devices, "device"))
         }
-        Event::Planned { optimal: true } => "there is a plan; nothing is better, proven".to_owned(),
+        Event::Planned { optimal: true } => "plan ready: proven optimal".to_owned(),
         Event::Planned { optimal: false } => {
-            "there is a plan, near the best that is known; a better one may exist".to_owned()
+            "plan ready: not proven optimal (plan.json says its gap)".to_owned()
         }
         Event::NoPlan(reason) => format!("there is no plan: {}", clean(reason)),
         Event::LeftOut(place) => format!("{} is left out for now", name(place)),

@@ -6,22 +6,24 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::Serialize;
+use serde::de::DeserializeOwned;
 use stlf_config::Config;
-use stlf_formats::ProblemFile;
+use stlf_formats::{PlanOrProblem, ProblemFile};
 use stlf_lab::Error;
 use stlf_lab::report::document::{Document, Live, Run, Seed};
-use stlf_lab::report::edits::{self, Edits};
+use stlf_lab::report::edits::{self, Edits, Question};
 use stlf_lab::report::progress::{Progress, progress};
 use stlf_lab::report::{document, html};
 use stlf_lab::run::seed_folder;
 use tiny_http::{Header, Method, Request, Response};
 
 use super::super::node::status;
+use super::super::plan::seconds;
 use super::super::report;
 use super::super::run_args::failure;
 use super::node_page;
 use crate::error::Failure;
-use crate::input::{self, PlanOrProblem};
+use crate::input;
 use crate::progress::Watch;
 use crate::ui::Ui;
 
@@ -39,7 +41,7 @@ pub(super) struct Desk<'a> {
     handovers: bool,
     /// The port on which this server listens.
     port: u16,
-    /// The time limit for planning a page or a change.
+    /// The time limit for planning a page or a change, if the user gave one.
     limit: Option<Duration>,
     ui: &'a Ui,
     /// The plan or problem of the last request and its page, because planning may take long.
@@ -70,6 +72,11 @@ struct ErrorBody {
 struct ErrorEntry {
     message: String,
     hint: Option<String>,
+}
+
+#[derive(Serialize)]
+struct ExplanationBody {
+    explanation: String,
 }
 
 #[derive(Serialize)]
@@ -125,7 +132,7 @@ impl<'a> Desk<'a> {
     /// Returns what the page shows. A problem is planned again only if its file has changed.
     fn shown(&self) -> Result<Run, Failure> {
         if self.is_run() {
-            return self.watched(|watch| report::read(&self.run, self.handovers, watch))?;
+            return self.watched(|watch| report::read(&self.run, self.handovers, false, watch))?;
         }
         let file = input::plan_or_problem(&self.run)?;
         if let Some((known, run)) = &*self.known.borrow()
@@ -133,8 +140,10 @@ impl<'a> Desk<'a> {
         {
             return Ok(run.clone());
         }
-        let page =
-            |watch: &mut Watch| report::alone(file.clone(), &self.run, self.handovers, watch);
+        let page = |watch: &mut Watch| {
+            let soon = self.limit.is_none();
+            report::alone(file.clone(), &self.run, self.handovers, soon, watch)
+        };
         let run = self.watched(page)??;
         *self.known.borrow_mut() = Some((file, run.clone()));
         Ok(run)
@@ -150,7 +159,7 @@ impl<'a> Desk<'a> {
     }
 
     fn watched<T>(&self, work: impl FnOnce(&mut Watch) -> T) -> Result<T, Failure> {
-        let mut watch = Watch::start(self.limit, self.ui)?;
+        let mut watch = Watch::start(self.limit.or(seconds(report::LIMIT)), self.ui)?;
         let done = work(&mut watch);
         watch.finish();
         Ok(done)
@@ -192,10 +201,14 @@ impl<'a> Desk<'a> {
             (Method::Get, "/api/state") => Ok(json(&self.document()?)),
             (Method::Get, "/api/progress") => Ok(json(&self.progress()?)),
             (Method::Post, "/api/plan") => {
-                let edits = read_edits(request)?;
+                let edits: Edits = read_body(request, "edits")?;
                 Ok(json(&SeedBody { seed: self.plan(&edits)? }))
             }
-            (_, "/" | "/api/state" | "/api/progress" | "/api/plan") => {
+            (Method::Post, "/api/explain") => {
+                let question: Question = read_body(request, "a question")?;
+                Ok(json(&ExplanationBody { explanation: self.explain(&question)? }))
+            }
+            (_, "/" | "/api/state" | "/api/progress" | "/api/plan" | "/api/explain") => {
                 Err(Refusal::new(405, format!("{} is not allowed here", request.method())))
             }
             _ => Err(Refusal::new(404, format!("there is nothing at {path}"))),
@@ -254,6 +267,19 @@ impl<'a> Desk<'a> {
         self.watched(answer).map_err(|e| Refusal::of(&e))?.map_err(|e| Refusal::of_error(&e))
     }
 
+    fn explain(&self, question: &Question) -> Result<String, Refusal> {
+        let before = self.before_edits(question.edits.seed).map_err(|e| Refusal::of(&e))?;
+        let answer = |watch: &mut Watch| {
+            edits::explain(&before.0, question, before.1, &mut |progress| watch.see(progress))
+        };
+        let answer = self.watched(answer).map_err(|e| Refusal::of(&e))?;
+        answer.map_err(|e| Refusal::of_error(&e))?.ok_or_else(|| {
+            let hint = Some("start `stlf serve` with a longer --time-limit".to_owned());
+            let message = "this takes longer than the time limit for planning".to_owned();
+            Refusal { status: 422, message, hint }
+        })
+    }
+
     /// Returns the problem that edits apply to, and whether its sources may hand models on.
     fn before_edits(&self, seed: Option<u64>) -> Result<(ProblemFile, bool), Failure> {
         if self.is_run() {
@@ -262,15 +288,13 @@ impl<'a> Desk<'a> {
             let place = seed.map_or_else(|| self.run.clone(), |s| self.run.join(seed_folder(s)));
             return Ok((input::problem(&place)?, config.planner.hands_on()));
         }
-        match input::plan_or_problem(&self.run)? {
-            PlanOrProblem::Problem(file) => Ok((*file, self.handovers)),
-            PlanOrProblem::Plan(file) => {
-                let hands_on = !file.handovers.is_empty();
-                let name = input::name(&self.run);
-                let absent = || Failure::input(format!("{name} does not contain its problem"));
-                Ok((file.problem.ok_or_else(absent)?, hands_on))
-            }
-        }
+        let file = input::plan_or_problem(&self.run)?;
+        let hands_on = match &file {
+            PlanOrProblem::Problem(_) => self.handovers,
+            PlanOrProblem::Plan(file) => !file.handovers.is_empty(),
+        };
+        let name = input::name(&self.run);
+        Ok((file.into_problem().map_err(|e| Failure::in_file(&name, &e))?, hands_on))
     }
 }
 
@@ -279,13 +303,14 @@ fn header<'r>(request: &'r Request, name: &'static str) -> Option<&'r str> {
     found.map(|header| header.value.as_str())
 }
 
-fn read_edits(request: &mut Request) -> Result<Edits, Refusal> {
+/// Reads what a request holds; `what` names it in messages.
+fn read_body<T: DeserializeOwned>(request: &mut Request, what: &str) -> Result<T, Refusal> {
     let kind = header(request, "Content-Type").unwrap_or_default();
     if kind.split(';').next().map(str::trim) != Some("application/json") {
-        return Err(Refusal::new(415, "edits are application/json"));
+        return Err(Refusal::new(415, format!("{what}: expected application/json")));
     }
     if request.body_length().is_some_and(|length| length as u64 > MOST_BYTES) {
-        return Err(Refusal::new(413, format!("edits have at most {MOST_BYTES} bytes")));
+        return Err(Refusal::new(413, format!("{what}: at most {MOST_BYTES} bytes")));
     }
     let mut body = Vec::new();
     request
@@ -294,10 +319,10 @@ fn read_edits(request: &mut Request) -> Result<Edits, Refusal> {
         .read_to_end(&mut body)
         .map_err(|e| Refusal::new(400, format!("the request ended early: {e}")))?;
     if body.len() as u64 > MOST_BYTES {
-        return Err(Refusal::new(413, format!("edits have at most {MOST_BYTES} bytes")));
+        return Err(Refusal::new(413, format!("{what}: at most {MOST_BYTES} bytes")));
     }
     serde_json::from_slice(&body)
-        .map_err(|e| Refusal::new(400, format!("these are not valid edits: {e}")))
+        .map_err(|e| Refusal::new(400, format!("{what} cannot be read: {e}")))
 }
 
 fn json(value: &impl Serialize) -> Answer {

@@ -1,0 +1,103 @@
+//! One's own tables and pictures: from a file to a run without a line of configuration written by hand.
+
+use std::path::Path;
+
+use crate::common::{Ran, run, stlf};
+
+/// Four devices with three features; those on the roof measure something else. `label` says what a row has as its label.
+fn table(folder: &Path, columns: &str, label: impl Fn(usize, usize) -> String) {
+    let names = ["gate", "dock", "roof", "yard"];
+    let row = |k: usize| {
+        let (device, class) = (k % 4, (k / 4) % 2);
+        let far = if device < 2 { 0.0 } else { 5.0 };
+        let noise = (k * 37 % 101) as f64 / 50.0;
+        format!(
+            "{},12:{:02},{},{},{},{}\n",
+            names[device],
+            k % 60,
+            far + noise,
+            class as f64 * 2.0 + noise / 2.0,
+            (k * 53 % 97) as f64,
+            label(device, class)
+        )
+    };
+    let rows: String = (0..320).map(row).collect();
+    std::fs::write(folder.join("my.csv"), format!("{columns}\n{rows}")).unwrap();
+}
+
+fn within(folder: &Path, args: &[&str]) -> Ran {
+    stlf().args(args).current_dir(folder).output().unwrap().into()
+}
+
+#[test]
+fn a_table_becomes_a_configuration_that_runs_as_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    table(at, "device,time,x,y,z,label", |device, class| match device {
+        0 | 2 => ["calm", "storm"][class].to_owned(),
+        _ => String::new(),
+    });
+    let written = within(at, &["new", "mine", "--features", "my.csv"]);
+    assert_eq!((written.code, written.err.as_str()), (0, ""));
+    assert_eq!(
+        written.out,
+        "Column device names 4 devices, 2 with labels.\n\
+         Not used, because they are not numbers in every row: time.\n\
+         wrote mine.toml; run: stlf run mine.toml\n"
+    );
+    let quick = ["run", "mine.toml", "-c", "training.steps=50 seeds=[1]", "--to", "run"];
+    let ran = within(at, &quick);
+    assert_eq!((ran.code, ran.err.as_str()), (0, ""));
+    assert!(at.join("run/seed-1/mixtures/dock").is_dir());
+    let again = within(at, &["new", "mine", "--features", "my.csv"]);
+    assert!(again.code == 2 && again.err.contains("already exists"), "{}", again.err);
+}
+
+#[test]
+fn without_a_column_of_devices_rows_are_dealt_and_half_of_the_labels_hidden() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    table(at, "site,time,x,y,z,weather", |_, class| class.to_string());
+    let missing = within(at, &["new", "mine", "--features", "my.csv"]);
+    assert_eq!(missing.code, 2);
+    assert!(missing.err.contains("column \"label\" is missing"), "{}", missing.err);
+    assert!(missing.err.contains("site, time, x, y, z, weather"), "{}", missing.err);
+    let label = ["--features", "my.csv", "--label", "weather"];
+    let dealt = within(at, &[&["new", "dealt"], &label[..]].concat());
+    assert!(dealt.out.contains("dealt at random to 10 devices"), "{}{}", dealt.out, dealt.err);
+    let by_site = within(at, &[&["new", "site", "--device", "site"], &label[..]].concat());
+    assert!(by_site.out.contains("4 devices, 4 with labels; half of them hide"), "{}", by_site.out);
+    for name in ["dealt", "site"] {
+        let config = format!("{name}.toml");
+        let ran = within(at, &["run", &config, "-c", "training.steps=50 seeds=[1]", "--to", name]);
+        assert_eq!((ran.code, ran.err.as_str()), (0, ""));
+        // Accuracy is known, because labels that were hidden exist.
+        assert!(!ran.out.contains("not known"), "{}", ran.out);
+    }
+}
+
+#[test]
+fn a_plan_is_taken_wherever_a_problem_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let [plan, again] = ["plan.json", "again.json"].map(|name| folder.path().join(name));
+    let [plan, again] = [&plan, &again].map(|path| path.to_str().unwrap());
+    let problem = crate::common::example("five-cars.json");
+    let problem = problem.to_str().unwrap();
+    assert_eq!(run(&["plan", problem, "-o", plan], "").code, 0);
+    assert_eq!(run(&["plan", plan, "-o", again], "").code, 0);
+    assert_eq!(run(&["diff", plan, again], "").code, 0);
+    for verb in ["sweep", "explain"] {
+        let [of_problem, of_plan] = [problem, plan].map(|file| run(&[verb, file], ""));
+        assert_eq!(of_plan.code, 0, "{}", of_plan.err);
+        assert_eq!(of_plan.out, of_problem.out);
+    }
+    let piped = run(&["plan", "-", "--format", "json"], std::fs::read(plan).unwrap());
+    assert_eq!((piped.code, piped.err.as_str()), (0, ""));
+    // A plan without its problem says what is missing.
+    let mut bare: serde_json::Value =
+        serde_json::from_slice(&std::fs::read(plan).unwrap()).unwrap();
+    bare.as_object_mut().unwrap().remove("problem");
+    let refused = run(&["plan", "-"], bare.to_string());
+    assert_eq!(refused.code, 2);
+    assert!(refused.err.contains("this plan does not contain its problem"), "{}", refused.err);
+}

@@ -1,0 +1,204 @@
+//! A configuration for a table of one's own, which runs as it is: the template with what the table itself tells.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use stlf_data::{Dataset, features};
+
+use crate::{Error, TEMPLATE};
+
+/// Rows that a device should have at least, where no column says which device holds a row.
+const ROWS_PER_DEVICE: usize = 20;
+
+/// Devices at most, where no column says which device holds a row.
+const MOST_DEVICES: usize = 10;
+
+/// Keys of a section with their values.
+type Keys = Vec<(&'static str, String)>;
+
+/// A configuration, and what was decided in it that the user should know.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ForTable {
+    /// The file's text.
+    pub text: String,
+    /// Sentences for the user.
+    pub told: Vec<String>,
+}
+
+/// Writes the template for a table of features. Columns that are not numbers are ignored, besides `label` and `device` (left out: a
+/// column named device or domain, where there is one).
+///
+/// # Errors
+/// A table that cannot be read, that has no such column, or in which nothing has a label.
+pub fn for_table(table: &Path, label: &str, device: Option<&str>) -> Result<ForTable, Error> {
+    let others = features::not_numbers(table)?;
+    let mut options = features::Options {
+        label: label.to_owned(),
+        domain: device.map(str::to_owned),
+        ..features::Options::default()
+    };
+    let is_ignored = |name: &String| {
+        let is_domain = match device {
+            Some(device) => name == device,
+            None => name == "device" || name == "domain",
+        };
+        name != label && !is_domain
+    };
+    options.ignore = others.into_iter().filter(is_ignored).collect();
+    let data = features::load(table, &options)?;
+    if data.classes().is_empty() {
+        return Err(Error::Setting {
+            path: table.to_owned(),
+            line: None,
+            message: format!("column {label:?}: no row has a label"),
+            hint: Some("some devices need labels; --label names another column".to_owned()),
+        });
+    }
+    let (partition, mut told) = partition(&data, table)?;
+    if !options.ignore.is_empty() {
+        let names = options.ignore.join(", ");
+        told.push(format!("Not used, because they are not numbers in every row: {names}."));
+    }
+    let quoted = |text: &str| toml::Value::from(text).to_string();
+    let mut lines = vec![
+        ("[data]", "features", quoted(&table.to_string_lossy())),
+        ("[data]", "label", quoted(label)),
+        ("[training]", "model", quoted("mlp")),
+    ];
+    lines.extend(data.domain_column().map(|column| ("[data]", "device", quoted(column))));
+    if !options.ignore.is_empty() {
+        lines.push(("[data]", "ignore", toml::Value::from(options.ignore).to_string()));
+    }
+    lines.extend(partition.into_iter().map(|(key, value)| ("[partition]", key, value)));
+    Ok(ForTable { text: filled(&lines), told })
+}
+
+/// How the samples are dealt: by the column that names devices, else at random. If all devices had labels there would be nothing to
+/// decide, so half of them hide theirs.
+fn partition(data: &Dataset, table: &Path) -> Result<(Keys, Vec<String>), Error> {
+    let half = ("labeled", "{ devices = 0.5 }".to_owned());
+    let hidden = "half of them hide their labels in every seed, so that accuracy can be measured";
+    let Some(column) = data.domain_column() else {
+        let devices = (data.len() / ROWS_PER_DEVICE).clamp(2, MOST_DEVICES);
+        let keys = vec![("kind", "\"iid\"".to_owned()), ("devices", devices.to_string()), half];
+        let told = format!(
+            "No column says which device holds a row, so rows are dealt at random to {devices} devices; {hidden}. \
+             --device names such a column."
+        );
+        return Ok((keys, vec![told]));
+    };
+    let devices = data.domains().len();
+    if devices < 2 {
+        let (path, line) = (table.to_owned(), None);
+        let message = format!("column {column:?} names one device only: there is nothing to plan");
+        let hint = Some("--device names another column".to_owned());
+        return Err(Error::Setting { path, line, message, hint });
+    }
+    let with_label = (0..data.len()).filter(|&sample| data.label(sample).is_some());
+    let labeled = with_label.map(|sample| data.domain(sample)).collect::<BTreeSet<_>>().len();
+    let kind = ("kind", "\"by-domain\"".to_owned());
+    let told = format!("Column {column} names {devices} devices, {labeled} with labels");
+    if labeled < devices {
+        return Ok((vec![kind], vec![format!("{told}.")]));
+    }
+    Ok((vec![kind, half], vec![format!("{told}; {hidden} (partition.labeled).")]))
+}
+
+/// The template with these keys of these sections set, whether it has them as defaults or commented out.
+fn filled(lines: &[(&str, &str, String)]) -> String {
+    let mut section = "";
+    let mut text = String::new();
+    for line in TEMPLATE.lines() {
+        if line.starts_with('[') {
+            section = line.split_inclusive(']').next().unwrap_or_default();
+            text += &format!("{line}\n");
+            // The template has the keys that all kinds of partition share.
+            let own = lines.iter().filter(|(of, key, _)| *of == section && *key == "devices");
+            own.for_each(|(_, key, value)| text += &format!("{key} = {value}\n"));
+            continue;
+        }
+        let key = line.strip_prefix("# ").unwrap_or(line).split(" = ").next().unwrap_or_default();
+        let comment = line.split_once(" # ").map(|(_, comment)| format!("  # {comment}"));
+        match lines.iter().find(|(of, known, _)| *of == section && *known == key) {
+            Some((_, _, value)) => {
+                text += &format!("{key} = {value}{}\n", comment.unwrap_or_default());
+            }
+            // What the table stands for.
+            None if section == "[data]" && key == "domains" => text += &format!("# {line}\n"),
+            None => text += &format!("{line}\n"),
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use stlf_data::labels::Labeled;
+    use stlf_data::partition::{ByDomain, Iid, Scheme};
+
+    use super::*;
+    use crate::{Config, Model};
+
+    fn written(columns: &str, row: impl Fn(usize) -> String) -> (tempfile::TempDir, String) {
+        let folder = tempfile::tempdir().unwrap();
+        let table = folder.path().join("my \"own\".csv");
+        let rows: String = (0..90).map(|k| row(k) + "\n").collect();
+        std::fs::write(&table, format!("{columns}\n{rows}")).unwrap();
+        let table = table.to_string_lossy().into_owned();
+        (folder, table)
+    }
+
+    fn config(table: &str, label: &str, device: Option<&str>) -> (Config, Vec<String>) {
+        let ForTable { text, told } = for_table(Path::new(table), label, device).unwrap();
+        (Config::parse(&text, Path::new("t")).unwrap(), told)
+    }
+
+    #[test]
+    fn a_column_of_devices_deals_the_rows_and_some_keep_no_labels() {
+        let row = |k: usize| format!("d{},{},calm,{k}", k % 3, ["", "a", "b"][k % 3]);
+        let (_folder, table) = written("device,class,note,x", row);
+        let (config, told) = config(&table, "class", None);
+        let scheme = Scheme::ByDomain(ByDomain::default());
+        assert_eq!(config.partition, Some(scheme));
+        assert_eq!(
+            (config.data.label.as_str(), config.data.ignore.as_slice()),
+            ("class", &["note".to_owned()][..])
+        );
+        assert_eq!(
+            (config.data.device.as_deref(), config.training.model),
+            (Some("device"), Model::Mlp)
+        );
+        assert_eq!(config.data.features.as_deref(), Some(Path::new(&table)));
+        assert_eq!(told[0], "Column device names 3 devices, 2 with labels.");
+        assert!(told[1].ends_with("not numbers in every row: note."), "{told:?}");
+    }
+
+    #[test]
+    fn fleets_with_all_labels_hide_half_and_rows_of_nobody_are_dealt() {
+        let (_folder, table) = written("who,label,x", |k| format!("{},{},{k}", k % 4, k % 2));
+        let half = Labeled::Some { devices: 0.5 };
+        let (by_column, _) = config(&table, "label", Some("who"));
+        let labeled = half.clone();
+        let scheme = Scheme::ByDomain(ByDomain { labeled, ..ByDomain::default() });
+        assert_eq!(by_column.partition, Some(scheme));
+        let (dealt, told) = config(&table, "label", None);
+        assert_eq!(dealt.partition, Some(Scheme::Iid(Iid { devices: 4, labeled: half })));
+        assert!(told[0].contains("at random to 4 devices"), "{told:?}");
+        // All else is as it always is.
+        let expected = Config { partition: dealt.partition.clone(), ..Config::default() };
+        assert_eq!(dealt.planner, expected.planner);
+        assert_eq!(dealt.seeds, expected.seeds);
+    }
+
+    #[test]
+    fn tables_that_cannot_be_planned_are_refused() {
+        let (_folder, table) = written("device,label,x", |k| format!("one,,{k}"));
+        let error = |label: &str| for_table(Path::new(&table), label, None).unwrap_err();
+        assert!(error("label").to_string().contains("no row has a label"));
+        assert!(error("y").hint().is_some_and(|hint| hint.contains("device, label, x")));
+        let (_folder, table) = written("device,label,x", |k| format!("one,a,{k}"));
+        let error = for_table(Path::new(&table), "label", None).unwrap_err().to_string();
+        assert!(error.contains("names one device only"), "{error}");
+    }
+}
