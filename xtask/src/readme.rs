@@ -11,8 +11,14 @@ use std::path::Path;
 use std::process::Command;
 
 /// The documents, each run in a folder of its own.
-pub(crate) const DOCUMENTS: [&str; 5] =
-    ["README.md", "docs/guide.md", "docs/planning.md", "docs/findings.md", "docs/predict.md"];
+pub(crate) const DOCUMENTS: [&str; 6] = [
+    "README.md",
+    "docs/guide.md",
+    "docs/planning.md",
+    "docs/findings.md",
+    "docs/predict.md",
+    "docs/learners.md",
+];
 
 /// What a document shows: files, and commands with their output.
 #[derive(Debug, PartialEq, Eq)]

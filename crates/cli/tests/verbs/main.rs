@@ -10,6 +10,7 @@ mod data;
 mod diff;
 mod explain;
 mod fleet;
+mod learner;
 mod limits;
 mod other_verbs;
 mod plan;

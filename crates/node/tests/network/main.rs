@@ -7,6 +7,7 @@ mod common;
 
 mod faults;
 mod jobs;
+mod learners;
 mod loopback;
 mod net;
 mod service;

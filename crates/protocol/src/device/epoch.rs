@@ -202,11 +202,11 @@ impl Following {
         self.needed.contains(&sent)
     }
 
-    /// The models that a target combines, with their weights, once all of them are there.
-    pub(super) fn to_combine(&self, target: Place) -> Option<Vec<(Arc<Params>, f64)>> {
+    /// The models that a target combines, with who sent each and its weight, once all of them are there.
+    pub(super) fn to_combine(&self, target: Place) -> Option<Vec<(Place, Arc<Params>, f64)>> {
         let model = |from: Place| self.models.get(&(from, self.plan.way_to_targets(from)));
         let links = self.plan.incoming(target);
-        links.map(|link| Some((model(link.from)?.clone(), link.weight))).collect()
+        links.map(|link| Some((link.from, model(link.from)?.clone(), link.weight))).collect()
     }
 
     /// Whom the device waits for: a source for one at a time.

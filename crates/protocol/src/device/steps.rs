@@ -211,7 +211,9 @@ impl Device {
         };
         following.part = Part::Target(AsTarget::Combines);
         let (setup, inputs) = (self.setup.clone(), self.holdings.inputs.clone());
-        let labour = Labour::Combine(Box::new(Combining { setup, place, inputs, models }));
+        let (learner, rows) = (self.learner.clone(), self.holdings.rows());
+        let combining = Combining { setup, place, inputs, learner, rows, models };
+        let labour = Labour::Combine(Box::new(combining));
         vec![Action::Compute(Job::new(number, labour))]
     }
 
