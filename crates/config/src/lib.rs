@@ -265,12 +265,13 @@ impl Config {
         }
     }
 
-    /// The same for a fleet whose devices have learners of the user's: what only built-in networks can do is off.
+    /// The same for a fleet whose devices have learners of the user's, and with them their data: what only built-in networks can do is off.
     pub fn for_learners(&self) -> Config {
         let mut config = self.clone();
         config.training =
             Training { model: Model::Mlp, augment: None, balanced: false, ..self.training };
         config.transfer.adapt = Adapt::Off;
+        (config.data, config.partition) = (Data::default(), None);
         config
     }
 

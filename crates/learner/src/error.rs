@@ -4,6 +4,8 @@ use std::path::PathBuf;
 use std::process::ExitStatus;
 use std::time::Duration;
 
+use crate::dialogue::quoted;
+
 /// What a learner did that ends a request.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -102,6 +104,11 @@ pub enum Error {
 }
 
 impl Error {
+    /// The error that a line is wrong.
+    pub(crate) fn line(verb: &'static str, line: &str, message: impl Into<String>) -> Error {
+        Error::Line { verb, line: quoted(line), message: message.into() }
+    }
+
     /// Whether the program may do better when it is started again.
     pub(crate) fn may_pass(&self) -> bool {
         matches!(self, Error::Ended { .. } | Error::Silent { .. })

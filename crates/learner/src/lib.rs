@@ -7,6 +7,7 @@
 mod arrays;
 mod command;
 pub mod conformance;
+mod dialogue;
 pub mod error;
 mod group;
 pub mod message;

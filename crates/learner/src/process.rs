@@ -76,7 +76,9 @@ impl Process {
         let (is_open, log_ends) = sync_channel::<()>(0);
         if let Some(errors) = child.stderr.take() {
             // A log that cannot be kept is no reason not to learn.
-            let file = options.log.as_ref().and_then(|path| File::create(path).ok());
+            let mut append = File::options();
+            append.create(true).append(true);
+            let file = options.log.as_ref().and_then(|path| append.open(path).ok());
             let last = log.clone();
             std::thread::spawn(move || {
                 keep_log(errors, file, &last);
@@ -141,7 +143,9 @@ impl Process {
         let until = Instant::now() + self.grace;
         while !group::has_ended(&mut self.child).unwrap_or(true) && Instant::now() < until {
             // A program that waits until its lines are read could not end.
-            let _ = self.lines.recv_timeout(TICK);
+            if self.lines.recv_timeout(TICK) == Err(RecvTimeoutError::Disconnected) {
+                std::thread::sleep(TICK);
+            }
         }
     }
 }
@@ -174,7 +178,8 @@ fn pass_on(output: impl Read, to: &SyncSender<String>) {
 /// Keeps the last lines of a log, and in a file as much as has room.
 fn keep_log(errors: impl Read, mut file: Option<File>, last: &Mutex<VecDeque<String>>) {
     let mut errors = BufReader::new(errors);
-    let (mut bytes, mut kept) = (Vec::new(), 0);
+    let before = file.as_ref().and_then(|file| file.metadata().ok());
+    let (mut bytes, mut kept) = (Vec::new(), before.map_or(0, |about| about.len()));
     loop {
         bytes.clear();
         match (&mut errors).take(LONGEST_LINE).read_until(b'\n', &mut bytes) {

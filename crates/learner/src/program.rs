@@ -35,6 +35,10 @@ impl Program {
     /// # Errors
     /// It cannot be started, or does not say what it must.
     pub fn start(options: Options) -> Result<UserLearner, Error> {
+        if let Some(log) = &options.log {
+            // The log is of this start and of those that follow it when the program fails.
+            let _ = std::fs::remove_file(log);
+        }
         let mut session = Session::start(&options)?;
         let samples = session.describe()?;
         let (welcome, layout) = (session.welcome.clone(), session.layout.clone());

@@ -110,6 +110,8 @@ pub struct Device {
     holdings: Holdings,
     /// What trains and predicts.
     learner: Arc<dyn Learner>,
+    /// Whether that is the user's. Then predictions may take long, and targets tell how far they are.
+    has_user_learner: bool,
     /// Joules of sending a model to each place that something is known of.
     joules: BTreeMap<Place, f64>,
     trained: Option<(Params, OwnError)>,
@@ -143,6 +145,7 @@ impl Device {
             start: 0,
             holdings,
             learner,
+            has_user_learner: false,
             joules,
             trained,
             handed_on: BTreeMap::new(),
@@ -155,7 +158,7 @@ impl Device {
 
     /// The same with a learner of the user's, which has the samples that this device holds.
     pub fn with_learner(mut self, learner: Arc<dyn Learner>) -> Device {
-        self.learner = learner;
+        (self.learner, self.has_user_learner) = (learner, true);
         self
     }
 
@@ -282,8 +285,8 @@ impl Device {
 
     /// How much others have told of the epoch so far. Only what makes it more is progress; what is said again is not.
     pub fn known(&self) -> usize {
-        let has_students = self.setup.adapt != Adapt::Off;
-        self.epoch.as_ref().map_or(0, |epoch| epoch.known(has_students))
+        let targets_tell = self.setup.adapt != Adapt::Off || self.has_user_learner;
+        self.epoch.as_ref().map_or(0, |epoch| epoch.known(targets_tell))
     }
 
     /// How long the messages may be that it has use for.

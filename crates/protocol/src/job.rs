@@ -18,7 +18,7 @@ use crate::wire::Plan;
 pub enum Sign {
     /// It goes on.
     GoesOn,
-    /// So many percent of training on a model are done, above 100 those of the second way; or of training a student.
+    /// So many percent of training on a model are done, above 100 those of the second way; or of training a student, or of predicting.
     Percent(u8),
     /// A search begins that may take so long. Told to stop then, it ends with the best that it has.
     Searches(Duration),

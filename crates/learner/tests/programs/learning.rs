@@ -67,6 +67,23 @@ fn a_training_tells_how_far_it_is_and_can_be_ended() {
     assert!(train(&user, &[0, 1, 2], None).iter().all(|p| p.is_finite()));
 }
 
+/// Far less than this limit on a machine that has nothing else to do; the time is printed.
+#[test]
+fn a_call_costs_little_beyond_the_program_s_own_work() {
+    const CALLS: u32 = 200;
+    let place = Place::new();
+    let user = Program::start(place.good()).unwrap();
+    let model = train(&user, &[0, 1, 2], None);
+    let began = std::time::Instant::now();
+    for _ in 0..CALLS {
+        let mut go_on = |_| ControlFlow::Continue(());
+        assert!(user.learner.predict(&model, &[0, 1], &mut go_on).unwrap().is_some());
+    }
+    let each = began.elapsed() / CALLS;
+    println!("{each:?} a call");
+    assert!(each < std::time::Duration::from_millis(100), "{each:?}");
+}
+
 #[test]
 fn the_trial_of_programs_finds_nothing_wrong() {
     let place = Place::new();

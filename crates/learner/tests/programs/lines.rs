@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use serde_json::{Value, json};
+use serde_json::json;
 use stlf_learner::message::{Answer, Ask, PROTOCOL, Reply, Request, Welcome, schema};
 
 fn requests() -> Vec<Request> {

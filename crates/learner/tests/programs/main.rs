@@ -1,5 +1,5 @@
 //! Programs as learners: one that keeps to everything, and one for each thing that can be wrong.
-#![allow(clippy::unwrap_used, reason = "tests and their helpers")]
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "tests and their helpers")]
 
 mod faults;
 mod learning;

@@ -7,7 +7,7 @@ use stlf_learn::Params;
 use stlf_learn::evaluate::Predictions;
 use stlf_method::adapt::{Adapt, Obstacle, Tried};
 use stlf_method::combine::combine_with;
-use stlf_method::learner::Learner;
+use stlf_method::learner::{Learner, Progress};
 use stlf_planning::Error;
 
 use super::epoch::WHOLE;
@@ -62,10 +62,14 @@ impl Combining {
         let models: Vec<(&Params, f64)> = sent.iter().map(|(_, m, w)| (&**m, *w)).collect();
         let obstacle = Obstacle::of(setup.shape, rows.len());
         if setup.adapt == Adapt::Off || obstacle.is_some() {
-            let mut used = None;
+            let (mut used, mut begun) = (None, 0);
             let predicted = combine_with(setup.combine, &models, |at, model| {
-                used = at;
-                learner.predict(model, &rows, &mut |_| watch(Sign::GoesOn))
+                (used, begun) = (at, begun + 1);
+                let percent = |progress: Progress| {
+                    let done = usize::from(WHOLE) * (begun - 1) + usize::from(progress.percent());
+                    (done / models.len()).min(usize::from(WHOLE)) as u8
+                };
+                learner.predict(model, &rows, &mut |p| watch(Sign::Percent(percent(p))))
             });
             let blame = |why| Failed { from: used.map(|at| sent[at].0), why };
             let Some(predictions) = predicted.map_err(blame)? else { return Ok(None) };

@@ -12,6 +12,7 @@ mod epoch;
 mod exploration;
 mod handover;
 mod jobs;
+mod learners;
 mod lost;
 mod membership_inference;
 mod phases;
