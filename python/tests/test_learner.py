@@ -279,3 +279,29 @@ def test_the_class_of_the_guide_passes_the_trial_of_programs(
     monkeypatch.chdir(tmp_path)
     ran = cli("learner", "check", command("pumps:Pumps"), "--env", "PYTHONPATH")
     assert ran.returncode == 0 and ran.stdout.count("passed") == 11, ran.stdout + ran.stderr
+
+
+def test_a_learner_ends_with_whoever_started_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the middle of a training that would never end."""
+    (tmp_path / "slow.py").write_text(
+        "import threading\nfrom test_learner import Means\n\n"
+        "class Slow(Means):\n    def train(self, lesson):\n        lesson.progress(1, 0)\n"
+        "        threading.Event().wait()\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    path = os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")])
+    environment = {**os.environ, "PYTHONPATH": path}
+    learner = subprocess.Popen(
+        command("slow:Slow").split(), env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert learner.stdin and learner.stdout
+    arrays.write(tmp_path / "rows", {"rows": np.array([0])})
+    for request in [
+        {"id": 0, "hello": {"protocol": "stlf-learner/1", "folder": str(tmp_path), "seed": 1}},
+        {"id": 1, "train": {"rows": "rows", "start": None, "to": "m", "seed": 1}},
+    ]:
+        learner.stdin.write(json.dumps(request) + "\n")
+        learner.stdin.flush()
+        assert json.loads(learner.stdout.readline())["id"] == request["id"]
+    learner.stdin.close()
+    assert learner.wait(timeout=60) == 0

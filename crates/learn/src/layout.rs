@@ -45,7 +45,7 @@ impl Layout {
             }
             let numbers = shape.iter().try_fold(1_usize, |all, &side| all.checked_mul(side));
             let most = MOST_PARAMETERS - layout.parameters();
-            if !numbers.is_some_and(|numbers| numbers <= most) {
+            if numbers.is_none_or(|numbers| numbers > most) {
                 let message = format!(
                     "{name} of shape {shape:?} is too much; a model has at most {MOST_PARAMETERS} numbers"
                 );

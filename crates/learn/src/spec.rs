@@ -44,8 +44,6 @@ pub struct Spec {
     /// `shapes[l]` goes into layer l; the last is the output.
     shapes: Vec<Shape>,
     layout: Layout,
-    /// How many inputs each output of a tensor's layer sums: the scale of the first values.
-    fan_ins: Vec<usize>,
 }
 
 impl Spec {
@@ -77,13 +75,8 @@ impl Spec {
 
     /// A sequence of layers, if each fits what comes out of the one before.
     pub fn new(input: Shape, layers: Vec<Layer>) -> Result<Spec, Error> {
-        let mut spec = Spec {
-            input,
-            layers: Vec::new(),
-            shapes: vec![input],
-            layout: Layout::default(),
-            fan_ins: Vec::new(),
-        };
+        let mut spec =
+            Spec { input, layers: Vec::new(), shapes: vec![input], layout: Layout::default() };
         if input.is_empty() {
             return Err(Error::layer(0, "the input has no numbers"));
         }
@@ -135,10 +128,9 @@ impl Spec {
 
     /// The weight and the bias of a layer whose weight has this shape.
     fn add_tensors(&mut self, layer: &str, weight: Vec<usize>) {
-        let (outputs, fan_in) = (weight[0], weight[1..].iter().product());
+        let outputs = weight[0];
         for (name, shape) in [("weight", weight), ("bias", vec![outputs])] {
             self.layout.push(format!("{layer}.{name}"), shape);
-            self.fan_ins.push(fan_in);
         }
     }
 
@@ -162,9 +154,18 @@ impl Spec {
         self.layout.tensors()
     }
 
-    /// The same with how many inputs each output of the tensor's layer sums.
+    /// The same with how many inputs each output of the tensor's layer sums: the scale of the first values.
     pub(crate) fn fan_ins(&self) -> impl Iterator<Item = (&Tensor, usize)> {
-        self.tensors().iter().zip(self.fan_ins.iter().copied())
+        let mut fan_in = 1;
+        self.tensors().iter().map(move |tensor| {
+            // A bias, which has no inputs of its own, follows the weight of its layer.
+            if let [_, inputs @ ..] = &tensor.shape[..]
+                && !inputs.is_empty()
+            {
+                fan_in = inputs.iter().product();
+            }
+            (tensor, fan_in)
+        })
     }
 
     /// How many parameters there are.

@@ -56,6 +56,7 @@ class Server:
         self._samples = 0
         self._current: int | None = None
         self._cancelled = threading.Event()
+        self._has_ended = threading.Event()
 
     def listen(self, lines: IO[str]) -> None:
         """Answer requests until told to stop, or until there are no more lines."""
@@ -65,19 +66,22 @@ class Server:
             self.answer(request)
 
     def _hear(self, lines: IO[str], requests: queue.Queue[dict[str, Any] | None]) -> None:
-        for line in lines:
-            request = json.loads(line)
-            if "cancel" in request:
-                if request["cancel"]["request"] == self._current:
-                    self._cancelled.set()
-            elif "stop" in request:
-                break
-            else:
-                requests.put(request)
-        requests.put(None)
-        # Whoever asked is gone: nobody needs what is under way.
-        if self._current is not None:
-            os._exit(0)
+        try:
+            for line in lines:
+                request = json.loads(line)
+                if "cancel" in request:
+                    if request["cancel"]["request"] == self._current:
+                        self._cancelled.set()
+                elif "stop" in request:
+                    break
+                else:
+                    requests.put(request)
+        finally:
+            self._has_ended.set()
+            requests.put(None)
+            # Whoever asked is gone: nobody needs what is under way.
+            if self._current is not None:
+                os._exit(0)
 
     def answer(self, request: dict[str, Any]) -> None:
         """Answer a request. What a learner cannot do is said, and the next request may come."""
@@ -98,7 +102,7 @@ class Server:
         self._out.flush()
 
     def _progress(self, done: int, total: int) -> None:
-        if self._cancelled.is_set():
+        if self._cancelled.is_set() or self._has_ended.is_set():
             raise GivenUp
         self._say({"progress": {"done": int(done), "total": int(total)}})
 
