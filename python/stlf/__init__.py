@@ -19,6 +19,7 @@ from stlf.divergence import Divergence, measure, measure_with
 from stlf.errors import Error, FileError, InfeasibleError, InputError, MissingError
 from stlf.explanation import Difference, Explanation, Segment, Sweep
 from stlf.fleet import Device, Fleet
+from stlf.learner import Learner, Lesson
 from stlf.mixture import Mixture, load
 from stlf.plan import Plan, plan
 from stlf.problem import Problem, energy
@@ -35,6 +36,8 @@ __all__ = [
     "Fleet",
     "InfeasibleError",
     "InputError",
+    "Learner",
+    "Lesson",
     "MissingError",
     "Mixture",
     "Plan",

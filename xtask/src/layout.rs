@@ -6,7 +6,7 @@ use crate::rust_text::{code_only, shipped_code};
 use crate::tree::{File, Finding, LARGEST_FILE, Tree};
 
 /// Which sibling crates a crate may depend on. Dependencies point one way. ARCHITECTURE.md has the same table.
-pub(crate) const MAY_SEE: [(&str, &[&str]); 16] = [
+pub(crate) const MAY_SEE: [(&str, &[&str]); 17] = [
     ("testing", &[]),
     ("optim", &[]),
     ("data", &["testing"]),
@@ -15,6 +15,7 @@ pub(crate) const MAY_SEE: [(&str, &[&str]); 16] = [
     ("planning", &["optim"]),
     ("formats", &["planning", "optim", "data", "testing"]),
     ("method", &["planning", "data", "learn", "testing"]),
+    ("learner", &["method", "planning", "data", "learn", "testing"]),
     ("stlf", &["formats", "method", "planning", "optim", "data", "learn", "testing"]),
     ("bundle", &["formats", "method", "planning", "data", "learn"]),
     ("config", &["method", "planning", "data", "learn"]),
@@ -36,8 +37,8 @@ pub(crate) const MAY_SEE: [(&str, &[&str]); 16] = [
     (
         "cli",
         &[
-            "bundle", "lab", "node", "protocol", "config", "formats", "method", "planning", "data",
-            "learn", "figure", "testing",
+            "bundle", "lab", "node", "learner", "protocol", "config", "formats", "method",
+            "planning", "data", "learn", "figure", "testing",
         ],
     ),
     (

@@ -11,13 +11,14 @@ use std::path::Path;
 use std::process::Command;
 
 /// The documents, each run in a folder of its own.
-pub(crate) const DOCUMENTS: [&str; 6] = [
+pub(crate) const DOCUMENTS: [&str; 7] = [
     "README.md",
     "docs/guide.md",
     "docs/planning.md",
     "docs/findings.md",
     "docs/predict.md",
     "docs/fleet.md",
+    "docs/learners.md",
 ];
 
 /// What a document shows: files, and commands with their output.

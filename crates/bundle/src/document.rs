@@ -40,11 +40,7 @@ pub(crate) fn written(
         classes: mixture.classes.clone(),
         input: input(mixture),
         network: mixture.spec.layers().map(|(layer, _)| entry_of(layer)).collect(),
-        combine: match mixture.combine {
-            Combine::Predictions => CombineEntry::Predictions,
-            Combine::Corrected => CombineEntry::Corrected,
-            Combine::Parameters => CombineEntry::Parameters,
-        },
+        combine: combine_entry(mixture.combine),
         class_shares: mixture.class_shares.clone(),
         members: mixture.members.iter().zip(members).map(member).collect(),
         student,
@@ -89,6 +85,15 @@ fn layer_of(entry: LayerEntry) -> Layer {
         LayerEntry::Dropout { p } => Layer::Dropout { p },
         LayerEntry::Dropout2d { p } => Layer::Dropout2d { p },
         LayerEntry::Linear { outputs } => Layer::Linear { outputs },
+    }
+}
+
+/// How models become one, for the document.
+pub(crate) fn combine_entry(combine: Combine) -> CombineEntry {
+    match combine {
+        Combine::Predictions => CombineEntry::Predictions,
+        Combine::Corrected => CombineEntry::Corrected,
+        Combine::Parameters => CombineEntry::Parameters,
     }
 }
 

@@ -9,8 +9,8 @@ use stlf_formats::{FileEntry, MixtureFile, StudentEntry, write_json};
 use stlf_learn::{Params, Spec};
 use stlf_method::student::Student;
 
-use crate::document;
 use crate::{Error, Member, Mixture};
+use crate::{document, models};
 
 /// The document in a bundle.
 pub const DOCUMENT: &str = "mixture.json";
@@ -75,7 +75,7 @@ pub fn prepare(
 }
 
 /// What each member's file is called: its device, if files can be called so.
-fn file_names(members: &[Member]) -> Vec<String> {
+pub(crate) fn file_names(members: &[Member]) -> Vec<String> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || ['-', '_', '.'].contains(&c);
     let named = |at: usize, name: &str| {
         let is_first = members[..at].iter().all(|other| !other.name.eq_ignore_ascii_case(name));
@@ -184,6 +184,11 @@ pub fn find(path: &Path, device: Option<&str>, seed: Option<u64>) -> Result<Path
     let alone = [path.to_owned(), path.join(OF_DEVICE)];
     if let Some(bundle) = alone.into_iter().find(|bundle| bundle.join(DOCUMENT).is_file()) {
         return Ok(bundle);
+    }
+    let models = [path.to_owned(), path.join(OF_DEVICE)];
+    if models.iter().any(|folder| folder.join(models::DOCUMENT).is_file()) {
+        let message = "only the learner that made these models can predict with them".to_owned();
+        return Err(none(message, "models.json names the learner, the files and their weights"));
     }
     let Some(of_seed) = bundles_of_run(path, seed) else {
         let (message, hint) = match seed {

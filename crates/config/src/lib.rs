@@ -16,7 +16,8 @@ use serde::{Deserialize, Deserializer, Serialize};
 use sha2::{Digest, Sha256};
 use stlf_data::partition::Scheme;
 use stlf_data::{Dataset, Shape};
-use stlf_learn::{Augment, Spec};
+use stlf_learn::{Augment, Layout, Spec};
+use stlf_method::adapt::Adapt;
 use stlf_method::combine::Combine;
 use stlf_method::local_training;
 use stlf_planning::bound::BoundKind;
@@ -244,10 +245,10 @@ impl Config {
     }
 
     /// M, the bits that a model of this network is taken to have where energy is counted.
-    pub fn model_bits(&self, spec: &Spec) -> f64 {
+    pub fn model_bits(&self, of: &impl AsRef<Layout>) -> f64 {
         let of_preset = match self.planner.preset {
             Preset::Paper => PAPER_MODEL_BITS,
-            Preset::Balanced => 8.0 * model_bytes(spec) as f64,
+            Preset::Balanced => 8.0 * model_bytes(of) as f64,
         };
         self.energy.model_bits.unwrap_or(of_preset)
     }
@@ -276,6 +277,16 @@ impl Config {
         }
     }
 
+    /// The same for a fleet whose devices have learners of the user's, and with them their data: what only built-in networks can do is off.
+    pub fn for_learners(&self) -> Config {
+        let mut config = self.clone();
+        config.training =
+            Training { model: Model::Mlp, augment: None, balanced: false, ..self.training };
+        config.transfer.adapt = Adapt::Off;
+        (config.data, config.partition) = (Data::default(), None);
+        config
+    }
+
     /// Returns how devices train on their own labels, with inputs of this shape.
     ///
     /// # Errors
@@ -300,8 +311,8 @@ impl Config {
 }
 
 /// What a model of this network has when it is sent.
-pub fn model_bytes(spec: &Spec) -> u64 {
-    (spec.parameters() * size_of::<f32>()) as u64
+pub fn model_bytes(of: &impl AsRef<Layout>) -> u64 {
+    (of.as_ref().parameters() * size_of::<f32>()) as u64
 }
 
 /// `[partition]`; without a key it is as if it were not there.

@@ -5,6 +5,7 @@
 //! | `stlf-problem/1` (JSON) | [`ProblemFile`] |
 //! | `stlf-plan/2` (JSON) | [`PlanFile`] |
 //! | `stlf-mixture/1` (JSON) | [`MixtureFile`] |
+//! | `stlf-models/1` (JSON) | [`ModelsFile`] |
 //! | `stlf-explanation/1` (JSON) | [`ExplanationFile`] |
 //! | `stlf-diff/1` (JSON) | [`DiffFile`] |
 //! | a table of links (CSV, Parquet) | [`LinkTable`] |
@@ -16,6 +17,7 @@ mod json;
 mod link_table;
 mod matrix;
 mod mixture;
+mod models;
 mod plan;
 mod plan_or_problem;
 mod problem;
@@ -29,6 +31,7 @@ pub use mixture::{
     CombineEntry, FileEntry, InputEntry, LayerEntry, MemberEntry, MixtureFile, MixtureFormat,
     ScalingEntry, StudentEntry, UnitEntry,
 };
+pub use models::{ModelsFile, ModelsFormat};
 pub use plan::{
     Energy, Followed, IterationEnded, MAX_EMBEDDED_LINKS, PlanFile, PlanFormat, PlanLinkEntry,
     PlanStatus, Run, SettingsEntry, SolverEntry, SolverName, StoppedBy, TermsEntry,
@@ -52,4 +55,9 @@ pub fn plan_schema() -> serde_json::Value {
 /// The JSON schema of `stlf-mixture/1`.
 pub fn mixture_schema() -> serde_json::Value {
     schemars::schema_for!(MixtureFile).to_value()
+}
+
+/// The JSON schema of `stlf-models/1`.
+pub fn models_schema() -> serde_json::Value {
+    schemars::schema_for!(ModelsFile).to_value()
 }

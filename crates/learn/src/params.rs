@@ -7,6 +7,7 @@ use rand_chacha::ChaCha8Rng;
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 
 use crate::Error;
+use crate::layout::Layout;
 use crate::spec::Spec;
 
 /// All parameters, in the order of [`Spec::tensors`].
@@ -18,8 +19,8 @@ impl Params {
     pub fn initial(spec: &Spec, seed: u64) -> Params {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         let mut values = Vec::with_capacity(spec.parameters());
-        for tensor in spec.tensors() {
-            let limit = 1.0 / (tensor.fan_in as f32).sqrt();
+        for (tensor, fan_in) in spec.fan_ins() {
+            let limit = 1.0 / (fan_in as f32).sqrt();
             values.extend(tensor.range.clone().map(|_| (rng.random::<f32>() * 2.0 - 1.0) * limit));
         }
         Params(values)
@@ -63,15 +64,16 @@ impl Params {
     }
 
     /// A safetensors file with PyTorch's names and layouts: `load_state_dict` takes it.
-    pub fn to_safetensors(&self, spec: &Spec) -> Result<Vec<u8>, Error> {
-        let bytes: Vec<Vec<u8>> = spec
+    pub fn to_safetensors(&self, of: &impl AsRef<Layout>) -> Result<Vec<u8>, Error> {
+        let layout = of.as_ref();
+        let bytes: Vec<Vec<u8>> = layout
             .tensors()
             .iter()
             .map(|tensor| {
                 self.0[tensor.range.clone()].iter().flat_map(|v| v.to_le_bytes()).collect()
             })
             .collect();
-        let views = spec.tensors().iter().zip(&bytes).map(|(tensor, bytes)| {
+        let views = layout.tensors().iter().zip(&bytes).map(|(tensor, bytes)| {
             let view = TensorView::new(Dtype::F32, tensor.shape.clone(), bytes)?;
             Ok((tensor.name.as_str(), view))
         });
@@ -82,11 +84,12 @@ impl Params {
     }
 
     /// Parameters of this network from a safetensors file. Tensors may come in any order.
-    pub fn from_safetensors(spec: &Spec, file: &[u8]) -> Result<Params, Error> {
+    pub fn from_safetensors(of: &impl AsRef<Layout>, file: &[u8]) -> Result<Params, Error> {
+        let layout = of.as_ref();
         let file = SafeTensors::deserialize(file)
             .map_err(|e| Error::Params(format!("not a safetensors file: {e}")))?;
-        let mut values = Vec::with_capacity(spec.parameters());
-        for tensor in spec.tensors() {
+        let mut values = Vec::with_capacity(layout.parameters());
+        for tensor in layout.tensors() {
             let name = &tensor.name;
             let view = file.tensor(name).map_err(|_| {
                 let found = file.names().join(", ");
@@ -107,7 +110,7 @@ impl Params {
             return Err(Error::Params(format!("number {at} is {}", values[at])));
         }
         if let Some(name) =
-            file.names().iter().find(|n| spec.tensors().iter().all(|t| t.name != **n))
+            file.names().iter().find(|n| layout.tensors().iter().all(|t| t.name != **n))
         {
             return Err(Error::Params(format!("the network has no tensor {name}")));
         }

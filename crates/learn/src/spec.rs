@@ -1,10 +1,9 @@
 //! What a network is made of, as data. Another network is another list of layers.
 
-use std::ops::Range;
-
 use stlf_data::Shape;
 
 use crate::Error;
+use crate::layout::{Layout, Tensor};
 
 /// One layer. Names and meanings are those of PyTorch.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -37,19 +36,6 @@ pub enum Layer {
     },
 }
 
-/// One tensor of parameters inside the flat vector of all.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Tensor {
-    /// PyTorch's name: `conv1.weight`, `fc2.bias`.
-    pub name: String,
-    /// PyTorch's shape: filters × channels × rows × columns, outputs × inputs, or outputs.
-    pub shape: Vec<usize>,
-    /// Where its numbers lie.
-    pub range: Range<usize>,
-    /// How many inputs each output of the layer sums: the scale of the first values.
-    pub fan_in: usize,
-}
-
 /// A sequence of layers over inputs of one shape, all of which fit.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Spec {
@@ -57,7 +43,7 @@ pub struct Spec {
     layers: Vec<Layer>,
     /// `shapes[l]` goes into layer l; the last is the output.
     shapes: Vec<Shape>,
-    tensors: Vec<Tensor>,
+    layout: Layout,
 }
 
 impl Spec {
@@ -89,7 +75,8 @@ impl Spec {
 
     /// A sequence of layers, if each fits what comes out of the one before.
     pub fn new(input: Shape, layers: Vec<Layer>) -> Result<Spec, Error> {
-        let mut spec = Spec { input, layers: Vec::new(), shapes: vec![input], tensors: Vec::new() };
+        let mut spec =
+            Spec { input, layers: Vec::new(), shapes: vec![input], layout: Layout::default() };
         if input.is_empty() {
             return Err(Error::layer(0, "the input has no numbers"));
         }
@@ -141,11 +128,9 @@ impl Spec {
 
     /// The weight and the bias of a layer whose weight has this shape.
     fn add_tensors(&mut self, layer: &str, weight: Vec<usize>) {
-        let (outputs, fan_in) = (weight[0], weight[1..].iter().product());
+        let outputs = weight[0];
         for (name, shape) in [("weight", weight), ("bias", vec![outputs])] {
-            let start = self.parameters();
-            let range = start..start + shape.iter().product::<usize>();
-            self.tensors.push(Tensor { name: format!("{layer}.{name}"), shape, range, fan_in });
+            self.layout.push(format!("{layer}.{name}"), shape);
         }
     }
 
@@ -166,12 +151,26 @@ impl Spec {
 
     /// The parameter tensors, in the order of the flat vector.
     pub fn tensors(&self) -> &[Tensor] {
-        &self.tensors
+        self.layout.tensors()
+    }
+
+    /// The same with how many inputs each output of the tensor's layer sums: the scale of the first values.
+    pub(crate) fn fan_ins(&self) -> impl Iterator<Item = (&Tensor, usize)> {
+        let mut fan_in = 1;
+        self.tensors().iter().map(move |tensor| {
+            // A bias, which has no inputs of its own, follows the weight of its layer.
+            if let [_, inputs @ ..] = &tensor.shape[..]
+                && !inputs.is_empty()
+            {
+                fan_in = inputs.iter().product();
+            }
+            (tensor, fan_in)
+        })
     }
 
     /// How many parameters there are.
     pub fn parameters(&self) -> usize {
-        self.tensors.last().map_or(0, |t| t.range.end)
+        self.layout.parameters()
     }
 
     /// Floating-point operations of one training step on one sample, two per multiply and add: forward,
@@ -196,6 +195,12 @@ impl Spec {
                 None
             }
         })
+    }
+}
+
+impl AsRef<Layout> for Spec {
+    fn as_ref(&self) -> &Layout {
+        &self.layout
     }
 }
 

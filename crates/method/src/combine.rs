@@ -95,24 +95,43 @@ pub fn combine(
             return Err(Error::field(field(), format!("{weight} is not a valid weight")));
         }
     }
-    let used: Vec<(&Params, f64)> = models.iter().copied().filter(|(_, w)| *w > 0.0).collect();
-    let none = || Error::field("models", "a target without a model has no predictions");
+    let mixed = combine_with(how, models, |_, params| Ok(Some(predict(spec, params, inputs))))?;
+    mixed.ok_or_else(no_model)
+}
+
+/// The same where something else predicts: it is given a model and its number in the list, or none for the average of all. `None` if it
+/// says so for one of them.
+///
+/// # Errors
+/// Without a model of weight above zero, or what the predictor says.
+pub fn combine_with(
+    how: Combine,
+    models: &[(&Params, f64)],
+    mut predict: impl FnMut(Option<usize>, &Params) -> Result<Option<Predictions>, Error>,
+) -> Result<Option<Predictions>, Error> {
+    let numbered = models.iter().enumerate().filter(|(_, (_, weight))| *weight > 0.0);
+    if numbered.clone().next().is_none() {
+        return Err(no_model());
+    }
     match how {
         Combine::Predictions | Combine::Corrected => {
-            let made: Vec<Predictions> =
-                used.iter().map(|(params, _)| predict(spec, params, inputs)).collect();
-            let parts: Vec<(&Predictions, f64)> =
-                made.iter().zip(&used).map(|(p, (_, weight))| (p, *weight)).collect();
-            how.mixed(&parts).ok_or_else(none)
+            let mut made = Vec::new();
+            for (at, (params, weight)) in numbered {
+                let Some(predictions) = predict(Some(at), params)? else { return Ok(None) };
+                made.push((predictions, *weight));
+            }
+            let parts: Vec<(&Predictions, f64)> = made.iter().map(|(p, w)| (p, *w)).collect();
+            how.mixed(&parts).map(Some).ok_or_else(no_model)
         }
         Combine::Parameters => {
-            if used.is_empty() {
-                return Err(none());
-            }
-            let mean = Params::average(used).map_err(|e| Error::field("models", e.to_string()))?;
-            Ok(predict(spec, &mean, inputs))
+            let mean = Params::average(numbered.map(|(_, (params, weight))| (*params, *weight)));
+            predict(None, &mean.map_err(|e| Error::field("models", e.to_string()))?)
         }
     }
+}
+
+fn no_model() -> Error {
+    Error::field("models", "a target without a model has no predictions")
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What the devices of a fleet compute: each alone ([`local_training`]), two about each other ([`divergence`]), a target with what it
+//! What the devices of a fleet compute: each alone ([`local_training`], by a [`learner`]), two about each other ([`divergence`]), a target with what it
 //! received ([`combine`], [`student`]).
 //!
 //! The crate opens no file, prints nothing, reads no clock and no global random source: everything drawn follows from [`seeds`].
@@ -11,6 +11,7 @@ pub mod divergence;
 pub mod energy;
 pub mod guard;
 pub mod known;
+pub mod learner;
 pub mod local_training;
 pub mod method;
 pub mod predictions;

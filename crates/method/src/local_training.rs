@@ -50,6 +50,42 @@ impl Training {
     }
 }
 
+/// Which of a device's labels it trains on, and which it measures on, by their numbers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rows {
+    /// Those that it trains on.
+    pub trained: Vec<usize>,
+    /// Those that it holds out; may be none.
+    pub held: Vec<usize>,
+}
+
+impl Rows {
+    /// Holds out this fraction of so many labels, but leaves at least one to train on.
+    pub fn new(labels: usize, share: f64, seed: u64) -> Rows {
+        let mut order: Vec<usize> = (0..labels).collect();
+        let mut rng = ChaCha8Rng::seed_from_u64(seed);
+        for i in (1..order.len()).rev() {
+            order.swap(i, rng.random_range(0..=i));
+        }
+        let held = (order.len() as f64 * share).floor() as usize;
+        let held = held.min(order.len().saturating_sub(1));
+        let trained = order.split_off(held);
+        Rows { trained, held: order }
+    }
+
+    /// Those that the error is measured on: where nothing is held out, those that were trained on.
+    pub fn measured(&self) -> &[usize] {
+        if self.held.is_empty() { &self.trained } else { &self.held }
+    }
+
+    /// ε̂ of a model that errs so often on the labels measured, where each of so many samples without a label counts `unlabeled_as`.
+    pub fn own_error(&self, errors: usize, unlabeled: usize, unlabeled_as: f64) -> OwnError {
+        let (measured, labels) = (self.measured().len(), self.trained.len() + self.held.len());
+        let source_error = source_error(errors, measured, labels, unlabeled, unlabeled_as);
+        OwnError { measured, errors, source_error }
+    }
+}
+
 /// One device's labels, apart: to train on, and to measure on.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Split {
@@ -75,20 +111,18 @@ impl Split {
     /// Holds out this fraction of a device's labels, but leaves at least one to train on. `inputs` are at least those of
     /// the labels, in their order.
     pub fn new(inputs: &[f32], labels: &[Class], numbers: usize, share: f64, seed: u64) -> Split {
-        let mut order: Vec<usize> = (0..labels.len()).collect();
-        let mut rng = ChaCha8Rng::seed_from_u64(seed);
-        for i in (1..order.len()).rev() {
-            order.swap(i, rng.random_range(0..=i));
+        Split::of(inputs, labels, numbers, &Rows::new(labels.len(), share, seed))
+    }
+
+    /// These rows of a device's labels with their inputs.
+    pub fn of(inputs: &[f32], labels: &[Class], numbers: usize, rows: &Rows) -> Split {
+        let classes = |rows: &[usize]| rows.iter().map(|&row| labels[row]).collect();
+        Split {
+            inputs: gathered(inputs, numbers, &rows.trained),
+            labels: classes(&rows.trained),
+            held_inputs: gathered(inputs, numbers, &rows.held),
+            held_labels: classes(&rows.held),
         }
-        let held = (order.len() as f64 * share).floor() as usize;
-        let held = held.min(order.len().saturating_sub(1));
-        let gather = |samples: &[usize]| {
-            let chosen = samples.iter().flat_map(|&s| &inputs[s * numbers..(s + 1) * numbers]);
-            (chosen.copied().collect(), samples.iter().map(|&s| labels[s]).collect())
-        };
-        let (held_inputs, held_labels) = gather(&order[..held]);
-        let (inputs, labels) = gather(&order[held..]);
-        Split { inputs, labels, held_inputs, held_labels }
     }
 
     /// The labels of several devices in one place, as if data could move.
@@ -200,6 +234,12 @@ impl Split {
         let source_error = source_error(errors, counted, labeled, unlabeled, u);
         OwnError { measured: counted, errors, source_error }
     }
+}
+
+/// The inputs of these samples, each of so many numbers, in this order.
+pub(crate) fn gathered(inputs: &[f32], numbers: usize, rows: &[usize]) -> Vec<f32> {
+    let chosen = rows.iter().flat_map(|&row| &inputs[row * numbers..(row + 1) * numbers]);
+    chosen.copied().collect()
 }
 
 #[cfg(test)]

@@ -326,7 +326,7 @@ impl Visit<'_, '_> {
         let config = configured(self.options, settings)?;
         let seed = config.seeds.first().copied().unwrap_or_default();
         let kept_scale = self.options.folder.join(SCALE);
-        let own: OwnData = own_data(&config, seed, 0, &kept_scale)?;
+        let own: OwnData = own_data(&config, seed, (0, ""), &kept_scale)?;
         let OwnData { device, shape, columns, classes, .. } = own;
         // A device without labels learns from the others which classes there are.
         let fitting = fitted(&config, shape);

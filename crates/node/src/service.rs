@@ -29,10 +29,12 @@ mod options;
 mod orders;
 mod publishing;
 mod state_dir;
+mod user_learner;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 use stlf_config::fleet::{OwnData, device as dealt};
 use stlf_data::features::OwnScale;
@@ -83,7 +85,7 @@ impl Service {
     /// # Errors
     /// Returns the reason why the device cannot take part, before a long training and not after it.
     pub fn new(options: Options, observer: &mut Observer<'_>) -> Result<Service, Error> {
-        let config = &options.config;
+        let (config, user) = (&options.config(), options.learner.as_ref());
         let identity = key_file::read(&options.key)?;
         let roster = orders::roster(&options.roster, &options.folder, observer)?;
         let list = roster.roster();
@@ -91,14 +93,18 @@ impl Service {
         let place = list.place(identity.id()).ok_or_else(stranger)?;
         let name = list.at(place).map_or("", |member| &member.name);
         let kept_scale = options.folder.join(SCALE);
-        let OwnData { device: own, shape, scale, own_scale, unscaled, columns, classes } =
-            dealt(config, options.seed(), (place.index(), name), &kept_scale)?;
+        let own = match user {
+            Some(user) => user_learner::own_data(user)?,
+            None => dealt(config, options.seed(), (place.index(), name), &kept_scale)?,
+        };
+        let OwnData { device: own, shape, scale, own_scale, unscaled, columns, classes } = own;
         if let Some((scale, origin)) = &own_scale {
             observer(&Event::Scales { device: name, rows: scale.rows(), origin: *origin });
         }
-        let setup = options.setup(&own, shape, classes.len())?;
-        let settings = config.shared(shape, scale, columns.as_deref(), &classes, options.seed())?;
-        let settings = SharedSettings::new(settings);
+        let setup = options.setup(config, &own, shape, classes.len())?;
+        let shared = config.shared(shape, scale, columns.as_deref(), &classes, options.seed())?;
+        let of_learner = user.into_iter().flat_map(user_learner::shared);
+        let settings = SharedSettings::new(shared.into_iter().chain(of_learner));
         let joules = joules(&setup, place, list.devices.len());
         let holdings = Holdings {
             inputs: own.inputs.as_slice().into(),
@@ -108,7 +114,7 @@ impl Service {
         };
         let labels = own.labels.len();
         let samples = labels + own.unlabeled;
-        let mut kept = StateDir::open(&options.folder, config, own, classes)?;
+        let mut kept = StateDir::open(&options.folder, config, own, classes, user)?;
         let (epoch, last_plan) = kept.epoch();
         let network = network::Options {
             listen: options.listen,
@@ -122,12 +128,15 @@ impl Service {
         };
         let device = Device::new(setup.clone(), list.clone(), identity.clone(), holdings, joules);
         let mut device = device.ok_or_else(stranger)?;
+        if let Some(user) = user {
+            device = device.with_learner(Arc::clone(&user.learner));
+        }
         can_listen(options.listen)?;
         let means = device.means(unscaled.as_deref());
         let publications =
             publishing::admitted(config, &setup, scale, means, samples, &mut device, &mut kept)?;
-        let spec = device.spec();
-        device.resume(kept.training(spec), kept.relayed(spec), last_plan);
+        let layout = device.layout();
+        device.resume(kept.training(layout), kept.relayed(layout), last_plan);
         let own_scale = own_scale.map(|(scale, _)| scale);
         Ok(Service {
             options,
@@ -168,10 +177,17 @@ impl Service {
             true => ControlFlow::Break(()),
             false => ControlFlow::Continue(()),
         };
-        if !self.device.train(&mut go_on)? {
-            return Err(Error::StoppedInTraining);
+        match self.device.train(&mut go_on) {
+            Ok(true) => self.kept.keep_training(&self.device),
+            Ok(false) => Err(Error::StoppedInTraining),
+            // What a program of the user's cannot do is no reason to leave the fleet.
+            Err(why) if self.options.learner.is_some() => {
+                observer(&Event::CannotTrain { device, reason: &why.to_string() });
+                self.device.forget_labels();
+                Ok(())
+            }
+            Err(why) => Err(why.into()),
         }
-        self.kept.keep_training(&self.device)
     }
 
     /// Runs the network until it ends, keeps every event on disk and passes it on to the observer.

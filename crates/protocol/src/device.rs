@@ -12,15 +12,16 @@ use std::sync::Arc;
 
 use stlf_data::Class;
 use stlf_learn::evaluate::Predictions;
-use stlf_learn::{Params, Spec};
+use stlf_learn::{Layout, Params};
 use stlf_method::adapt::Adapt;
 use stlf_method::divergence::sketch::Sketch;
 use stlf_method::known::Known;
+use stlf_method::learner::{Learner, Lesson, Progress};
 use stlf_method::local_training::OwnError;
 use stlf_planning::plan::Way;
 
 pub use self::combining::Combined;
-pub(crate) use self::combining::Combining;
+pub(crate) use self::combining::{Combining, Failed};
 pub use self::epoch::{AsSource, AsTarget, Following, Part, Phase};
 use self::epoch::{Epoch, Seat};
 pub use self::handed::HandedOn;
@@ -34,7 +35,7 @@ use crate::wire::{Envelope, EpochId, Limits, Message, Offer, Plan};
 /// What a device holds; none of it leaves.
 #[derive(Debug, Clone)]
 pub struct Holdings {
-    /// All inputs, those with a label first.
+    /// All inputs, those with a label first: what built-in networks take, and what divergences are measured on.
     pub inputs: Arc<[f32]>,
     /// The labels.
     pub labels: Vec<Class>,
@@ -49,6 +50,11 @@ impl Holdings {
     fn known(&self) -> Vec<Known> {
         let own = self.labels.iter().copied().enumerate();
         own.chain(self.answers.iter().copied()).collect()
+    }
+
+    /// The numbers of all samples.
+    fn rows(&self) -> Vec<usize> {
+        (0..self.labels.len() + self.unlabeled).collect()
     }
 }
 
@@ -111,6 +117,10 @@ pub struct Device {
     /// By which the epochs that it begins are told from others of the same number.
     start: u32,
     holdings: Holdings,
+    /// What trains and predicts.
+    learner: Arc<dyn Learner>,
+    /// Whether that is the user's. Then predictions may take long, and targets tell how far they are.
+    has_user_learner: bool,
     /// Joules of sending a model to each place that something is known of.
     joules: BTreeMap<Place, f64>,
     trained: Option<(Params, OwnError)>,
@@ -125,7 +135,7 @@ pub struct Device {
 }
 
 impl Device {
-    /// A device that has not trained yet; `None` if its key has no place in the roster.
+    /// A device with a built-in network that has not trained yet; `None` if its key has no place in the roster.
     pub fn new(
         setup: Setup,
         roster: Roster,
@@ -135,6 +145,7 @@ impl Device {
     ) -> Option<Device> {
         let place = roster.place(identity.id())?;
         let (trained, epoch, last_plan) = (None, None, None);
+        let learner = setup.built_in(holdings.inputs.clone(), holdings.labels.clone());
         Some(Device {
             setup,
             roster,
@@ -142,6 +153,8 @@ impl Device {
             place,
             start: 0,
             holdings,
+            learner,
+            has_user_learner: false,
             joules,
             trained,
             handed_on: BTreeMap::new(),
@@ -150,6 +163,12 @@ impl Device {
             last_plan,
             published: None,
         })
+    }
+
+    /// The same with a learner of the user's, which has the samples that this device holds.
+    pub fn with_learner(mut self, learner: Arc<dyn Learner>) -> Device {
+        (self.learner, self.has_user_learner) = (learner, true);
+        self
     }
 
     /// Its place in the roster.
@@ -162,29 +181,43 @@ impl Device {
         &self.setup
     }
 
-    /// The network of its model.
-    pub fn spec(&self) -> &Spec {
-        &self.setup.spec
+    /// Names and shapes of the tensors that all models have.
+    pub fn layout(&self) -> &Layout {
+        self.learner.layout()
     }
 
     /// Trains on its own labels, from first values that all share; `false` if `observer` ended it.
     ///
     /// # Errors
-    /// Labels or inputs that are not of the network.
+    /// Its learner cannot train on its labels.
     pub fn train(
         &mut self,
         observer: &mut dyn FnMut() -> ControlFlow<()>,
     ) -> Result<bool, stlf_planning::Error> {
-        let (setup, split) = (&self.setup, self.split());
-        if split.is_empty() {
+        let Holdings { labels, unlabeled, .. } = &self.holdings;
+        if labels.is_empty() {
             return Ok(true);
         }
-        let Some(params) = setup.train(self.place, &split, setup.first_model(), observer)? else {
+        let rows = self.setup.rows(self.place, labels.len());
+        let seed = self.setup.training_seed(self.place, None);
+        let (lesson, watch) =
+            (Lesson { rows: &rows.trained, start: None, seed }, &mut |_: Progress| observer());
+        let Some(params) = self.learner.train(lesson, watch)? else { return Ok(false) };
+        let measured = rows.measured();
+        let Some(predictions) = self.learner.predict(&params, measured, watch)? else {
             return Ok(false);
         };
-        let error = setup.own_error(&split, &params, self.holdings.unlabeled);
+        let true_classes: Vec<Class> = measured.iter().map(|&row| labels[row]).collect();
+        let errors = predictions.errors(&true_classes);
+        let error = rows.own_error(errors, *unlabeled, self.setup.unlabeled_as);
         self.trained = Some((params, error));
         Ok(true)
+    }
+
+    /// Goes on as a device without labels, whose learner cannot train on them.
+    pub fn forget_labels(&mut self) {
+        self.holdings.unlabeled += self.holdings.labels.len();
+        self.holdings.labels.clear();
     }
 
     /// Its own model, where it has labels and has trained.
@@ -261,8 +294,8 @@ impl Device {
 
     /// How much others have told of the epoch so far. Only what makes it more is progress; what is said again is not.
     pub fn known(&self) -> usize {
-        let has_students = self.setup.adapt != Adapt::Off;
-        self.epoch.as_ref().map_or(0, |epoch| epoch.known(has_students))
+        let targets_tell = self.setup.adapt != Adapt::Off || self.has_user_learner;
+        self.epoch.as_ref().map_or(0, |epoch| epoch.known(targets_tell))
     }
 
     /// How long the messages may be that it has use for.
@@ -331,10 +364,7 @@ impl Device {
 
     /// The models that it combines as a target, with who sent each and its weight, once all of them are there; `None` for a source.
     pub fn received(&self) -> Option<Vec<(Place, Arc<Params>, f64)>> {
-        let models = self.following()?.to_combine(self.place)?;
-        let senders = self.plan()?.incoming(self.place).map(|link| link.from);
-        let received = senders.zip(models).map(|(from, (model, weight))| (from, model, weight));
-        Some(received.collect()).filter(|received: &Vec<_>| !received.is_empty())
+        self.following()?.to_combine(self.place).filter(|received| !received.is_empty())
     }
 
     /// The epoch's plan.

@@ -151,10 +151,13 @@ impl Network {
     fn compute(&mut self, at: Place, job: Job) {
         let task = job.task();
         let Some(computed) = job.run(&mut |_| ControlFlow::Continue(())) else { return };
-        let actions = match (self.devices[at.index()].computed(computed), task) {
-            (Ok(actions), _) => actions,
-            (Err(_), Task::TrainOn { from, .. }) => self.devices[at.index()].model_failed(from),
-            (Err(refusal), _) => return self.refused.push((at, refusal)),
+        let blamed = computed.blamed().map(|blamed| blamed.from);
+        let actions = match (self.devices[at.index()].computed(computed), task, blamed) {
+            (Ok(actions), ..) => actions,
+            (Err(_), Task::TrainOn { from, .. }, _) | (Err(_), Task::Combine, Some(from)) => {
+                self.devices[at.index()].model_failed(from)
+            }
+            (Err(refusal), ..) => return self.refused.push((at, refusal)),
         };
         self.act(at, actions);
     }

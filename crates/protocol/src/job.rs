@@ -7,7 +7,7 @@ use std::time::Duration;
 use stlf_learn::Params;
 use stlf_planning::plan::Way;
 
-use crate::device::{Combined, Combining, TrainingOn};
+use crate::device::{Combined, Combining, Failed, TrainingOn};
 use crate::divergence_protocol::{Finding, Work};
 use crate::planning::{NoPlan, Search};
 use crate::roster::Place;
@@ -18,7 +18,7 @@ use crate::wire::Plan;
 pub enum Sign {
     /// It goes on.
     GoesOn,
-    /// So many percent of training on a model are done, above 100 those of the second way; or of training a student.
+    /// So many percent of training on a model are done, above 100 those of the second way; or of training a student, or of predicting.
     Percent(u8),
     /// A search begins that may take so long. Told to stop then, it ends with the best that it has.
     Searches(Duration),
@@ -77,6 +77,16 @@ pub struct Computed {
     pub(crate) epoch: u64,
     task: Task,
     pub(crate) product: Product,
+    blamed: Option<Blamed>,
+}
+
+/// A device whose model a learner cannot use.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Blamed {
+    /// Who sent the model.
+    pub from: Place,
+    /// What the learner says.
+    pub reason: String,
 }
 
 #[derive(Debug)]
@@ -113,19 +123,29 @@ impl Job {
             return None;
         }
         let (epoch, task) = (self.epoch, self.task());
+        let mut blamed = None;
         let product = match self.labour {
             Labour::Measure(work) => Product::Measured(work.run(watch)?),
             Labour::Plan(search) => Product::Planned(search.run(watch)),
-            Labour::TrainOn(training) => match training.run(watch) {
-                Ok(trained) => Product::TrainedOn(Some(trained?)),
-                Err(_) => Product::TrainedOn(None),
-            },
+            Labour::TrainOn(training) => {
+                let from = training.from;
+                match training.run(watch) {
+                    Ok(trained) => Product::TrainedOn(Some(trained?)),
+                    Err(why) => {
+                        blamed = Some(Blamed { from, reason: why.to_string() });
+                        Product::TrainedOn(None)
+                    }
+                }
+            }
             Labour::Combine(models) => match models.run(watch) {
                 Ok(combined) => Product::Combined(Some(combined?)),
-                Err(_) => Product::Combined(None),
+                Err(Failed { from, why }) => {
+                    blamed = from.map(|from| Blamed { from, reason: why.to_string() });
+                    Product::Combined(None)
+                }
             },
         };
-        Some(Computed { epoch, task, product })
+        Some(Computed { epoch, task, product, blamed })
     }
 }
 
@@ -144,5 +164,10 @@ impl Computed {
     /// What it is for.
     pub fn task(&self) -> Task {
         self.task
+    }
+
+    /// Whose model the job came to nothing for: training on it, or predicting by it, failed.
+    pub fn blamed(&self) -> Option<&Blamed> {
+        self.blamed.as_ref()
     }
 }

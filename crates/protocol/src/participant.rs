@@ -18,7 +18,7 @@ pub use self::event::{Absence, Event};
 use self::outbox::Outbox;
 use crate::device::{Action, Device, Refusal};
 use crate::identity::PeerId;
-use crate::job::{Computed, Job, Task};
+use crate::job::{Blamed, Computed, Job, Task};
 use crate::membership::{Decision, Membership, Timing};
 use crate::roster::{Place, Roster, SignedRoster};
 use crate::shared::SharedSettings;
@@ -243,7 +243,7 @@ impl Participant {
             return;
         }
         self.membership.progressed(now);
-        let task = computed.task();
+        let (task, blamed) = (computed.task(), computed.blamed().cloned());
         let actions = match (self.device.computed(computed), task) {
             (Ok(actions), Task::TrainOn { from, way }) => {
                 world.tell(self, Event::TrainedOn { from, way });
@@ -251,7 +251,10 @@ impl Participant {
             }
             (Ok(actions), _) => actions,
             (Err(refusal), Task::TrainOn { from, .. }) => {
-                let reason = format!("trained on, it is {refusal}");
+                let reason = match blamed {
+                    Some(blamed) => blamed.reason,
+                    None => format!("trained on, it is {refusal}"),
+                };
                 world.tell(self, Event::NotReceived { from, reason });
                 self.device.model_failed(from)
             }
@@ -259,7 +262,11 @@ impl Participant {
                 return self.refuse(peer, refusal.to_string(), world);
             }
             (Err(refusal), _) => {
-                return self.refuse(self.device.place(), refusal.to_string(), world);
+                let Some(Blamed { from, reason }) = blamed else {
+                    return self.refuse(self.device.place(), refusal.to_string(), world);
+                };
+                world.tell(self, Event::NotReceived { from, reason });
+                self.device.model_failed(from)
             }
         };
         self.act(actions, world);

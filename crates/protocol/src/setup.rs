@@ -4,6 +4,7 @@
 //! call the functions of this file, so that both come to the same models, plans and predictions.
 
 use std::ops::ControlFlow;
+use std::sync::Arc;
 use std::time::Duration;
 
 use stlf_config::{Config, EnergyModel};
@@ -16,7 +17,8 @@ use stlf_method::combine::{Combine, combine};
 use stlf_method::divergence;
 use stlf_method::energy::{Radio, Ranges};
 use stlf_method::known::Known;
-use stlf_method::local_training::{OwnError, Split, Training};
+use stlf_method::learner::{BuiltIn, Learner};
+use stlf_method::local_training::{OwnError, Rows, Split, Training};
 use stlf_method::ring;
 use stlf_method::seeds::Draw;
 use stlf_method::student::{Schooling, Target};
@@ -32,11 +34,11 @@ use crate::roster::Place;
 /// What all devices of a fleet agree on.
 #[derive(Debug, Clone)]
 pub struct Setup {
-    /// The network that every device trains.
+    /// The built-in network, which every device trains unless it has a learner of the user's.
     pub spec: Spec,
     /// The shape of an input.
     pub shape: Shape,
-    /// How devices train.
+    /// How built-in networks train.
     pub training: Training,
     /// Share of its labels that a device holds out to measure its error on.
     pub held_out: f64,
@@ -87,6 +89,9 @@ pub enum Unsupported {
     /// `planner.polish = false`, which is for the successive solver.
     #[error("real devices plan exactly, so that there is nothing to polish")]
     Unpolished,
+    /// `planner.combine = "corrected"` with learners of the user's.
+    #[error("\"corrected\" needs balanced models, and only built-in networks can be balanced")]
+    Corrected,
     /// `training.warm-up-rounds`.
     #[error("real devices train apart, without a warm-up")]
     WarmUp,
@@ -111,6 +116,7 @@ impl Unsupported {
             Unsupported::Nearest => Some("leave out divergence.nearest"),
             Unsupported::Successive => Some("leave out planner.solver"),
             Unsupported::Unpolished => Some("leave out planner.polish"),
+            Unsupported::Corrected => Some("leave out planner.combine"),
             Unsupported::WarmUp => Some("leave out training.warm-up-rounds"),
             Unsupported::Ask => Some(
                 "leave it out; `stlf ask` names samples to label, and data.answers has their labels",
@@ -195,8 +201,18 @@ impl Setup {
 
     /// The labels of the device at a place, apart: to train on, and to measure on.
     pub fn split(&self, place: Place, inputs: &[f32], labels: &[Class]) -> Split {
-        let seed = Draw::HeldOut.seed(self.seed, place.index());
-        Split::new(inputs, labels, self.spec.input().len(), self.held_out, seed)
+        Split::of(inputs, labels, self.spec.input().len(), &self.rows(place, labels.len()))
+    }
+
+    /// Which labels of the device at a place, which has so many, it trains on, and which it measures on.
+    pub fn rows(&self, place: Place, labels: usize) -> Rows {
+        Rows::new(labels, self.held_out, Draw::HeldOut.seed(self.seed, place.index()))
+    }
+
+    /// The built-in network as the learner of a device with these inputs and labels.
+    pub fn built_in(&self, inputs: Arc<[f32]>, labels: Vec<Class>) -> Arc<dyn Learner> {
+        let (spec, first) = (self.spec.clone(), self.first_model());
+        Arc::new(BuiltIn { spec, training: self.training, first, inputs, labels })
     }
 
     /// The first values that all models start from.
@@ -215,8 +231,18 @@ impl Setup {
         start: Params,
         observer: &mut dyn FnMut() -> ControlFlow<()>,
     ) -> Result<Option<Params>, Error> {
-        let seed = Draw::Training.seed(self.seed, place.index());
+        let seed = self.training_seed(place, None);
         split.train(&self.spec, start, self.training, seed, observer)
+    }
+
+    /// The seed of everything that is drawn when the device at a place trains its own model, or on this way one that was handed to it.
+    pub fn training_seed(&self, place: Place, handed: Option<Way>) -> u64 {
+        let draw = match handed {
+            None => Draw::Training,
+            Some(Way::First) => Draw::Relay,
+            Some(Way::Second) => Draw::Ring,
+        };
+        draw.seed(self.seed, place.index())
     }
 
     /// ε̂ of a device's model, which has so many samples without a label.
@@ -269,11 +295,7 @@ impl Setup {
         handed: Params,
         observer: &mut dyn FnMut() -> ControlFlow<()>,
     ) -> Result<Option<Params>, Error> {
-        let draw = match way {
-            Way::First => Draw::Relay,
-            Way::Second => Draw::Ring,
-        };
-        let seed = draw.seed(self.seed, place.index());
+        let seed = self.training_seed(place, Some(way));
         split.train_on(&self.spec, handed, self.training, seed, observer)
     }
 

@@ -120,7 +120,7 @@ impl Mixture {
     fn parts<'py>(&self, py: Python<'py>) -> PyResult<Vec<Part<'py>>> {
         let tensors = self.mixture.spec.tensors();
         let part = |part: &stlf_bundle::mixture::Part| -> Part<'py> {
-            let tensor = |tensor: &stlf_learn::spec::Tensor| {
+            let tensor = |tensor: &stlf_learn::layout::Tensor| {
                 let numbers = part.params[tensor.range.clone()].iter().copied();
                 (tensor.name.clone(), tensor.shape.clone(), PyArray1::from_iter(py, numbers))
             };

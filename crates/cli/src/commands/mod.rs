@@ -10,6 +10,7 @@ mod diff;
 mod explain;
 mod export;
 mod fleet;
+mod learner;
 mod man;
 mod measure;
 mod merge;
@@ -64,6 +65,7 @@ enum Verb {
     Data(data::Args),
     Fleet(fleet::Args),
     Node(node::Args),
+    Learner(learner::Args),
     Demo(demo::Args),
     Schema(schema::Args),
     Completions(completions::Args),
@@ -91,6 +93,7 @@ pub(crate) fn run(cli: &Cli, ui: &Ui) -> Result<(), Failure> {
         Verb::Diff(args) => diff::run(args, ui),
         Verb::Fleet(args) => fleet::run(args, ui),
         Verb::Node(args) => node::run(args, ui),
+        Verb::Learner(args) => learner::run(args, ui),
         Verb::Data(args) => data::run(args, ui),
         Verb::Demo(args) => demo::run(args, ui),
         Verb::Schema(args) => schema::run(args, ui),

@@ -28,6 +28,7 @@ Examples:
   stlf node init                                           makes device.key and shows what others know it by
   stlf node id device.key
   stlf node start mine.toml --roster roster.json --peers gate=10.0.0.5:7000
+  stlf node start --learner \"python -m stlf.learner pumps:Pumps\"
   stlf node status --watch")]
 pub(crate) struct Args {
     #[command(subcommand)]

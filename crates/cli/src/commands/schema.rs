@@ -25,6 +25,10 @@ enum Format {
     Plan,
     /// What devices and runs write in the folder of a mixture.
     Mixture,
+    /// What a device with a learner of the user's writes in the folder of its models.
+    Models,
+    /// The lines that stlf and a learner of the user's write to each other.
+    Learner,
 }
 
 /// Prints the schema.
@@ -33,6 +37,8 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<(), Failure> {
         Format::Problem => stlf_formats::problem_schema(),
         Format::Plan => stlf_formats::plan_schema(),
         Format::Mixture => stlf_formats::mixture_schema(),
+        Format::Models => stlf_formats::models_schema(),
+        Format::Learner => stlf_learner::message::schema(),
     };
     ui.print(&format!("{schema:#}\n"))
 }

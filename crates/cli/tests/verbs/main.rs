@@ -11,6 +11,7 @@ mod data;
 mod diff;
 mod explain;
 mod fleet;
+mod learner;
 mod limits;
 mod live_page;
 mod other_verbs;

@@ -43,6 +43,7 @@ fn every_verb_has_help_with_examples() {
         "data",
         "fleet",
         "node",
+        "learner",
         "demo",
         "schema",
         "completions",
@@ -58,7 +59,9 @@ fn every_verb_has_help_with_examples() {
 
 #[test]
 fn schemas_and_completions_are_printed() {
-    for (format, version) in [("problem", 1), ("plan", 2), ("mixture", 1)] {
+    for (format, version) in
+        [("problem", 1), ("plan", 2), ("mixture", 1), ("models", 1), ("learner", 1)]
+    {
         let ran = run(&["schema", format], "");
         let schema: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
         assert_eq!(schema["title"], format!("stlf-{format}/{version}"));

@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use iroh::endpoint::Connection;
-use stlf_learn::{Params, Spec};
+use stlf_learn::{Layout, Params};
 use stlf_planning::plan::Way;
 use stlf_protocol::device::{Device, Refusal};
 use stlf_protocol::identity::PeerId;
@@ -60,7 +60,7 @@ pub(super) struct Member {
 
 /// What the loop does for the participant.
 struct Outside {
-    spec: Spec,
+    layout: Layout,
     ears: Ears,
     connections: BTreeMap<Place, Connection>,
     /// Connections to keys that are not in the roster, and since when.
@@ -92,7 +92,7 @@ impl Member {
         options: &Options,
     ) -> Member {
         let outside = Outside {
-            spec: device.spec().clone(),
+            layout: device.layout().clone(),
             jobs: Jobs::new(ears.queue.clone(), Duration::ZERO),
             ears,
             connections: BTreeMap::new(),
@@ -226,7 +226,7 @@ impl Member {
             }
             PeerNews::Model(epoch, way, model) => {
                 let model = model.and_then(|bytes| {
-                    let params = Params::from_safetensors(&outside.spec, &bytes)
+                    let params = Params::from_safetensors(&outside.layout, &bytes)
                         .map_err(|_| Refusal::Unfit("bytes that are no model").to_string())?;
                     Ok((params, bytes.len() as u64))
                 });
@@ -306,7 +306,7 @@ impl Surroundings for World<'_, '_> {
     }
 
     fn offer(&mut self, model: &Params, way: Way, to: Vec<(Place, PeerId)>, epoch: u64) {
-        let Ok(model) = model.to_safetensors(&self.outside.spec) else { return };
+        let Ok(model) = model.to_safetensors(&self.outside.layout) else { return };
         let Ears { models, queue, .. } = self.outside.ears.clone();
         self.outside.sending.spawn(link::offer(models, model, way, to, epoch, queue));
     }

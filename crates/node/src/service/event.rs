@@ -42,6 +42,13 @@ pub enum Event<'a> {
         /// The number of labels that it trains on.
         labels: usize,
     },
+    /// The user's learner cannot train, so that the device takes part as one without labels.
+    CannotTrain {
+        /// The device's name.
+        device: &'a str,
+        /// What the learner says.
+        reason: &'a str,
+    },
     /// Metrics for Prometheus are served on this address.
     ServesNumbers(SocketAddr),
     /// A file cannot be written. This is tried again with every event, and reported again only if it worked in between.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use stlf_bundle::folder::{OF_DEVICE, Written, prepare};
+use stlf_bundle::models::{self, Models};
 use stlf_bundle::{Member, Mixture};
 use stlf_config::fleet::DeviceData;
 use stlf_data::atomic_folder::Folder;
@@ -22,12 +23,19 @@ pub(super) fn keep(
     view: &View<'_>,
     own: &DeviceData,
     classes: &[String],
+    learner: Option<&str>,
 ) -> Result<(), stlf_data::Error> {
-    let Some((mixture, plan)) = mixture(view, own, classes) else { return Ok(()) };
+    let Some(plan) = plan(view) else { return Ok(()) };
     let broken = |e: &dyn std::fmt::Display| folder.broken(OF_DEVICE, &e.to_string());
     let mut text = Vec::new();
     write_json(&mut text, &plan).map_err(|e| broken(&e))?;
-    let prepared = prepare(&folder.file(OF_DEVICE), &mixture, &text, &mut Written::new());
+    let place = folder.file(OF_DEVICE);
+    let prepared = match learner {
+        Some(learner) => models(view, classes, learner).map(|m| models::prepare(&place, &m, &text)),
+        None => mixture(view, own, classes)
+            .map(|mixture| prepare(&place, &mixture, &text, &mut Written::new())),
+    };
+    let Some(prepared) = prepared else { return Ok(()) };
     match prepared {
         Ok(new) => new.publish_durably(),
         Err(stlf_bundle::Error::Data(e)) => Err(e),
@@ -35,16 +43,24 @@ pub(super) fn keep(
     }
 }
 
-/// What the device ended with, and the plan that it followed.
-fn mixture(view: &View<'_>, own: &DeviceData, classes: &[String]) -> Option<(Mixture, PlanFile)> {
-    let (device, roster) = (view.device, view.roster);
-    let (plan, setup) = (device.plan()?, device.setup());
-    let role = plan.role(device.place())?;
-    let name = |place: Place| roster.at(place).map(|member| member.name.clone());
+/// The plan that the device followed.
+fn plan(view: &View<'_>) -> Option<PlanFile> {
+    followed(view.device.plan()?, view.roster, view.device.setup().bound)
+}
+
+/// A device's name.
+fn name(view: &View<'_>, place: Place) -> Option<String> {
+    view.roster.at(place).map(|member| member.name.clone())
+}
+
+/// The device's role, and the models that it ended with: a source with its own.
+fn members(view: &View<'_>) -> Option<(Role, Vec<Member>)> {
+    let device = view.device;
+    let role = device.plan()?.role(device.place())?;
     let members: Option<Vec<Member>> = match role {
         Role::Source => {
             let params = device.model()?.clone();
-            Some(vec![Member { name: name(device.place())?, weight: 1.0, params }])
+            Some(vec![Member { name: name(view, device.place())?, weight: 1.0, params }])
         }
         Role::Target => {
             let mut received = device.received()?;
@@ -55,25 +71,53 @@ fn mixture(view: &View<'_>, own: &DeviceData, classes: &[String]) -> Option<(Mix
             }
             let received = received.into_iter().filter(|(.., weight)| *weight > 0.0);
             let member = |(from, params, weight): (Place, Arc<Params>, f64)| {
-                Some(Member { name: name(from)?, weight, params: (*params).clone() })
+                Some(Member { name: name(view, from)?, weight, params: (*params).clone() })
             };
             received.map(member).collect()
         }
     };
+    Some((role, members?))
+}
+
+/// What a device with the user's learner ended with.
+fn models(view: &View<'_>, classes: &[String], learner: &str) -> Option<Models> {
+    let (device, (role, members)) = (view.device, members(view)?);
+    Some(Models {
+        device: name(view, device.place())?,
+        role,
+        epoch: device.plan()?.epoch,
+        learner: learner.to_owned(),
+        classes: classes.to_vec(),
+        layout: device.layout().clone(),
+        combine: combine(role, device.setup().combine),
+        members,
+    })
+}
+
+/// How a device with this role combines its models.
+fn combine(role: Role, of_fleet: Combine) -> Combine {
+    if role == Role::Source { Combine::Predictions } else { of_fleet }
+}
+
+/// What the device ended with.
+fn mixture(view: &View<'_>, own: &DeviceData, classes: &[String]) -> Option<Mixture> {
+    let device = view.device;
+    let (plan, setup) = (device.plan()?, device.setup());
+    let (role, members) = members(view)?;
     let mixture = Mixture {
-        device: name(device.place())?,
+        device: name(view, device.place())?,
         role,
         epoch: Some(plan.epoch),
         seed: None,
         classes: classes.to_vec(),
         scaling: own.scaling.clone(),
         spec: setup.spec.clone(),
-        combine: if role == Role::Source { Combine::Predictions } else { setup.combine },
+        combine: combine(role, setup.combine),
         class_shares: None,
-        members: members?,
+        members,
         student: device.combined().and_then(|combined| combined.student.clone()),
     };
-    Some((mixture.with_class_shares(&own.inputs), followed(plan, roster, setup.bound)?))
+    Some(mixture.with_class_shares(&own.inputs))
 }
 
 /// A plan by names instead of places.

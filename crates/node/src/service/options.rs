@@ -8,10 +8,11 @@ use std::time::Duration;
 use stlf_config::Config;
 use stlf_config::fleet::DeviceData;
 use stlf_data::Shape;
+use stlf_method::learner::UserLearner;
 use stlf_protocol::membership::Timing;
 use stlf_protocol::{Place, Roster, Setup};
 
-use super::Error;
+use super::{Error, user_learner};
 
 /// The planner searches up to three times, and other devices have patience for twice that time.
 const PLANNING_IN_PATIENCE: u32 = 6;
@@ -41,6 +42,9 @@ pub struct Options {
     pub watts: Option<f64>,
     /// The address on which metrics for Prometheus are served, if any.
     pub numbers: Option<SocketAddr>,
+    /// The user's learner, which has the data and the model of this device; otherwise a built-in network learns from the data that the
+    /// configuration names.
+    pub learner: Option<UserLearner>,
 }
 
 impl Options {
@@ -62,6 +66,7 @@ impl Options {
             once: None,
             watts: None,
             numbers: None,
+            learner: None,
         }
     }
 
@@ -70,15 +75,28 @@ impl Options {
         self.config.seeds.first().copied().unwrap_or_default()
     }
 
+    /// Returns the configuration as it takes effect.
+    pub(super) fn config(&self) -> Config {
+        match &self.learner {
+            Some(_) => self.config.for_learners(),
+            None => self.config.clone(),
+        }
+    }
+
     /// Returns the settings of each step, for a device with this data.
     pub(super) fn setup(
         &self,
+        config: &Config,
         own: &DeviceData,
         shape: Shape,
         classes: usize,
     ) -> Result<Setup, Error> {
         let samples = own.inputs.len() / shape.len().max(1);
-        let setup = Setup::for_devices(&self.config, shape, classes, samples, self.seed())?;
+        let setup = Setup::for_devices(config, shape, classes, samples, self.seed())?;
+        let setup = match &self.learner {
+            Some(user) => user_learner::setup(config, user, setup)?,
+            None => setup,
+        };
         let measures_links = self.watts.is_some();
         Ok(Setup { measures_links, planning: self.planning(), ..setup })
     }

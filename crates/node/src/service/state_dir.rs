@@ -14,7 +14,8 @@ use stlf_config::Config;
 use stlf_config::fleet::DeviceData;
 use stlf_data::atomic_folder::Folder;
 use stlf_data::features::OwnScale;
-use stlf_learn::{Params, Spec};
+use stlf_learn::{Layout, Params};
+use stlf_method::learner::UserLearner;
 use stlf_method::local_training::OwnError;
 use stlf_method::predictions::PredictionRow;
 use stlf_planning::plan::Way;
@@ -57,6 +58,8 @@ pub(super) struct StateDir {
     events: File,
     own: DeviceData,
     classes: Vec<String>,
+    /// The name of the user's learner, where it has one.
+    learner: Option<String>,
     /// A hash of the settings and data that trainings depend on.
     of: String,
     protection: Option<Protection>,
@@ -93,14 +96,16 @@ impl StateDir {
         config: &Config,
         own: DeviceData,
         classes: Vec<String>,
+        user: Option<&UserLearner>,
     ) -> Result<StateDir, stlf_data::Error> {
         let folder = Folder::open(path)?;
         folder.sweep()?;
         let file = folder.file(EVENTS);
         let events = OpenOptions::new().create(true).append(true).open(&file);
         let events = events.map_err(failed(&file))?;
-        let of = training_of(config, &own);
-        Ok(StateDir { folder, events, own, classes, of, protection: None })
+        let of = training_of(config, &own, user);
+        let learner = user.map(|user| user.name.clone());
+        Ok(StateDir { folder, events, own, classes, learner, of, protection: None })
     }
 
     /// Returns the newest roster that this device has received.
@@ -125,26 +130,26 @@ impl StateDir {
     }
 
     /// Returns the stored training, if it is one of these settings and data.
-    pub(super) fn training(&self, spec: &Spec) -> Option<(Params, OwnError)> {
+    pub(super) fn training(&self, layout: &Layout) -> Option<(Params, OwnError)> {
         let trained =
             self.read_json::<Trained>(TRAINING).filter(|trained| trained.of == self.of)?;
-        let params = Params::from_safetensors(spec, &self.read(MODEL)?);
+        let params = Params::from_safetensors(layout, &self.read(MODEL)?);
         let Trained { measured, errors, source_error, .. } = trained;
         Some((params.ok()?, OwnError { measured, errors, source_error }))
     }
 
     /// Returns what this device made of models that were handed to it, of files that are whole and of these settings and data.
-    pub(super) fn relayed(&self, spec: &Spec) -> BTreeMap<Way, HandedOn> {
-        let known = |way: Way| Some((way, self.relayed_on(way, spec)?));
+    pub(super) fn relayed(&self, layout: &Layout) -> BTreeMap<Way, HandedOn> {
+        let known = |way: Way| Some((way, self.relayed_on(way, layout)?));
         Way::ALL.into_iter().filter_map(known).collect()
     }
 
-    fn relayed_on(&self, way: Way, spec: &Spec) -> Option<HandedOn> {
+    fn relayed_on(&self, way: Way, layout: &Layout) -> Option<HandedOn> {
         let [model, origin] = relay_files(way);
         let relay = self.read_json::<Relay>(origin).filter(|relay| relay.of == self.of)?;
         let file = self.read(model).filter(|file| hash(file) == relay.relayed)?;
         let handed = unhex(&relay.handed)?.try_into().ok()?;
-        Some(HandedOn { handed, trained: Params::from_safetensors(spec, &file).ok()? })
+        Some(HandedOn { handed, trained: Params::from_safetensors(layout, &file).ok()? })
     }
 
     /// Stores what this device made of the model that was handed to it: first the model, then the file that says what it was made of.
@@ -152,10 +157,10 @@ impl StateDir {
         &self,
         way: Way,
         known: &HandedOn,
-        spec: &Spec,
+        layout: &Layout,
     ) -> Result<(), stlf_data::Error> {
         // A model that cannot be written as a file is trained again after a restart.
-        let Ok(file) = known.trained.to_safetensors(spec) else { return Ok(()) };
+        let Ok(file) = known.trained.to_safetensors(layout) else { return Ok(()) };
         let [model, origin] = relay_files(way);
         self.folder.write(model, &file)?;
         let (of, handed, relayed) = (self.of.clone(), hex(&known.handed), hash(&file));
@@ -165,7 +170,7 @@ impl StateDir {
     /// Stores a training: first the model, then the file that declares it valid.
     pub(super) fn keep_training(&self, device: &Device) -> Result<(), Error> {
         if let (Some(model), Some(error)) = (device.model(), device.own_error()) {
-            self.folder.write(MODEL, &model.to_safetensors(device.spec())?)?;
+            self.folder.write(MODEL, &model.to_safetensors(device.layout())?)?;
             let of = self.of.clone();
             let OwnError { measured, errors, source_error } = error;
             self.folder.write_json(TRAINING, &Trained { of, measured, errors, source_error })?;
@@ -188,8 +193,8 @@ impl StateDir {
     }
 
     /// Stores the student that the predictions are of, if any; that of an earlier epoch is no part of them.
-    fn keep_student(&self, of: &Combined, spec: &Spec) -> Result<(), stlf_data::Error> {
-        match of.student.as_ref().and_then(|own| own.params.to_safetensors(spec).ok()) {
+    fn keep_student(&self, of: &Combined, layout: &Layout) -> Result<(), stlf_data::Error> {
+        match of.student.as_ref().and_then(|own| own.params.to_safetensors(layout).ok()) {
             Some(file) => self.folder.write(STUDENT, &file),
             None => match std::fs::remove_file(self.folder.file(STUDENT)) {
                 Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
@@ -248,7 +253,7 @@ impl StateDir {
             }
             Event::TrainedOn { way, .. } => {
                 if let Some(known) = view.device.handed_on().get(way) {
-                    self.keep_relayed(*way, known, view.device.spec())?;
+                    self.keep_relayed(*way, known, view.device.layout())?;
                 }
             }
             Event::Ended => {
@@ -256,9 +261,9 @@ impl StateDir {
                     let predictions = &combined.predictions;
                     let rows = PredictionRow::all(predictions, &self.own.places, &self.classes);
                     folder.write_csv(PREDICTIONS, &rows)?;
-                    self.keep_student(combined, view.device.spec())?;
+                    self.keep_student(combined, view.device.layout())?;
                 }
-                mixture::keep(folder, view, &self.own, &self.classes)?;
+                mixture::keep(folder, view, &self.own, &self.classes, self.learner.as_deref())?;
             }
             Event::Roster(roster) => folder.write(ROSTER, roster.to_json().as_bytes())?,
             _ => {}
@@ -280,12 +285,15 @@ impl StateDir {
 }
 
 /// Returns a hash of the settings and data that a training depends on.
-fn training_of(config: &Config, own: &DeviceData) -> String {
+fn training_of(config: &Config, own: &DeviceData, user: Option<&UserLearner>) -> String {
     let DeviceData { inputs, labels, .. } = own;
     // Nobody trains on answers but a student, which is not kept.
     let data = stlf_config::Data { answers: None, ..config.data.clone() };
     let config = Config { data, ..config.clone() };
     let mut hasher = Sha256::new_with_prefix(config.hash().unwrap_or_default());
+    if let Some(user) = user {
+        hasher.update(format!("{}\n{}\n", user.name, user.learner.layout()));
+    }
     // Their number keeps inputs and labels apart.
     hasher.update((inputs.len() as u64).to_le_bytes());
     inputs.iter().for_each(|x| hasher.update(x.to_le_bytes()));
@@ -315,6 +323,7 @@ fn failed(path: &Path) -> impl FnOnce(std::io::Error) -> stlf_data::Error + '_ {
 #[allow(clippy::unwrap_used, reason = "tests")]
 mod tests {
     use stlf_data::{Scaling, Shape};
+    use stlf_learn::Spec;
 
     use super::*;
 
@@ -334,7 +343,7 @@ mod tests {
     #[test]
     fn a_training_is_of_its_settings_and_data() {
         let of = |inputs: &[f32], labels: &[u16], config: &Config| {
-            training_of(config, &own(inputs, labels))
+            training_of(config, &own(inputs, labels), None)
         };
         let config = Config::default();
         let known = of(&[0.5, 1.0], &[0, 1], &config);
@@ -356,24 +365,24 @@ mod tests {
         let inside = tempfile::tempdir().unwrap();
         let open = |labels: &[u16]| {
             let own = own(&[0.5, 1.0], labels);
-            StateDir::open(inside.path(), &Config::default(), own, Vec::new()).unwrap()
+            StateDir::open(inside.path(), &Config::default(), own, Vec::new(), None).unwrap()
         };
         let spec = Spec::mlp(Shape::grey(4), 2).unwrap();
         let [first, second, other] = [1, 2, 3].map(|seed| Params::initial(&spec, seed));
         let state = open(&[0, 1]);
-        assert_eq!(state.relayed(&spec), BTreeMap::new());
+        assert_eq!(state.relayed(spec.as_ref()), BTreeMap::new());
         let made = |handed: u8, trained| HandedOn { handed: [handed; 32], trained };
         let mut known =
             BTreeMap::from([(Way::First, made(7, first)), (Way::Second, made(8, second))]);
         for (way, made) in &known {
-            state.keep_relayed(*way, made, &spec).unwrap();
+            state.keep_relayed(*way, made, spec.as_ref()).unwrap();
         }
-        assert_eq!(open(&[0, 1]).relayed(&spec), known);
-        assert_eq!(open(&[1, 1]).relayed(&spec), BTreeMap::new(), "of other data");
+        assert_eq!(open(&[0, 1]).relayed(spec.as_ref()), known);
+        assert_eq!(open(&[1, 1]).relayed(spec.as_ref()), BTreeMap::new(), "of other data");
         // Killed after a model was replaced, and before the file that says what it was made of.
         let [model, _] = relay_files(Way::Second);
         state.folder.write(model, &other.to_safetensors(&spec).unwrap()).unwrap();
         known.remove(&Way::Second);
-        assert_eq!(state.relayed(&spec), known);
+        assert_eq!(state.relayed(spec.as_ref()), known);
     }
 }

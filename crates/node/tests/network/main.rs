@@ -8,6 +8,7 @@ mod common;
 mod faults;
 mod jobs;
 mod joining;
+mod learners;
 mod loopback;
 mod net;
 mod service;

@@ -20,7 +20,7 @@ use stlf_protocol::wire::Plan;
 use stlf_protocol::{Identity, Place, Roster};
 use stlf_testing::{DEADLINE, wait_for};
 
-const NAMES: [&str; 3] = ["gate", "pier", "mast"];
+pub(crate) const NAMES: [&str; 3] = ["gate", "pier", "mast"];
 
 /// What they run: seconds, and every device has something to do.
 const SETTINGS: [&str; 7] = [
@@ -42,13 +42,13 @@ const ALIKE: [&str; 4] = [
 ];
 
 /// A folder with a key for every device, and a roster that has all.
-struct Fleet {
+pub(crate) struct Fleet {
     folder: tempfile::TempDir,
     settings: Vec<&'static str>,
 }
 
 impl Fleet {
-    fn new() -> Fleet {
+    pub(crate) fn new() -> Fleet {
         Fleet::with(&[])
     }
 
@@ -66,11 +66,11 @@ impl Fleet {
         fleet
     }
 
-    fn path(&self, name: &str) -> PathBuf {
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
 
-    fn options(&self, name: &str) -> Options {
+    pub(crate) fn options(&self, name: &str) -> Options {
         let config = settings(None, None, &self.settings).unwrap();
         let key = self.path(&format!("{name}.key"));
         let mut options = Options::new(config, self.path("roster.json"), key, self.path(name));
@@ -85,7 +85,7 @@ impl Fleet {
     }
 
     /// The same with options of each device's own.
-    fn run_with(&self, options: impl Fn(&str) -> Options) -> Vec<(Told, Ended)> {
+    pub(crate) fn run_with(&self, options: impl Fn(&str) -> Options) -> Vec<(Told, Ended)> {
         let mut peers = Vec::new();
         let mut running = Vec::new();
         for name in NAMES {
@@ -127,7 +127,7 @@ impl Fleet {
         take_part(Options { config, ..self.options("gate") }).unwrap_err()
     }
 
-    fn plan(&self, name: &str) -> Plan {
+    pub(crate) fn plan(&self, name: &str) -> Plan {
         let bytes = std::fs::read(self.path(name).join("plan.json")).unwrap();
         serde_json::from_slice(&bytes).unwrap()
     }
@@ -135,8 +135,12 @@ impl Fleet {
 
 /// What a device told of its trainings.
 #[derive(Debug, Default)]
-struct Told {
-    had_trained: bool,
+pub(crate) struct Told {
+    pub(crate) had_trained: bool,
+    /// Why its learner cannot train.
+    pub(crate) cannot_train: Option<String>,
+    /// Whose model did not come, or could not be used, and why.
+    pub(crate) not_received: Option<(Place, String)>,
     /// How often it trained a model that was handed to it.
     trained_on: usize,
 }
@@ -147,6 +151,10 @@ fn start(options: Options, listens: Sender<SocketAddr>) -> JoinHandle<(Told, End
         let mut told = Told::default();
         let mut tell = |event: &Event<'_>| match event {
             Event::HasTrained { .. } => told.had_trained = true,
+            Event::CannotTrain { reason, .. } => told.cannot_train = Some((*reason).to_owned()),
+            Event::Network { event: network::Event::NotReceived { from, reason }, .. } => {
+                told.not_received = Some((*from, reason.clone()));
+            }
             Event::Network { event: network::Event::TrainsOn { .. }, .. } => told.trained_on += 1,
             Event::Network { event: network::Event::Listens(address), .. } => {
                 listens.send(address.parse().unwrap()).unwrap();

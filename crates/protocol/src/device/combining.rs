@@ -6,7 +6,9 @@ use std::sync::Arc;
 use stlf_learn::Params;
 use stlf_learn::evaluate::Predictions;
 use stlf_method::adapt::{Adapt, Obstacle, Tried};
+use stlf_method::combine::combine_with;
 use stlf_method::known::Known;
+use stlf_method::learner::{Learner, Progress};
 use stlf_method::student::Student;
 use stlf_planning::Error;
 
@@ -22,7 +24,24 @@ pub(crate) struct Combining {
     pub(super) place: Place,
     pub(super) inputs: Arc<[f32]>,
     pub(super) known: Vec<Known>,
-    pub(super) models: Vec<(Arc<Params>, f64)>,
+    pub(super) learner: Arc<dyn Learner>,
+    /// The numbers of all its samples.
+    pub(super) rows: Vec<usize>,
+    /// Who sent each, the model and its weight.
+    pub(super) models: Vec<(Place, Arc<Params>, f64)>,
+}
+
+/// Why models cannot be combined, and whose model that is, where it is one's.
+#[derive(Debug)]
+pub(crate) struct Failed {
+    pub(crate) from: Option<Place>,
+    pub(crate) why: Error,
+}
+
+impl From<Error> for Failed {
+    fn from(why: Error) -> Failed {
+        Failed { from: None, why }
+    }
 }
 
 /// What a target ends with.
@@ -43,18 +62,27 @@ impl Combining {
     ///
     /// # Errors
     /// These models cannot be combined.
-    pub(crate) fn run(self, watch: &mut Watch<'_>) -> Result<Option<Combined>, Error> {
-        let Combining { setup, place, inputs, known, models } = self;
-        let planned: Vec<(&Params, f64)> = models.iter().map(|(m, w)| (&**m, *w)).collect();
+    pub(crate) fn run(self, watch: &mut Watch<'_>) -> Result<Option<Combined>, Failed> {
+        let Combining { setup, place, inputs, known, learner, rows, models: sent } = self;
+        let planned: Vec<(&Params, f64)> = sent.iter().map(|(_, m, w)| (&**m, *w)).collect();
         let models = match setup.adapt {
             Adapt::Off => planned.clone(),
             _ => setup.target(place, &planned, &inputs, &known).informed(),
         };
         let weights = models.iter().map(|(_, weight)| *weight).collect();
-        let samples = inputs.len() / setup.spec.input().len();
-        let obstacle = Obstacle::of(setup.shape, samples, known.len());
+        let obstacle = Obstacle::of(setup.shape, rows.len(), known.len());
         if setup.adapt == Adapt::Off || obstacle.is_some() {
-            let predictions = setup.combine(&models, &inputs)?;
+            let (mut used, mut begun) = (None, 0);
+            let predicted = combine_with(setup.combine, &models, |at, model| {
+                (used, begun) = (at, begun + 1);
+                let percent = |progress: Progress| {
+                    let done = usize::from(WHOLE) * (begun - 1) + usize::from(progress.percent());
+                    (done / models.len()).min(usize::from(WHOLE)) as u8
+                };
+                learner.predict(model, &rows, &mut |p| watch(Sign::Percent(percent(p))))
+            });
+            let blame = |why| Failed { from: used.map(|at| sent[at].0), why };
+            let Some(predictions) = predicted.map_err(blame)? else { return Ok(None) };
             let tried = obstacle.filter(|_| setup.adapt != Adapt::Off).map(Tried::Not);
             return Ok(Some(Combined { predictions, tried, student: None, weights }));
         }

@@ -25,7 +25,7 @@ pub(super) struct Epoch {
     pub(super) seat: Seat,
     pub(super) exchange: Exchange,
     pub(super) offers: BTreeMap<Sent, Offer>,
-    /// How many percent those have done that train on a model, above 100 those of the second way, or that train a student.
+    /// How many percent those have done that train on a model, above 100 those of the second way, that train a student, or that predict.
     pub(super) trained_on: BTreeMap<Place, u8>,
     phase: Phase,
 }
@@ -202,11 +202,11 @@ impl Following {
         self.needed.contains(&sent)
     }
 
-    /// The models that a target combines, with their weights, once all of them are there.
-    pub(super) fn to_combine(&self, target: Place) -> Option<Vec<(Arc<Params>, f64)>> {
+    /// The models that a target combines, with who sent each and its weight, once all of them are there.
+    pub(super) fn to_combine(&self, target: Place) -> Option<Vec<(Place, Arc<Params>, f64)>> {
         let model = |from: Place| self.models.get(&(from, self.plan.way_to_targets(from)));
         let links = self.plan.incoming(target);
-        links.map(|link| Some((model(link.from)?.clone(), link.weight))).collect()
+        links.map(|link| Some((link.from, model(link.from)?.clone(), link.weight))).collect()
     }
 
     /// Whom the device waits for: a source for one at a time.
@@ -225,17 +225,17 @@ impl Following {
         }
     }
 
-    /// How much of this plan was carried out, as far as it was heard: models that came, and percents of training on and of students.
-    fn known(&self, trained_on: &BTreeMap<Place, u8>, has_students: bool) -> usize {
+    /// How much of this plan was carried out, as far as it was heard: models that came, and percents of training on, of students and of predictions.
+    fn known(&self, trained_on: &BTreeMap<Place, u8>, targets_tell: bool) -> usize {
         let percent = |leg: &Leg| {
             let told = trained_on.get(&leg.to).copied().unwrap_or_default();
             told.saturating_sub(WHOLE * leg.taken as u8).min(WHOLE)
         };
-        let targets = self.plan.targets.iter().filter(|_| has_students);
-        let students = targets.filter_map(|target| trained_on.get(target));
-        let of_students = students.map(|&percent| usize::from(percent.min(WHOLE))).sum::<usize>();
+        let targets = self.plan.targets.iter().filter(|_| targets_tell);
+        let combined = targets.filter_map(|target| trained_on.get(target));
+        let of_targets = combined.map(|&percent| usize::from(percent.min(WHOLE))).sum::<usize>();
         let of_legs = self.legs.iter().map(|leg| usize::from(percent(leg))).sum::<usize>();
-        self.models.len() + of_legs + of_students
+        self.models.len() + of_legs + of_targets
     }
 
     /// The plan.
@@ -315,16 +315,16 @@ impl Epoch {
         }
     }
 
-    /// How much others have told, in a fleet whose targets train students or not. Only what makes it more is progress; what is said again
+    /// How much others have told, in a fleet whose targets tell how far they are with students or predictions, or do not. Only what makes it more is progress; what is said again
     /// is not.
-    pub(super) fn known(&self, has_students: bool) -> usize {
+    pub(super) fn known(&self, targets_tell: bool) -> usize {
         let reports = match &self.seat {
             Seat::Planner(desk) => desk.heard(),
             Seat::Reporter(_) => 0,
         };
         let planned = match &self.phase {
             Phase::Unplanned(_) => 1,
-            Phase::Following(following) => 1 + following.known(&self.trained_on, has_students),
+            Phase::Following(following) => 1 + following.known(&self.trained_on, targets_tell),
             _ => 0,
         };
         self.exchange.known() + reports + planned + self.offers.len()

@@ -2,19 +2,17 @@
 //! model comes twice.
 
 use std::collections::BTreeMap;
-use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
 use stlf_learn::Params;
-use stlf_method::local_training::Split;
+use stlf_method::learner::{Learner, Lesson, Progress};
 use stlf_planning::plan::Way;
 
 use super::epoch::{AsSource, Epoch, Following, Part, WHOLE};
 use super::{Action, Device, Refusal};
 use crate::job::{Job, Labour, Sign, Watch};
 use crate::roster::Place;
-use crate::setup::Setup;
 use crate::wire::Leg;
 
 /// What a device made of a model that was handed to it on one way. The same model in a later epoch need not be trained on again.
@@ -45,9 +43,9 @@ fn hash(model: &Params) -> [u8; 32] {
 pub(crate) struct TrainingOn {
     pub(crate) from: Place,
     pub(crate) way: Way,
-    setup: Setup,
-    split: Split,
-    place: Place,
+    learner: Arc<dyn Learner>,
+    rows: Vec<usize>,
+    seed: u64,
     handed: Arc<Params>,
 }
 
@@ -55,25 +53,16 @@ impl TrainingOn {
     /// Trains; `None` if `watch`, which hears how many percent are done, on the second way above 100, ended it.
     ///
     /// # Errors
-    /// Labels that are not of the network, or none.
+    /// The learner cannot train on this model.
     pub(crate) fn run(self, watch: &mut Watch<'_>) -> Result<Option<Params>, stlf_planning::Error> {
-        let TrainingOn { way, setup, split, place, handed, .. } = self;
-        let (looks, mut done) = (setup.training.handed_over().looks().max(1), 0);
-        let mut look = || -> ControlFlow<()> {
-            done += 1;
-            let percent = (usize::from(WHOLE) * done / looks).min(usize::from(WHOLE)) as u8;
-            watch(Sign::Percent(WHOLE * way as u8 + percent))
-        };
-        setup.train_on(place, way, &split, Params::clone(&handed), &mut look)
+        let TrainingOn { way, learner, rows, seed, handed, .. } = self;
+        let lesson = Lesson { rows: &rows, start: Some(&handed), seed };
+        let percent = |progress: Progress| Sign::Percent(WHOLE * way as u8 + progress.percent());
+        learner.train(lesson, &mut |progress| watch(percent(progress)))
     }
 }
 
 impl Device {
-    /// Its labels, to train on and to measure on.
-    pub(super) fn split(&self) -> Split {
-        self.setup.split(self.place, &self.holdings.inputs, &self.holdings.labels)
-    }
-
     /// Whose model it trains on in this epoch, if anybody's.
     pub fn handed_from(&self) -> Option<Place> {
         self.plan()?.handed_from(self.place)
@@ -126,8 +115,9 @@ impl Device {
             return actions;
         }
         following.part = Part::Source(AsSource::TrainsOn(leg));
-        let (setup, split, place) = (self.setup.clone(), self.split(), self.place);
-        let training = TrainingOn { from, way, setup, split, place, handed };
+        let rows = self.setup.rows(self.place, self.holdings.labels.len()).trained;
+        let seed = self.setup.training_seed(self.place, Some(way));
+        let training = TrainingOn { from, way, learner: self.learner.clone(), rows, seed, handed };
         vec![Action::Compute(Job::new(number, Labour::TrainOn(Box::new(training))))]
     }
 
@@ -165,13 +155,12 @@ impl Device {
         offers.chain(next.is_none().then_some(Action::Finish)).collect()
     }
 
-    /// That these are numbers that a model of the network can have.
+    /// That these are numbers that a model of the learner can have.
     pub(super) fn check_model(&self, params: &Params) -> Result<(), Refusal> {
-        if params.len() != self.setup.spec.parameters() {
+        if params.len() != self.layout().parameters() {
             return Err(Refusal::Unfit("a model of another network"));
         }
-        // The weights of a network that learned anything are far below this.
-        if params.iter().any(|p| !p.is_finite() || p.abs() > 1e6) {
+        if params.iter().any(|p| !p.is_finite() || p.abs() > self.learner.most()) {
             return Err(Refusal::Unfit(
                 "a model with a weight that is not finite or far too large",
             ));

@@ -64,9 +64,7 @@ impl Device {
             Message::Plan(signed) => actions.extend(self.hear_plan(from, signed)?),
             Message::NoPlan(reason) => return self.hear_no_plan(from, reason),
             Message::Offer(offer) => {
-                // A model with its names; a header of names is short.
-                let most = 4 * self.setup.spec.parameters() as u64 + (64 << 10);
-                if offer.bytes > most {
+                if offer.bytes > self.learner.layout().most_bytes() {
                     return Err(Refusal::Unfit("a model larger than the network"));
                 }
                 note_of(&mut epoch.offers, from, (from, offer.way), *offer)?;
@@ -100,7 +98,7 @@ impl Device {
     /// Takes a model that was asked for, as it was offered: whose it is, and the way that it has been on.
     ///
     /// # Errors
-    /// It was not asked for, or is not a model of this network.
+    /// It was not asked for, or is not a model of this learner.
     pub fn receive_model(
         &mut self,
         from: Place,

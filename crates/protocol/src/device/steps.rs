@@ -212,7 +212,9 @@ impl Device {
         following.part = Part::Target(AsTarget::Combines);
         let (setup, inputs) = (self.setup.clone(), self.holdings.inputs.clone());
         let known = self.holdings.known();
-        let labour = Labour::Combine(Box::new(Combining { setup, place, inputs, known, models }));
+        let (learner, rows) = (self.learner.clone(), self.holdings.rows());
+        let combining = Combining { setup, place, inputs, known, learner, rows, models };
+        let labour = Labour::Combine(Box::new(combining));
         vec![Action::Compute(Job::new(number, labour))]
     }
 

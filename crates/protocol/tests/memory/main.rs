@@ -13,6 +13,7 @@ mod exploration;
 mod handover;
 mod introduction;
 mod jobs;
+mod learners;
 mod lost;
 mod membership_inference;
 mod phases;

@@ -1,18 +1,30 @@
 //! `stlf node start`: runs this device as a member of its fleet.
 
+use stlf_learner::Program;
 use stlf_node::network;
 use stlf_node::service::{Event, Line, Options, Service};
+use stlf_planning::number_format::{clean, counted};
 
 use super::failure::failure;
 use super::start_args::{Args, Log};
 use super::told::{end, sentence};
+use crate::commands::learner;
 use crate::error::Failure;
 use crate::progress::Watch;
 use crate::ui::Ui;
 
 /// Takes part until the service ends or Ctrl-C is pressed, and shows the events and the result.
 pub(crate) fn run(args: &Args, ui: &Ui) -> Result<(), Failure> {
-    take_part(args.options().map_err(|e| failure(&e))?, args.part.log, ui)
+    let mut options = args.options().map_err(|e| failure(&e))?;
+    let seed = options.config.seeds.first().copied().unwrap_or_default();
+    if let Some(learner) = args.learner(seed).map_err(|e| learner::failure(&e))? {
+        let user = Program::start(learner).map_err(|e| learner::failure(&e))?;
+        let (samples, labels) =
+            (counted(user.places.len(), "sample"), counted(user.labels.len(), "label"));
+        ui.note(&format!("the learner {} has {samples} and {labels}\n", clean(&user.name)));
+        options.learner = Some(user);
+    }
+    take_part(options, args.part.log, ui)
 }
 
 /// The same with options of the service.

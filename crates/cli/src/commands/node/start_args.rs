@@ -10,6 +10,12 @@ use stlf_protocol::membership::Timing;
 
 use super::super::problem_args::positive;
 
+/// The folder within the device's for files between a learner and stlf.
+const LEARNER: &str = "learner";
+
+/// The file in the device's folder with the log of its learner.
+const LEARNER_LOG: &str = "learner.log";
+
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// What to run (TOML), the same on all devices but for [data] and [partition] [default: all defaults]
@@ -22,6 +28,15 @@ pub(crate) struct Args {
     /// This device's own data: a table of features, or a folder of pictures domain/class/*.png. Features keep their scale.
     #[arg(long, value_name = "PATH")]
     data: Option<PathBuf>,
+
+    /// A program of your own that has this device's data and model, instead of a built-in network: its command line, in quotation
+    /// marks. `stlf learner check` tries it (docs/learners.md).
+    #[arg(long, value_name = "PROGRAM …", conflicts_with = "data")]
+    learner: Option<String>,
+
+    /// Variables of the environment that the learner sees besides PATH, HOME, LANG and the like.
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',', requires = "learner")]
+    learner_env: Vec<String>,
 
     /// The fleet's signed roster [default: roster.json, or what a device that has joined keeps in --to]
     #[arg(long, visible_alias = "fleet", value_name = "FILE")]
@@ -121,6 +136,19 @@ impl Args {
         options.peers = self.peers.clone();
         self.part.set(&mut options);
         Ok(options)
+    }
+
+    /// Returns how the learner is started, if one is named.
+    pub(super) fn learner(
+        &self,
+        seed: u64,
+    ) -> Result<Option<stlf_learner::Options>, stlf_learner::Error> {
+        let Some(program) = &self.learner else { return Ok(None) };
+        Ok(Some(stlf_learner::Options {
+            log: Some(self.part.to.join(LEARNER_LOG)),
+            environment: self.learner_env.clone(),
+            ..stlf_learner::Options::new(program, self.part.to.join(LEARNER), seed)?
+        }))
     }
 }
 

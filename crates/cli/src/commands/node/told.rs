@@ -29,6 +29,10 @@ pub(super) fn sentence(event: &service::Event<'_>) -> String {
         service::Event::Trains { device, labels } => {
             format!("{}: training on {}", clean(device), counted(*labels, "label"))
         }
+        service::Event::CannotTrain { device, reason } => {
+            let (device, reason) = (clean(device), clean(reason));
+            format!("{device}: cannot train, and takes part as a device without labels: {reason}")
+        }
         service::Event::ServesNumbers(address) => {
             format!("numbers for Prometheus at http://{address}/metrics")
         }

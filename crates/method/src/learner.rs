@@ -1,0 +1,256 @@
+//! A learner owns a device's samples and its model. It trains, also from a model that was handed over, and predicts; everything else is the
+//! device's: which labels are held out, how errors are counted, how models are mixed, handed on and checked.
+//!
+//! Built-in networks are one kind of learner ([`BuiltIn`]). A program or a class that a user brings is another ([`UserLearner`]).
+
+use std::fmt::Debug;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use stlf_data::Class;
+use stlf_learn::evaluate::{Predictions, predict};
+use stlf_learn::{Layout, Params, Spec};
+use stlf_planning::error::Error;
+
+use crate::local_training::{Rows, Split, Training, gathered};
+
+/// The weights of a built-in network that learned anything are far below this.
+const MOST_OF_BUILT_IN: f32 = 1e6;
+
+/// How far a training is: so much of so much, in whatever the learner counts.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Progress {
+    /// What is done.
+    pub done: u64,
+    /// What there is to do; 0 if the learner does not know.
+    pub total: u64,
+}
+
+impl Progress {
+    /// Returns the whole percents that are done, 0 to 100.
+    pub fn percent(self) -> u8 {
+        let percent = u128::from(self.done) * 100 / u128::from(self.total.max(1));
+        percent.min(100) as u8
+    }
+}
+
+/// Hears how far a learner is, and answers whether it is to go on.
+pub type Watch<'w> = dyn FnMut(Progress) -> ControlFlow<()> + 'w;
+
+/// What a learner is to train on.
+#[derive(Debug, Clone, Copy)]
+pub struct Lesson<'a> {
+    /// The samples, all of which have labels, by their numbers.
+    pub rows: &'a [usize],
+    /// The model to go on from, which another source handed over; `None` for the learner's own first values.
+    pub start: Option<&'a Params>,
+    /// Everything that is drawn comes from this.
+    pub seed: u64,
+}
+
+/// What owns a device's samples and makes models of them. Samples are numbered from 0, those with a label first.
+pub trait Learner: Debug + Send + Sync {
+    /// Names and shapes of its models' tensors, the same on all devices of a fleet.
+    fn layout(&self) -> &Layout;
+
+    /// Returns the largest magnitude that a number of its models can have.
+    fn most(&self) -> f32 {
+        f32::MAX
+    }
+
+    /// Trains; `None` if `watch` ended it.
+    ///
+    /// # Errors
+    /// The learner cannot train on this, or has failed for good.
+    fn train(&self, lesson: Lesson<'_>, watch: &mut Watch<'_>) -> Result<Option<Params>, Error>;
+
+    /// Returns the probabilities of all classes that a model gives these samples; `None` if `watch` ended it.
+    ///
+    /// # Errors
+    /// The learner cannot use this model, or has failed for good.
+    fn predict(
+        &self,
+        model: &Params,
+        rows: &[usize],
+        watch: &mut Watch<'_>,
+    ) -> Result<Option<Predictions>, Error>;
+}
+
+/// A built-in network with a device's inputs and labels.
+#[derive(Debug, Clone)]
+pub struct BuiltIn {
+    /// The network.
+    pub spec: Spec,
+    /// How it trains.
+    pub training: Training,
+    /// The first values that all models start from.
+    pub first: Params,
+    /// All inputs, those with a label first.
+    pub inputs: Arc<[f32]>,
+    /// The labels.
+    pub labels: Vec<Class>,
+}
+
+impl Learner for BuiltIn {
+    fn layout(&self) -> &Layout {
+        self.spec.as_ref()
+    }
+
+    fn most(&self) -> f32 {
+        MOST_OF_BUILT_IN
+    }
+
+    fn train(&self, lesson: Lesson<'_>, watch: &mut Watch<'_>) -> Result<Option<Params>, Error> {
+        let rows = Rows { trained: lesson.rows.to_vec(), held: Vec::new() };
+        let split = Split::of(&self.inputs, &self.labels, self.spec.input().len(), &rows);
+        let (training, start) = match lesson.start {
+            Some(handed) => (self.training.handed_over(), handed),
+            None => (self.training, &self.first),
+        };
+        let mut progress = Progress { done: 0, total: training.looks() as u64 };
+        let mut look = || {
+            progress.done += 1;
+            watch(progress)
+        };
+        split.train(&self.spec, start.clone(), training, lesson.seed, &mut look)
+    }
+
+    fn predict(
+        &self,
+        model: &Params,
+        rows: &[usize],
+        _watch: &mut Watch<'_>,
+    ) -> Result<Option<Predictions>, Error> {
+        if model.len() != self.spec.parameters() {
+            let (has, needs) = (model.len(), self.spec.parameters());
+            return Err(Error::field(
+                "model",
+                format!("{has} parameters for a network of {needs}"),
+            ));
+        }
+        let inputs = gathered(&self.inputs, self.spec.input().len(), rows);
+        Ok(Some(predict(&self.spec, model, &inputs)))
+    }
+}
+
+/// A learner that a user brings, with what a device must know of its samples.
+#[derive(Debug, Clone)]
+pub struct UserLearner {
+    /// Its name and version, the same on all devices of a fleet.
+    pub name: String,
+    /// The names of all classes, the same on all devices of a fleet.
+    pub classes: Vec<String>,
+    /// The features of all samples, those with a label first. Divergences are measured on them.
+    pub features: Vec<f32>,
+    /// The labels.
+    pub labels: Vec<Class>,
+    /// Where each sample stands in the user's own order.
+    pub places: Vec<usize>,
+    /// What trains and predicts.
+    pub learner: Arc<dyn Learner>,
+}
+
+impl UserLearner {
+    /// Returns how many features each sample has; 0 without samples.
+    pub fn width(&self) -> usize {
+        self.features.len() / self.places.len().max(1)
+    }
+
+    /// Checks that what the learner tells of its samples can be.
+    ///
+    /// # Errors
+    /// Says what cannot, and what is needed.
+    pub fn check(&self) -> Result<(), Error> {
+        let wrong = |message: String| Err(Error::field("learner", message));
+        let (samples, labels, classes) = (self.places.len(), self.labels.len(), self.classes.len());
+        if classes == 0 {
+            return wrong("names no class".to_owned());
+        }
+        if samples == 0 || labels > samples {
+            return wrong(format!("has {samples} samples and {labels} labels"));
+        }
+        if let Some(label) = self.labels.iter().find(|label| usize::from(**label) >= classes) {
+            return wrong(format!(
+                "has the label {label}, where {classes} classes are numbered from 0"
+            ));
+        }
+        if self.features.is_empty() || !self.features.len().is_multiple_of(samples) {
+            let message = format!("gives {} features for {samples} samples", self.features.len());
+            let hint = "a fleet compares devices by features: give each sample the same number of them, at least 1, \
+                        on the same scale on all devices";
+            return Err(Error::field("learner", message).with_hint(hint));
+        }
+        match self.features.iter().position(|feature| !feature.is_finite()) {
+            Some(at) => {
+                let (sample, value) = (self.places[at / self.width()], self.features[at]);
+                wrong(format!("gives {value} as feature {} of sample {sample}", at % self.width()))
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use stlf_data::Shape;
+    use stlf_learn::{Augment, Descent};
+
+    use super::*;
+
+    #[test]
+    fn a_built_in_network_learns_what_a_split_of_the_same_rows_does() {
+        let spec = Spec::mlp(Shape { channels: 1, height: 1, width: 2 }, 2).unwrap();
+        let labels: Vec<Class> = (0..40).map(|k| k % 2).collect();
+        let inputs: Vec<f32> = (0..100).map(|k| (k % 7) as f32).collect();
+        let training = Training {
+            descent: Descent::default(),
+            augment: Augment::None,
+            steps: 700,
+            averaged: false,
+        };
+        let first = Params::initial(&spec, 3);
+        let split = Split::new(&inputs, &labels, 2, 0.25, 9);
+        let rows = Rows::new(labels.len(), 0.25, 9);
+        let learner = BuiltIn {
+            spec: spec.clone(),
+            training,
+            first: first.clone(),
+            inputs: inputs.as_slice().into(),
+            labels,
+        };
+        let mut go_on = || ControlFlow::Continue(());
+        let mut percents = Vec::new();
+        let mut watch = |progress: Progress| {
+            percents.push(progress.percent());
+            ControlFlow::Continue(())
+        };
+        let lesson = Lesson { rows: &rows.trained, start: None, seed: 5 };
+        let own = learner.train(lesson, &mut watch).unwrap().unwrap();
+        assert_eq!(own, split.train(&spec, first, training, 5, &mut go_on).unwrap().unwrap());
+        assert_eq!(percents, [50, 100]);
+        let handed = Params::initial(&spec, 4);
+        let lesson = Lesson { start: Some(&handed), ..lesson };
+        let on = learner.train(lesson, &mut |_| ControlFlow::Continue(())).unwrap().unwrap();
+        assert_eq!(
+            on,
+            split.train_on(&spec, handed.clone(), training, 5, &mut go_on).unwrap().unwrap()
+        );
+        assert!(learner.train(lesson, &mut |_| ControlFlow::Break(())).unwrap().is_none());
+
+        let mut go_on = |_| ControlFlow::Continue(());
+        let predicted = learner.predict(&own, rows.measured(), &mut go_on).unwrap().unwrap();
+        let classes: Vec<Class> = rows.measured().iter().map(|&row| learner.labels[row]).collect();
+        let error = rows.own_error(predicted.errors(&classes), 10, 1.0);
+        assert_eq!(error, split.own_error(&spec, &own, 10, 1.0));
+        let other = Params::from(vec![0.0; 3]);
+        assert!(learner.predict(&other, &[0], &mut go_on).is_err());
+    }
+
+    #[test]
+    fn percents_are_whole_and_never_above_a_hundred() {
+        let percent = |done, total| Progress { done, total }.percent();
+        assert_eq!([percent(0, 0), percent(1, 3), percent(7, 7), percent(9, 7)], [0, 33, 100, 100]);
+        assert_eq!(percent(u64::MAX, u64::MAX), 100);
+    }
+}
