@@ -21,7 +21,7 @@ use rayon::prelude::*;
 use stlf_data::domains::{Domain, Half, Options, load};
 use stlf_learn::evaluate::accuracy;
 use stlf_learn::loss::cross_entropy;
-use stlf_learn::{Descent, Examples, Fusion, Kernels, Learner, Mode, Network, Params, Spec};
+use stlf_learn::{Descent, Examples, Fusion, Kernels, Mode, Network, Params, Spec, Trainer};
 
 const SAMPLES: usize = 1600;
 const BATCH: usize = 10;
@@ -87,17 +87,17 @@ fn steps(folder: &Path, kernels: &'static Kernels, seconds: f64) {
     let spec = Spec::cnn(1, 10).unwrap();
     let mut network = Network::with(&spec, BATCH, kernels, Fusion::Blocks);
     let initial = Params::initial(&spec, 1);
-    let mut learner = Learner::new(&spec, initial, Descent::default(), 1).unwrap();
-    learner.steps(&mut network, examples, 200);
+    let mut trainer = Trainer::new(&spec, initial, Descent::default(), 1).unwrap();
+    trainer.steps(&mut network, examples, 200);
     let (start, mut count) = (Instant::now(), 0);
     while start.elapsed() < Duration::from_secs_f64(seconds) {
-        learner.steps(&mut network, examples, 100);
+        trainer.steps(&mut network, examples, 100);
         count += 100;
     }
     let rate = f64::from(count) / start.elapsed().as_secs_f64();
     let operations = spec.operations_per_sample() * BATCH;
     println!(r#"{{"steps_per_second": {rate}, "operations_per_step": {operations}}}"#);
-    black_box(&learner.params);
+    black_box(&trainer.params);
 }
 
 /// Ten devices, each with its own copy of the samples, as many at a time as there are threads.
@@ -106,7 +106,7 @@ fn fleet(folder: &Path, threads: usize, seconds: f64) {
     let mut devices: Vec<_> = (0..10)
         .map(|seed| {
             let initial = Params::initial(&spec, 1);
-            (samples(folder), Learner::new(&spec, initial, Descent::default(), seed).unwrap())
+            (samples(folder), Trainer::new(&spec, initial, Descent::default(), seed).unwrap())
         })
         .collect();
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
@@ -115,8 +115,8 @@ fn fleet(folder: &Path, threads: usize, seconds: f64) {
         pool.install(|| {
             devices.par_iter_mut().for_each_init(
                 || Network::new(&spec, BATCH),
-                |network, ((inputs, labels), learner)| {
-                    learner.steps(network, Examples { inputs, labels }, 200);
+                |network, ((inputs, labels), trainer)| {
+                    trainer.steps(network, Examples { inputs, labels }, 200);
                 },
             );
         });
@@ -160,13 +160,13 @@ fn train_on_mnist(data: &Path, epochs: usize, seed: u64) {
     let (inputs, labels) = half(Half::Train);
     let spec = Spec::cnn(1, 10).unwrap();
     let initial = Params::initial(&spec, seed);
-    let mut learner = Learner::new(&spec, initial, Descent::default(), seed).unwrap();
+    let mut trainer = Trainer::new(&spec, initial, Descent::default(), seed).unwrap();
     let examples = Examples { inputs: &inputs, labels: &labels };
     let start = Instant::now();
     let mut go_on = |_| ControlFlow::Continue(());
-    learner.epochs(&mut Network::new(&spec, BATCH), examples, epochs, &mut go_on);
+    trainer.epochs(&mut Network::new(&spec, BATCH), examples, epochs, &mut go_on);
     let seconds = start.elapsed().as_secs_f64();
     let (inputs, labels) = half(Half::Test);
-    let accuracy = accuracy(&spec, &learner.params, Examples { inputs: &inputs, labels: &labels });
+    let accuracy = accuracy(&spec, &trainer.params, Examples { inputs: &inputs, labels: &labels });
     println!(r#"{{"accuracy": {accuracy}, "seconds": {seconds}}}"#);
 }

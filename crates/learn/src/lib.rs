@@ -1,7 +1,7 @@
 //! Trains and evaluates small networks: hundreds of them, at the speed of the machine.
 //!
 //! A [`Spec`] says what a network is made of. [`Params`] is one flat vector of all its parameters. A
-//! [`Network`] is the working memory that runs a spec forward and backward, one per thread. A [`Learner`]
+//! [`Network`] is the working memory that runs a spec forward and backward, one per thread. A [`Trainer`]
 //! is one model being trained.
 //!
 //! The inner loops are compiled for AVX-512, AVX2, NEON and plain processors, and chosen when the
@@ -29,4 +29,4 @@ pub use layout::Layout;
 pub use network::{Fusion, Network};
 pub use params::Params;
 pub use spec::{Layer, Spec};
-pub use train::{Descent, Examples, Learner};
+pub use train::{Descent, Examples, Trainer};

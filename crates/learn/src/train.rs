@@ -117,7 +117,7 @@ impl Descent {
 /// One model being trained on one device's examples: everything random comes from its own seed, so the
 /// result is the same whatever else runs beside it.
 #[derive(Debug, Clone)]
-pub struct Learner {
+pub struct Trainer {
     /// The parameters of the model.
     pub params: Params,
     descent: Descent,
@@ -150,15 +150,15 @@ pub struct Epoch {
     pub loss: f32,
 }
 
-impl Learner {
-    /// A learner that starts from these parameters.
-    pub fn new(spec: &Spec, params: Params, descent: Descent, seed: u64) -> Result<Learner, Error> {
+impl Trainer {
+    /// A trainer that starts from these parameters.
+    pub fn new(spec: &Spec, params: Params, descent: Descent, seed: u64) -> Result<Trainer, Error> {
         descent.check()?;
         if params.len() != spec.parameters() {
             let (has, needs) = (params.len(), spec.parameters());
             return Err(Error::Params(format!("{has} numbers for a network of {needs}")));
         }
-        Ok(Learner {
+        Ok(Trainer {
             params,
             descent,
             velocity: Params::zeros(spec),
@@ -170,12 +170,12 @@ impl Learner {
         })
     }
 
-    /// The same learner, but every step sees its pictures as new random views. They are drawn from a stream of their own, so that
+    /// The same trainer, but every step sees its pictures as new random views. They are drawn from a stream of their own, so that
     /// order and dropout are the same with and without them.
     ///
     /// # Errors
     /// Inputs that are no pictures.
-    pub fn augmented(mut self, spec: &Spec, augment: Augment) -> Result<Learner, Error> {
+    pub fn augmented(mut self, spec: &Spec, augment: Augment) -> Result<Trainer, Error> {
         augment.check(spec.input())?;
         self.views = augment.view().map(|view| {
             let mut rng = self.rng.clone();

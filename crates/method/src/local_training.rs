@@ -7,7 +7,7 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use stlf_data::Class;
 use stlf_learn::evaluate::{predict, source_error};
-use stlf_learn::{Augment, Descent, Examples, Learner, Network, Params, Spec};
+use stlf_learn::{Augment, Descent, Examples, Network, Params, Spec, Trainer};
 use stlf_planning::error::Error;
 
 /// Steps between two looks at whether to stop.
@@ -179,18 +179,18 @@ impl Split {
     ) -> Result<Option<Params>, Error> {
         let wrong = |e: stlf_learn::Error| Error::field("training", e.to_string());
         self.examples().check(spec).map_err(wrong)?;
-        let learner = Learner::new(spec, start, training.descent, seed).map_err(wrong)?;
-        let mut learner = learner.augmented(spec, training.augment).map_err(wrong)?;
+        let trainer = Trainer::new(spec, start, training.descent, seed).map_err(wrong)?;
+        let mut trainer = trainer.augmented(spec, training.augment).map_err(wrong)?;
         let mut network = Network::new(spec, training.descent.batch);
         let stride = training.stride();
         let (mut sum, mut points) = (vec![0.0f64; spec.parameters()], 0u32);
         let mut left = training.steps;
         while left > 0 {
             let some = left.min(stride);
-            learner.steps(&mut network, self.examples(), some);
+            trainer.steps(&mut network, self.examples(), some);
             left -= some;
             if training.averaged && left < training.steps.div_ceil(2) {
-                sum.iter_mut().zip(learner.params.iter()).for_each(|(s, p)| *s += f64::from(*p));
+                sum.iter_mut().zip(trainer.params.iter()).for_each(|(s, p)| *s += f64::from(*p));
                 points += 1;
             }
             if observer().is_break() {
@@ -199,9 +199,9 @@ impl Split {
         }
         if points > 0 {
             let mean = sum.iter().map(|s| (s / f64::from(points)) as f32);
-            learner.params.iter_mut().zip(mean).for_each(|(p, mean)| *p = mean);
+            trainer.params.iter_mut().zip(mean).for_each(|(p, mean)| *p = mean);
         }
-        Ok(Some(learner.params))
+        Ok(Some(trainer.params))
     }
 
     /// Trains on a model that another source handed over, as it was sent; `None` if `observer` ended it.

@@ -15,7 +15,7 @@ use stlf_data::Class;
 use stlf_learn::augment::Scratch;
 use stlf_learn::evaluate::{Predictions, likeliest, predict};
 use stlf_learn::loss::softmax;
-use stlf_learn::{Descent, Examples, Learner, Mode, Network, Params, Spec, View};
+use stlf_learn::{Descent, Examples, Mode, Network, Params, Spec, Trainer, View};
 use stlf_planning::Error;
 
 use crate::combine::{Combine, combine};
@@ -136,7 +136,7 @@ impl<'a> Target<'a> {
         }
         let (spec, batch) = (self.spec, schooling.descent.batch);
         let mut average = start.clone();
-        let mut learner = Learner::new(spec, start, schooling.descent, self.draw(Drawn::Training))
+        let mut trainer = Trainer::new(spec, start, schooling.descent, self.draw(Drawn::Training))
             .map_err(|e| Error::field("student", e.to_string()))?;
         let mut rng = ChaCha8Rng::seed_from_u64(self.draw(Drawn::Lessons));
         let (mut network, mut scratch) = (Network::new(spec, batch), Scratch::new(spec.input()));
@@ -167,9 +167,9 @@ impl<'a> Target<'a> {
             if !labels.is_empty() {
                 let all: Vec<u32> = (0..labels.len() as u32).collect();
                 let examples = Examples { inputs: &inputs, labels: &labels };
-                learner.step(&mut network, examples, &all);
+                trainer.step(&mut network, examples, &all);
             }
-            for (average, &now) in average.iter_mut().zip(learner.params.iter()) {
+            for (average, &now) in average.iter_mut().zip(trainer.params.iter()) {
                 *average = PAST * *average + (1.0 - PAST) * now;
             }
             if ((step + 1) % STRIDE == 0 || step + 1 == schooling.steps) && observer().is_break() {

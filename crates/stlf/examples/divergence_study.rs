@@ -20,7 +20,7 @@ use stlf_data::domains::{Domain, Options, load};
 use stlf_data::partition::{All, Arrangement, ClassesPerDevice, Paper, Scheme, deal};
 use stlf_data::{Class, Shape};
 use stlf_learn::evaluate::{Predictions, predict, source_error};
-use stlf_learn::{Descent, Examples, Learner, Network, Params, Spec};
+use stlf_learn::{Descent, Examples, Network, Params, Spec, Trainer};
 use stlf_method::divergence::sketch::{self, Sketch, Statistic};
 use stlf_method::divergence::{Embedding, Fleet, Settings, classifier, discriminant, measure};
 use stlf_method::energy::Ranges;
@@ -212,14 +212,14 @@ fn train(
     };
     let (inputs, labels) = gather(training);
     let params = Params::initial(spec, seed);
-    let mut learner = Learner::new(spec, params, Descent::default(), own)?;
+    let mut trainer = Trainer::new(spec, params, Descent::default(), own)?;
     let examples = Examples { inputs: &inputs, labels: &labels };
-    learner.steps(&mut Network::new(spec, 10), examples, steps);
+    trainer.steps(&mut Network::new(spec, 10), examples, steps);
     let (inputs, labels) = gather(held_out);
-    let errors = predict(spec, &learner.params, &inputs).errors(&labels);
+    let errors = predict(spec, &trainer.params, &inputs).errors(&labels);
     let unlabeled = trial.truth[source].len() - labeled;
     let error = source_error(errors, held_out.len(), labeled, unlabeled, 1.0);
-    Ok((learner.params, error))
+    Ok((trainer.params, error))
 }
 
 /// Sums over targets (or seeds) of what the table shows.

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use rayon::prelude::*;
 use stlf_data::domains::{Domain, Half, Options, load};
 use stlf_learn::evaluate::accuracy;
-use stlf_learn::{Descent, Examples, Learner, Network, Params, Spec};
+use stlf_learn::{Descent, Examples, Network, Params, Spec, Trainer};
 
 struct Digits {
     inputs: Vec<f32>,
@@ -26,10 +26,10 @@ impl Digits {
 
 fn trained(spec: &Spec, digits: &Digits, epochs: usize) -> Params {
     let initial = Params::initial(spec, 1);
-    let mut learner = Learner::new(spec, initial, Descent::default(), 1).unwrap();
+    let mut trainer = Trainer::new(spec, initial, Descent::default(), 1).unwrap();
     let mut network = Network::new(spec, 10);
-    learner.epochs(&mut network, digits.examples(), epochs, &mut |_| ControlFlow::Continue(()));
-    learner.params
+    trainer.epochs(&mut network, digits.examples(), epochs, &mut |_| ControlFlow::Continue(()));
+    trainer.params
 }
 
 /// The table of docs/data.md: a domain is learned, and others are not learned with it.

@@ -8,7 +8,7 @@ use rayon::prelude::*;
 use stlf_data::Shape;
 use stlf_learn::evaluate::accuracy;
 use stlf_learn::{
-    Augment, Descent, Examples, Fusion, Kernels, Learner, Mode, Network, Params, Spec,
+    Augment, Descent, Examples, Fusion, Kernels, Mode, Network, Params, Spec, Trainer,
 };
 
 /// Pictures with one bright quarter, which is their class, under noise.
@@ -34,9 +34,9 @@ fn quarters(count: usize, channels: usize, seed: u64) -> (Vec<f32>, Vec<u16>) {
 
 fn trained(spec: &Spec, examples: Examples<'_>, seed: u64) -> Params {
     let params = Params::initial(spec, seed);
-    let mut learner = Learner::new(spec, params, Descent::default(), seed).unwrap();
-    learner.steps(&mut Network::new(spec, 10), examples, 150);
-    learner.params
+    let mut trainer = Trainer::new(spec, params, Descent::default(), seed).unwrap();
+    trainer.steps(&mut Network::new(spec, 10), examples, 150);
+    trainer.params
 }
 
 #[test]
@@ -76,9 +76,9 @@ fn fused_layers_give_what_single_ones_give() {
         for kernels in Kernels::available() {
             let params = |fusion| {
                 let initial = Params::initial(&spec, 5);
-                let mut learner = Learner::new(&spec, initial, Descent::default(), 6).unwrap();
-                learner.steps(&mut Network::with(&spec, 10, kernels, fusion), examples, 5);
-                learner.params
+                let mut trainer = Trainer::new(&spec, initial, Descent::default(), 6).unwrap();
+                trainer.steps(&mut Network::with(&spec, 10, kernels, fusion), examples, 5);
+                trainer.params
             };
             let (fused, single) = (params(Fusion::Blocks), params(Fusion::None));
             let furthest =
@@ -107,10 +107,10 @@ fn an_observer_ends_the_training() {
     let spec = Spec::mlp(Shape::grey(28), 4).unwrap();
     let (inputs, labels) = quarters(25, 1, 4);
     let examples = Examples { inputs: &inputs, labels: &labels };
-    let mut learner =
-        Learner::new(&spec, Params::initial(&spec, 5), Descent::default(), 6).unwrap();
+    let mut trainer =
+        Trainer::new(&spec, Params::initial(&spec, 5), Descent::default(), 6).unwrap();
     let mut losses = Vec::new();
-    learner.epochs(&mut Network::new(&spec, 10), examples, 50, &mut |epoch| {
+    trainer.epochs(&mut Network::new(&spec, 10), examples, 50, &mut |epoch| {
         losses.push(epoch.loss);
         if epoch.number == 7 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     });
@@ -134,7 +134,7 @@ fn what_cannot_be_trained_is_refused() {
     let descent = |change: fn(&mut Descent)| {
         let mut descent = Descent::default();
         change(&mut descent);
-        Learner::new(&spec, Params::zeros(&spec), descent, 1).err().map(|e| e.to_string())
+        Trainer::new(&spec, Params::zeros(&spec), descent, 1).err().map(|e| e.to_string())
     };
     assert!(descent(|d| d.batch = 0).is_some());
     assert!(descent(|d| d.learning_rate = 0.0).is_some());
@@ -149,13 +149,13 @@ fn views_change_what_is_seen_and_nothing_else_that_is_drawn() {
     let examples = Examples { inputs: &inputs, labels: &labels };
     let spec = Spec::cnn(1, 4).unwrap();
     let trained = |inputs: Examples<'_>, augment: Augment, seed: u64| {
-        let learner = Learner::new(&spec, Params::initial(&spec, 5), Descent::default(), seed);
-        let mut learner = learner.unwrap().augmented(&spec, augment).unwrap();
-        learner.steps(&mut Network::new(&spec, 10), inputs, 20);
-        learner.params
+        let trainer = Trainer::new(&spec, Params::initial(&spec, 5), Descent::default(), seed);
+        let mut trainer = trainer.unwrap().augmented(&spec, augment).unwrap();
+        trainer.steps(&mut Network::new(&spec, 10), inputs, 20);
+        trainer.params
     };
     let plain = trained(examples, Augment::None, 6);
-    let mut untold = Learner::new(&spec, Params::initial(&spec, 5), Descent::default(), 6).unwrap();
+    let mut untold = Trainer::new(&spec, Params::initial(&spec, 5), Descent::default(), 6).unwrap();
     untold.steps(&mut Network::new(&spec, 10), examples, 20);
     assert_eq!(plain, untold.params);
     for augment in [Augment::Shift, Augment::Convolutions, Augment::Both] {

@@ -3,7 +3,7 @@
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use stlf_data::Class;
-use stlf_learn::{Examples, Learner, Mode, Network, Params, Spec};
+use stlf_learn::{Examples, Mode, Network, Params, Spec, Trainer};
 use stlf_planning::error::Error;
 
 use super::super::derive;
@@ -19,7 +19,7 @@ pub struct OwnNetwork<I> {
     labels: Vec<Class>,
     seed: u64,
     network: Network,
-    learner: Learner,
+    trainer: Trainer,
     rng: ChaCha8Rng,
     /// All samples in a random order; the part held out stays in place within a repeat.
     order: Vec<u32>,
@@ -53,7 +53,7 @@ impl<I: AsRef<[f32]>> OwnNetwork<I> {
             labels: vec![side as Class; samples],
             seed,
             network: Network::new(spec, settings.descent.batch.max(MEASURED_TOGETHER)),
-            learner: learner(spec, settings, seed, side, 0)?,
+            trainer: trainer(spec, settings, seed, side, 0)?,
             rng,
             order,
             training: Vec::new(),
@@ -75,13 +75,13 @@ impl<I: AsRef<[f32]>> OwnNetwork<I> {
 impl<I: AsRef<[f32]>> Classifier for OwnNetwork<I> {
     fn begin(&mut self, repeat: usize) -> Result<Params, Error> {
         self.repeat = repeat;
-        self.learner = learner(&self.spec, &self.settings, self.seed, self.side, repeat)?;
+        self.trainer = trainer(&self.spec, &self.settings, self.seed, self.side, repeat)?;
         self.choose_training();
-        Ok(self.learner.params.clone())
+        Ok(self.trainer.params.clone())
     }
 
     fn train(&mut self, params: Params) -> Result<Params, Error> {
-        self.learner.params = params;
+        self.trainer.params = params;
         let examples = Examples { inputs: self.inputs.as_ref(), labels: &self.labels };
         let batch = self.settings.descent.batch;
         for _ in 0..self.settings.steps {
@@ -90,10 +90,10 @@ impl<I: AsRef<[f32]>> Classifier for OwnNetwork<I> {
                 self.next = 0;
             }
             let end = (self.next + batch).min(self.training.len());
-            self.learner.step(&mut self.network, examples, &self.training[self.next..end]);
+            self.trainer.step(&mut self.network, examples, &self.training[self.next..end]);
             self.next = end;
         }
-        Ok(self.learner.params.clone())
+        Ok(self.trainer.params.clone())
     }
 
     /// The average's errors on the samples held out, or on all where none is.
@@ -124,16 +124,16 @@ impl<I: AsRef<[f32]>> Classifier for OwnNetwork<I> {
 const MEASURED_TOGETHER: usize = 32;
 
 /// Both sides start from the same first values, but take their own random way from there.
-fn learner(
+fn trainer(
     spec: &Spec,
     settings: &Settings,
     seed: u64,
     side: Side,
     repeat: usize,
-) -> Result<Learner, Error> {
+) -> Result<Trainer, Error> {
     let params = Params::initial(spec, derive(seed, &[0, repeat as u64]));
     let own = derive(seed, &[3 + side as u64, repeat as u64]);
-    Learner::new(spec, params, settings.descent, own)
+    Trainer::new(spec, params, settings.descent, own)
         .map_err(|e| Error::field("divergence.classifier", e.to_string()))
 }
 
