@@ -38,9 +38,14 @@ pub enum Obstacle {
 impl std::fmt::Display for Obstacle {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Obstacle::NoPictures => write!(f, "its samples are no pictures"),
+            Obstacle::NoPictures => {
+                write!(f, "it has no pictures, and under {LEAST_LABELS} labels")
+            }
             Obstacle::FewSamples(samples) => {
-                write!(f, "it has {samples} samples, and a student needs {LEAST_SAMPLES}")
+                write!(
+                    f,
+                    "it has {samples} samples, under {LEAST_SAMPLES}, and under {LEAST_LABELS} labels"
+                )
             }
         }
     }

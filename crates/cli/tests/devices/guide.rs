@@ -212,3 +212,19 @@ fn the_guide_leads_from_nothing_to_predictions() {
     machines.all_complete(&["gate", "yard", "dock", "roof"]);
     assert!(machines.text("gate/err").contains("gate: has trained before"), "{}", machines.logs());
 }
+
+#[test]
+fn a_port_that_the_system_chose_when_a_device_joined_stays_its_port() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut machines = Machines { folder, tickets: Vec::new(), running: Vec::new() };
+    for machine in ["owner", "gate", "yard"] {
+        machines.add(machine, machine == "gate");
+    }
+    machines.invite("stlf fleet invite harbour --devices 2 --listen 127.0.0.1:0", 2);
+    for machine in ["gate", "yard"] {
+        let join = format!("stlf node join TICKET --name {machine} --data sensors.csv");
+        machines.start(machine, &format!("{join} --listen 127.0.0.1:0"));
+    }
+    assert!(machines.ends_well("owner"), "{}", machines.logs());
+    machines.all_complete(&["gate", "yard"]);
+}

@@ -132,9 +132,12 @@ fn who_cannot_have_a_student_hears_why() {
     let told = |shape, samples| {
         Obstacle::of(shape, samples, LEAST_LABELS - 1).map(|o| Tried::Not(o).to_string())
     };
-    let few = "not tried: it has 299 samples, and a student needs 300";
+    let few = "not tried: it has 299 samples, under 300, and under 5 labels";
     assert_eq!(told(picture, 299).as_deref(), Some(few));
-    assert_eq!(told(table, 1_000).as_deref(), Some("not tried: its samples are no pictures"));
+    assert_eq!(
+        told(table, 1_000).as_deref(),
+        Some("not tried: it has no pictures, and under 5 labels")
+    );
 }
 
 fn drawn(style: Style, count: usize, seed: u64) -> (Vec<f32>, Vec<Class>) {

@@ -64,7 +64,8 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<(), Failure> {
     let mut tell = |event: &Event| ui.note(&format!("{}\n", sentence(event, &fleet)));
     let joined = join(&options, &mut tell, &Watch::is_interrupted).map_err(|e| failure(&e))?;
     let mut options = joined.options(&args.part.to).map_err(|e| failure(&e.into()))?;
-    options.listen = args.listen.unwrap_or(options.listen);
+    // The others call the port of joining; port 0 would be another one.
+    options.listen = args.listen.filter(|listen| listen.port() > 0).unwrap_or(options.listen);
     args.part.set(&mut options);
     take_part(options, args.part.log, ui)
 }

@@ -123,6 +123,7 @@ impl Args {
             true => Joined::read(to)?,
             false => None,
         };
+        let has_joined = joined.is_some();
         let mut options = match joined {
             Some(joined) => joined.options(to)?,
             None => {
@@ -132,7 +133,9 @@ impl Args {
                 Options::new(config, roster, self.key.clone().unwrap_or("device.key".into()), to)
             }
         };
-        options.listen = self.listen.unwrap_or(options.listen);
+        // The others call a device that has joined at the port of then; port 0 would be another one.
+        let listen = self.listen.filter(|listen| listen.port() > 0 || !has_joined);
+        options.listen = listen.unwrap_or(options.listen);
         options.peers = self.peers.clone();
         self.part.set(&mut options);
         Ok(options)
