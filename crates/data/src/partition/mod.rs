@@ -209,5 +209,8 @@ fn check_class_count(asked: usize, classes: usize) -> Result<(), Error> {
         return Ok(());
     }
     let message = format!("{asked} requested, but the data has {classes} classes");
-    Err(Error::setting("classes-per-device", message))
+    let hint = format!(
+        "choose at most {classes}; samples dealt at random: partition.kind = \"iid\"; a table of your own: stlf new NAME --features TABLE"
+    );
+    Err(Error::setting("classes-per-device", message).with_hint(hint))
 }
