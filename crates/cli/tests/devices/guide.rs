@@ -214,7 +214,7 @@ fn the_guide_leads_from_nothing_to_predictions() {
 }
 
 #[test]
-fn a_port_that_the_system_chose_when_a_device_joined_stays_its_port() {
+fn a_device_that_joined_keeps_its_port_and_learns_from_labels_that_it_is_told() {
     let folder = tempfile::tempdir().unwrap();
     let mut machines = Machines { folder, tickets: Vec::new(), running: Vec::new() };
     for machine in ["owner", "gate", "yard"] {
@@ -227,4 +227,22 @@ fn a_port_that_the_system_chose_when_a_device_joined_stays_its_port() {
     }
     assert!(machines.ends_well("owner"), "{}", machines.logs());
     machines.all_complete(&["gate", "yard"]);
+
+    // Somebody labels what it asks for, and it is started again with the answers.
+    let asked = machines.says("yard", &["ask", "node", "sensors.csv", "--labels", "30"]);
+    let mut lines = asked.lines();
+    let mut answers = format!("{}\n", lines.next().unwrap());
+    for line in lines {
+        let row: usize = line.split(',').nth(1).unwrap().parse().unwrap();
+        answers += &format!("{line}{}\n", truth(row));
+    }
+    std::fs::write(machines.path("yard/asked.csv"), answers).unwrap();
+    machines.kill("yard");
+    machines.start("yard", "stlf node start -c data.answers=asked.csv");
+    let student = || {
+        let student = machines.status("yard")["student"].as_str()?.to_owned();
+        student.contains(" labels, the mixture on ").then_some(student)
+    };
+    let student = wait_for(DEADLINE, student, || machines.logs());
+    assert!(student.starts_with("used (right on "), "{student}");
 }

@@ -117,7 +117,7 @@ impl Args {
     /// Converts the arguments to options of the service. A folder in which a device has joined needs no more than its name.
     pub(super) fn options(&self) -> Result<Options, Error> {
         let to = &self.part.to;
-        let names_nothing = self.config.is_none() && self.data.is_none() && self.set.is_empty();
+        let names_nothing = self.config.is_none() && self.data.is_none();
         let names_no_fleet = self.roster.is_none() && self.key.is_none();
         let joined = match names_nothing && names_no_fleet {
             true => Joined::read(to)?,
@@ -125,7 +125,11 @@ impl Args {
         };
         let has_joined = joined.is_some();
         let mut options = match joined {
-            Some(joined) => joined.options(to)?,
+            Some(joined) => {
+                let options = joined.options(to)?;
+                let config = options.config.with(changes(&self.set))?;
+                Options { config, ..options }
+            }
             None => {
                 let config =
                     settings(self.config.as_deref(), self.data.as_deref(), &changes(&self.set))?;
