@@ -28,8 +28,7 @@ struct Answer {
 struct Row {
     #[serde(default)]
     device: String,
-    sample: usize,
-    #[serde(default)]
+    sample: String,
     label: String,
 }
 
@@ -37,7 +36,7 @@ impl Answers {
     /// Reads the answers of a table, in which a label is the name of a class; rows without a label are questions, not answers.
     ///
     /// # Errors
-    /// A table that cannot be read, or a label that is no class.
+    /// A table that cannot be read or has no answer, or a label that is no class.
     pub fn read(path: &Path, classes: &[String]) -> Result<Answers, Error> {
         let text = std::fs::read(path).map_err(Error::file(path))?;
         let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(&text[..]);
@@ -49,6 +48,10 @@ impl Answers {
             if row.label.is_empty() {
                 continue;
             }
+            let Ok(sample) = row.sample.parse() else {
+                let message = format!("{:?} is not the number of a sample", row.sample);
+                return Err(wrong(path, Some(line), message, COLUMNS));
+            };
             let Some(class) = classes.iter().position(|class| *class == row.label) else {
                 let message = format!("{:?} is no class of the data", row.label);
                 let names = classes.iter().map(String::as_str);
@@ -57,8 +60,11 @@ impl Answers {
                 let hint = likely.unwrap_or_else(|| format!("there are: {}", classes.join(", ")));
                 return Err(wrong(path, Some(line), message, &hint));
             };
-            let (device, sample) = (row.device, row.sample);
-            rows.push(Answer { line, device, sample, class: class as Class });
+            rows.push(Answer { line, device: row.device, sample, class: class as Class });
+        }
+        if rows.is_empty() {
+            let message = "no row has a label".to_owned();
+            return Err(wrong(path, None, message, "fill in the column label"));
         }
         Ok(Answers { path: path.to_owned(), rows })
     }
@@ -148,6 +154,16 @@ mod tests {
         let (message, hint) = refused("sample,label\n1,calm\n2,strom\n");
         assert!(message.ends_with("line 3: \"strom\" is no class of the data"), "{message}");
         assert_eq!(hint, "did you mean storm?");
+        for empty in ["", "sample,label\n1,\n"] {
+            let (message, hint) = refused(empty);
+            assert!(message.ends_with("answers.csv: no row has a label"), "{message}");
+            assert_eq!(hint, "fill in the column label");
+        }
+        let (message, hint) = refused("sample,label\nx,calm\n");
+        assert!(message.ends_with("line 2: \"x\" is not the number of a sample"), "{message}");
+        assert_eq!(hint, COLUMNS);
+        let (message, _) = refused("sample,labels\n1,calm\n");
+        assert!(message.contains("missing field `label`"), "{message}");
         let (message, hint) = refused("label\ncalm\n");
         assert!(message.contains("line 2: "), "{message}");
         assert_eq!(hint, COLUMNS);

@@ -14,7 +14,7 @@ use super::spec::{self, Spec};
 use super::strangers::Kind;
 use super::{Artifact, Made};
 use crate::record::Row;
-use crate::summary::{Spread, summarise};
+use crate::summary::{paired, summarise};
 use crate::{Error, compare};
 
 /// A fleet whose targets ask.
@@ -48,15 +48,16 @@ pub(super) fn make(artifact: Artifact, spec: &Spec, lab: &Lab<'_>) -> Result<Mad
     let cases = cases(spec, lab)?;
     let (mut entries, all) = (Vec::new(), cases.len() * spec.labels.len());
     for case in &cases {
-        let mut unaware: Option<Vec<Row>> = None;
+        // Every number of labels is a method of its own.
+        let mut of_case: Vec<Row> = Vec::new();
         for &labels in &spec.labels {
             (lab.heard)(&format!("{}, {labels} labels", case.title), entries.len() + 1, all);
             let mut config = case.config.clone();
             config.transfer.ask = labels;
             let path = case.path.with_file_name(format!("{}-ask-{labels}", file_name(&case.path)));
             let rows = compare(&config, &path, &[Method::StLf], lab.observer)?.rows;
-            entries.push(entry(case, labels, &rows, unaware.as_deref().unwrap_or(&rows)));
-            unaware.get_or_insert(rows);
+            of_case.extend(rows.into_iter().map(|row| Row { method: labels.to_string(), ..row }));
+            entries.push(entry(case, labels, &of_case));
         }
     }
     let mut output = Output::new(artifact, lab.folder);
@@ -109,10 +110,11 @@ fn cases(spec: &Spec, lab: &Lab<'_>) -> Result<Vec<Case>, Error> {
     Ok(cases)
 }
 
-fn entry(case: &Case, labels: usize, rows: &[Row], unaware: &[Row]) -> Entry {
-    let line = summarise(rows).into_iter().next();
+fn entry(case: &Case, labels: usize, of_case: &[Row]) -> Entry {
+    let name = labels.to_string();
+    let line = summarise(of_case).into_iter().find(|line| line.method == name);
     let accuracy = line.as_ref().and_then(|line| line.accuracy);
-    let gain = (labels > 0).then(|| gain(rows, unaware)).flatten();
+    let gain = (labels > 0).then(|| paired(of_case, &name, "0")).flatten();
     Entry {
         case: case.name.clone(),
         labels,
@@ -123,20 +125,6 @@ fn entry(case: &Case, labels: usize, rows: &[Row], unaware: &[Row]) -> Entry {
         gain_half_interval: gain.map(|g| g.half_interval()),
         worst_target: line.and_then(|line| line.worst).map(|w| w.mean),
     }
-}
-
-/// The gain of every draw: the mean over its targets, which are the same in both runs.
-fn gain(rows: &[Row], unaware: &[Row]) -> Option<Spread> {
-    let mut draws: Vec<(u64, Vec<f64>)> = Vec::new();
-    for (with, without) in rows.iter().zip(unaware) {
-        let Some(gain) = with.accuracy.zip(without.accuracy).map(|(a, b)| a - b) else { continue };
-        match draws.last_mut().filter(|(seed, _)| *seed == with.seed) {
-            Some((_, gains)) => gains.push(gain),
-            None => draws.push((with.seed, vec![gain])),
-        }
-    }
-    let means = draws.iter().filter_map(|(_, gains)| Spread::of(gains)).map(|s| s.mean);
-    Spread::of(&means.collect::<Vec<f64>>())
 }
 
 fn table(spec: &Spec, cases: &[Case], entries: &[Entry]) -> Table {
