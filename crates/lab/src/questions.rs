@@ -47,5 +47,8 @@ pub fn questions(
             questions.extend(mixture.questions(&inputs, &own.places, &own.known(), count)?);
         }
     }
+    for question in &mut questions {
+        question.row = data.beginnings().get(question.sample).map(|beginning| beginning.row);
+    }
     Ok(questions)
 }

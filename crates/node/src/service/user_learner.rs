@@ -19,7 +19,7 @@ pub(super) fn own_data(user: &UserLearner) -> Result<OwnData, Error> {
         name: user.name.clone(),
         places: user.places.clone(),
         inputs: user.features.clone(),
-        scaling: Scaling::Features { columns: Vec::new(), units: Vec::new() },
+        scaling: Scaling::Features { columns: Vec::new(), units: Vec::new(), series: None },
         labels: user.labels.clone(),
         unlabeled: user.places.len() - user.labels.len(),
         truth: None,
