@@ -81,7 +81,9 @@ def readings(path: Path, offset: float) -> Path:
     return path
 
 
-@pytest.fixture(scope="module", params=[("cnn", "own"), ("cnn", "both"), ("cnn", "none"), ("mlp", "fleet")], ids="-".join)
+@pytest.fixture(
+    scope="module", params=[("cnn", "own"), ("cnn", "both"), ("cnn", "none"), ("mlp", "fleet")], ids="-".join
+)
 def of_series(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[stlf.Run, Path]:
     inside = tmp_path_factory.mktemp("series")
     model, scale = request.param

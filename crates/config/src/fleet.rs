@@ -204,7 +204,7 @@ pub fn device(
     let data = load(config)?;
     let scheme = config.scheme(&data);
     let Partition { devices } = deal(&data, &scheme, seed)?;
-    let scaler = scaler(&data, config.data.standardise, devices.len());
+    let scaler = scaler(&data, config.data.scale(), devices.len());
     let scale = scaler.scale();
     if devices.len() == 1 && scale.needs_fleet() {
         let message = format!(

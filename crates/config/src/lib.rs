@@ -386,6 +386,8 @@ fn suggestion(message: &str) -> Option<String> {
 #[cfg(test)]
 #[allow(clippy::unwrap_used, reason = "tests")]
 mod tests {
+    use stlf_data::features::Scale;
+
     use super::*;
 
     #[test]
@@ -496,6 +498,9 @@ mod tests {
         let windows = |config: Config| config.data.windows().map(|w| (w.length, w.stride));
         assert_eq!(windows(config(&[])), Some((64, 64)));
         assert_eq!(windows(config(&["data.stride=16"])), Some((64, 16)));
+        let scale = |config: Config| config.data.scale();
+        assert_eq!((scale(config(&[])), scale(Config::default())), (Some(Scale::Own), None));
+        assert_eq!(scale(config(&["data.standardise=fleet"])), Some(Scale::Fleet));
     }
 
     #[test]

@@ -62,7 +62,7 @@ pub struct Data {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub classes: Option<Vec<String>>,
     /// By whose values the features of the table are scaled. Left out: by those of all devices, or by its own where one device has the
-    /// whole table.
+    /// whole table, and for windows.
     #[serde(with = "crate::standardise", skip_serializing_if = "Option::is_none")]
     pub standardise: Option<Scale>,
     /// A table of labels that somebody gave to samples that `stlf ask` named. Targets learn from them, and plans do not change.
@@ -115,6 +115,12 @@ impl Data {
     pub fn windows(&self) -> Option<Windows> {
         let length = self.window?;
         Some(Windows { length, stride: self.stride.unwrap_or(length) })
+    }
+
+    /// By whose values features are scaled, where that is known before the data are: as asked for, and readings of a series by each device's
+    /// own, as levels of sensors differ by more than what they measure.
+    pub fn scale(&self) -> Option<Scale> {
+        self.standardise.or(self.windows().map(|_| Scale::Own))
     }
 
     /// Which key about windows cannot be used, and why.

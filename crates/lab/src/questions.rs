@@ -30,7 +30,7 @@ pub fn questions(
     let seed = seed.or(config.seeds.first().copied()).unwrap_or_default();
     let data = load(&config)?;
     // The scale is the mixture's.
-    let mut fleet = Fleet::deal(&data, &config.scheme(&data), config.data.standardise, seed)?;
+    let mut fleet = Fleet::deal(&data, &config.scheme(&data), config.data.scale(), seed)?;
     if let Some(answers) = answers(&config, &data)? {
         fleet.answer(&answers)?;
     }

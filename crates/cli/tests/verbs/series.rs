@@ -80,7 +80,7 @@ fn readings_become_windows_that_are_learned_predicted_and_exported() {
          32 rows are a sample, and the next begins 32 rows later: 300 windows of x, y; none spans a gap in column time.\n\
          wrote mine.toml; run: stlf run mine.toml\n"
     );
-    let quick = "seeds=[1] training.steps=1500 compare.methods=[\"st-lf\"] data.standardise=own";
+    let quick = "seeds=[1] training.steps=1500 compare.methods=[\"st-lf\"]";
     done(at, &["run", "mine.toml", "-c", quick, "--to", "run"]);
     for machine in [4, 5] {
         let right = accuracy(at, "run", "vibration.csv", machine);
@@ -107,7 +107,7 @@ fn readings_become_windows_that_are_learned_predicted_and_exported() {
     }
 
     // Row by row, nobody can tell: the label of a row is guessed.
-    let config = "data.features=vibration.csv data.label=state data.device=machine data.ignore=[\"time\"] training.model=mlp";
+    let config = "data.features=vibration.csv data.label=state data.device=machine data.ignore=[\"time\"] training.model=mlp data.standardise=own";
     let rows = format!("{quick} {config} partition.kind=by-domain");
     done(at, &["run", "-c", &rows, "--to", "rows"]);
     let out = done(at, &["predict", "rows", "vibration.csv", "--device", "m4"]);
