@@ -266,6 +266,25 @@ mod tests {
     }
 
     #[test]
+    fn readings_are_cut_into_windows_across_groups_of_rows() {
+        let windows = Some(super::super::Windows { length: 2, stride: 2 });
+        let by = |time: &str| {
+            let options = Options { windows, time: Some(time.to_owned()), ..Options::default() };
+            read_parquet(good(), Path::new("t.parquet"), &options)
+        };
+        let set = by("y").unwrap();
+        assert_eq!(set.values(), &Values::Features(vec![1.5, 1.5, 2.5, 2.5]));
+        assert_eq!(
+            (set.label(0), set.label(1), set.columns()),
+            (None, Some(0), &["x".to_owned()][..])
+        );
+        let times: Vec<_> = set.beginnings().iter().map(|b| (b.row, b.time.as_deref())).collect();
+        assert_eq!(times, [(0, Some("1")), (1, Some("2"))]);
+        let error = by("device").unwrap_err().to_string();
+        assert_eq!(error, "t.parquet: row 1, column device: \"b\" is no time");
+    }
+
+    #[test]
     fn errors_name_row_and_column() {
         let error = |x: &[Option<f64>], device: &[Option<&str>]| {
             let [label, y] = [[Some(1), Some(2)]; 2];
