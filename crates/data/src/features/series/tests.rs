@@ -188,10 +188,10 @@ proptest! {
         // Every device has a usual pause of 1 to begin with, and at least a window.
         let mut table = Vec::new();
         let mut clock = [0u32; 3];
-        for device in 0..3 {
+        for (device, clock) in clock.iter_mut().enumerate() {
             for _ in 0..12 {
-                clock[device] += 1;
-                table.push((device, clock[device]));
+                *clock += 1;
+                table.push((device, *clock));
             }
         }
         for &(device, pause) in &rows {
