@@ -125,6 +125,7 @@ pub fn read(path: &Path) -> Result<Mixture, Error> {
         class_shares: file.class_shares.clone(),
         members,
         student: student.transpose()?,
+        expected: file.expected.map(document::expected).transpose().map_err(wrong)?,
         spec,
     })
 }

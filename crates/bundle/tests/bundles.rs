@@ -11,6 +11,7 @@ use stlf_data::scaling::Unit;
 use stlf_data::{Scaling, Shape};
 use stlf_learn::{Params, Spec};
 use stlf_method::combine::{Combine, combine};
+use stlf_method::expectation::Expected;
 use stlf_method::student::Student;
 use stlf_planning::Role;
 
@@ -39,6 +40,7 @@ fn mixture(how: Combine) -> Mixture {
         members: vec![member("pier", 0.3, 1), member("a/b", 0.7, 2)],
         student: (how == Combine::Predictions)
             .then(|| Student { params: Params::initial(&spec, 3), share: 0.75 }),
+        expected: Some(Expected { accuracy: 0.9, low: 0.75, high: 0.95 }),
         spec,
     }
     .with_class_shares(&INPUTS)

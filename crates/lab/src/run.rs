@@ -13,11 +13,11 @@ use stlf_method::method::Method;
 use stlf_protocol::Setup;
 
 use crate::folder::hashes;
-use crate::record::{ComputingRow, MeasuringRow, Row, ScaleRow, StudentRow};
+use crate::record::{ComputingRow, ExpectedRow, MeasuringRow, Row, ScaleRow, StudentRow};
 use crate::scale_choice::{self, Scaled};
 use crate::shard::{Block, Shard};
 use crate::stages::transfer::Transfer;
-use crate::stages::{SeedRun, computing, measure, plan, student, train};
+use crate::stages::{SeedRun, computing, expectation, measure, plan, student, train};
 use crate::watch::{Observer, Stage, Watch};
 use crate::{Error, Folder};
 
@@ -38,6 +38,8 @@ pub struct Outcome {
     pub strangers: usize,
     /// Targets that get the models of all sources, since no device is near another.
     pub mixed_for_strangers: usize,
+    /// The accuracy that targets may expect, one per seed and target.
+    pub expected: Vec<ExpectedRow>,
     /// What came of students, one per seed, method and target, where targets train any.
     pub students: Vec<StudentRow>,
     /// What devices compute for ST-LF, one per seed and device, where that is priced.
@@ -227,6 +229,7 @@ impl Job<'_> {
             all.scales.extend(outcome.scales);
             all.strangers += outcome.strangers;
             all.mixed_for_strangers += outcome.mixed_for_strangers;
+            all.expected.extend(outcome.expected);
             all.students.extend(outcome.students);
             all.computing.extend(outcome.computing);
         }
@@ -288,6 +291,7 @@ impl Job<'_> {
             outcome.rows = transfer.compare(self.methods)?;
             shown = self.methods.to_vec();
         }
+        outcome.expected = run.folder.read_csv(expectation::TABLE)?.unwrap_or_default();
         outcome.students = student::read(&run.folder, &shown)?;
         outcome.computing = computing::computing(run, &plan)?;
         Ok(outcome)

@@ -10,11 +10,17 @@ use super::plan::FILE as PLAN;
 use super::train::MODELS;
 use super::transfer::{Served, Transfer};
 use crate::Error;
+use crate::record::ExpectedRow;
 
 impl Transfer<'_> {
     /// Keeps a bundle for each device: a target's models with their weights, and a source's own model. Models are kept once, however many
     /// bundles they are in, where the system can have one file under several names.
-    pub(super) fn keep_bundles(&self, served: &[Served], classes: &[String]) -> Result<(), Error> {
+    pub(super) fn keep_bundles(
+        &self,
+        served: &[Served],
+        expected: &[ExpectedRow],
+        classes: &[String],
+    ) -> Result<(), Error> {
         let seed = &self.run.folder;
         let (bundles, models) = (seed.folder(OF_SEED)?, seed.folder(MODELS)?);
         let plan = seed.read(PLAN)?.unwrap_or_default();
@@ -46,7 +52,10 @@ impl Transfer<'_> {
             }
             let mixture = self.mixture(*target, Role::Target, members, classes);
             let mixture = mixture.with_class_shares(&self.run.fleet.devices[*target].inputs);
-            keep(*target, &Mixture { student: student.clone(), ..mixture }, &mut written)?;
+            let expected = expected.iter().find(|row| row.target == mixture.device);
+            let expected = expected.map(ExpectedRow::interval);
+            let student = student.clone();
+            keep(*target, &Mixture { student, expected, ..mixture }, &mut written)?;
         }
         Ok(())
     }
@@ -72,6 +81,7 @@ impl Transfer<'_> {
             class_shares: None,
             members,
             student: None,
+            expected: None,
         }
     }
 }

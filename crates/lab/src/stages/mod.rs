@@ -5,6 +5,7 @@ mod bundles;
 pub mod compare;
 pub mod computing;
 pub mod distillation;
+pub mod expectation;
 pub mod frontier;
 pub mod handover;
 pub mod measure;

@@ -18,6 +18,7 @@ use stlf_config::fleet::DeviceData;
 use stlf_config::model_bytes;
 
 use super::SeedRun;
+use super::expectation::{self, Trials};
 use super::student::{Adapted, Tried};
 use crate::record::{ConfusionRow, MeasuringRow, Row};
 use crate::{Error, Folder, Stage};
@@ -32,12 +33,12 @@ pub const CONFUSION: &str = "confusion.csv";
 pub(super) struct Served {
     pub(super) target: usize,
     /// None without a model.
-    predictions: Option<Predictions>,
+    pub(super) predictions: Option<Predictions>,
     /// Its links, with the weights of the models that come over them.
     pub(super) links: Vec<PlanLink>,
     /// The student, if the target uses one.
     pub(super) student: Option<Student>,
-    row: Row,
+    pub(super) row: Row,
 }
 
 /// What all methods share in one seed.
@@ -50,6 +51,8 @@ pub struct Transfer<'a> {
     pub(super) measuring: &'a [MeasuringRow],
     /// Ours' answer.
     pub(super) plan: Assignment,
+    /// How models did where they were handed to.
+    pub(super) trials: Trials,
     /// `[sender][receiver]`: what each device's model says of each device's data, once somebody asked.
     predictions: Vec<Vec<OnceLock<Predictions>>>,
 }
@@ -80,7 +83,8 @@ impl<'a> Transfer<'a> {
     ) -> Transfer<'a> {
         let n = run.fleet.len();
         let predictions = (0..n).map(|_| (0..n).map(|_| OnceLock::new()).collect()).collect();
-        Transfer { run, models, problem, measuring, plan: plan.clone(), predictions }
+        let (plan, trials) = (plan.clone(), Trials::new());
+        Transfer { run, models, problem, measuring, plan, trials, predictions }
     }
 
     /// Sends models by the plan. Every target keeps what it makes of its samples and, where parameters are averaged,
@@ -105,7 +109,9 @@ impl<'a> Transfer<'a> {
             })
             .collect::<Result<_, Error>>()?;
         self.run.folder.write_csv(CONFUSION, &confusion.concat())?;
-        sent.keep_bundles(&served, classes)?;
+        let expected = sent.expected(&served);
+        self.run.folder.write_csv(expectation::TABLE, &expected)?;
+        sent.keep_bundles(&served, &expected, classes)?;
         let mut rows = self.with_measuring(Method::StLf, served);
         self.count_handovers(&mut rows, &self.plan);
         results.write_csv(&name, &rows)?;

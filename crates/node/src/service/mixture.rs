@@ -116,6 +116,7 @@ fn mixture(view: &View<'_>, own: &DeviceData, classes: &[String]) -> Option<Mixt
         class_shares: None,
         members,
         student: device.combined().and_then(|combined| combined.student.clone()),
+        expected: None,
     };
     Some(mixture.with_class_shares(&own.inputs))
 }
