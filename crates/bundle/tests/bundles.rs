@@ -269,12 +269,12 @@ fn samples_are_read_by_name_scaled_and_written_as_a_table() {
     let same = Samples::scaled(&mixture, vec![101.0, 1.0, 99.9, 2.0]).unwrap();
     assert_eq!(same.inputs, by_hand);
     let predictions = mixture.predict(&samples.inputs).unwrap();
-    let plain = csv(&mixture, &predictions, Columns::default()).unwrap();
+    let plain = csv(&mixture.classes, &predictions, Columns::default()).unwrap();
     let plain = String::from_utf8(plain).unwrap();
     assert!(plain.starts_with("sample,class,probability\n0,"), "{plain}");
     let files = [PathBuf::from("a.png"), PathBuf::from("b.png")];
     let columns = Columns { probabilities: true, files: Some(&files) };
-    let all = String::from_utf8(csv(&mixture, &predictions, columns).unwrap()).unwrap();
+    let all = String::from_utf8(csv(&mixture.classes, &predictions, columns).unwrap()).unwrap();
     let lines: Vec<&str> = all.lines().collect();
     assert_eq!(lines[0], "sample,class,probability,p_calm,\"p_storm, heavy\",p_zz,file");
     assert!(lines[2].ends_with(",b.png") && lines.len() == 3, "{all}");

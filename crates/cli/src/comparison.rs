@@ -58,7 +58,7 @@ pub(crate) fn comparison(outcome: &Outcome, config: &Config, methods: &[Method])
          Accuracy: of a method's own targets on their own data, by labels that no method but Oracle sees.\n\
          Energy and sent: totals; {}.\n\
          Of all links: that energy over what it costs if every source sends to every target, which needs no measuring.\n\
-         {}{}{}{}{}{}{}{}",
+         {}{}{}{}{}{}{}{}{}",
         table.render(),
         missing(methods, &lines),
         paid(&lines),
@@ -69,6 +69,7 @@ pub(crate) fn comparison(outcome: &Outcome, config: &Config, methods: &[Method])
         scale(outcome),
         strangers(outcome, &lines),
         students(outcome, config),
+        learners(config),
         computing(outcome, config)
     )
 }
@@ -80,6 +81,14 @@ pub(crate) fn dealt(outcome: &Outcome) -> String {
             "The table's column {column} says which device holds which sample; another partition.kind deals them differently.\n"
         )
     })
+}
+
+/// Says what is not done where devices have learners of the user's.
+fn learners(config: &Config) -> String {
+    match config.training.learner {
+        Some(_) => "Devices have learners: no students (transfer.adapt), no balanced models (training.balanced).\n".to_owned(),
+        None => String::new(),
+    }
 }
 
 /// Says that divergences did not help to choose, if there were targets to which no source was near.

@@ -7,6 +7,7 @@
 mod arrays;
 mod command;
 pub mod conformance;
+mod crew;
 mod dialogue;
 pub mod error;
 mod group;
@@ -16,5 +17,6 @@ mod program;
 mod session;
 
 pub use command::{Limits, Options, split};
+pub use crew::Crew;
 pub use error::Error;
 pub use program::Program;

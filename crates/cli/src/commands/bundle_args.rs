@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use stlf_bundle::folder::{find, read};
+use stlf_bundle::folder::{find, find_any, is_of_learner, read};
 use stlf_bundle::{Error, Mixture};
 
 use crate::error::Failure;
@@ -26,6 +26,19 @@ impl BundleArgs {
     pub(crate) fn read(&self) -> Result<Mixture, Failure> {
         let path = find(&self.dir, self.device.as_deref(), self.seed);
         path.and_then(|path| read(&path)).map_err(|e| failure(&e))
+    }
+
+    /// Returns the bundle, which must be one of a learner of the user's.
+    pub(crate) fn find_of_learner(&self) -> Result<PathBuf, Failure> {
+        let bundle =
+            find_any(&self.dir, self.device.as_deref(), self.seed).map_err(|e| failure(&e))?;
+        match is_of_learner(&bundle) {
+            true => Ok(bundle),
+            false => {
+                let message = format!("{}: these models are built-in networks", bundle.display());
+                Err(Failure::input(message).hint("leave out --learner, and name the samples"))
+            }
+        }
     }
 }
 

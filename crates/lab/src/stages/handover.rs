@@ -6,7 +6,6 @@ use stlf_learn::Params;
 use stlf_method::method::Method;
 use stlf_planning::device::Role;
 use stlf_planning::plan::{Handover, Way, handed_from, legs, route, times, way_to_targets};
-use stlf_protocol::Place;
 
 use crate::baselines::Assignment;
 use rayon::prelude::*;
@@ -85,14 +84,11 @@ impl Transfer<'_> {
             let again = if way == Way::Second { "-again" } else { "" };
             let name = format!("{}{again}.safetensors", run.fleet.devices[to].name);
             let params = match folder.read(&name)? {
-                Some(file) => Params::from_safetensors(&run.setup.spec, &file)
+                Some(file) => Params::from_safetensors(run.layout(), &file)
                     .map_err(|e| folder.broken(&name, &e.to_string()))?,
                 None => {
-                    let (handed, mut flow) = (handed.clone(), || run.watch.flow());
-                    let (place, split) = (Place::new(to), &splits[to]);
-                    let trained = run.setup.train_on(place, way, split, handed, &mut flow)?;
-                    let params = trained.ok_or(Error::Stopped)?;
-                    folder.write(&name, &params.to_safetensors(&run.setup.spec)?)?;
+                    let params = run.train_on(to, way, &splits[to], handed)?;
+                    folder.write(&name, &params.to_safetensors(run.layout())?)?;
                     params
                 }
             };

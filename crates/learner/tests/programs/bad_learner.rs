@@ -40,6 +40,23 @@ fn main() -> Result<(), Failure> {
             "hangs-once" if has("train") && is_first() => hang(),
             "exits-0" if has("train") => exit(0),
             "exits-0-once" if has("train") && is_first() => exit(0),
+            "exits-in-train-on-once" if !request["train"]["start"].is_null() && is_first() => {
+                exit(1)
+            }
+            // It fails in training, and started again once more in the greeting.
+            "exits-in-greeting-once" if has("train") && is_first() => exit(1),
+            "exits-in-greeting-once" if has("hello") && done.exists() => {
+                if std::fs::File::create_new(done.with_file_name("done-again")).is_ok() {
+                    exit(1);
+                }
+            }
+            "exits-in-describe" if has("describe") => exit(4),
+            "fills-disk" if has("train") => loop {
+                for file in 0_u64.. {
+                    let name = format!("cache-{file}");
+                    std::fs::write(folder.join(name), vec![0; 1 << 20])?;
+                }
+            },
             "exits-in-predict-once" if has("predict") && is_first() => exit(1),
             "garbage" if has("train") => {
                 writeln!(out, "Epoch 1/10 [=====>    ] loss: 0.3")?;
