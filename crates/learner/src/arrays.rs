@@ -116,6 +116,14 @@ pub(crate) fn probabilities(
     let file = open(&bytes)?;
     let shape = [Some(samples), Some(classes)];
     let numbers = finite(&array(&file, "probabilities", Dtype::F32, &shape)?)?;
+    checked_probabilities(numbers, classes)
+}
+
+/// Returns numbers as the probabilities of so many classes, one row per sample, if they are probabilities.
+///
+/// # Errors
+/// Says which row has none, and what it has.
+pub fn checked_probabilities(numbers: Vec<f32>, classes: usize) -> Result<Predictions, String> {
     for (at, row) in numbers.chunks_exact(classes.max(1)).enumerate() {
         let sum: f64 = row.iter().copied().map(f64::from).sum();
         let is_in_range = row.iter().all(|p| (0.0..=1.0 + ROUNDING).contains(&f64::from(*p)));

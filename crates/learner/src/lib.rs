@@ -16,6 +16,7 @@ mod process;
 mod program;
 mod session;
 
+pub use arrays::checked_probabilities;
 pub use command::{Limits, Options, split};
 pub use crew::Crew;
 pub use error::Error;
