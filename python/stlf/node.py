@@ -148,8 +148,8 @@ class Node:
     `roster` is the fleet's signed list of devices and `key` this device's key (docs/fleet.md says how to make them);
     `to` is the folder in which everything is kept: with the same folder the device goes on where it was. `peers` has
     the addresses of the devices before this one in the roster. With `once` the device leaves when an epoch is over;
-    otherwise it goes on until the `with` statement ends. Without a learner, a built-in network learns from the data that
-    `config` names. Times are in seconds.
+    otherwise it goes on until the `with` statement ends. Without a learner, a built-in network learns from the data
+    that `config` names. Times are in seconds.
 
     Events come in their order, the last is `Finished`. Leaving the `with` statement, also by Ctrl-C, tells the device
     to leave its fleet, and waits until it has.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -109,6 +110,28 @@ def test_what_a_learner_raises_is_the_cause(tmp_path: Path) -> None:
         stlf.run(config, learners=learners(), to=tmp_path / "wrong", progress=False)
 
 
+class Endless(Means):
+    """Trains until it is told to end, for which it sends Ctrl-C to this process."""
+
+    def train(self, lesson):  # type: ignore[no-untyped-def]
+        main = threading.main_thread().ident
+        assert main is not None
+        signal.pthread_kill(main, signal.SIGINT)
+        until = time.monotonic() + DEADLINE
+        while time.monotonic() < until:
+            lesson.progress(1, 2)
+        raise AssertionError("nobody ended the training")
+
+
+def test_ctrl_c_ends_a_training_and_nothing_is_lost(tmp_path: Path) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        devices = {**learners(), "gate": Endless(0)}
+        stlf.run(CONFIG, learners=devices, to=tmp_path / "run", progress=False)
+    done = stlf.run(CONFIG, learners=learners(), to=tmp_path / "run", progress=False)
+    whole = stlf.run(CONFIG, learners=learners(), to=tmp_path / "whole", progress=False)
+    assert done.rows == whole.rows
+
+
 @pytest.fixture
 def fleet(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., stlf.Node]:
     """Makes devices of a fleet on this machine."""
@@ -160,13 +183,8 @@ def test_devices_in_this_process_end_as_the_simulation_does(fleet: Callable[...,
     assert mine.members == pytest.approx(end.members)
     # The same learners in a simulation, without a network, end with the same predictions.
     run = stlf.run(CONFIG, learners=learners(), to="run", progress=False)
-    assert (Path("node-mast") / "predictions.csv").read_text() == _sorted(Path("run/seed-3/targets/mast.csv"))
     assert run.plan().targets == ["mast"]
-
-
-def _sorted(table: Path) -> str:
-    head, *rows = table.read_text().splitlines()
-    return "\n".join([head, *sorted(rows, key=lambda row: int(row.split(",")[0]))]) + "\n"
+    assert Path("node-mast/predictions.csv").read_text() == Path("run/seed-3/targets/mast.csv").read_text()
 
 
 def test_a_device_that_is_left_early_stops_and_goes_on_later(fleet: Callable[..., stlf.Node]) -> None:

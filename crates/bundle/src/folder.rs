@@ -41,21 +41,22 @@ pub fn prepare(
     written: &mut Written,
 ) -> Result<PreparedFolder, Error> {
     let new = PreparedFolder::new(path)?;
-    let mut put = |file: String, bytes: &[u8]| put(&new, path, file, bytes, written);
+    let mut files = Files::new(&new, written);
     let bytes_of = |params: &Params| {
         params.to_safetensors(&mixture.spec).map_err(|e| Error::Mixture(e.to_string()))
     };
     let names = file_names(&mixture.members);
     let members = mixture.members.iter().zip(names);
     let members: Vec<FileEntry> = members
-        .map(|(member, name)| put(format!("{name}.safetensors"), &bytes_of(&member.params)?))
+        .map(|(member, name)| files.put(format!("{name}.safetensors"), &bytes_of(&member.params)?))
         .collect::<Result<_, Error>>()?;
     let student = mixture.student.as_ref().map(|own| -> Result<_, Error> {
         let FileEntry { file, sha256 } =
-            put(format!("{STUDENT}.safetensors"), &bytes_of(&own.params)?)?;
+            files.put(format!("{STUDENT}.safetensors"), &bytes_of(&own.params)?)?;
         Ok(StudentEntry { file, sha256, share: own.share })
     });
-    let (student, plan) = (student.transpose()?, put(PLAN.to_owned(), plan)?);
+    let (student, plan) = (student.transpose()?, files.put(PLAN.to_owned(), plan)?);
+    files.go_to(path);
     let mut text = Vec::new();
     write_json(&mut text, &document::written(mixture, &members, student, plan))
         .map_err(|e| Error::Mixture(e.to_string()))?;
@@ -63,23 +64,37 @@ pub fn prepare(
     Ok(new)
 }
 
-/// Writes a file of a bundle that goes to this path, or shares it with one that is known to be the same.
-pub(crate) fn put(
-    new: &PreparedFolder,
-    path: &Path,
-    file: String,
-    bytes: &[u8],
-    written: &mut Written,
-) -> Result<FileEntry, Error> {
-    let sha256 = sha256(bytes);
-    match written.get(&sha256) {
-        Some(same) => new.share(&file, bytes, same)?,
-        None => {
-            new.write(&file, bytes)?;
-            written.insert(sha256.clone(), path.join(&file));
-        }
+/// The files of a bundle that is being prepared. Only once all are there are they known to others: until then the files of the bundle before
+/// have their names.
+pub(crate) struct Files<'f> {
+    new: &'f PreparedFolder,
+    written: &'f mut Written,
+    put: Vec<FileEntry>,
+}
+
+impl<'f> Files<'f> {
+    /// None yet.
+    pub(crate) fn new(new: &'f PreparedFolder, written: &'f mut Written) -> Files<'f> {
+        Files { new, written, put: Vec::new() }
     }
-    Ok(FileEntry { file, sha256 })
+
+    /// Writes a file, or shares it with one that is known to be the same.
+    pub(crate) fn put(&mut self, file: String, bytes: &[u8]) -> Result<FileEntry, Error> {
+        let sha256 = sha256(bytes);
+        match self.written.get(&sha256) {
+            Some(same) => self.new.share(&file, bytes, same)?,
+            None => self.new.write(&file, bytes)?,
+        }
+        let entry = FileEntry { file, sha256 };
+        self.put.push(entry.clone());
+        Ok(entry)
+    }
+
+    /// All are there, and go to this path.
+    pub(crate) fn go_to(self, path: &Path) {
+        let known = self.put.into_iter().map(|entry| (entry.sha256, path.join(entry.file)));
+        self.written.extend(known);
+    }
 }
 
 /// What each member's file is called: its device, if files can be called so.

@@ -10,7 +10,7 @@ use stlf_method::combine::{Combine, combine_with};
 use stlf_method::learner::{UserLearner, Watch};
 use stlf_planning::Role;
 
-use crate::folder::{PLAN, Written, bytes, checked, file_names, put};
+use crate::folder::{Files, PLAN, Written, bytes, checked, file_names};
 use crate::{Error, Member, document};
 
 /// The document in such a folder.
@@ -51,12 +51,12 @@ pub fn prepare(
     written: &mut Written,
 ) -> Result<PreparedFolder, Error> {
     let new = PreparedFolder::new(path)?;
-    let mut put = |file: String, bytes: &[u8]| put(&new, path, file, bytes, written);
+    let mut files = Files::new(&new, written);
     let mut members = Vec::new();
     for (member, name) in models.members.iter().zip(file_names(&models.members)) {
         let bytes = member.params.to_safetensors(&models.layout);
         let bytes = bytes.map_err(|e| Error::Mixture(e.to_string()))?;
-        let FileEntry { file, sha256 } = put(format!("{name}.safetensors"), &bytes)?;
+        let FileEntry { file, sha256 } = files.put(format!("{name}.safetensors"), &bytes)?;
         let (name, weight) = (member.name.clone(), member.weight);
         members.push(MemberEntry { name, weight, file, sha256 });
     }
@@ -70,8 +70,9 @@ pub fn prepare(
         classes: models.classes.clone(),
         combine: document::combine_entry(models.combine),
         members,
-        plan: put(PLAN.to_owned(), plan)?,
+        plan: files.put(PLAN.to_owned(), plan)?,
     };
+    files.go_to(path);
     let mut text = Vec::new();
     write_json(&mut text, &document).map_err(|e| Error::Mixture(e.to_string()))?;
     new.write(DOCUMENT, &text)?;

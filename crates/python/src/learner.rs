@@ -154,6 +154,13 @@ impl InProcess {
                     Err(RecvTimeoutError::Timeout) => {}
                     Ok(Said::Ended) | Err(RecvTimeoutError::Disconnected) => break,
                 }
+                // A learner may say more than anybody wants to hear.
+                for said in heard.try_iter() {
+                    match said {
+                        Said::Progress(progress) => last = progress,
+                        Said::Ended => return worker.join(),
+                    }
+                }
                 if watch(last).is_break() {
                     has_ended.store(true, Ordering::Relaxed);
                 }

@@ -10,6 +10,7 @@ use stlf_planning::plan::Way;
 use stlf_protocol::Place;
 
 use super::SeedRun;
+use crate::watch::Counter;
 use crate::{Error, Learners};
 
 impl SeedRun<'_> {
@@ -18,16 +19,18 @@ impl SeedRun<'_> {
         self.learners.map_or(self.setup.spec.as_ref(), Learners::layout)
     }
 
-    /// Trains the model of a device on its own labels; the built-in network from these values on.
+    /// Trains the model of a device on its own labels; the built-in network from these values on. A learner may take long, so that whoever
+    /// counts is asked whether to go on.
     pub(super) fn train(
         &self,
         device: usize,
         split: &Split,
         start: &Params,
+        count: &Counter<'_>,
     ) -> Result<Params, Error> {
         let place = Place::new(device);
         let trained = match self.learners {
-            Some(learners) => self.taught(learners, device, None, None)?,
+            Some(learners) => self.taught(learners, device, None, count)?,
             None => self.setup.train(place, split, start.clone(), &mut || self.watch.flow())?,
         };
         trained.ok_or(Error::Stopped)
@@ -40,9 +43,10 @@ impl SeedRun<'_> {
         way: Way,
         split: &Split,
         handed: &Params,
+        count: &Counter<'_>,
     ) -> Result<Params, Error> {
         let trained = match self.learners {
-            Some(learners) => self.taught(learners, device, Some(handed), Some(way))?,
+            Some(learners) => self.taught(learners, device, Some((handed, way)), count)?,
             None => {
                 let (place, mut flow) = (Place::new(device), || self.watch.flow());
                 self.setup.train_on(place, way, split, handed.clone(), &mut flow)?
@@ -56,13 +60,14 @@ impl SeedRun<'_> {
         &self,
         learners: &Learners,
         device: usize,
-        start: Option<&Params>,
-        way: Option<Way>,
+        handed: Option<(&Params, Way)>,
+        count: &Counter<'_>,
     ) -> Result<Option<Params>, Error> {
         let place = Place::new(device);
         let rows = self.setup.rows(place, self.fleet.devices[device].labels.len()).trained;
+        let (start, way) = handed.unzip();
         let lesson = Lesson { rows: &rows, start, seed: self.setup.training_seed(place, way) };
-        let trained = learners.of(device).train(lesson, &mut |_: Progress| self.watch.flow());
+        let trained = learners.of(device).train(lesson, &mut |_: Progress| count.asks());
         trained.map_err(|source| self.failed(device, source))
     }
 
