@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import os
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -93,6 +96,33 @@ def test_a_run_takes_learners_of_this_process_and_goes_on(tmp_path: Path) -> Non
     other.name = "means/2"
     with pytest.raises(stlf.InputError, match="models of the learner means/1"):
         stlf.load_with(other, tmp_path / "run", device="mast").predict()
+
+
+def test_a_class_as_a_program_comes_to_the_same_as_in_this_process(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "means.py").write_text(
+        "from test_node import NAMES, Means\n\n"
+        "class Named(Means):\n    def __init__(self, name):\n        super().__init__(NAMES.index(name))\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    path = [str(Path(__file__).parent), str(tmp_path), os.environ.get("PYTHONPATH", "")]
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(path))
+    (tmp_path / "mine.toml").write_text(
+        f"""
+        seeds = [3]
+        data.devices = {json.dumps(NAMES)}
+        training.learner = {json.dumps(f"{sys.executable} -m stlf.learner means:Named {{device}}")}
+        training.learner-env = ["PYTHONPATH"]
+        divergence.features = 16
+        compare.methods = ["st-lf", "fedavg", "oracle"]
+        """
+    )
+    ran = cli("run", "mine.toml", "--to", "programs")
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    stlf.run(CONFIG, learners=learners(), to="here", progress=False)
+    for table in ["results.csv", "seed-3/targets/mast.csv", "seed-3/training.csv"]:
+        assert Path("programs", table).read_text() == Path("here", table).read_text(), table
 
 
 def test_what_a_learner_raises_is_the_cause(tmp_path: Path) -> None:

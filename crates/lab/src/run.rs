@@ -238,9 +238,7 @@ impl Job<'_> {
     fn all_seeds(&self, shard: Shard, observer: &Observer<'_>) -> Result<Outcome, Error> {
         let stopped = AtomicBool::new(false);
         let watch = Watch::new(observer, &stopped);
-        watch.see(Stage::Deal, 0, 1)?;
         let holdings = self.holdings(&watch)?;
-        watch.see(Stage::Deal, 1, 1)?;
         let config = match &holdings {
             Holdings::Dealt(_) => Cow::Borrowed(self.config),
             Holdings::Learners(_) => Cow::Owned(self.config.for_learners()),
@@ -276,7 +274,12 @@ impl Job<'_> {
         }
         match Learners::start(self.config, self.folder, watch)? {
             Some(learners) => Ok(Holdings::Learners(Cow::Owned(learners))),
-            None => Ok(Holdings::Dealt(load(self.config)?)),
+            None => {
+                watch.see(Stage::Deal, 0, 1)?;
+                let data = load(self.config)?;
+                watch.see(Stage::Deal, 1, 1)?;
+                Ok(Holdings::Dealt(data))
+            }
         }
     }
 

@@ -38,7 +38,7 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<(), Failure> {
     if let Some(path) = &args.onnx {
         output::check_place(path)?;
     }
-    let mixture = args.bundle.read()?;
+    let mixture = args.bundle.read_to_export()?;
     if let Some(path) = &args.onnx {
         let file = onnx::write(&mixture).map_err(|e| failure(&e))?;
         output::write_file(path, |out| out.write_all(&file))?;

@@ -104,6 +104,8 @@ fn processes_with_a_learner_end_as_the_simulation_does() {
         assert!(refused.err.contains("only the learner that made these models"), "{}", refused.err);
         assert!(refused.err.contains("--learner"), "{}", refused.err);
     }
+    let refused = of_device(&["export", place, "--onnx", "never.onnx"]);
+    assert!(refused.err.contains("d4: cannot be exported: only the learner"), "{}", refused.err);
     let other = learner.replace("{device}", "d4").replace("calm,storm", "calm,rain");
     let refused = of_device(&["predict", place, "--learner", &other]);
     assert!(refused.err.contains("this learner is nearest-mean/1 (calm, rain)"), "{}", refused.err);
