@@ -17,7 +17,7 @@ use crate::{Error, Folder, Stage};
 const FOLDER: &str = ".learners";
 
 /// The most programs that run at a time; the others rest until they are needed.
-const MOST_RUNNING: usize = 8;
+const MOST_RUNNING: usize = 16;
 
 /// The bytes of a gibibyte.
 const GIB: f64 = (1_u64 << 30) as f64;

@@ -88,13 +88,14 @@ impl Transfer<'_> {
             let alone = self.alone(sender, receiver)?;
             Ok(alone.map_or(f64::NAN, |predictions| predictions.accuracy(truth)))
         };
-        (0..devices.len())
-            .into_par_iter()
-            .map(|sender| {
-                let receivers = (0..devices.len()).into_par_iter();
-                receivers.map(|receiver| accuracy(sender, receiver)).collect()
-            })
-            .collect()
+        // Receiver by receiver: a learner that has to be started for this is started once.
+        let all = 0..devices.len();
+        let of_receiver = |receiver: usize| -> Result<Vec<f64>, Error> {
+            all.clone().into_par_iter().map(|sender| accuracy(sender, receiver)).collect()
+        };
+        let by_receiver: Vec<Vec<f64>> =
+            all.clone().into_par_iter().map(of_receiver).collect::<Result<_, Error>>()?;
+        Ok(all.clone().map(|sender| by_receiver.iter().map(|of| of[sender]).collect()).collect())
     }
 
     /// A device as FADA takes it: the inputs with known labels come first.
