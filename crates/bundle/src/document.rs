@@ -122,8 +122,8 @@ pub(crate) fn combine_entry(combine: Combine) -> CombineEntry {
 }
 
 /// How the document says that models become one.
-pub(crate) fn combine(file: &MixtureFile) -> Combine {
-    match file.combine {
+pub(crate) fn combined(entry: CombineEntry) -> Combine {
+    match entry {
         CombineEntry::Predictions => Combine::Predictions,
         CombineEntry::Corrected => Combine::Corrected,
         CombineEntry::Parameters => Combine::Parameters,

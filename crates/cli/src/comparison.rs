@@ -59,7 +59,7 @@ pub(crate) fn comparison(outcome: &Outcome, config: &Config, methods: &[Method])
          Accuracy: of a method's own targets on their own data, by labels that no method but Oracle sees.\n\
          Energy and sent: totals; {}.\n\
          Of all links: that energy over what it costs if every source sends to every target, which needs no measuring.\n\
-         {}{}{}{}{}{}{}{}{}",
+         {}{}{}{}{}{}{}{}{}{}",
         table.render(),
         missing(methods, &lines),
         paid(&lines),
@@ -71,6 +71,7 @@ pub(crate) fn comparison(outcome: &Outcome, config: &Config, methods: &[Method])
         strangers(outcome, &lines),
         if ours(&lines).is_some() { expected(outcome) } else { String::new() },
         students(outcome, config),
+        learners(config),
         computing(outcome, config)
     )
 }
@@ -87,6 +88,14 @@ pub(crate) fn dealt(outcome: &Outcome) -> String {
 /// The line of ST-LF, if it was compared.
 fn ours(lines: &[Line]) -> Option<&Line> {
     lines.iter().find(|line| line.method == Method::StLf.name())
+}
+
+/// Says what is not done where devices have learners of the user's.
+fn learners(config: &Config) -> String {
+    match config.training.learner {
+        Some(_) => "Devices have learners: no students (transfer.adapt), no balanced models (training.balanced).\n".to_owned(),
+        None => String::new(),
+    }
 }
 
 /// Says that divergences did not help to choose, if there were targets to which no source was near.

@@ -55,6 +55,9 @@ pub struct Data {
     /// whole table.
     #[serde(with = "crate::standardise", skip_serializing_if = "Option::is_none")]
     pub standardise: Option<Scale>,
+    /// Instead of domains: the devices, whose learners (`training.learner`) have the data.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub devices: Vec<String>,
     /// A table of labels that somebody gave to samples that `stlf ask` named. Targets learn from them, and plans do not change.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub answers: Option<PathBuf>,
@@ -75,6 +78,7 @@ impl Default for Data {
             ignore: Vec::new(),
             classes: None,
             standardise: None,
+            devices: Vec::new(),
             answers: None,
         }
     }
@@ -98,7 +102,7 @@ impl Data {
 }
 
 /// `[training]`: every device with labels trains its own model.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct Training {
     /// `cnn`, for pictures of 28 × 28, or `mlp`, for anything.
@@ -129,6 +133,16 @@ pub struct Training {
     pub warm_up_rounds: usize,
     /// SGD steps of every device in each of these rounds.
     pub warm_up_steps: usize,
+    /// The command line of a program of the user's that has a device's data and model, instead of a built-in network. `{device}` in it is
+    /// the name of the device.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub learner: Option<String>,
+    /// The variables of the environment that the program sees besides the usual few.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub learner_env: Vec<String>,
+    /// The most gibibytes that the folder between the program and stlf may have. Left out: 4.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub learner_disk: Option<f64>,
 }
 
 impl Default for Training {
@@ -146,6 +160,9 @@ impl Default for Training {
             balanced: true,
             warm_up_rounds: 0,
             warm_up_steps: 200,
+            learner: None,
+            learner_env: Vec::new(),
+            learner_disk: None,
         }
     }
 }

@@ -63,6 +63,8 @@ fn in_effect(config: &Config, shape: Shape) -> Config {
     let mut config = config.clone();
     config.training.augment = Some(config.training.augment(shape));
     config.training.steps = Some(config.training.steps(shape));
+    let training = &mut config.training;
+    (training.learner, training.learner_env, training.learner_disk) = (None, Vec::new(), None);
     config.divergence = config.divergence.by(config.divergence.estimator());
     let measuring = &mut config.divergence;
     measuring.accept = None;

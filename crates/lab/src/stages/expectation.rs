@@ -4,13 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use rayon::prelude::*;
 use stlf_learn::Params;
-use stlf_learn::evaluate::predict;
 use stlf_method::expectation::{Expected, Received, Trial, doubt, expected};
 use stlf_planning::plan::{PlanLink, route};
 use stlf_planning::problem::Model;
 use stlf_protocol::Place;
 
 use super::transfer::{Served, Transfer};
+use crate::Error;
 use crate::record::ExpectedRow;
 
 /// What targets may expect.
@@ -21,12 +21,14 @@ pub(super) type Trials = BTreeMap<usize, Trial>;
 
 impl Transfer<'_> {
     /// The accuracy that each target may expect of what it ends with; nothing for a target without a model.
-    pub(super) fn expected(&self, served: &[Served]) -> Vec<ExpectedRow> {
+    pub(super) fn expected(&self, served: &[Served]) -> Result<Vec<ExpectedRow>, Error> {
         let senders: BTreeSet<usize> =
             served.iter().flat_map(|s| &s.links).map(|link| link.from).collect();
-        let at_senders: Trials = (senders.into_par_iter())
-            .filter_map(|sender| Some((sender, self.trial_of_sent(sender)?)))
-            .collect();
+        let at_senders: Vec<(usize, Option<Trial>)> = (senders.into_par_iter())
+            .map(|sender| Ok((sender, self.trial_of_sent(sender)?)))
+            .collect::<Result<_, Error>>()?;
+        let tried = at_senders.into_iter().filter_map(|(sender, trial)| Some((sender, trial?)));
+        let at_senders: Trials = tried.collect();
         let row = |served: &Served| {
             let doubt = doubt(served.predictions.as_ref()?)?;
             let received = served.links.iter().map(|link| self.received(link, &at_senders));
@@ -37,7 +39,7 @@ impl Transfer<'_> {
             let truth = served.row.accuracy;
             Some(ExpectedRow { seed, target, expected: accuracy, low, high, accuracy: truth })
         };
-        served.iter().filter_map(row).collect()
+        Ok(served.iter().filter_map(row).collect())
     }
 
     fn received(&self, link: &PlanLink, at_senders: &Trials) -> Received {
@@ -55,24 +57,29 @@ impl Transfer<'_> {
     }
 
     /// How the model that a device sends does on the labels that it held out; nothing without any.
-    fn trial_of_sent(&self, sender: usize) -> Option<Trial> {
+    fn trial_of_sent(&self, sender: usize) -> Result<Option<Trial>, Error> {
         let device = &self.run.fleet.devices[sender];
         let held = self.run.setup.rows(Place::new(sender), device.labels.len()).held;
-        self.trial(self.models[sender].as_ref()?, sender, &held)
+        let model = self.models[sender].as_ref();
+        model.map_or(Ok(None), |model| self.trial(model, sender, &held))
     }
 
     /// How a model does on all labels of a device that it is handed to.
-    pub(super) fn trial_of_handed(&self, handed: &Params, to: usize) -> Option<Trial> {
+    pub(super) fn trial_of_handed(
+        &self,
+        handed: &Params,
+        to: usize,
+    ) -> Result<Option<Trial>, Error> {
         let all: Vec<usize> = (0..self.run.fleet.devices[to].labels.len()).collect();
         self.trial(handed, to, &all)
     }
 
-    fn trial(&self, model: &Params, at: usize, rows: &[usize]) -> Option<Trial> {
-        let (device, spec) = (&self.run.fleet.devices[at], &self.run.setup.spec);
-        let numbers = spec.input().len();
-        let input = |&row: &usize| &device.inputs[row * numbers..(row + 1) * numbers];
-        let inputs: Vec<f32> = rows.iter().flat_map(input).copied().collect();
+    fn trial(&self, model: &Params, at: usize, rows: &[usize]) -> Result<Option<Trial>, Error> {
+        if rows.is_empty() {
+            return Ok(None);
+        }
+        let device = &self.run.fleet.devices[at];
         let labels: Vec<_> = rows.iter().map(|&row| device.labels[row]).collect();
-        Trial::of(&predict(spec, model, &inputs), &labels)
+        Ok(Trial::of(&self.run.predict_rows(at, model, rows)?, &labels))
     }
 }

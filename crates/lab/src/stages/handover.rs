@@ -7,7 +7,6 @@ use stlf_method::expectation::Trial;
 use stlf_method::method::Method;
 use stlf_planning::device::Role;
 use stlf_planning::plan::{Handover, Way, handed_from, legs, route, times, way_to_targets};
-use stlf_protocol::Place;
 
 use crate::baselines::Assignment;
 use rayon::prelude::*;
@@ -91,14 +90,11 @@ impl Transfer<'_> {
             let again = if way == Way::Second { "-again" } else { "" };
             let name = format!("{}{again}.safetensors", run.fleet.devices[to].name);
             let params = match folder.read(&name)? {
-                Some(file) => Params::from_safetensors(&run.setup.spec, &file)
+                Some(file) => Params::from_safetensors(run.layout(), &file)
                     .map_err(|e| folder.broken(&name, &e.to_string()))?,
                 None => {
-                    let (handed, mut flow) = (handed.clone(), || run.watch.flow());
-                    let (place, split) = (Place::new(to), &splits[to]);
-                    let trained = run.setup.train_on(place, way, split, handed, &mut flow)?;
-                    let params = trained.ok_or(Error::Stopped)?;
-                    folder.write(&name, &params.to_safetensors(&run.setup.spec)?)?;
+                    let params = run.train_on(to, way, &splits[to], handed, &count)?;
+                    folder.write(&name, &params.to_safetensors(run.layout())?)?;
                     params
                 }
             };
@@ -121,7 +117,7 @@ impl Transfer<'_> {
                     let labels = &run.fleet.devices[to].labels;
                     let model = run.setup.handed_on(handed, &trained, labels, leg.ring);
                     let unseen = leg.taken == Way::First;
-                    let trial = if unseen { self.trial_of_handed(handed, to) } else { None };
+                    let trial = if unseen { self.trial_of_handed(handed, to)? } else { None };
                     Ok((to, leg.taken, model, trial))
                 })
                 .collect::<Result<_, Error>>()?;

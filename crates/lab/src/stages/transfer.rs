@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 use crate::baselines::Assignment;
 use rayon::prelude::*;
 use stlf_learn::Params;
-use stlf_learn::evaluate::{Predictions, predict};
+use stlf_learn::evaluate::Predictions;
 use stlf_method::combine::Combine;
 use stlf_method::method::Method;
 use stlf_method::predictions::PredictionRow;
@@ -109,7 +109,7 @@ impl<'a> Transfer<'a> {
             })
             .collect::<Result<_, Error>>()?;
         self.run.folder.write_csv(CONFUSION, &confusion.concat())?;
-        let expected = sent.expected(&served);
+        let expected = sent.expected(&served)?;
         self.run.folder.write_csv(expectation::TABLE, &expected)?;
         sent.keep_bundles(&served, &expected, classes)?;
         let mut rows = self.with_measuring(Method::StLf, served);
@@ -132,7 +132,7 @@ impl<'a> Transfer<'a> {
         folder.write_csv(&format!("{}.csv", device.name), &rows)?;
         if self.run.setup.combine == Combine::Parameters {
             let average = Params::average(self.senders(links))?;
-            let file = average.to_safetensors(&self.run.setup.spec)?;
+            let file = average.to_safetensors(self.run.layout())?;
             folder.write(&format!("{}.safetensors", device.name), &file)?;
         }
         let counts = device.truth.as_ref().map(|truth| predictions.confusion(truth));
@@ -226,7 +226,7 @@ impl<'a> Transfer<'a> {
 
     /// What one model has.
     pub(super) fn model_bytes(&self) -> u64 {
-        model_bytes(&self.run.setup.spec)
+        model_bytes(self.run.layout())
     }
 
     /// The models that come in over these links.
@@ -249,28 +249,34 @@ impl<'a> Transfer<'a> {
             if models.is_empty() {
                 return Ok(None);
             }
-            let inputs = &self.run.fleet.devices[target].inputs;
-            return Ok(Some(self.run.setup.combine(&models, inputs)?));
+            return Ok(Some(self.run.combine(target, &models)?));
         }
-        let parts: Vec<(&Predictions, f64)> = links
-            .iter()
-            .filter_map(|link| Some((self.prediction(link.from, target)?, link.weight)))
-            .collect();
+        let mut parts: Vec<(&Predictions, f64)> = Vec::new();
+        for link in links {
+            parts.extend(self.prediction(link.from, target)?.map(|made| (made, link.weight)));
+        }
         Ok(how.mixed(&parts))
     }
 
     /// What a device would make of one other's model alone; nothing without a model.
-    pub(super) fn alone(&self, sender: usize, receiver: usize) -> Option<Predictions> {
+    pub(super) fn alone(
+        &self,
+        sender: usize,
+        receiver: usize,
+    ) -> Result<Option<Predictions>, Error> {
         let how = self.run.setup.combine;
-        how.mixed(&[(self.prediction(sender, receiver)?, 1.0)])
+        Ok(self.prediction(sender, receiver)?.and_then(|made| how.mixed(&[(made, 1.0)])))
     }
 
     /// What one device's model says of another's data; nothing without a model.
-    fn prediction(&self, sender: usize, receiver: usize) -> Option<&Predictions> {
-        let model = self.models[sender].as_ref()?;
-        let inputs = &self.run.fleet.devices[receiver].inputs;
+    fn prediction(&self, sender: usize, receiver: usize) -> Result<Option<&Predictions>, Error> {
+        let Some(model) = self.models[sender].as_ref() else { return Ok(None) };
         let place = &self.predictions[sender][receiver];
-        Some(place.get_or_init(|| predict(&self.run.setup.spec, model, inputs)))
+        if let Some(made) = place.get() {
+            return Ok(Some(made));
+        }
+        let made = self.run.predict(receiver, model)?;
+        Ok(Some(place.get_or_init(|| made)))
     }
 }
 

@@ -6,6 +6,7 @@ mod baselines;
 mod baselines_fada;
 mod expectation;
 mod handover;
+mod learners;
 mod mixtures;
 mod natural;
 mod paper;
