@@ -119,7 +119,8 @@ class Mixture:
 
     `load` makes one. Samples are rows of a table as they are in it, or pixels from 0 to 255: the mixture scales them as
     the device's own samples were scaled. They may be arrays, a `DataFrame`, whose columns are found by name, or the
-    path of a table or of a folder of pictures.
+    path of a table or of a folder of pictures. Where samples are windows of a series, they are an array of samples ×
+    channels × readings, or the path of a table of readings, which is cut as the device's own was.
     """
 
     def __init__(self, inner: _internal.Mixture) -> None:
@@ -129,7 +130,7 @@ class Mixture:
         self.role = "target" if is_target else "source"
         self.classes_: npt.NDArray[np.str_] = np.array(inner.classes, dtype=np.str_)
         self.n_features_in_ = int(np.prod(inner.sample_shape))
-        if inner.columns is not None:
+        if inner.columns is not None and inner.windows is None:
             self.feature_names_in_: npt.NDArray[np.object_] = np.array(inner.columns, dtype=object)
 
     @property
@@ -175,6 +176,11 @@ class Mixture:
     def _values(self, given: Any) -> npt.NDArray[np.float64]:
         """Samples as one flat array."""
         columns = self._inner.columns
+        is_series = self._inner.windows is not None
+        if is_series and hasattr(given, "columns"):
+            raise InputError(
+                "X: a table of readings", "give its path, or an array of windows, samples × channels × readings"
+            )
         if columns is not None and hasattr(given, "columns"):
             missing = [name for name in columns if name not in given.columns]
             if missing:
@@ -185,6 +191,8 @@ class Mixture:
         expected: list[tuple[int, ...]] = [(self.n_features_in_,)]
         if columns is None:
             expected += [tuple(shape)] + ([tuple(shape[1:])] if shape[0] == 1 else [])
+        elif is_series:
+            expected += [(shape[0], shape[2])]
         if array.shape[1:] not in expected or array.ndim < 2:
             wanted = " or ".join(str(("n", *sizes)).replace("'", "") for sizes in expected)
             raise InputError(f"X: an array of shape {array.shape}", f"the mixture takes {wanted}")

@@ -60,8 +60,11 @@ impl Mixture {
     pub fn sample_shape(&self) -> Shape {
         let input = self.spec.input();
         match &self.scaling {
-            Scaling::Features { units, .. } if units.len() > 1 => {
+            Scaling::Features { units, series: None, .. } if units.len() > 1 => {
                 Shape { width: input.width / units.len(), ..input }
+            }
+            Scaling::Features { units, series: Some(_), .. } if units.len() > 1 => {
+                Shape { channels: input.channels / units.len(), ..input }
             }
             _ => input,
         }

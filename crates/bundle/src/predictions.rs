@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use stlf_data::features::Beginning;
 use stlf_learn::evaluate::Predictions;
 use stlf_method::predictions::PredictionRow;
 
@@ -14,6 +15,8 @@ pub struct Columns<'a> {
     pub probabilities: bool,
     /// The file of every sample, in a column `file`.
     pub files: Option<&'a [PathBuf]>,
+    /// Where every window of a series begins: in a column `row`, counted from 0, and in a column `time`, where there are times.
+    pub beginnings: Option<&'a [Beginning]>,
 }
 
 /// The table as CSV. Without further columns it is what a device writes of its own samples.
@@ -34,12 +37,19 @@ pub fn csv(
         head.extend(classes.iter().map(|class| format!("p_{class}")));
     }
     head.extend(columns.files.map(|_| "file".to_owned()));
+    if let Some(beginnings) = columns.beginnings {
+        let has_times = beginnings.iter().any(|beginning| beginning.time.is_some());
+        head.push("row".to_owned());
+        head.extend(has_times.then(|| "time".to_owned()));
+    }
     writer.write_record(&head).map_err(failed)?;
     for (row, probabilities) in rows.iter().zip(predictions.probabilities()) {
         let more = if columns.probabilities { probabilities } else { &[] };
         let file = columns.files.and_then(|files| files.get(row.sample));
         let file = file.map(|file| file.to_string_lossy());
-        writer.serialize((row, more, file.as_slice())).map_err(failed)?;
+        let begins = columns.beginnings.and_then(|all| all.get(row.sample));
+        let begins = begins.map(|begins| (begins.row, begins.time.as_slice()));
+        writer.serialize((row, more, file.as_slice(), begins.as_slice())).map_err(failed)?;
     }
     writer.into_inner().map_err(|e| Error::Mixture(e.to_string()))
 }

@@ -131,7 +131,7 @@ impl DeviceData {
             name: name.to_owned(),
             places: user.places.clone(),
             inputs: user.features.clone(),
-            scaling: Scaling::Features { columns: Vec::new(), units: Vec::new() },
+            scaling: Scaling::Features { columns: Vec::new(), units: Vec::new(), series: None },
             labels: user.labels.clone(),
             unlabeled: user.places.len() - user.labels.len(),
             answers: Vec::new(),
@@ -223,7 +223,7 @@ pub fn device(
     let data = load(config)?;
     let scheme = config.scheme(&data);
     let Partition { devices } = deal(&data, &scheme, seed)?;
-    let scaler = scaler(&data, config.data.standardise, devices.len());
+    let scaler = scaler(&data, config.data.scale(), devices.len());
     let scale = scaler.scale();
     if devices.len() == 1 && scale.needs_fleet() {
         let message = format!(

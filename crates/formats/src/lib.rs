@@ -29,7 +29,7 @@ pub use link_table::LinkTable;
 pub use matrix::Matrix;
 pub use mixture::{
     CombineEntry, ExpectedEntry, FileEntry, InputEntry, LayerEntry, MemberEntry, MixtureFile,
-    MixtureFormat, ScalingEntry, StudentEntry, UnitEntry,
+    MixtureFormat, ScalingEntry, SeriesEntry, StudentEntry, UnitEntry,
 };
 pub use models::{ModelsFile, ModelsFormat};
 pub use plan::{

@@ -34,7 +34,7 @@ pub fn questions(
     }
     let data = load(&config)?;
     // The scale is the mixture's.
-    let mut fleet = Fleet::deal(&data, &config.scheme(&data), config.data.standardise, seed)?;
+    let mut fleet = Fleet::deal(&data, &config.scheme(&data), config.data.scale(), seed)?;
     if let Some(answers) = answers(&config, &data)? {
         fleet.answer(&answers)?;
     }
@@ -50,6 +50,9 @@ pub fn questions(
             let inputs = mixture.scaling.inputs(&data, &own.places);
             questions.extend(mixture.questions(&inputs, &own.places, &own.known(), count)?);
         }
+    }
+    for question in &mut questions {
+        question.row = data.beginnings().get(question.sample).map(|beginning| beginning.row);
     }
     Ok(questions)
 }

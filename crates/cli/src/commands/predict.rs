@@ -19,7 +19,9 @@ use crate::ui::Ui;
 ///
 /// A device has a bundle after an epoch (`mixture/` in its folder), and so has every device of a run (`seed-0/mixtures/NAME/`). New samples are
 /// read and scaled as the device's own were: a table with the same columns, in any order and with others beside them, or a folder of
-/// pictures of the same size; --resize takes pictures of any size. The result is a table of sample, class and probability.
+/// pictures of the same size; --resize takes pictures of any size. The result is a table of sample, class and probability. Where the device's
+/// samples were windows of a series, a table of readings is cut in the same way, and the result also has the first row of each window,
+/// counted from 0, and its time.
 ///
 /// Models of a learner of yours (`models.json`) are used by that learner: start it with --learner so that the new samples are its data.
 #[derive(clap::Args)]
@@ -29,6 +31,7 @@ Examples:
   stlf predict runs/mine-1a2b3c4d new.csv --device d4    # a device of a run
   stlf predict node/mixture new.parquet -o out.csv --probabilities
   stlf predict node pictures/ --files
+  stlf predict node vibration.csv                        # one row for each window
   stlf predict runs/rooms-1a2b3c4d photo.jpg --device garden-2 --resize
   stlf predict node --learner \"python -m stlf.learner pumps:Pumps new.csv\"")]
 pub(crate) struct Args {
@@ -83,7 +86,8 @@ fn by_mixture(args: &Args, samples: &Path) -> Result<Vec<u8>, Failure> {
             .hint("leave it out; the column `sample` counts the rows from 0"));
     }
     let files = samples.files.as_deref().filter(|_| args.files);
-    let columns = Columns { probabilities: args.probabilities, files };
+    let beginnings = samples.beginnings.as_deref();
+    let columns = Columns { probabilities: args.probabilities, files, beginnings };
     let predictions = mixture.predict(&samples.inputs);
     let table = predictions.and_then(|predictions| csv(&mixture.classes, &predictions, columns));
     table.map_err(|e| failure(&e))
@@ -108,7 +112,8 @@ fn by_learner(args: &Args, program: &str) -> Result<Vec<u8>, Failure> {
             let predictions = models.predict(&user, &mut go_on);
             let predictions = predictions.map_err(|e| learner::failure(&e.into()))?;
             let predictions = predictions.ok_or_else(|| Failure::interrupted("stopped"))?;
-            let columns = Columns { probabilities: args.probabilities, files: None };
+            let columns =
+                Columns { probabilities: args.probabilities, files: None, beginnings: None };
             csv(&models.classes, &predictions, columns).map_err(|e| failure(&e))
         });
     // Nobody misses it.
