@@ -240,20 +240,9 @@ impl Job<'_> {
         block: Block,
         watch: Watch<'_>,
     ) -> Result<Outcome, Error> {
-        let config = self.config;
-        let Scaled { mut fleet, tried, bytes } = scale_choice::deal(config, data, seed)?;
-        if let Some(answers) = stlf_config::fleet::answers(config, data)? {
-            fleet.answer(&answers)?;
-        }
-        let mut outcome = Outcome { scales: vec![fleet.scale], ..Outcome::default() };
-        let run = &SeedRun {
-            config,
-            setup: Setup::new(config, fleet.shape, data.classes().len(), seed)?,
-            fleet,
-            scouting_bytes: bytes,
-            folder: self.folder.folder(&seed_folder(seed))?,
-            watch,
-        };
+        let (run, tried) = seed_run(self.config, data, seed, self.folder, watch)?;
+        let run = &run;
+        let mut outcome = Outcome { scales: vec![run.fleet.scale], ..Outcome::default() };
         if !tried.is_empty() && block.is_whole() {
             run.folder.write_csv(scale_choice::TABLE, &tried)?;
             outcome.tried_scales = tried;
@@ -292,6 +281,29 @@ impl Job<'_> {
         outcome.computing = computing::computing(run, &plan)?;
         Ok(outcome)
     }
+}
+
+/// A seed of a run, with its devices and their data, and what decided how features are scaled, where that was open.
+pub(crate) fn seed_run<'a>(
+    config: &'a Config,
+    data: &Dataset,
+    seed: u64,
+    folder: &Folder,
+    watch: Watch<'a>,
+) -> Result<(SeedRun<'a>, Vec<ScaleRow>), Error> {
+    let Scaled { mut fleet, tried, bytes } = scale_choice::deal(config, data, seed)?;
+    if let Some(answers) = stlf_config::fleet::answers(config, data)? {
+        fleet.answer(&answers)?;
+    }
+    let run = SeedRun {
+        config,
+        setup: Setup::new(config, fleet.shape, data.classes().len(), seed)?,
+        fleet,
+        scouting_bytes: bytes,
+        folder: folder.folder(&seed_folder(seed))?,
+        watch,
+    };
+    Ok((run, tried))
 }
 
 fn lines<T: Serialize>(items: &[T]) -> Vec<u8> {
