@@ -57,6 +57,12 @@ pub fn compared(samples: usize, known: &[Known]) -> Vec<usize> {
     compared
 }
 
+/// Known labels by their place among the samples on which models are compared.
+pub fn among_compared(compared: &[usize], known: &[Known]) -> Vec<Known> {
+    let place = |sample: usize| compared.binary_search(&sample).ok();
+    known.iter().filter_map(|&(sample, class)| Some((place(sample)?, class))).collect()
+}
+
 /// Which models a target believes. The labels that it knows are given by their place among the samples on which models are compared.
 ///
 /// # Panics
@@ -68,6 +74,10 @@ pub fn trust(heard: &[Heard], known: &[Known]) -> Trust {
     let bench = Bench::new(heard, known);
     let mut standing: Vec<usize> = (0..heard.len()).collect();
     let mut disputed = Vec::new();
+    // What labels refute needs no other model, unless nothing else is there.
+    if let Some(best) = bench.most_right() {
+        standing.retain(|&model| model == best || !bench.is_refuted(model));
+    }
     while let Some((accused, opponents)) = bench.weakest(&standing) {
         let support = |model: usize| bench.support(model, &standing);
         let strongest = opponents.iter().map(|&k| support(k)).fold(0.0, f64::max);
@@ -132,10 +142,23 @@ impl Bench {
         }
     }
 
+    /// The model that has most labels right, the first of equals, where enough are known.
+    fn most_right(&self) -> Option<usize> {
+        let right = self.right.as_ref()?.iter().enumerate();
+        right.max_by(|a, b| a.1.total_cmp(b.1).then(b.0.cmp(&a.0))).map(|(model, _)| model)
+    }
+
+    /// Whether a model is wrong on more labels than what it claims allows, but for one chance in a thousand.
+    fn is_refuted(&self, model: usize) -> bool {
+        let Some(right) = &self.right else { return false };
+        // Hoeffding's inequality.
+        let deviation = ((1.0 / DELTA).ln() / (2.0 * self.labels as f64)).sqrt();
+        1.0 - right[model] > self.errors[model] + TOLERANCE + deviation
+    }
+
     /// Whether two models differ more often than what both claim allows.
     fn contradict(&self, a: usize, b: usize) -> bool {
-        a != b
-            && self.differ[a][b] > self.errors[a] + self.errors[b] + TOLERANCE + self.deviation
+        a != b && self.differ[a][b] > self.errors[a] + self.errors[b] + TOLERANCE + self.deviation
     }
 
     /// What speaks for a model: labels, or how often the others agree with it.
@@ -257,6 +280,19 @@ mod tests {
         let found = trust(&heard, &known);
         assert_eq!((found.weights, found.refused), (vec![0.0, 1.0], vec![0]));
         assert_eq!(trust(&heard, &known[1..]).disputed, [0, 1], "too few labels");
+    }
+
+    #[test]
+    fn labels_alone_refute_a_model_that_nobody_contradicts() {
+        let truth = truth();
+        let far = |weight| model(&truth, 2, weight, 1.0);
+        let liar = |error| Heard { claim: Claim { error, samples: 1000.0 }, ..inverted(1.0) };
+        let known: Vec<Known> = (0..10).map(|k| (k, truth[k])).collect();
+        assert_eq!(trust(&[liar(0.3), far(0.0)], &known).refused, [0]);
+        // One that claims little is not refuted, and of one model alone there is no better one.
+        assert_eq!(trust(&[liar(0.9), far(0.0)], &known).refused, [] as [usize; 0]);
+        assert_eq!(trust(&[liar(0.3)], &known).weights, [1.0]);
+        assert_eq!(among_compared(&compared(2500, &[(4, 1)]), &[(4, 1)]), [(2, 1)]);
     }
 
     #[test]

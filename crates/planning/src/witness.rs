@@ -7,7 +7,7 @@ use stlf_optim::pooled::best_mixture;
 
 use crate::bound::Bound;
 use crate::device::Role;
-use crate::plan::Plan;
+use crate::plan::{PlanLink, incoming};
 use crate::problem::{Model, Problem};
 
 /// What a source's own numbers say of its model at one target.
@@ -17,6 +17,11 @@ pub struct Claim {
     pub error: f64,
     /// D̂_i, the number of its samples.
     pub samples: f64,
+}
+
+impl Claim {
+    /// Of a source that says nothing of itself: its model may err on everything.
+    pub const NOTHING: Claim = Claim { error: 1.0, samples: 1.0 };
 }
 
 /// A device whose model a target gets to check others against.
@@ -38,29 +43,31 @@ impl Problem {
         Some(Claim { error, samples: device.samples() as f64 })
     }
 
-    /// The witnesses of a plan, sorted by target: every target gets so many that it hears at least 2 `liars` + 1 models, where so many
-    /// devices with labels reach it. First come those that claim the smallest error there, whatever their role: all devices with labels have
-    /// trained a model.
-    pub fn witnesses(&self, plan: &Plan, liars: usize) -> Vec<Witness> {
+    /// The witnesses of a plan with these roles and links, sorted by target.
+    pub fn witnesses(&self, roles: &[Role], links: &[PlanLink], liars: usize) -> Vec<Witness> {
+        let targets = (0..roles.len()).filter(|&device| roles[device] == Role::Target);
+        let of = |to: usize| self.witnesses_of(to, incoming(links, to), liars);
+        targets.flat_map(|to| of(to).into_iter().map(move |from| Witness { to, from })).collect()
+    }
+
+    /// The witnesses of a target with these links, ascending: so many that it hears at least 2 `liars` + 1 models, where so many devices with
+    /// labels reach it; none where it need not withstand liars. First come those that claim the smallest error there, whatever their role:
+    /// all devices with labels have trained a model.
+    pub fn witnesses_of(&self, to: usize, planned: &[PlanLink], liars: usize) -> Vec<usize> {
         if liars == 0 {
             return Vec::new();
         }
-        let mut witnesses = Vec::new();
-        for to in plan.with_role(Role::Target) {
-            let planned = plan.incoming(to);
-            let is_free = |from: &usize| *from != to && planned.iter().all(|l| l.from != *from);
-            let mut others: Vec<(f64, usize)> = (0..self.len())
-                .filter(is_free)
-                .filter_map(|from| Some((self.claim(from, to)?.error, from)))
-                .collect();
-            others.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
-            let missing = (2 * liars + 1).saturating_sub(planned.len());
-            let mut of_target: Vec<Witness> =
-                others.into_iter().take(missing).map(|(_, from)| Witness { to, from }).collect();
-            of_target.sort_unstable();
-            witnesses.extend(of_target);
-        }
-        witnesses
+        let is_free = |from: &usize| *from != to && planned.iter().all(|l| l.from != *from);
+        let mut others: Vec<(f64, usize)> = (0..self.len())
+            .filter(is_free)
+            .filter_map(|from| Some((self.claim(from, to)?.error, from)))
+            .collect();
+        others.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+        let missing = (2 * liars + 1).saturating_sub(planned.len());
+        let mut chosen: Vec<usize> =
+            others.into_iter().take(missing).map(|(_, from)| from).collect();
+        chosen.sort_unstable();
+        chosen
     }
 }
 
@@ -96,8 +103,7 @@ mod tests {
         let divergences = (0..25).map(|k| at(k / 5, k % 5)).collect();
         let links = Links::from_rows(5, divergences, vec![1.0; 25]);
         let (preset, devices) = (Preset::Balanced, (0..5).map(device).collect());
-        let parts =
-            Parts::measured(devices, links, preset, preset.weights(), BoundKind::Pooled);
+        let parts = Parts::measured(devices, links, preset, preset.weights(), BoundKind::Pooled);
         Problem::new(parts).unwrap()
     }
 
@@ -107,7 +113,7 @@ mod tests {
         let Outcome::Planned(plan) = optimum(&problem) else { panic!("no plan") };
         assert_eq!(plan.incoming(4).iter().map(|l| l.from).collect::<Vec<_>>(), [0]);
         let from = |liars: usize| {
-            let witnesses = problem.witnesses(&plan, liars);
+            let witnesses = problem.witnesses(&plan.roles, &plan.links, liars);
             assert!(witnesses.iter().all(|w| w.to == 4));
             witnesses.iter().map(|w| w.from).collect::<Vec<_>>()
         };
@@ -120,8 +126,8 @@ mod tests {
 
     #[test]
     fn no_other_weights_have_a_lower_bound() {
-        let claims =
-            [(0.2, 500.0), (0.25, 900.0), (0.6, 2000.0)].map(|(error, samples)| Claim { error, samples });
+        let claims = [(0.2, 500.0), (0.25, 900.0), (0.6, 2000.0)]
+            .map(|(error, samples)| Claim { error, samples });
         let cost = |weights: &[f64]| {
             let share = |(claim, weight): (&Claim, &f64)| Share {
                 weight: *weight,

@@ -207,7 +207,8 @@ fn table(fleets: &[&Deceived], entries: &[Entry]) -> Table {
     for fleet in fleets {
         let own: Vec<&Entry> = entries.iter().filter(|e| e.fleet == fleet.name).collect();
         for of_lie in own.chunk_by(|a, b| (&a.lie, a.liars) == (&b.lie, b.liars)) {
-            let cell = |e: &&Entry| format!("{} ± {}", percent(e.loss), percent(e.loss_half_interval));
+            let cell =
+                |e: &&Entry| format!("{} ± {}", percent(e.loss), percent(e.loss_half_interval));
             let head = [fleet.title.clone(), of_lie[0].lie.clone(), of_lie[0].liars.to_string()];
             table.row(head.into_iter().chain(of_lie.iter().map(cell)));
         }
@@ -238,7 +239,12 @@ fn picture(spec: &Spec, fleets: &[&Deceived], entries: &[Entry]) -> bars::Chart 
         let mut shown: Vec<(&str, usize)> =
             entries.iter().map(|e| (e.lie.as_str(), e.liars)).collect();
         let mut seen = Vec::new();
-        shown.retain(|case| !seen.contains(case) && { seen.push(*case); true });
+        shown.retain(|case| {
+            !seen.contains(case) && {
+                seen.push(*case);
+                true
+            }
+        });
         shown
     };
     let series = Defence::ALL.map(|defence| {

@@ -5,6 +5,7 @@ mod ask;
 mod baselines;
 mod baselines_fada;
 mod handover;
+mod liars;
 mod mixtures;
 mod natural;
 mod paper;

@@ -319,9 +319,12 @@ fn wrong_messages_are_refused_and_change_nothing() {
                 .map(|&to| stlf_protocol::wire::Link { from: ALL[0], to, weight: 1.0 })
                 .collect(),
             handovers: Vec::new(),
+            witnesses: Vec::new(),
+            forbidden: Vec::new(),
             objective: 0.0,
             optimal: true,
         },
+        reports: Vec::new(),
         signature: vec![0; 64],
     };
     network.run().unwrap();

@@ -21,16 +21,19 @@ pub(super) enum Lie {
     InvertedMagnet,
     /// An untrained model, with the numbers of a trained one.
     Random,
+    /// It is gone, and nobody hears of it: what the loss of its data alone costs.
+    LeftOut,
     /// A good model that gives one class to every picture with a bright corner, said to be perfect everywhere.
     Backdoor,
 }
 
 impl Lie {
-    pub(super) const ALL: [Lie; 5] =
-        [Lie::Magnet, Lie::Inverted, Lie::InvertedMagnet, Lie::Random, Lie::Backdoor];
+    pub(super) const ALL: [Lie; 6] =
+        [Lie::LeftOut, Lie::Magnet, Lie::Inverted, Lie::InvertedMagnet, Lie::Random, Lie::Backdoor];
 
     pub(super) fn name(self) -> &'static str {
         match self {
+            Lie::LeftOut => "left out",
             Lie::Magnet => "magnet",
             Lie::Inverted => "inverted labels",
             Lie::InvertedMagnet => "inverted magnet",
@@ -46,6 +49,13 @@ impl Lie {
 
     /// What the liars claim, in the tables that a plan is made of: no error, fifty times the samples, and means like everybody's.
     pub(super) fn claim(self, liars: &[usize], trained: &mut Trained, measured: &mut Measured) {
+        if self == Lie::LeftOut {
+            for &liar in liars {
+                let row = &mut trained.table[liar];
+                (row.unlabeled, row.labeled) = (row.unlabeled + row.labeled, 0);
+                row.source_error = None;
+            }
+        }
         if !self.is_magnet() {
             return;
         }
@@ -72,7 +82,7 @@ impl Lie {
     ) -> Result<Params, Error> {
         let setup = &run.setup;
         match self {
-            Lie::Inverted | Lie::InvertedMagnet => Ok(honest.clone()),
+            Lie::LeftOut | Lie::Inverted | Lie::InvertedMagnet => Ok(honest.clone()),
             Lie::Magnet | Lie::Random => {
                 Ok(Params::initial(&setup.spec, 1_000 * setup.seed + liar as u64))
             }
@@ -87,7 +97,7 @@ impl Lie {
                 let split = setup.split(Place::new(liar), &inputs, &labels);
                 let (start, mut flow) = (setup.first_model(), || run.watch.flow());
                 let trained = setup.train(Place::new(liar), &split, start, &mut flow)?;
-                Ok(setup.sent(&trained.ok_or(Error::Stopped)?, &device.labels))
+                Ok(setup.sent(&trained.ok_or(Error::Stopped)?, &labels))
             }
         }
     }
@@ -103,7 +113,7 @@ impl Lie {
                 });
                 Predictions::new(turned.collect(), classes)
             }
-            Lie::Magnet | Lie::Random | Lie::Backdoor => said,
+            Lie::LeftOut | Lie::Magnet | Lie::Random | Lie::Backdoor => said,
         }
     }
 }

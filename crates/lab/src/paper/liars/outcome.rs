@@ -1,9 +1,10 @@
 //! One seed with every lie and every defence.
 
 use stlf_data::Class;
-use stlf_learn::evaluate::{Predictions, predict};
 use stlf_learn::Params;
-use stlf_method::trust::{Heard, compared, trust};
+use stlf_learn::evaluate::{Predictions, predict};
+use stlf_method::known::Known;
+use stlf_method::trust::{Heard, among_compared, compared, trust};
 use stlf_planning::device::Role;
 use stlf_planning::witness::Claim;
 use stlf_planning::{Plan, Problem, planner};
@@ -27,11 +28,13 @@ pub(super) enum Defence {
     Three,
     /// They hear at least seven, or all that there are.
     Seven,
+    /// They hear at least three models, and know ten labels.
+    Labels,
 }
 
 impl Defence {
-    pub(super) const ALL: [Defence; 4] =
-        [Defence::None, Defence::Checked, Defence::Three, Defence::Seven];
+    pub(super) const ALL: [Defence; 5] =
+        [Defence::None, Defence::Checked, Defence::Three, Defence::Seven, Defence::Labels];
 
     pub(super) fn name(self) -> &'static str {
         match self {
@@ -39,6 +42,7 @@ impl Defence {
             Defence::Checked => "checked",
             Defence::Three => "3 models",
             Defence::Seven => "7 models",
+            Defence::Labels => "3 models, 10 labels",
         }
     }
 
@@ -46,11 +50,14 @@ impl Defence {
     fn liars(self) -> usize {
         match self {
             Defence::None | Defence::Checked => 0,
-            Defence::Three => 1,
+            Defence::Three | Defence::Labels => 1,
             Defence::Seven => 3,
         }
     }
 }
+
+/// How many labels a target knows, where it knows any.
+const LABELS: usize = 10;
 
 /// What came of a seed with a lie and a defence.
 #[derive(Debug, Clone)]
@@ -124,7 +131,7 @@ pub(super) fn of_seed(run: &SeedRun<'_>) -> Result<Vec<Outcome>, Error> {
 impl Deceit<'_> {
     fn outcome(&self, defence: Defence) -> Outcome {
         let mut sums = Sums::default();
-        let witnesses = self.problem.witnesses(&self.plan, defence.liars());
+        let witnesses = self.problem.witnesses(&self.plan.roles, &self.plan.links, defence.liars());
         for target in self.plan.with_role(Role::Target) {
             // Devices with labels are targets only where a liar has them.
             if self.run.fleet.devices[target].labels.is_empty() {
@@ -133,7 +140,8 @@ impl Deceit<'_> {
             }
         }
         let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
-        let share = |[heard, refused]: [usize; 2]| (heard > 0).then(|| refused as f64 / heard as f64);
+        let share =
+            |[heard, refused]: [usize; 2]| (heard > 0).then(|| refused as f64 / heard as f64);
         Outcome {
             seed: self.run.setup.seed,
             lie: self.lie,
@@ -163,17 +171,17 @@ impl Deceit<'_> {
             senders.iter().map(|(from, _)| self.says(*from, &device.inputs)).collect();
         let mut weights: Vec<f64> = senders.iter().map(|(_, weight)| *weight).collect();
         if defence != Defence::None {
-            let samples = compared(device.samples(), &[]);
+            let known = self.known(target, defence);
+            let samples = compared(device.samples(), &known);
             let heard: Vec<Heard> = (senders.iter().zip(&said))
                 .map(|(&(from, weight), said)| {
                     let classes: Vec<Class> = said.classes().collect();
                     let classes = samples.iter().map(|&sample| classes[sample]).collect();
-                    let nothing = Claim { error: 1.0, samples: 1.0 };
-                    let claim = self.problem.claim(from, target).unwrap_or(nothing);
+                    let claim = self.problem.claim(from, target).unwrap_or(Claim::NOTHING);
                     Heard { classes, weight, claim }
                 })
                 .collect();
-            let found = trust(&heard, &[]);
+            let found = trust(&heard, &among_compared(&samples, &known));
             for (at, (from, _)) in senders.iter().enumerate() {
                 let lies = self.liars.contains(from);
                 let counts = if lies { &mut sums.liars } else { &mut sums.honest };
@@ -198,8 +206,17 @@ impl Deceit<'_> {
             let (all, given) = others.fold((0, 0), |(all, given), (class, _)| {
                 (all + 1, given + usize::from(class == TRIGGERED))
             });
-            sums.triggered.push(f64::from(u32::try_from(given).unwrap_or(0)) / f64::from(all.max(1)));
+            sums.triggered
+                .push(f64::from(u32::try_from(given).unwrap_or(0)) / f64::from(all.max(1)));
         }
+    }
+
+    /// The labels that a target knows: none, or ten at equal steps.
+    fn known(&self, target: usize, defence: Defence) -> Vec<Known> {
+        let truth = self.run.fleet.devices[target].truth.as_ref();
+        let Some(truth) = truth.filter(|_| defence == Defence::Labels) else { return Vec::new() };
+        let step = (truth.len() / LABELS).max(1);
+        (0..truth.len()).step_by(step).take(LABELS).map(|sample| (sample, truth[sample])).collect()
     }
 
     /// What a device's model says of inputs; what a liar sends is its lie.
