@@ -3,7 +3,7 @@
 //! A source's own numbers claim that its model errs on a share e_i of the target's samples, at most: ε̂_i + ½ d̂_ij. Two models that keep
 //! their claims differ on a share e_i + e_k at most. If two differ more often, one of them does not keep its claim: they contradict each
 //! other. Which one that is, the target's labels tell where it knows some, and else the other models that it received, each with one
-//! vote, whatever it claims. A model that is outvoted is refused. Where nobody can tell, no model counts more than one that contradicts it.
+//! vote, whatever it claims. A model that is outvoted is refused. Where nobody can tell, none of them decides alone.
 //!
 //! Models that contradict nobody keep the weights that were planned. So nothing changes where all are honest and their claims hold.
 
@@ -16,8 +16,15 @@ use crate::known::Known;
 /// How much more often than they claim two models may differ. Divergences are estimates, and the bound leaves out what no classifier could learn.
 const TOLERANCE: f64 = 0.1;
 
-/// How much more support one of two models must have that contradict each other.
+/// How much more often others must agree with one of two models that contradict each other.
 const DECISIVE: f64 = 0.05;
+
+/// By labels, a model is refused only if it has less than this share right of what another one has. What is not so bad is weighed by labels anyway
+/// ([`crate::known`]).
+const HALF: f64 = 0.5;
+
+/// The largest weight of a model that another one contradicts, where nobody can tell which is right.
+const MOST_DISPUTED: f64 = 2.0 / 3.0;
 
 /// The confidence with which a share among the samples is taken for one of all: 1 − δ.
 const DELTA: f64 = 1e-3;
@@ -75,13 +82,11 @@ pub fn trust(heard: &[Heard], known: &[Known]) -> Trust {
     let mut standing: Vec<usize> = (0..heard.len()).collect();
     let mut disputed = Vec::new();
     // What labels refute needs no other model, unless nothing else is there.
-    if let Some(best) = bench.most_right() {
-        standing.retain(|&model| model == best || !bench.is_refuted(model));
-    }
+    standing.retain(|&model| !bench.is_refuted(model));
     while let Some((accused, opponents)) = bench.weakest(&standing) {
         let support = |model: usize| bench.support(model, &standing);
         let strongest = opponents.iter().map(|&k| support(k)).fold(0.0, f64::max);
-        if strongest - support(accused) <= bench.decisive() {
+        if !bench.decides(support(accused), strongest) {
             disputed = bench.disputed(&standing);
             break;
         }
@@ -101,9 +106,12 @@ pub fn trust(heard: &[Heard], known: &[Known]) -> Trust {
     Trust { weights, refused, disputed }
 }
 
-/// Gives models that contradict each other the same part each of what they have together.
+/// Gives models that contradict each other the same part each of what they have together, if one of them had almost all.
 fn share_alike(weights: &mut [f64], disputed: &[usize]) {
     let total: f64 = disputed.iter().map(|&model| weights[model]).sum();
+    if disputed.iter().all(|&model| weights[model] <= MOST_DISPUTED * total) {
+        return;
+    }
     disputed.iter().for_each(|&model| weights[model] = total / disputed.len() as f64);
 }
 
@@ -142,18 +150,14 @@ impl Bench {
         }
     }
 
-    /// The model that has most labels right, the first of equals, where enough are known.
-    fn most_right(&self) -> Option<usize> {
-        let right = self.right.as_ref()?.iter().enumerate();
-        right.max_by(|a, b| a.1.total_cmp(b.1).then(b.0.cmp(&a.0))).map(|(model, _)| model)
-    }
-
-    /// Whether a model is wrong on more labels than what it claims allows, but for one chance in a thousand.
+    /// Whether a model is wrong on more labels than what it claims allows, but for one chance in a thousand, and another one is far better.
     fn is_refuted(&self, model: usize) -> bool {
         let Some(right) = &self.right else { return false };
         // Hoeffding's inequality.
         let deviation = ((1.0 / DELTA).ln() / (2.0 * self.labels as f64)).sqrt();
-        1.0 - right[model] > self.errors[model] + TOLERANCE + deviation
+        let best = right.iter().copied().fold(0.0, f64::max);
+        right[model] < HALF * best
+            && 1.0 - right[model] > self.errors[model] + TOLERANCE + deviation
     }
 
     /// Whether two models differ more often than what both claim allows.
@@ -173,11 +177,11 @@ impl Bench {
         if count == 0 { 0.0 } else { sum / f64::from(count) }
     }
 
-    /// How much more must speak for one of two models. A label counts for itself: one more that is right decides.
-    fn decisive(&self) -> f64 {
+    /// Whether so much less speaks for one of two models than for the other that it is refused.
+    fn decides(&self, less: f64, more: f64) -> bool {
         match self.right {
-            Some(_) => 0.5 / self.labels as f64,
-            None => DECISIVE,
+            Some(_) => less < HALF * more,
+            None => more - less > DECISIVE,
         }
     }
 
@@ -271,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn where_nobody_can_tell_nobody_counts_more_and_labels_can() {
+    fn where_nobody_can_tell_none_decides_alone_and_labels_can() {
         let truth = truth();
         let heard = [inverted(0.9), model(&truth, 10, 0.1, 0.2)];
         let found = trust(&heard, &[]);
@@ -280,6 +284,10 @@ mod tests {
         let found = trust(&heard, &known);
         assert_eq!((found.weights, found.refused), (vec![0.0, 1.0], vec![0]));
         assert_eq!(trust(&heard, &known[1..]).disputed, [0, 1], "too few labels");
+        // Where none had almost all, nothing changes.
+        let heard = [inverted(0.6), model(&truth, 10, 0.4, 0.2)];
+        let found = trust(&heard, &[]);
+        assert_eq!((found.weights, found.disputed), (vec![0.6, 0.4], vec![0, 1]));
     }
 
     #[test]

@@ -3,14 +3,16 @@
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
+use stlf_data::partition::{All, ClassesPerDevice, Paper};
 use stlf_learn::Params;
+use stlf_method::divergence::{Settings, sketch};
 use stlf_planning::Role;
 use stlf_protocol::checking::Doubt;
 use stlf_protocol::in_memory_network::Network;
 use stlf_protocol::wire::{Envelope, EpochId, Handover, Link, Message, Plan, SignedPlan};
 use stlf_protocol::{Action, Device, Place, Refusal, Setup};
 
-use crate::common::{ALL, alike, data, devices, devices_with, handing_on, identity};
+use crate::common::{ALL, DEVICES, SHAPE, data, dealt, devices, devices_with, identity, setup};
 use crate::jobs::until_search;
 
 /// Devices that have reported, and the plan that the first of them makes of it.
@@ -130,7 +132,9 @@ fn a_report_must_be_possible() {
 
 /// Alike devices, of which some send a model that nobody trained.
 fn network(setup: &Setup, liars: &[usize]) -> Network {
-    let mut devices = devices_with(setup, alike(&data()));
+    let (scale, alpha, classes_per_device) = (0.28, 100.0, ClassesPerDevice::All(All::All));
+    let scheme = Paper { devices: DEVICES, scale, alpha, classes_per_device, ..Paper::default() };
+    let mut devices = devices_with(setup, dealt(&data(), scheme));
     for &liar in liars {
         let own = devices[liar].own_error();
         let random = Params::initial(&setup.spec, 77);
@@ -143,11 +147,11 @@ fn network(setup: &Setup, liars: &[usize]) -> Network {
     network
 }
 
-/// Without hand-overs, by means, and long enough that models agree.
+/// By means without noise, and long enough that models agree.
 fn withstanding(liars: usize) -> Setup {
-    let mut setup = Setup { liars, ..handing_on() };
-    setup.planner.handovers = None;
-    setup.training.steps = 1_500;
+    let means = sketch::Settings { privacy: None, ..sketch::Settings::means(SHAPE) };
+    let mut setup = Setup { liars, divergence: Settings::Sketch(means), ..setup() };
+    setup.training.steps = 3_000;
     setup
 }
 
