@@ -290,6 +290,10 @@ pub struct Planner {
     /// `all`, `if-most` or `planned`: what a device gets to which no source is near. Left out: [`Config::strangers`](crate::Config::strangers).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub strangers: Option<Strangers>,
+    /// How many sources may lie among those that a target hears: it gets the models of so many devices that it hears at least twice as many and one.
+    /// 0 if it is left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub liars: Option<usize>,
     /// The number of seconds after which a search ends with the best plan so far, which is then not proven optimal.
     pub time_limit: f64,
     /// `predictions`, `corrected` or `parameters`: how a target combines the models it receives.
@@ -354,6 +358,7 @@ impl Default for Planner {
             polish: true,
             handovers: None,
             strangers: None,
+            liars: None,
             time_limit: 60.0,
             combine: Combine::Predictions,
         }

@@ -82,11 +82,21 @@ struct Job<'a> {
 }
 
 /// What devices have, in all seeds.
-enum Holdings<'a> {
+pub(crate) enum Holdings<'a> {
     /// Samples of one data set, which are dealt.
     Dealt(Dataset),
     /// Learners of the user's, with their data.
     Learners(Cow<'a, Learners>),
+}
+
+impl Holdings<'_> {
+    /// The names of the classes.
+    fn classes(&self) -> &[String] {
+        match self {
+            Holdings::Dealt(data) => data.classes(),
+            Holdings::Learners(learners) => learners.classes(),
+        }
+    }
 }
 
 /// Runs everything that is not finished, and ends the folder.
@@ -294,39 +304,9 @@ impl Job<'_> {
         block: Block,
         watch: Watch<'_>,
     ) -> Result<Outcome, Error> {
-        let (Scaled { fleet, tried, bytes }, classes) = match holdings {
-            Holdings::Dealt(data) => {
-                let mut scaled = scale_choice::deal(config, data, seed)?;
-                if let Some(answers) = stlf_config::fleet::answers(config, data)? {
-                    scaled.fleet.answer(&answers)?;
-                }
-                (scaled, data.classes())
-            }
-            Holdings::Learners(learners) => {
-                let fleet = learners.fleet()?;
-                (Scaled { fleet, tried: Vec::new(), bytes: 0 }, learners.classes())
-            }
-        };
-        let learners = match holdings {
-            Holdings::Dealt(_) => None,
-            Holdings::Learners(learners) => Some(&**learners),
-        };
-        let setup = Setup::new(config, fleet.shape, classes.len(), seed)?;
-        let mut outcome = Outcome { scales: vec![fleet.scale], ..Outcome::default() };
-        let run = &SeedRun {
-            config,
-            setup: match learners {
-                Some(learners) => {
-                    Setup { model_bits: config.model_bits(learners.layout()), ..setup }
-                }
-                None => setup,
-            },
-            fleet,
-            learners,
-            scouting_bytes: bytes,
-            folder: self.folder.folder(&seed_folder(seed))?,
-            watch,
-        };
+        let (run, tried) = seed_run(config, holdings, seed, self.folder, watch)?;
+        let run = &run;
+        let mut outcome = Outcome { scales: vec![run.fleet.scale], ..Outcome::default() };
         if !tried.is_empty() && block.is_whole() {
             run.folder.write_csv(scale_choice::TABLE, &tried)?;
             outcome.tried_scales = tried;
@@ -353,7 +333,7 @@ impl Job<'_> {
             return Ok(outcome);
         }
         let transfer = Transfer::new(run, &trained.models, &problem, &measured.cost, &plan);
-        outcome.rows = transfer.transfer(classes)?;
+        outcome.rows = transfer.transfer(holdings.classes())?;
         transfer.bounds()?;
         transfer.frontier(&plan)?;
         let mut shown = vec![Method::StLf];
@@ -366,6 +346,43 @@ impl Job<'_> {
         outcome.computing = computing::computing(run, &plan)?;
         Ok(outcome)
     }
+}
+
+/// A seed of a run, with its devices and their data, and what decided how features are scaled, where that was open.
+pub(crate) fn seed_run<'a>(
+    config: &'a Config,
+    holdings: &'a Holdings<'_>,
+    seed: u64,
+    folder: &Folder,
+    watch: Watch<'a>,
+) -> Result<(SeedRun<'a>, Vec<ScaleRow>), Error> {
+    let (Scaled { fleet, tried, bytes }, learners) = match holdings {
+        Holdings::Dealt(data) => {
+            let mut scaled = scale_choice::deal(config, data, seed)?;
+            if let Some(answers) = stlf_config::fleet::answers(config, data)? {
+                scaled.fleet.answer(&answers)?;
+            }
+            (scaled, None)
+        }
+        Holdings::Learners(learners) => {
+            let fleet = learners.fleet()?;
+            (Scaled { fleet, tried: Vec::new(), bytes: 0 }, Some(&**learners))
+        }
+    };
+    let setup = Setup::new(config, fleet.shape, holdings.classes().len(), seed)?;
+    let run = SeedRun {
+        config,
+        setup: match learners {
+            Some(learners) => Setup { model_bits: config.model_bits(learners.layout()), ..setup },
+            None => setup,
+        },
+        fleet,
+        learners,
+        scouting_bytes: bytes,
+        folder: folder.folder(&seed_folder(seed))?,
+        watch,
+    };
+    Ok((run, tried))
 }
 
 fn lines<T: Serialize>(items: &[T]) -> Vec<u8> {

@@ -64,6 +64,8 @@ pub struct Setup {
     pub planner: planner::Settings,
     /// The longest search for a plan, and for one that changes less; most fleets need a moment.
     pub planning: Duration,
+    /// How many lying sources a target is to withstand, among those that it hears.
+    pub liars: usize,
     /// What a target makes of the models it receives.
     pub combine: Combine,
     /// Whether targets train students, and whether a guard decides if they use them.
@@ -159,6 +161,7 @@ impl Setup {
             strangers: config.strangers(shape),
             planner: config.planner.settings(),
             planning: config.planner.limit().unwrap_or_default(),
+            liars: config.planner.liars.unwrap_or_default(),
             combine: config.planner.combine,
             adapt: config.transfer.adapt,
             schooling: Schooling::new(config.descent()),

@@ -15,6 +15,7 @@ pub mod shared_model;
 pub mod student;
 pub mod train;
 pub mod transfer;
+mod trust;
 
 use stlf_config::Config;
 use stlf_config::fleet::Fleet;

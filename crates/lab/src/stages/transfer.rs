@@ -170,7 +170,7 @@ impl<'a> Transfer<'a> {
         let targets: Vec<usize> = assigned.with_role(Role::Target).collect();
         let students = self.students(method, assigned)?;
         let served = targets.par_iter().map(|&target| -> Result<_, Error> {
-            let planned = assigned.incoming(target);
+            let planned = &self.believed(method, assigned, target)?;
             let adapted = match &students {
                 Some(folder) => self.with_student(method, folder, planned, target)?,
                 None => None,
@@ -205,7 +205,9 @@ impl<'a> Transfer<'a> {
         predictions: Option<&Predictions>,
     ) -> Row {
         let device = &self.run.fleet.devices[target];
-        let links = assigned.incoming(target);
+        let witnesses = self.witnesses(method, assigned, target).into_iter();
+        let links: Vec<usize> =
+            assigned.incoming(target).iter().map(|link| link.from).chain(witnesses).collect();
         let accuracy = predictions.zip(device.truth.as_ref()).map(|(p, truth)| p.accuracy(truth));
         let joules = |from: usize| self.problem.link_energy(from, target).unwrap_or(0.0);
         Row {
@@ -216,7 +218,7 @@ impl<'a> Transfer<'a> {
             samples: device.samples(),
             links: links.len(),
             // An empty sum of floats is −0.
-            joules: links.iter().map(|link| joules(link.from)).fold(0.0, |sum, j| sum + j),
+            joules: links.iter().map(|&from| joules(from)).fold(0.0, |sum, j| sum + j),
             all_joules: assigned.with_role(Role::Source).map(joules).sum(),
             bytes: links.len() as u64 * self.model_bytes(),
             measuring_joules: 0.0,
@@ -269,7 +271,11 @@ impl<'a> Transfer<'a> {
     }
 
     /// What one device's model says of another's data; nothing without a model.
-    fn prediction(&self, sender: usize, receiver: usize) -> Result<Option<&Predictions>, Error> {
+    pub(super) fn prediction(
+        &self,
+        sender: usize,
+        receiver: usize,
+    ) -> Result<Option<&Predictions>, Error> {
         let Some(model) = self.models[sender].as_ref() else { return Ok(None) };
         let place = &self.predictions[sender][receiver];
         if let Some(made) = place.get() {

@@ -7,6 +7,7 @@ mod baselines_fada;
 mod expectation;
 mod handover;
 mod learners;
+mod liars;
 mod mixtures;
 mod natural;
 mod paper;
