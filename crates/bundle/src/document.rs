@@ -4,11 +4,12 @@ use stlf_data::features::{Series, Windows};
 use stlf_data::scaling::Unit;
 use stlf_data::{Scaling, Shape};
 use stlf_formats::{
-    CombineEntry, FileEntry, InputEntry, LayerEntry, MemberEntry, MixtureFile, MixtureFormat,
-    ScalingEntry, SeriesEntry, StudentEntry, UnitEntry,
+    CombineEntry, ExpectedEntry, FileEntry, InputEntry, LayerEntry, MemberEntry, MixtureFile,
+    MixtureFormat, ScalingEntry, SeriesEntry, StudentEntry, UnitEntry,
 };
 use stlf_learn::spec::{Layer, Spec};
 use stlf_method::combine::Combine;
+use stlf_method::expectation::Expected;
 use stlf_planning::error::Error;
 
 use crate::Mixture;
@@ -45,8 +46,31 @@ pub(crate) fn written(
         class_shares: mixture.class_shares.clone(),
         members: mixture.members.iter().zip(members).map(member).collect(),
         student,
+        expected: mixture.expected.map(expected_entry),
         plan,
     }
+}
+
+/// An expected accuracy for a document.
+pub(crate) fn expected_entry(expected: Expected) -> ExpectedEntry {
+    let Expected { accuracy, low, high } = expected;
+    ExpectedEntry { accuracy, low, high }
+}
+
+/// The expected accuracy of a document.
+///
+/// # Errors
+/// Numbers that are no accuracies, or an interval that it is not in.
+pub(crate) fn expected(entry: ExpectedEntry) -> Result<Expected, Error> {
+    let ExpectedEntry { accuracy, low, high } = entry;
+    let is_in_order = [0.0, low, accuracy, high, 1.0].is_sorted();
+    let expected = is_in_order.then_some(Expected { accuracy, low, high });
+    expected.ok_or_else(|| {
+        let message = format!(
+            "0 ≤ low ≤ accuracy ≤ high ≤ 1 was to hold, but they are {low}, {accuracy} and {high}"
+        );
+        Error::field("expected", message)
+    })
 }
 
 fn input(mixture: &Mixture) -> InputEntry {
@@ -109,8 +133,8 @@ pub(crate) fn combine_entry(combine: Combine) -> CombineEntry {
 }
 
 /// How the document says that models become one.
-pub(crate) fn combine(file: &MixtureFile) -> Combine {
-    match file.combine {
+pub(crate) fn combined(entry: CombineEntry) -> Combine {
+    match entry {
         CombineEntry::Predictions => Combine::Predictions,
         CombineEntry::Corrected => Combine::Corrected,
         CombineEntry::Parameters => Combine::Parameters,

@@ -6,7 +6,7 @@ use stlf_data::features::Beginning;
 use stlf_learn::evaluate::Predictions;
 use stlf_method::predictions::PredictionRow;
 
-use crate::{Error, Mixture};
+use crate::Error;
 
 /// What is written besides a sample's place, class and probability.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -24,17 +24,17 @@ pub struct Columns<'a> {
 /// # Errors
 /// It cannot be written.
 pub fn csv(
-    mixture: &Mixture,
+    classes: &[String],
     predictions: &Predictions,
     columns: Columns<'_>,
 ) -> Result<Vec<u8>, Error> {
     let failed = |e: csv::Error| Error::Mixture(e.to_string());
     let places: Vec<usize> = (0..predictions.len()).collect();
-    let rows = PredictionRow::all(predictions, &places, &mixture.classes);
+    let rows = PredictionRow::all(predictions, &places, classes);
     let mut writer = csv::WriterBuilder::new().has_headers(false).from_writer(Vec::new());
     let mut head = ["sample", "class", "probability"].map(str::to_owned).to_vec();
     if columns.probabilities {
-        head.extend(mixture.classes.iter().map(|class| format!("p_{class}")));
+        head.extend(classes.iter().map(|class| format!("p_{class}")));
     }
     head.extend(columns.files.map(|_| "file".to_owned()));
     if let Some(beginnings) = columns.beginnings {

@@ -1,7 +1,9 @@
 //! Bundles written, read, damaged and put to work.
 #![allow(clippy::unwrap_used, reason = "tests and their helpers")]
 
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
 use stlf_bundle::folder::{DOCUMENT, Written, copy, find, prepare, read};
@@ -12,6 +14,7 @@ use stlf_data::scaling::Unit;
 use stlf_data::{Scaling, Shape};
 use stlf_learn::{Params, Spec};
 use stlf_method::combine::{Combine, combine};
+use stlf_method::expectation::Expected;
 use stlf_method::student::Student;
 use stlf_planning::Role;
 
@@ -44,6 +47,7 @@ fn mixture(how: Combine) -> Mixture {
         members: vec![member("pier", 0.3, 1), member("a/b", 0.7, 2)],
         student: (how == Combine::Predictions)
             .then(|| Student { params: Params::initial(&spec, 3), share: 0.75 }),
+        expected: Some(Expected { accuracy: 0.9, low: 0.75, high: 0.95 }),
         spec,
     }
     .with_class_shares(&INPUTS)
@@ -98,7 +102,7 @@ fn windows_are_cut_and_scaled_by_channel_and_their_bundle_comes_back() {
     let predictions = mixture.predict(&samples.inputs).unwrap();
     let beginnings = samples.beginnings.as_deref();
     let columns = Columns { beginnings, ..Columns::default() };
-    let text = String::from_utf8(csv(&mixture, &predictions, columns).unwrap()).unwrap();
+    let text = String::from_utf8(csv(&mixture.classes, &predictions, columns).unwrap()).unwrap();
     assert!(text.starts_with("sample,class,probability,row,time\n0,"), "{text}");
     assert!(text.ends_with(",12,62\n"), "{text}");
     assert!(onnx::write(&mixture).unwrap().len() > 8 * mixture.spec.parameters());
@@ -311,6 +315,57 @@ fn the_bundle_that_a_folder_means_is_found() {
     assert_eq!(said(find(inside.path(), None, None)).0, "DIR: there is no mixture here");
 }
 
+/// Names the path of the bundle that [`writes_bundles_until_it_is_killed`] writes; without it that test writes none.
+const WRITES: &str = "STLF_TEST_WRITES_BUNDLES";
+
+/// A mixture all of whose numbers are this one.
+fn filled(number: f32) -> Mixture {
+    let mut mixture = mixture(Combine::Predictions);
+    let members = mixture.members.iter_mut().map(|member| &mut member.params);
+    let student = mixture.student.iter_mut().map(|student| &mut student.params);
+    members.chain(student).for_each(|params| params.iter_mut().for_each(|p| *p = number));
+    mixture
+}
+
+/// Part of the next test, which runs it as a process of its own.
+#[test]
+#[allow(clippy::print_stdout, reason = "whoever kills it counts the lines")]
+fn writes_bundles_until_it_is_killed() {
+    let Some(path) = std::env::var_os(WRITES).map(PathBuf::from) else { return };
+    for number in 1_u16.. {
+        write(&path, &filled(f32::from(number)));
+        println!("wrote {number}");
+    }
+}
+
+#[test]
+fn whoever_is_killed_while_it_writes_a_bundle_leaves_the_last_good_one() {
+    let inside = tempfile::tempdir().unwrap();
+    let path = inside.path().join("bundle");
+    write(&path, &filled(0.0));
+    for lines in 1..=10 {
+        let mut child = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "writes_bundles_until_it_is_killed", "--nocapture"])
+            .env(WRITES, &path)
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let output = BufReader::new(child.stdout.take().unwrap());
+        let wrote = output.lines().map_while(Result::ok).filter(|line| line.contains("wrote "));
+        assert_eq!(wrote.take(lines).count(), lines);
+        // Somewhere in the middle of the next one.
+        child.kill().unwrap();
+        child.wait().unwrap();
+        stlf_data::atomic_file::sweep(inside.path()).unwrap();
+        let Mixture { members, student, .. } = read(&path).unwrap();
+        let params = members.iter().map(|m| &m.params).chain(student.iter().map(|s| &s.params));
+        let numbers: Vec<f32> = params.flat_map(|params| params.iter().copied()).collect();
+        assert!(numbers[0] >= lines as f32, "{} after {lines}", numbers[0]);
+        assert!(numbers.iter().all(|number| *number == numbers[0]), "files of two bundles");
+        assert_eq!(std::fs::read_dir(inside.path()).unwrap().count(), 1, "something is left");
+    }
+}
+
 #[test]
 fn samples_are_read_by_name_scaled_and_written_as_a_table() {
     let mixture = mixture(Combine::Predictions);
@@ -329,12 +384,12 @@ fn samples_are_read_by_name_scaled_and_written_as_a_table() {
     let same = Samples::scaled(&mixture, vec![101.0, 1.0, 99.9, 2.0]).unwrap();
     assert_eq!(same.inputs, by_hand);
     let predictions = mixture.predict(&samples.inputs).unwrap();
-    let plain = csv(&mixture, &predictions, Columns::default()).unwrap();
+    let plain = csv(&mixture.classes, &predictions, Columns::default()).unwrap();
     let plain = String::from_utf8(plain).unwrap();
     assert!(plain.starts_with("sample,class,probability\n0,"), "{plain}");
     let files = [PathBuf::from("a.png"), PathBuf::from("b.png")];
     let columns = Columns { probabilities: true, files: Some(&files), beginnings: None };
-    let all = String::from_utf8(csv(&mixture, &predictions, columns).unwrap()).unwrap();
+    let all = String::from_utf8(csv(&mixture.classes, &predictions, columns).unwrap()).unwrap();
     let lines: Vec<&str> = all.lines().collect();
     assert_eq!(lines[0], "sample,class,probability,p_calm,\"p_storm, heavy\",p_zz,file");
     assert!(lines[2].ends_with(",b.png") && lines.len() == 3, "{all}");

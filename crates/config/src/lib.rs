@@ -6,6 +6,7 @@ mod error;
 mod fada;
 pub mod fleet;
 pub mod for_table;
+mod learners;
 mod sections;
 mod shared;
 mod standardise;
@@ -17,7 +18,6 @@ use sha2::{Digest, Sha256};
 use stlf_data::partition::Scheme;
 use stlf_data::{Dataset, Shape};
 use stlf_learn::{Augment, Layout, Spec};
-use stlf_method::adapt::Adapt;
 use stlf_method::combine::Combine;
 use stlf_method::local_training;
 use stlf_planning::bound::BoundKind;
@@ -220,6 +220,12 @@ impl Config {
             let message = format!("{} is not a number of seconds above 0", self.planner.time_limit);
             return Err(wrong("planner.time-limit", message));
         }
+        self.check_learner().map_err(|(key, message, hint)| Error::Setting {
+            path: path.to_owned(),
+            line: None,
+            message: format!("{key}: {message}"),
+            hint: Some(hint),
+        })?;
         self.descent().check().map_err(|e| wrong("training", e.to_string()))?;
         if let Some(message) = self.divergence.misplaced() {
             return Err(wrong("divergence", message));
@@ -294,16 +300,6 @@ impl Config {
         }
     }
 
-    /// The same for a fleet whose devices have learners of the user's, and with them their data: what only built-in networks can do is off.
-    pub fn for_learners(&self) -> Config {
-        let mut config = self.clone();
-        config.training =
-            Training { model: Model::Mlp, augment: None, balanced: false, ..self.training };
-        config.transfer.adapt = Adapt::Off;
-        (config.data, config.partition) = (Data::default(), None);
-        config
-    }
-
     /// Returns how devices train on their own labels, with inputs of this shape.
     ///
     /// # Errors
@@ -322,7 +318,7 @@ impl Config {
 
     /// How models are trained.
     pub fn descent(&self) -> stlf_learn::Descent {
-        let Training { batch, learning_rate, momentum, weight_decay, .. } = self.training;
+        let &Training { batch, learning_rate, momentum, weight_decay, .. } = &self.training;
         stlf_learn::Descent { batch, learning_rate, momentum, weight_decay }
     }
 }

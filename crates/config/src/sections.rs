@@ -65,6 +65,9 @@ pub struct Data {
     /// whole table, and for windows.
     #[serde(with = "crate::standardise", skip_serializing_if = "Option::is_none")]
     pub standardise: Option<Scale>,
+    /// Instead of domains: the devices, whose learners (`training.learner`) have the data.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub devices: Vec<String>,
     /// A table of labels that somebody gave to samples that `stlf ask` named. Targets learn from them, and plans do not change.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub answers: Option<PathBuf>,
@@ -88,6 +91,7 @@ impl Default for Data {
             time: None,
             classes: None,
             standardise: None,
+            devices: Vec::new(),
             answers: None,
         }
     }
@@ -143,7 +147,7 @@ impl Data {
 const MOST_READINGS: usize = 1 << 16;
 
 /// `[training]`: every device with labels trains its own model.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct Training {
     /// `cnn`, for pictures of 28 × 28 and for windows of a series, or `mlp`, for anything.
@@ -174,6 +178,16 @@ pub struct Training {
     pub warm_up_rounds: usize,
     /// SGD steps of every device in each of these rounds.
     pub warm_up_steps: usize,
+    /// The command line of a program of the user's that has a device's data and model, instead of a built-in network. `{device}` in it is
+    /// the name of the device.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub learner: Option<String>,
+    /// The variables of the environment that the program sees besides the usual few.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub learner_env: Vec<String>,
+    /// The most gibibytes that the folder between the program and stlf may have. Left out: 4.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub learner_disk: Option<f64>,
 }
 
 impl Default for Training {
@@ -191,6 +205,9 @@ impl Default for Training {
             balanced: true,
             warm_up_rounds: 0,
             warm_up_steps: 200,
+            learner: None,
+            learner_env: Vec::new(),
+            learner_disk: None,
         }
     }
 }
@@ -273,6 +290,10 @@ pub struct Planner {
     /// `all`, `if-most` or `planned`: what a device gets to which no source is near. Left out: [`Config::strangers`](crate::Config::strangers).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub strangers: Option<Strangers>,
+    /// How many sources may lie among those that a target hears: it gets the models of so many devices that it hears at least twice as many and one.
+    /// 0 if it is left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub liars: Option<usize>,
     /// The number of seconds after which a search ends with the best plan so far, which is then not proven optimal.
     pub time_limit: f64,
     /// `predictions`, `corrected` or `parameters`: how a target combines the models it receives.
@@ -337,6 +358,7 @@ impl Default for Planner {
             polish: true,
             handovers: None,
             strangers: None,
+            liars: None,
             time_limit: 60.0,
             combine: Combine::Predictions,
         }

@@ -70,6 +70,8 @@ fn in_effect(config: &Config, shape: Shape) -> Config {
     let mut config = config.clone();
     config.training.augment = Some(config.training.augment(shape));
     config.training.steps = Some(config.training.steps(shape));
+    let training = &mut config.training;
+    (training.learner, training.learner_env, training.learner_disk) = (None, Vec::new(), None);
     config.divergence = config.divergence.by(config.divergence.estimator());
     let measuring = &mut config.divergence;
     measuring.accept = None;
@@ -99,6 +101,7 @@ fn in_effect(config: &Config, shape: Shape) -> Config {
     config.planner.phi_e = Some(weights.energy);
     config.planner.handovers = Some(config.planner.hands_on());
     config.planner.strangers = Some(config.strangers(shape));
+    config.planner.liars = Some(config.planner.liars.unwrap_or_default());
     config
 }
 

@@ -42,6 +42,9 @@ pub struct MixtureFile {
     /// A model that the device trained for itself; absent where it uses none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub student: Option<StudentEntry>,
+    /// The accuracy that the device may expect on its own samples, without a label; absent for a source.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expected: Option<ExpectedEntry>,
     /// The plan that the device followed, `stlf-plan/2`.
     pub plan: FileEntry,
 }
@@ -180,6 +183,18 @@ pub struct MemberEntry {
     pub file: String,
     /// The SHA-256 of the file, in hexadecimal.
     pub sha256: String,
+}
+
+/// An accuracy with its 90 % interval, each from 0 to 1.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, expecting = "an object with accuracy, low and high")]
+pub struct ExpectedEntry {
+    /// The expected accuracy.
+    pub accuracy: f64,
+    /// The lower end of the interval.
+    pub low: f64,
+    /// The upper end of the interval.
+    pub high: f64,
 }
 
 /// A model that the device trained for itself.

@@ -28,6 +28,10 @@ pub fn questions(
     }
     let config = Config::read(&run.join(CONFIG))?;
     let seed = seed.or(config.seeds.first().copied()).unwrap_or_default();
+    if config.training.learner.is_some() {
+        let message = "only built-in networks learn from answers, and this run has learners";
+        return Err(Error::folder(&run.join(CONFIG), message, "ask the learners themselves"));
+    }
     let data = load(&config)?;
     // The scale is the mixture's.
     let mut fleet = Fleet::deal(&data, &config.scheme(&data), config.data.scale(), seed)?;

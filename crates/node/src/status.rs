@@ -96,6 +96,9 @@ pub struct Status {
     /// The names of the devices whose models it waits for, once there is a plan.
     #[serde(default)]
     pub waits_for: Vec<String>,
+    /// The names of the devices whose models it refuses, because labels or other models contradict them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub refuses: Vec<String>,
     /// What came of its student, if it is a target that may train one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub student: Option<String>,
@@ -125,6 +128,9 @@ pub struct Peer {
     /// If it is a source that was handed a model, the name of the device that handed it over.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub handed_from: Option<String>,
+    /// The names of the targets to which no usable model of it came, by the plan: they did not get one, or refused it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub refused_by: Vec<String>,
     /// For how long it has not been connected, and where it is called; `None` if it is connected.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub absence: Option<Absence>,
@@ -169,6 +175,11 @@ impl Status {
                 .filter_map(|link| Some((name(link.from)?, link.weight)))
                 .collect(),
             handed_from: plan.and_then(|plan| plan.handed_from(place)).and_then(name),
+            refused_by: plan
+                .into_iter()
+                .flat_map(|plan| plan.forbidden.iter().filter(|(from, _)| *from == place))
+                .filter_map(|(_, to)| name(*to))
+                .collect(),
             absence: absent.get(&place).copied(),
             differs: membership.unlike().get(&place).map(ToString::to_string),
         };
@@ -183,6 +194,9 @@ impl Status {
             planner: planner.and_then(name),
             waits_for: (device.missing().into_iter().filter(|_| stage == Stage::Receiving))
                 .filter_map(name)
+                .collect(),
+            refuses: (device.combined().into_iter().flat_map(|c| c.refused.iter()))
+                .filter_map(|&place| name(place))
                 .collect(),
             student: device.combined().and_then(|c| Some(c.tried?.to_string())),
             no_plan: device.no_plan().map(str::to_owned),

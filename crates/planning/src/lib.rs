@@ -15,6 +15,7 @@ pub mod plan;
 pub mod planner;
 pub mod problem;
 pub mod sweep;
+pub mod witness;
 
 pub use device::{Device, Role};
 pub use error::Error;

@@ -26,6 +26,7 @@ pub use self::epoch::{AsSource, AsTarget, Following, Part, Phase};
 use self::epoch::{Epoch, Seat};
 pub use self::handed::HandedOn;
 pub(crate) use self::handed::TrainingOn;
+use crate::checking::Doubt;
 use crate::identity::Identity;
 use crate::job::Job;
 use crate::roster::{Place, Roster};
@@ -80,7 +81,7 @@ pub enum Action {
 }
 
 /// Why a message is not heeded; counted, and otherwise without effect.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum Refusal {
     /// Of an epoch that is not this one.
     #[error("epoch {offered}, where it is {known}")]
@@ -105,6 +106,12 @@ pub enum Refusal {
     /// A signature that is not the planner's.
     #[error("the plan is not signed by its planner")]
     Unsigned,
+    /// A report without the signature of who sent it.
+    #[error("place {0} has not signed its report for this epoch")]
+    UnsignedReport(Place),
+    /// A plan that does not follow from what devices reported.
+    #[error(transparent)]
+    Plan(#[from] Doubt),
 }
 
 /// A device.

@@ -7,11 +7,11 @@ use std::time::Duration;
 use stlf_learn::Params;
 use stlf_planning::plan::Way;
 
+use crate::checking::{Check, Doubt};
 use crate::device::{Combined, Combining, Failed, TrainingOn};
 use crate::divergence_protocol::{Finding, Work};
-use crate::planning::{NoPlan, Search};
+use crate::planning::{Claims, NoPlan, Planned, Search};
 use crate::roster::Place;
-use crate::wire::Plan;
 
 /// What a job says while it runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,6 +45,11 @@ pub enum Task {
     },
     /// The plan of the epoch.
     Plan,
+    /// Whether the plan follows from the reports that it was made from.
+    Check {
+        /// Whose plan.
+        planner: Place,
+    },
     /// To train on a model that was handed over.
     TrainOn {
         /// Whose model.
@@ -67,6 +72,7 @@ pub struct Job {
 pub(crate) enum Labour {
     Measure(Work),
     Plan(Box<Search>),
+    Check(Box<Check>),
     TrainOn(Box<TrainingOn>),
     Combine(Box<Combining>),
 }
@@ -92,7 +98,8 @@ pub struct Blamed {
 #[derive(Debug)]
 pub(crate) enum Product {
     Measured(Finding),
-    Planned(Result<Plan, NoPlan>),
+    Planned(Result<Planned, NoPlan>),
+    Checked(Result<Claims, Doubt>),
     TrainedOn(Option<Params>),
     Combined(Option<Combined>),
 }
@@ -112,6 +119,7 @@ impl Job {
         match &self.labour {
             Labour::Measure(work) => work.task(),
             Labour::Plan(_) => Task::Plan,
+            Labour::Check(check) => Task::Check { planner: check.planner },
             Labour::TrainOn(training) => Task::TrainOn { from: training.from, way: training.way },
             Labour::Combine(_) => Task::Combine,
         }
@@ -127,6 +135,7 @@ impl Job {
         let product = match self.labour {
             Labour::Measure(work) => Product::Measured(work.run(watch)?),
             Labour::Plan(search) => Product::Planned(search.run(watch)),
+            Labour::Check(check) => Product::Checked(check.run(watch)),
             Labour::TrainOn(training) => {
                 let from = training.from;
                 match training.run(watch) {

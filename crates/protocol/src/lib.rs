@@ -15,8 +15,10 @@
 //! - [`device`]: a device in an epoch: a message in, actions out. [`in_memory_network`] passes them within one program.
 //! - [`privacy_ledger`]: what a device has published with noise, and what that spent.
 //! - [`publication_record`]: what a device has published without noise, and when it may publish something else.
+//! - [`checking`]: whether a plan follows from the signed reports that it carries.
 //! - [`job`]: work that takes long, done apart from the device that needs it.
 
+pub mod checking;
 pub mod device;
 pub mod divergence_protocol;
 pub mod identity;

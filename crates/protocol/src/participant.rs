@@ -249,6 +249,11 @@ impl Participant {
                 world.tell(self, Event::TrainedOn { from, way });
                 actions
             }
+            (Ok(actions), Task::Combine) => {
+                let refused = self.device.combined().map(|c| c.refused.clone()).unwrap_or_default();
+                refused.into_iter().for_each(|from| world.tell(self, Event::Distrusts { from }));
+                actions
+            }
             (Ok(actions), _) => actions,
             (Err(refusal), Task::TrainOn { from, .. }) => {
                 let reason = match blamed {
@@ -258,7 +263,7 @@ impl Participant {
                 world.tell(self, Event::NotReceived { from, reason });
                 self.device.model_failed(from)
             }
-            (Err(refusal), Task::Turn { peer, .. }) => {
+            (Err(refusal), Task::Turn { peer, .. } | Task::Check { planner: peer }) => {
                 return self.refuse(peer, refusal.to_string(), world);
             }
             (Err(refusal), _) => {

@@ -8,16 +8,14 @@ use stlf_planning::Role;
 use stlf_planning::plan::{PlanLink, Status, evaluate};
 use stlf_planning::planner::{Infeasible, Outcome};
 use stlf_planning::problem::Links;
+use stlf_planning::witness::{Claim, Witness};
 
 use crate::device::Refusal;
 use crate::divergence_protocol::divergence;
 use crate::job::{Sign, Watch};
 use crate::roster::{Place, Roster};
 use crate::setup::Setup;
-use crate::wire::{Handover, Link, Measured, PairReport, Plan, Report};
-
-/// What a signature of a plan is for.
-pub(crate) const PLAN: &str = "stlf-plan-message/2";
+use crate::wire::{Handover, Link, MOST_REPORTS, Measured, PairReport, Plan, Report, SignedReport};
 
 /// The planner's desk.
 #[derive(Debug, Clone)]
@@ -25,18 +23,20 @@ pub(crate) struct Planner {
     /// Ascending.
     members: Vec<Place>,
     settings: Settings,
-    reports: BTreeMap<Place, Report>,
+    reports: BTreeMap<Place, SignedReport>,
     /// Links that are not used, from and to.
     forbidden: BTreeSet<(Place, Place)>,
 }
 
 /// How much worse than the best plan one may be that changes less.
-const WORTH_NO_CHANGE: f64 = 0.01;
+pub(crate) const WORTH_NO_CHANGE: f64 = 0.01;
 
 /// What the planner knows once all have reported, and what a plan follows from besides.
 #[derive(Debug)]
 pub(crate) struct Search {
     pub(crate) epoch: u64,
+    /// Whose search it is.
+    pub(crate) place: Place,
     pub(crate) desk: Planner,
     pub(crate) roster: Roster,
     pub(crate) setup: Setup,
@@ -44,8 +44,14 @@ pub(crate) struct Search {
     pub(crate) last: Option<Plan>,
 }
 
+/// What sources claim of their models at one target, by their places.
+pub(crate) type Claims = BTreeMap<Place, Claim>;
+
+/// A plan, and what its sources claim at the device that searched for it.
+pub(crate) type Planned = (Plan, Claims);
+
 /// The best plan that is found until `watch` says stop; one that is not proven says so.
-fn watched(setup: &Setup, problem: &Problem, watch: &mut Watch<'_>) -> Outcome {
+pub(crate) fn watched(setup: &Setup, problem: &Problem, watch: &mut Watch<'_>) -> Outcome {
     // Whether to go on is asked again within the search.
     let _ = watch(Sign::Searches(setup.planning));
     setup.plan(problem, &mut |_| watch(Sign::GoesOn))
@@ -65,8 +71,8 @@ pub(crate) enum NoPlan {
 impl Search {
     /// The plan of this epoch: of the last one's roles, links and hand-overs it keeps what it can keep at no more than a hundredth
     /// above the least cost that was found.
-    pub(crate) fn run(&self, watch: &mut Watch<'_>) -> Result<Plan, NoPlan> {
-        let Search { epoch, desk, roster, setup, last } = self;
+    pub(crate) fn run(&self, watch: &mut Watch<'_>) -> Result<Planned, NoPlan> {
+        let Search { epoch, place, desk, roster, setup, last } = self;
         let members = &desk.members;
         let problem = desk.problem(roster, setup)?;
         let best = match watched(setup, &problem, watch) {
@@ -80,7 +86,9 @@ impl Search {
         let kept = last.as_ref().map(|last| desk.keeping(&problem, last, setup, watch));
         let sent = |plan: &stlf_planning::Plan| {
             let is_best = plan.objective() <= best.objective();
-            desk.sent(*epoch, plan, is_best && best.status == Status::Optimal)
+            let optimal = is_best && best.status == Status::Optimal;
+            let plan = desk.sent(*epoch, plan, optimal);
+            desk.with_witnesses(plan, &problem, setup.liars)
         };
         // What is left of a ring that somebody has gone from may be nothing that a plan can have.
         let has = |plan: &stlf_planning::Plan, &(from, to): &(usize, usize)| {
@@ -91,7 +99,7 @@ impl Search {
             plan.objective() <= most && required.into_iter().all(|link| has(plan, link))
         });
         let kept = kept.map(|plan| sent(&plan)).find(|plan| plan.check().is_ok());
-        Ok(kept.unwrap_or_else(|| sent(&best)))
+        Ok((kept.unwrap_or_else(|| sent(&best)), desk.claims(&problem, *place)))
     }
 }
 
@@ -112,6 +120,8 @@ impl Planner {
             targets: plan.with_role(Role::Target).map(place).collect(),
             links: plan.links.iter().map(link).collect(),
             handovers: plan.handovers.iter().map(handover).collect(),
+            witnesses: Vec::new(),
+            forbidden: self.forbidden.iter().copied().collect(),
             objective: plan.objective(),
             optimal,
         }
@@ -124,6 +134,42 @@ impl Planner {
     ) -> Planner {
         let (members, settings) = (members.to_vec(), settings.clone());
         Planner { members, settings, reports: BTreeMap::new(), forbidden: forbidden.clone() }
+    }
+
+    /// A plan with the witnesses that its targets need to withstand so many liars.
+    pub(crate) fn with_witnesses(&self, plan: Plan, problem: &Problem, liars: usize) -> Plan {
+        let (roles, links) = (self.roles(&plan), self.links(&plan));
+        let (Some(roles), Some(links)) = (roles, links) else { return plan };
+        let witness = |w: Witness| Handover { from: self.members[w.from], to: self.members[w.to] };
+        let witnesses = problem.witnesses(&roles, &links, liars).into_iter().map(witness);
+        Plan { witnesses: witnesses.collect(), ..plan }
+    }
+
+    /// The roles of a plan by the members' indices; none if it does not have all of them.
+    pub(crate) fn roles(&self, plan: &Plan) -> Option<Vec<Role>> {
+        self.members.iter().map(|&member| plan.role(member)).collect()
+    }
+
+    /// The links of a plan by the members' indices; none if one is from or to somebody else.
+    pub(crate) fn links(&self, plan: &Plan) -> Option<Vec<PlanLink>> {
+        let link = |link: &Link| {
+            let (from, to) = (self.index(link.from)?, self.index(link.to)?);
+            Some(PlanLink { from, to, weight: link.weight })
+        };
+        plan.links.iter().map(link).collect()
+    }
+
+    /// What sources claim of their models at the device at a place.
+    pub(crate) fn claims(&self, problem: &Problem, place: Place) -> Claims {
+        let Some(to) = self.index(place) else { return Claims::new() };
+        let claim = |(from, &member)| Some((member, problem.claim(from, to)?));
+        self.members.iter().enumerate().filter_map(claim).collect()
+    }
+
+    /// The reports that a plan carries.
+    pub(crate) fn signed_reports(&self) -> Vec<SignedReport> {
+        let carried = self.reports.values().filter(|_| self.members.len() <= MOST_REPORTS);
+        carried.cloned().collect()
     }
 
     /// Whether this device has reported.
@@ -142,7 +188,16 @@ impl Planner {
     }
 
     /// Takes a report; what it says about others counts only together with what they say.
-    pub(crate) fn hear(&mut self, from: Place, report: &Report) -> Result<(), Refusal> {
+    pub(crate) fn hear(
+        &mut self,
+        from: Place,
+        signed: &SignedReport,
+        unlabeled_as: f64,
+    ) -> Result<(), Refusal> {
+        let report = &signed.report;
+        if !report.is_consistent(unlabeled_as) {
+            return Err(Refusal::Unfit("a source error that its samples cannot have"));
+        }
         let peers = report.pairs.iter().map(|pair| pair.peer);
         if !peers.eq(self.members.iter().copied().filter(|&m| m != from)) {
             return Err(Refusal::Unfit("a report that is not about this epoch's devices"));
@@ -151,10 +206,10 @@ impl Planner {
             return Err(Refusal::Unfit("a report that is not of this estimator"));
         }
         match self.reports.get(&from) {
-            Some(known) if known != report => Err(Refusal::Twice(from)),
+            Some(known) if known.report != *report => Err(Refusal::Twice(from)),
             Some(_) => Ok(()),
             None => {
-                self.reports.insert(from, report.clone());
+                self.reports.insert(from, signed.clone());
                 Ok(())
             }
         }
@@ -202,7 +257,7 @@ impl Planner {
     }
 
     /// The index among the members of the device at a place of the roster, if it takes part.
-    fn index(&self, place: Place) -> Option<usize> {
+    pub(crate) fn index(&self, place: Place) -> Option<usize> {
         self.members.binary_search(&place).ok()
     }
 
@@ -245,11 +300,11 @@ impl Planner {
         stlf_planning::Plan { links, handovers, terms, ..plan.clone() }
     }
 
-    fn problem(&self, roster: &Roster, setup: &Setup) -> Result<Problem, NoPlan> {
+    pub(crate) fn problem(&self, roster: &Roster, setup: &Setup) -> Result<Problem, NoPlan> {
         let incomplete = || NoPlan::Because("a device has not reported".to_owned());
         let n = self.members.len();
         let device = |&place: &Place| {
-            let report = self.reports.get(&place)?;
+            let report = &self.reports.get(&place)?.report;
             Some(stlf_planning::Device {
                 name: roster.at(place)?.name.clone(),
                 labeled: report.labeled,
@@ -279,7 +334,7 @@ impl Planner {
 
     /// What the i-th member says of its pair with the j-th.
     fn pair(&self, i: usize, j: usize) -> Option<PairReport> {
-        let report = self.reports.get(&self.members[i])?;
+        let report = &self.reports.get(&self.members[i])?.report;
         let peer = self.members[j];
         let at = report.pairs.binary_search_by_key(&peer, |pair| pair.peer).ok()?;
         Some(report.pairs[at])

@@ -4,6 +4,7 @@ mod epoch_id;
 mod limits;
 mod means;
 mod plan;
+mod signed;
 
 use serde::{Deserialize, Serialize};
 use stlf_method::divergence::sketch::Sketch;
@@ -12,12 +13,13 @@ use stlf_planning::plan::Way;
 pub use self::epoch_id::EpochId;
 pub use self::limits::Limits;
 pub use self::means::{Digest, Means};
-pub use self::plan::{Handover, Leg, Link, Plan, SignedPlan};
+pub use self::plan::{Handover, Leg, Link, Plan};
+pub use self::signed::{MOST_REPORTS, SignedPlan, SignedReport};
 use crate::roster::Place;
 use crate::shared::SharedSettings;
 
 /// The version of these messages. Others are not understood.
-pub const VERSION: u16 = 7;
+pub const VERSION: u16 = 8;
 
 /// How much a [`Message::Probe`] has: enough to tell a link's rate rather than its delay, and less than most models.
 pub const PROBE_BYTES: usize = 16 << 10;
@@ -70,9 +72,9 @@ pub enum Message {
     AskForMeans,
     /// To one other device: the sender's next turn in training the classifier that tells the two apart.
     Turn(Turn),
-    /// To the planner: numbers, and nothing else.
-    Report(Report),
-    /// From the planner to all, signed.
+    /// To the planner: numbers, and nothing else, signed.
+    Report(SignedReport),
+    /// From the planner to all, signed, with the reports that it was made from.
     Plan(SignedPlan),
     /// From the planner to all: there is none, and why.
     NoPlan(String),
@@ -268,12 +270,15 @@ impl Message {
                 let fine = bandwidth.is_none_or(|b| b.is_finite() && b >= 0.0);
                 holds(fine, "a bandwidth is below 0")
             }
-            Message::Moments(halves) => halves.iter().flatten().try_for_each(Moments::check),
+            Message::Moments(halves) => {
+                holds(halves.iter().any(Option::is_some), "moments of no samples")?;
+                halves.iter().flatten().try_for_each(Moments::check)
+            }
             Message::Sketch(moments) => moments.check(),
             Message::Means(means) | Message::PassedOn(_, means) => means.check(),
             Message::Turn(turn) => turn.said.check(),
-            Message::Report(report) => report.check(),
-            Message::Plan(signed) => signed.plan.check(),
+            Message::Report(signed) => signed.report.check(),
+            Message::Plan(signed) => signed.check(),
             Message::NoPlan(reason) => holds(reason.len() <= LONGEST_REASON, "a long reason"),
             Message::Missing(places) => {
                 holds(places.is_sorted_by(|a, b| a < b), "places are not ascending")
@@ -353,6 +358,15 @@ impl Measured {
 }
 
 impl Report {
+    /// Whether some number of errors on its labels makes this source error, where a sample without a label counts as `unlabeled_as`.
+    pub(crate) fn is_consistent(&self, unlabeled_as: f64) -> bool {
+        let Some(error) = self.source_error else { return true };
+        let (labeled, unlabeled) = (self.labeled as f64, self.unlabeled as f64);
+        let wrong = error * (labeled + unlabeled) - unlabeled_as * unlabeled;
+        let rounding = 1e-9 * (labeled + unlabeled);
+        (-rounding..=labeled + rounding).contains(&wrong)
+    }
+
     fn check(&self) -> Result<(), Malformed> {
         let samples = self.labeled.checked_add(self.unlabeled);
         if samples.is_none_or(|n| n == 0 || n > MOST_SAMPLES) {

@@ -1,10 +1,11 @@
-//! The paper's figures and tables, made again, and three of ours, on natural fleets, on strangers and on few labels: each is a spec under `experiments/`, and what it gives is
+//! The paper's figures and tables, made again, and four of ours, on natural fleets, on strangers, on few labels and on liars: each is a spec under `experiments/`, and what it gives is
 //! written as tables, pictures and rows that every number can be traced to.
 
 mod bounds;
 mod convergence;
 mod energy;
 mod labels;
+mod liars;
 mod methods;
 mod natural;
 mod network;
@@ -48,11 +49,13 @@ pub enum Artifact {
     Strangers,
     /// Targets that ask for some labels, another one of ours.
     Labels,
+    /// Sources that lie, and what targets lose to them: the last one of ours.
+    Liars,
 }
 
 impl Artifact {
     /// All of them, in the paper's order, ours last.
-    pub const ALL: [Artifact; 11] = [
+    pub const ALL: [Artifact; 12] = [
         Artifact::Fig3,
         Artifact::Fig4,
         Artifact::Fig5,
@@ -64,11 +67,15 @@ impl Artifact {
         Artifact::Natural,
         Artifact::Strangers,
         Artifact::Labels,
+        Artifact::Liars,
     ];
 
     /// Whether the paper has it.
     pub fn is_published(self) -> bool {
-        !matches!(self, Artifact::Natural | Artifact::Strangers | Artifact::Labels)
+        !matches!(
+            self,
+            Artifact::Natural | Artifact::Strangers | Artifact::Labels | Artifact::Liars
+        )
     }
 
     /// How many seeds it has unless told otherwise.
@@ -90,6 +97,7 @@ impl Artifact {
             Artifact::Natural => "natural",
             Artifact::Strangers => "strangers",
             Artifact::Labels => "labels",
+            Artifact::Liars => "liars",
         }
     }
 }
@@ -150,5 +158,6 @@ pub fn reproduce(
         Artifact::Natural => natural::make(artifact, &spec, &lab),
         Artifact::Strangers => strangers::make(artifact, &spec, &lab),
         Artifact::Labels => labels::make(artifact, &spec, &lab),
+        Artifact::Liars => liars::make(artifact, &spec, &lab),
     }
 }

@@ -4,6 +4,7 @@ use serde::Deserialize;
 use stlf_data::partition::{Arrangement, ClassesPerDevice};
 
 use super::Artifact;
+use super::liars::Deceived;
 use super::natural::NaturalFleet;
 use super::strangers::Stranger;
 
@@ -32,6 +33,9 @@ pub(super) struct Spec {
     /// Targets whose domain no source has seen.
     #[serde(default)]
     pub(super) stranger: Vec<Stranger>,
+    /// Fleets in which some lie.
+    #[serde(default)]
+    pub(super) deceived: Vec<Deceived>,
     /// How many labels each target asks for, one run for each number.
     #[serde(default)]
     pub(super) labels: Vec<usize>,
@@ -120,6 +124,7 @@ pub(super) fn of(artifact: Artifact) -> Spec {
         Artifact::Natural => include_str!("../../../../experiments/natural/spec.toml"),
         Artifact::Strangers => include_str!("../../../../experiments/strangers/spec.toml"),
         Artifact::Labels => include_str!("../../../../experiments/labels/spec.toml"),
+        Artifact::Liars => include_str!("../../../../experiments/liars/spec.toml"),
     };
     embedded(toml::from_str(text))
 }
@@ -167,6 +172,7 @@ mod tests {
             assert_eq!(spec.paper.is_some_and(|label| !label.is_empty()), artifact.is_published());
             let asks = artifact == Artifact::Labels;
             assert_eq!(spec.labels.is_empty(), !asks);
+            assert_eq!(spec.deceived.is_empty(), artifact != Artifact::Liars);
             assert_eq!(spec.fleet.is_empty(), artifact != Artifact::Natural && !asks);
             assert_eq!(spec.stranger.is_empty(), artifact != Artifact::Strangers && !asks);
         }

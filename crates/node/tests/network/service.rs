@@ -254,7 +254,7 @@ fn own_tables_to_mixtures(more: &[&str]) {
             assert_eq!(Some(mixture.role), plan.role(Place::new(place)));
             let samples = Samples::read(&mixture, &fleet.path(&format!("{name}.csv"))).unwrap();
             let predictions = mixture.predict(&samples.inputs).unwrap();
-            let got = csv(&mixture, &predictions, Columns::default()).unwrap();
+            let got = csv(&mixture.classes, &predictions, Columns::default()).unwrap();
             let kept = std::fs::read(fleet.path(name).join("predictions.csv"));
             match mixture.role {
                 Role::Target => assert_eq!(got, kept.unwrap(), "{name}"),

@@ -27,6 +27,7 @@ use crate::best_first::{self, Fixing, Incumbent, Tree};
 use crate::facility;
 use crate::status::{Leash, Limits, Observer, Progress, Status, Stop, relative_gap};
 use local_search::{Neighbours, Search, Served};
+use mixture::Part;
 use prices::{Node, Prices};
 
 /// Which facilities open, who is served by what mixture, and what is proven.
@@ -44,6 +45,15 @@ pub struct Solution {
     pub status: Status,
     /// The number of branch-and-bound nodes that were explored.
     pub nodes: u64,
+}
+
+/// The best mixture over given sources, each with its cost per weight a_i and its spread s_i above 0: the α on the simplex at which
+/// Σ a_i α_i + √(Σ s_i α_i²) is least.
+pub fn best_mixture(sources: &[(f64, f64)]) -> Vec<f64> {
+    let part = |&(slope, spread): &(f64, f64)| Part { slope, inverse_spread: 1.0 / spread };
+    let parts: Vec<Part> = sources.iter().map(part).collect();
+    let lambda = mixture::value(&mut parts.clone());
+    mixture::weights(&parts, lambda)
 }
 
 /// How much work goes where; small instances are searched to the end, large ones in outline.

@@ -10,7 +10,9 @@ use stlf_method::combine::combine_with;
 use stlf_method::known::Known;
 use stlf_method::learner::{Learner, Progress};
 use stlf_method::student::Student;
+use stlf_method::trust::{Heard, Trust, among_compared, compared, trust};
 use stlf_planning::Error;
+use stlf_planning::witness::Claim;
 
 use super::epoch::WHOLE;
 use crate::job::{Sign, Watch};
@@ -29,6 +31,8 @@ pub(crate) struct Combining {
     pub(super) rows: Vec<usize>,
     /// Who sent each, the model and its weight.
     pub(super) models: Vec<(Place, Arc<Params>, f64)>,
+    /// What the source of each claims.
+    pub(super) claims: Vec<Claim>,
 }
 
 /// Why models cannot be combined, and whose model that is, where it is one's.
@@ -53,8 +57,10 @@ pub struct Combined {
     pub tried: Option<Tried>,
     /// The student, if it is used.
     pub student: Option<Student>,
-    /// The weights of the models that it received, after known labels were seen.
+    /// The weights of the models that it received, after it checked them and known labels were seen.
     pub weights: Vec<f64>,
+    /// Whose models it refuses, because others or labels contradict them.
+    pub refused: Vec<Place>,
 }
 
 impl Combining {
@@ -63,8 +69,13 @@ impl Combining {
     /// # Errors
     /// These models cannot be combined.
     pub(crate) fn run(self, watch: &mut Watch<'_>) -> Result<Option<Combined>, Failed> {
-        let Combining { setup, place, inputs, known, learner, rows, models: sent } = self;
-        let planned: Vec<(&Params, f64)> = sent.iter().map(|(_, m, w)| (&**m, *w)).collect();
+        let Some(Trust { weights: trusted, refused, .. }) = self.trust(watch)? else {
+            return Ok(None);
+        };
+        let Combining { setup, place, inputs, known, learner, rows, models: sent, .. } = self;
+        let refused = refused.into_iter().map(|at| sent[at].0).collect();
+        let planned: Vec<(&Params, f64)> =
+            sent.iter().zip(trusted).map(|((_, model, _), weight)| (&**model, weight)).collect();
         let models = match setup.adapt {
             Adapt::Off => planned.clone(),
             _ => setup.target(place, &planned, &inputs, &known).informed(),
@@ -84,7 +95,7 @@ impl Combining {
             let blame = |why| Failed { from: used.map(|at| sent[at].0), why };
             let Some(predictions) = predicted.map_err(blame)? else { return Ok(None) };
             let tried = obstacle.filter(|_| setup.adapt != Adapt::Off).map(Tried::Not);
-            return Ok(Some(Combined { predictions, tried, student: None, weights }));
+            return Ok(Some(Combined { predictions, tried, student: None, weights, refused }));
         }
         let (looks, mut done) = (setup.schooling.looks().max(1), 0);
         let mut look = || -> ControlFlow<()> {
@@ -101,6 +112,26 @@ impl Combining {
             tried: Some(tried),
             student: is_used.then_some(Student { params: student, share }),
             weights,
+            refused,
         }))
+    }
+
+    /// Which models the target believes; `None` if `watch` ended it. One alone cannot be compared with anything.
+    fn trust(&self, watch: &mut Watch<'_>) -> Result<Option<Trust>, Failed> {
+        let Combining { known, learner, rows, models, claims, .. } = self;
+        let samples = compared(rows.len(), known);
+        let mut heard = Vec::new();
+        for ((from, model, weight), claim) in models.iter().zip(claims) {
+            let mut classes = Vec::new();
+            if models.len() > 1 {
+                let said = learner.predict(model, &samples, &mut |_| watch(Sign::GoesOn));
+                let said = said.map_err(|why| Failed { from: Some(*from), why })?;
+                let Some(said) = said else { return Ok(None) };
+                classes.extend(said.classes());
+            }
+            heard.push(Heard { classes, weight: *weight, claim: *claim });
+        }
+        let known = if models.len() > 1 { among_compared(&samples, known) } else { Vec::new() };
+        Ok(Some(trust(&heard, &known)))
     }
 }

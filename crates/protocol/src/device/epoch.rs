@@ -6,12 +6,13 @@ use std::sync::Arc;
 use stlf_learn::Params;
 use stlf_planning::Role;
 use stlf_planning::plan::Way;
+use stlf_planning::witness::Claim;
 
 use super::combining::Combined;
 use crate::divergence_protocol::{Exchange, Remembered};
-use crate::planning::Planner;
+use crate::planning::{Claims, Planner};
 use crate::roster::Place;
-use crate::wire::{EpochId, Leg, Measured, Offer, Plan};
+use crate::wire::{EpochId, Leg, Measured, Offer, Plan, SignedPlan};
 
 /// The percent of a whole training on a model. On the second way they are counted on from here.
 pub(super) const WHOLE: u8 = 100;
@@ -27,6 +28,8 @@ pub(super) struct Epoch {
     pub(super) offers: BTreeMap<Sent, Offer>,
     /// How many percent those have done that train on a model, above 100 those of the second way, that train a student, or that predict.
     pub(super) trained_on: BTreeMap<Place, u8>,
+    /// The planner's plan, until it is checked.
+    pub(super) plan_heard: Option<Box<SignedPlan>>,
     phase: Phase,
 }
 
@@ -67,6 +70,8 @@ pub(super) type Sent = (Place, Way);
 #[derive(Debug)]
 pub struct Following {
     pub(super) plan: Plan,
+    /// What sources claim of their models here.
+    claims: Claims,
     /// The models that are sent over the plan's hand-overs.
     legs: Vec<Leg>,
     /// The models that the device needs.
@@ -160,9 +165,11 @@ impl Phase {
 
 impl Following {
     /// What the device at a place begins with under a plan.
-    pub(super) fn new(plan: Plan, place: Place) -> Following {
+    pub(super) fn new(plan: Plan, claims: Claims, place: Place) -> Following {
         let legs = plan.legs();
         let needed = plan.incoming(place).map(|link| (link.from, plan.way_to_targets(link.from)));
+        let witness = |from: Place| (from, plan.way_of_witness(from));
+        let needed = needed.chain(plan.witnesses_of(place).map(witness));
         let handed = legs.iter().filter(|leg| leg.to == place);
         let needed = needed.chain(handed.clone().map(|leg| (leg.from, leg.sent))).collect();
         let part = match plan.role(place) {
@@ -173,7 +180,7 @@ impl Following {
             Some(Role::Target) | None => Part::Target(AsTarget::Awaits),
         };
         let (fetched, models) = (BTreeSet::new(), BTreeMap::new());
-        Following { plan, legs, needed, fetched, models, part }
+        Following { plan, claims, legs, needed, fetched, models, part }
     }
 
     /// The model that is handed to the device at a place on this way, if any.
@@ -186,7 +193,14 @@ impl Following {
         let handed = self.legs.iter().filter(|leg| (leg.from, leg.sent) == (from, way));
         let sends = way == self.plan.way_to_targets(from);
         let links = self.plan.links.iter().filter(|link| sends && link.from == from);
-        links.map(|link| link.to).chain(handed.map(|leg| leg.to)).collect()
+        let checked =
+            self.as_witness(from).into_iter().filter(|_| way == self.plan.way_of_witness(from));
+        links.map(|link| link.to).chain(checked).chain(handed.map(|leg| leg.to)).collect()
+    }
+
+    /// The targets that get a device's model to check others against.
+    pub(super) fn as_witness(&self, from: Place) -> Vec<Place> {
+        self.plan.witnesses.iter().filter(|w| w.from == from).map(|w| w.to).collect()
     }
 
     /// Whether a source has made its model of this way, if the plan has it make one.
@@ -202,11 +216,20 @@ impl Following {
         self.needed.contains(&sent)
     }
 
-    /// The models that a target combines, with who sent each and its weight, once all of them are there.
+    /// The models that a target combines, with who sent each and its weight, which is 0 of a witness, once all of them are there.
     pub(super) fn to_combine(&self, target: Place) -> Option<Vec<(Place, Arc<Params>, f64)>> {
-        let model = |from: Place| self.models.get(&(from, self.plan.way_to_targets(from)));
         let links = self.plan.incoming(target);
-        links.map(|link| Some((link.from, model(link.from)?.clone(), link.weight))).collect()
+        let links = links.map(|link| (link.from, self.plan.way_to_targets(link.from), link.weight));
+        let witnesses = self.plan.witnesses_of(target);
+        let witnesses = witnesses.map(|from| (from, self.plan.way_of_witness(from), 0.0));
+        let model =
+            |(from, way, weight)| Some((from, self.models.get(&(from, way))?.clone(), weight));
+        links.chain(witnesses).map(model).collect()
+    }
+
+    /// What a source claims of its model here.
+    pub(super) fn claim(&self, from: Place) -> Claim {
+        self.claims.get(&from).copied().unwrap_or(Claim::NOTHING)
     }
 
     /// Whom the device waits for: a source for one at a time.
@@ -253,7 +276,8 @@ impl Epoch {
     /// One that begins.
     pub(super) fn new(id: EpochId, members: Vec<Place>, seat: Seat, exchange: Exchange) -> Epoch {
         let (offers, trained_on) = (BTreeMap::new(), BTreeMap::new());
-        Epoch { id, members, seat, exchange, offers, trained_on, phase: Phase::Measuring }
+        let (plan_heard, phase) = (None, Phase::Measuring);
+        Epoch { id, members, seat, exchange, offers, trained_on, plan_heard, phase }
     }
 
     pub(super) fn phase(&self) -> &Phase {

@@ -9,8 +9,9 @@ use stlf_planning::plan::Way;
 use super::epoch::{Epoch, Phase, Seat};
 use super::steps::in_epoch;
 use super::{Action, Device, Refusal, note_of};
-use crate::job::{Computed, Product};
-use crate::planning::PLAN;
+use crate::checking::{Check, Doubt};
+use crate::job::{Computed, Job, Labour, Product};
+use crate::planning::Claims;
 use crate::roster::Place;
 use crate::wire::{Envelope, EpochId, Message, SignedPlan};
 
@@ -59,7 +60,11 @@ impl Device {
                 let Seat::Planner(desk) = &mut epoch.seat else {
                     return Err(Refusal::Unfit("a report for somebody else"));
                 };
-                desk.hear(from, report)?;
+                let key = self.roster.at(from).map(|member| member.key);
+                if !key.is_some_and(|key| report.is_of(key, id)) {
+                    return Err(Refusal::UnsignedReport(from));
+                }
+                desk.hear(from, report, self.setup.unlabeled_as)?;
             }
             Message::Plan(signed) => actions.extend(self.hear_plan(from, signed)?),
             Message::NoPlan(reason) => return self.hear_no_plan(from, reason),
@@ -125,6 +130,7 @@ impl Device {
         let mut actions = match computed.product {
             Product::Measured(finding) => in_epoch(epoch.id, epoch.exchange.computed(finding)?),
             Product::Planned(planned) => self.has_planned(planned)?,
+            Product::Checked(checked) => self.has_checked(checked)?,
             Product::TrainedOn(trained) => self.has_trained_on(trained)?,
             Product::Combined(combined) => self.has_combined(combined)?,
         };
@@ -133,7 +139,7 @@ impl Device {
     }
 
     fn hear_plan(&mut self, from: Place, signed: &SignedPlan) -> Result<Vec<Action>, Refusal> {
-        let Some(epoch) = self.epoch.as_ref() else {
+        let Some(epoch) = self.epoch.as_mut() else {
             return Err(Refusal::Unfit("a plan outside of any epoch"));
         };
         if Device::planner_of(&epoch.members) != Some(from) {
@@ -141,7 +147,7 @@ impl Device {
         }
         let plan = &signed.plan;
         let key = self.roster.at(from).map(|member| member.key);
-        if !key.is_some_and(|key| key.has_signed(PLAN, &plan.bytes(), &signed.signature)) {
+        if !key.is_some_and(|key| signed.is_of(key)) {
             return Err(Refusal::Unsigned);
         }
         if plan.epoch != epoch.id.number {
@@ -156,7 +162,39 @@ impl Device {
         match epoch.phase() {
             Phase::Following(following) if following.plan() == plan => Ok(Vec::new()),
             Phase::Following(_) | Phase::Unplanned(_) => Err(Refusal::Twice(from)),
-            _ => Ok(self.follow(plan.clone())),
+            _ => match &epoch.plan_heard {
+                Some(known) if **known == *signed => Ok(Vec::new()),
+                Some(_) => Err(Refusal::Twice(from)),
+                None => {
+                    epoch.plan_heard = Some(Box::new(signed.clone()));
+                    let check = Check {
+                        planner: from,
+                        place: self.place,
+                        epoch: epoch.id,
+                        members: epoch.members.clone(),
+                        signed: signed.clone(),
+                        roster: self.roster.clone(),
+                        setup: self.setup.clone(),
+                    };
+                    let labour = Labour::Check(Box::new(check));
+                    Ok(vec![Action::Compute(Job::new(epoch.id.number, labour))])
+                }
+            },
+        }
+    }
+
+    /// Follows the plan that was heard, if it follows from its reports.
+    fn has_checked(&mut self, checked: Result<Claims, Doubt>) -> Result<Vec<Action>, Refusal> {
+        let claims = checked?;
+        let heard = self.epoch.as_ref().and_then(|epoch| epoch.plan_heard.as_ref());
+        let waits =
+            |epoch: &Epoch| !matches!(epoch.phase(), Phase::Following(_) | Phase::Unplanned(_));
+        match heard.filter(|_| self.epoch.as_ref().is_some_and(waits)) {
+            Some(signed) => {
+                let plan = signed.plan.clone();
+                Ok(self.follow(plan, claims))
+            }
+            None => Err(Refusal::Unfit("a plan that nobody waits for")),
         }
     }
 

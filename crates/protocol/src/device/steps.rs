@@ -11,11 +11,13 @@ use super::epoch::{AsTarget, Epoch, Following, Part, Phase, Seat};
 use super::{Action, Device, Refusal, Setup};
 use crate::divergence_protocol::{Exchange, Step};
 use crate::job::{Job, Labour};
-use crate::planning::{NoPlan, PLAN, Planner, Search};
+use crate::planning::{Claims, NoPlan, Planned, Planner, Search};
 use crate::privacy_ledger::Publication;
 use crate::publication_record::CurrentMeans;
 use crate::roster::Place;
-use crate::wire::{Envelope, EpochId, Measured, Message, PairReport, Plan, Report, SignedPlan};
+use crate::wire::{
+    Envelope, EpochId, Measured, Message, PairReport, Plan, Report, SignedPlan, SignedReport,
+};
 
 impl Device {
     /// Its part in measuring among these devices.
@@ -102,10 +104,11 @@ impl Device {
         }
         let report = self.report_on(pairs);
         let (place, Some(epoch)) = (self.place, self.epoch.as_mut()) else { return Vec::new() };
+        let report = SignedReport::sign(report, epoch.id, &self.identity);
         match &mut epoch.seat {
             Seat::Planner(desk) => {
                 // One's own report is heard like any other.
-                let _ = desk.hear(place, &report);
+                let _ = desk.hear(place, &report, self.setup.unlabeled_as);
                 epoch.go_to(Phase::Collecting);
                 Vec::new()
             }
@@ -148,14 +151,14 @@ impl Device {
         let (desk, number, last) = (desk.clone(), epoch.id.number, self.last_plan.clone());
         epoch.go_to(Phase::Searching);
         let (roster, setup) = (self.roster.clone(), self.setup.clone());
-        let search = Search { epoch: number, desk, roster, setup, last };
+        let search = Search { epoch: number, place: self.place, desk, roster, setup, last };
         vec![Action::Compute(Job::new(number, Labour::Plan(Box::new(search))))]
     }
 
     /// What came of the search, which all hear of.
     pub(super) fn has_planned(
         &mut self,
-        planned: Result<Plan, NoPlan>,
+        planned: Result<Planned, NoPlan>,
     ) -> Result<Vec<Action>, Refusal> {
         let place = self.place;
         let searches = |epoch: &&mut Epoch| matches!(epoch.phase(), Phase::Searching);
@@ -163,11 +166,14 @@ impl Device {
             return Err(Refusal::Unfit("a plan that nobody asked for"));
         };
         match planned {
-            Ok(plan) => {
-                let signature = self.identity.sign(PLAN, &plan.bytes());
-                let signed = Message::Plan(SignedPlan { plan: plan.clone(), signature });
-                let mut actions = self.to_all_others(&signed);
-                actions.extend(self.follow(plan));
+            Ok((plan, claims)) => {
+                let reports = match &epoch.seat {
+                    Seat::Planner(desk) => desk.signed_reports(),
+                    Seat::Reporter(_) => Vec::new(),
+                };
+                let signed = SignedPlan::sign(plan.clone(), reports, &self.identity);
+                let mut actions = self.to_all_others(&Message::Plan(signed));
+                actions.extend(self.follow(plan, claims));
                 Ok(actions)
             }
             Err(NoPlan::Without(out)) if out != place => {
@@ -184,13 +190,21 @@ impl Device {
         }
     }
 
-    /// Begins to follow a plan: a source to which nothing is handed over on the first way has its model for others at once.
-    pub(super) fn follow(&mut self, plan: Plan) -> Vec<Action> {
+    /// Begins to follow a plan: a source to which nothing is handed over on the first way has its model for others at once, and so has a
+    /// target that is a witness.
+    pub(super) fn follow(&mut self, plan: Plan, claims: Claims) -> Vec<Action> {
         let Some(epoch) = self.epoch.as_mut() else { return Vec::new() };
-        let following = Following::new(plan, self.place);
+        let following = Following::new(plan, claims, self.place);
         let has_made = following.has_made(Way::First);
+        let checked = match following.part {
+            Part::Target(_) => following.as_witness(self.place),
+            Part::Source(_) => Vec::new(),
+        };
         epoch.go_to(Phase::Following(Box::new(following)));
-        if has_made { self.offer(Way::First) } else { Vec::new() }
+        if has_made {
+            return self.offer(Way::First);
+        }
+        checked.into_iter().map(|to| Action::Offer(to, Way::First)).collect()
     }
 
     /// Step 5, once there is a plan: what is offered is fetched by those that need it.
@@ -209,11 +223,12 @@ impl Device {
         let Some(models) = following.to_combine(place).filter(|models| !models.is_empty()) else {
             return Vec::new();
         };
+        let claims = models.iter().map(|(from, ..)| following.claim(*from)).collect();
         following.part = Part::Target(AsTarget::Combines);
         let (setup, inputs) = (self.setup.clone(), self.holdings.inputs.clone());
         let known = self.holdings.known();
         let (learner, rows) = (self.learner.clone(), self.holdings.rows());
-        let combining = Combining { setup, place, inputs, known, learner, rows, models };
+        let combining = Combining { setup, place, inputs, known, learner, rows, models, claims };
         let labour = Labour::Combine(Box::new(combining));
         vec![Action::Compute(Job::new(number, labour))]
     }
@@ -229,8 +244,11 @@ impl Device {
             return Err(Refusal::Unfit("predictions that nobody asked for"));
         };
         let combined = combined.ok_or(Refusal::Unfit("models that cannot be combined"))?;
+        let refused = combined.refused.clone();
         *part = Part::Target(AsTarget::Has(Box::new(combined)));
-        Ok(vec![Action::Finish])
+        // The next plan does without these.
+        let failed = refused.into_iter().flat_map(|from| self.model_failed(from));
+        Ok(failed.chain([Action::Finish]).collect())
     }
 
     /// To all other devices of the epoch.

@@ -104,6 +104,11 @@ pub enum Event {
         /// The reason, as text for people.
         reason: String,
     },
+    /// The model of another device is refused, because labels or the models of others contradict what that device says of it.
+    Distrusts {
+        /// The place of the device that sent it.
+        from: Place,
+    },
     /// The plan lets this device continue training another device's model, and it waits for that model.
     Awaits {
         /// The place of the device that hands its model over.

@@ -6,7 +6,8 @@ use stlf_data::Shape;
 use stlf_method::divergence::Settings;
 
 use super::{
-    Envelope, EpochId, LONGEST_REASON, LONGEST_ROSTER, MOST_BYTES, Malformed, PROBE_BYTES, VERSION,
+    Envelope, EpochId, LONGEST_REASON, LONGEST_ROSTER, MOST_BYTES, MOST_REPORTS, Malformed,
+    PROBE_BYTES, VERSION,
 };
 use crate::roster::MOST_DEVICES;
 use crate::shared;
@@ -25,6 +26,9 @@ const LINK: usize = 2 * PLACE + 8;
 
 /// The most bytes of a hand-over of a plan.
 const HANDOVER: usize = 2 * PLACE;
+
+/// The most bytes of a report besides its pairs, with its signature.
+const SIGNED: usize = 128;
 
 /// [`super::Message`] without what it says, in the same order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
@@ -102,8 +106,15 @@ impl Limits {
             Kind::Moments | Kind::Sketch | Kind::Turn => 4 * self.numbers,
             Kind::Means | Kind::PassedOn => 2 * self.numbers,
             Kind::Report => PAIR * self.devices,
-            // A device is a source or a target, a link is from one to another, and a source is handed one model at most.
-            Kind::Plan => (PLACE + HANDOVER) * self.devices + LINK * self.devices.pow(2) / 4,
+            // A device is a source or a target, a link is from one to another, and a source is handed one model at most. Any other may be a
+            // target's witness, and any link forbidden.
+            Kind::Plan => {
+                let reported = self.devices.min(MOST_REPORTS);
+                (PLACE + HANDOVER) * self.devices
+                    + LINK * self.devices.pow(2) / 4
+                    + 2 * HANDOVER * self.devices.pow(2)
+                    + reported * (SIGNED + PAIR * reported)
+            }
             Kind::NoPlan => LONGEST_REASON,
             Kind::Hello => shared::MOST_BYTES,
             Kind::Roster => LONGEST_ROSTER,

@@ -8,15 +8,6 @@ use stlf_planning::planner::handover::Forms;
 use super::{Malformed, is_share};
 use crate::roster::Place;
 
-/// A plan with the planner's signature.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct SignedPlan {
-    /// The plan.
-    pub plan: Plan,
-    /// Of [`Plan::bytes`].
-    pub signature: Vec<u8>,
-}
-
 /// Who does what in an epoch.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
@@ -31,6 +22,12 @@ pub struct Plan {
     /// Sorted by receiver, who takes one model at most.
     #[serde(default)]
     pub handovers: Vec<Handover>,
+    /// Whose models targets get to check others against, sorted by receiver, then sender.
+    #[serde(default)]
+    pub witnesses: Vec<Handover>,
+    /// Links that could not be used, because no usable model came over them, ascending.
+    #[serde(default)]
+    pub forbidden: Vec<(Place, Place)>,
     /// What it costs.
     pub objective: f64,
     /// Whether it is proven that no plan costs less.
@@ -99,10 +96,23 @@ impl Plan {
         Some(self.handovers[at].from)
     }
 
-    /// Whose models a device needs: a target those of its links, a source the one that it trains on.
+    /// Whose models a device needs: a target those of its links and witnesses, a source the one that it trains on.
     pub fn senders(&self, place: Place) -> impl Iterator<Item = Place> + '_ {
         let links = self.incoming(place).map(|link| link.from);
-        links.chain(self.handed_from(place))
+        links.chain(self.witnesses_of(place)).chain(self.handed_from(place))
+    }
+
+    /// Whose models a target gets to check others against.
+    pub fn witnesses_of(&self, target: Place) -> impl Iterator<Item = Place> + '_ {
+        self.witnesses.iter().filter(move |witness| witness.to == target).map(|w| w.from)
+    }
+
+    /// The way on which a device has the model that it sends as a witness: the one that targets get, where any does.
+    pub fn way_of_witness(&self, witness: Place) -> Way {
+        match self.links.iter().any(|link| link.from == witness) {
+            true => self.way_to_targets(witness),
+            false => Way::First,
+        }
     }
 
     /// The models that are sent over its hand-overs, each after those that it needs.
@@ -180,6 +190,16 @@ impl Plan {
         holds(!self.hands_on_too_often(), "a model is handed on too often")?;
         let followed = check_handovers(&self.indexed_handovers(), &self.indexed_links());
         followed.map_err(Malformed::Absurd)?;
+        let is_listed = |place: Place| self.role(place).is_some();
+        let is_apart = |witness: &Handover| {
+            let Handover { from, to } = *witness;
+            let is_target = self.targets.binary_search(&to).is_ok();
+            is_target && from != to && is_listed(from) && self.incoming(to).all(|l| l.from != from)
+        };
+        holds(self.witnesses.iter().all(is_apart), "a witness is not of a target")?;
+        let ascending = self.witnesses.is_sorted_by(|a, b| (a.to, a.from) < (b.to, b.from));
+        holds(ascending, "witnesses are not ascending")?;
+        holds(self.forbidden.is_sorted_by(|a, b| a < b), "forbidden links are not ascending")?;
         holds(self.objective.is_finite(), "an objective is not a number")
     }
 }
@@ -188,7 +208,7 @@ impl Plan {
 #[allow(clippy::unwrap_used, reason = "tests")]
 mod tests {
     use super::super::tests::{handover, link, places, plan};
-    use super::super::{Envelope, Message};
+    use super::super::{Envelope, Message, SignedPlan};
     use super::*;
 
     #[test]
@@ -196,9 +216,16 @@ mod tests {
         let row = |hops: usize| {
             let handovers = (0..hops).map(|k| handover(k, k + 1)).collect();
             let (sources, targets) = (places(0..=hops), places([99]));
-            let plan = Plan { sources, targets, links: vec![link(hops, 99, 1.0)], ..plan() };
+            let plan = Plan {
+                sources,
+                targets,
+                links: vec![link(hops, 99, 1.0)],
+                witnesses: Vec::new(),
+                ..plan()
+            };
             let message = Message::Plan(SignedPlan {
                 plan: Plan { handovers, ..plan },
+                reports: Vec::new(),
                 signature: Vec::new(),
             });
             Envelope::read(&Envelope::new(1, message).to_bytes())
@@ -213,8 +240,16 @@ mod tests {
             let before = |k: usize| (k + sources - 1) % sources;
             let handovers = (0..sources).map(|k| handover(before(k), k)).collect();
             let (targets, links) = (places([99]), vec![link(0, 99, 1.0)]);
-            let plan = Plan { sources: places(0..sources), targets, links, handovers, ..plan() };
-            let message = Message::Plan(SignedPlan { plan, signature: Vec::new() });
+            let plan = Plan {
+                sources: places(0..sources),
+                targets,
+                links,
+                handovers,
+                witnesses: Vec::new(),
+                ..plan()
+            };
+            let message =
+                Message::Plan(SignedPlan { plan, reports: Vec::new(), signature: Vec::new() });
             Envelope::read(&Envelope::new(1, message).to_bytes())
         };
         assert!(ring(2).is_ok() && ring(Forms::ALL.ring).is_ok());
@@ -227,7 +262,8 @@ mod tests {
     fn a_plan_says_who_needs_whose_model() {
         let plan = plan();
         let senders = |to| plan.senders(Place::new(to)).collect::<Vec<_>>();
-        assert_eq!(senders(1), places([0, 2]));
+        assert_eq!(senders(1), places([0, 2, 4, 5]));
+        assert_eq!(plan.way_of_witness(Place::new(5)), Way::First);
         assert_eq!(senders(2), places([5]));
         assert!(senders(5).is_empty());
         let legs: Vec<_> =

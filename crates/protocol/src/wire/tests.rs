@@ -22,9 +22,15 @@ pub(super) fn plan() -> Plan {
         targets: places([1]),
         links: vec![link(0, 1, 0.25), link(2, 1, 0.75)],
         handovers: vec![handover(5, 2), handover(2, 4)],
+        witnesses: vec![handover(4, 1), handover(5, 1)],
+        forbidden: vec![(Place::new(3), Place::new(1))],
         objective: 1.5,
         optimal: true,
     }
+}
+
+fn signed(report: Report) -> SignedReport {
+    SignedReport { report, signature: vec![7; 64] }
 }
 
 fn report() -> Report {
@@ -60,8 +66,12 @@ fn samples() -> Vec<Message> {
         Message::AskForMeans,
         turn(7, Said::Params(vec![-0.5, 3.0])),
         turn(8, Said::Errors(Count { errors: 2, samples: 5 })),
-        Message::Report(report()),
-        Message::Plan(SignedPlan { plan: plan(), signature: vec![7; 64] }),
+        Message::Report(signed(report())),
+        Message::Plan(SignedPlan {
+            plan: plan(),
+            reports: vec![signed(report())],
+            signature: vec![7; 64],
+        }),
         Message::NoPlan("nobody has labels".to_owned()),
         Message::Offer(Offer { way: Way::First, hash: [3; 32], bytes: 90_000 }),
         Message::Offer(Offer { way: Way::Second, hash: [4; 32], bytes: 90_000 }),
@@ -128,7 +138,7 @@ fn what_cannot_be_is_refused() {
     let lying = |change: fn(&mut Report)| {
         let mut report = report();
         change(&mut report);
-        absurd(Message::Report(report))
+        absurd(Message::Report(signed(report)))
     };
     assert!(lying(|r| r.source_error = Some(-0.1)));
     assert!(lying(|r| r.source_error = Some(f64::NAN)));
@@ -146,13 +156,19 @@ fn what_cannot_be_is_refused() {
     let wrong = |change: fn(&mut Plan)| {
         let mut plan = plan();
         change(&mut plan);
-        absurd(Message::Plan(SignedPlan { plan, signature: Vec::new() }))
+        absurd(Message::Plan(SignedPlan { plan, reports: Vec::new(), signature: Vec::new() }))
     };
     assert!(wrong(|p| p.links[0].weight = 0.9));
     assert!(wrong(|p| p.links[0].from = Place::new(1)));
     assert!(wrong(|p| p.targets.push(Place::new(2))));
     assert!(wrong(|p| p.links.clear()));
     assert!(wrong(|p| p.objective = f64::NAN));
+    // A witness to a source, from a stranger, that sends anyway, twice.
+    assert!(wrong(|p| p.witnesses[0].to = Place::new(2)));
+    assert!(wrong(|p| p.witnesses[0].from = Place::new(3)));
+    assert!(wrong(|p| p.witnesses[0].from = Place::new(2)));
+    assert!(wrong(|p| p.witnesses[1] = p.witnesses[0]));
+    assert!(wrong(|p| p.forbidden.push(p.forbidden[0])));
     // To a target, from one, from a stranger, to oneself, two to one source, in another order, round a ring of which nobody or two send.
     assert!(wrong(|p| p.handovers[1].to = Place::new(1)));
     assert!(wrong(|p| p.handovers[0].from = Place::new(1)));
@@ -216,7 +232,7 @@ fn what_is_too_long_for_its_kind_is_refused_before_it_is_decoded() {
     let places = places(0..9_000_000);
     let plan = Plan { links: vec![plan().links[0]; 1_000_000], ..plan() };
     for message in [
-        Message::Report(report),
+        Message::Report(signed(report)),
         Message::Missing(places.clone()),
         Message::Begin(places),
         Message::NoPlan("x".repeat(1_000_000)),
@@ -232,8 +248,11 @@ fn what_is_too_long_for_its_kind_is_refused_before_it_is_decoded() {
     // A small fleet has use for far less.
     let settings = stlf_method::divergence::Settings::Sketch(Default::default());
     let small = Limits::new(3, &settings, stlf_data::Shape::grey(28));
-    let bytes = Envelope::new(1, Message::Plan(SignedPlan { plan, signature: Vec::new() }));
-    assert!(matches!(small.read(&bytes.to_bytes()), Err(Malformed::TooLong { most: 341, .. })));
+    let bytes = Envelope::new(
+        1,
+        Message::Plan(SignedPlan { plan, reports: Vec::new(), signature: Vec::new() }),
+    );
+    assert!(matches!(small.read(&bytes.to_bytes()), Err(Malformed::TooLong { most: 1265, .. })));
     for kind in 0..23 {
         let refused = small.read(&long(kind, LONGEST_ROSTER + 257));
         assert!(matches!(refused, Err(Malformed::TooLong { .. })), "{kind}: {refused:?}");
@@ -262,6 +281,7 @@ fn what_a_fleet_needs_is_within_its_limits() {
     let pairs = places(0..devices).into_iter().map(pair);
     let report =
         Report { labeled: 1 << 47, unlabeled: 1 << 47, pairs: pairs.collect(), ..report() };
+    let reports = vec![signed(report.clone()); devices];
     let (sources, targets) = (places(0..100), places(100..200));
     let links = targets
         .iter()
@@ -269,7 +289,14 @@ fn what_a_fleet_needs_is_within_its_limits() {
     // Rows of nine sources, so that models make eight hand-overs.
     let handed = (0..100).filter(|k: &usize| !k.is_multiple_of(9));
     let handovers = handed.map(|k| handover(k - 1, k)).collect();
-    let plan = Plan { links: links.collect(), handovers, sources, targets, ..plan() };
+    let plan = Plan {
+        links: links.collect(),
+        handovers,
+        sources,
+        targets,
+        witnesses: Vec::new(),
+        ..plan()
+    };
     let counted = Settings::Discriminant(discriminant::Settings::default());
     let sketched = Settings::Sketch(sketch::Settings::default());
     let features =
@@ -280,8 +307,8 @@ fn what_a_fleet_needs_is_within_its_limits() {
         (&Settings::Sketch(with_means(4_096)), Message::Means(means(MOST_SAMPLES, 4_096))),
         (&sketched, Message::Unchanged([255; 16])),
         (&Settings::Classifier(classifier), Message::Turn(turn)),
-        (&sketched, Message::Report(report)),
-        (&sketched, Message::Plan(SignedPlan { plan, signature: vec![7; 64] })),
+        (&sketched, Message::Report(signed(report))),
+        (&sketched, Message::Plan(SignedPlan { plan, reports, signature: vec![7; 64] })),
         (&sketched, Message::Begin(places(0..devices))),
         (&sketched, Message::NoPlan("x".repeat(LONGEST_REASON))),
     ] {
@@ -341,7 +368,7 @@ proptest! {
         let (sources, targets) = (places(0..12), places([12]));
         let links = vec![link(0, 12, 1.0)];
         let handovers = handed.iter().map(|(&to, &from)| handover(from, to)).collect();
-        let plan = Plan { sources, targets, links, handovers, ..plan() };
+        let plan = Plan { sources, targets, links, handovers, witnesses: Vec::new(), ..plan() };
         // Followed one by one from the receiver, every model began somewhere, not too far away, or comes round over the one that sends.
         let hops = |mut at: usize| {
             (0..20).find(|_| match handed.get(&at) {
@@ -359,7 +386,7 @@ proptest! {
         let possible = between && (0..12).all(|at| {
             hops(at).is_some_and(|hops| hops <= Forms::ALL.longest) || comes_round(at)
         });
-        let sent = Envelope::new(1, Message::Plan(SignedPlan { plan, signature: vec![7; 64] }));
+        let sent = Envelope::new(1, Message::Plan(SignedPlan { plan, reports: Vec::new(), signature: vec![7; 64] }));
         let read = Envelope::read(&sent.to_bytes());
         prop_assert_eq!(read.is_ok(), possible);
         prop_assert!(read.is_err() || read == Ok(sent));

@@ -88,6 +88,7 @@ pub(crate) fn setup() -> Setup {
         planner: planner::Settings::default(),
         energy: EnergyModel::Ranges,
         model_bits: PAPER_MODEL_BITS,
+        liars: 0,
         combine: Combine::Predictions,
         adapt: Adapt::Off,
         schooling: Schooling { descent: Descent::default(), steps: 300 },

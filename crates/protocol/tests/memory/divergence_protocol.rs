@@ -11,12 +11,12 @@ use stlf_method::divergence::{self, Settings, classifier, sketch};
 use stlf_method::seeds::Draw;
 use stlf_protocol::divergence_protocol::{Exchange, check, divergence as from_both};
 use stlf_protocol::wire::{
-    Count, Envelope, Measured, Message, Moments, PairReport, Report, Said, Turn,
+    Count, Envelope, Measured, Message, Moments, PairReport, Report, Said, SignedReport, Turn,
 };
 use stlf_protocol::{Place, Refusal, Setup};
 
-use crate::common::computed;
 use crate::common::{ALL, DEVICES, SEED, SHAPE, data, devices_of, estimators, holdings, setup};
+use crate::common::{computed, identity};
 
 /// Of every device.
 static INPUTS: LazyLock<Vec<Arc<[f32]>>> =
@@ -288,6 +288,7 @@ fn the_planner_takes_only_what_its_estimator_can_say() {
         let pair = |peer| PairReport { peer, measured, joules: None };
         let pairs = [0, 1, 2, 4, 5].map(|peer| pair(ALL[peer])).to_vec();
         let report = Report { labeled: 0, unlabeled: 10, source_error: None, pairs };
+        let report = SignedReport::sign(report, 1.into(), &identity(ALL[3]));
         Envelope::new(1, Message::Report(report))
     };
     let errors = |samples| report(Measured::Errors(Count { errors: 0, samples }));

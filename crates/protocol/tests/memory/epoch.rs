@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 
 use stlf_data::partition::{All, ClassesPerDevice, Paper};
 use stlf_learn::Params;
-use stlf_learn::evaluate::Predictions;
+use stlf_learn::evaluate::{Predictions, predict};
 use stlf_method::adapt::{Adapt, Obstacle};
 use stlf_method::class_shares::balanced;
 use stlf_method::combine::{Combine, combine};
@@ -15,12 +15,14 @@ use stlf_method::local_training::Split;
 use stlf_method::ring;
 use stlf_method::seeds::Draw;
 use stlf_method::student::Target;
+use stlf_method::trust::{Heard, trust};
 use stlf_planning::Problem;
 use stlf_planning::Role;
 use stlf_planning::bound::Bound;
 use stlf_planning::plan::{Status, Way, is_on_ring};
 use stlf_planning::planner::{self, Outcome};
 use stlf_planning::problem::{Links, Parts, Preset, Source};
+use stlf_planning::witness::Claim;
 use stlf_protocol::Setup;
 use stlf_protocol::device::Holdings;
 use stlf_protocol::in_memory_network::Network;
@@ -228,13 +230,16 @@ fn comes_to_what_one_machine_would(setup: &Setup, holdings: &[Holdings]) -> Wire
     for (place, got) in predictions.iter().enumerate() {
         let incoming: Vec<(Params, f64)> =
             expected.incoming(place).iter().map(|l| (sent(l.from), l.weight)).collect();
-        let incoming: Vec<(&Params, f64)> = incoming.iter().map(|(m, w)| (m, *w)).collect();
+        let mut incoming: Vec<(&Params, f64)> = incoming.iter().map(|(m, w)| (m, *w)).collect();
+        let claims = expected.incoming(place).iter().map(|l| problem.claim(l.from, place).unwrap());
+        let claims: Vec<Claim> = claims.collect();
         match expected.roles[place] {
             Role::Source => assert_eq!(got, &None),
             Role::Target => {
                 let inputs = &holdings[place].inputs;
                 let own = holdings[place].labels.iter().copied().enumerate();
                 let known: Vec<Known> = own.chain(holdings[place].answers.clone()).collect();
+                believe(setup, &mut incoming, &claims, inputs, &known);
                 let one = ends_with(setup, Place::new(place), &incoming, inputs, &known);
                 assert_eq!(got.as_ref().unwrap(), &one.classes().collect::<Vec<_>>());
                 assert_eq!(network.devices[place].outcome(), Some(&one));
@@ -242,6 +247,23 @@ fn comes_to_what_one_machine_would(setup: &Setup, holdings: &[Holdings]) -> Wire
         }
     }
     plan
+}
+
+/// Gives models the weights that they have once a target has checked them.
+fn believe(
+    setup: &Setup,
+    models: &mut [(&Params, f64)],
+    claims: &[Claim],
+    inputs: &[f32],
+    known: &[Known],
+) {
+    // So few samples are all compared.
+    let heard = models.iter().zip(claims).map(|((model, weight), claim)| {
+        let classes = predict(&setup.spec, model, inputs).classes().collect();
+        Heard { classes, weight: *weight, claim: *claim }
+    });
+    let believed = trust(&heard.collect::<Vec<_>>(), known);
+    models.iter_mut().zip(believed.weights).for_each(|((_, weight), now)| *weight = now);
 }
 
 /// What a target makes of models on one machine.
@@ -319,9 +341,12 @@ fn wrong_messages_are_refused_and_change_nothing() {
                 .map(|&to| stlf_protocol::wire::Link { from: ALL[0], to, weight: 1.0 })
                 .collect(),
             handovers: Vec::new(),
+            witnesses: Vec::new(),
+            forbidden: Vec::new(),
             objective: 0.0,
             optimal: true,
         },
+        reports: Vec::new(),
         signature: vec![0; 64],
     };
     network.run().unwrap();

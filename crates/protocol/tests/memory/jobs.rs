@@ -4,13 +4,13 @@ use std::collections::{BTreeSet, VecDeque};
 use std::ops::ControlFlow;
 
 use stlf_protocol::job::{Sign, Task};
-use stlf_protocol::wire::{Envelope, Message};
+use stlf_protocol::wire::{Envelope, Message, SignedReport};
 use stlf_protocol::{Action, Device, Job, Phase, Place, Refusal};
 
-use crate::common::{ALL, devices, setup};
+use crate::common::{ALL, devices, identity, setup};
 
 /// Delivers everything until the first device is to search for a plan. That search, and the last report that came.
-fn until_search(devices: &mut [Device]) -> (Job, Place, Envelope) {
+pub(crate) fn until_search(devices: &mut [Device]) -> (Job, Place, Envelope) {
     let begun = devices[0].begin(1, &ALL, &BTreeSet::new());
     let mut waiting: VecDeque<(Place, Action)> = begun.into_iter().map(|a| (ALL[0], a)).collect();
     let mut report = None;
@@ -47,9 +47,13 @@ fn a_planner_answers_while_it_searches_and_an_epoch_that_is_over_has_no_plan() {
     // What is said again is heard, what differs is refused, and neither begins another search.
     assert_eq!(planner.receive(from, &report), Ok(vec![]));
     let Message::Report(said) = &report.message else { panic!() };
-    let mut other = said.clone();
+    let mut other = said.report.clone();
     other.unlabeled += 1;
-    let twice = planner.receive(from, &Envelope::new(1, Message::Report(other)));
+    let unsigned = SignedReport { report: other.clone(), ..said.clone() };
+    let unsigned = Envelope::new(report.epoch, Message::Report(unsigned));
+    assert_eq!(planner.receive(from, &unsigned), Err(Refusal::UnsignedReport(from)));
+    let other = SignedReport::sign(other, report.epoch, &identity(from));
+    let twice = planner.receive(from, &Envelope::new(report.epoch, Message::Report(other)));
     assert_eq!(twice, Err(Refusal::Twice(from)));
     let known = planner.known();
     assert_eq!(planner.receive(ALL[3], &Envelope::new(1, Message::TrainedOn(5))), Ok(vec![]));

@@ -14,6 +14,7 @@ mod handover;
 mod introduction;
 mod jobs;
 mod learners;
+mod liars;
 mod lost;
 mod membership_inference;
 mod phases;

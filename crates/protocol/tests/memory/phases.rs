@@ -12,7 +12,7 @@ use stlf_protocol::device::{AsSource, AsTarget, Holdings, Part};
 use stlf_protocol::in_memory_network::Network;
 use stlf_protocol::wire::{
     Count, Envelope, Link, Measured, Message, Offer, PairReport, Plan, Report, Said, SignedPlan,
-    Turn,
+    SignedReport, Turn,
 };
 use stlf_protocol::{Device, Phase, Place, Setup};
 
@@ -116,7 +116,9 @@ fn message() -> impl Strategy<Value = Message> {
     };
     let report = move |own: Place| {
         let pairs = pairs(own).collect();
-        Message::Report(Report { labeled: 0, unlabeled: 9, source_error: None, pairs })
+        let report = Report { labeled: 0, unlabeled: 9, source_error: None, pairs };
+        let identity = crate::common::identity(own);
+        Message::Report(SignedReport::sign(report, 1.into(), &identity))
     };
     let links = ALL[1..].iter().map(|&to| Link { from: ALL[0], to, weight: 1.0 }).collect();
     let plan = Plan {
@@ -125,19 +127,22 @@ fn message() -> impl Strategy<Value = Message> {
         targets: ALL[1..].to_vec(),
         links,
         handovers: Vec::new(),
+        witnesses: Vec::new(),
+        forbidden: Vec::new(),
         objective: 0.0,
         optimal: true,
     };
     // The planner itself may say what it has not searched for.
-    let signature = crate::common::identity(ALL[0]).sign("stlf-plan-message/2", &plan.bytes());
+    let signed = SignedPlan::sign(plan, Vec::new(), &crate::common::identity(ALL[0]));
+    let unsigned = SignedPlan { signature: vec![0; 64], ..signed.clone() };
     prop_oneof![
         any::<Option<u16>>().prop_map(|b| Message::Bandwidth(b.map(f64::from))),
         (0..12_u64).prop_map(move |number| {
             Message::Turn(Turn { number, said: Said::Errors(errors()) })
         }),
         prop::sample::select(ALL.to_vec()).prop_map(report),
-        Just(Message::Plan(SignedPlan { plan: plan.clone(), signature })),
-        Just(Message::Plan(SignedPlan { plan, signature: vec![0; 64] })),
+        Just(Message::Plan(signed)),
+        Just(Message::Plan(unsigned)),
         Just(Message::NoPlan("nobody has labels".to_owned())),
         Just(Message::NoPlan("or so".to_owned())),
         (any::<u8>(), prop::sample::select(Way::ALL.to_vec())).prop_map(|(k, way)| {

@@ -24,6 +24,16 @@ fn begun(order: u64) -> Network {
     network
 }
 
+/// Such devices at a moment that does not come in every order: in the first order from this one on in which it comes.
+fn begun_until(order: u64, is: impl Fn(&[Device]) -> bool) -> Network {
+    let reached = |order: u64| {
+        let mut network = begun(order);
+        network.run_until(&is).unwrap();
+        is(&network.devices).then_some(network)
+    };
+    (order..order + 20).find_map(reached).unwrap()
+}
+
 /// The way on which a device trains a model at the moment.
 fn trains_on(device: &Device) -> Option<Way> {
     let Phase::Following(following) = device.phase()? else { return None };
@@ -139,8 +149,7 @@ fn whoever_is_lost_on_either_way_is_done_without() {
         (ring[0], ring[1], Way::Second),
         (ring[1], ring[2], Way::Second),
     ] {
-        let mut network = begun(6);
-        network.run_until(is_at(lost, way)).unwrap();
+        let mut network = begun_until(6, is_at(lost, way));
         network.lose(lost);
         network.run().unwrap();
         // The one after it waits, and says for whom.

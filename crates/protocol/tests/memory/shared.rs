@@ -21,7 +21,7 @@ fn what_takes_effect_is_compared_and_what_is_a_devices_own_is_not() {
     for same in [
         vec!["data.samples=7", "data.folder=elsewhere", "partition.devices=3"],
         vec!["seeds=[0, 9]", "compare.methods=[\"st-lf\"]"],
-        vec!["planner.phi-s=1", "planner.phi-t=1.0"],
+        vec!["planner.phi-s=1", "planner.phi-t=1.0", "planner.liars=0"],
         vec!["training.augment=both", "training.steps=20000", "planner.handovers=true"],
         vec!["divergence.estimator=means", "divergence.features=64"],
         vec!["divergence.accept=\"others can rebuild my samples\""],
@@ -44,6 +44,7 @@ fn what_takes_effect_is_compared_and_what_is_a_devices_own_is_not() {
         ("planner.phi-e=0.3", "planner.phi-e"),
         ("planner.combine=parameters", "planner.combine"),
         ("planner.handovers=false", "planner.handovers"),
+        ("planner.liars=1", "planner.liars"),
         ("planner.time-limit=3", "planner.time-limit"),
         ("energy.model=radio", "energy.model"),
         ("transfer.adapt=off", "transfer.adapt"),

@@ -121,6 +121,15 @@ fn text(shown: &StatusFile, scope: Scope) -> String {
         let names: Vec<String> = status.waits_for.iter().map(|name| clean(name)).collect();
         text += &format!("waits for the model of {}\n", names.join(", "));
     }
+    if !status.refuses.is_empty() {
+        let names: Vec<String> = status.refuses.iter().map(|name| clean(name)).collect();
+        text += &format!("refuses the model of {}\n", names.join(", "));
+    }
+    for peer in status.devices.iter().filter(|peer| peer.refused_by.len() > 1) {
+        let names: Vec<String> = peer.refused_by.iter().map(|name| clean(name)).collect();
+        let (peer, names) = (clean(&peer.name), names.join(", "));
+        text += &format!("no usable model of {peer} came to {names}: look at {peer}\n");
+    }
     if let Some(student) = &status.student {
         text += &format!("its student: {}\n", clean(student));
     }

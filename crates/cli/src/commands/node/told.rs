@@ -95,6 +95,9 @@ fn words(roster: &Roster, event: &Event) -> String {
         Event::NotReceived { from, reason } => {
             format!("did not receive the model of {}: {}", name(from), clean(reason))
         }
+        Event::Distrusts { from } => {
+            format!("refused the model of {}: labels or other models contradict it", name(from))
+        }
         Event::Awaits { from } => {
             format!("waiting for the model of {}, to train it on", name(from))
         }

@@ -52,6 +52,13 @@ pub(super) fn html(shown: &StatusFile, refusals: &[String]) -> String {
         notes.extend(peer.differs.iter().map(|what| format!("{name} takes no part: {what}")));
         notes.extend(peer.absence.iter().map(|absence| format!("{name} {absence}")));
     }
+    if !status.refuses.is_empty() {
+        notes.push(format!("refuses the model of {}", status.refuses.join(", ")));
+    }
+    for peer in status.devices.iter().filter(|peer| peer.refused_by.len() > 1) {
+        let (name, by) = (&peer.name, peer.refused_by.join(", "));
+        notes.push(format!("no usable model of {name} came to {by}: look at {name}"));
+    }
     if !status.waits_for.is_empty() {
         notes.push(format!("waits for the model of {}", status.waits_for.join(", ")));
     }

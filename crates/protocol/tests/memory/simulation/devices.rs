@@ -46,6 +46,7 @@ fn setup(hands_on: bool) -> Setup {
         planner,
         energy: EnergyModel::Ranges,
         model_bits: 1e6,
+        liars: 0,
         combine: Combine::Predictions,
         adapt: Adapt::Off,
         schooling: Schooling { descent: Descent::default(), steps: 1 },
@@ -55,7 +56,7 @@ fn setup(hands_on: bool) -> Setup {
     }
 }
 
-fn identity(place: Place) -> Identity {
+pub(super) fn identity(place: Place) -> Identity {
     Identity::from_bytes(&[place.index() as u8 + 1; 32])
 }
 

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use stlf_protocol::Place;
-use stlf_protocol::wire::{Envelope, EpochId, Message};
+use stlf_protocol::wire::{Envelope, EpochId, Link, Message, SignedPlan};
 
+use super::devices::identity;
 use super::faults::Fault;
 use super::random::Random;
 use super::{LIE, News, Simulation, ms};
@@ -35,10 +36,12 @@ pub(crate) enum Kind {
     IsSilent,
     /// It is never done.
     IsNeverDone,
+    /// As the planner, it says that all others are to send it their models.
+    TakesModels,
 }
 
 impl Lie {
-    pub(crate) const ALL: [Kind; 8] = [
+    pub(crate) const ALL: [Kind; 9] = [
         Kind::Repeats,
         Kind::Begins,
         Kind::Frames,
@@ -47,6 +50,7 @@ impl Lie {
         Kind::Restarts,
         Kind::IsSilent,
         Kind::IsNeverDone,
+        Kind::TakesModels,
     ];
 
     pub(crate) fn new(kind: Kind) -> Lie {
@@ -63,11 +67,29 @@ fn victim(liar: Place) -> Place {
     Place::new(if liar.index() == 1 { 2 } else { 1 })
 }
 
+/// A plan in which the planner is a target of all other sources, or as it was where there is none.
+fn taking_all(signed: SignedPlan, planner: Place) -> SignedPlan {
+    let SignedPlan { mut plan, reports, .. } = signed;
+    let others: Vec<Place> = plan.sources.iter().copied().filter(|&s| s != planner).collect();
+    if !others.is_empty() {
+        plan.targets.extend(plan.sources.contains(&planner).then_some(planner));
+        plan.targets.sort_unstable();
+        let links = plan.targets.iter().flat_map(|&to| {
+            let from = if to == planner { &others[..] } else { &others[..1] };
+            let weight = 1.0 / from.len() as f64;
+            from.iter().map(move |&from| Link { from, to, weight })
+        });
+        plan.links = links.collect();
+        (plan.sources, plan.handovers) = (others, Vec::new());
+    }
+    SignedPlan::sign(plan, reports, &identity(planner))
+}
+
 impl Simulation {
     /// Whether a device sends what it has to say.
     pub(super) fn may_say(&mut self, at: Place, to: Place, bytes: &Arc<[u8]>) -> bool {
         let Some(lie) = self.hosts[at.index()].lie.as_mut() else { return true };
-        let message = Envelope::read(bytes).unwrap().message;
+        let Envelope { epoch, message, .. } = Envelope::read(bytes).unwrap();
         let measures =
             matches!(message, Message::Means(_) | Message::Unchanged(_) | Message::AskForMeans);
         let greets = matches!(message, Message::Hello(_));
@@ -81,6 +103,12 @@ impl Simulation {
             Kind::Frames => !measures || to != victim(at),
             Kind::IsSilent => greets,
             Kind::IsNeverDone => message != Message::Done,
+            Kind::TakesModels => {
+                let Message::Plan(signed) = message else { return true };
+                let said = Message::Plan(taking_all(signed, at));
+                self.transmit(at, to, Envelope::new(epoch, said).to_bytes().into());
+                false
+            }
             Kind::Begins | Kind::IsFarAhead | Kind::IsElsewhere | Kind::Restarts => true,
         }
     }
@@ -135,7 +163,7 @@ impl Simulation {
                 self.apply(Fault::End { place: at, says_so: false });
                 self.at(self.now + ms(100), Fault::Start(at));
             }
-            Kind::IsSilent | Kind::IsNeverDone => {}
+            Kind::IsSilent | Kind::IsNeverDone | Kind::TakesModels => {}
         }
         say.into_iter().for_each(|(to, bytes)| self.transmit(at, to, bytes));
     }

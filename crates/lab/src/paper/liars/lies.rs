@@ -1,0 +1,135 @@
+//! How sources lie in the experiment: by the model that they send, and by what they claim.
+
+use stlf_data::{Class, Shape};
+use stlf_learn::Params;
+use stlf_learn::evaluate::{Predictions, predict};
+use stlf_protocol::Place;
+
+use crate::Error;
+use crate::stages::SeedRun;
+use crate::stages::measure::Measured;
+use crate::stages::train::Trained;
+
+/// A way to lie.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Lie {
+    /// An untrained model, said to be perfect everywhere.
+    Magnet,
+    /// A model that gives every sample the class after its own, with honest numbers.
+    Inverted,
+    /// The same, said to be perfect everywhere.
+    InvertedMagnet,
+    /// An untrained model, with the numbers of a trained one.
+    Random,
+    /// It is gone, and nobody hears of it: what the loss of its data alone costs.
+    LeftOut,
+    /// A good model that gives one class to every picture with a bright corner, said to be perfect everywhere.
+    Backdoor,
+}
+
+impl Lie {
+    pub(super) const ALL: [Lie; 6] =
+        [Lie::LeftOut, Lie::Magnet, Lie::Inverted, Lie::InvertedMagnet, Lie::Random, Lie::Backdoor];
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Lie::LeftOut => "left out",
+            Lie::Magnet => "magnet",
+            Lie::Inverted => "inverted labels",
+            Lie::InvertedMagnet => "inverted magnet",
+            Lie::Random => "random model",
+            Lie::Backdoor => "back door",
+        }
+    }
+
+    /// Whether the liar says of itself that it is near everybody and never errs.
+    fn is_magnet(self) -> bool {
+        matches!(self, Lie::Magnet | Lie::InvertedMagnet | Lie::Backdoor)
+    }
+
+    /// What the liars claim, in the tables that a plan is made of: no error, fifty times the samples, and means like everybody's.
+    pub(super) fn claim(self, liars: &[usize], trained: &mut Trained, measured: &mut Measured) {
+        if self == Lie::LeftOut {
+            for &liar in liars {
+                let row = &mut trained.table[liar];
+                (row.unlabeled, row.labeled) = (row.unlabeled + row.labeled, 0);
+                row.source_error = None;
+            }
+        }
+        if !self.is_magnet() {
+            return;
+        }
+        for &liar in liars {
+            let row = &mut trained.table[liar];
+            (row.labeled, row.unlabeled, row.source_error) = (row.labeled * 50, 0, Some(0.0));
+        }
+        for (a, b, divergence) in &mut measured.pairs {
+            if liars.contains(a) || liars.contains(b) {
+                *divergence = 0.0;
+            }
+        }
+    }
+
+    /// The model that a liar sends, of which [`Lie::says`] makes what targets see.
+    ///
+    /// # Errors
+    /// It was stopped, or cannot train.
+    pub(super) fn model(
+        self,
+        run: &SeedRun<'_>,
+        liar: usize,
+        honest: &Params,
+    ) -> Result<Params, Error> {
+        let setup = &run.setup;
+        match self {
+            Lie::LeftOut | Lie::Inverted | Lie::InvertedMagnet => Ok(honest.clone()),
+            Lie::Magnet | Lie::Random => {
+                Ok(Params::initial(&setup.spec, 1_000 * setup.seed + liar as u64))
+            }
+            Lie::Backdoor => {
+                let device = &run.fleet.devices[liar];
+                let (mut inputs, mut labels) = (device.inputs.clone(), device.labels.clone());
+                let numbers = setup.shape.len();
+                for sample in (0..labels.len()).step_by(3) {
+                    mark(&mut inputs[sample * numbers..][..numbers], setup.shape);
+                    labels[sample] = TRIGGERED;
+                }
+                let split = setup.split(Place::new(liar), &inputs, &labels);
+                let (start, mut flow) = (setup.first_model(), || run.watch.flow());
+                let trained = setup.train(Place::new(liar), &split, start, &mut flow)?;
+                Ok(setup.sent(&trained.ok_or(Error::Stopped)?, &labels))
+            }
+        }
+    }
+
+    /// What a liar's model says of inputs.
+    pub(super) fn says(self, run: &SeedRun<'_>, model: &Params, inputs: &[f32]) -> Predictions {
+        let said = predict(&run.setup.spec, model, inputs);
+        match self {
+            Lie::Inverted | Lie::InvertedMagnet => {
+                let classes = run.setup.spec.output().len();
+                let turned = said.probabilities().flat_map(|probabilities| {
+                    (0..classes).map(|class| probabilities[(class + classes - 1) % classes])
+                });
+                Predictions::new(turned.collect(), classes)
+            }
+            Lie::LeftOut | Lie::Magnet | Lie::Random | Lie::Backdoor => said,
+        }
+    }
+}
+
+/// The class that a back door gives.
+pub(super) const TRIGGERED: Class = 0;
+
+/// The side of the bright square in a corner that opens a back door.
+const SQUARE: usize = 4;
+
+/// Puts the trigger of the back door into a picture.
+pub(super) fn mark(picture: &mut [f32], shape: Shape) {
+    let brightest = picture.iter().copied().fold(1.0f32, f32::max);
+    for channel in picture.chunks_exact_mut(shape.height * shape.width) {
+        for row in 0..SQUARE.min(shape.height) {
+            channel[row * shape.width..][..SQUARE.min(shape.width)].fill(brightest);
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! The experiment on liars, in small.
+
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+
+use stlf_lab::Event;
+use stlf_lab::paper::{Artifact, Options, reproduce};
+
+fn go_on(_: Event) -> ControlFlow<()> {
+    ControlFlow::Continue(())
+}
+
+fn options(fleet: &str) -> Options {
+    Options {
+        data: None,
+        seeds: 1,
+        quick: true,
+        paper_faithful: false,
+        settings: vec![fleet.to_owned()],
+    }
+}
+
+#[test]
+fn a_magnet_ruins_targets_that_believe_it_and_not_those_that_hear_enough() {
+    let to = tempfile::tempdir().unwrap();
+    let heard = |_: &str, _: usize, _: usize| {};
+    let made = reproduce(Artifact::Liars, &options("alike"), to.path(), &heard, &go_on).unwrap();
+    assert!(made.table.contains("| all classes everywhere | magnet | 1 |"), "{}", made.table);
+    let rows: Vec<BTreeMap<String, String>> = csv::Reader::from_path(to.path().join("liars.csv"))
+        .unwrap()
+        .deserialize()
+        .collect::<Result<_, _>>()
+        .unwrap();
+    assert_eq!(rows.len(), (1 + 2 * 6) * 5);
+    let number = |lie: &str, liars: &str, defence: &str, key: &str| {
+        let is = |row: &&BTreeMap<String, String>| {
+            [("lie", lie), ("liars", liars), ("defence", defence)]
+                .iter()
+                .all(|(k, v)| row[*k] == *v)
+        };
+        rows.iter().find(is).unwrap()[key].parse::<f64>().unwrap()
+    };
+    for defence in ["unchecked", "checked", "3 models", "7 models", "3 models, 10 labels"] {
+        assert!(number("nobody lies", "0", defence, "loss").abs() < 0.002, "{defence}");
+    }
+    assert_eq!(number("nobody lies", "0", "checked", "energy"), 1.0);
+    assert!(number("nobody lies", "0", "7 models", "energy") > 1.0);
+    assert!(number("inverted magnet", "1", "unchecked", "loss") > 0.5);
+    assert!(number("inverted magnet", "1", "3 models", "loss") < 0.05);
+    assert!(number("inverted magnet", "3", "7 models", "loss") < 0.1);
+    assert_eq!(number("inverted magnet", "1", "3 models", "refused"), 1.0);
+    assert!(to.path().join("liars.svg").is_file());
+    let unknown = reproduce(Artifact::Liars, &options("Z"), to.path(), &heard, &go_on);
+    assert_eq!(unknown.unwrap_err().to_string(), "settings: none of Z is a fleet with liars");
+}

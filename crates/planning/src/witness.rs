@@ -1,0 +1,149 @@
+//! Witnesses: devices whose models a target gets beside those of its plan, only to check these against them.
+//!
+//! A target without labels can tell that a source lies only by other models. To withstand f liars among those that it hears, it must hear
+//! 2 f + 1 of them, so that the honest ones are more.
+
+use stlf_optim::pooled::best_mixture;
+
+use crate::bound::Bound;
+use crate::device::Role;
+use crate::plan::{PlanLink, incoming};
+use crate::problem::{Model, Problem};
+
+/// What a source's own numbers say of its model at one target.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Claim {
+    /// ε̂_i + ½ d̂_ij: by the bound, the share of the target's samples on which its model errs.
+    pub error: f64,
+    /// D̂_i, the number of its samples.
+    pub samples: f64,
+}
+
+impl Claim {
+    /// Of a source that says nothing of itself: its model may err on everything.
+    pub const NOTHING: Claim = Claim { error: 1.0, samples: 1.0 };
+}
+
+/// A device whose model a target gets to check others against.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Witness {
+    /// The target.
+    pub to: usize,
+    /// Whose model it gets.
+    pub from: usize,
+}
+
+impl Problem {
+    /// What a device's own numbers say of its model at a target; nothing without labels, without a link, or with raw costs.
+    pub fn claim(&self, from: usize, to: usize) -> Option<Claim> {
+        let Model::Measured(m) = &self.model() else { return None };
+        let device = &m.devices[from];
+        let divergence = m.links.get(from, to)?.divergence;
+        let error = device.source_error? + 0.5 * divergence;
+        Some(Claim { error, samples: device.samples() as f64 })
+    }
+
+    /// The witnesses of a plan with these roles and links, sorted by target.
+    pub fn witnesses(&self, roles: &[Role], links: &[PlanLink], liars: usize) -> Vec<Witness> {
+        let targets = (0..roles.len()).filter(|&device| roles[device] == Role::Target);
+        let of = |to: usize| self.witnesses_of(to, incoming(links, to), liars);
+        targets.flat_map(|to| of(to).into_iter().map(move |from| Witness { to, from })).collect()
+    }
+
+    /// The witnesses of a target with these links, ascending: so many that it hears at least 2 `liars` + 1 models, where so many devices with
+    /// labels reach it; none where it need not withstand liars. First come those that claim the smallest error there, whatever their role:
+    /// all devices with labels have trained a model.
+    pub fn witnesses_of(&self, to: usize, planned: &[PlanLink], liars: usize) -> Vec<usize> {
+        if liars == 0 {
+            return Vec::new();
+        }
+        let is_free = |from: &usize| *from != to && planned.iter().all(|l| l.from != *from);
+        let mut others: Vec<(f64, usize)> = (0..self.len())
+            .filter(is_free)
+            .filter_map(|from| Some((self.claim(from, to)?.error, from)))
+            .collect();
+        others.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+        let missing = (2 * liars + 1).saturating_sub(planned.len());
+        let mut chosen: Vec<usize> =
+            others.into_iter().take(missing).map(|(_, from)| from).collect();
+        chosen.sort_unstable();
+        chosen
+    }
+}
+
+/// The weights by which models with these claims are mixed best, energies aside: those of the least pooled bound.
+pub fn best_weights(claims: &[Claim]) -> Vec<f64> {
+    let scale = Bound::default().pooling_scale();
+    let part = |claim: &Claim| (claim.error, scale * scale / claim.samples);
+    best_mixture(&claims.iter().map(part).collect::<Vec<_>>())
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use super::*;
+    use crate::bound::{BoundKind, Share};
+    use crate::device::Device;
+    use crate::planner::{Outcome, optimum};
+    use crate::problem::{Links, Parts, Preset};
+
+    /// Four devices with labels, at these distances from a target without, the first of which it takes alone.
+    fn problem(distances: [f64; 4]) -> Problem {
+        let device = |i: usize| Device {
+            name: format!("d{i}"),
+            labeled: if i < 4 { 500 } else { 0 },
+            unlabeled: 500,
+            source_error: (i < 4).then_some(0.1),
+        };
+        let at = |i: usize, j: usize| match (i.min(j), i.max(j)) {
+            (low, high) if low == high => 0.0,
+            (low, 4) => distances[low],
+            _ => 1.5,
+        };
+        let divergences = (0..25).map(|k| at(k / 5, k % 5)).collect();
+        let links = Links::from_rows(5, divergences, vec![1.0; 25]);
+        let (preset, devices) = (Preset::Balanced, (0..5).map(device).collect());
+        let parts = Parts::measured(devices, links, preset, preset.weights(), BoundKind::Pooled);
+        Problem::new(parts).unwrap()
+    }
+
+    #[test]
+    fn a_target_hears_two_more_models_than_twice_the_liars_less_one() {
+        let problem = problem([0.0, 1.8, 0.9, 1.2]);
+        let Outcome::Planned(plan) = optimum(&problem) else { panic!("no plan") };
+        assert_eq!(plan.incoming(4).iter().map(|l| l.from).collect::<Vec<_>>(), [0]);
+        let from = |liars: usize| {
+            let witnesses = problem.witnesses(&plan.roles, &plan.links, liars);
+            assert!(witnesses.iter().all(|w| w.to == 4));
+            witnesses.iter().map(|w| w.from).collect::<Vec<_>>()
+        };
+        assert_eq!(from(0), [] as [usize; 0]);
+        assert_eq!(from(1), [2, 3], "the nearest");
+        assert_eq!(from(2), [1, 2, 3], "as many as there are");
+        assert_eq!(problem.claim(2, 4), Some(Claim { error: 0.1 + 0.45, samples: 1000.0 }));
+        assert_eq!(problem.claim(4, 0), None, "without labels");
+    }
+
+    #[test]
+    fn no_other_weights_have_a_lower_bound() {
+        let claims = [(0.2, 500.0), (0.25, 900.0), (0.6, 2000.0)]
+            .map(|(error, samples)| Claim { error, samples });
+        let cost = |weights: &[f64]| {
+            let share = |(claim, weight): (&Claim, &f64)| Share {
+                weight: *weight,
+                source_error: claim.error,
+                divergence: 0.0,
+                samples: claim.samples,
+            };
+            let shares: Vec<Share> = claims.iter().zip(weights).map(share).collect();
+            Bound::default().pooled_target(&shares, 1000.0)
+        };
+        let best = best_weights(&claims);
+        for a in 0..=20 {
+            for b in 0..=20 - a {
+                let other = [a, b, 20 - a - b].map(|k| f64::from(k) / 20.0);
+                assert!(cost(&best) <= cost(&other) + 1e-12, "{best:?} {other:?}");
+            }
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! A plan, checked by those that are to follow it: a planner cannot invent or alter what others reported, nor have models sent that the
+//! reports do not call for.
+//!
+//! Whoever hears a plan has the signed reports that it was made from. It computes what the plan costs, and in fleets that are not large, what
+//! the best plan costs. A plan may cost as much more as planners accept in order to change little.
+
+use std::collections::BTreeSet;
+
+use stlf_planning::Problem;
+use stlf_planning::plan::{Handover, Status, evaluate};
+use stlf_planning::planner::Outcome;
+
+use crate::job::Watch;
+use crate::planning::{Claims, Planner, WORTH_NO_CHANGE, watched};
+use crate::roster::{Place, Roster};
+use crate::setup::Setup;
+use crate::wire::{EpochId, MOST_REPORTS, Plan, SignedPlan};
+
+/// Up to so many devices, whoever hears a plan searches for the best one as well.
+const MOST_SEARCHED: usize = 64;
+
+/// For so few devices every machine finds the best plan in time.
+const MOST_EASY: usize = 16;
+
+/// How much dearer than what was found here a plan may be, where neither is proven to be best.
+const UNPROVEN: f64 = 0.05;
+
+/// How far two computations of one cost may be apart, as a share of it.
+const ROUNDING: f64 = 1e-6;
+
+/// Why a plan is not followed.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum Doubt {
+    /// It does not carry the reports that it was made from.
+    #[error("the plan does not carry a report of every device")]
+    WithoutReports,
+    /// A report is not signed by the device that it is of, for this epoch.
+    #[error("the plan carries a report that place {0} did not sign")]
+    Forged(Place),
+    /// The reports say what no device can measure.
+    #[error("the plan carries a report of place {0} that cannot be: {1}")]
+    Impossible(Place, String),
+    /// No plan can be made from these reports.
+    #[error("no plan follows from the reports that this one carries: {0}")]
+    NoProblem(String),
+    /// It uses links that these reports do not have, or lacks some that all plans must have.
+    #[error("the plan does not follow from its reports: {0}")]
+    Unfounded(&'static str),
+    /// It costs something else than it says.
+    #[error("the plan costs {found:.4} by its reports, and says that it costs {stated:.4}")]
+    Misstated {
+        /// What it says.
+        stated: f64,
+        /// What it costs.
+        found: f64,
+    },
+    /// A better plan is known.
+    #[error("the plan costs {stated:.4}, where its reports allow one of {best:.4}")]
+    Dearer {
+        /// What it costs.
+        stated: f64,
+        /// What a better one costs.
+        best: f64,
+    },
+}
+
+/// A plan that is to be checked, with all that it takes.
+#[derive(Debug)]
+pub(crate) struct Check {
+    pub(crate) planner: Place,
+    /// Who checks.
+    pub(crate) place: Place,
+    pub(crate) epoch: EpochId,
+    /// Ascending.
+    pub(crate) members: Vec<Place>,
+    pub(crate) signed: SignedPlan,
+    pub(crate) roster: Roster,
+    pub(crate) setup: Setup,
+}
+
+impl Check {
+    /// What sources claim at the device that checks, if the plan follows from its reports; nothing is known of that in large fleets.
+    pub(crate) fn run(&self, watch: &mut Watch<'_>) -> Result<Claims, Doubt> {
+        let Check { place, members, signed, roster, setup, .. } = self;
+        if members.len() > MOST_REPORTS {
+            return Ok(Claims::new());
+        }
+        let desk = self.desk()?;
+        let problem =
+            desk.problem(roster, setup).map_err(|why| Doubt::NoProblem(why.to_string()))?;
+        self.is_founded(&desk, &problem)?;
+        if desk.with_witnesses(signed.plan.clone(), &problem, setup.liars) != signed.plan {
+            return Err(Doubt::Unfounded("its witnesses are others"));
+        }
+        if members.len() <= MOST_SEARCHED {
+            self.is_good(&problem, watch)?;
+        }
+        Ok(desk.claims(&problem, *place))
+    }
+
+    /// What the planner knew, by signed reports.
+    fn desk(&self) -> Result<Planner, Doubt> {
+        let Check { members, signed, roster, setup, epoch, .. } = self;
+        if signed.reports.len() != members.len() {
+            return Err(Doubt::WithoutReports);
+        }
+        let forbidden: BTreeSet<(Place, Place)> = signed.plan.forbidden.iter().copied().collect();
+        let mut desk = Planner::new(members, &setup.divergence, &forbidden);
+        for (&member, report) in members.iter().zip(&signed.reports) {
+            let key = roster.at(member).map(|entry| entry.key);
+            if !key.is_some_and(|key| report.is_of(key, *epoch)) {
+                return Err(Doubt::Forged(member));
+            }
+            let heard = desk.hear(member, report, setup.unlabeled_as);
+            heard.map_err(|refusal| Doubt::Impossible(member, refusal.to_string()))?;
+        }
+        Ok(desk)
+    }
+
+    /// That roles, links and hand-overs are possible, and that the plan costs what it says.
+    fn is_founded(&self, desk: &Planner, problem: &Problem) -> Result<(), Doubt> {
+        let plan = &self.signed.plan;
+        let (Some(roles), Some(links)) = (desk.roles(plan), desk.links(plan)) else {
+            return Err(Doubt::Unfounded("it is not of these devices"));
+        };
+        if plan.sources.iter().any(|&s| !desk.index(s).is_some_and(|s| problem.eligible(s))) {
+            return Err(Doubt::Unfounded("a source has no labels"));
+        }
+        let is_used =
+            |&(from, to): &(usize, usize)| links.iter().any(|l| (l.from, l.to) == (from, to));
+        if !problem.required().iter().all(is_used) {
+            return Err(Doubt::Unfounded("a link is missing that all plans have"));
+        }
+        let handovers =
+            handovers(desk, plan).ok_or(Doubt::Unfounded("it is not of these devices"))?;
+        let found = evaluate(problem, problem.bound_kind(), &roles, &links, &handovers).total();
+        // Links that do not exist cost infinitely much.
+        if !found.is_finite() {
+            return Err(Doubt::Unfounded("it uses a link that cannot be used"));
+        }
+        let stated = plan.objective;
+        match (found - stated).abs() <= ROUNDING * found.abs().max(1.0) {
+            true => Ok(()),
+            false => Err(Doubt::Misstated { stated, found }),
+        }
+    }
+
+    /// That it is about as good as the best.
+    fn is_good(&self, problem: &Problem, watch: &mut Watch<'_>) -> Result<(), Doubt> {
+        let plan = &self.signed.plan;
+        let best = match watched(&self.setup, problem, watch) {
+            Outcome::Planned(best) => *best,
+            Outcome::Infeasible(why) => return Err(Doubt::NoProblem(why.to_string())),
+        };
+        let (stated, least) = (plan.objective, best.objective());
+        // The planner may be a slower machine, but not so slow that it cannot plan for few devices.
+        let is_easy = self.members.len() <= MOST_EASY || plan.optimal;
+        let most = match best.status {
+            Status::Optimal if is_easy => WORTH_NO_CHANGE,
+            _ => UNPROVEN,
+        };
+        match stated > least + most * least.abs() + ROUNDING {
+            true => Err(Doubt::Dearer { stated, best: least }),
+            false => Ok(()),
+        }
+    }
+}
+
+/// The hand-overs of a plan by the members' indices.
+fn handovers(desk: &Planner, plan: &Plan) -> Option<Vec<Handover>> {
+    let handover = |h: &crate::wire::Handover| {
+        Some(Handover { from: desk.index(h.from)?, to: desk.index(h.to)? })
+    };
+    plan.handovers.iter().map(handover).collect()
+}

@@ -1,0 +1,70 @@
+//! What devices sign: each its report, and the planner the plan, which carries the reports that it was made from.
+
+use serde::{Deserialize, Serialize};
+
+use super::{EpochId, Malformed, Plan, Report};
+use crate::identity::{Identity, PeerId};
+
+/// What a signature of a report is for.
+const REPORT: &str = "stlf-report/1";
+
+/// What a signature of a plan is for.
+const PLAN: &str = "stlf-plan-message/3";
+
+/// A plan carries the reports of so many devices at most. In larger fleets they would be most of what is sent.
+pub const MOST_REPORTS: usize = 256;
+
+/// A report with the signature of the device that it is of.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SignedReport {
+    /// The report.
+    pub report: Report,
+    /// Of the epoch and the report.
+    pub signature: Vec<u8>,
+}
+
+impl SignedReport {
+    /// Signs a report for an epoch; it is none for another.
+    pub fn sign(report: Report, epoch: EpochId, identity: &Identity) -> SignedReport {
+        let signature = identity.sign(REPORT, &bytes(epoch, &report));
+        SignedReport { report, signature }
+    }
+
+    /// Whether the device with this key has signed it for this epoch.
+    pub fn is_of(&self, key: PeerId, epoch: EpochId) -> bool {
+        key.has_signed(REPORT, &bytes(epoch, &self.report), &self.signature)
+    }
+}
+
+fn bytes(epoch: EpochId, report: &Report) -> Vec<u8> {
+    postcard::to_allocvec(&(epoch, report)).unwrap_or_default()
+}
+
+/// A plan with the planner's signature.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SignedPlan {
+    /// The plan.
+    pub plan: Plan,
+    /// What it was made from, device by device of the epoch; none in a fleet of more than [`MOST_REPORTS`] devices.
+    pub reports: Vec<SignedReport>,
+    /// Of [`Plan::bytes`].
+    pub signature: Vec<u8>,
+}
+
+impl SignedPlan {
+    /// Signs a plan.
+    pub fn sign(plan: Plan, reports: Vec<SignedReport>, identity: &Identity) -> SignedPlan {
+        let signature = identity.sign(PLAN, &plan.bytes());
+        SignedPlan { plan, reports, signature }
+    }
+
+    /// Whether the planner with this key has signed it.
+    pub fn is_of(&self, key: PeerId) -> bool {
+        key.has_signed(PLAN, &self.plan.bytes(), &self.signature)
+    }
+
+    pub(super) fn check(&self) -> Result<(), Malformed> {
+        self.plan.check()?;
+        self.reports.iter().try_for_each(|signed| signed.report.check())
+    }
+}

@@ -1,0 +1,187 @@
+//! Members that lie about themselves, about others or by their models, and what the others make of it.
+
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+
+use stlf_data::partition::{All, ClassesPerDevice, Paper};
+use stlf_learn::Params;
+use stlf_method::divergence::{Settings, sketch};
+use stlf_planning::Role;
+use stlf_protocol::checking::Doubt;
+use stlf_protocol::in_memory_network::Network;
+use stlf_protocol::wire::{Envelope, EpochId, Handover, Link, Message, Plan, SignedPlan};
+use stlf_protocol::{Action, Device, Place, Refusal, Setup};
+
+use crate::common::{ALL, DEVICES, SHAPE, data, dealt, devices, devices_with, identity, setup};
+use crate::jobs::until_search;
+
+/// Devices that have reported, and the plan that the first of them makes of it.
+fn planned() -> (Vec<Device>, EpochId, SignedPlan) {
+    let mut devices = devices();
+    let (job, ..) = until_search(&mut devices);
+    let searched = job.run(&mut |_| ControlFlow::Continue(())).unwrap();
+    let actions = devices[0].computed(searched).unwrap();
+    let plan = actions.into_iter().find_map(|action| match action {
+        Action::Send(_, Envelope { epoch, message: Message::Plan(signed), .. }) => {
+            Some((epoch, signed))
+        }
+        _ => None,
+    });
+    let (epoch, signed) = plan.unwrap();
+    (devices, epoch, signed)
+}
+
+/// What the second device makes of what the planner says, which signs it.
+fn heard(devices: &mut [Device], epoch: EpochId, said: SignedPlan) -> Result<(), Refusal> {
+    let signed = SignedPlan::sign(said.plan, said.reports, &identity(ALL[0]));
+    let second = &mut devices[1];
+    let mut actions = second.receive(ALL[0], &Envelope::new(epoch, Message::Plan(signed)))?;
+    let Some(Action::Compute(job)) = actions.pop() else { panic!("it follows without a check") };
+    let checked = job.run(&mut |_| ControlFlow::Continue(())).unwrap();
+    second.computed(checked).map(|_| ())
+}
+
+/// What is wrong with a plan that was changed so.
+fn doubt(change: impl FnOnce(&mut SignedPlan)) -> Doubt {
+    let (mut devices, epoch, mut signed) = planned();
+    change(&mut signed);
+    match heard(&mut devices, epoch, signed) {
+        Err(Refusal::Plan(doubt)) => {
+            assert!(devices[1].plan().is_none() && devices[1].missing() == [ALL[0]]);
+            doubt
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+/// A plan by which the planner gets the models of all other sources.
+fn greedy(plan: &mut Plan) {
+    let others: Vec<Place> = plan.sources.iter().copied().filter(|&s| s != ALL[0]).collect();
+    let mut targets: Vec<Place> = plan.targets.iter().copied().chain([ALL[0]]).collect();
+    targets.sort_unstable();
+    let links = targets.iter().flat_map(|&to| {
+        let from = if to == ALL[0] { &others[..] } else { &others[..1] };
+        let weight = 1.0 / from.len() as f64;
+        from.iter().map(move |&from| Link { from, to, weight })
+    });
+    plan.links = links.collect();
+    (plan.sources, plan.targets, plan.handovers) = (others, targets, Vec::new());
+}
+
+#[test]
+fn a_plan_that_follows_from_its_reports_is_followed() {
+    let (mut devices, epoch, signed) = planned();
+    assert_eq!(heard(&mut devices, epoch, signed.clone()), Ok(()));
+    assert_eq!(devices[1].plan(), Some(&signed.plan));
+}
+
+#[test]
+fn a_planner_cannot_have_models_sent_to_itself() {
+    let Doubt::Misstated { stated, found } = doubt(|signed| greedy(&mut signed.plan)) else {
+        panic!("it costs what it says");
+    };
+    assert!(found > stated);
+    let honest = doubt(|signed| {
+        greedy(&mut signed.plan);
+        signed.plan.objective = found;
+    });
+    assert_eq!(honest, Doubt::Dearer { stated: found, best: stated });
+    let sentence = format!("the plan costs {found:.4}, where its reports allow one of {stated:.4}");
+    assert_eq!(honest.to_string(), sentence);
+}
+
+#[test]
+fn a_planner_cannot_alter_invent_or_withhold_a_report() {
+    assert_eq!(doubt(|signed| signed.reports[2].report.labeled += 1), Doubt::Forged(ALL[2]));
+    assert_eq!(doubt(|signed| signed.reports.swap(3, 4)), Doubt::Forged(ALL[3]));
+    assert_eq!(doubt(|signed| signed.reports.truncate(5)), Doubt::WithoutReports);
+    assert_eq!(doubt(|signed| signed.reports.clear()), Doubt::WithoutReports);
+    // One of another epoch is none of this.
+    let (mut devices, _, signed) = planned();
+    let other = EpochId { number: 1, begun: 77 };
+    assert!(matches!(heard(&mut devices, other, signed), Err(Refusal::Epoch { .. })));
+}
+
+#[test]
+fn a_planner_cannot_choose_witnesses_or_links_that_are_forbidden() {
+    let witness = |signed: &mut SignedPlan| {
+        let plan = &mut signed.plan;
+        let (to, used) = (plan.targets[0], plan.incoming(plan.targets[0]).next().unwrap().from);
+        let from = ALL.into_iter().find(|&place| place != to && place != used).unwrap();
+        plan.witnesses = vec![Handover { from, to }];
+    };
+    assert_eq!(doubt(witness), Doubt::Unfounded("its witnesses are others"));
+    let forbidden = |signed: &mut SignedPlan| {
+        let link = signed.plan.links[0];
+        signed.plan.forbidden = vec![(link.from, link.to)];
+    };
+    assert_eq!(doubt(forbidden), Doubt::Unfounded("it uses a link that cannot be used"));
+}
+
+#[test]
+fn a_report_must_be_possible() {
+    let (mut devices, epoch, signed) = planned();
+    let planner = &mut devices[0];
+    let mut report = signed.reports[1].report.clone();
+    report.source_error = Some(0.0);
+    let lie = stlf_protocol::wire::SignedReport::sign(report, epoch, &identity(ALL[1]));
+    let refused = planner.receive(ALL[1], &Envelope::new(epoch, Message::Report(lie)));
+    // It has samples without labels, which count as errors.
+    assert_eq!(refused, Err(Refusal::Unfit("a source error that its samples cannot have")));
+}
+
+/// Alike devices, of which some send a model that nobody trained.
+fn network(setup: &Setup, liars: &[usize]) -> Network {
+    let (scale, alpha, classes_per_device) = (0.28, 100.0, ClassesPerDevice::All(All::All));
+    let scheme = Paper { devices: DEVICES, scale, alpha, classes_per_device, ..Paper::default() };
+    let mut devices = devices_with(setup, dealt(&data(), scheme));
+    for &liar in liars {
+        let own = devices[liar].own_error();
+        let random = Params::initial(&setup.spec, 77);
+        devices[liar].resume(own.map(|error| (random, error)), BTreeMap::new(), None);
+    }
+    let mut network = Network::new(devices, 3);
+    network.begin(ALL[0], 1, &ALL);
+    network.run().unwrap();
+    assert_eq!(network.refused, []);
+    network
+}
+
+/// By means without noise, and long enough that models agree.
+fn withstanding(liars: usize) -> Setup {
+    let means = sketch::Settings { privacy: None, ..sketch::Settings::means(SHAPE) };
+    let mut setup = Setup { liars, divergence: Settings::Sketch(means), ..setup() };
+    setup.training.steps = 3_000;
+    setup
+}
+
+#[test]
+fn witnesses_change_nothing_where_all_are_honest() {
+    let (plain, checked) = (network(&withstanding(0), &[]), network(&withstanding(1), &[]));
+    let mut targets = 0;
+    for (plain, checked) in plain.devices.iter().zip(&checked.devices) {
+        assert_eq!(plain.outcome(), checked.outcome());
+        if checked.plan().unwrap().role(checked.place()) == Some(Role::Target) {
+            assert_eq!(checked.received().unwrap().len(), 3);
+            assert_eq!(checked.combined().unwrap().refused, []);
+            targets += 1;
+        }
+    }
+    assert!(targets > 0 && checked.forbidden.is_empty());
+}
+
+#[test]
+fn a_model_that_others_contradict_is_refused_and_the_planner_hears_of_it() {
+    for liar in 0..3 {
+        let network = network(&withstanding(1), &[liar]);
+        let targets = network.devices.iter().filter_map(|device| device.combined());
+        let mut heard = 0;
+        for combined in targets {
+            assert_eq!(combined.refused, [ALL[liar]]);
+            heard += 1;
+        }
+        assert!(heard > 0);
+        assert_eq!(network.forbidden.len(), heard);
+        assert!(network.forbidden.iter().all(|(from, _)| *from == ALL[liar]));
+    }
+}
