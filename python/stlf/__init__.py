@@ -20,7 +20,8 @@ from stlf.errors import Error, FileError, InfeasibleError, InputError, MissingEr
 from stlf.explanation import Difference, Explanation, Segment, Sweep
 from stlf.fleet import Device, Fleet
 from stlf.learner import Learner, Lesson
-from stlf.mixture import Mixture, load
+from stlf.mixture import LearnerMixture, Mixture, load, load_with
+from stlf.node import Node
 from stlf.plan import Plan, plan
 from stlf.problem import Problem, energy
 from stlf.run import Run, run
@@ -37,9 +38,11 @@ __all__ = [
     "InfeasibleError",
     "InputError",
     "Learner",
+    "LearnerMixture",
     "Lesson",
     "MissingError",
     "Mixture",
+    "Node",
     "Plan",
     "PredictionMixture",
     "Problem",
@@ -51,6 +54,7 @@ __all__ = [
     "combine",
     "energy",
     "load",
+    "load_with",
     "measure",
     "measure_with",
     "plan",

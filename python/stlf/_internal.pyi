@@ -2,13 +2,17 @@
 
 from collections.abc import Callable, Sequence
 from os import PathLike
+from pathlib import Path
 from typing import Any, final
 
 import numpy as np
 import numpy.typing as npt
 
+from stlf.learner.bridge import Bridge
+
 __all__ = [
     "Mixture",
+    "Node",
     "Plan",
     "Problem",
     "Sketch",
@@ -19,12 +23,14 @@ __all__ = [
     "divergence_of_sketches",
     "draw_energy",
     "draw_strokes",
+    "find_bundle",
     "measure",
     "measure_own",
     "noise_multiplier",
     "own_bandwidth",
     "own_sketch",
     "plan",
+    "predict_with",
     "privacy_recorded",
     "privacy_spent",
     "run",
@@ -76,6 +82,8 @@ class Mixture:
     def members(self) -> list[tuple[str, float]]: ...
     @property
     def columns(self) -> list[str] | None: ...
+    @property
+    def windows(self) -> tuple[int, int] | None: ...
     @property
     def sample_shape(self) -> tuple[int, int, int]: ...
     @property
@@ -202,5 +210,38 @@ def privacy_recorded(path: str | PathLike[str], delta: float) -> tuple[int, floa
 def privacy_spent(multipliers: Sequence[float], delta: float) -> float: ...
 def configure(text: str, *, file: str | PathLike[str], is_json: bool = False, changes: Sequence[str] = ...) -> str: ...
 def default_folder(config: str, file: str | PathLike[str]) -> Any: ...
-def run(config: str, folder: str | PathLike[str], *, shard: str | None = None, progress: _See = None) -> None: ...
+def run(
+    config: str,
+    folder: str | PathLike[str],
+    *,
+    learners: Sequence[tuple[str, Bridge]] | None = None,
+    shard: str | None = None,
+    progress: _See = None,
+) -> None: ...
+def find_bundle(
+    path: str | PathLike[str], *, device: str | None = None, seed: int | None = None
+) -> tuple[Path, bool]: ...
+def predict_with(bridge: Bridge, bundle: str | PathLike[str]) -> npt.NDArray[np.float32]: ...
+
+@final
+class Node:
+    def __new__(
+        cls,
+        config: str,
+        *,
+        learner: Bridge | None,
+        roster: str | PathLike[str],
+        key: str | PathLike[str],
+        folder: str | PathLike[str],
+        listen: str,
+        peers: Sequence[tuple[str, str]],
+        times: tuple[float, float, float],
+        once: float | None,
+        watts: float | None,
+    ) -> Node: ...
+    def next(self, timeout: float | None = None) -> str | None: ...
+    @property
+    def has_ended(self) -> bool: ...
+    def stop(self) -> None: ...
+
 def summarise(results: str) -> list[dict[str, Any]]: ...

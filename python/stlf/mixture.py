@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,6 +13,8 @@ import numpy.typing as npt
 
 from stlf import _internal, files
 from stlf.errors import InputError, MissingError
+from stlf.learner.bridge import Bridge
+from stlf.learner.contract import Learner
 from stlf.parameters import to_array
 
 
@@ -18,7 +22,7 @@ def load(path: files.AnyPath, *, device: str | None = None, seed: int | None = N
     """Read a bundle: what a device ended with, from its folder, or from a run folder that has one for every device.
 
     Every file is checked against its hash. In a run folder, `device` says whose it is, and `seed` which seed, by
-    default the lowest.
+    default the lowest. Models of a learner of yours are read by `load_with`.
 
     >>> import stlf, tempfile
     >>> small = {"seeds": [0], "data": {"samples": 2000}, "partition": {"kind": "paper", "scale": 0.03},
@@ -29,7 +33,85 @@ def load(path: files.AnyPath, *, device: str | None = None, seed: int | None = N
     >>> mixture.role, mixture.predict(np.zeros((2, 28, 28))).shape
     ('target', (2,))
     """
-    return Mixture(_internal.Mixture.load(os.fspath(path), device=device, seed=seed))
+    bundle, is_of_learner = _internal.find_bundle(path, device=device, seed=seed)
+    if is_of_learner:
+        raise InputError(
+            f"{bundle}: only the learner that made these models can predict with them",
+            "stlf.load_with(Pumps('new.csv'), DIR): the samples of the learner are those to predict",
+        )
+    return Mixture(_internal.Mixture.load(bundle))
+
+
+def load_with(
+    learner: Learner, path: files.AnyPath, *, device: str | None = None, seed: int | None = None
+) -> LearnerMixture:
+    """Read a bundle of a device with a learner of yours. The data of the learner are the samples to predict.
+
+    >>> import stlf, tempfile
+    >>> class Means(stlf.Learner):
+    ...     name, classes = "means/1", ["calm", "storm"]
+    ...     def __init__(self, labels):
+    ...         self.x, self.y = np.arange(40.0).reshape(40, 1), np.where(labels, np.arange(40) >= 20, -1)
+    ...     def data(self):
+    ...         return self.x, self.y
+    ...     def first(self):
+    ...         return {"means": np.zeros((2, 1))}
+    ...     def train(self, lesson):
+    ...         return {"means": [self.x[rows].mean(0) for rows in (self.y == 0, self.y == 1)]}
+    ...     def predict(self, model, rows):
+    ...         odds = np.exp(-np.abs(self.x[rows] - model["means"].T))
+    ...         return odds / odds.sum(1, keepdims=True)
+    >>> learners = {"gate": Means(True), "pier": Means(False)}
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     plan = stlf.run({"seeds": [0]}, learners=learners, to=folder, progress=False).plan()
+    ...     mixture = stlf.load_with(Means(False), folder, device="pier")
+    ...     plan.targets, mixture.members, list(mixture.predict()[[0, 39]])
+    (['pier'], {'gate': 1.0}, ['calm', 'storm'])
+    """
+    bundle, is_of_learner = _internal.find_bundle(path, device=device, seed=seed)
+    if not is_of_learner:
+        raise InputError(f"{bundle}: these models are built-in networks", "stlf.load reads them")
+    return LearnerMixture(bundle, learner)
+
+
+class LearnerMixture:
+    """The models of a device with a learner of yours, and their weights, as one classifier of the learner's samples.
+
+    `load_with` makes one. It cannot be exported: only the learner knows what the arrays of its models mean.
+    """
+
+    def __init__(self, bundle: files.AnyPath, learner: Learner) -> None:
+        """Take a bundle with `models.json`, and its learner; `load_with` does this."""
+        self._bundle = Path(bundle)
+        self._bridge = Bridge(learner)
+        document = json.loads(files.read(self._bundle / "models.json"))
+        self.device: str = document["device"]
+        self.role: str = document["role"]
+        self.epoch: int | None = document.get("epoch")
+        self.seed: int | None = document.get("seed")
+        self.learner: str = document["learner"]
+        self.classes_: npt.NDArray[np.str_] = np.array(document["classes"], dtype=np.str_)
+        self._weights: dict[str, float] = {member["name"]: member["weight"] for member in document["members"]}
+
+    @property
+    def members(self) -> dict[str, float]:
+        """The weight of each device's model; they add up to 1."""
+        total = sum(self._weights.values())
+        return {name: weight / total for name, weight in self._weights.items()}
+
+    def predict_proba(self) -> npt.NDArray[np.float32]:
+        """Return the probabilities of the classes for all samples of the learner, in the order of its `data()`."""
+        return _internal.predict_with(self._bridge, self._bundle).reshape(-1, len(self.classes_))
+
+    def predict(self) -> npt.NDArray[np.str_]:
+        """Return the name of the likeliest class of every sample of the learner."""
+        likeliest: npt.NDArray[np.str_] = self.classes_[self.predict_proba().argmax(axis=1)]
+        return likeliest
+
+    def __repr__(self) -> str:
+        """The device, its role and the models."""
+        shares = ", ".join(f"{share:.1%} {name}" for name, share in self.members.items())
+        return f"LearnerMixture({self.role} {self.device}: {shares})"
 
 
 class Mixture:
@@ -37,7 +119,8 @@ class Mixture:
 
     `load` makes one. Samples are rows of a table as they are in it, or pixels from 0 to 255: the mixture scales them as
     the device's own samples were scaled. They may be arrays, a `DataFrame`, whose columns are found by name, or the
-    path of a table or of a folder of pictures.
+    path of a table or of a folder of pictures. Where samples are windows of a series, they are an array of samples ×
+    channels × readings, or the path of a table of readings, which is cut as the device's own was.
     """
 
     def __init__(self, inner: _internal.Mixture) -> None:
@@ -47,7 +130,7 @@ class Mixture:
         self.role = "target" if is_target else "source"
         self.classes_: npt.NDArray[np.str_] = np.array(inner.classes, dtype=np.str_)
         self.n_features_in_ = int(np.prod(inner.sample_shape))
-        if inner.columns is not None:
+        if inner.columns is not None and inner.windows is None:
             self.feature_names_in_: npt.NDArray[np.object_] = np.array(inner.columns, dtype=object)
 
     @property
@@ -93,6 +176,11 @@ class Mixture:
     def _values(self, given: Any) -> npt.NDArray[np.float64]:
         """Samples as one flat array."""
         columns = self._inner.columns
+        is_series = self._inner.windows is not None
+        if is_series and hasattr(given, "columns"):
+            raise InputError(
+                "X: a table of readings", "give its path, or an array of windows, samples × channels × readings"
+            )
         if columns is not None and hasattr(given, "columns"):
             missing = [name for name in columns if name not in given.columns]
             if missing:
@@ -103,6 +191,8 @@ class Mixture:
         expected: list[tuple[int, ...]] = [(self.n_features_in_,)]
         if columns is None:
             expected += [tuple(shape)] + ([tuple(shape[1:])] if shape[0] == 1 else [])
+        elif is_series:
+            expected += [(shape[0], shape[2])]
         if array.shape[1:] not in expected or array.ndim < 2:
             wanted = " or ".join(str(("n", *sizes)).replace("'", "") for sizes in expected)
             raise InputError(f"X: an array of shape {array.shape}", f"the mixture takes {wanted}")

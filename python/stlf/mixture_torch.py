@@ -17,14 +17,19 @@ class MixtureModule(torch.nn.Module):  # type: ignore[misc]
         super().__init__()
         self._is_table = inner.columns is not None
         self._units = len(inner.units)
+        is_series = inner.windows is not None
         for at, (centre, factor, limit) in enumerate(inner.units):
             for name, values in (("centre", centre), ("factor", factor), ("limit", limit)):
-                self.register_buffer(f"{name}{at}", torch.from_numpy(values.copy()))
+                numbers = torch.from_numpy(values.copy())
+                # The unit of a channel is that of all its readings.
+                self.register_buffer(f"{name}{at}", numbers[:, None] if is_series else numbers)
         shares = inner.class_shares
         self.register_buffer("class_shares", None if shares is None else torch.tensor(shares, dtype=torch.float32))
         parts = inner.parts()
         channels, rows, columns = inner.sample_shape
-        self._shape = (channels, rows, columns * max(self._units, 1))
+        self._shape: tuple[int, ...] = (channels, rows, columns)
+        if self._is_table:
+            self._shape = (channels, columns) if is_series else (columns,)
         self._shares = [share for share, _, _ in parts]
         self._corrected = [corrected for _, corrected, _ in parts]
         self.models = torch.nn.ModuleList(_network(inner, tensors) for _, _, tensors in parts)
@@ -44,6 +49,7 @@ class MixtureModule(torch.nn.Module):  # type: ignore[misc]
     def _scaled(self, samples: Any) -> Any:
         if not self._is_table:
             return (samples.float() / 127.5 - 1).reshape(-1, *self._shape)
+        samples = samples.reshape(-1, *self._shape)
         if self._units == 0:
             return samples.float()
         # In double precision: small differences of large numbers would be lost.
@@ -58,24 +64,21 @@ def _network(inner: _internal.Mixture, tensors: list[Any]) -> Any:
     """One model, in evaluation mode."""
     layers: list[Any] = []
     given = iter(tensors)
-    is_flat = inner.columns is not None
+    is_flat = inner.columns is not None and inner.windows is None
     for kind, numbers in inner.layers:
         if kind == "Linear" and not is_flat:
             layers.append(torch.nn.Flatten())
             is_flat = True
-        if kind in ("Conv2d", "Linear"):
+        if kind in ("Conv1d", "Conv2d", "Linear"):
             (_, shape, weight), (_, _, bias) = next(given), next(given)
-            layer = (
-                torch.nn.Conv2d(shape[1], shape[0], shape[2])
-                if kind == "Conv2d"
-                else torch.nn.Linear(shape[1], shape[0])
-            )
+            # A convolution has the size of its kernel besides its channels.
+            layer = getattr(torch.nn, kind)(shape[1], shape[0], *shape[2:3])
             with torch.no_grad():
                 layer.weight.copy_(torch.from_numpy(weight.copy()).reshape(shape))
                 layer.bias.copy_(torch.from_numpy(bias.copy()))
             layers.append(layer)
-        elif kind == "MaxPool2d":
-            layers.append(torch.nn.MaxPool2d(2))
+        elif kind in ("MaxPool1d", "MaxPool2d"):
+            layers.append(getattr(torch.nn, kind)(2))
         else:
             layers.append(getattr(torch.nn, kind)(*numbers))
     return torch.nn.Sequential(*layers).eval()

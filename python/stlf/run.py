@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from stlf import _internal, files
 from stlf.errors import InputError, optional
+from stlf.learner.bridge import Bridge
+from stlf.learner.contract import Learner
 from stlf.plan import Plan
 from stlf.problem import Problem
 from stlf.progress import Progress, bars
@@ -111,14 +113,16 @@ def run(
     to: files.AnyPath | None = None,
     changes: Sequence[str] = (),
     shard: str | None = None,
+    learners: Mapping[str, Learner] | None = None,
     progress: Progress = None,
 ) -> Run:
     """Deal, train, measure, plan, transfer and compare, for every seed; docs/runs.md says what is what.
 
     `config` is a TOML file, a run folder to go on with, or a dictionary with the same keys; without it everything is
     the default. `changes` are keys that differ, such as `"training.steps=500"`; `to` is the run folder, by default one
-    that the same configuration finds again; `shard` is one of several, such as `"3/16"`. Ctrl-C stops it and loses
-    nothing: the same call goes on.
+    that the same configuration finds again; `shard` is one of several, such as `"3/16"`. `learners` are the devices by
+    name, each with a learner of yours in this process, which has its data and model (docs/learners.md). Ctrl-C stops it
+    and loses nothing: the same call goes on.
 
     >>> import tempfile
     >>> small = {"seeds": [0], "data": {"samples": 2000}, "partition": {"kind": "paper", "scale": 0.03},
@@ -129,12 +133,23 @@ def run(
     ...     [line["method"] for line in done.summary], len(done.plan().names)
     (['st-lf', 'local'], 10)
     """
-    given, whole, folder = _resolve(config, list(changes), to)
+    bridges = None
+    changes = list(changes)
+    if learners is not None:
+        if shard is not None:
+            raise InputError("learners in this process have no shards", "leave out shard")
+        bridges = [(name, Bridge(learner)) for name, learner in learners.items()]
+        if not bridges:
+            raise InputError("learners: there is no device", "name at least two: {'gate': Pumps(), 'pier': Pumps()}")
+        # The folder says who has learned; only this call can start it again.
+        of = json.dumps(f"stlf.run: {bridges[0][1].name} of {{device}}")
+        changes += [f"data.devices={json.dumps([name for name, _ in bridges])}", f"training.learner={of}"]
+    given, whole, folder = _resolve(config, changes, to)
     if folder is None:
         folder = _internal.default_folder(whole, given)
     seeds = _count_seeds(whole)
     with bars(progress, seeds) as see:
-        _internal.run(whole, folder, shard=shard, progress=see)
+        _internal.run(whole, folder, learners=bridges, shard=shard, progress=see)
     return Run(folder)
 
 

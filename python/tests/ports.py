@@ -23,3 +23,14 @@ def free_ports(count: int) -> list[int]:
         if len(found) == count:
             return found
     raise OSError(f"fewer than {count} free ports among a thousand")
+
+
+def free_addresses(count: int) -> list[str]:
+    """Addresses of this machine for devices, which speak QUIC."""
+    sockets = [socket.socket(socket.AF_INET, socket.SOCK_DGRAM) for _ in range(count)]
+    for opened in sockets:
+        opened.bind(("127.0.0.1", 0))
+    addresses = [f"127.0.0.1:{opened.getsockname()[1]}" for opened in sockets]
+    for opened in sockets:
+        opened.close()
+    return addresses

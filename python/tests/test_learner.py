@@ -6,7 +6,6 @@ import csv
 import io
 import json
 import os
-import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 from conftest import Cli
+from ports import free_addresses
 
 import stlf
 from stlf.learner import arrays
@@ -205,16 +205,6 @@ class Fragile(Pumps):
         once(self.folder, "predict")
         return super().predict(model, rows)
 """
-
-
-def free_addresses(count: int) -> list[str]:
-    sockets = [socket.socket(socket.AF_INET, socket.SOCK_DGRAM) for _ in range(count)]
-    for opened in sockets:
-        opened.bind(("127.0.0.1", 0))
-    addresses = [f"127.0.0.1:{opened.getsockname()[1]}" for opened in sockets]
-    for opened in sockets:
-        opened.close()
-    return addresses
 
 
 @pytest.mark.parametrize("learner", ["torch_pumps:Pumps", "fragile:Fragile"])

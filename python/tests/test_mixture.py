@@ -64,6 +64,76 @@ def of_pictures(tmp_path_factory: pytest.TempPathFactory) -> stlf.Run:
     return stlf.run(small, to=tmp_path_factory.mktemp("pictures"), progress=False)
 
 
+def readings(path: Path, offset: float) -> Path:
+    """Four machines with a gain and an offset of their own, which vibrate faster when they are worn; each has a gap."""
+    rng = np.random.default_rng(2)
+    rows = ["time,x,y,device,label"]
+    for machine in range(4):
+        phase = 0.0
+        for k in range(640):
+            worn = k // 160 % 2
+            phase += 0.42 if worn else 0.3
+            x, y = np.sin(phase) + rng.normal(0, 0.1), np.cos(phase + 1) + rng.normal(0, 0.1)
+            label = "worn" if worn else "good"
+            gain = machine + 1
+            rows.append(f"{k + 100 * (k >= 200)},{offset * machine + gain * x},{gain * y},m{machine},{label}")
+    path.write_text("\n".join(rows) + "\n")
+    return path
+
+
+@pytest.fixture(
+    scope="module", params=[("cnn", "own"), ("cnn", "both"), ("cnn", "none"), ("mlp", "fleet")], ids="-".join
+)
+def of_series(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[stlf.Run, Path]:
+    inside = tmp_path_factory.mktemp("series")
+    model, scale = request.param
+    file = readings(inside / "vibration.csv", 0 if scale == "none" else 1e5)
+    config = configured(file, scale, "predictions")
+    config["data"] |= {"window": 32, "stride": 16}
+    config["training"]["model"] = model
+    return stlf.run(config, to=inside / "run", progress=False), file
+
+
+def windows_of(file: Path) -> np.ndarray[Any, np.dtype[np.float64]]:
+    """What stlf cuts: 32 readings, every 16, of one machine, before and after the gap."""
+    with file.open() as lines:
+        numbers = np.array([[float(row["x"]), float(row["y"])] for row in csv.DictReader(lines)])
+    windows = []
+    for machine in range(4):
+        for first, last in ((0, 200), (200, 640)):
+            own = numbers[640 * machine + first : 640 * machine + last]
+            windows += [own[at : at + 32].T for at in range(0, len(own) - 31, 16)]
+    return np.array(windows)
+
+
+def test_windows_of_a_series_are_cut_scaled_and_predicted_alike_everywhere(
+    of_series: tuple[stlf.Run, Path], cli: Cli, tmp_path: Path
+) -> None:
+    torch = pytest.importorskip("torch", reason="to_torch() needs PyTorch")
+    run, file = of_series
+    windows = windows_of(file)
+    for device in run.plan().names:
+        mixture = stlf.load(run.folder, device=device)
+        assert mixture.n_features_in_ == 64
+        ours = mixture.predict_proba(windows)
+        assert np.array_equal(ours, mixture.predict_proba(file))
+        assert np.array_equal(ours, mixture.predict_proba(windows.reshape(-1, 64)))
+        mixture.to_onnx(tmp_path / "m.onnx")
+        probabilities, _, metadata = in_onnx_runtime(tmp_path / "m.onnx", windows)
+        assert np.abs(probabilities - ours).max() < 1e-5
+        assert json.loads(metadata["series"]) == {"window": 32, "stride": 16}
+        with torch.no_grad():
+            given = mixture.to_torch()(torch.from_numpy(windows)).numpy()
+        assert np.abs(given - ours).max() < 1e-5
+        ran = cli("predict", str(run.folder), str(file), "--device", device)
+        assert ran.returncode == 0, ran.stderr
+        rows = list(csv.DictReader(ran.stdout.splitlines()))
+        assert [mixture.classes_[p.argmax()] for p in ours] == [row["class"] for row in rows]
+        assert [int(row["row"]) for row in rows[10:13]] == [160, 200, 216]
+    with pytest.raises(stlf.InputError, match=r"the mixture takes \(n, 64\) or \(n, 2, 32\)|X: an array of"):
+        mixture.predict(np.zeros((3, 32, 2)))
+
+
 def rows_of(file: Path) -> np.ndarray[Any, np.dtype[np.float64]]:
     with file.open() as lines:
         return np.array([[float(row[name]) for name in COLUMNS] for row in csv.DictReader(lines)])
@@ -158,6 +228,13 @@ def test_frames_are_read_by_the_names_of_their_columns(of_table: tuple[stlf.Run,
     assert np.array_equal(mixture.predict_proba(frame[["label", "z", "y", "x"]]), mixture.predict_proba(file))
     with pytest.raises(stlf.InputError, match="column 'y' is missing"):
         mixture.predict(frame[["x", "z"]])
+
+
+def test_a_frame_of_readings_is_refused(of_series: tuple[stlf.Run, Path]) -> None:
+    pandas = pytest.importorskip("pandas", reason="frames are of pandas")
+    run, file = of_series
+    with pytest.raises(stlf.InputError, match="X: a table of readings"):
+        stlf.load(run.folder, device="m2").predict(pandas.read_csv(file))
 
 
 def test_a_copy_opens_by_itself(of_table: tuple[stlf.Run, Path], tmp_path: Path) -> None:

@@ -23,8 +23,8 @@ pub(crate) const MAY_SEE: [(&str, &[&str]); 17] = [
     (
         "lab",
         &[
-            "bundle", "protocol", "config", "formats", "method", "planning", "data", "learn",
-            "figure", "testing",
+            "bundle", "learner", "protocol", "config", "formats", "method", "planning", "data",
+            "learn", "figure", "testing",
         ],
     ),
     (
@@ -44,8 +44,8 @@ pub(crate) const MAY_SEE: [(&str, &[&str]); 17] = [
     (
         "python",
         &[
-            "bundle", "lab", "protocol", "config", "formats", "method", "planning", "optim",
-            "data", "learn",
+            "bundle", "lab", "learner", "node", "protocol", "config", "formats", "method",
+            "planning", "optim", "data", "learn",
         ],
     ),
 ];

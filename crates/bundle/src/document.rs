@@ -1,13 +1,15 @@
 //! A mixture as the document `stlf-mixture/1`, and back with every check.
 
+use stlf_data::features::{Series, Windows};
 use stlf_data::scaling::Unit;
 use stlf_data::{Scaling, Shape};
 use stlf_formats::{
-    CombineEntry, FileEntry, InputEntry, LayerEntry, MemberEntry, MixtureFile, MixtureFormat,
-    ScalingEntry, StudentEntry, UnitEntry,
+    CombineEntry, ExpectedEntry, FileEntry, InputEntry, LayerEntry, MemberEntry, MixtureFile,
+    MixtureFormat, ScalingEntry, SeriesEntry, StudentEntry, UnitEntry,
 };
 use stlf_learn::spec::{Layer, Spec};
 use stlf_method::combine::Combine;
+use stlf_method::expectation::Expected;
 use stlf_planning::error::Error;
 
 use crate::Mixture;
@@ -44,8 +46,31 @@ pub(crate) fn written(
         class_shares: mixture.class_shares.clone(),
         members: mixture.members.iter().zip(members).map(member).collect(),
         student,
+        expected: mixture.expected.map(expected_entry),
         plan,
     }
+}
+
+/// An expected accuracy for a document.
+pub(crate) fn expected_entry(expected: Expected) -> ExpectedEntry {
+    let Expected { accuracy, low, high } = expected;
+    ExpectedEntry { accuracy, low, high }
+}
+
+/// The expected accuracy of a document.
+///
+/// # Errors
+/// Numbers that are no accuracies, or an interval that it is not in.
+pub(crate) fn expected(entry: ExpectedEntry) -> Result<Expected, Error> {
+    let ExpectedEntry { accuracy, low, high } = entry;
+    let is_in_order = [0.0, low, accuracy, high, 1.0].is_sorted();
+    let expected = is_in_order.then_some(Expected { accuracy, low, high });
+    expected.ok_or_else(|| {
+        let message = format!(
+            "0 ≤ low ≤ accuracy ≤ high ≤ 1 was to hold, but they are {low}, {accuracy} and {high}"
+        );
+        Error::field("expected", message)
+    })
 }
 
 fn input(mixture: &Mixture) -> InputEntry {
@@ -55,21 +80,29 @@ fn input(mixture: &Mixture) -> InputEntry {
         deviation: unit.deviation,
         limit: Some(unit.limit).filter(|limit| limit.is_finite()),
     };
-    let (scaling, columns, units) = match &mixture.scaling {
-        Scaling::Pixels => (ScalingEntry::Pixels, None, Vec::new()),
-        Scaling::Features { columns, units } => {
+    let series_entry = |Series { windows, time, device }: &Series| SeriesEntry {
+        window: windows.length,
+        stride: windows.stride,
+        time: time.clone(),
+        device: device.clone(),
+    };
+    let (scaling, columns, series, units) = match &mixture.scaling {
+        Scaling::Pixels => (ScalingEntry::Pixels, None, None, Vec::new()),
+        Scaling::Features { columns, units, series } => {
             let scaling = if units.is_empty() { ScalingEntry::None } else { ScalingEntry::Units };
             let units = units.iter().map(|list| list.iter().map(unit).collect()).collect();
-            (scaling, Some(columns.clone()), units)
+            (scaling, Some(columns.clone()), series.as_ref().map(series_entry), units)
         }
     };
-    InputEntry { shape: [channels, height, width], scaling, columns, units }
+    InputEntry { shape: [channels, height, width], scaling, columns, series, units }
 }
 
 fn entry_of(layer: Layer) -> LayerEntry {
     match layer {
         Layer::Conv2d { channels, kernel } => LayerEntry::Conv2d { channels, kernel },
         Layer::MaxPool2d => LayerEntry::MaxPool2d,
+        Layer::Conv1d { channels, kernel } => LayerEntry::Conv1d { channels, kernel },
+        Layer::MaxPool1d => LayerEntry::MaxPool1d,
         Layer::Relu => LayerEntry::Relu,
         Layer::Dropout { p } => LayerEntry::Dropout { p },
         Layer::Dropout2d { p } => LayerEntry::Dropout2d { p },
@@ -81,6 +114,8 @@ fn layer_of(entry: LayerEntry) -> Layer {
     match entry {
         LayerEntry::Conv2d { channels, kernel } => Layer::Conv2d { channels, kernel },
         LayerEntry::MaxPool2d => Layer::MaxPool2d,
+        LayerEntry::Conv1d { channels, kernel } => Layer::Conv1d { channels, kernel },
+        LayerEntry::MaxPool1d => Layer::MaxPool1d,
         LayerEntry::Relu => Layer::Relu,
         LayerEntry::Dropout { p } => Layer::Dropout { p },
         LayerEntry::Dropout2d { p } => Layer::Dropout2d { p },
@@ -98,8 +133,8 @@ pub(crate) fn combine_entry(combine: Combine) -> CombineEntry {
 }
 
 /// How the document says that models become one.
-pub(crate) fn combine(file: &MixtureFile) -> Combine {
-    match file.combine {
+pub(crate) fn combined(entry: CombineEntry) -> Combine {
+    match entry {
         CombineEntry::Predictions => Combine::Predictions,
         CombineEntry::Corrected => Combine::Corrected,
         CombineEntry::Parameters => Combine::Parameters,
@@ -123,7 +158,9 @@ pub(crate) fn spec(file: &MixtureFile) -> Result<Spec, Error> {
     }
     for (at, layer) in file.network.iter().enumerate() {
         let (size, most) = match *layer {
-            LayerEntry::Conv2d { channels, .. } => (channels, MOST_CHANNELS),
+            LayerEntry::Conv2d { channels, .. } | LayerEntry::Conv1d { channels, .. } => {
+                (channels, MOST_CHANNELS)
+            }
             LayerEntry::Linear { outputs } => (outputs, MOST_OUTPUTS),
             _ => continue,
         };
@@ -147,8 +184,11 @@ pub(crate) fn spec(file: &MixtureFile) -> Result<Spec, Error> {
 /// # Errors
 /// Names the field that contradicts another.
 pub(crate) fn scaling(file: &MixtureFile) -> Result<Scaling, Error> {
-    let InputEntry { shape: [channels, height, width], scaling, columns, units } = &file.input;
+    let InputEntry { shape, scaling, columns, series, units } = &file.input;
     let columns = match (scaling, columns) {
+        (ScalingEntry::Pixels, _) if series.is_some() => {
+            return Err(Error::field("input.series", "is for columns of a table"));
+        }
         (ScalingEntry::Pixels, None) if units.is_empty() => return Ok(Scaling::Pixels),
         (ScalingEntry::Pixels, _) => {
             return Err(Error::field("input.scaling", "pixels have no columns and no units"));
@@ -163,7 +203,12 @@ pub(crate) fn scaling(file: &MixtureFile) -> Result<Scaling, Error> {
         ));
     }
     let lists = units.len().max(1);
-    if (*channels, *height, *width) != (1, 1, lists * columns.len()) {
+    let expected = match series {
+        Some(series) => [lists * columns.len(), 1, series.window],
+        None => [1, 1, lists * columns.len()],
+    };
+    if *shape != expected {
+        let [channels, height, width] = shape;
         let message = format!(
             "{channels}×{height}×{width} does not fit {} columns in {lists} scales",
             columns.len()
@@ -184,7 +229,15 @@ pub(crate) fn scaling(file: &MixtureFile) -> Result<Scaling, Error> {
     if units.iter().flatten().any(|unit| unit.deviation < 0.0 || unit.limit <= 0.0) {
         return Err(Error::field("input.units", "a deviation or a limit is below 0"));
     }
-    Ok(Scaling::Features { columns: columns.clone(), units })
+    if series.as_ref().is_some_and(|series| series.stride == 0) {
+        return Err(Error::field("input.series.stride", "must be at least 1"));
+    }
+    let series = series.as_ref().map(|entry| Series {
+        windows: Windows { length: entry.window, stride: entry.stride },
+        time: entry.time.clone(),
+        device: entry.device.clone(),
+    });
+    Ok(Scaling::Features { columns: columns.clone(), units, series })
 }
 
 /// That the rest of the document makes sense: at least one member, weights, shares of classes, and names of files that stay in their

@@ -19,10 +19,26 @@ pub enum Error {
         /// What to name instead.
         hint: String,
     },
+    /// The bundle is one of a user's learner, and something else was to work with it.
+    #[error("{}: only the learner that made these models can predict with them", path.display())]
+    OfLearner {
+        /// The bundle.
+        path: PathBuf,
+    },
+    /// The models are those of another learner.
+    #[error("{}: these are models of the learner {expected}; this learner is {found}", path.display())]
+    OtherLearner {
+        /// The path of `models.json`.
+        path: PathBuf,
+        /// The learner of the models, with its classes.
+        expected: String,
+        /// The learner that was started, with its classes.
+        found: String,
+    },
     /// The document is no mixture, or contradicts itself.
     #[error("{}: {source}", path.display())]
     Document {
-        /// The path of `mixture.json`.
+        /// The path of `mixture.json` or `models.json`.
         path: PathBuf,
         /// What is wrong, by its field.
         source: stlf_planning::Error,
@@ -72,6 +88,12 @@ impl Error {
             Error::Document { source, .. } => source.hint(),
             Error::Changed { .. } | Error::Model { .. } => {
                 Some("copy the whole folder again from where it was written")
+            }
+            Error::OfLearner { .. } => Some(
+                "`stlf predict DIR --learner \"PROGRAM …\"` starts it; models.json names the learner, the files and their weights",
+            ),
+            Error::OtherLearner { .. } => {
+                Some("start the learner that made them; its name and classes must be the same")
             }
             Error::Mixture(_) => None,
         }

@@ -41,37 +41,60 @@ pub fn prepare(
     written: &mut Written,
 ) -> Result<PreparedFolder, Error> {
     let new = PreparedFolder::new(path)?;
-    let mut files: Vec<FileEntry> = Vec::new();
-    let mut put = |file: String, bytes: &[u8]| -> Result<FileEntry, Error> {
-        let sha256 = sha256(bytes);
-        match written.get(&sha256) {
-            Some(same) => new.share(&file, bytes, same)?,
-            None => new.write(&file, bytes)?,
-        }
-        let entry = FileEntry { file, sha256 };
-        files.push(entry.clone());
-        Ok(entry)
-    };
+    let mut files = Files::new(&new, written);
     let bytes_of = |params: &Params| {
         params.to_safetensors(&mixture.spec).map_err(|e| Error::Mixture(e.to_string()))
     };
     let names = file_names(&mixture.members);
     let members = mixture.members.iter().zip(names);
     let members: Vec<FileEntry> = members
-        .map(|(member, name)| put(format!("{name}.safetensors"), &bytes_of(&member.params)?))
+        .map(|(member, name)| files.put(format!("{name}.safetensors"), &bytes_of(&member.params)?))
         .collect::<Result<_, Error>>()?;
     let student = mixture.student.as_ref().map(|own| -> Result<_, Error> {
         let FileEntry { file, sha256 } =
-            put(format!("{STUDENT}.safetensors"), &bytes_of(&own.params)?)?;
+            files.put(format!("{STUDENT}.safetensors"), &bytes_of(&own.params)?)?;
         Ok(StudentEntry { file, sha256, share: own.share })
     });
-    let (student, plan) = (student.transpose()?, put(PLAN.to_owned(), plan)?);
+    let (student, plan) = (student.transpose()?, files.put(PLAN.to_owned(), plan)?);
+    files.go_to(path);
     let mut text = Vec::new();
     write_json(&mut text, &document::written(mixture, &members, student, plan))
         .map_err(|e| Error::Mixture(e.to_string()))?;
     new.write(DOCUMENT, &text)?;
-    written.extend(files.into_iter().map(|entry| (entry.sha256, path.join(entry.file))));
     Ok(new)
+}
+
+/// The files of a bundle that is being prepared. Only once all are there are they known to others: until then the files of the bundle before
+/// have their names.
+pub(crate) struct Files<'f> {
+    new: &'f PreparedFolder,
+    written: &'f mut Written,
+    put: Vec<FileEntry>,
+}
+
+impl<'f> Files<'f> {
+    /// None yet.
+    pub(crate) fn new(new: &'f PreparedFolder, written: &'f mut Written) -> Files<'f> {
+        Files { new, written, put: Vec::new() }
+    }
+
+    /// Writes a file, or shares it with one that is known to be the same.
+    pub(crate) fn put(&mut self, file: String, bytes: &[u8]) -> Result<FileEntry, Error> {
+        let sha256 = sha256(bytes);
+        match self.written.get(&sha256) {
+            Some(same) => self.new.share(&file, bytes, same)?,
+            None => self.new.write(&file, bytes)?,
+        }
+        let entry = FileEntry { file, sha256 };
+        self.put.push(entry.clone());
+        Ok(entry)
+    }
+
+    /// All are there, and go to this path.
+    pub(crate) fn go_to(self, path: &Path) {
+        let known = self.put.into_iter().map(|entry| (entry.sha256, path.join(entry.file)));
+        self.written.extend(known);
+    }
 }
 
 /// What each member's file is called: its device, if files can be called so.
@@ -121,10 +144,11 @@ pub fn read(path: &Path) -> Result<Mixture, Error> {
         seed: file.seed,
         classes: file.classes.clone(),
         scaling,
-        combine: document::combine(&file),
+        combine: document::combined(file.combine),
         class_shares: file.class_shares.clone(),
         members,
         student: student.transpose()?,
+        expected: file.expected.map(document::expected).transpose().map_err(wrong)?,
         spec,
     })
 }
@@ -138,13 +162,13 @@ pub fn copy(from: &Path, to: &Path) -> Result<(), Error> {
     Ok(prepare(to, &mixture, &plan, &mut Written::new())?.publish()?)
 }
 
-fn bytes(path: &Path) -> Result<Vec<u8>, Error> {
+pub(crate) fn bytes(path: &Path) -> Result<Vec<u8>, Error> {
     let failed = |source| stlf_data::Error::File { path: path.to_owned(), source };
     Ok(std::fs::read(path).map_err(failed)?)
 }
 
 /// The bytes of a file that has this hash.
-fn checked(folder: &Path, file: &str, sha256: &str) -> Result<Vec<u8>, Error> {
+pub(crate) fn checked(folder: &Path, file: &str, sha256: &str) -> Result<Vec<u8>, Error> {
     let path = folder.join(file);
     let bytes = bytes(&path)?;
     let found = self::sha256(&bytes);
@@ -174,21 +198,37 @@ pub fn sha256(bytes: &[u8]) -> String {
 /// each device has one. Without a seed it is the first that has bundles.
 ///
 /// # Errors
-/// There is none, or a device must be named.
+/// There is none, it is one of a user's learner, or a device must be named.
 pub fn find(path: &Path, device: Option<&str>, seed: Option<u64>) -> Result<PathBuf, Error> {
+    let bundle = find_any(path, device, seed)?;
+    match is_of_learner(&bundle) {
+        true => Err(Error::OfLearner { path: bundle }),
+        false => Ok(bundle),
+    }
+}
+
+/// Whether the bundle is one of a user's learner ([`models`]).
+pub fn is_of_learner(bundle: &Path) -> bool {
+    bundle.join(models::DOCUMENT).is_file()
+}
+
+fn is_bundle(path: &Path) -> bool {
+    path.join(DOCUMENT).is_file() || is_of_learner(path)
+}
+
+/// As [`find`], but the bundle may be one of a user's learner.
+///
+/// # Errors
+/// There is none, or a device must be named.
+pub fn find_any(path: &Path, device: Option<&str>, seed: Option<u64>) -> Result<PathBuf, Error> {
     let none = |message: String, hint: &str| Error::NoBundle {
         path: path.to_owned(),
         message,
         hint: hint.to_owned(),
     };
     let alone = [path.to_owned(), path.join(OF_DEVICE)];
-    if let Some(bundle) = alone.into_iter().find(|bundle| bundle.join(DOCUMENT).is_file()) {
+    if let Some(bundle) = alone.into_iter().find(|bundle| is_bundle(bundle)) {
         return Ok(bundle);
-    }
-    let models = [path.to_owned(), path.join(OF_DEVICE)];
-    if models.iter().any(|folder| folder.join(models::DOCUMENT).is_file()) {
-        let message = "only the learner that made these models can predict with them".to_owned();
-        return Err(none(message, "models.json names the learner, the files and their weights"));
     }
     let Some(of_seed) = bundles_of_run(path, seed) else {
         let (message, hint) = match seed {
@@ -228,7 +268,7 @@ pub fn find(path: &Path, device: Option<&str>, seed: Option<u64>) -> Result<Path
 /// The devices that have bundles here, numbers in names by their size.
 fn devices(of_seed: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(of_seed).into_iter().flatten().flatten();
-    let bundles = entries.filter(|entry| entry.path().join(DOCUMENT).is_file());
+    let bundles = entries.filter(|entry| is_bundle(&entry.path()));
     let mut names: Vec<String> =
         bundles.filter_map(|entry| entry.file_name().into_string().ok()).collect();
     names.retain(|name| !name.starts_with('.'));

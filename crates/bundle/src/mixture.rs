@@ -6,6 +6,7 @@ use stlf_learn::evaluate::{Predictions, predict};
 use stlf_learn::{Params, Spec};
 use stlf_method::class_shares::{corrected_by, own_shares};
 use stlf_method::combine::{Combine, combine};
+use stlf_method::expectation::Expected;
 use stlf_method::student::Student;
 use stlf_planning::Role;
 
@@ -50,6 +51,8 @@ pub struct Mixture {
     pub members: Vec<Member>,
     /// The student, if the device uses one.
     pub student: Option<Student>,
+    /// The accuracy that a target may expect on its own samples; none for a source.
+    pub expected: Option<Expected>,
 }
 
 impl Mixture {
@@ -57,8 +60,11 @@ impl Mixture {
     pub fn sample_shape(&self) -> Shape {
         let input = self.spec.input();
         match &self.scaling {
-            Scaling::Features { units, .. } if units.len() > 1 => {
+            Scaling::Features { units, series: None, .. } if units.len() > 1 => {
                 Shape { width: input.width / units.len(), ..input }
+            }
+            Scaling::Features { units, series: Some(_), .. } if units.len() > 1 => {
+                Shape { channels: input.channels / units.len(), ..input }
             }
             _ => input,
         }

@@ -4,11 +4,13 @@ use std::path::Path;
 
 use stlf_data::whole_folder::PreparedFolder;
 use stlf_formats::{FileEntry, MemberEntry, ModelsFile, ModelsFormat, write_json};
-use stlf_learn::Layout;
-use stlf_method::combine::Combine;
+use stlf_learn::evaluate::Predictions;
+use stlf_learn::{Layout, Params};
+use stlf_method::combine::{Combine, combine_with};
+use stlf_method::learner::{UserLearner, Watch};
 use stlf_planning::Role;
 
-use crate::folder::{PLAN, file_names, sha256};
+use crate::folder::{Files, PLAN, Written, bytes, checked, file_names};
 use crate::{Error, Member, document};
 
 /// The document in such a folder.
@@ -21,8 +23,10 @@ pub struct Models {
     pub device: String,
     /// Its role. A source has its own model.
     pub role: Role,
-    /// The epoch that they come from.
-    pub epoch: u64,
+    /// The epoch that they come from, on a real device.
+    pub epoch: Option<u64>,
+    /// The seed that they come from, in a simulation.
+    pub seed: Option<u64>,
     /// The name and version of the learner.
     pub learner: String,
     /// The names of the classes.
@@ -35,21 +39,24 @@ pub struct Models {
     pub members: Vec<Member>,
 }
 
-/// Prepares the folder, which takes the place of the one that is there when it is published; the plan is the bytes of `stlf-plan/2`.
+/// Prepares the folder, which takes the place of the one that is there when it is published; the plan is the bytes of `stlf-plan/2`. Files
+/// with the bytes of one that is known are shared with it, and those of this one are known from then on.
 ///
 /// # Errors
 /// A file cannot be written. Then the folder that is there stays as it is.
-pub fn prepare(path: &Path, models: &Models, plan: &[u8]) -> Result<PreparedFolder, Error> {
+pub fn prepare(
+    path: &Path,
+    models: &Models,
+    plan: &[u8],
+    written: &mut Written,
+) -> Result<PreparedFolder, Error> {
     let new = PreparedFolder::new(path)?;
-    let put = |file: String, bytes: &[u8]| -> Result<FileEntry, Error> {
-        new.write(&file, bytes)?;
-        Ok(FileEntry { file, sha256: sha256(bytes) })
-    };
+    let mut files = Files::new(&new, written);
     let mut members = Vec::new();
     for (member, name) in models.members.iter().zip(file_names(&models.members)) {
         let bytes = member.params.to_safetensors(&models.layout);
         let bytes = bytes.map_err(|e| Error::Mixture(e.to_string()))?;
-        let FileEntry { file, sha256 } = put(format!("{name}.safetensors"), &bytes)?;
+        let FileEntry { file, sha256 } = files.put(format!("{name}.safetensors"), &bytes)?;
         let (name, weight) = (member.name.clone(), member.weight);
         members.push(MemberEntry { name, weight, file, sha256 });
     }
@@ -58,14 +65,72 @@ pub fn prepare(path: &Path, models: &Models, plan: &[u8]) -> Result<PreparedFold
         device: models.device.clone(),
         role: models.role,
         epoch: models.epoch,
+        seed: models.seed,
         learner: models.learner.clone(),
         classes: models.classes.clone(),
         combine: document::combine_entry(models.combine),
         members,
-        plan: put(PLAN.to_owned(), plan)?,
+        plan: files.put(PLAN.to_owned(), plan)?,
     };
+    files.go_to(path);
     let mut text = Vec::new();
     write_json(&mut text, &document).map_err(|e| Error::Mixture(e.to_string()))?;
     new.write(DOCUMENT, &text)?;
     Ok(new)
+}
+
+impl Models {
+    /// Reads such a folder for a learner. Every file is checked against the hash that the document has of it.
+    ///
+    /// # Errors
+    /// The models are another learner's, or a file is missing, damaged or another one.
+    pub fn read(path: &Path, user: &UserLearner) -> Result<Models, Error> {
+        let at = path.join(DOCUMENT);
+        let wrong = |source| Error::Document { path: at.clone(), source };
+        let file = ModelsFile::read(&bytes(&at)?).map_err(wrong)?;
+        if (&file.learner, &file.classes) != (&user.name, &user.classes) {
+            let of = |name: &str, classes: &[String]| format!("{name} ({})", classes.join(", "));
+            return Err(Error::OtherLearner {
+                path: at,
+                expected: of(&file.learner, &file.classes),
+                found: of(&user.name, &user.classes),
+            });
+        }
+        checked(path, &file.plan.file, &file.plan.sha256)?;
+        let layout = user.learner.layout().clone();
+        let members = file.members.iter().map(|entry| {
+            let bytes = checked(path, &entry.file, &entry.sha256)?;
+            let params = Params::from_safetensors(&layout, &bytes)
+                .map_err(|source| Error::Model { path: path.join(&entry.file), source })?;
+            Ok(Member { name: entry.name.clone(), weight: entry.weight, params })
+        });
+        Ok(Models {
+            members: members.collect::<Result<_, Error>>()?,
+            device: file.device,
+            role: file.role,
+            epoch: file.epoch,
+            seed: file.seed,
+            learner: file.learner,
+            classes: file.classes,
+            layout,
+            combine: document::combined(file.combine),
+        })
+    }
+
+    /// What the models come to for all samples of their learner, in the learner's own order; `None` if `watch` ended it.
+    ///
+    /// # Errors
+    /// What the learner says.
+    pub fn predict(
+        &self,
+        user: &UserLearner,
+        watch: &mut Watch<'_>,
+    ) -> Result<Option<Predictions>, stlf_planning::Error> {
+        // Samples with a label come first for a learner.
+        let mut rows: Vec<usize> = (0..user.places.len()).collect();
+        rows.sort_by_key(|&row| user.places[row]);
+        let models: Vec<(&Params, f64)> =
+            self.members.iter().map(|member| (&member.params, member.weight)).collect();
+        combine_with(self.combine, &models, |_, model| user.learner.predict(model, &rows, watch))
+    }
 }

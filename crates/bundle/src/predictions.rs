@@ -2,10 +2,11 @@
 
 use std::path::PathBuf;
 
+use stlf_data::features::Beginning;
 use stlf_learn::evaluate::Predictions;
 use stlf_method::predictions::PredictionRow;
 
-use crate::{Error, Mixture};
+use crate::Error;
 
 /// What is written besides a sample's place, class and probability.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -14,6 +15,8 @@ pub struct Columns<'a> {
     pub probabilities: bool,
     /// The file of every sample, in a column `file`.
     pub files: Option<&'a [PathBuf]>,
+    /// Where every window of a series begins: in a column `row`, counted from 0, and in a column `time`, where there are times.
+    pub beginnings: Option<&'a [Beginning]>,
 }
 
 /// The table as CSV. Without further columns it is what a device writes of its own samples.
@@ -21,25 +24,32 @@ pub struct Columns<'a> {
 /// # Errors
 /// It cannot be written.
 pub fn csv(
-    mixture: &Mixture,
+    classes: &[String],
     predictions: &Predictions,
     columns: Columns<'_>,
 ) -> Result<Vec<u8>, Error> {
     let failed = |e: csv::Error| Error::Mixture(e.to_string());
     let places: Vec<usize> = (0..predictions.len()).collect();
-    let rows = PredictionRow::all(predictions, &places, &mixture.classes);
+    let rows = PredictionRow::all(predictions, &places, classes);
     let mut writer = csv::WriterBuilder::new().has_headers(false).from_writer(Vec::new());
     let mut head = ["sample", "class", "probability"].map(str::to_owned).to_vec();
     if columns.probabilities {
-        head.extend(mixture.classes.iter().map(|class| format!("p_{class}")));
+        head.extend(classes.iter().map(|class| format!("p_{class}")));
     }
     head.extend(columns.files.map(|_| "file".to_owned()));
+    if let Some(beginnings) = columns.beginnings {
+        let has_times = beginnings.iter().any(|beginning| beginning.time.is_some());
+        head.push("row".to_owned());
+        head.extend(has_times.then(|| "time".to_owned()));
+    }
     writer.write_record(&head).map_err(failed)?;
     for (row, probabilities) in rows.iter().zip(predictions.probabilities()) {
         let more = if columns.probabilities { probabilities } else { &[] };
         let file = columns.files.and_then(|files| files.get(row.sample));
         let file = file.map(|file| file.to_string_lossy());
-        writer.serialize((row, more, file.as_slice())).map_err(failed)?;
+        let begins = columns.beginnings.and_then(|all| all.get(row.sample));
+        let begins = begins.map(|begins| (begins.row, begins.time.as_slice()));
+        writer.serialize((row, more, file.as_slice(), begins.as_slice())).map_err(failed)?;
     }
     writer.into_inner().map_err(|e| Error::Mixture(e.to_string()))
 }

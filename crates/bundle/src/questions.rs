@@ -18,6 +18,9 @@ pub struct Question {
     pub sample: usize,
     /// Its file; empty for a row of a table.
     pub file: Option<PathBuf>,
+    /// The first row of a window of a series, counted from 0; no column for others.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub row: Option<usize>,
     /// The class that the mixture takes for the likeliest.
     pub class: String,
     /// Its probability.
@@ -52,6 +55,7 @@ impl Mixture {
                 device: self.device.clone(),
                 sample: places[at],
                 file: None,
+                row: None,
                 class: name(first),
                 probability,
                 or: name(likeliest(&others).0),

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use stlf_data::dataset::Values;
+use stlf_data::features::Beginning;
 use stlf_data::{Dataset, Scaling, features};
 
 use crate::{Error, Mixture};
@@ -16,11 +17,13 @@ pub struct Samples {
     pub count: usize,
     /// The file of each picture; none for a table.
     pub files: Option<Vec<PathBuf>>,
+    /// Where each window of a series begins; none for others.
+    pub beginnings: Option<Vec<Beginning>>,
 }
 
 impl Samples {
     /// Reads samples: for a mixture that was trained on a table, a table (CSV, plain or gzip, or Parquet) that has its columns and may have
-    /// others; for one that was trained on pictures, a picture or a folder of pictures.
+    /// others, from which windows are cut if those were samples in training; for one that was trained on pictures, a picture or a folder of pictures.
     ///
     /// # Errors
     /// Names the file, and the row and column or the picture that cannot be used.
@@ -38,7 +41,7 @@ impl Samples {
 
     fn read_as(mixture: &Mixture, path: &Path, resize: bool) -> Result<Samples, Error> {
         match &mixture.scaling {
-            Scaling::Features { columns, .. } => {
+            Scaling::Features { columns, series, .. } => {
                 if path.is_dir() {
                     return Err(Error::Samples {
                         path: path.to_owned(),
@@ -50,14 +53,16 @@ impl Samples {
                         ),
                     });
                 }
-                let data = features::load_columns(path, columns)?;
-                Ok(Samples { inputs: inputs(mixture, &data), count: data.len(), files: None })
+                let data = features::load_columns(path, columns, series.as_ref())?;
+                let beginnings = series.as_ref().map(|_| data.beginnings().to_vec());
+                let (inputs, count) = (inputs(mixture, &data), data.len());
+                Ok(Samples { inputs, count, files: None, beginnings })
             }
             Scaling::Pixels => pictures(mixture, path, resize),
         }
     }
 
-    /// Scales samples that lie one after the other: pixels from 0 to 255, or features as they are in a table.
+    /// Scales samples that lie one after the other: pixels from 0 to 255, or features as they are in a table, or windows, channel by channel.
     ///
     /// # Errors
     /// They are not whole samples, or contain what is no pixel or no finite number.
@@ -78,7 +83,13 @@ impl Samples {
             }
         };
         let data = Dataset::new("samples", shape, values, vec![None; count], Vec::new())?;
-        Ok(Samples { inputs: inputs(mixture, &data), count, files: None })
+        let data = match &mixture.scaling {
+            Scaling::Features { series: Some(series), .. } => {
+                data.with_series(series.clone(), Vec::new())
+            }
+            _ => data,
+        };
+        Ok(Samples { inputs: inputs(mixture, &data), count, files: None, beginnings: None })
     }
 }
 
@@ -100,7 +111,8 @@ fn pictures(mixture: &Mixture, path: &Path, resize: bool) -> Result<Samples, Err
     }
     let shape = mixture.spec.input();
     let (data, files) = stlf_data::image_folder::load_unlabeled(path, shape, resize)?;
-    Ok(Samples { inputs: inputs(mixture, &data), count: data.len(), files: Some(files) })
+    let (inputs, count) = (inputs(mixture, &data), data.len());
+    Ok(Samples { inputs, count, files: Some(files), beginnings: None })
 }
 
 #[cfg(not(feature = "images"))]

@@ -1,16 +1,20 @@
 //! Bundles written, read, damaged and put to work.
 #![allow(clippy::unwrap_used, reason = "tests and their helpers")]
 
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
 use stlf_bundle::folder::{DOCUMENT, Written, copy, find, prepare, read};
 use stlf_bundle::predictions::{Columns, csv};
 use stlf_bundle::{Error, Member, Mixture, Samples, mlflow, onnx};
+use stlf_data::features::{Beginning, Series, Windows};
 use stlf_data::scaling::Unit;
 use stlf_data::{Scaling, Shape};
 use stlf_learn::{Params, Spec};
 use stlf_method::combine::{Combine, combine};
+use stlf_method::expectation::Expected;
 use stlf_method::student::Student;
 use stlf_planning::Role;
 
@@ -33,15 +37,75 @@ fn mixture(how: Combine) -> Mixture {
         epoch: Some(7),
         seed: None,
         classes: ["calm", "storm, heavy", "zz"].map(str::to_owned).to_vec(),
-        scaling: Scaling::Features { columns: vec!["x".to_owned(), "y y".to_owned()], units },
+        scaling: Scaling::Features {
+            columns: vec!["x".to_owned(), "y y".to_owned()],
+            units,
+            series: None,
+        },
         combine: how,
         class_shares: None,
         members: vec![member("pier", 0.3, 1), member("a/b", 0.7, 2)],
         student: (how == Combine::Predictions)
             .then(|| Student { params: Params::initial(&spec, 3), share: 0.75 }),
+        expected: Some(Expected { accuracy: 0.9, low: 0.75, high: 0.95 }),
         spec,
     }
     .with_class_shares(&INPUTS)
+}
+
+/// The same on windows of nine readings of two channels.
+fn of_series() -> Mixture {
+    let windows = Windows { length: 9, stride: 3 };
+    let (time, device) = (Some("t".to_owned()), Some("pump".to_owned()));
+    let mut mixture = mixture(Combine::Predictions);
+    if let Scaling::Features { series, .. } = &mut mixture.scaling {
+        *series = Some(Series { windows, time, device });
+    }
+    mixture.spec = Spec::series_cnn(4, 9, 3).unwrap();
+    let members = mixture.members.iter_mut().zip(1..);
+    members.for_each(|(member, seed)| member.params = Params::initial(&mixture.spec, seed));
+    mixture.student = None;
+    mixture
+}
+
+#[test]
+fn windows_are_cut_and_scaled_by_channel_and_their_bundle_comes_back() {
+    let mixture = of_series();
+    let (inside, path) = written(&mixture);
+    assert_eq!(read(&path).unwrap(), mixture);
+    assert_eq!(mixture.sample_shape(), Shape { channels: 2, height: 1, width: 9 });
+    let row =
+        |k: usize| format!("{},{k},{},{}\n", k + 50 * usize::from(k > 11), 100 + k, 7 + k % 2);
+    let table = inside.path().join("new.csv");
+    let text = "t,note,x,y y\n".to_owned() + &(0..21).map(row).collect::<String>();
+    std::fs::write(&table, text).unwrap();
+    let samples = Samples::read(&mixture, &table).unwrap();
+    let begins = |row: usize, time: usize| Beginning { row, time: Some(time.to_string()) };
+    // After row 11 there is a gap.
+    let expected = vec![begins(0, 0), begins(3, 3), begins(12, 62)];
+    assert_eq!((samples.count, samples.beginnings.as_ref()), (3, Some(&expected)));
+    let Scaling::Features { units, .. } = &mixture.scaling else { panic!("features") };
+    for (k, &input) in samples.inputs.iter().enumerate() {
+        let (window, list, channel, step) = (k / 36, k / 18 % 2, k / 9 % 2, k % 9);
+        let row = [0, 3, 12][window] + step;
+        let value = [100 + row, 7 + row % 2][channel] as f64;
+        assert_eq!(input, units[list][channel].of(value));
+    }
+    let values = |row: usize| (0..9).map(move |k| row + k);
+    let flat: Vec<f64> = [0, 3, 12]
+        .into_iter()
+        .flat_map(|row| values(row).map(|k| 100 + k).chain(values(row).map(|k| 7 + k % 2)))
+        .map(|value| value as f64)
+        .collect();
+    let scaled = Samples::scaled(&mixture, flat).unwrap();
+    assert_eq!((&scaled.inputs, scaled.beginnings), (&samples.inputs, None));
+    let predictions = mixture.predict(&samples.inputs).unwrap();
+    let beginnings = samples.beginnings.as_deref();
+    let columns = Columns { beginnings, ..Columns::default() };
+    let text = String::from_utf8(csv(&mixture.classes, &predictions, columns).unwrap()).unwrap();
+    assert!(text.starts_with("sample,class,probability,row,time\n0,"), "{text}");
+    assert!(text.ends_with(",12,62\n"), "{text}");
+    assert!(onnx::write(&mixture).unwrap().len() > 8 * mixture.spec.parameters());
 }
 
 const INPUTS: [f32; 8] = [0.1, -0.4, 0.9, 0.3, -1.0, 0.2, 0.0, 0.7];
@@ -251,6 +315,57 @@ fn the_bundle_that_a_folder_means_is_found() {
     assert_eq!(said(find(inside.path(), None, None)).0, "DIR: there is no mixture here");
 }
 
+/// Names the path of the bundle that [`writes_bundles_until_it_is_killed`] writes; without it that test writes none.
+const WRITES: &str = "STLF_TEST_WRITES_BUNDLES";
+
+/// A mixture all of whose numbers are this one.
+fn filled(number: f32) -> Mixture {
+    let mut mixture = mixture(Combine::Predictions);
+    let members = mixture.members.iter_mut().map(|member| &mut member.params);
+    let student = mixture.student.iter_mut().map(|student| &mut student.params);
+    members.chain(student).for_each(|params| params.iter_mut().for_each(|p| *p = number));
+    mixture
+}
+
+/// Part of the next test, which runs it as a process of its own.
+#[test]
+#[allow(clippy::print_stdout, reason = "whoever kills it counts the lines")]
+fn writes_bundles_until_it_is_killed() {
+    let Some(path) = std::env::var_os(WRITES).map(PathBuf::from) else { return };
+    for number in 1_u16.. {
+        write(&path, &filled(f32::from(number)));
+        println!("wrote {number}");
+    }
+}
+
+#[test]
+fn whoever_is_killed_while_it_writes_a_bundle_leaves_the_last_good_one() {
+    let inside = tempfile::tempdir().unwrap();
+    let path = inside.path().join("bundle");
+    write(&path, &filled(0.0));
+    for lines in 1..=10 {
+        let mut child = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "writes_bundles_until_it_is_killed", "--nocapture"])
+            .env(WRITES, &path)
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let output = BufReader::new(child.stdout.take().unwrap());
+        let wrote = output.lines().map_while(Result::ok).filter(|line| line.contains("wrote "));
+        assert_eq!(wrote.take(lines).count(), lines);
+        // Somewhere in the middle of the next one.
+        child.kill().unwrap();
+        child.wait().unwrap();
+        stlf_data::atomic_file::sweep(inside.path()).unwrap();
+        let Mixture { members, student, .. } = read(&path).unwrap();
+        let params = members.iter().map(|m| &m.params).chain(student.iter().map(|s| &s.params));
+        let numbers: Vec<f32> = params.flat_map(|params| params.iter().copied()).collect();
+        assert!(numbers[0] >= lines as f32, "{} after {lines}", numbers[0]);
+        assert!(numbers.iter().all(|number| *number == numbers[0]), "files of two bundles");
+        assert_eq!(std::fs::read_dir(inside.path()).unwrap().count(), 1, "something is left");
+    }
+}
+
 #[test]
 fn samples_are_read_by_name_scaled_and_written_as_a_table() {
     let mixture = mixture(Combine::Predictions);
@@ -269,12 +384,12 @@ fn samples_are_read_by_name_scaled_and_written_as_a_table() {
     let same = Samples::scaled(&mixture, vec![101.0, 1.0, 99.9, 2.0]).unwrap();
     assert_eq!(same.inputs, by_hand);
     let predictions = mixture.predict(&samples.inputs).unwrap();
-    let plain = csv(&mixture, &predictions, Columns::default()).unwrap();
+    let plain = csv(&mixture.classes, &predictions, Columns::default()).unwrap();
     let plain = String::from_utf8(plain).unwrap();
     assert!(plain.starts_with("sample,class,probability\n0,"), "{plain}");
     let files = [PathBuf::from("a.png"), PathBuf::from("b.png")];
-    let columns = Columns { probabilities: true, files: Some(&files) };
-    let all = String::from_utf8(csv(&mixture, &predictions, columns).unwrap()).unwrap();
+    let columns = Columns { probabilities: true, files: Some(&files), beginnings: None };
+    let all = String::from_utf8(csv(&mixture.classes, &predictions, columns).unwrap()).unwrap();
     let lines: Vec<&str> = all.lines().collect();
     assert_eq!(lines[0], "sample,class,probability,p_calm,\"p_storm, heavy\",p_zz,file");
     assert!(lines[2].ends_with(",b.png") && lines.len() == 3, "{all}");

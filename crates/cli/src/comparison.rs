@@ -3,7 +3,8 @@
 use stlf_config::Config;
 use stlf_data::features::Scale;
 use stlf_lab::Outcome;
-use stlf_lab::record::{ComputingRow, StudentRow};
+use stlf_lab::record::{ComputingRow, ExpectedRow, StudentRow};
+use stlf_lab::stages::expectation::TABLE as EXPECTED;
 use stlf_lab::stages::student::FOLDER as STUDENTS;
 use stlf_lab::summary::{Line, Spread, summarise};
 use stlf_method::method::Method;
@@ -58,7 +59,7 @@ pub(crate) fn comparison(outcome: &Outcome, config: &Config, methods: &[Method])
          Accuracy: of a method's own targets on their own data, by labels that no method but Oracle sees.\n\
          Energy and sent: totals; {}.\n\
          Of all links: that energy over what it costs if every source sends to every target, which needs no measuring.\n\
-         {}{}{}{}{}{}{}{}",
+         {}{}{}{}{}{}{}{}{}{}",
         table.render(),
         missing(methods, &lines),
         paid(&lines),
@@ -68,7 +69,9 @@ pub(crate) fn comparison(outcome: &Outcome, config: &Config, methods: &[Method])
         dealt(outcome),
         scale(outcome),
         strangers(outcome, &lines),
+        if ours(&lines).is_some() { expected(outcome) } else { String::new() },
         students(outcome, config),
+        learners(config),
         computing(outcome, config)
     )
 }
@@ -82,10 +85,22 @@ pub(crate) fn dealt(outcome: &Outcome) -> String {
     })
 }
 
+/// The line of ST-LF, if it was compared.
+fn ours(lines: &[Line]) -> Option<&Line> {
+    lines.iter().find(|line| line.method == Method::StLf.name())
+}
+
+/// Says what is not done where devices have learners of the user's.
+fn learners(config: &Config) -> String {
+    match config.training.learner {
+        Some(_) => "Devices have learners: no students (transfer.adapt), no balanced models (training.balanced).\n".to_owned(),
+        None => String::new(),
+    }
+}
+
 /// Says that divergences did not help to choose, if there were targets to which no source was near.
 fn strangers(outcome: &Outcome, lines: &[Line]) -> String {
-    let ours = lines.iter().find(|line| line.method == Method::StLf.name());
-    let targets = ours.map_or(0.0, |line| line.targets.mean * line.targets.count as f64);
+    let targets = ours(lines).map_or(0.0, |line| line.targets.mean * line.targets.count as f64);
     let far = outcome.strangers;
     if far == 0 {
         return String::new();
@@ -101,6 +116,32 @@ fn strangers(outcome: &Outcome, lines: &[Line]) -> String {
     };
     format!(
         "No source is near {far} of {targets:.0} targets: divergences of {FAR} and more tell little about who suits whom.\n{then}\n"
+    )
+}
+
+/// Returns a line with the accuracy that targets may expect without any label, and how often the truth was as expected.
+pub(crate) fn expected(outcome: &Outcome) -> String {
+    let rows = &outcome.expected;
+    let mean = |value: fn(&ExpectedRow) -> f64| {
+        Spread::of(&rows.iter().map(value).collect::<Vec<f64>>()).map(|spread| spread.mean)
+    };
+    let ends = mean(|row| row.low).zip(mean(|row| row.high));
+    let Some((middle, (low, high))) = mean(|row| row.expected).zip(ends) else {
+        return String::new();
+    };
+    let held: Vec<bool> = rows.iter().filter_map(ExpectedRow::holds).collect();
+    let truth = match held.len() {
+        0 => String::new(),
+        known => {
+            let right = held.iter().filter(|held| **held).count();
+            format!("; the truth is in it at {right} of {}", counted(known, "target"))
+        }
+    };
+    format!(
+        "Expected without labels, for ST-LF: {}, in a 90 % interval from {} to {} in the mean{truth} (seed-*/{EXPECTED}).\n",
+        percent(middle),
+        percent(low),
+        percent(high)
     )
 }
 

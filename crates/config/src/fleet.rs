@@ -9,6 +9,7 @@ use stlf_data::folder::data_folder;
 use stlf_data::partition::{Partition, Scheme, Share, deal};
 use stlf_data::{Class, Dataset, Scaling, Shape};
 use stlf_method::known::Known;
+use stlf_method::learner::UserLearner;
 
 use crate::answers::Answers;
 use crate::{Config, Error};
@@ -120,6 +121,24 @@ impl DeviceData {
         }
     }
 
+    /// The data of a device of this name as its learner tells them. Features stay as they are.
+    ///
+    /// # Errors
+    /// What the learner tells cannot be.
+    pub fn of_learner(name: &str, user: &UserLearner) -> Result<DeviceData, stlf_planning::Error> {
+        user.check()?;
+        Ok(DeviceData {
+            name: name.to_owned(),
+            places: user.places.clone(),
+            inputs: user.features.clone(),
+            scaling: Scaling::Features { columns: Vec::new(), units: Vec::new(), series: None },
+            labels: user.labels.clone(),
+            unlabeled: user.places.len() - user.labels.len(),
+            answers: Vec::new(),
+            truth: user.truth().map(<[Class]>::to_vec),
+        })
+    }
+
     /// How many samples there are.
     pub fn samples(&self) -> usize {
         self.labels.len() + self.unlabeled
@@ -204,7 +223,7 @@ pub fn device(
     let data = load(config)?;
     let scheme = config.scheme(&data);
     let Partition { devices } = deal(&data, &scheme, seed)?;
-    let scaler = scaler(&data, config.data.standardise, devices.len());
+    let scaler = scaler(&data, config.data.scale(), devices.len());
     let scale = scaler.scale();
     if devices.len() == 1 && scale.needs_fleet() {
         let message = format!(

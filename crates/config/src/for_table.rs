@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use stlf_data::features::Series;
 use stlf_data::{Dataset, features};
 
 use crate::{Error, TEMPLATE};
@@ -25,26 +26,23 @@ pub struct ForTable {
     pub told: Vec<String>,
 }
 
-/// Writes the template for a table of features. Columns that are not numbers are ignored, besides `label` and `device` (left out: a
-/// column named device or domain, where there is one).
+/// Writes the template for a table of features, or of readings from which windows are cut. Columns that are not numbers are ignored,
+/// besides those of labels, devices and, for windows, times, which the options name; all others of the options are as they are.
 ///
 /// # Errors
 /// A table that cannot be read, that has no such column, or in which nothing has a label.
-pub fn for_table(table: &Path, label: &str, device: Option<&str>) -> Result<ForTable, Error> {
+pub fn for_table(table: &Path, mut options: features::Options) -> Result<ForTable, Error> {
     let others = features::not_numbers(table)?;
-    let mut options = features::Options {
-        label: label.to_owned(),
-        domain: device.map(str::to_owned),
-        ..features::Options::default()
-    };
     let is_ignored = |name: &String| {
-        let is_domain = match device {
-            Some(device) => name == device,
-            None => name == "device" || name == "domain",
+        let is = |named: &Option<String>, usual: [&str; 2]| match named {
+            Some(named) => name == named,
+            None => usual.contains(&name.as_str()),
         };
-        name != label && !is_domain
+        let is_time = options.windows.is_some() && is(&options.time, ["time", "timestamp"]);
+        *name != options.label && !is(&options.domain, ["device", "domain"]) && !is_time
     };
     options.ignore = others.into_iter().filter(is_ignored).collect();
+    let label = &options.label;
     let data = features::load(table, &options)?;
     if data.classes().is_empty() {
         return Err(Error::Setting {
@@ -55,6 +53,7 @@ pub fn for_table(table: &Path, label: &str, device: Option<&str>) -> Result<ForT
         });
     }
     let (partition, mut told) = partition(&data, table)?;
+    told.extend(data.series().map(|series| told_of(series, &data)));
     if !options.ignore.is_empty() {
         let names = options.ignore.join(", ");
         told.push(format!("Not used, because they are not numbers in every row: {names}."));
@@ -63,14 +62,34 @@ pub fn for_table(table: &Path, label: &str, device: Option<&str>) -> Result<ForT
     let mut lines = vec![
         ("[data]", "features", quoted(&table.to_string_lossy())),
         ("[data]", "label", quoted(label)),
-        ("[training]", "model", quoted("mlp")),
+        ("[training]", "model", quoted(if data.series().is_some() { "cnn" } else { "mlp" })),
     ];
+    if let Some(Series { windows, time, .. }) = data.series() {
+        lines.push(("[data]", "window", windows.length.to_string()));
+        lines.push(("[data]", "stride", windows.stride.to_string()));
+        lines.extend(time.iter().map(|column| ("[data]", "time", quoted(column))));
+    }
     lines.extend(data.domain_column().map(|column| ("[data]", "device", quoted(column))));
     if !options.ignore.is_empty() {
         lines.push(("[data]", "ignore", toml::Value::from(options.ignore).to_string()));
     }
     lines.extend(partition.into_iter().map(|(key, value)| ("[partition]", key, value)));
     Ok(ForTable { text: filled(&lines), told })
+}
+
+/// What windows were cut.
+fn told_of(series: &Series, data: &Dataset) -> String {
+    let channels = data.columns().join(", ");
+    let gaps = match &series.time {
+        Some(column) => format!("none spans a gap in column {column}"),
+        None => "no column has times, so no reading counts as missing".to_owned(),
+    };
+    format!(
+        "{} rows are a sample, and the next begins {} rows later: {} windows of {channels}; {gaps}.",
+        series.windows.length,
+        series.windows.stride,
+        data.len()
+    )
 }
 
 /// How the samples are dealt: by the column that names devices, else at random. If all devices had labels there would be nothing to
@@ -81,8 +100,9 @@ fn partition(data: &Dataset, table: &Path) -> Result<(Keys, Vec<String>), Error>
     let Some(column) = data.domain_column() else {
         let devices = (data.len() / ROWS_PER_DEVICE).clamp(2, MOST_DEVICES);
         let keys = vec![("kind", "\"iid\"".to_owned()), ("devices", devices.to_string()), half];
+        let what = if data.series().is_some() { "windows" } else { "rows" };
         let told = format!(
-            "No column says which device holds a row, so rows are dealt at random to {devices} devices; {hidden}. \
+            "No column says which device holds a row, so {what} are dealt at random to {devices} devices; {hidden}. \
              --device names such a column."
         );
         return Ok((keys, vec![told]));
@@ -149,8 +169,13 @@ mod tests {
         (folder, table)
     }
 
+    fn asked(label: &str, device: Option<&str>) -> features::Options {
+        let domain = device.map(str::to_owned);
+        features::Options { label: label.to_owned(), domain, ..features::Options::default() }
+    }
+
     fn config(table: &str, label: &str, device: Option<&str>) -> (Config, Vec<String>) {
-        let ForTable { text, told } = for_table(Path::new(table), label, device).unwrap();
+        let ForTable { text, told } = for_table(Path::new(table), asked(label, device)).unwrap();
         (Config::parse(&text, Path::new("t")).unwrap(), told)
     }
 
@@ -192,13 +217,29 @@ mod tests {
     }
 
     #[test]
+    fn a_table_of_readings_is_cut_into_windows() {
+        let row = |k: usize| format!("d{},00:{:02}:{:02},{k},{}", k % 3, k / 60, k % 60, k % 2);
+        let (_folder, table) = written("device,time,x,label", row);
+        let windows = Some(features::Windows { length: 9, stride: 3 });
+        let options = features::Options { windows, ..asked("label", None) };
+        let ForTable { text, told } = for_table(Path::new(&table), options).unwrap();
+        let config = Config::parse(&text, Path::new("t")).unwrap();
+        assert_eq!((config.data.windows(), config.training.model), (windows, Model::Cnn));
+        assert_eq!((config.data.time.as_deref(), config.data.ignore.len()), (Some("time"), 0));
+        assert_eq!(
+            told[1],
+            "9 rows are a sample, and the next begins 3 rows later: 24 windows of x; none spans a gap in column time."
+        );
+    }
+
+    #[test]
     fn tables_that_cannot_be_planned_are_refused() {
         let (_folder, table) = written("device,label,x", |k| format!("one,,{k}"));
-        let error = |label: &str| for_table(Path::new(&table), label, None).unwrap_err();
+        let error = |label: &str| for_table(Path::new(&table), asked(label, None)).unwrap_err();
         assert!(error("label").to_string().contains("no row has a label"));
         assert!(error("y").hint().is_some_and(|hint| hint.contains("device, label, x")));
         let (_folder, table) = written("device,label,x", |k| format!("one,a,{k}"));
-        let error = for_table(Path::new(&table), "label", None).unwrap_err().to_string();
+        let error = for_table(Path::new(&table), asked("label", None)).unwrap_err().to_string();
         assert!(error.contains("names one device only"), "{error}");
     }
 }

@@ -6,6 +6,7 @@ mod error;
 mod fada;
 pub mod fleet;
 pub mod for_table;
+mod learners;
 mod sections;
 mod shared;
 mod standardise;
@@ -17,7 +18,6 @@ use sha2::{Digest, Sha256};
 use stlf_data::partition::Scheme;
 use stlf_data::{Dataset, Shape};
 use stlf_learn::{Augment, Layout, Spec};
-use stlf_method::adapt::Adapt;
 use stlf_method::combine::Combine;
 use stlf_method::local_training;
 use stlf_planning::bound::BoundKind;
@@ -28,6 +28,9 @@ pub use divergence::{Accepted, Divergence, Estimator, Noise, Privacy};
 pub use error::Error;
 pub use fada::Settings as FadaSettings;
 pub use sections::{Compare, Data, Energy, EnergyModel, Fada, Model, Planner, Training, Transfer};
+
+/// The fewest readings of a window that the network for series takes.
+const SHORTEST_WINDOW: usize = 8;
 
 /// A file with every key, its default and its meaning.
 pub const TEMPLATE: &str = include_str!("template.toml");
@@ -183,6 +186,9 @@ impl Config {
         if self.data.image_size.is_some_and(|side| !(1..=4096).contains(&side)) {
             return Err(wrong("data.image-size", "is not between 1 and 4096".to_owned()));
         }
+        if let Some((key, message)) = self.data.misplaced_windows() {
+            return Err(wrong(&format!("data.{key}"), message.to_owned()));
+        }
         if t.steps == Some(0) {
             return Err(wrong("training.steps", "must be at least 1".to_owned()));
         }
@@ -214,6 +220,12 @@ impl Config {
             let message = format!("{} is not a number of seconds above 0", self.planner.time_limit);
             return Err(wrong("planner.time-limit", message));
         }
+        self.check_learner().map_err(|(key, message, hint)| Error::Setting {
+            path: path.to_owned(),
+            line: None,
+            message: format!("{key}: {message}"),
+            hint: Some(hint),
+        })?;
         self.descent().check().map_err(|e| wrong("training", e.to_string()))?;
         if let Some(message) = self.divergence.misplaced() {
             return Err(wrong("divergence", message));
@@ -264,6 +276,17 @@ impl Config {
                                name them, the same on all devices: data.classes = [\"a\", \"b\"]";
                 Err(stlf_learn::Error::Training(message.to_owned()))
             }
+            Model::Cnn if self.data.windows().is_some() => {
+                if shape.width < SHORTEST_WINDOW {
+                    let message = format!(
+                        "the cnn takes windows of at least {SHORTEST_WINDOW} readings, not {}; \
+                         use a longer data.window, or model = \"mlp\"",
+                        shape.width
+                    );
+                    return Err(stlf_learn::Error::Training(message));
+                }
+                Spec::series_cnn(shape.channels, shape.width, classes)
+            }
             Model::Cnn if (shape.height, shape.width) != (28, 28) => {
                 let other = match shape.is_picture() {
                     true => "set data.image-size = 28 to resize them, or use model = \"mlp\"",
@@ -275,16 +298,6 @@ impl Config {
             Model::Cnn => Spec::cnn(shape.channels, classes),
             Model::Mlp => Spec::mlp(shape, classes),
         }
-    }
-
-    /// The same for a fleet whose devices have learners of the user's, and with them their data: what only built-in networks can do is off.
-    pub fn for_learners(&self) -> Config {
-        let mut config = self.clone();
-        config.training =
-            Training { model: Model::Mlp, augment: None, balanced: false, ..self.training };
-        config.transfer.adapt = Adapt::Off;
-        (config.data, config.partition) = (Data::default(), None);
-        config
     }
 
     /// Returns how devices train on their own labels, with inputs of this shape.
@@ -305,7 +318,7 @@ impl Config {
 
     /// How models are trained.
     pub fn descent(&self) -> stlf_learn::Descent {
-        let Training { batch, learning_rate, momentum, weight_decay, .. } = self.training;
+        let &Training { batch, learning_rate, momentum, weight_decay, .. } = &self.training;
         stlf_learn::Descent { batch, learning_rate, momentum, weight_decay }
     }
 }
@@ -369,6 +382,8 @@ fn suggestion(message: &str) -> Option<String> {
 #[cfg(test)]
 #[allow(clippy::unwrap_used, reason = "tests")]
 mod tests {
+    use stlf_data::features::Scale;
+
     use super::*;
 
     #[test]
@@ -464,6 +479,27 @@ mod tests {
     }
 
     #[test]
+    fn windows_have_a_network_along_the_time() {
+        let config = |changes: &[&str]| {
+            let windows = ["data.features=a.csv", "data.window=64"];
+            Config::default().with(windows.iter().chain(changes).copied()).unwrap()
+        };
+        let shape = Shape { channels: 3, height: 1, width: 64 };
+        let of = |config: Config, shape| config.network(shape, 4).map_err(|e| e.to_string());
+        assert_eq!(of(config(&[]), shape), Ok(Spec::series_cnn(3, 64, 4).unwrap()));
+        assert_eq!(of(config(&["training.model=mlp"]), shape), Ok(Spec::mlp(shape, 4).unwrap()));
+        let short = of(config(&["data.window=7"]), Shape { width: 7, ..shape }).unwrap_err();
+        assert!(short.contains("windows of at least 8 readings, not 7"), "{short}");
+        assert_eq!(config(&[]).training(shape).unwrap().augment, Augment::None);
+        let windows = |config: Config| config.data.windows().map(|w| (w.length, w.stride));
+        assert_eq!(windows(config(&[])), Some((64, 64)));
+        assert_eq!(windows(config(&["data.stride=16"])), Some((64, 16)));
+        let scale = |config: Config| config.data.scale();
+        assert_eq!((scale(config(&[])), scale(Config::default())), (Some(Scale::Own), None));
+        assert_eq!(scale(config(&["data.standardise=fleet"])), Some(Scale::Fleet));
+    }
+
+    #[test]
     fn errors_name_the_line_and_what_was_meant() {
         let error = Config::parse("\n[training]\nstep = 3\n", Path::new("a.toml")).unwrap_err();
         assert!(error.to_string().starts_with("a.toml, line 3: unknown field `step`"), "{error}");
@@ -485,6 +521,14 @@ mod tests {
             ),
             ("[data]\nimage-size = 28", "data.image-size: is for a folder of pictures"),
             ("[data]\nimages = \"p\"\nimage-size = 0", "data.image-size: is not between 1"),
+            ("[data]\nwindow = 9", "data.window: is for a table of readings"),
+            ("[data]\nfeatures = \"a.csv\"\nwindow = 0", "data.window: is not between 1"),
+            (
+                "[data]\nfeatures = \"a.csv\"\nwindow = 9\nstride = 0",
+                "data.stride: is not between 1",
+            ),
+            ("[data]\nfeatures = \"a.csv\"\nstride = 9", "data.stride: is for windows"),
+            ("[data]\nfeatures = \"a.csv\"\ntime = \"t\"", "data.time: is for windows"),
             ("[compare]\nmethods = [\"fedvag\"]", "compare.methods"),
             ("[divergence]\nrounds = 3", "rounds is for estimator = \"classifier\""),
             (

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use stlf_data::Shape;
-use stlf_data::features::{self, Scale};
+use stlf_data::features::{self, Scale, Windows};
 use stlf_learn::Augment;
 use stlf_method::adapt::Adapt;
 use stlf_method::combine::Combine;
@@ -48,13 +48,26 @@ pub struct Data {
     /// Columns of the table that are no features.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub ignore: Vec<String>,
+    /// The table has readings in the order of time: so many of a device that follow each other are a sample. Left out: every row is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub window: Option<usize>,
+    /// So many rows after the beginning of a window the next one begins. Left out: where the last one ends.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stride: Option<usize>,
+    /// The column of the table with the times, by which gaps are found, in which no window lies. Left out: `time` or `timestamp`, where there
+    /// is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub time: Option<String>,
     /// All classes of the table, where it need not have a label of each: a device of a fleet has its own table.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub classes: Option<Vec<String>>,
     /// By whose values the features of the table are scaled. Left out: by those of all devices, or by its own where one device has the
-    /// whole table.
+    /// whole table, and for windows.
     #[serde(with = "crate::standardise", skip_serializing_if = "Option::is_none")]
     pub standardise: Option<Scale>,
+    /// Instead of domains: the devices, whose learners (`training.learner`) have the data.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub devices: Vec<String>,
     /// A table of labels that somebody gave to samples that `stlf ask` named. Targets learn from them, and plans do not change.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub answers: Option<PathBuf>,
@@ -73,8 +86,12 @@ impl Default for Data {
             label: "label".to_owned(),
             device: None,
             ignore: Vec::new(),
+            window: None,
+            stride: None,
+            time: None,
             classes: None,
             standardise: None,
+            devices: Vec::new(),
             answers: None,
         }
     }
@@ -93,15 +110,47 @@ impl Data {
             domain: self.device.clone(),
             ignore: self.ignore.clone(),
             classes: self.classes.clone(),
+            windows: self.windows(),
+            time: self.time.clone(),
+        }
+    }
+
+    /// The size of the windows, where samples are windows of a series.
+    pub fn windows(&self) -> Option<Windows> {
+        let length = self.window?;
+        Some(Windows { length, stride: self.stride.unwrap_or(length) })
+    }
+
+    /// By whose values features are scaled, where that is known before the data are: as asked for, and readings of a series by each device's
+    /// own, as levels of sensors differ by more than what they measure.
+    pub fn scale(&self) -> Option<Scale> {
+        self.standardise.or(self.windows().map(|_| Scale::Own))
+    }
+
+    /// Which key about windows cannot be used, and why.
+    pub(crate) fn misplaced_windows(&self) -> Option<(&'static str, &'static str)> {
+        let within = |number: usize| (1..=MOST_READINGS).contains(&number);
+        match (self.window, self.stride) {
+            (Some(_), _) if self.table().is_none() => {
+                Some(("window", "is for a table of readings, data.features"))
+            }
+            (Some(window), _) if !within(window) => Some(("window", "is not between 1 and 65536")),
+            (_, Some(stride)) if !within(stride) => Some(("stride", "is not between 1 and 65536")),
+            (None, Some(_)) => Some(("stride", "is for windows, data.window")),
+            (None, None) if self.time.is_some() => Some(("time", "is for windows, data.window")),
+            _ => None,
         }
     }
 }
 
+/// The most readings of a window, and from one to the next.
+const MOST_READINGS: usize = 1 << 16;
+
 /// `[training]`: every device with labels trains its own model.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct Training {
-    /// `cnn`, for pictures of 28 × 28, or `mlp`, for anything.
+    /// `cnn`, for pictures of 28 × 28 and for windows of a series, or `mlp`, for anything.
     pub model: Model,
     /// SGD steps of every device. Left out: 20,000 on pictures that are varied, else 10,000.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -129,6 +178,16 @@ pub struct Training {
     pub warm_up_rounds: usize,
     /// SGD steps of every device in each of these rounds.
     pub warm_up_steps: usize,
+    /// The command line of a program of the user's that has a device's data and model, instead of a built-in network. `{device}` in it is
+    /// the name of the device.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub learner: Option<String>,
+    /// The variables of the environment that the program sees besides the usual few.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub learner_env: Vec<String>,
+    /// The most gibibytes that the folder between the program and stlf may have. Left out: 4.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub learner_disk: Option<f64>,
 }
 
 impl Default for Training {
@@ -146,6 +205,9 @@ impl Default for Training {
             balanced: true,
             warm_up_rounds: 0,
             warm_up_steps: 200,
+            learner: None,
+            learner_env: Vec::new(),
+            learner_disk: None,
         }
     }
 }
@@ -165,11 +227,11 @@ impl Training {
     }
 }
 
-/// The paper's two networks.
+/// The paper's two networks, the first of which has a form for series.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Model {
-    /// Two convolutions and two linear layers.
+    /// Two convolutions and two linear layers; for windows of a series up to three convolutions along the time.
     Cnn,
     /// One hidden layer of 64.
     Mlp,

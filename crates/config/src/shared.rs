@@ -27,8 +27,15 @@ impl Config {
         let mut settings = vec![
             ("seeds".to_owned(), seed.to_string()),
             ("data.classes".to_owned(), classes.join(", ")),
-            ("data.shape".to_owned(), shape.to_string()),
         ];
+        if columns.is_some() {
+            let windows = self.data.windows();
+            let length = windows.map_or("none".to_owned(), |windows| windows.length.to_string());
+            settings.push(("data.window".to_owned(), length));
+            let stride = windows.map(|windows| windows.stride.to_string());
+            settings.extend(stride.map(|stride| ("data.stride".to_owned(), stride)));
+        }
+        settings.push(("data.shape".to_owned(), shape.to_string()));
         if let Some(columns) = columns {
             settings.push(("data.columns".to_owned(), columns.join(", ")));
             settings.push(("data.standardise".to_owned(), scale.name().to_owned()));
@@ -63,6 +70,8 @@ fn in_effect(config: &Config, shape: Shape) -> Config {
     let mut config = config.clone();
     config.training.augment = Some(config.training.augment(shape));
     config.training.steps = Some(config.training.steps(shape));
+    let training = &mut config.training;
+    (training.learner, training.learner_env, training.learner_disk) = (None, Vec::new(), None);
     config.divergence = config.divergence.by(config.divergence.estimator());
     let measuring = &mut config.divergence;
     measuring.accept = None;

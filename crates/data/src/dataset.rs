@@ -1,18 +1,19 @@
 //! Samples of one or several domains, with their labels where they have one.
 
 use crate::Error;
+use crate::features::{Beginning, Series};
 
 /// The index of a class in [`Dataset::classes`].
 pub type Class = u16;
 
-/// The shape of one sample. A feature vector of n numbers is 1×1×n.
+/// The shape of one sample. A feature vector of n numbers is 1×1×n, a window of a series channels×1×readings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Shape {
-    /// 1 for grey, 3 for red, green and blue.
+    /// 1 for grey, 3 for red, green and blue; the channels of a series.
     pub channels: usize,
     /// Rows of a picture.
     pub height: usize,
-    /// Columns of a picture.
+    /// Columns of a picture, features of a row, or readings of a window.
     pub width: usize,
 }
 
@@ -65,6 +66,8 @@ pub struct Dataset {
     domain_of: Vec<u16>,
     domain_column: Option<String>,
     columns: Vec<String>,
+    series: Option<Series>,
+    beginnings: Vec<Beginning>,
 }
 
 impl Dataset {
@@ -110,8 +113,18 @@ impl Dataset {
         }
         let domain_of = vec![0; labels.len()];
         let domains = vec![domain];
-        let (domain_column, columns) = (None, Vec::new());
-        Ok(Dataset { shape, values, labels, classes, domains, domain_of, domain_column, columns })
+        Ok(Dataset {
+            shape,
+            values,
+            labels,
+            classes,
+            domains,
+            domain_of,
+            domain_column: None,
+            columns: Vec::new(),
+            series: None,
+            beginnings: Vec::new(),
+        })
     }
 
     /// Returns the same samples, with domains named by this column of a table.
@@ -122,6 +135,11 @@ impl Dataset {
     /// Returns the same samples, with these names of their features.
     pub(crate) fn with_columns(self, columns: Vec<String>) -> Dataset {
         Dataset { columns, ..self }
+    }
+
+    /// Returns the same samples, which are windows that begin here.
+    pub fn with_series(self, series: Series, beginnings: Vec<Beginning>) -> Dataset {
+        Dataset { series: Some(series), beginnings, ..self }
     }
 
     /// Returns the same samples with other domains, which a column or a list of this name gives: `domain_of` has an index into `domains`
@@ -170,9 +188,24 @@ impl Dataset {
         self.domain_column.as_deref()
     }
 
-    /// The names of the features in their order, where the samples come from a table.
+    /// The names of the features in their order, or of the channels of a series, where the samples come from a table.
     pub fn columns(&self) -> &[String] {
         &self.columns
+    }
+
+    /// What the samples were cut from, where they are windows.
+    pub fn series(&self) -> Option<&Series> {
+        self.series.as_ref()
+    }
+
+    /// Where every sample begins, where they are windows of a table; else none.
+    pub fn beginnings(&self) -> &[Beginning] {
+        &self.beginnings
+    }
+
+    /// How many numbers of a sample that follow each other are of one feature: the readings of a window, else 1.
+    pub fn readings(&self) -> usize {
+        self.series.as_ref().map_or(1, |series| series.windows.length)
     }
 
     /// The index in [`domains`](Dataset::domains) of the domain a sample comes from.
@@ -224,6 +257,11 @@ impl Dataset {
             domain_of: pick(&self.domain_of, samples, 1),
             domain_column: self.domain_column.clone(),
             columns: self.columns.clone(),
+            series: self.series.clone(),
+            beginnings: match &self.beginnings[..] {
+                [] => Vec::new(),
+                all => samples.iter().map(|&sample| all[sample].clone()).collect(),
+            },
         }
     }
 
@@ -247,6 +285,9 @@ impl Dataset {
                 Some("read coloured pictures as grey, and all pictures in one size"),
             ));
         }
+        if self.series != other.series {
+            return Err(wrong("they were cut differently".to_owned(), None));
+        }
         if self.classes != other.classes {
             return Err(wrong("their classes differ".to_owned(), None));
         }
@@ -256,6 +297,7 @@ impl Dataset {
             _ => return Err(wrong("pixels and features cannot be mixed".to_owned(), None)),
         }
         self.labels.extend_from_slice(&other.labels);
+        self.beginnings.extend_from_slice(&other.beginnings);
         let index: Vec<u16> = other
             .domains
             .iter()

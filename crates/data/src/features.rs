@@ -1,4 +1,5 @@
-//! Sensor data: a table of features in CSV, plain or gzip, or Parquet, one sample a row.
+//! Sensor data: a table of features in CSV, plain or gzip, or Parquet, one sample a row; or of readings in the order of time, from which
+//! windows are cut ([`Series`]).
 //!
 //! One column holds the labels (strings or whole numbers; empty, null or −1 where there is none),
 //! one may hold the domain (the device, say; then samples are dealt by it), and every other column is a feature and must be a
@@ -10,7 +11,10 @@ mod csv_file;
 mod own_scale;
 #[cfg(feature = "parquet")]
 mod parquet_file;
+mod roles;
 mod scale;
+mod series;
+mod time;
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -22,7 +26,10 @@ pub use own_scale::{Origin, OwnScale};
 #[cfg(feature = "parquet")]
 pub use parquet_file::read_parquet;
 pub use scale::{Scale, Scaler};
+pub use series::{Beginning, Series, Windows};
 
+use self::roles::Columns;
+use self::series::Time;
 use crate::columns::PARQUET;
 use crate::dataset::Values;
 use crate::gzip::unpacked;
@@ -40,11 +47,22 @@ pub struct Options {
     pub ignore: Vec<String>,
     /// All classes in their order, where the table need not have a label of each. Left out: those that it has.
     pub classes: Option<Vec<String>>,
+    /// Rows are readings in the order of time, and samples are windows of them. Left out: every row is a sample.
+    pub windows: Option<Windows>,
+    /// The column of times, for windows. Left out: `time` or `timestamp` where the table has one, else no reading is missing.
+    pub time: Option<String>,
 }
 
 impl Default for Options {
     fn default() -> Options {
-        Options { label: "label".to_owned(), domain: None, ignore: Vec::new(), classes: None }
+        Options {
+            label: "label".to_owned(),
+            domain: None,
+            ignore: Vec::new(),
+            classes: None,
+            windows: None,
+            time: None,
+        }
     }
 }
 
@@ -56,12 +74,17 @@ pub fn load(path: &Path, options: &Options) -> Result<Dataset, Error> {
     read(path, &Wanted::All(options))
 }
 
-/// Reads these columns of a table as features, in this order, whatever other columns it has. No sample has a label.
+/// Reads these columns of a table as features, in this order, whatever other columns it has, or cuts windows of them as others of the series
+/// were cut. No sample has a label.
 ///
 /// # Errors
 /// As [`load`]; names the columns that are missing.
-pub fn load_columns(path: &Path, columns: &[String]) -> Result<Dataset, Error> {
-    read(path, &Wanted::Features(columns))
+pub fn load_columns(
+    path: &Path,
+    columns: &[String],
+    series: Option<&Series>,
+) -> Result<Dataset, Error> {
+    read(path, &Wanted::Features(columns, series))
 }
 
 fn read(path: &Path, wanted: &Wanted<'_>) -> Result<Dataset, Error> {
@@ -76,8 +99,8 @@ fn read(path: &Path, wanted: &Wanted<'_>) -> Result<Dataset, Error> {
 enum Wanted<'a> {
     /// Labels, domains, and every other column as a feature.
     All(&'a Options),
-    /// These columns as features, and nothing else.
-    Features(&'a [String]),
+    /// These columns as features, and of the others those that say what belongs together.
+    Features(&'a [String], Option<&'a Series>),
 }
 
 impl Wanted<'_> {
@@ -85,7 +108,15 @@ impl Wanted<'_> {
     fn classes(&self) -> Option<&[String]> {
         match self {
             Wanted::All(options) => options.classes.as_deref(),
-            Wanted::Features(_) => None,
+            Wanted::Features(..) => None,
+        }
+    }
+
+    /// How rows are cut into windows, where they are.
+    fn windows(&self) -> Option<Windows> {
+        match self {
+            Wanted::All(options) => options.windows,
+            Wanted::Features(_, series) => series.map(|series| series.windows),
         }
     }
 }
@@ -142,86 +173,6 @@ fn open(path: &Path) -> Result<Opened, Error> {
     }
 }
 
-/// How many missing columns an error names.
-const NAMED: usize = 6;
-
-/// Which column is what.
-struct Columns {
-    label: Option<usize>,
-    domain: Option<usize>,
-    domain_name: Option<String>,
-    features: Vec<usize>,
-    feature_names: Vec<String>,
-}
-
-impl Columns {
-    fn new(names: &[&str], path: &Path, wanted: &Wanted<'_>) -> Result<Columns, Error> {
-        let column = |name: &str| format!("column {name:?}");
-        for (k, name) in names.iter().enumerate() {
-            if names[..k].contains(name) {
-                let message = format!("{} is there twice", column(name));
-                return Err(Error::content(path, message));
-            }
-        }
-        let find = |name: &str| names.iter().position(|n| *n == name);
-        let options = match wanted {
-            Wanted::All(options) => options,
-            Wanted::Features(columns) => return Columns::of_features(names, path, columns),
-        };
-        let need = |name: &str| {
-            find(name).ok_or_else(|| {
-                let message = format!("{} is missing", column(name));
-                Error::content(path, message)
-                    .with_hint(format!("the columns are: {}", names.join(", ")))
-            })
-        };
-        let label = need(&options.label)?;
-        for name in &options.ignore {
-            need(name)?;
-        }
-        let ignored = |k: usize| options.ignore.iter().any(|name| name == names[k]);
-        let domain = match &options.domain {
-            Some(name) => Some(need(name)?),
-            None => match [find("domain"), find("device")].map(|k| k.filter(|&k| !ignored(k))) {
-                [Some(_), Some(_)] => {
-                    let message = "has both a column \"domain\" and a column \"device\"";
-                    return Err(Error::content(path, message)
-                        .with_hint("say which one gives the domain, and ignore the other"));
-                }
-                [domain, device] => domain.or(device),
-            },
-        };
-        let is_feature = |k: &usize| *k != label && Some(*k) != domain && !ignored(*k);
-        let features: Vec<usize> = (0..names.len()).filter(is_feature).collect();
-        if features.is_empty() {
-            return Err(Error::content(path, "has no column of features")
-                .with_hint("every column besides the label and the domain is a feature"));
-        }
-        let domain_name = domain.map(|k| names[k].to_owned());
-        let feature_names = features.iter().map(|&k| names[k].to_owned()).collect();
-        Ok(Columns { label: Some(label), domain, domain_name, features, feature_names })
-    }
-
-    /// These columns as features, and nothing else.
-    fn of_features(names: &[&str], path: &Path, columns: &[String]) -> Result<Columns, Error> {
-        let place = |column: &String| names.iter().position(|name| name == column);
-        let Some(features) = columns.iter().map(place).collect::<Option<Vec<usize>>>() else {
-            let missing = columns.iter().filter(|column| place(column).is_none());
-            let mut missing: Vec<String> = missing.map(|column| format!("{column:?}")).collect();
-            let (noun, verb) =
-                if missing.len() == 1 { ("column", "is") } else { ("columns", "are") };
-            let others = missing.len().saturating_sub(NAMED);
-            missing.truncate(NAMED);
-            let and = if others > 0 { format!(" and {others} others") } else { String::new() };
-            let message = format!("{noun} {}{and} {verb} missing", missing.join(", "));
-            return Err(Error::content(path, message)
-                .with_hint(format!("the columns are: {}", names.join(", "))));
-        };
-        let feature_names = columns.to_vec();
-        Ok(Columns { label: None, domain: None, domain_name: None, features, feature_names })
-    }
-}
-
 /// Every distinct name once, numbered in order of appearance.
 #[derive(Default)]
 struct Names(BTreeMap<String, usize>);
@@ -250,14 +201,19 @@ struct Table {
     labels: Vec<Option<usize>>,
     domains: Names,
     domain_of: Vec<usize>,
+    times: Vec<Time>,
     /// The features, row by row.
     values: Vec<f64>,
+    /// The number of the first row for the user.
+    first_row: usize,
 }
 
 impl Table {
-    fn new(columns: Columns) -> Table {
+    fn new(columns: Columns, first_row: usize) -> Table {
         Table {
             columns,
+            first_row,
+            times: Vec::new(),
             classes: Names::default(),
             labels: Vec::new(),
             domains: Names::default(),
@@ -297,7 +253,7 @@ impl Table {
     }
 
     fn into_dataset(mut self, path: &Path, wanted: &Wanted<'_>) -> Result<Dataset, Error> {
-        let (rows, width) = (self.labels.len(), self.columns.features.len());
+        let rows = self.labels.len();
         if rows == 0 {
             return Err(Error::content(path, "has no rows"));
         }
@@ -315,23 +271,30 @@ impl Table {
             Some(given) => self.given_classes(given, path)?,
             None => self.classes.sorted(as_numbers_first),
         };
+        let channels = self.columns.features.len();
+        let mut shape = Shape { channels: 1, height: 1, width: channels };
+        let mut beginnings = Vec::new();
+        if let Some(windows) = wanted.windows() {
+            shape = Shape { channels, height: 1, width: windows.length };
+            (self, beginnings) = self.cut(windows, path)?;
+        }
+        let (samples, numbers) = (self.labels.len(), shape.len());
         let mut class_of = vec![0; classes.len()];
         for (class, &(_, number)) in classes.iter().enumerate() {
             class_of[number] = class as Class;
         }
         let classes: Vec<String> = classes.into_iter().map(|(name, _)| name).collect();
 
-        // A data set is made of one domain at a time; `place` brings the rows back to their order.
-        let shape = Shape { channels: 1, height: 1, width };
+        // A data set is made of one domain at a time; `place` brings the samples back to their order.
         let mut joined: Option<Dataset> = None;
-        let mut place = vec![0; rows];
+        let mut place = vec![0; samples];
         let mut placed = 0;
         for (domain, number) in self.domains.sorted(as_numbers_first) {
             let (mut features, mut labels) = (Vec::new(), Vec::new());
-            for row in (0..rows).filter(|&row| self.domain_of[row] == number) {
-                features.extend_from_slice(&self.values[row * width..(row + 1) * width]);
-                labels.push(self.labels[row].map(|number| class_of[number]));
-                place[row] = placed;
+            for sample in (0..samples).filter(|&sample| self.domain_of[sample] == number) {
+                features.extend_from_slice(&self.values[sample * numbers..][..numbers]);
+                labels.push(self.labels[sample].map(|number| class_of[number]));
+                place[sample] = placed;
                 placed += 1;
             }
             let values = Values::Features(features);
@@ -342,9 +305,18 @@ impl Table {
             });
         }
         let joined = joined.ok_or_else(|| Error::content(path, "has no rows"))?;
-        let joined = joined.with_domain_column(self.columns.domain_name);
-        let joined = joined.with_columns(self.columns.feature_names);
-        Ok(if joined.domains().len() > 1 { joined.select(&place) } else { joined })
+        let joined = if joined.domains().len() > 1 { joined.select(&place) } else { joined };
+        let Columns { domain_name, time_name, feature_names, .. } = self.columns;
+        let series = wanted.windows().map(|windows| Series {
+            windows,
+            time: time_name,
+            device: domain_name.clone(),
+        });
+        let dataset = joined.with_domain_column(domain_name).with_columns(feature_names);
+        Ok(match series {
+            Some(series) => dataset.with_series(series, beginnings),
+            None => dataset,
+        })
     }
 }
 

@@ -2,6 +2,7 @@
 
 use crate::Dataset;
 use crate::dataset::Values;
+use crate::features::Series;
 
 /// Values whose difference is a smaller part of them are the same but for rounding.
 pub(crate) const ROUNDING: f64 = 1e-12;
@@ -37,13 +38,15 @@ impl Unit {
 pub enum Scaling {
     /// Pixels 0..=255 become −1..=1.
     Pixels,
-    /// Rows of a table.
+    /// Rows of a table, or windows of one.
     Features {
-        /// The names of the features in their order; none where the data did not come from a table.
+        /// The names of the features, or of the channels of a series, in their order; none where the data did not come from a table.
         columns: Vec<String>,
-        /// The units of all features; where there are several lists, the inputs by one follow those by the other. Without any, features
+        /// The units of all features or channels; where there are several lists, the inputs by one follow those by the other. Without any, features
         /// stay as they are.
         units: Vec<Vec<Unit>>,
+        /// What samples are cut from, where they are windows.
+        series: Option<Series>,
     },
 }
 
@@ -56,12 +59,14 @@ impl Scaling {
         if units.is_empty() {
             return data.inputs(samples);
         }
-        let width = data.shape().len();
-        let mut inputs = Vec::with_capacity(samples.len() * width * units.len());
+        let (numbers, readings) = (data.shape().len(), data.readings());
+        let mut inputs = Vec::with_capacity(samples.len() * numbers * units.len());
         for &sample in samples {
-            let row = &all[sample * width..(sample + 1) * width];
+            let row = &all[sample * numbers..(sample + 1) * numbers];
             for units in units {
-                inputs.extend(row.iter().zip(units).map(|(&value, unit)| unit.of(value)));
+                for (values, unit) in row.chunks_exact(readings).zip(units) {
+                    inputs.extend(values.iter().map(|&value| unit.of(value)));
+                }
             }
         }
         inputs
@@ -83,7 +88,7 @@ mod tests {
         let unit = |centre, deviation, limit| Unit { centre, deviation, limit };
         let first = vec![unit(10.0, 2.0, 3.0), unit(5.0, 0.0, 10.0)];
         let second = vec![unit(0.0, 4.0, f64::INFINITY), unit(1.0, 1.0, 1.0)];
-        let scaling = |units| Scaling::Features { columns: Vec::new(), units };
+        let scaling = |units| Scaling::Features { columns: Vec::new(), units, series: None };
         let data = of(&[14.0, 5.0, 100.0, -3.0]);
         assert_eq!(scaling(Vec::new()).inputs(&data, &[1]), [100.0, -3.0]);
         assert_eq!(scaling(vec![first.clone()]).inputs(&data, &[1, 0]), [3.0, 0.0, 2.0, 0.0]);

@@ -28,8 +28,8 @@ pub use json::write_json;
 pub use link_table::LinkTable;
 pub use matrix::Matrix;
 pub use mixture::{
-    CombineEntry, FileEntry, InputEntry, LayerEntry, MemberEntry, MixtureFile, MixtureFormat,
-    ScalingEntry, StudentEntry, UnitEntry,
+    CombineEntry, ExpectedEntry, FileEntry, InputEntry, LayerEntry, MemberEntry, MixtureFile,
+    MixtureFormat, ScalingEntry, SeriesEntry, StudentEntry, UnitEntry,
 };
 pub use models::{ModelsFile, ModelsFormat};
 pub use plan::{

@@ -42,6 +42,9 @@ pub struct MixtureFile {
     /// A model that the device trained for itself; absent where it uses none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub student: Option<StudentEntry>,
+    /// The accuracy that the device may expect on its own samples, without a label; absent for a source.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expected: Option<ExpectedEntry>,
     /// The plan that the device followed, `stlf-plan/2`.
     pub plan: FileEntry,
 }
@@ -58,16 +61,36 @@ pub enum MixtureFormat {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "an object with shape and scaling")]
 pub struct InputEntry {
-    /// Channels, rows and columns of an input; a row of a table has one channel and one row.
+    /// Channels, rows and columns of an input; a row of a table has one channel and one row, a window of a series has one row and as many
+    /// columns as readings.
     pub shape: [usize; 3],
     /// What is done to a sample's numbers.
     pub scaling: ScalingEntry,
-    /// The columns of a table that are its features, in their order; absent for pictures.
+    /// The columns of a table that are its features, or the channels of a series, in their order; absent for pictures.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub columns: Option<Vec<String>>,
+    /// What windows are cut from; absent where samples are rows or pictures.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub series: Option<SeriesEntry>,
     /// With `units`: the unit of every column. Where there are two lists, the inputs by the second follow those by the first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub units: Vec<Vec<UnitEntry>>,
+}
+
+/// How a table of readings in the order of time is cut into windows, each of them a sample: channel by channel, in the order of time.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, expecting = "an object with window and stride")]
+pub struct SeriesEntry {
+    /// The readings of a window, at least 1.
+    pub window: usize,
+    /// The readings from the beginning of a window to that of the next, at least 1.
+    pub stride: usize,
+    /// The column of times, by which gaps are found; absent where no reading is missing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time: Option<String>,
+    /// The column that names the device, where a table has several; windows lie within one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub device: Option<String>,
 }
 
 /// What is done to the numbers of a sample.
@@ -108,6 +131,15 @@ pub enum LayerEntry {
     },
     /// The largest of every 2 × 2 pixels.
     MaxPool2d,
+    /// Filters of so many readings of a series, stride 1, no padding.
+    Conv1d {
+        /// The number of filters.
+        channels: usize,
+        /// Readings of a filter.
+        kernel: usize,
+    },
+    /// The largest of every two readings of a series.
+    MaxPool1d,
     /// max(x, 0) of every number.
     Relu,
     /// Does nothing once the network is trained.
@@ -151,6 +183,18 @@ pub struct MemberEntry {
     pub file: String,
     /// The SHA-256 of the file, in hexadecimal.
     pub sha256: String,
+}
+
+/// An accuracy with its 90 % interval, each from 0 to 1.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, expecting = "an object with accuracy, low and high")]
+pub struct ExpectedEntry {
+    /// The expected accuracy.
+    pub accuracy: f64,
+    /// The lower end of the interval.
+    pub low: f64,
+    /// The upper end of the interval.
+    pub high: f64,
 }
 
 /// A model that the device trained for itself.

@@ -21,8 +21,12 @@ pub struct ModelsFile {
     pub device: String,
     /// Its role in the plan. A source has its own model.
     pub role: Role,
-    /// The epoch that they come from.
-    pub epoch: u64,
+    /// The epoch that they come from; absent in a simulation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub epoch: Option<u64>,
+    /// The seed of the simulation that they come from; absent on a real device.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seed: Option<u64>,
     /// The name and version of the learner whose models they are.
     pub learner: String,
     /// The names of the classes, in the order of the probabilities.

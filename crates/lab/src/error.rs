@@ -36,6 +36,14 @@ pub enum Error {
     /// The measurements make no problem, or a method cannot work on it.
     #[error(transparent)]
     Method(#[from] stlf_planning::Error),
+    /// The learner of a device has failed. On a real device it would be a target, or use another's model; a simulation ends.
+    #[error("{device}: {source}")]
+    Learner {
+        /// The device.
+        device: String,
+        /// What its learner did or said.
+        source: stlf_planning::Error,
+    },
     /// What a device ends with cannot be written.
     #[error(transparent)]
     Bundle(#[from] stlf_bundle::Error),
@@ -98,7 +106,7 @@ impl Error {
             Error::Folder { hint, .. } => hint.as_deref(),
             Error::Config(e) => e.hint(),
             Error::Data(e) => e.hint(),
-            Error::Method(e) => e.hint(),
+            Error::Method(e) | Error::Learner { source: e, .. } => e.hint(),
             Error::Bundle(e) => e.hint(),
             Error::File { .. } | Error::Learn(_) | Error::Infeasible { .. } | Error::Stopped => {
                 None

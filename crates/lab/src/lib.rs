@@ -7,6 +7,7 @@
 pub mod baselines;
 pub mod error;
 mod folder;
+pub mod learners;
 pub mod methods;
 pub mod paper;
 pub mod questions;
@@ -20,7 +21,8 @@ pub mod summary;
 mod watch;
 
 pub use error::{Error, Kind};
-pub use run::{Outcome, compare, reach, run, run_shard};
+pub use learners::Learners;
+pub use run::{Outcome, compare, reach, run, run_shard, run_with};
 pub use shard::{Shard, merge};
 pub use stlf_data::atomic_folder::Folder;
 pub use watch::{Event, Observer, Stage};

@@ -28,9 +28,13 @@ pub fn questions(
     }
     let config = Config::read(&run.join(CONFIG))?;
     let seed = seed.or(config.seeds.first().copied()).unwrap_or_default();
+    if config.training.learner.is_some() {
+        let message = "only built-in networks learn from answers, and this run has learners";
+        return Err(Error::folder(&run.join(CONFIG), message, "ask the learners themselves"));
+    }
     let data = load(&config)?;
     // The scale is the mixture's.
-    let mut fleet = Fleet::deal(&data, &config.scheme(&data), config.data.standardise, seed)?;
+    let mut fleet = Fleet::deal(&data, &config.scheme(&data), config.data.scale(), seed)?;
     if let Some(answers) = answers(&config, &data)? {
         fleet.answer(&answers)?;
     }
@@ -46,6 +50,9 @@ pub fn questions(
             let inputs = mixture.scaling.inputs(&data, &own.places);
             questions.extend(mixture.questions(&inputs, &own.places, &own.known(), count)?);
         }
+    }
+    for question in &mut questions {
+        question.row = data.beginnings().get(question.sample).map(|beginning| beginning.row);
     }
     Ok(questions)
 }

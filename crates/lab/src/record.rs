@@ -1,6 +1,7 @@
 //! What is written down: one row per seed, method and target, and the tables between stages.
 
 use serde::{Deserialize, Serialize};
+use stlf_method::expectation::Expected;
 
 /// How a method served one target.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -140,6 +141,36 @@ pub struct StudentRow {
     pub gflop: f64,
     /// What these cost, where that is asked for.
     pub joules: Option<f64>,
+}
+
+/// The accuracy that a target may expect without any label, and what it turned out to be.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct ExpectedRow {
+    /// The seed.
+    pub seed: u64,
+    /// The target's name.
+    pub target: String,
+    /// The expected accuracy.
+    pub expected: f64,
+    /// Lower end of its interval.
+    pub low: f64,
+    /// Upper end of its interval.
+    pub high: f64,
+    /// The accuracy, where the truth is known.
+    pub accuracy: Option<f64>,
+}
+
+impl ExpectedRow {
+    /// The expected accuracy with its interval.
+    pub fn interval(&self) -> Expected {
+        Expected { accuracy: self.expected, low: self.low, high: self.high }
+    }
+
+    /// Whether the accuracy is in the interval, where the truth is known.
+    pub fn holds(&self) -> Option<bool> {
+        Some((self.low..=self.high).contains(&self.accuracy?))
+    }
 }
 
 /// What one device computes for ST-LF.

@@ -1,5 +1,6 @@
 //! A whole run: all stages for every seed, what is finished skipped.
 
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
@@ -13,13 +14,13 @@ use stlf_method::method::Method;
 use stlf_protocol::Setup;
 
 use crate::folder::hashes;
-use crate::record::{ComputingRow, MeasuringRow, Row, ScaleRow, StudentRow};
+use crate::record::{ComputingRow, ExpectedRow, MeasuringRow, Row, ScaleRow, StudentRow};
 use crate::scale_choice::{self, Scaled};
 use crate::shard::{Block, Shard};
 use crate::stages::transfer::Transfer;
-use crate::stages::{SeedRun, computing, measure, plan, student, train};
+use crate::stages::{SeedRun, computing, expectation, measure, plan, student, train};
 use crate::watch::{Observer, Stage, Watch};
-use crate::{Error, Folder};
+use crate::{Error, Folder, Learners};
 
 /// What a run gives.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -38,6 +39,8 @@ pub struct Outcome {
     pub strangers: usize,
     /// Targets that get the models of all sources, since no device is near another.
     pub mixed_for_strangers: usize,
+    /// The accuracy that targets may expect, one per seed and target.
+    pub expected: Vec<ExpectedRow>,
     /// What came of students, one per seed, method and target, where targets train any.
     pub students: Vec<StudentRow>,
     /// What devices compute for ST-LF, one per seed and device, where that is priced.
@@ -74,6 +77,26 @@ struct Job<'a> {
     /// The last stage to do.
     until: Stage,
     methods: &'a [Method],
+    /// Learners that are there already; else the configuration names any.
+    learners: Option<&'a Learners>,
+}
+
+/// What devices have, in all seeds.
+pub(crate) enum Holdings<'a> {
+    /// Samples of one data set, which are dealt.
+    Dealt(Dataset),
+    /// Learners of the user's, with their data.
+    Learners(Cow<'a, Learners>),
+}
+
+impl Holdings<'_> {
+    /// The names of the classes.
+    fn classes(&self) -> &[String] {
+        match self {
+            Holdings::Dealt(data) => data.classes(),
+            Holdings::Learners(learners) => learners.classes(),
+        }
+    }
 }
 
 /// Runs everything that is not finished, and ends the folder.
@@ -82,8 +105,32 @@ struct Job<'a> {
 /// [`Error::Stopped`] if the observer said so. Whatever ended it: what is finished stays, and the next call
 /// goes on from there.
 pub fn run(config: &Config, path: &Path, observer: &Observer<'_>) -> Result<Outcome, Error> {
+    whole(config, None, path, observer)
+}
+
+/// The same with learners that are there already: those of `data.devices`, which the configuration need not be able to start.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_with(
+    config: &Config,
+    learners: &Learners,
+    path: &Path,
+    observer: &Observer<'_>,
+) -> Result<Outcome, Error> {
+    whole(config, Some(learners), path, observer)
+}
+
+fn whole(
+    config: &Config,
+    learners: Option<&Learners>,
+    path: &Path,
+    observer: &Observer<'_>,
+) -> Result<Outcome, Error> {
     let folder = open(config, path)?;
-    let outcome = compare_in(config, &folder, &config.compare.methods()?, observer)?;
+    let methods = config.compare.methods()?;
+    let job = Job { config, folder: &folder, until: Stage::Compare, methods: &methods, learners };
+    let outcome = job.shard(Shard::WHOLE, observer)?;
     folder.write_csv("results.csv", &outcome.rows)?;
     folder.write("results.jsonl", &lines(&outcome.rows))?;
     let events: Vec<Finished> = (config.seeds.iter())
@@ -114,16 +161,8 @@ pub fn compare(
     methods: &[Method],
     observer: &Observer<'_>,
 ) -> Result<Outcome, Error> {
-    compare_in(config, &open(config, path)?, methods, observer)
-}
-
-fn compare_in(
-    config: &Config,
-    folder: &Folder,
-    methods: &[Method],
-    observer: &Observer<'_>,
-) -> Result<Outcome, Error> {
-    let job = Job { config, folder, until: Stage::Compare, methods };
+    let folder = open(config, path)?;
+    let job = Job { config, folder: &folder, until: Stage::Compare, methods, learners: None };
     job.shard(Shard::WHOLE, observer)
 }
 
@@ -138,7 +177,8 @@ pub fn reach(
     observer: &Observer<'_>,
 ) -> Result<Outcome, Error> {
     let folder = open(config, path)?;
-    Job { config, folder: &folder, until, methods: &[] }.shard(Shard::WHOLE, observer)
+    let job = Job { config, folder: &folder, until, methods: &[], learners: None };
+    job.shard(Shard::WHOLE, observer)
 }
 
 /// Runs one shard. Shards may run at the same time, in one folder or in several that [`crate::merge`]
@@ -153,7 +193,8 @@ pub fn run_shard(
     observer: &Observer<'_>,
 ) -> Result<(), Error> {
     let (folder, methods) = (open(config, path)?, config.compare.methods()?);
-    let job = Job { config, folder: &folder, until: Stage::Compare, methods: &methods };
+    let until = Stage::Compare;
+    let job = Job { config, folder: &folder, until, methods: &methods, learners: None };
     job.shard(shard, observer).map(|_| ())
 }
 
@@ -209,16 +250,21 @@ impl Job<'_> {
     fn all_seeds(&self, shard: Shard, observer: &Observer<'_>) -> Result<Outcome, Error> {
         let stopped = AtomicBool::new(false);
         let watch = Watch::new(observer, &stopped);
-        watch.see(Stage::Deal, 0, 1)?;
-        let data = load(self.config)?;
-        watch.see(Stage::Deal, 1, 1)?;
+        let holdings = self.holdings(&watch)?;
+        let config = match &holdings {
+            Holdings::Dealt(_) => Cow::Borrowed(self.config),
+            Holdings::Learners(_) => Cow::Owned(self.config.for_learners()),
+        };
         let outcomes: Vec<Outcome> = shard
             .units(&self.config.seeds)
             .par_iter()
-            .map(|&(seed, block)| self.one_seed(&data, seed, block, watch.of(seed)))
+            .map(|&(seed, block)| self.one_seed(&config, &holdings, seed, block, watch.of(seed)))
             .collect::<Result<_, Error>>()?;
-        let unsaid = self.config.partition.is_none();
-        let dealt_by = data.domain_column().filter(|_| unsaid).map(str::to_owned);
+        let dealt_by = match &holdings {
+            Holdings::Dealt(data) if self.config.partition.is_none() => data.domain_column(),
+            _ => None,
+        };
+        let dealt_by = dealt_by.map(str::to_owned);
         let mut all = Outcome { dealt_by, ..Outcome::default() };
         for outcome in outcomes {
             all.rows.extend(outcome.rows);
@@ -227,20 +273,38 @@ impl Job<'_> {
             all.scales.extend(outcome.scales);
             all.strangers += outcome.strangers;
             all.mixed_for_strangers += outcome.mixed_for_strangers;
+            all.expected.extend(outcome.expected);
             all.students.extend(outcome.students);
             all.computing.extend(outcome.computing);
         }
         Ok(all)
     }
 
+    /// Reads the data, or takes or starts the learners that have them.
+    fn holdings(&self, watch: &Watch<'_>) -> Result<Holdings<'_>, Error> {
+        if let Some(learners) = self.learners {
+            return Ok(Holdings::Learners(Cow::Borrowed(learners)));
+        }
+        match Learners::start(self.config, self.folder, watch)? {
+            Some(learners) => Ok(Holdings::Learners(Cow::Owned(learners))),
+            None => {
+                watch.see(Stage::Deal, 0, 1)?;
+                let data = load(self.config)?;
+                watch.see(Stage::Deal, 1, 1)?;
+                Ok(Holdings::Dealt(data))
+            }
+        }
+    }
+
     fn one_seed(
         &self,
-        data: &Dataset,
+        config: &Config,
+        holdings: &Holdings<'_>,
         seed: u64,
         block: Block,
         watch: Watch<'_>,
     ) -> Result<Outcome, Error> {
-        let (run, tried) = seed_run(self.config, data, seed, self.folder, watch)?;
+        let (run, tried) = seed_run(config, holdings, seed, self.folder, watch)?;
         let run = &run;
         let mut outcome = Outcome { scales: vec![run.fleet.scale], ..Outcome::default() };
         if !tried.is_empty() && block.is_whole() {
@@ -269,7 +333,7 @@ impl Job<'_> {
             return Ok(outcome);
         }
         let transfer = Transfer::new(run, &trained.models, &problem, &measured.cost, &plan);
-        outcome.rows = transfer.transfer(data.classes())?;
+        outcome.rows = transfer.transfer(holdings.classes())?;
         transfer.bounds()?;
         transfer.frontier(&plan)?;
         let mut shown = vec![Method::StLf];
@@ -277,6 +341,7 @@ impl Job<'_> {
             outcome.rows = transfer.compare(self.methods)?;
             shown = self.methods.to_vec();
         }
+        outcome.expected = run.folder.read_csv(expectation::TABLE)?.unwrap_or_default();
         outcome.students = student::read(&run.folder, &shown)?;
         outcome.computing = computing::computing(run, &plan)?;
         Ok(outcome)
@@ -286,19 +351,33 @@ impl Job<'_> {
 /// A seed of a run, with its devices and their data, and what decided how features are scaled, where that was open.
 pub(crate) fn seed_run<'a>(
     config: &'a Config,
-    data: &Dataset,
+    holdings: &'a Holdings<'_>,
     seed: u64,
     folder: &Folder,
     watch: Watch<'a>,
 ) -> Result<(SeedRun<'a>, Vec<ScaleRow>), Error> {
-    let Scaled { mut fleet, tried, bytes } = scale_choice::deal(config, data, seed)?;
-    if let Some(answers) = stlf_config::fleet::answers(config, data)? {
-        fleet.answer(&answers)?;
-    }
+    let (Scaled { fleet, tried, bytes }, learners) = match holdings {
+        Holdings::Dealt(data) => {
+            let mut scaled = scale_choice::deal(config, data, seed)?;
+            if let Some(answers) = stlf_config::fleet::answers(config, data)? {
+                scaled.fleet.answer(&answers)?;
+            }
+            (scaled, None)
+        }
+        Holdings::Learners(learners) => {
+            let fleet = learners.fleet()?;
+            (Scaled { fleet, tried: Vec::new(), bytes: 0 }, Some(&**learners))
+        }
+    };
+    let setup = Setup::new(config, fleet.shape, holdings.classes().len(), seed)?;
     let run = SeedRun {
         config,
-        setup: Setup::new(config, fleet.shape, data.classes().len(), seed)?,
+        setup: match learners {
+            Some(learners) => Setup { model_bits: config.model_bits(learners.layout()), ..setup },
+            None => setup,
+        },
         fleet,
+        learners,
         scouting_bytes: bytes,
         folder: folder.folder(&seed_folder(seed))?,
         watch,

@@ -44,10 +44,10 @@ pub(crate) struct Scaled {
 pub(crate) fn deal(config: &Config, data: &Dataset, seed: u64) -> Result<Scaled, Error> {
     let scheme = config.scheme(data);
     let dealt = |scale: Option<Scale>| Fleet::deal(data, &scheme, scale, seed);
-    let usual = dealt(config.data.standardise)?;
+    let usual = dealt(config.data.scale())?;
     let unchosen = |fleet: Fleet| Scaled { fleet, tried: Vec::new(), bytes: 0 };
     let classes = data.classes().len();
-    let is_open = config.data.standardise.is_none() && usual.scale == CANDIDATES[0];
+    let is_open = config.data.scale().is_none() && usual.scale == CANDIDATES[0];
     if !is_open || labeled(&usual).count() < LEAST_DEVICES {
         return Ok(unchosen(usual));
     }

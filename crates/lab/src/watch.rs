@@ -135,6 +135,12 @@ impl Counter<'_> {
         flow(&self.one())
     }
 
+    /// Asks the observer whether to go on, though nothing more is done.
+    pub fn asks(&self) -> ControlFlow<()> {
+        let done = self.done.load(Ordering::Relaxed);
+        self.watch.goes_on(self.stage, done, self.total)
+    }
+
     /// One more is done.
     pub fn one(&self) -> Result<(), Error> {
         let done = self.done.fetch_add(1, Ordering::Relaxed) + 1;

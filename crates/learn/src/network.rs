@@ -7,7 +7,7 @@ use crate::kernels::Kernels;
 use crate::layers::block::Block;
 use crate::layers::convolution::Convolution;
 use crate::layers::dropout::{Drop, Dropout};
-use crate::layers::filters::Filters;
+use crate::layers::filters::{Filters, Kernel};
 use crate::layers::linear::Linear;
 use crate::layers::pool::MaxPool;
 use crate::layers::{Mode, Pass, relu};
@@ -49,14 +49,16 @@ pub enum Fusion {
     None,
 }
 
-/// If these layers begin with a block: its channel dropout, and how many layers it takes.
-fn block(layers: &[(Layer, Shape)]) -> Option<(Option<Drop>, usize)> {
+/// If these layers begin with a block: its channel dropout, its pooling, and how many layers it takes.
+fn block(layers: &[(Layer, Shape)]) -> Option<(Option<Drop>, Layer, usize)> {
     let mut kinds = [None; 4];
     kinds.iter_mut().zip(layers).for_each(|(kind, (layer, _))| *kind = Some(*layer));
     match kinds {
-        [_, Some(Layer::MaxPool2d), Some(Layer::Relu), _] => Some((None, 3)),
-        [_, Some(Layer::Dropout2d { p }), Some(Layer::MaxPool2d), Some(Layer::Relu)] => {
-            Some((Some(Drop::new(p)), 4))
+        [_, Some(pool @ (Layer::MaxPool2d | Layer::MaxPool1d)), Some(Layer::Relu), _] => {
+            Some((None, pool, 3))
+        }
+        [_, Some(Layer::Dropout2d { p }), Some(pool @ Layer::MaxPool2d), Some(Layer::Relu)] => {
+            Some((Some(Drop::new(p)), pool, 4))
         }
         _ => None,
     }
@@ -85,18 +87,21 @@ impl Network {
         while let [(layer, input), ..] = *rest {
             let mut taken = 1;
             let stage = match layer {
-                Layer::Conv2d { kernel, .. } => {
+                Layer::Conv2d { kernel, .. } | Layer::Conv1d { kernel, .. } => {
                     let (weight, bias) = weight_and_bias();
+                    let kernel = Kernel { rows: layer.rows(), columns: kernel };
                     let filters = Filters::new(input, weight, bias, kernel);
                     match block(rest).filter(|_| fusion == Fusion::Blocks) {
                         None => Stage::Convolution(Convolution::new(filters, capacity)),
-                        Some((drop, layers)) => {
+                        Some((drop, pool, layers)) => {
                             taken = layers;
-                            Stage::Block(Block::new(filters, drop, capacity))
+                            Stage::Block(Block::new(filters, drop, pool.rows(), capacity))
                         }
                     }
                 }
-                Layer::MaxPool2d => Stage::MaxPool(MaxPool::new(input, capacity)),
+                Layer::MaxPool2d | Layer::MaxPool1d => {
+                    Stage::MaxPool(MaxPool::new(input, layer.rows(), capacity))
+                }
                 Layer::Relu => Stage::Relu,
                 Layer::Dropout { p } => Stage::Dropout(Dropout::new(p, 1, capacity * input.len())),
                 Layer::Dropout2d { p } => {

@@ -17,6 +17,15 @@ pub enum Layer {
     },
     /// The largest of every 2×2 pixels.
     MaxPool2d,
+    /// `channels` filters of `kernel` readings of a series, stride 1, no padding.
+    Conv1d {
+        /// The number of filters, which is that of output channels.
+        channels: usize,
+        /// Readings of a filter.
+        kernel: usize,
+    },
+    /// The largest of every two readings of a series.
+    MaxPool1d,
     /// max(x, 0) of every number.
     Relu,
     /// In training, every number is zero with probability `p`, and the others grow by 1 / (1 − p).
@@ -35,6 +44,23 @@ pub enum Layer {
         outputs: usize,
     },
 }
+
+impl Layer {
+    /// The rows of pixels that a filter covers, or of which pooling keeps the largest. A series has one row.
+    pub(crate) fn rows(self) -> usize {
+        match self {
+            Layer::Conv2d { kernel, .. } => kernel,
+            Layer::MaxPool2d => 2,
+            _ => 1,
+        }
+    }
+}
+
+/// Readings of a filter of the network for series.
+const SERIES_KERNEL: usize = 7;
+
+/// The most readings of a channel that its linear layers take, and the fewest that are convolved once more.
+const SERIES_LEFT: usize = 16;
 
 /// A sequence of layers over inputs of one shape, all of which fit.
 #[derive(Debug, Clone, PartialEq)]
@@ -66,6 +92,38 @@ impl Spec {
         Spec::new(input, layers)
     }
 
+    /// A convolutional network for windows of series, which have a row for each channel: up to three convolutions of 7 readings. What
+    /// is left of a long window is pooled further, so that models stay small, and it hardly matters when something happens in it.
+    ///
+    /// # Errors
+    /// A window of fewer than 8 readings.
+    pub fn series_cnn(channels: usize, window: usize, classes: usize) -> Result<Spec, Error> {
+        let mut length = window;
+        let mut layers = Vec::new();
+        for channels in [16, 32, 32] {
+            // The first convolution is always there, further ones where enough is left.
+            if layers.is_empty() || length >= SERIES_LEFT {
+                layers.extend([
+                    Layer::Conv1d { channels, kernel: SERIES_KERNEL },
+                    Layer::MaxPool1d,
+                    Layer::Relu,
+                ]);
+                length = (length + 1).saturating_sub(SERIES_KERNEL) / 2;
+            }
+        }
+        while length > SERIES_LEFT {
+            layers.push(Layer::MaxPool1d);
+            length /= 2;
+        }
+        layers.extend([
+            Layer::Linear { outputs: 50 },
+            Layer::Relu,
+            Layer::Dropout { p: 0.5 },
+            Layer::Linear { outputs: classes },
+        ]);
+        Spec::new(Shape { channels, height: 1, width: window }, layers)
+    }
+
     /// The paper's network with one hidden layer of 64.
     pub fn mlp(input: Shape, classes: usize) -> Result<Spec, Error> {
         let layers =
@@ -84,25 +142,33 @@ impl Spec {
         for (at, &layer) in layers.iter().enumerate() {
             let before = spec.output();
             let after = match layer {
-                Layer::Conv2d { channels, kernel } => {
+                Layer::Conv1d { .. } | Layer::MaxPool1d if before.height != 1 => {
+                    return Err(Error::layer(at, format!("{before} is no series")));
+                }
+                Layer::Conv2d { channels, kernel } | Layer::Conv1d { channels, kernel } => {
                     if channels == 0 || kernel == 0 {
                         return Err(Error::layer(at, "a convolution needs channels and a kernel"));
                     }
-                    if kernel > before.height || kernel > before.width {
+                    let rows = layer.rows();
+                    if rows > before.height || kernel > before.width {
                         let message = format!("a kernel of {kernel} does not fit into {before}");
                         return Err(Error::layer(at, message));
                     }
                     convolutions += 1;
-                    let shape = vec![channels, before.channels, kernel, kernel];
+                    let shape = match layer {
+                        Layer::Conv1d { .. } => vec![channels, before.channels, kernel],
+                        _ => vec![channels, before.channels, kernel, kernel],
+                    };
                     spec.add_tensors(&format!("conv{convolutions}"), shape);
-                    let side = |length: usize| length + 1 - kernel;
-                    Shape { channels, height: side(before.height), width: side(before.width) }
+                    let (height, width) = (before.height + 1 - rows, before.width + 1 - kernel);
+                    Shape { channels, height, width }
                 }
-                Layer::MaxPool2d => {
-                    if before.height < 2 || before.width < 2 {
+                Layer::MaxPool2d | Layer::MaxPool1d => {
+                    let rows = layer.rows();
+                    if before.height < rows || before.width < 2 {
                         return Err(Error::layer(at, format!("{before} cannot be pooled")));
                     }
-                    Shape { height: before.height / 2, width: before.width / 2, ..before }
+                    Shape { height: before.height / rows, width: before.width / 2, ..before }
                 }
                 Layer::Relu => before,
                 Layer::Dropout { p } | Layer::Dropout2d { p } => {
@@ -189,11 +255,15 @@ impl Spec {
     fn products(&self) -> impl Iterator<Item = usize> + '_ {
         let layers = self.layers().zip(&self.shapes[1..]);
         layers.filter_map(|((layer, before), after)| match layer {
-            Layer::Conv2d { kernel, .. } => Some(after.len() * before.channels * kernel * kernel),
-            Layer::Linear { outputs } => Some(before.len() * outputs),
-            Layer::MaxPool2d | Layer::Relu | Layer::Dropout { .. } | Layer::Dropout2d { .. } => {
-                None
+            Layer::Conv2d { kernel, .. } | Layer::Conv1d { kernel, .. } => {
+                Some(after.len() * before.channels * layer.rows() * kernel)
             }
+            Layer::Linear { outputs } => Some(before.len() * outputs),
+            Layer::MaxPool2d
+            | Layer::MaxPool1d
+            | Layer::Relu
+            | Layer::Dropout { .. }
+            | Layer::Dropout2d { .. } => None,
         })
     }
 }
@@ -225,6 +295,24 @@ mod tests {
     }
 
     #[test]
+    fn the_network_for_series_takes_any_window_of_8_readings_or_more() {
+        for window in 8..3000 {
+            let spec = Spec::series_cnn(3, window, 4).unwrap();
+            assert_eq!(spec.output().len(), 4);
+            assert!(spec.parameters() < 40_000, "{window}: {}", spec.parameters());
+        }
+        let spec = Spec::series_cnn(3, 128, 4).unwrap();
+        // 128 readings, 122, 61, 55, 27, 21, 10.
+        let convolutions = 16 * (3 * 7 + 1) + 32 * (16 * 7 + 1) + 32 * (32 * 7 + 1);
+        assert_eq!(spec.parameters(), convolutions + 50 * (32 * 10 + 1) + 4 * 51);
+        assert_eq!(spec.tensors()[2].shape, [32, 16, 7]);
+        let products = 122 * 16 * 21 + 55 * 32 * 112 + 21 * 32 * 224 + 50 * 320 + 4 * 50;
+        assert_eq!(spec.forward_operations_per_sample(), 2 * products);
+        let short = Spec::series_cnn(1, 7, 2).err().map(|e| e.to_string());
+        assert_eq!(short.as_deref(), Some("layer 1: 16×1×1 cannot be pooled"));
+    }
+
+    #[test]
     fn layers_that_do_not_fit_are_refused() {
         let message = |layers: &[Layer]| {
             Spec::new(Shape::grey(4), layers.to_vec()).err().map(|e| e.to_string())
@@ -240,5 +328,8 @@ mod tests {
         let pools = [Layer::MaxPool2d; 3];
         assert_eq!(message(&pools).as_deref(), Some("layer 2: 1×1×1 cannot be pooled"));
         assert!(message(&[Layer::Linear { outputs: 0 }]).is_some());
+        for of_series in [Layer::Conv1d { channels: 1, kernel: 2 }, Layer::MaxPool1d] {
+            assert_eq!(message(&[of_series]).as_deref(), Some("layer 0: 1×4×4 is no series"));
+        }
     }
 }

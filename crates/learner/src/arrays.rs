@@ -23,6 +23,8 @@ const ROUNDING: f64 = 1e-3;
 pub(crate) struct Samples {
     /// The class of each, where it has a label.
     pub(crate) labels: Vec<Option<Class>>,
+    /// The true class of each, where the learner tells them.
+    pub(crate) truth: Option<Vec<Class>>,
     /// The features of all.
     pub(crate) features: Vec<f32>,
     /// How many features each has.
@@ -57,10 +59,38 @@ pub(crate) fn samples(path: &Path, count: usize, classes: usize) -> Result<Sampl
     let bytes = read(path, MOST_SAMPLES)?;
     let file = open(&bytes)?;
     let known = file.names();
-    if let Some(other) = known.iter().find(|name| !["labels", "features"].contains(*name)) {
-        return Err(format!("has an array {other}; only labels and features were expected"));
+    let expected = ["labels", "features", "truth"];
+    if let Some(other) = known.iter().find(|name| !expected.contains(*name)) {
+        return Err(format!("has an array {other}; only labels, features and truth were expected"));
     }
-    let labels = array(&file, "labels", Dtype::I64, &[Some(count)])?;
+    let labels = labels(&file, "labels", count, classes)?;
+    let truth =
+        match known.contains(&"truth") {
+            true => {
+                let truth: Option<Vec<Class>> =
+                    self::labels(&file, "truth", count, classes)?.into_iter().collect();
+                Some(truth.ok_or(
+                    "has no truth for some samples; leave it out, or tell the class of each",
+                )?)
+            }
+            false => None,
+        };
+    if !known.contains(&"features") {
+        return Ok(Samples { labels, truth, features: Vec::new(), width: 0 });
+    }
+    let features = array(&file, "features", Dtype::F32, &[Some(count), None])?;
+    let width = features.shape()[1];
+    let features = finite(&features)?;
+    Ok(Samples { labels, truth, features, width })
+}
+
+/// Reads the classes of so many samples, of so many classes; none where there is no label.
+fn labels(
+    file: &SafeTensors<'_>,
+    name: &str,
+    count: usize,
+    classes: usize,
+) -> Result<Vec<Option<Class>>, String> {
     let label = |(at, bytes): (usize, &[u8])| {
         let number = bytes.try_into().map(i64::from_le_bytes).unwrap_or_default();
         match usize::try_from(number) {
@@ -72,15 +102,8 @@ pub(crate) fn samples(path: &Path, count: usize, classes: usize) -> Result<Sampl
             )),
         }
     };
-    let labels = labels.data().chunks_exact(8).enumerate().map(label);
-    let labels = labels.collect::<Result<Vec<_>, String>>()?;
-    if !known.contains(&"features") {
-        return Ok(Samples { labels, features: Vec::new(), width: 0 });
-    }
-    let features = array(&file, "features", Dtype::F32, &[Some(count), None])?;
-    let width = features.shape()[1];
-    let features = finite(&features)?;
-    Ok(Samples { labels, features, width })
+    let numbers = array(file, name, Dtype::I64, &[Some(count)])?;
+    numbers.data().chunks_exact(8).enumerate().map(label).collect()
 }
 
 /// Reads the probabilities of so many samples and classes.
@@ -93,6 +116,14 @@ pub(crate) fn probabilities(
     let file = open(&bytes)?;
     let shape = [Some(samples), Some(classes)];
     let numbers = finite(&array(&file, "probabilities", Dtype::F32, &shape)?)?;
+    checked_probabilities(numbers, classes)
+}
+
+/// Returns numbers as the probabilities of so many classes, one row per sample, if they are probabilities.
+///
+/// # Errors
+/// Says which row has none, and what it has.
+pub fn checked_probabilities(numbers: Vec<f32>, classes: usize) -> Result<Predictions, String> {
     for (at, row) in numbers.chunks_exact(classes.max(1)).enumerate() {
         let sum: f64 = row.iter().copied().map(f64::from).sum();
         let is_in_range = row.iter().all(|p| (0.0..=1.0 + ROUNDING).contains(&f64::from(*p)));

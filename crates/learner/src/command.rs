@@ -33,7 +33,7 @@ pub struct Options {
     pub environment: Vec<String>,
     /// A seed for what the learner draws.
     pub seed: u64,
-    /// How long stlf waits.
+    /// How long stlf waits, and how much room there is.
     pub limits: Limits,
 }
 
@@ -60,7 +60,7 @@ impl Options {
     }
 }
 
-/// How long stlf waits for a learner.
+/// How long stlf waits for a learner, and how much room it has.
 #[derive(Debug, Clone)]
 pub struct Limits {
     /// For its answer to the greeting.
@@ -71,6 +71,13 @@ pub struct Limits {
     pub grace: Duration,
     /// The pauses before it is started again for the same request. After the last it is given up.
     pub pauses: Vec<Duration>,
+    /// The most bytes that its folder may have.
+    pub disk: u64,
+}
+
+impl Limits {
+    /// The most bytes that the folder of a learner may have where nobody says otherwise: models of a gigabyte have room.
+    pub const DISK: u64 = 4 << 30;
 }
 
 impl Default for Limits {
@@ -80,6 +87,7 @@ impl Default for Limits {
             silence: Duration::from_secs(60),
             grace: Duration::from_secs(10),
             pauses: [1, 5].map(Duration::from_secs).to_vec(),
+            disk: Limits::DISK,
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Requests to a running program, and what comes of each.
 
 use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
@@ -9,11 +10,15 @@ use serde_json::Value;
 use stlf_method::learner::{Progress, Watch};
 
 use crate::Error;
+use crate::command::Limits;
 use crate::message::{Answer, Ask, PROTOCOL, Reply, Request};
 use crate::process::{Heard, Process};
 
 /// How often it is asked whether to go on while a program says nothing.
 const TICK: Duration = Duration::from_millis(50);
+
+/// How often it is looked at how much the learner's folder has.
+const LOOK: Duration = Duration::from_millis(500);
 
 /// How much of a line is quoted.
 const QUOTED: usize = 200;
@@ -27,6 +32,9 @@ pub(crate) struct Dialogue {
     pub(crate) silence: Duration,
     /// How long it may take to give up.
     grace: Duration,
+    /// Its folder, and how many bytes that may have.
+    folder: PathBuf,
+    disk: u64,
 }
 
 /// A request that was answered with `ok`.
@@ -39,8 +47,9 @@ pub(crate) struct Done {
 
 impl Dialogue {
     /// Begins with a program that has just started.
-    pub(crate) fn new(process: Process, silence: Duration, grace: Duration) -> Dialogue {
-        Dialogue { process, next: 0, silence, grace }
+    pub(crate) fn new(process: Process, folder: &Path, limits: &Limits) -> Dialogue {
+        let Limits { hello, grace, disk, .. } = *limits;
+        Dialogue { process, next: 0, silence: hello, grace, folder: folder.to_owned(), disk }
     }
 
     /// The number of the next request.
@@ -61,7 +70,12 @@ impl Dialogue {
         let id = self.send(ask);
         let (mut heard_at, mut progress) = (Instant::now(), Progress::default());
         let mut cancelled_at: Option<Instant> = None;
+        let mut looked_at = Instant::now();
         loop {
+            if looked_at.elapsed() >= LOOK {
+                self.look(verb)?;
+                looked_at = Instant::now();
+            }
             if cancelled_at.is_some_and(|at| at.elapsed() >= self.grace) {
                 self.process.end();
                 return Ok(None);
@@ -88,7 +102,10 @@ impl Dialogue {
                             progress = Progress { done, total }
                         }
                         (_, true) => return Ok(None),
-                        (Answer::Ok(says), false) => return Ok(Some(Done { verb, says, line })),
+                        (Answer::Ok(says), false) => {
+                            self.look(verb)?;
+                            return Ok(Some(Done { verb, says, line }));
+                        }
                         (Answer::Error { message }, false) => {
                             return Err(Error::Refused { verb, message });
                         }
@@ -105,6 +122,18 @@ impl Dialogue {
         }
     }
 
+    /// Ends a program that fills its folder, and empties that: the disk is not the learner's alone.
+    fn look(&mut self, verb: &'static str) -> Result<(), Error> {
+        let (bytes, most) = (bytes_in(&self.folder), self.disk);
+        if bytes <= most {
+            return Ok(());
+        }
+        self.process.end();
+        // What cannot be removed is told: the folder is named.
+        let _ = std::fs::remove_dir_all(&self.folder);
+        Err(Error::TooMuch { verb, folder: self.folder.clone(), bytes, most })
+    }
+
     /// Tells the program to end, and waits until it and all that it started have.
     pub(crate) fn stop(mut self) -> ExitStatus {
         self.send(Ask::Stop {});
@@ -119,6 +148,17 @@ impl Dialogue {
         self.process.write(&line);
         id
     }
+}
+
+/// How many bytes the files in a folder have, in all. What is removed meanwhile has none.
+fn bytes_in(folder: &Path) -> u64 {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let bytes = |entry: std::fs::DirEntry| match entry.metadata() {
+        Ok(about) if about.is_dir() => bytes_in(&entry.path()),
+        Ok(about) => about.len(),
+        Err(_) => 0,
+    };
+    entries.map(bytes).sum()
 }
 
 /// What a line says of a request; `None` for a sign of life that an earlier one left behind.

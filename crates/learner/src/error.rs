@@ -74,6 +74,21 @@ pub enum Error {
         /// What is wrong with it.
         message: String,
     },
+    /// The learner fills its folder. It is ended, and the folder emptied.
+    #[error(
+        "the learner was to {verb}, but it filled {} with {bytes} bytes; at most {most} were expected",
+        folder.display()
+    )]
+    TooMuch {
+        /// What it was to do.
+        verb: &'static str,
+        /// The folder of the two.
+        folder: PathBuf,
+        /// What was in it.
+        bytes: u64,
+        /// What may be in it.
+        most: u64,
+    },
     /// The learner says that it cannot do something.
     #[error("the learner was to {verb}, and says: {message}")]
     Refused {
@@ -116,7 +131,8 @@ impl Error {
 
     /// Whether nobody knows any more what the program is at.
     pub(crate) fn is_lost(&self) -> bool {
-        self.may_pass() || matches!(self, Error::Line { .. } | Error::Another { .. })
+        self.may_pass()
+            || matches!(self, Error::Line { .. } | Error::Another { .. } | Error::TooMuch { .. })
     }
 
     /// Returns advice for the user on what to do about the error.
@@ -136,6 +152,9 @@ impl Error {
             Error::File { .. } | Error::Ended { .. } | Error::Refused { .. } => {
                 Some("`stlf learner check` tries a learner, step by step")
             }
+            Error::TooMuch { .. } => Some(
+                "a learner writes the files that it is asked for, and its own elsewhere; --learner-disk allows more",
+            ),
             Error::Folder { .. } | Error::Another { .. } => None,
         }
     }

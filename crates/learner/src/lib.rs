@@ -7,6 +7,7 @@
 mod arrays;
 mod command;
 pub mod conformance;
+mod crew;
 mod dialogue;
 pub mod error;
 mod group;
@@ -15,6 +16,8 @@ mod process;
 mod program;
 mod session;
 
+pub use arrays::checked_probabilities;
 pub use command::{Limits, Options, split};
+pub use crew::Crew;
 pub use error::Error;
 pub use program::Program;

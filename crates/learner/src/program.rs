@@ -35,6 +35,14 @@ impl Program {
     /// # Errors
     /// It cannot be started, or does not say what it must.
     pub fn start(options: Options) -> Result<UserLearner, Error> {
+        Program::start_as(options, |program| Arc::new(program))
+    }
+
+    /// The same where something else takes the program's place, which uses it.
+    pub(crate) fn start_as(
+        options: Options,
+        learner: impl FnOnce(Program) -> Arc<dyn Learner>,
+    ) -> Result<UserLearner, Error> {
         if let Some(log) = &options.log {
             // The log is of this start and of those that follow it when the program fails.
             let _ = std::fs::remove_file(log);
@@ -46,16 +54,26 @@ impl Program {
             (0..samples.labels.len()).partition(|&at| samples.labels[at].is_some());
         let labels: Vec<Class> = labeled.iter().filter_map(|&at| samples.labels[at]).collect();
         let places = [labeled, others].concat();
+        let told_truth =
+            samples.truth.map(|truth| places.iter().map(|&at| truth[at]).collect::<Vec<Class>>());
         let width = samples.width;
         let features = places.iter().flat_map(|at| &samples.features[at * width..(at + 1) * width]);
         let features = features.copied().collect();
         let (name, classes) = (welcome.name.clone(), welcome.classes.clone());
         let session = Mutex::new(Some(session));
         let program = Program { options, welcome, layout, places: places.clone(), session };
-        let learner: Arc<dyn Learner> = Arc::new(program);
-        let user = UserLearner { name, classes, features, labels, places, learner };
+        let learner = learner(program);
+        let user = UserLearner { name, classes, features, labels, told_truth, places, learner };
         user.check()?;
         Ok(user)
+    }
+
+    /// Ends the program until it is needed again.
+    pub(crate) fn rest(&self) {
+        let session = self.session.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(session) = session {
+            session.stop();
+        }
     }
 
     /// Does something with the running program. One that ended or says nothing is started again, with growing pauses.

@@ -32,7 +32,7 @@ impl Session {
     pub(crate) fn start(options: &Options) -> Result<Session, Error> {
         let folder = emptied(&options.folder)?;
         let limits = &options.limits;
-        let mut dialogue = Dialogue::new(Process::start(options)?, limits.hello, limits.grace);
+        let mut dialogue = Dialogue::new(Process::start(options)?, &folder, limits);
         let done = dialogue.whole(Ask::Hello {
             protocol: PROTOCOL.to_owned(),
             folder: folder.display().to_string(),

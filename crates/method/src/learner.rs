@@ -7,7 +7,7 @@ use std::fmt::Debug;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use stlf_data::Class;
+use stlf_data::{Class, Shape};
 use stlf_learn::evaluate::{Predictions, predict};
 use stlf_learn::{Layout, Params, Spec};
 use stlf_planning::error::Error;
@@ -144,6 +144,8 @@ pub struct UserLearner {
     pub features: Vec<f32>,
     /// The labels.
     pub labels: Vec<Class>,
+    /// The true classes of all samples, where the learner tells them: for evaluation alone.
+    pub told_truth: Option<Vec<Class>>,
     /// Where each sample stands in the user's own order.
     pub places: Vec<usize>,
     /// What trains and predicts.
@@ -151,9 +153,20 @@ pub struct UserLearner {
 }
 
 impl UserLearner {
+    /// Returns the shape of a sample's features.
+    pub fn shape(&self) -> Shape {
+        Shape { channels: 1, height: 1, width: self.width() }
+    }
+
     /// Returns how many features each sample has; 0 without samples.
     pub fn width(&self) -> usize {
         self.features.len() / self.places.len().max(1)
+    }
+
+    /// Returns the true classes of all samples, if they are known: they are told, or all samples have labels.
+    pub fn truth(&self) -> Option<&[Class]> {
+        let labels = Some(&self.labels[..]).filter(|labels| labels.len() == self.places.len());
+        self.told_truth.as_deref().or(labels)
     }
 
     /// Checks that what the learner tells of its samples can be.
@@ -174,6 +187,17 @@ impl UserLearner {
                 "has the label {label}, where {classes} classes are numbered from 0"
             ));
         }
+        if let Some(truth) = &self.told_truth {
+            let is_class = |class: &Class| usize::from(*class) < classes;
+            if truth.len() != samples
+                || !truth.iter().all(is_class)
+                || truth[..labels] != self.labels
+            {
+                return wrong(
+                    "tells true classes that are none, or not those of its labels".to_owned(),
+                );
+            }
+        }
         if self.features.is_empty() || !self.features.len().is_multiple_of(samples) {
             let message = format!("gives {} features for {samples} samples", self.features.len());
             let hint = "a fleet compares devices by features: give each sample the same number of them, at least 1, \
@@ -193,7 +217,6 @@ impl UserLearner {
 #[cfg(test)]
 #[allow(clippy::unwrap_used, reason = "tests")]
 mod tests {
-    use stlf_data::Shape;
     use stlf_learn::{Augment, Descent};
 
     use super::*;

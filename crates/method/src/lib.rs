@@ -1,5 +1,5 @@
 //! What the devices of a fleet compute: each alone ([`local_training`], by a [`learner`]), two about each other ([`divergence`]), a target with what it
-//! received ([`trust`], [`combine`], [`student`]).
+//! received ([`trust`], [`combine`], [`student`]), and may expect of it ([`expectation`]).
 //!
 //! The crate opens no file, prints nothing, reads no clock and no global random source: everything drawn follows from [`seeds`].
 
@@ -9,6 +9,7 @@ pub mod class_shares;
 pub mod combine;
 pub mod divergence;
 pub mod energy;
+pub mod expectation;
 pub mod guard;
 pub mod known;
 pub mod learner;

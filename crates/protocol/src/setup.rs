@@ -10,7 +10,7 @@ use std::time::Duration;
 use stlf_config::{Config, EnergyModel};
 use stlf_data::{Class, Shape};
 use stlf_learn::evaluate::Predictions;
-use stlf_learn::{Params, Spec};
+use stlf_learn::{Layout, Params, Spec};
 use stlf_method::adapt::Adapt;
 use stlf_method::class_shares::balanced;
 use stlf_method::combine::{Combine, combine};
@@ -97,6 +97,9 @@ pub enum Unsupported {
     /// `training.warm-up-rounds`.
     #[error("real devices train apart, without a warm-up")]
     WarmUp,
+    /// `training.learner`.
+    #[error("training.learner is for the simulator, which starts a learner for each device")]
+    Learner,
     /// `transfer.ask`.
     #[error("transfer.ask is for the simulator, which knows the answers")]
     Ask,
@@ -120,6 +123,7 @@ impl Unsupported {
             Unsupported::Unpolished => Some("leave out planner.polish"),
             Unsupported::Corrected => Some("leave out planner.combine"),
             Unsupported::WarmUp => Some("leave out training.warm-up-rounds"),
+            Unsupported::Learner => Some("leave it out, and name this device's: --learner"),
             Unsupported::Ask => Some(
                 "leave it out; `stlf ask` names samples to label, and data.answers has their labels",
             ),
@@ -193,6 +197,9 @@ impl Setup {
         if training.warm_up_rounds > 0 {
             return Err(Unsupported::WarmUp);
         }
+        if training.learner.is_some() {
+            return Err(Unsupported::Learner);
+        }
         if config.transfer.ask > 0 {
             return Err(Unsupported::Ask);
         }
@@ -200,6 +207,17 @@ impl Setup {
             return Err(Unsupported::NoSamples);
         }
         Ok(Setup::new(config, shape, classes, seed)?)
+    }
+
+    /// The same for models of the user's learners, which have this layout.
+    ///
+    /// # Errors
+    /// Only built-in networks can do what the configuration asks for.
+    pub fn for_models_of(self, config: &Config, layout: &Layout) -> Result<Setup, Unsupported> {
+        if config.planner.combine == Combine::Corrected {
+            return Err(Unsupported::Corrected);
+        }
+        Ok(Setup { model_bits: config.model_bits(layout), ..self })
     }
 
     /// The labels of the device at a place, apart: to train on, and to measure on.

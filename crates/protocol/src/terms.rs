@@ -39,7 +39,12 @@ impl Brought {
         if numbers.is_none_or(|numbers| numbers == 0 || numbers > MOST_NUMBERS) {
             return Err("the shape of its inputs is absurd");
         }
-        if self.columns.as_ref().is_some_and(|c| self.shape != [1, 1, c.len()]) {
+        let [channels, height, width] = self.shape;
+        let fits = |columns: &Vec<String>| {
+            // A row of features, or a window with a row for each channel.
+            height == 1 && [(1, columns.len()), (columns.len(), width)].contains(&(channels, width))
+        };
+        if self.columns.as_ref().is_some_and(|columns| !fits(columns)) {
             return Err("its columns do not fit the shape of its inputs");
         }
         let names = self.columns.iter().flatten().chain(&self.classes);
@@ -139,7 +144,7 @@ impl Terms {
 /// The same configuration with a network that takes inputs of this shape: the owner need not know what devices bring.
 pub fn fitted(config: &Config, shape: Shape) -> Config {
     let mut fitted = config.clone();
-    if (shape.height, shape.width) != (28, 28) {
+    if (shape.height, shape.width) != (28, 28) && config.data.windows().is_none() {
         fitted.training.model = Model::Mlp;
     }
     fitted
@@ -227,6 +232,35 @@ mod tests {
     }
 
     #[test]
+    fn windows_are_the_owner_s_and_have_their_network() {
+        let series = |channels: &[&str], width: usize| {
+            let shape = Shape { channels: channels.len(), height: 1, width };
+            Brought::new(shape, Some(names(channels)), names(&["a"]))
+        };
+        let mut terms = terms(&["data.features=a.csv", "data.window=64", "data.stride=32"]);
+        let first = series(&["x", "y"], 64);
+        assert_eq!(differs(&terms, Some(&first), &series(&["x", "y"], 64), &[]), None);
+        for (own, change, expected) in [
+            (series(&["x"], 64), &[][..], r#"data.shape differs: "1×1×64" here, "2×1×64" there"#),
+            (series(&["y", "x"], 64), &[], r#"data.columns differs: "y, x" here, "x, y" there"#),
+            (
+                series(&["x", "y"], 128),
+                &["data.window=128"],
+                r#"data.window differs: "128" here, "64" there"#,
+            ),
+            (
+                series(&["x", "y"], 64),
+                &["data.stride=8"],
+                r#"data.stride differs: "8" here, "32" there"#,
+            ),
+        ] {
+            assert_eq!(differs(&terms, Some(&first), &own, change).as_deref(), Some(expected));
+        }
+        terms.agree(&[&first]).unwrap();
+        assert_eq!(terms.config().training.model, Model::Cnn);
+    }
+
+    #[test]
     fn absurd_data_are_noticed() {
         assert_eq!(table(&["x", "y"], &["a"]).check(), Ok(()));
         assert_eq!(Brought::new(Shape::grey(28), None, Vec::new()).check(), Ok(()));
@@ -240,6 +274,8 @@ mod tests {
         ] {
             assert!(Brought { columns, shape, classes: Vec::new() }.check().is_err(), "{shape:?}");
         }
+        let window = Shape { channels: 2, height: 1, width: 128 };
+        assert_eq!(Brought::new(window, Some(names(&["x", "y"])), Vec::new()).check(), Ok(()));
     }
 
     #[test]

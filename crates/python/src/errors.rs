@@ -48,6 +48,21 @@ pub(crate) fn in_bundle(py: Python<'_>, error: &stlf_bundle::Error) -> PyErr {
     exception(py, name, error.to_string(), error.hint())
 }
 
+/// Returns the exception for an error of a device on the network.
+pub(crate) fn in_service(py: Python<'_>, error: &stlf_node::service::Error) -> PyErr {
+    use stlf_node::service::Error;
+    let name = match error {
+        Error::StoppedInTraining | Error::StoppedInEpoch => {
+            return PyKeyboardInterrupt::new_err(error.to_string());
+        }
+        Error::Folder(_) | Error::Listen { .. } | Error::Start(_) | Error::Network(_) => {
+            "FileError"
+        }
+        _ => "InputError",
+    };
+    exception(py, name, error.to_string(), error.hint().as_deref())
+}
+
 /// Returns the exception for an error of a run.
 pub(crate) fn in_run(py: Python<'_>, error: &stlf_lab::Error) -> PyErr {
     let name = match error.kind() {

@@ -3,8 +3,10 @@
 mod digits;
 mod divergence;
 mod errors;
+mod learner;
 mod ledger;
 mod mixture;
+mod node;
 mod own_classifier;
 mod plan;
 mod privacy;
@@ -25,9 +27,13 @@ mod _internal {
     #[pymodule_export]
     use crate::divergence::{Sketch, divergence_of_sketches, measure, own_bandwidth, own_sketch};
     #[pymodule_export]
+    use crate::learner::{find_bundle, predict_with};
+    #[pymodule_export]
     use crate::ledger::privacy_recorded;
     #[pymodule_export]
     use crate::mixture::Mixture;
+    #[pymodule_export]
+    use crate::node::Node;
     #[pymodule_export]
     use crate::own_classifier::measure_own;
     #[pymodule_export]

@@ -63,12 +63,23 @@ impl Mixture {
         self.mixture.members.iter().map(|member| (member.name.clone(), member.weight)).collect()
     }
 
-    /// The names of a table's features; none for pictures.
+    /// The names of a table's features, or of the channels of a series; none for pictures.
     #[getter]
     fn columns(&self) -> Option<Vec<String>> {
         match &self.mixture.scaling {
             Scaling::Features { columns, .. } => Some(columns.clone()),
             Scaling::Pixels => None,
+        }
+    }
+
+    /// The readings of a window and from one to the next, where samples are windows of a series.
+    #[getter]
+    fn windows(&self) -> Option<(usize, usize)> {
+        match &self.mixture.scaling {
+            Scaling::Features { series: Some(series), .. } => {
+                Some((series.windows.length, series.windows.stride))
+            }
+            _ => None,
         }
     }
 
@@ -108,6 +119,8 @@ impl Mixture {
         let layer = |layer: Layer| match layer {
             Layer::Conv2d { channels, kernel } => ("Conv2d", vec![channels as f64, kernel as f64]),
             Layer::MaxPool2d => ("MaxPool2d", Vec::new()),
+            Layer::Conv1d { channels, kernel } => ("Conv1d", vec![channels as f64, kernel as f64]),
+            Layer::MaxPool1d => ("MaxPool1d", Vec::new()),
             Layer::Relu => ("ReLU", Vec::new()),
             Layer::Dropout { p } => ("Dropout", vec![f64::from(p)]),
             Layer::Dropout2d { p } => ("Dropout2d", vec![f64::from(p)]),

@@ -6,9 +6,10 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use stlf_config::Config;
 use stlf_lab::summary::{Spread, summarise as lines};
-use stlf_lab::{Shard, Stage, record::Row};
+use stlf_lab::{Learners, Shard, Stage, record::Row};
 
 use crate::errors::{in_run, input};
+use crate::learner::{Raised, user_learner, with_cause};
 use crate::watch::{Event, watched};
 
 /// A configuration as TOML with every key: from TOML, or from JSON where it was written in Python, with changes.
@@ -46,13 +47,14 @@ pub(crate) fn default_folder(py: Python<'_>, config: &str, file: PathBuf) -> PyR
     stlf_lab::run::default_folder(&file, &config).map_err(|e| in_run(py, &e))
 }
 
-/// Runs everything that is not finished, or a shard of it.
+/// Runs everything that is not finished, or a shard of it; with learners, each the bridge to one by its device's name.
 #[pyfunction]
-#[pyo3(signature = (config, folder, *, shard=None, progress=None))]
+#[pyo3(signature = (config, folder, *, learners=None, shard=None, progress=None))]
 pub(crate) fn run(
     py: Python<'_>,
     config: &str,
     folder: PathBuf,
+    learners: Option<Vec<(String, Bound<'_, PyAny>)>>,
     shard: Option<&str>,
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<()> {
@@ -62,17 +64,27 @@ pub(crate) fn run(
         .map(|text| text.parse())
         .transpose()
         .map_err(|form: String| input(py, format!("shard: {form}"), "the first is 1/16"))?;
+    let raised = Raised::default();
+    let learners = learners.map(|devices| -> PyResult<Learners> {
+        let user = |(name, bridge)| Ok((name, user_learner(py, &bridge, &raised)?));
+        let devices = devices.into_iter().map(user).collect::<PyResult<_>>()?;
+        Learners::new(devices).map_err(|e| in_run(py, &e))
+    });
+    let learners = learners.transpose()?;
     let ended = watched(py, progress, |watch| {
         let observer = |event: stlf_lab::Event| {
             let stlf_lab::Event { seed, stage, done, total } = event;
             watch.see(Event { stage: name(stage), seed, done, total })
         };
-        match shard {
-            Some(shard) => stlf_lab::run_shard(&config, &folder, shard, &observer),
-            None => stlf_lab::run(&config, &folder, &observer).map(drop),
+        match (&learners, shard) {
+            (Some(learners), _) => {
+                stlf_lab::run_with(&config, learners, &folder, &observer).map(drop)
+            }
+            (None, Some(shard)) => stlf_lab::run_shard(&config, &folder, shard, &observer),
+            (None, None) => stlf_lab::run(&config, &folder, &observer).map(drop),
         }
     })?;
-    ended.map_err(|e| in_run(py, &e))
+    ended.map_err(|e| with_cause(py, in_run(py, &e), &raised))
 }
 
 fn name(stage: Stage) -> &'static str {

@@ -72,6 +72,21 @@ class Learner(ABC):
         Features need not be what the model takes. They must mean the same, on the same scale, on all devices.
         """
 
+    def truth(self) -> Any:
+        """Return the true classes of all samples, if somebody knows them; for evaluation alone, in simulations.
+
+        >>> class Odd(Learner):
+        ...     name, classes = "odd/1", ["even", "odd"]
+        ...     def data(self): return [[1.0], [2.0]], [1, -1]
+        ...     def truth(self): return [1, 0]
+        ...     def first(self): return {"a": [0.0]}
+        ...     def train(self, lesson): return lesson.start
+        ...     def predict(self, model, rows): return np.ones((len(rows), 2)) / 2
+        >>> Odd().truth()
+        [1, 0]
+        """
+        return None
+
     @abstractmethod
     def first(self) -> Any:
         """Return a first model: a mapping from names to arrays or tensors. All models have its names and shapes."""

@@ -8,7 +8,6 @@ import queue
 import sys
 import threading
 import traceback
-from collections.abc import Mapping
 from pathlib import Path
 from typing import IO, Any
 
@@ -16,19 +15,11 @@ import numpy as np
 import numpy.typing as npt
 
 from stlf.errors import InputError
-from stlf.learner import arrays
+from stlf.learner import arrays, checked
 from stlf.learner.contract import Learner, Lesson, Model
-from stlf.parameters import to_array
 
 PROTOCOL = "stlf-learner/1"
 """What is spoken."""
-
-AT_ONCE = 1000
-"""The most samples that a learner is asked to predict at once; in between it says that it is alive."""
-
-
-class GivenUp(BaseException):
-    """Training was asked to end. No `except Exception` of a learner catches it."""
 
 
 class Server:
@@ -89,7 +80,7 @@ class Server:
         self._current = request["id"]
         try:
             self._say({"ok": self._done(request)})
-        except GivenUp:
+        except checked.GivenUp:
             self._say({"cancelled": {}})
         except Exception as error:
             traceback.print_exc()
@@ -103,7 +94,7 @@ class Server:
 
     def _progress(self, done: int, total: int) -> None:
         if self._cancelled.is_set() or self._has_ended.is_set():
-            raise GivenUp
+            raise checked.GivenUp
         self._say({"progress": {"done": int(done), "total": int(total)}})
 
     def _done(self, request: dict[str, Any]) -> dict[str, Any]:
@@ -121,7 +112,7 @@ class Server:
         if asked["protocol"] != PROTOCOL:
             raise InputError(f"this learner speaks {PROTOCOL}, not {asked['protocol']}")
         self._folder = Path(asked["folder"])
-        self._first = _model(self._learner.first())
+        self._first = checked.model(self._learner.first())
         return {
             "protocol": PROTOCOL,
             "name": self._learner.name,
@@ -130,63 +121,30 @@ class Server:
         }
 
     def _describe(self, asked: dict[str, Any]) -> dict[str, Any]:
-        features, labels = (to_array(part) for part in self._learner.data())
-        features = np.asarray(features, dtype=np.float32)
-        labels = np.asarray(labels, dtype=np.int64)
-        if features.ndim != 2 or labels.shape != features.shape[:1]:
-            raise InputError(
-                f"data() gives features of shape {features.shape} and labels of shape {labels.shape}",
-                "give one row of features and one label per sample, -1 for none",
-            )
-        self._samples = len(labels)
-        arrays.write(self._folder / asked["to"], {"features": features, "labels": labels})
-        return {"samples": len(labels)}
+        told = checked.samples(self._learner)
+        self._samples = len(told["labels"])
+        arrays.write(self._folder / asked["to"], told)
+        return {"samples": self._samples}
 
     def _train(self, asked: dict[str, Any]) -> dict[str, Any]:
         start = self._first if asked["start"] is None else self._given(asked["start"])
         start = {name: array.copy() for name, array in start.items()}
         lesson = Lesson(self._rows(asked["rows"]), start, int(asked["seed"]), self._progress)
-        model = _model(self._learner.train(lesson))
-        arrays.write(self._folder / asked["to"], self._checked(model, "train()"))
+        model = checked.model(self._learner.train(lesson))
+        arrays.write(self._folder / asked["to"], checked.like(model, self._first, "train()"))
         return {}
 
     def _predict(self, asked: dict[str, Any]) -> dict[str, Any]:
         model, rows = self._given(asked["model"]), self._rows(asked["rows"])
-        classes = len(self._learner.classes)
-        made = [np.zeros((0, classes), dtype=np.float32)]
-        for start in range(0, len(rows), AT_ONCE):
-            some = rows[start : start + AT_ONCE]
-            probabilities = to_array(self._learner.predict(model, some)).astype(np.float32)
-            if probabilities.shape != (len(some), classes):
-                raise InputError(
-                    f"predict() gives an array of shape {probabilities.shape}; expected {(len(some), classes)}"
-                )
-            made.append(probabilities)
-            self._progress(start + len(some), len(rows))
-        arrays.write(self._folder / asked["to"], {"probabilities": np.concatenate(made)})
+        made = checked.probabilities(self._learner, model, rows, self._progress)
+        arrays.write(self._folder / asked["to"], {"probabilities": made})
         return {}
 
     def _rows(self, name: str) -> npt.NDArray[np.int64]:
         return arrays.read(self._folder / name)["rows"]
 
     def _given(self, name: str) -> Model:
-        return self._checked(arrays.read(self._folder / name), name)
-
-    def _checked(self, model: Model, what: str) -> Model:
-        shapes = {name: array.shape for name, array in model.items()}
-        expected = {name: array.shape for name, array in self._first.items()}
-        if shapes != expected:
-            raise InputError(f"{what} gives a model of {shapes}; expected the names and shapes of first(), {expected}")
-        return model
-
-
-def _model(model: Any) -> Model:
-    """The arrays of a model, in single precision."""
-    if not isinstance(model, Mapping):
-        raise InputError(
-            f"a model is a mapping from names to arrays, not {type(model).__name__}", "with PyTorch: net.state_dict()"
-        )
-    return {str(name): np.asarray(to_array(part), dtype=np.float32) for name, part in model.items()}
+        return checked.like(arrays.read(self._folder / name), self._first, name)
 
 
 def serve(learner: Learner) -> None:

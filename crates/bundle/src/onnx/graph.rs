@@ -55,10 +55,10 @@ impl Graph {
         self.add(output, kind, inputs, &options);
     }
 
-    /// The largest of every 2 × 2 pixels.
-    pub(super) fn pool(&mut self, input: &str) -> String {
+    /// The largest of every 2 × 2 pixels, or of every two readings: the size of a block.
+    pub(super) fn pool(&mut self, input: &str, block: &[i64]) -> String {
         let output = format!("maxpool_{}", self.nodes.len() + 1);
-        let options = ["kernel_shape", "strides"].map(|name| options(name, &[2, 2]));
+        let options = ["kernel_shape", "strides"].map(|name| options(name, block));
         self.add(&output, "MaxPool", &[input], &options);
         output
     }
@@ -87,10 +87,10 @@ impl Graph {
         self.constant(name, Element::Float, shape, &bytes)
     }
 
-    /// Adds double-precision constants, and returns their name.
-    pub(super) fn doubles(&mut self, name: &str, values: &[f64]) -> String {
+    /// Adds double-precision constants of this shape, and returns their name.
+    pub(super) fn doubles(&mut self, name: &str, shape: &[usize], values: &[f64]) -> String {
         let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
-        self.constant(name, Element::Double, &[values.len()], &bytes)
+        self.constant(name, Element::Double, shape, &bytes)
     }
 
     /// Adds constants that are whole numbers, and returns their name.

@@ -5,6 +5,7 @@ mod protobuf;
 
 use serde_json::json;
 use stlf_data::Scaling;
+use stlf_data::features::Windows;
 use stlf_data::scaling::Unit;
 use stlf_learn::spec::{Layer, Spec};
 use stlf_method::combine::Combine;
@@ -13,7 +14,8 @@ use self::graph::{Element, Graph};
 use crate::mixture::Part;
 use crate::{Error, Mixture};
 
-/// The input of the graph: a table's features as they are, double, one row a sample; or pixels from 0 to 255, float, sample × channels ×
+/// The input of the graph: a table's features as they are, double, one row a sample; windows of a series as they are, double, sample ×
+/// channels × readings; or pixels from 0 to 255, float, sample × channels ×
 /// rows × columns.
 pub const INPUT: &str = "samples";
 
@@ -28,7 +30,10 @@ pub(crate) fn input_of(mixture: &Mixture) -> (Element, Vec<usize>) {
     let shape = mixture.sample_shape();
     match mixture.scaling {
         Scaling::Pixels => (Element::Float, vec![shape.channels, shape.height, shape.width]),
-        Scaling::Features { .. } => (Element::Double, vec![shape.len()]),
+        Scaling::Features { series: Some(_), .. } => {
+            (Element::Double, vec![shape.channels, shape.width])
+        }
+        Scaling::Features { series: None, .. } => (Element::Double, vec![shape.len()]),
     }
 }
 
@@ -45,7 +50,7 @@ pub fn write(mixture: &Mixture) -> Result<Vec<u8>, Error> {
     let mut sums = Vec::new();
     for (at, part) in mixture.parts()?.iter().enumerate() {
         let name = format!("m{}", at + 1);
-        sums.push(weighted(&mut graph, &mixture.spec, part, &name, &inputs, shares.as_deref()));
+        sums.push(weighted(&mut graph, mixture, part, &name, &inputs, shares.as_deref()));
     }
     let sums: Vec<&str> = sums.iter().map(String::as_str).collect();
     graph.node_to(PROBABILITIES, "Sum", &sums, &[]);
@@ -57,7 +62,7 @@ pub fn write(mixture: &Mixture) -> Result<Vec<u8>, Error> {
 
 /// From samples to inputs of the network, float.
 fn scaled(graph: &mut Graph, mixture: &Mixture) -> String {
-    let Scaling::Features { units, .. } = &mixture.scaling else {
+    let Scaling::Features { units, series, .. } = &mixture.scaling else {
         let half = graph.floats("half_range", &[127.5]);
         let one = graph.floats("one", &[1.0]);
         let within = graph.node("Div", &[INPUT, &half], &[]);
@@ -67,13 +72,15 @@ fn scaled(graph: &mut Graph, mixture: &Mixture) -> String {
     for (at, list) in units.iter().enumerate() {
         let of = |what: &str| format!("{what}{}", at + 1);
         let column = |number: fn(&Unit) -> f64| list.iter().map(number).collect::<Vec<f64>>();
+        // The unit of a channel is that of all its readings.
+        let shape: &[usize] = if series.is_some() { &[list.len(), 1] } else { &[list.len()] };
         // Features that never change become 0.
         let per_deviation =
             |unit: &Unit| if unit.is_constant() { 0.0 } else { 1.0 / unit.deviation };
-        let centre = graph.doubles(&of("centre"), &column(|unit| unit.centre));
-        let per_deviation = graph.doubles(&of("per_deviation"), &column(per_deviation));
-        let most = graph.doubles(&of("most"), &column(|unit| unit.limit));
-        let least = graph.doubles(&of("least"), &column(|unit| -unit.limit));
+        let centre = graph.doubles(&of("centre"), shape, &column(|unit| unit.centre));
+        let per_deviation = graph.doubles(&of("per_deviation"), shape, &column(per_deviation));
+        let most = graph.doubles(&of("most"), shape, &column(|unit| unit.limit));
+        let least = graph.doubles(&of("least"), shape, &column(|unit| -unit.limit));
         let distance = graph.node("Sub", &[INPUT, &centre], &[]);
         let distance = graph.node("Mul", &[&distance, &per_deviation], &[]);
         let below = graph.node("Min", &[&distance, &most], &[]);
@@ -93,13 +100,13 @@ fn scaled(graph: &mut Graph, mixture: &Mixture) -> String {
 /// What one model adds to the probabilities.
 fn weighted(
     graph: &mut Graph,
-    spec: &Spec,
+    mixture: &Mixture,
     part: &Part,
     name: &str,
     inputs: &str,
     class_shares: Option<&str>,
 ) -> String {
-    let outputs = network(graph, spec, part, name, inputs);
+    let outputs = network(graph, mixture, part, name, inputs);
     let mut probabilities = graph.node("Softmax", &[&outputs], &[("axis", 1)]);
     if let Some(shares) = class_shares.filter(|_| part.corrected) {
         let products = graph.node("Mul", &[&probabilities, shares], &[]);
@@ -112,10 +119,11 @@ fn weighted(
 }
 
 /// The outputs of one model, before they become probabilities. Dropout does nothing in a trained network.
-fn network(graph: &mut Graph, spec: &Spec, part: &Part, name: &str, inputs: &str) -> String {
+fn network(graph: &mut Graph, mixture: &Mixture, part: &Part, name: &str, inputs: &str) -> String {
+    let spec: &Spec = &mixture.spec;
     let mut tensors = spec.tensors().iter();
     let mut at = inputs.to_owned();
-    let mut is_flat = !spec.input().is_picture() && spec.input().channels == 1;
+    let mut is_flat = matches!(mixture.scaling, Scaling::Features { series: None, .. });
     for (layer, _) in spec.layers() {
         let mut with_parameters =
             |graph: &mut Graph, kind: &str, at: &str, options: &[(&str, i64)]| {
@@ -132,8 +140,9 @@ fn network(graph: &mut Graph, spec: &Spec, part: &Part, name: &str, inputs: &str
                 graph.node(kind, &given, options)
             };
         at = match layer {
-            Layer::Conv2d { .. } => with_parameters(graph, "Conv", &at, &[]),
-            Layer::MaxPool2d => graph.pool(&at),
+            Layer::Conv2d { .. } | Layer::Conv1d { .. } => with_parameters(graph, "Conv", &at, &[]),
+            Layer::MaxPool2d => graph.pool(&at, &[2, 2]),
+            Layer::MaxPool1d => graph.pool(&at, &[2]),
             Layer::Relu => graph.node("Relu", &[&at], &[]),
             Layer::Dropout { .. } | Layer::Dropout2d { .. } => at,
             Layer::Linear { .. } => {
@@ -160,8 +169,11 @@ fn metadata(mixture: &Mixture) -> Vec<(&'static str, String)> {
         ("combine", Combine::name(mixture.combine).to_owned()),
         ("student", mixture.student.is_some().to_string()),
     ];
-    if let Scaling::Features { columns, .. } = &mixture.scaling {
+    if let Scaling::Features { columns, series, .. } = &mixture.scaling {
         entries.push(("columns", json!(columns).to_string()));
+        let windows = series.as_ref().map(|series| series.windows);
+        let size = |w: Windows| json!({ "window": w.length, "stride": w.stride }).to_string();
+        entries.extend(windows.map(|windows| ("series", size(windows))));
     }
     entries.extend(mixture.epoch.map(|epoch| ("epoch", epoch.to_string())));
     entries.extend(mixture.seed.map(|seed| ("seed", seed.to_string())));

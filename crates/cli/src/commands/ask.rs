@@ -110,5 +110,10 @@ fn of_device(args: &Args) -> Result<Vec<Question>, Failure> {
             .iter_mut()
             .for_each(|question| question.file = files.get(question.sample).cloned());
     }
+    if let Some(beginnings) = &samples.beginnings {
+        questions
+            .iter_mut()
+            .for_each(|question| question.row = beginnings.get(question.sample).map(|b| b.row));
+    }
     Ok(questions)
 }

@@ -13,7 +13,8 @@ use crate::ui::Ui;
 ///
 /// The graph takes samples as they are: `samples` is a table's features, double, one row a sample, or pixels from 0 to 255, float, sample ×
 /// channels × rows × columns. It gives `probabilities`, one column a class, and `label`, the place of the likeliest class. The names of
-/// classes and columns, the members with their weights and the epoch are in the metadata of the file.
+/// classes and columns, the members with their weights and the epoch are in the metadata of the file. Models of a learner of yours cannot be
+/// exported: only the learner knows how to predict with them; its arrays lie beside `models.json` as safetensors files.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -37,7 +38,7 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<(), Failure> {
     if let Some(path) = &args.onnx {
         output::check_place(path)?;
     }
-    let mixture = args.bundle.read()?;
+    let mixture = args.bundle.read_to_export()?;
     if let Some(path) = &args.onnx {
         let file = onnx::write(&mixture).map_err(|e| failure(&e))?;
         output::write_file(path, |out| out.write_all(&file))?;

@@ -27,6 +27,7 @@ mod schema;
 mod serve;
 mod sweep;
 mod transfer;
+mod window_args;
 
 use clap::{Parser, Subcommand};
 

@@ -4,8 +4,10 @@ use std::path::PathBuf;
 
 use stlf_config::TEMPLATE;
 use stlf_config::for_table::{ForTable, for_table};
+use stlf_data::features;
 
 use super::run_args::failure;
+use super::window_args::WindowArgs;
 use crate::error::Failure;
 use crate::output::write_file;
 use crate::ui::Ui;
@@ -13,13 +15,14 @@ use crate::ui::Ui;
 /// Write a configuration with its keys, their defaults and their meanings; for a table of your own, one that runs as it is.
 ///
 /// With --features the file names the table, its columns and how its rows are dealt to devices. Columns that are not numbers are left
-/// out. If every device has labels, half of them hide theirs, so that the run can measure accuracy; the file says so.
+/// out. With --window the table has readings in the order of time, and samples are windows of them. If every device has labels, half of them hide theirs, so that the run can measure accuracy; the file says so.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
   stlf new mine && stlf run mine.toml
   stlf new mine --features sensors.csv && stlf run mine.toml
-  stlf new mine --features sensors.csv --label activity --device patient")]
+  stlf new mine --features sensors.csv --label activity --device patient
+  stlf new mine --features vibration.csv --window 128 && stlf run mine.toml")]
 pub(crate) struct Args {
     /// The configuration's name; NAME.toml is written.
     name: String,
@@ -35,6 +38,22 @@ pub(crate) struct Args {
     /// The column of the table that names the device [default: device or domain, if there is one]
     #[arg(long, value_name = "COLUMN", requires = "features")]
     device: Option<String>,
+
+    #[command(flatten)]
+    windows: WindowArgs,
+}
+
+impl Args {
+    /// How the table is read.
+    fn options(&self) -> features::Options {
+        features::Options {
+            label: self.label.clone(),
+            domain: self.device.clone(),
+            windows: self.windows.size(),
+            time: self.windows.time.clone(),
+            ..features::Options::default()
+        }
+    }
 }
 
 /// Writes the file, but never overwrites one.
@@ -48,7 +67,7 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<(), Failure> {
     let (text, told, next) = match &args.features {
         None => (TEMPLATE.to_owned(), Vec::new(), "change it and run"),
         Some(table) => {
-            let made = for_table(table, &args.label, args.device.as_deref());
+            let made = for_table(table, args.options());
             let ForTable { text, told } = made.map_err(|e| failure(&e.into()))?;
             (text, told, "run")
         }

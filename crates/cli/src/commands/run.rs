@@ -17,7 +17,8 @@ Examples:
   stlf run                             drawn digits, the paper's ten devices, five seeds
   stlf new mine && stlf run mine.toml  your own configuration
   stlf run mine.toml -c \"training.steps=500 seeds=[1]\" --to runs/quick
-  stlf run runs/quick                  continue a run that was stopped")]
+  stlf run runs/quick                  continue a run that was stopped
+  stlf run -c 'data.devices=[\"gate\",\"pier\"]' --learner \"python -m stlf.learner pumps:Pumps data/{device}.csv\"")]
 pub(crate) struct Args {
     #[command(flatten)]
     run: RunArgs,

@@ -21,6 +21,11 @@ pub(crate) struct RunArgs {
     #[arg(short = 'c', long = "set", value_name = "KEY=VALUE ...")]
     set: Vec<String>,
 
+    /// A program of your own that has the data and the model of a device, as training.learner: its command line, in quotation marks, with
+    /// {device} for the name of the device (docs/learners.md). data.devices names the devices.
+    #[arg(long, value_name = "PROGRAM …")]
+    learner: Option<String>,
+
     /// The run folder [default: runs/NAME-HASH, by the configuration]
     #[arg(long, value_name = "DIR")]
     to: Option<PathBuf>,
@@ -36,9 +41,12 @@ impl RunArgs {
             Some(_) => std::fs::read_to_string(&file).map_err(|e| unreadable(&file, &e))?,
             None => String::new(),
         };
+        let learner = self.learner.as_ref();
+        let learner =
+            learner.map(|line| format!("training.learner={}", toml::Value::from(line.as_str())));
         let changes = self.set.iter().flat_map(|set| set.split_whitespace());
         let config = Config::parse(&text, &file)
-            .and_then(|config| config.with(changes))
+            .and_then(|config| config.with(changes.chain(learner.as_deref())))
             .map_err(|e| failure(&e.into()))?;
         let folder = match &self.to {
             Some(folder) => folder.clone(),

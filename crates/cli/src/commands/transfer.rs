@@ -1,7 +1,7 @@
 //! `stlf transfer`: sends the models to their targets.
 
 use stlf_config::Config;
-use stlf_lab::record::{LinkRow, StudentRow};
+use stlf_lab::record::{ExpectedRow, LinkRow, StudentRow};
 use stlf_lab::run::seed_folder;
 use stlf_lab::stages::plan::LINKS;
 use stlf_lab::stages::transfer::FOLDER;
@@ -9,7 +9,7 @@ use stlf_lab::{Folder, Outcome, Stage};
 use stlf_planning::number_format::{energy, percent};
 
 use super::run_args::{RunArgs, watched};
-use crate::comparison::{dealt, scale, students};
+use crate::comparison::{dealt, expected, scale, students};
 use crate::error::Failure;
 use crate::table::{Align, Cell, Table};
 use crate::ui::Ui;
@@ -38,12 +38,18 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<(), Failure> {
         return ui.print("There is no target: every device trains for itself.\n");
     }
     let folder = Folder::open(&folder).map_err(|e| Failure::in_data(&e))?;
-    let notes = [dealt(&outcome), scale(&outcome), students(&outcome, &config)].concat();
+    let notes = [dealt(&outcome), scale(&outcome), expected(&outcome), students(&outcome, &config)]
+        .concat();
     ui.print(&(received(&outcome, &config, &folder)? + &notes))?;
     ui.print(&format!(
         "\nEvery target's predictions are in {}/seed-*/{FOLDER}\n",
         folder.path().display()
     ))
+}
+
+/// An expected accuracy with its interval.
+fn interval(row: &ExpectedRow) -> String {
+    format!("{} ({} to {})", percent(row.expected), percent(row.low), percent(row.high))
 }
 
 fn received(outcome: &Outcome, config: &Config, folder: &Folder) -> Result<String, Failure> {
@@ -53,6 +59,7 @@ fn received(outcome: &Outcome, config: &Config, folder: &Folder) -> Result<Strin
         ("models", Align::Left),
         ("energy", Align::Right),
         ("samples", Align::Right),
+        ("expected accuracy", Align::Right),
         ("accuracy", Align::Right),
     ]
     .into_iter()
@@ -69,12 +76,14 @@ fn received(outcome: &Outcome, config: &Config, folder: &Folder) -> Result<Strin
                 .filter(|link| link.to == row.target)
                 .map(|link| format!("{} {}", link.from, percent(link.weight)))
                 .collect();
+            let is_of_row = |e: &&ExpectedRow| (e.seed, &e.target) == (seed, &row.target);
             let mut cells: Vec<Cell> = vec![
                 seed.to_string().into(),
                 row.target.as_str().into(),
                 models.join(", ").into(),
                 energy(row.joules).into(),
                 row.samples.to_string().into(),
+                outcome.expected.iter().find(is_of_row).map_or(String::new(), interval).into(),
                 row.accuracy.map_or("not known".to_owned(), percent).into(),
             ];
             let own =

@@ -14,6 +14,7 @@ mod daemon;
 mod disk;
 mod guide;
 mod hundred;
+mod learners;
 #[cfg(target_os = "linux")]
 mod namespaces;
 mod node;

@@ -21,5 +21,6 @@ mod plan;
 mod predict;
 mod report;
 mod run;
+mod series;
 mod serve;
 mod sweep;

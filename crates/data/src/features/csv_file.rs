@@ -3,7 +3,8 @@
 use std::io::Read;
 use std::path::Path;
 
-use super::{Columns, Options, Table, Wanted, feature};
+use super::series::Time;
+use super::{Columns, Options, Table, Wanted, feature, time};
 use crate::columns::{RowError, csv_reader};
 use crate::{Dataset, Error};
 
@@ -19,15 +20,22 @@ pub(super) fn read(reader: impl Read, path: &Path, wanted: &Wanted<'_>) -> Resul
     let failed = |e: csv::Error| csv_error(e, path);
     let (mut csv, header) = header(reader, path)?;
     let names: Vec<&str> = header.iter().map(String::as_str).collect();
-    let mut table = Table::new(Columns::new(&names, path, wanted)?);
+    // The header is row 1, so the first sample is row 2, as a spreadsheet counts.
+    let mut table = Table::new(Columns::new(&names, path, wanted)?, 2);
     let mut record = csv::StringRecord::new();
     while csv.read_record(&mut record).map_err(failed)? {
         let cell = |at: usize| record.get(at).unwrap_or_default();
-        // The header is row 1, so the first sample is row 2, as a spreadsheet counts.
-        let row = table.labels.len() + 2;
+        let row = table.labels.len() + table.first_row;
         table.push_label(table.columns.label.map(cell));
         if let Some(at) = table.columns.domain {
             table.push_domain(cell(at));
+        }
+        if let Some(at) = table.columns.time {
+            let no_time = || {
+                let message = format!("row {row}, column {}: {:?} is no time", names[at], cell(at));
+                Error::content(path, message).with_hint(time::EXPECTED)
+            };
+            table.times.push(Time::new(cell(at)).ok_or_else(no_time)?);
         }
         for &at in &table.columns.features {
             let number = cell(at).parse().ok().and_then(feature);
@@ -161,7 +169,7 @@ mod tests {
     fn some_columns_can_be_read_by_name_whatever_else_there_is() {
         let of = |text: &str| {
             let columns = ["y", "x"].map(str::to_owned);
-            super::read(text.as_bytes(), Path::new("t.csv"), &Wanted::Features(&columns))
+            super::read(text.as_bytes(), Path::new("t.csv"), &Wanted::Features(&columns, None))
         };
         let set = of("x,note,y,label\n1,hot,2,a\n3,,4,\n").unwrap();
         assert_eq!(

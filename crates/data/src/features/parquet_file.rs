@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use super::{Columns, Options, Table, Wanted, feature};
+use super::series::Time;
+use super::{Columns, Options, Table, Wanted, feature, time};
 use crate::columns::{Broken, Cell, Kind, ParquetTable};
 use crate::{Dataset, Error};
 
@@ -40,7 +41,7 @@ pub(super) fn not_numbers(bytes: Vec<u8>, path: &Path) -> Result<Vec<String>, Er
 fn rows(file: &ParquetTable, path: &Path, wanted: &Wanted<'_>) -> Result<Dataset, Error> {
     let names = file.names();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    let mut table = Table::new(Columns::new(&names, path, wanted)?);
+    let mut table = Table::new(Columns::new(&names, path, wanted)?, 1);
     for group in 0..file.groups() {
         let first = table.labels.len();
         let part = |at: usize| Part { file, group, name: names[at], at, path, first };
@@ -54,6 +55,16 @@ fn rows(file: &ParquetTable, path: &Path, wanted: &Wanted<'_>) -> Result<Dataset
             let column = part(at);
             column.texts(|row, text| {
                 table.push_domain(text.ok_or_else(|| column.cell(row, "is null"))?);
+                Ok(())
+            })?;
+        }
+        if let Some(at) = table.columns.time {
+            let column = part(at);
+            column.texts(|row, text| {
+                let text = text.ok_or_else(|| column.cell(row, "is null"))?;
+                let no_time = || column.cell(row, &format!("{text:?} is no time"));
+                let time = Time::new(text).ok_or_else(|| no_time().with_hint(time::EXPECTED))?;
+                table.times.push(time);
                 Ok(())
             })?;
         }
@@ -247,10 +258,30 @@ mod tests {
     #[test]
     fn some_columns_can_be_read_by_name() {
         let columns = ["y", "x"].map(str::to_owned);
-        let set = super::read(good(), Path::new("t.parquet"), &Wanted::Features(&columns)).unwrap();
+        let set =
+            super::read(good(), Path::new("t.parquet"), &Wanted::Features(&columns, None)).unwrap();
         assert_eq!(set.values(), &Values::Features([1.0, 1.5, 2.0, 2.5].repeat(2)));
         assert_eq!((set.len(), set.columns()), (4, &columns[..]));
         assert!((0..4).all(|sample| set.label(sample).is_none()));
+    }
+
+    #[test]
+    fn readings_are_cut_into_windows_across_groups_of_rows() {
+        let windows = Some(super::super::Windows { length: 2, stride: 2 });
+        let by = |time: &str| {
+            let options = Options { windows, time: Some(time.to_owned()), ..Options::default() };
+            read_parquet(good(), Path::new("t.parquet"), &options)
+        };
+        let set = by("y").unwrap();
+        assert_eq!(set.values(), &Values::Features(vec![1.5, 1.5, 2.5, 2.5]));
+        assert_eq!(
+            (set.label(0), set.label(1), set.columns()),
+            (None, Some(0), &["x".to_owned()][..])
+        );
+        let times: Vec<_> = set.beginnings().iter().map(|b| (b.row, b.time.as_deref())).collect();
+        assert_eq!(times, [(0, Some("1")), (1, Some("2"))]);
+        let error = by("device").unwrap_err().to_string();
+        assert_eq!(error, "t.parquet: row 1, column device: \"b\" is no time");
     }
 
     #[test]

@@ -73,7 +73,7 @@ impl<'a> Scaler<'a> {
             Values::Pixels(_) => Scaler { data, scale: Scale::None, fleet: Vec::new() },
             Values::Features(all) => {
                 let rows = if scale.needs_fleet() { &all[..] } else { &[] };
-                Scaler { data, scale, fleet: units(rows, data.shape().len(), Unit::of_fleet) }
+                Scaler { data, scale, fleet: units(rows, data, Unit::of_fleet) }
             }
         }
     }
@@ -87,7 +87,10 @@ impl<'a> Scaler<'a> {
     pub fn shape(&self) -> Shape {
         let shape = self.data.shape();
         let times = if self.scale == Scale::Both { 2 } else { 1 };
-        Shape { width: times * shape.width, ..shape }
+        match self.data.series() {
+            Some(_) => Shape { channels: times * shape.channels, ..shape },
+            None => Shape { width: times * shape.width, ..shape },
+        }
     }
 
     /// How samples of one device become inputs; these must be all that it has.
@@ -106,7 +109,8 @@ impl<'a> Scaler<'a> {
             Values::Features(_) => {
                 let units = [self.fleet.clone(), own].into_iter();
                 let units = units.filter(|units| !units.is_empty()).collect();
-                Scaling::Features { columns: self.data.columns().to_vec(), units }
+                let (columns, series) = (self.data.columns().to_vec(), self.data.series().cloned());
+                Scaling::Features { columns, units, series }
             }
         }
     }
@@ -131,17 +135,19 @@ impl<'a> Scaler<'a> {
     /// The units of a device's samples, where they are used.
     fn own_units(&self, samples: &[usize]) -> Vec<Unit> {
         let rows = self.unscaled(samples).filter(|_| self.scale.needs_own()).unwrap_or_default();
-        units(&rows, self.data.shape().len(), Unit::of_device)
+        units(&rows, self.data, Unit::of_device)
     }
 }
 
-/// The unit of every feature of these rows; none where there are no rows.
-fn units(rows: &[f64], width: usize, unit: impl Fn(&[f64]) -> Unit) -> Vec<Unit> {
-    if rows.is_empty() {
+/// The unit of every feature, or of every channel, of these samples of the data; none where there are no samples.
+fn units(samples: &[f64], data: &Dataset, unit: impl Fn(&[f64]) -> Unit) -> Vec<Unit> {
+    if samples.is_empty() {
         return Vec::new();
     }
-    let column = |at: usize| rows.iter().skip(at).step_by(width).copied().collect::<Vec<f64>>();
-    (0..width).map(|at| unit(&column(at))).collect()
+    let readings = data.readings();
+    let features = data.shape().len() / readings;
+    let of = |at: usize| samples.chunks_exact(readings).skip(at).step_by(features).flatten();
+    (0..features).map(|at| unit(&of(at).copied().collect::<Vec<f64>>())).collect()
 }
 
 impl Unit {

@@ -64,6 +64,7 @@
           value: (row) => row.joules,
           cell: (row) => words.joules(row.joules),
         },
+        ...(seed.targets.some((row) => row.expected) ? [expectedColumn] : []),
         ...(seed.targets.some((row) => row.student) ? [studentColumn] : []),
       ],
     });
@@ -77,6 +78,19 @@
       table.element,
     );
   }
+
+  const expectedColumn = {
+    key: 'expected',
+    name: 'Expected, %',
+    numeric: true,
+    note: 'accuracy that ST-LF’s target may expect without any label, and its 90 % interval',
+    value: (row) => (row.expected ? row.expected[1] : null),
+    cell: (row) => {
+      if (!row.expected) return words.NONE;
+      const [low, middle, high] = row.expected.map((part) => words.fixed(part * 100, 1));
+      return `${middle} (${low} to ${high})`;
+    },
+  };
 
   const studentColumn = {
     key: 'student',

@@ -58,6 +58,7 @@ interface Target {
   links: number;
   joules: number;
   accuracies: Record<string, number | null>;
+  expected?: [number, number, number];
   student?: string;
 }
 

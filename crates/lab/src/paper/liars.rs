@@ -22,7 +22,7 @@ use super::output::{Output, Table, percent};
 use super::settings::Lab;
 use super::spec::Spec;
 use super::{Artifact, Made};
-use crate::run::{open, seed_run};
+use crate::run::{Holdings, open, seed_run};
 use crate::summary::Spread;
 use crate::watch::Watch;
 use crate::{Error, Folder};
@@ -152,9 +152,9 @@ impl Deceived {
         let folder: Folder = open(&config, &self.path(lab))?;
         let stopped = AtomicBool::new(false);
         let watch = Watch::new(lab.observer, &stopped);
-        let data = load(&config)?;
+        let holdings = Holdings::Dealt(load(&config)?);
         let of_seed = |&seed: &u64| {
-            let (run, _) = seed_run(&config, &data, seed, &folder, watch.of(seed))?;
+            let (run, _) = seed_run(&config, &holdings, seed, &folder, watch.of(seed))?;
             outcome::of_seed(&run)
         };
         let seeds: Vec<Vec<Outcome>> =

@@ -19,9 +19,11 @@ use super::document::{
 };
 use super::explained;
 use super::planning::{planned, settings};
-use crate::record::{ConfusionRow, DivergenceRow, FrontierRow, MeasuringRow, Row, StudentRow};
+use crate::record::{
+    ConfusionRow, DivergenceRow, ExpectedRow, FrontierRow, MeasuringRow, Row, StudentRow,
+};
 use crate::run::seed_folder;
-use crate::stages::{frontier, measure, plan, student, transfer};
+use crate::stages::{expectation, frontier, measure, plan, student, transfer};
 use crate::summary::summarise;
 use crate::{Error, Folder};
 
@@ -160,7 +162,8 @@ fn of_seed(
     // The run made its frontier without hand-overs where its own plan has none.
     let settings = settings(!own.handovers.is_empty());
     let mut shown = seed(number, &problem, &own, &settings, &frontier, pairs.as_deref(), observer);
-    shown.targets = targets(rows, &student::read(folder, &[Method::StLf])?);
+    let expected = folder.read_csv(expectation::TABLE)?.unwrap_or_default();
+    shown.targets = targets(rows, &expected, &student::read(folder, &[Method::StLf])?);
     Ok(Some(shown))
 }
 
@@ -292,7 +295,7 @@ fn traces(problem: &Problem, own: &Plan, observer: &mut Observer<'_>) -> Vec<Tra
     }
 }
 
-fn targets(rows: &[Row], students: &[StudentRow]) -> Vec<Target> {
+fn targets(rows: &[Row], expected: &[ExpectedRow], students: &[StudentRow]) -> Vec<Target> {
     let mut targets: Vec<Target> = Vec::new();
     for row in rows {
         let place = match targets.iter().position(|t| t.name == row.target) {
@@ -300,8 +303,18 @@ fn targets(rows: &[Row], students: &[StudentRow]) -> Vec<Target> {
             None => {
                 let (name, samples) = (row.target.clone(), row.samples);
                 let student = students.iter().find(|s| s.target == name).map(|s| s.outcome.clone());
-                let accuracies = BTreeMap::new();
-                targets.push(Target { name, samples, links: 0, joules: 0.0, accuracies, student });
+                let expected = expected.iter().find(|e| e.target == name);
+                let expected = expected.map(|e| [e.low, e.expected, e.high]);
+                let (links, joules, accuracies) = (0, 0.0, BTreeMap::new());
+                targets.push(Target {
+                    name,
+                    samples,
+                    links,
+                    joules,
+                    accuracies,
+                    expected,
+                    student,
+                });
                 targets.len() - 1
             }
         };

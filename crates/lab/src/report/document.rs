@@ -285,6 +285,9 @@ pub struct Target {
     pub joules: f64,
     /// By method, for those that have it as a target.
     pub accuracies: BTreeMap<String, Option<f64>>,
+    /// The accuracy that it may expect under ST-LF's plan without any label: the lower end of the interval, the middle, the upper end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expected: Option<[f64; 3]>,
     /// What came of its student under ST-LF's plan, where targets train any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub student: Option<String>,

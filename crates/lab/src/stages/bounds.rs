@@ -1,5 +1,6 @@
 //! Both sides of the paper's inequalities at every target, which only an experiment with hidden labels can look at.
 
+use stlf_learn::evaluate::Predictions;
 use stlf_planning::bound::{Bound, Complexity, Measured, Share};
 use stlf_planning::device::Role;
 use stlf_planning::plan::PlanLink;
@@ -40,9 +41,8 @@ impl Transfer<'_> {
         let Some(combined) = self.combined(links, target)? else { return Ok(None) };
         let Some(truth) = device.truth.as_ref() else { return Ok(None) };
         let mixed: Vec<_> = combined.classes().collect();
-        let part = |link: &PlanLink| {
+        let part = |link: &PlanLink, own: &Predictions| {
             let source = &measured.devices[link.from];
-            let own = self.alone(link.from, target)?;
             Some(Measured {
                 share: Share {
                     weight: link.weight,
@@ -55,7 +55,11 @@ impl Transfer<'_> {
                 noise: own.errors(&mixed) as f64 / mixed.len().max(1) as f64,
             })
         };
-        let mixture: Vec<Measured> = links.iter().filter_map(part).collect();
+        let mut mixture: Vec<Measured> = Vec::new();
+        for link in links {
+            let own = self.alone(link.from, target)?;
+            mixture.extend(own.and_then(|own| part(link, &own)));
+        }
         let bound = Bound { complexity: published_complexity(), ..measured.bound };
         let error = 1.0 - combined.accuracy(truth);
         let samples = device.samples() as f64;

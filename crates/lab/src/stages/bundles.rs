@@ -1,6 +1,7 @@
 //! What every device ends with, as a bundle that can be put to work.
 
 use stlf_bundle::folder::{OF_SEED, Written, prepare, sha256};
+use stlf_bundle::models::{self, Models};
 use stlf_bundle::{Member, Mixture};
 use stlf_learn::Params;
 use stlf_method::combine::Combine;
@@ -9,29 +10,48 @@ use stlf_planning::Role;
 use super::plan::FILE as PLAN;
 use super::train::MODELS;
 use super::transfer::{Served, Transfer};
-use crate::Error;
+use crate::record::ExpectedRow;
+use crate::{Error, Learners};
 
 impl Transfer<'_> {
     /// Keeps a bundle for each device: a target's models with their weights, and a source's own model. Models are kept once, however many
     /// bundles they are in, where the system can have one file under several names.
-    pub(super) fn keep_bundles(&self, served: &[Served], classes: &[String]) -> Result<(), Error> {
+    pub(super) fn keep_bundles(
+        &self,
+        served: &[Served],
+        expected: &[ExpectedRow],
+        classes: &[String],
+    ) -> Result<(), Error> {
         let seed = &self.run.folder;
         let (bundles, models) = (seed.folder(OF_SEED)?, seed.folder(MODELS)?);
         let plan = seed.read(PLAN)?.unwrap_or_default();
         let mut written = Written::from([(sha256(&plan), seed.file(PLAN))]);
-        let keep = |device: usize, mixture: &Mixture, written: &mut Written| {
-            let path = bundles.file(&self.run.fleet.devices[device].name);
-            Ok::<(), Error>(prepare(&path, mixture, &plan, written)?.publish()?)
+        let keep = |device: usize, mixture: Mixture, written: &mut Written| {
+            let path = bundles.file(&mixture.device);
+            let prepared = match self.run.learners {
+                Some(learners) => {
+                    models::prepare(&path, &of_learners(mixture, learners), &plan, written)?
+                }
+                None => {
+                    let inputs = &self.run.fleet.devices[device].inputs;
+                    let mixture = match mixture.role {
+                        Role::Target => mixture.with_class_shares(inputs),
+                        Role::Source => mixture,
+                    };
+                    prepare(&path, &mixture, &plan, written)?
+                }
+            };
+            Ok::<(), Error>(prepared.publish()?)
         };
         for source in self.plan.with_role(Role::Source) {
             let name = &self.run.fleet.devices[source].name;
             let file = format!("{name}.safetensors");
             let Some(bytes) = models.read(&file)? else { continue };
             written.insert(sha256(&bytes), models.file(&file));
-            let params = Params::from_safetensors(&self.run.setup.spec, &bytes)?;
+            let params = Params::from_safetensors(self.run.layout(), &bytes)?;
             let own = vec![Member { name: name.clone(), weight: 1.0, params }];
             let mixture = self.mixture(source, Role::Source, own, classes);
-            keep(source, &mixture, &mut written)?;
+            keep(source, mixture, &mut written)?;
         }
         for Served { target, links, student, .. } in served {
             let links = links.iter().filter(|link| link.weight > 0.0);
@@ -45,8 +65,10 @@ impl Transfer<'_> {
                 continue;
             }
             let mixture = self.mixture(*target, Role::Target, members, classes);
-            let mixture = mixture.with_class_shares(&self.run.fleet.devices[*target].inputs);
-            keep(*target, &Mixture { student: student.clone(), ..mixture }, &mut written)?;
+            let expected = expected.iter().find(|row| row.target == mixture.device);
+            let expected = expected.map(ExpectedRow::interval);
+            let student = student.clone();
+            keep(*target, Mixture { student, expected, ..mixture }, &mut written)?;
         }
         Ok(())
     }
@@ -72,6 +94,14 @@ impl Transfer<'_> {
             class_shares: None,
             members,
             student: None,
+            expected: None,
         }
     }
+}
+
+/// The same where learners of the user's made the models.
+fn of_learners(mixture: Mixture, learners: &Learners) -> Models {
+    let Mixture { device, role, epoch, seed, classes, combine, members, .. } = mixture;
+    let (learner, layout) = (learners.name().to_owned(), learners.layout().clone());
+    Models { device, role, epoch, seed, learner, classes, layout, combine, members }
 }

@@ -58,7 +58,7 @@ impl Transfer<'_> {
         if method.needs_links_only() && !self.plan.handovers.is_empty() {
             context.without_handovers = Some(links_only(run, self.problem)?);
         }
-        let accuracies = if method.needs_accuracies() { self.accuracies() } else { Vec::new() };
+        let accuracies = if method.needs_accuracies() { self.accuracies()? } else { Vec::new() };
         if method.needs_accuracies() {
             context.accuracies = Some(&accuracies);
         }
@@ -81,19 +81,21 @@ impl Transfer<'_> {
     }
 
     /// `[sender][receiver]`: how good each device's model is at each device, by the hidden labels.
-    fn accuracies(&self) -> Vec<Vec<f64>> {
+    fn accuracies(&self) -> Result<Vec<Vec<f64>>, Error> {
         let devices = &self.run.fleet.devices;
-        let accuracy = |sender: usize, receiver: usize| {
-            let truth = devices[receiver].truth.as_ref()?;
-            Some(self.alone(sender, receiver)?.accuracy(truth))
+        let accuracy = |sender: usize, receiver: usize| -> Result<f64, Error> {
+            let Some(truth) = devices[receiver].truth.as_ref() else { return Ok(f64::NAN) };
+            let alone = self.alone(sender, receiver)?;
+            Ok(alone.map_or(f64::NAN, |predictions| predictions.accuracy(truth)))
         };
-        (0..devices.len())
-            .into_par_iter()
-            .map(|sender| {
-                let receivers = (0..devices.len()).into_par_iter();
-                receivers.map(|r| accuracy(sender, r).unwrap_or(f64::NAN)).collect()
-            })
-            .collect()
+        // Receiver by receiver: a learner that has to be started for this is started once.
+        let all = 0..devices.len();
+        let of_receiver = |receiver: usize| -> Result<Vec<f64>, Error> {
+            all.clone().into_par_iter().map(|sender| accuracy(sender, receiver)).collect()
+        };
+        let by_receiver: Vec<Vec<f64>> =
+            all.clone().into_par_iter().map(of_receiver).collect::<Result<_, Error>>()?;
+        Ok(all.clone().map(|sender| by_receiver.iter().map(|of| of[sender]).collect()).collect())
     }
 
     /// A device as FADA takes it: the inputs with known labels come first.

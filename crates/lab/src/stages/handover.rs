@@ -3,14 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use stlf_learn::Params;
+use stlf_method::expectation::Trial;
 use stlf_method::method::Method;
 use stlf_planning::device::Role;
 use stlf_planning::plan::{Handover, Way, handed_from, legs, route, times, way_to_targets};
-use stlf_protocol::Place;
 
 use crate::baselines::Assignment;
 use rayon::prelude::*;
 
+use super::expectation::Trials;
 use super::train::splits;
 use super::transfer::Transfer;
 use crate::record::{RelayRow, Row};
@@ -38,8 +39,11 @@ impl Transfer<'_> {
             folder.remove_folder(FOLDER)?;
             folder.write_csv(TABLE, &table)?;
         }
-        let models = self.hand_on(assigned)?;
-        Ok(Some(Transfer::of(self.run, models, self.problem, self.measuring, &self.plan)))
+        let (models, trials) = self.hand_on(assigned)?;
+        let mut handed_on =
+            Transfer::of(self.run, models, self.problem, self.measuring, &self.plan);
+        handed_on.trials = trials;
+        Ok(Some(handed_on))
     }
 
     /// How a method serves its targets, hand-overs and all.
@@ -74,8 +78,9 @@ impl Transfer<'_> {
         }
     }
 
-    /// The models after all hand-overs, as each device sends them; what is trained is kept at once.
-    fn hand_on(&self, assigned: &Assignment) -> Result<Vec<Option<Params>>, Error> {
+    /// The models after all hand-overs, as each device sends them, and how each did on its first way where it came to; what is trained is
+    /// kept at once.
+    fn hand_on(&self, assigned: &Assignment) -> Result<(Vec<Option<Params>>, Trials), Error> {
         let (run, splits) = (self.run, splits(self.run)?);
         let folder = run.folder.folder(FOLDER)?;
         let legs = legs(&assigned.handovers, &assigned.links);
@@ -85,14 +90,11 @@ impl Transfer<'_> {
             let again = if way == Way::Second { "-again" } else { "" };
             let name = format!("{}{again}.safetensors", run.fleet.devices[to].name);
             let params = match folder.read(&name)? {
-                Some(file) => Params::from_safetensors(&run.setup.spec, &file)
+                Some(file) => Params::from_safetensors(run.layout(), &file)
                     .map_err(|e| folder.broken(&name, &e.to_string()))?,
                 None => {
-                    let (handed, mut flow) = (handed.clone(), || run.watch.flow());
-                    let (place, split) = (Place::new(to), &splits[to]);
-                    let trained = run.setup.train_on(place, way, split, handed, &mut flow)?;
-                    let params = trained.ok_or(Error::Stopped)?;
-                    folder.write(&name, &params.to_safetensors(&run.setup.spec)?)?;
+                    let params = run.train_on(to, way, &splits[to], handed, &count)?;
+                    folder.write(&name, &params.to_safetensors(run.layout())?)?;
                     params
                 }
             };
@@ -103,9 +105,10 @@ impl Transfer<'_> {
         let mut sent: BTreeMap<(usize, Way), Params> = own
             .filter_map(|(device, model)| Some(((device, Way::First), model.clone()?)))
             .collect();
+        let mut trials = Trials::new();
         // Models that have been handed on equally often do not wait for each other.
         for wave in legs.chunk_by(|a, b| a.before == b.before) {
-            let made: Vec<((usize, Way), Params)> = wave
+            let made: Vec<(usize, Way, Params, Option<Trial>)> = wave
                 .par_iter()
                 .filter_map(|leg| Some((leg, sent.get(&(leg.handover.from, leg.sent))?)))
                 .map(|(leg, handed)| {
@@ -113,13 +116,19 @@ impl Transfer<'_> {
                     let trained = train(handed, to, leg.taken)?;
                     let labels = &run.fleet.devices[to].labels;
                     let model = run.setup.handed_on(handed, &trained, labels, leg.ring);
-                    Ok(((to, leg.taken), model))
+                    let unseen = leg.taken == Way::First;
+                    let trial = if unseen { self.trial_of_handed(handed, to)? } else { None };
+                    Ok((to, leg.taken, model, trial))
                 })
                 .collect::<Result<_, Error>>()?;
-            sent.extend(made);
+            for (to, way, model, trial) in made {
+                sent.insert((to, way), model);
+                trials.extend(trial.map(|trial| (to, trial)));
+            }
         }
         let to_targets = |device| (device, way_to_targets(&assigned.handovers, device));
-        Ok((0..self.models.len()).map(|device| sent.remove(&to_targets(device))).collect())
+        let models = (0..self.models.len()).map(|device| sent.remove(&to_targets(device)));
+        Ok((models.collect(), trials))
     }
 
     /// What an assignment sends: hand-overs, then links.

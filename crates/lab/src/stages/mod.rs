@@ -5,8 +5,10 @@ mod bundles;
 pub mod compare;
 pub mod computing;
 pub mod distillation;
+pub mod expectation;
 pub mod frontier;
 pub mod handover;
+mod learning;
 pub mod measure;
 pub mod plan;
 pub mod shared_model;
@@ -19,8 +21,8 @@ use stlf_config::Config;
 use stlf_config::fleet::Fleet;
 use stlf_protocol::Setup;
 
-use crate::Folder;
 use crate::watch::Watch;
+use crate::{Folder, Learners};
 
 /// One seed's run: what all its stages share.
 pub struct SeedRun<'a> {
@@ -30,6 +32,8 @@ pub struct SeedRun<'a> {
     pub setup: Setup,
     /// The devices.
     pub fleet: Fleet,
+    /// Their learners, where these are the user's.
+    pub learners: Option<&'a Learners>,
     /// What each device with labels sent so that a scale of features could be chosen.
     pub scouting_bytes: u64,
     /// Where the stages leave their files.

@@ -1,7 +1,6 @@
 //! Every device with labels trains a model of its own, and measures its error.
 
 use rayon::prelude::*;
-use stlf_config::fleet::DeviceData;
 use stlf_learn::Params;
 use stlf_method::local_training::{Split, Training};
 use stlf_method::seeds::Draw;
@@ -34,9 +33,9 @@ pub struct Trained {
 pub fn train(run: &SeedRun<'_>) -> Result<Trained, Error> {
     let splits = splits(run)?;
     let models = models(run, &splits, Block::WHOLE)?;
-    let table: Vec<TrainingRow> = (run.fleet.devices.par_iter().zip(&splits).zip(&models))
-        .map(|((device, split), params)| row(run, device, split, params.as_ref()))
-        .collect();
+    let table: Vec<TrainingRow> = (splits.par_iter().zip(&models).enumerate())
+        .map(|(device, (split, params))| row(run, device, split, params.as_ref()))
+        .collect::<Result<_, Error>>()?;
     run.folder.write_csv(TABLE, &table)?;
     Ok(Trained { models, table })
 }
@@ -68,14 +67,11 @@ fn models(run: &SeedRun<'_>, splits: &[Split], block: Block) -> Result<Vec<Optio
         }
         let name = format!("{}.safetensors", run.fleet.devices[i].name);
         let params = match folder.read(&name)? {
-            Some(file) => Params::from_safetensors(&run.setup.spec, &file)
+            Some(file) => Params::from_safetensors(run.layout(), &file)
                 .map_err(|e| folder.broken(&name, &e.to_string()))?,
             None => {
-                let mut flow = || run.watch.flow();
-                let (place, start) = (Place::new(i), start.clone());
-                let trained = run.setup.train(place, &splits[i], start, &mut flow)?;
-                let params = trained.ok_or(Error::Stopped)?;
-                folder.write(&name, &params.to_safetensors(&run.setup.spec)?)?;
+                let params = run.train(i, &splits[i], &start, &count)?;
+                folder.write(&name, &params.to_safetensors(run.layout())?)?;
                 params
             }
         };
@@ -121,18 +117,18 @@ pub(super) fn warm_up(
 
 fn row(
     run: &SeedRun<'_>,
-    device: &DeviceData,
+    at: usize,
     split: &Split,
     params: Option<&Params>,
-) -> TrainingRow {
-    let (labeled, unlabeled) = (device.labels.len(), device.unlabeled);
-    let own = params.map(|p| run.setup.own_error(split, p, unlabeled));
-    TrainingRow {
+) -> Result<TrainingRow, Error> {
+    let device = &run.fleet.devices[at];
+    let own = params.map(|params| run.own_error(at, split, params)).transpose()?;
+    Ok(TrainingRow {
         device: device.name.clone(),
-        labeled,
-        unlabeled,
+        labeled: device.labels.len(),
+        unlabeled: device.unlabeled,
         measured: own.map_or(0, |own| own.measured),
         errors: own.map_or(0, |own| own.errors),
         source_error: own.map(|own| own.source_error),
-    }
+    })
 }

@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 use crate::baselines::Assignment;
 use rayon::prelude::*;
 use stlf_learn::Params;
-use stlf_learn::evaluate::{Predictions, predict};
+use stlf_learn::evaluate::Predictions;
 use stlf_method::combine::Combine;
 use stlf_method::method::Method;
 use stlf_method::predictions::PredictionRow;
@@ -18,6 +18,7 @@ use stlf_config::fleet::DeviceData;
 use stlf_config::model_bytes;
 
 use super::SeedRun;
+use super::expectation::{self, Trials};
 use super::student::{Adapted, Tried};
 use crate::record::{ConfusionRow, MeasuringRow, Row};
 use crate::{Error, Folder, Stage};
@@ -32,12 +33,12 @@ pub const CONFUSION: &str = "confusion.csv";
 pub(super) struct Served {
     pub(super) target: usize,
     /// None without a model.
-    predictions: Option<Predictions>,
+    pub(super) predictions: Option<Predictions>,
     /// Its links, with the weights of the models that come over them.
     pub(super) links: Vec<PlanLink>,
     /// The student, if the target uses one.
     pub(super) student: Option<Student>,
-    row: Row,
+    pub(super) row: Row,
 }
 
 /// What all methods share in one seed.
@@ -50,6 +51,8 @@ pub struct Transfer<'a> {
     pub(super) measuring: &'a [MeasuringRow],
     /// Ours' answer.
     pub(super) plan: Assignment,
+    /// How models did where they were handed to.
+    pub(super) trials: Trials,
     /// `[sender][receiver]`: what each device's model says of each device's data, once somebody asked.
     predictions: Vec<Vec<OnceLock<Predictions>>>,
 }
@@ -80,7 +83,8 @@ impl<'a> Transfer<'a> {
     ) -> Transfer<'a> {
         let n = run.fleet.len();
         let predictions = (0..n).map(|_| (0..n).map(|_| OnceLock::new()).collect()).collect();
-        Transfer { run, models, problem, measuring, plan: plan.clone(), predictions }
+        let (plan, trials) = (plan.clone(), Trials::new());
+        Transfer { run, models, problem, measuring, plan, trials, predictions }
     }
 
     /// Sends models by the plan. Every target keeps what it makes of its samples and, where parameters are averaged,
@@ -105,7 +109,9 @@ impl<'a> Transfer<'a> {
             })
             .collect::<Result<_, Error>>()?;
         self.run.folder.write_csv(CONFUSION, &confusion.concat())?;
-        sent.keep_bundles(&served, classes)?;
+        let expected = sent.expected(&served)?;
+        self.run.folder.write_csv(expectation::TABLE, &expected)?;
+        sent.keep_bundles(&served, &expected, classes)?;
         let mut rows = self.with_measuring(Method::StLf, served);
         self.count_handovers(&mut rows, &self.plan);
         results.write_csv(&name, &rows)?;
@@ -126,7 +132,7 @@ impl<'a> Transfer<'a> {
         folder.write_csv(&format!("{}.csv", device.name), &rows)?;
         if self.run.setup.combine == Combine::Parameters {
             let average = Params::average(self.senders(links))?;
-            let file = average.to_safetensors(&self.run.setup.spec)?;
+            let file = average.to_safetensors(self.run.layout())?;
             folder.write(&format!("{}.safetensors", device.name), &file)?;
         }
         let counts = device.truth.as_ref().map(|truth| predictions.confusion(truth));
@@ -164,7 +170,7 @@ impl<'a> Transfer<'a> {
         let targets: Vec<usize> = assigned.with_role(Role::Target).collect();
         let students = self.students(method, assigned)?;
         let served = targets.par_iter().map(|&target| -> Result<_, Error> {
-            let planned = &self.believed(method, assigned, target);
+            let planned = &self.believed(method, assigned, target)?;
             let adapted = match &students {
                 Some(folder) => self.with_student(method, folder, planned, target)?,
                 None => None,
@@ -222,7 +228,7 @@ impl<'a> Transfer<'a> {
 
     /// What one model has.
     pub(super) fn model_bytes(&self) -> u64 {
-        model_bytes(&self.run.setup.spec)
+        model_bytes(self.run.layout())
     }
 
     /// The models that come in over these links.
@@ -245,28 +251,38 @@ impl<'a> Transfer<'a> {
             if models.is_empty() {
                 return Ok(None);
             }
-            let inputs = &self.run.fleet.devices[target].inputs;
-            return Ok(Some(self.run.setup.combine(&models, inputs)?));
+            return Ok(Some(self.run.combine(target, &models)?));
         }
-        let parts: Vec<(&Predictions, f64)> = links
-            .iter()
-            .filter_map(|link| Some((self.prediction(link.from, target)?, link.weight)))
-            .collect();
+        let mut parts: Vec<(&Predictions, f64)> = Vec::new();
+        for link in links {
+            parts.extend(self.prediction(link.from, target)?.map(|made| (made, link.weight)));
+        }
         Ok(how.mixed(&parts))
     }
 
     /// What a device would make of one other's model alone; nothing without a model.
-    pub(super) fn alone(&self, sender: usize, receiver: usize) -> Option<Predictions> {
+    pub(super) fn alone(
+        &self,
+        sender: usize,
+        receiver: usize,
+    ) -> Result<Option<Predictions>, Error> {
         let how = self.run.setup.combine;
-        how.mixed(&[(self.prediction(sender, receiver)?, 1.0)])
+        Ok(self.prediction(sender, receiver)?.and_then(|made| how.mixed(&[(made, 1.0)])))
     }
 
     /// What one device's model says of another's data; nothing without a model.
-    pub(super) fn prediction(&self, sender: usize, receiver: usize) -> Option<&Predictions> {
-        let model = self.models[sender].as_ref()?;
-        let inputs = &self.run.fleet.devices[receiver].inputs;
+    pub(super) fn prediction(
+        &self,
+        sender: usize,
+        receiver: usize,
+    ) -> Result<Option<&Predictions>, Error> {
+        let Some(model) = self.models[sender].as_ref() else { return Ok(None) };
         let place = &self.predictions[sender][receiver];
-        Some(place.get_or_init(|| predict(&self.run.setup.spec, model, inputs)))
+        if let Some(made) = place.get() {
+            return Ok(Some(made));
+        }
+        let made = self.run.predict(receiver, model)?;
+        Ok(Some(place.get_or_init(|| made)))
     }
 }
 

@@ -7,6 +7,7 @@ use stlf_planning::plan::PlanLink;
 use stlf_planning::witness::Claim;
 
 use super::transfer::Transfer;
+use crate::Error;
 use crate::baselines::Assignment;
 
 impl Transfer<'_> {
@@ -28,33 +29,31 @@ impl Transfer<'_> {
         method: Method,
         assigned: &Assignment,
         target: usize,
-    ) -> Vec<PlanLink> {
+    ) -> Result<Vec<PlanLink>, Error> {
         let planned = assigned.incoming(target).iter().copied();
         let witnesses = self.witnesses(method, assigned, target).into_iter();
         let witnesses = witnesses.map(|from| PlanLink { from, to: target, weight: 0.0 });
         let links: Vec<PlanLink> = planned.chain(witnesses).collect();
         if !is_ours(method) || links.len() < 2 {
-            return links;
+            return Ok(links);
         }
         let device = &self.run.fleet.devices[target];
         let known = device.known();
         let samples = compared(device.samples(), &known);
-        let heard: Option<Vec<Heard>> = links
-            .iter()
-            .map(|link| {
-                let classes: Vec<Class> = self.prediction(link.from, target)?.classes().collect();
-                let classes = samples.iter().map(|&sample| classes[sample]).collect();
-                let claim = self.problem.claim(link.from, target).unwrap_or(Claim::NOTHING);
-                Some(Heard { classes, weight: link.weight, claim })
-            })
-            .collect();
-        let Some(heard) = heard else { return links };
+        let mut heard: Vec<Heard> = Vec::new();
+        for link in &links {
+            let Some(made) = self.prediction(link.from, target)? else { return Ok(links) };
+            let classes: Vec<Class> = made.classes().collect();
+            let classes = samples.iter().map(|&sample| classes[sample]).collect();
+            let claim = self.problem.claim(link.from, target).unwrap_or(Claim::NOTHING);
+            heard.push(Heard { classes, weight: link.weight, claim });
+        }
         let weights = trust(&heard, &among_compared(&samples, &known)).weights;
         let believed = links.into_iter().zip(weights);
-        believed
+        Ok(believed
             .map(|(link, weight)| PlanLink { weight, ..link })
             .filter(|link| link.weight > 0.0)
-            .collect()
+            .collect())
     }
 }
 

@@ -73,7 +73,8 @@ fn answers_in_a_table_come_to_what_the_simulator_answers() {
         let mixture = read(&find(&at("answered"), Some(&row.target), None).unwrap()).unwrap();
         assert_eq!(mixture.student.as_ref().map(|own| own.share), row.used.then_some(0.75));
         let samples = Samples::read(&mixture, &path).unwrap();
-        let all = csv(&mixture, &mixture.predict(&samples.inputs).unwrap(), Columns::default());
+        let all =
+            csv(&mixture.classes, &mixture.predict(&samples.inputs).unwrap(), Columns::default());
         let all = String::from_utf8(all.unwrap()).unwrap();
         let all: Vec<&str> = all.lines().collect();
         assert!(String::from_utf8(one).unwrap().lines().all(|line| all.contains(&line)));

@@ -10,7 +10,7 @@ use stlf_lab::record::{RelayRow, Row};
 use stlf_lab::{Error, Event, Stage, run};
 
 /// Eight devices that are alike, four with labels.
-fn alike() -> Config {
+pub(crate) fn alike() -> Config {
     let changes = [
         "seeds=[3]",
         "data.samples=3000",

@@ -4,7 +4,9 @@
 mod ask;
 mod baselines;
 mod baselines_fada;
+mod expectation;
 mod handover;
+mod learners;
 mod liars;
 mod mixtures;
 mod natural;

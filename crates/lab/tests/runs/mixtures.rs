@@ -68,7 +68,7 @@ fn every_scale_and_way_to_combine_gives_the_bytes_of_the_targets() {
             let mixture = read(&find(&to, Some(name), None).unwrap()).unwrap();
             let samples = Samples::read(&mixture, &path).unwrap();
             let predictions = mixture.predict(&samples.inputs).unwrap();
-            let got = csv(&mixture, &predictions, Columns::default()).unwrap();
+            let got = csv(&mixture.classes, &predictions, Columns::default()).unwrap();
             let Ok(expected) =
                 std::fs::read_to_string(to.join(format!("seed-3/targets/{name}.csv")))
             else {

@@ -1,4 +1,4 @@
-//! Convolution, channel dropout, 2×2 pooling and ReLU as one stage.
+//! Convolution, channel dropout, pooling and ReLU as one stage, of pictures (2×2 pixels are pooled) or series (two readings are).
 //!
 //! Three quarters of the gradients that pooling passes on are zero, and of the rest ReLU and dropout
 //! leave about half. So dropped channels are not computed, and the gradients are sums over the patches of the
@@ -17,6 +17,8 @@ use crate::kernels::{Channel, ENTRY_ROOM, Entry, PICTURE_ROOM, Patches, Planes};
 pub(crate) struct Block {
     filters: Filters,
     drop: Option<Drop>,
+    /// The planes that are pooled.
+    pooled: Planes,
     /// The output channels that each sample of the batch keeps, in order.
     kept: Vec<Vec<u32>>,
     /// One sample's windows, convolved planes, and their largest pixels.
@@ -39,17 +41,19 @@ pub(crate) struct Block {
 }
 
 impl Block {
-    pub(crate) fn new(filters: Filters, drop: Option<Drop>, batch: usize) -> Block {
+    /// Pooling takes so many rows together.
+    pub(crate) fn new(filters: Filters, drop: Option<Drop>, rows: usize, batch: usize) -> Block {
         let Shape { channels: input_channels, height, width } = filters.input;
-        let (out_height, out_width) = (height + 1 - filters.kernel, width + 1 - filters.kernel);
-        let corners: Vec<u32> = (0..out_height / 2)
-            .flat_map(|y| (0..out_width / 2).map(move |x| (2 * y * width + 2 * x) * input_channels))
-            .map(|at| at as u32)
+        let (height, out_width) = (height + 1 - filters.kernel.rows, filters.windows.out_width());
+        let corner = |y: usize, x: usize| (rows * y * width + 2 * x) * input_channels;
+        let corners: Vec<u32> = (0..height / rows)
+            .flat_map(|y| (0..out_width / 2).map(move |x| corner(y, x) as u32))
             .collect();
         let inputs_len = (filters.input.len() + PICTURE_ROOM).next_multiple_of(LINE);
         let pooled = filters.channels * corners.len();
         Block {
             drop,
+            pooled: Planes { height, width: out_width, rows },
             kept: vec![Vec::with_capacity(filters.channels); batch],
             windows: Buffer::new(filters.windows.len()),
             planes: Buffer::new(filters.channels * filters.plane),
@@ -87,10 +91,6 @@ impl Block {
         let (output_len, pixels) = (self.output_len(), self.corners.len());
         let filters = &mut self.filters;
         let input_pixels = filters.input.height * filters.input.width;
-        let shape = Planes {
-            height: filters.input.height + 1 - filters.kernel,
-            width: filters.windows.out_width(),
-        };
         let samples = x.chunks_exact(filters.input.len()).zip(y.chunks_exact_mut(output_len));
         for (n, (x, y)) in samples.enumerate() {
             let kept = &mut self.kept[n];
@@ -105,7 +105,7 @@ impl Block {
             filters.apply(pass, &self.windows, kept, planes);
             let largest = &mut self.largest[..kept.len() * pixels];
             let which = &mut self.which[n * output_len..][..kept.len() * pixels];
-            pass.kernels.pool(shape, planes, largest, which);
+            pass.kernels.pool(self.pooled, planes, largest, which);
             if kept.len() < filters.channels {
                 y.fill(0.0);
             }
@@ -144,14 +144,14 @@ impl Block {
             gradients[self.filters.bias.start + o] += bias;
             let patches = Patches {
                 entries,
-                rows: kernel,
-                width: kernel * input.channels,
+                rows: kernel.rows,
+                width: kernel.columns * input.channels,
                 pitch: input.width * input.channels,
             };
             self.patch.fill(0.0);
             pass.kernels.gather(patches, &self.inputs, &mut self.patch);
             let range = weight.start + o * taps..weight.start + (o + 1) * taps;
-            let taps_of_channel = kernel * kernel;
+            let taps_of_channel = kernel.rows * kernel.columns;
             transpose(taps_of_channel, input.channels, &self.patch, &mut self.turned);
             let sums = gradients[range.clone()].iter_mut().zip(self.turned.iter());
             sums.for_each(|(sum, gradient)| *sum += gradient);

@@ -1,7 +1,7 @@
 //! Convolution of any picture, with dense gradients.
 
 use super::Pass;
-use super::filters::{Filters, sum};
+use super::filters::{Filters, Kernel, sum};
 use crate::buffer::{Buffer, LINE};
 use crate::kernels::{Dots, Factor, OutputRow, Rows, Segment, Start, Term};
 
@@ -23,7 +23,7 @@ pub(crate) struct Convolution {
 /// What the gradient to the input needs, for one sample at a time.
 #[derive(Debug)]
 struct InputGradient {
-    /// Gradients of all channels, with `kernel − 1` rows of zeros above and below.
+    /// Gradients of all channels, with a filter's rows but one of zeros above and below.
     padded: Buffer,
     padded_len: usize,
     windows: Buffer,
@@ -34,18 +34,19 @@ struct InputGradient {
 impl Convolution {
     pub(crate) fn new(filters: Filters, batch: usize) -> Convolution {
         let Filters { channels, kernel, plane, windows, ref taps, .. } = filters;
+        let Kernel { rows, columns } = kernel;
         let row = windows.out_width();
-        let margin = (kernel - 1) * row;
+        let margin = (rows - 1) * row;
         let padded_len = (plane + 2 * margin).next_multiple_of(LINE);
         let window = |at: usize| OutputRow {
-            a: (at / kernel * kernel * kernel + at % kernel) as u32,
+            a: (at / columns * rows * columns + at % columns) as u32,
             out: (at * windows.window_len()) as u32,
             start: Start::Number(0.0),
         };
         let term = |at: usize| {
-            let (o, ky) = (at / kernel, at % kernel);
+            let (o, ky) = (at / rows, at % rows);
             Term {
-                a: (o * taps.len() + ky * kernel) as u32,
+                a: (o * taps.len() + ky * columns) as u32,
                 b: (o * padded_len + margin - ky * row) as u32,
             }
         };
@@ -53,8 +54,8 @@ impl Convolution {
             padded: Buffer::new(channels * padded_len),
             padded_len,
             windows: Buffer::new(windows.len()),
-            rows: (0..windows.planes * kernel).map(window).collect(),
-            terms: (0..channels * kernel).map(term).collect(),
+            rows: (0..windows.planes * columns).map(window).collect(),
+            terms: (0..channels * rows).map(term).collect(),
         };
         let expanded_len = windows.len().next_multiple_of(LINE);
         let sample =
@@ -118,7 +119,7 @@ impl Convolution {
         let Filters { channels, kernel, plane, windows: shape, ref weight, input, .. } =
             self.filters;
         let InputGradient { padded, padded_len, windows, rows, terms } = &mut self.gradient;
-        let margin = (kernel - 1) * shape.out_width();
+        let margin = (kernel.rows - 1) * shape.out_width();
         let samples = dy.chunks_exact(channels * plane);
         for (dy, dx) in samples.zip(dx.chunks_exact_mut(input.len())) {
             let slots = padded.chunks_exact_mut(*padded_len);

@@ -7,13 +7,20 @@ use stlf_data::Shape;
 use super::Pass;
 use crate::kernels::{OutputRow, Rows, Start, Term, Windows};
 
+/// The rows and columns of a filter; for a series, one row.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Kernel {
+    pub rows: usize,
+    pub columns: usize,
+}
+
 /// `out[o] = bias[o] + Σ_{c,ky,kx} weight[o][c][ky][kx] · x[c][· + ky][· + kx]`.
 #[derive(Debug)]
 pub(crate) struct Filters {
     pub weight: Range<usize>,
     pub bias: Range<usize>,
     pub channels: usize,
-    pub kernel: usize,
+    pub kernel: Kernel,
     pub input: Shape,
     /// Numbers in one output channel.
     pub plane: usize,
@@ -28,14 +35,15 @@ impl Filters {
         input: Shape,
         weight: Range<usize>,
         bias: Range<usize>,
-        kernel: usize,
+        kernel: Kernel,
     ) -> Filters {
         let channels = bias.len();
         let Shape { channels: planes, height, width } = input;
-        let windows = Windows { planes, height, width, shifts: kernel };
+        let Kernel { rows, columns } = kernel;
+        let windows = Windows { planes, height, width, shifts: columns };
         let tap = |a: usize| {
-            let (c, ky, kx) = (a / (kernel * kernel), a / kernel % kernel, a % kernel);
-            let b = (c * kernel + kx) * windows.window_len() + ky * windows.out_width();
+            let (c, ky, kx) = (a / (rows * columns), a / columns % rows, a % columns);
+            let b = (c * columns + kx) * windows.window_len() + ky * windows.out_width();
             Term { a: a as u32, b: b as u32 }
         };
         Filters {
@@ -44,9 +52,9 @@ impl Filters {
             channels,
             kernel,
             input,
-            plane: (height + 1 - kernel) * windows.out_width(),
+            plane: (height + 1 - rows) * windows.out_width(),
             windows,
-            taps: (0..planes * kernel * kernel).map(tap).collect(),
+            taps: (0..planes * rows * columns).map(tap).collect(),
             rows: Vec::with_capacity(channels),
         }
     }

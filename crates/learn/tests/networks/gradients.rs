@@ -126,6 +126,52 @@ fn max_pool() {
 }
 
 #[test]
+fn convolution_of_a_series() {
+    let convolution = |channels, kernel| Layer::Conv1d { channels, kernel };
+    check(picture(3, 1, 40), &[convolution(5, 7)]);
+    check(picture(1, 1, 9), &[convolution(2, 9)]);
+    check(picture(2, 1, 33), &[convolution(4, 3), convolution(17, 5)]);
+    check(picture(2, 1, 21), &[convolution(3, 2), Layer::MaxPool1d]);
+    let block = |channels| [convolution(channels, 5), Layer::MaxPool1d, Layer::Relu];
+    let two = [&block(6)[..], &block(19)[..], &[Layer::MaxPool1d]].concat();
+    check(picture(4, 1, 50), &two);
+}
+
+/// A convolution of a series by its definition, on every kernel.
+#[test]
+fn a_series_is_convolved_and_pooled_by_its_definition() {
+    let (channels, length, filters, taps) = (3, 37, 6, 7);
+    let shape = picture(channels, 1, length);
+    let layers = [Layer::Conv1d { channels: filters, kernel: taps }, Layer::MaxPool1d, Layer::Relu];
+    let Case { spec, params, inputs, .. } = Case::new(shape, &layers);
+    let (weight, bias) = params.split_at(filters * channels * taps);
+    let convolved = |sample: usize, filter: usize, at: usize| {
+        let tap = |k: usize| {
+            let (channel, step) = (k / taps, k % taps);
+            let input = inputs[(sample * channels + channel) * length + at + step];
+            f64::from(weight[filter * channels * taps + k]) * f64::from(input)
+        };
+        f64::from(bias[filter]) + (0..channels * taps).map(tap).sum::<f64>()
+    };
+    let pooled = (length + 1 - taps) / 2;
+    for kernels in Kernels::available() {
+        for fusion in [Fusion::Blocks, Fusion::None] {
+            let mut network = Network::with(&spec, BATCH, kernels, fusion);
+            network.inputs(BATCH).copy_from_slice(&inputs);
+            let outputs = network.forward(&params, Mode::Evaluate);
+            assert_eq!(outputs.len(), BATCH * filters * pooled);
+            for (k, &output) in outputs.iter().enumerate() {
+                let (sample, filter, at) =
+                    (k / (filters * pooled), k / pooled % filters, k % pooled);
+                let largest =
+                    convolved(sample, filter, 2 * at).max(convolved(sample, filter, 2 * at + 1));
+                assert!((f64::from(output) - largest.max(0.0)).abs() < 1e-5, "{}", kernels.name());
+            }
+        }
+    }
+}
+
+#[test]
 fn dropout() {
     check(picture(1, 1, 30), &[Layer::Linear { outputs: 40 }, Layer::Dropout { p: 0.3 }]);
 }
@@ -150,7 +196,7 @@ fn convolution_dropout_pool_and_relu_together() {
 }
 
 #[test]
-fn the_papers_networks() {
+fn the_built_in_networks() {
     let case = |spec: Spec| {
         let layers: Vec<Layer> = spec.layers().map(|(layer, _)| layer).collect();
         check(spec.input(), &layers);
@@ -158,4 +204,5 @@ fn the_papers_networks() {
     case(Spec::cnn(1, 10).unwrap());
     case(Spec::cnn(3, 10).unwrap());
     case(Spec::mlp(Shape::grey(28), 10).unwrap());
+    case(Spec::series_cnn(2, 40, 5).unwrap());
 }

@@ -1,7 +1,7 @@
 //! `stlf-nearest-mean TABLE CLASS,CLASS,…`: the smallest program that is a learner, to read and for tests.
 //!
 //! A class is where the mean of its samples lies; the nearer a sample is to it, the likelier it has that class. The table is CSV: features,
-//! and the class in the last column, empty for a sample without a label.
+//! and the class in the last column: empty for a sample without a label, and with a question mark after it where only evaluation may know it.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io::{BufRead, Write};
@@ -21,6 +21,7 @@ pub(crate) struct NearestMean {
     classes: Vec<String>,
     rows: Vec<Vec<f32>>,
     labels: Vec<i64>,
+    truth: Vec<i64>,
     folder: PathBuf,
 }
 
@@ -61,13 +62,16 @@ impl NearestMean {
             arguments.next().zip(arguments.next()).ok_or("TABLE CLASS,CLASS,… are needed")?;
         let classes: Vec<String> = classes.split(',').map(str::to_owned).collect();
         let text = std::fs::read_to_string(&table).map_err(|e| format!("{table}: {e}"))?;
-        let (mut rows, mut labels) = (Vec::new(), Vec::new());
+        let (mut rows, mut labels, mut truth) = (Vec::new(), Vec::new(), Vec::new());
+        let number =
+            |class: &str| classes.iter().position(|c| c == class).map_or(-1, |at| at as i64);
         for line in text.lines().skip(1) {
             let (features, class) = line.rsplit_once(',').ok_or("a line without a comma")?;
             rows.push(features.split(',').map(str::parse).collect::<Result<_, _>>()?);
-            labels.push(classes.iter().position(|c| c == class).map_or(-1, |at| at as i64));
+            labels.push(number(class));
+            truth.push(number(class.trim_end_matches('?')));
         }
-        Ok(NearestMean { classes, rows, labels, folder: PathBuf::new() })
+        Ok(NearestMean { classes, rows, labels, truth, folder: PathBuf::new() })
     }
 
     /// Answers a request. What cannot be done is said, and the next request may come.
@@ -109,15 +113,17 @@ impl NearestMean {
         if let Some(describe) = request.get("describe") {
             let features: Vec<u8> =
                 self.rows.iter().flatten().flat_map(|x| x.to_le_bytes()).collect();
-            let labels: Vec<u8> = self.labels.iter().flat_map(|x| x.to_le_bytes()).collect();
+            let [labels, truth]: [Vec<u8>; 2] = [&self.labels, &self.truth]
+                .map(|classes| classes.iter().flat_map(|x| x.to_le_bytes()).collect());
             let samples = self.rows.len();
-            self.write(
-                &describe["to"],
-                &[
-                    ("features", Dtype::F32, vec![samples, width], &features),
-                    ("labels", Dtype::I64, vec![samples], &labels),
-                ],
-            )?;
+            let mut arrays = vec![
+                ("features", Dtype::F32, vec![samples, width], &features[..]),
+                ("labels", Dtype::I64, vec![samples], &labels[..]),
+            ];
+            if self.truth.iter().all(|class| *class >= 0) {
+                arrays.push(("truth", Dtype::I64, vec![samples], &truth));
+            }
+            self.write(&describe["to"], &arrays)?;
             return Ok(Some(json!({ "samples": samples })));
         }
         if let Some(train) = request.get("train") {

@@ -26,6 +26,8 @@ fn main() -> Result<(), Failure> {
             folder = named.into();
         }
         let is_first = || std::fs::File::create_new(&done).is_ok();
+        let again = done.with_file_name("done-again");
+        let is_second = || std::fs::File::create_new(&again).is_ok();
         match fault {
             "never-greets" => hang(),
             "ends-at-once" => exit(3),
@@ -40,6 +42,19 @@ fn main() -> Result<(), Failure> {
             "hangs-once" if has("train") && is_first() => hang(),
             "exits-0" if has("train") => exit(0),
             "exits-0-once" if has("train") && is_first() => exit(0),
+            "exits-in-train-on-once" if !request["train"]["start"].is_null() && is_first() => {
+                exit(1)
+            }
+            // It fails in training, and started again once more in the greeting.
+            "exits-in-greeting-once" if has("train") && is_first() => exit(1),
+            "exits-in-greeting-once" if has("hello") && done.exists() && is_second() => exit(1),
+            "exits-in-describe" if has("describe") => exit(4),
+            "fills-disk" if has("train") => loop {
+                for file in 0_u64.. {
+                    let name = format!("cache-{file}");
+                    std::fs::write(folder.join(name), vec![0; 1 << 20])?;
+                }
+            },
             "exits-in-predict-once" if has("predict") && is_first() => exit(1),
             "garbage" if has("train") => {
                 writeln!(out, "Epoch 1/10 [=====>    ] loss: 0.3")?;

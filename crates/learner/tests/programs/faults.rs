@@ -108,12 +108,54 @@ fn every_fault_has_one_clear_message() {
 fn a_program_that_fails_once_is_started_again_and_nothing_is_lost() {
     let good = Place::new();
     let expected = learn(&Program::start(good.good()).unwrap()).unwrap();
-    for fault in ["hangs-once", "exits-0-once", "exits-in-predict-once"] {
+    let on = |user: &UserLearner, handed: &Params| {
+        let lesson = Lesson { rows: &[0, 1, 2], start: Some(handed), seed: 1 };
+        user.learner.train(lesson, &mut |_| ControlFlow::Continue(())).unwrap().unwrap()
+    };
+    let expected_on = on(&Program::start(good.good()).unwrap(), &expected);
+    for fault in [
+        "hangs-once",
+        "exits-0-once",
+        "exits-in-predict-once",
+        "exits-in-train-on-once",
+        "exits-in-greeting-once",
+    ] {
         let place = Place::new();
         let user = Program::start(place.bad(fault)).unwrap();
         assert_eq!(learn(&user).unwrap(), expected, "{fault}");
+        assert_eq!(on(&user, &expected), expected_on, "{fault}");
         assert!(place.path("done").exists(), "{fault} did not fail");
     }
+    let place = Place::new();
+    let told = Program::start(place.bad("exits-in-describe")).unwrap_err().to_string();
+    let expected =
+        "the learner was to describe its samples, but it ended (exit status: 4); its log is empty";
+    assert_eq!(told, expected);
+}
+
+#[test]
+fn a_program_that_fills_the_disk_is_ended_and_its_files_are_removed() {
+    const MOST: u64 = 8 << 20;
+    let place = Place::new();
+    let mut options = place.bad("fills-disk");
+    options.limits.disk = MOST;
+    // It writes all the time, and so it is not silent for what it does.
+    options.limits.silence = DEADLINE;
+    let user = Program::start(options).unwrap();
+    let told = learn(&user).unwrap_err();
+    let message = told.to_string();
+    let folder = std::path::absolute(place.path("between")).unwrap();
+    let begin =
+        format!("learner: the learner was to train, but it filled {} with ", folder.display());
+    let bytes = message.strip_prefix(&begin).and_then(|rest| rest.split(' ').next());
+    assert!(bytes.is_some_and(|bytes| bytes.parse::<u64>().unwrap() > MOST), "{message}");
+    assert!(message.ends_with(&format!("bytes; at most {MOST} were expected")), "{message}");
+    assert!(told.hint().unwrap().contains("--learner-disk"), "{told:?}");
+    assert!(!folder.exists());
+    // The next request finds it started again.
+    let model = Params::from(vec![1.0; 6]);
+    let predicted = user.learner.predict(&model, &[0], &mut |_| ControlFlow::Continue(()));
+    assert_eq!(predicted.unwrap().unwrap().len(), 1);
 }
 
 #[test]

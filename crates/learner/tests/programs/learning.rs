@@ -3,8 +3,8 @@
 use std::ops::ControlFlow;
 
 use stlf_learn::Params;
-use stlf_learner::Program;
 use stlf_learner::conformance::{Outcome, check};
+use stlf_learner::{Crew, Program};
 use stlf_method::learner::{Lesson, UserLearner};
 
 use super::{GOOD, Place};
@@ -65,6 +65,41 @@ fn a_training_tells_how_far_it_is_and_can_be_ended() {
     let ended = user.learner.train(lesson, &mut |_| ControlFlow::Break(())).unwrap();
     assert_eq!(ended, None);
     assert!(train(&user, &[0, 1, 2], None).iter().all(|p| p.is_finite()));
+}
+
+#[test]
+fn a_crew_of_many_runs_few_at_a_time_and_learns_the_same() {
+    const DEVICES: usize = 5;
+    let (places, crew) = ([(); DEVICES].map(|()| Place::new()), Crew::new(2));
+    let alone = train(&Program::start(places[0].good()).unwrap(), &[0, 1, 2], None);
+    let users: Vec<UserLearner> =
+        places.iter().map(|place| crew.start(place.good()).unwrap()).collect();
+    assert_eq!(crew.running(), 2);
+    std::thread::scope(|scope| {
+        for user in &users {
+            let (crew, alone) = (&crew, &alone);
+            scope.spawn(move || {
+                for _ in 0..3 {
+                    assert_eq!(train(user, &[0, 1, 2], None), *alone);
+                    assert!(crew.running() <= 2);
+                }
+            });
+        }
+    });
+    drop(users);
+    assert_eq!(crew.running(), 0);
+}
+
+#[test]
+fn what_only_evaluation_may_know_is_no_label() {
+    let place = Place::new();
+    let hidden = "x,y,class\n0,0,calm?\n4,1,storm\n4,2,storm?\n";
+    std::fs::write(place.path("table.csv"), hidden).unwrap();
+    let user = Program::start(place.good()).unwrap();
+    assert_eq!((&user.places[..], &user.labels[..]), (&[1, 0, 2][..], &[1][..]));
+    assert_eq!(user.truth(), Some(&[1, 0, 1][..]));
+    std::fs::write(place.path("table.csv"), hidden.replace("calm?", "")).unwrap();
+    assert_eq!(Program::start(place.good()).unwrap().truth(), None);
 }
 
 /// Far less than this limit on a machine that has nothing else to do; the time is printed.

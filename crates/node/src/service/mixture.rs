@@ -31,7 +31,8 @@ pub(super) fn keep(
     write_json(&mut text, &plan).map_err(|e| broken(&e))?;
     let place = folder.file(OF_DEVICE);
     let prepared = match learner {
-        Some(learner) => models(view, classes, learner).map(|m| models::prepare(&place, &m, &text)),
+        Some(learner) => models(view, classes, learner)
+            .map(|m| models::prepare(&place, &m, &text, &mut Written::new())),
         None => mixture(view, own, classes)
             .map(|mixture| prepare(&place, &mixture, &text, &mut Written::new())),
     };
@@ -85,7 +86,8 @@ fn models(view: &View<'_>, classes: &[String], learner: &str) -> Option<Models> 
     Some(Models {
         device: name(view, device.place())?,
         role,
-        epoch: device.plan()?.epoch,
+        epoch: Some(device.plan()?.epoch),
+        seed: None,
         learner: learner.to_owned(),
         classes: classes.to_vec(),
         layout: device.layout().clone(),
@@ -116,6 +118,7 @@ fn mixture(view: &View<'_>, own: &DeviceData, classes: &[String]) -> Option<Mixt
         class_shares: None,
         members,
         student: device.combined().and_then(|combined| combined.student.clone()),
+        expected: None,
     };
     Some(mixture.with_class_shares(&own.inputs))
 }

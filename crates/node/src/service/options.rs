@@ -12,7 +12,7 @@ use stlf_method::learner::UserLearner;
 use stlf_protocol::membership::Timing;
 use stlf_protocol::{Place, Roster, Setup};
 
-use super::{Error, user_learner};
+use super::Error;
 
 /// The planner searches up to three times, and other devices have patience for twice that time.
 const PLANNING_IN_PATIENCE: u32 = 6;
@@ -94,7 +94,7 @@ impl Options {
         let samples = own.inputs.len() / shape.len().max(1);
         let setup = Setup::for_devices(config, shape, classes, samples, self.seed())?;
         let setup = match &self.learner {
-            Some(user) => user_learner::setup(config, user, setup)?,
+            Some(user) => setup.for_models_of(config, user.learner.layout())?,
             None => setup,
         };
         let measures_links = self.watts.is_some();

@@ -115,6 +115,7 @@ fn learner(device: usize, fault: Fault) -> UserLearner {
         classes: ["calm", "storm"].map(str::to_owned).to_vec(),
         features,
         labels,
+        told_truth: None,
         places: (0..SAMPLES).rev().collect(),
         learner: Arc::new(learner),
     }
@@ -158,7 +159,7 @@ fn a_device_without_labels_gets_models_of_the_users_learner_and_nobody_trains_tw
         assert!(accuracy(&fleet) > 0.85, "{}", accuracy(&fleet));
         let bytes = std::fs::read(fleet.path("mast").join("mixture/models.json")).unwrap();
         let models = ModelsFile::read(&bytes).unwrap();
-        assert_eq!((models.learner.as_str(), models.epoch), ("nearest-mean/1", plan.epoch));
+        assert_eq!((models.learner.as_str(), models.epoch), ("nearest-mean/1", Some(plan.epoch)));
         let senders: Vec<String> = models.members.iter().map(|m| m.name.clone()).collect();
         let expected: Vec<String> =
             plan.incoming(Place::new(2)).map(|link| NAMES[link.from.index()].to_owned()).collect();

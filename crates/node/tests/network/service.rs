@@ -201,6 +201,16 @@ fn services_in_one_program_end_with_plans_and_predictions_and_go_on_where_they_w
 
 #[test]
 fn every_device_ends_with_a_mixture_that_gives_the_bytes_of_its_predictions() {
+    own_tables_to_mixtures(&["training.model=mlp"]);
+}
+
+#[test]
+fn the_same_holds_where_tables_are_series_and_samples_are_windows() {
+    own_tables_to_mixtures(&["data.window=16", "data.stride=1"]);
+}
+
+/// Two epochs of three devices, each with a table of its own, with these settings.
+fn own_tables_to_mixtures(more: &[&str]) {
     let fleet = Fleet::new();
     // Rows of each device's own, in units of its own; one has no labels.
     let table = |at: usize| {
@@ -228,9 +238,9 @@ fn every_device_ends_with_a_mixture_that_gives_the_bytes_of_its_predictions() {
             "data.classes=[\"calm\", \"storm\"]",
             "partition.kind=iid",
             "partition.devices=1",
-            "training.model=mlp",
             "training.steps=100",
         ];
+        let changes = [&changes, more].concat();
         Options { config: settings(None, None, &changes).unwrap(), ..fleet.options(name) }
     };
     let mut last_epoch = 0;
@@ -244,7 +254,7 @@ fn every_device_ends_with_a_mixture_that_gives_the_bytes_of_its_predictions() {
             assert_eq!(Some(mixture.role), plan.role(Place::new(place)));
             let samples = Samples::read(&mixture, &fleet.path(&format!("{name}.csv"))).unwrap();
             let predictions = mixture.predict(&samples.inputs).unwrap();
-            let got = csv(&mixture, &predictions, Columns::default()).unwrap();
+            let got = csv(&mixture.classes, &predictions, Columns::default()).unwrap();
             let kept = std::fs::read(fleet.path(name).join("predictions.csv"));
             match mixture.role {
                 Role::Target => assert_eq!(got, kept.unwrap(), "{name}"),

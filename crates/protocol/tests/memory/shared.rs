@@ -76,4 +76,13 @@ fn columns_count_in_their_order_and_so_does_their_scale() {
     assert_eq!(own.difference(&scaled("data.standardise=own")), None);
     let differs = own.difference(&scaled("data.standardise=false")).unwrap();
     assert_eq!(differs.to_string(), r#"data.standardise differs: "own" here, "none" there"#);
+    // Rows that are readings are another matter than rows that are samples, and so are other windows.
+    let window = scaled("data.window=8");
+    let differs = own.difference(&window).unwrap();
+    assert_eq!(differs.to_string(), r#"data.window differs: "none" here, "8" there"#);
+    let with_stride =
+        |stride: &str| with("4.csv", "label,wind,wave\na,1,2\n", &["data.window=8", stride]);
+    assert_eq!(window.difference(&with_stride("data.stride=8")), None);
+    let differs = window.difference(&with_stride("data.stride=4")).unwrap();
+    assert_eq!(differs.to_string(), r#"data.stride differs: "8" here, "4" there"#);
 }

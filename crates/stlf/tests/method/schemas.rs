@@ -74,6 +74,13 @@ fn mixtures_are_valid_and_come_back_and_others_are_refused() {
     assert_valid(&mixture_schema(), &document);
     let read = MixtureFile::read(document.to_string().as_bytes()).unwrap();
     assert_eq!(serde_json::to_value(&read).unwrap(), document);
+    let mut of_series = document.clone();
+    of_series["input"]["shape"] = json!([2, 1, 64]);
+    of_series["input"]["series"] = json!({"window": 64, "stride": 32, "time": "t"});
+    of_series["network"] = json!([{"conv1d": {"channels": 4, "kernel": 7}}, "max-pool1d", "relu", {"linear": {"outputs": 2}}]);
+    assert_valid(&mixture_schema(), &of_series);
+    let read = MixtureFile::read(of_series.to_string().as_bytes()).unwrap();
+    assert_eq!(serde_json::to_value(&read).unwrap(), of_series);
     let validator = jsonschema::validator_for(&mixture_schema()).unwrap();
     let changes: [fn(&mut Value); 4] = [
         |v| v["format"] = json!("stlf-mixture/2"),

@@ -7,6 +7,7 @@ use stlf_data::domains::{self, Domain, Half, Options};
 use stlf_data::folder::data_folder;
 use stlf_data::{Dataset, features};
 
+use super::super::window_args::WindowArgs;
 use crate::error::Failure;
 
 /// Domains of digits, or data of one's own.
@@ -60,6 +61,9 @@ pub(crate) struct DataArgs {
     /// Columns of the table to ignore.
     #[arg(long, value_name = "COLUMN,...", value_delimiter = ',', requires = "features")]
     ignore: Vec<String>,
+
+    #[command(flatten)]
+    windows: WindowArgs,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -90,6 +94,8 @@ impl DataArgs {
                 label: self.label.clone(),
                 domain: self.domain_column.clone(),
                 ignore: self.ignore.clone(),
+                windows: self.windows.size(),
+                time: self.windows.time.clone(),
                 ..features::Options::default()
             };
             return features::load(table, &options).map_err(|e| Failure::in_data(&e));

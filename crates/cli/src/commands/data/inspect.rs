@@ -28,7 +28,8 @@ Examples:
   stlf data inspect --domains strokes,strokes-coarse -c \"arrangement=split classes-per-device=all\"
   stlf data inspect --domains mnist --partition pathological -c classes-per-device=3 --labeled 0.5
   stlf data inspect --images photos --partition by-domain --plot devices.svg
-  stlf data inspect --features sensors.csv --label activity --partition iid --format json | jq .devices")]
+  stlf data inspect --features sensors.csv --label activity --partition iid --format json | jq .devices
+  stlf data inspect --features vibration.csv --window 128 --stride 64")]
 pub(crate) struct Args {
     #[command(flatten)]
     data: DataArgs,

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use stlf_learner::Limits;
 use stlf_node::joining::Joined;
 use stlf_node::service::{Error, Options, settings};
 use stlf_protocol::membership::Timing;
@@ -15,6 +16,11 @@ const LEARNER: &str = "learner";
 
 /// The file in the device's folder with the log of its learner.
 const LEARNER_LOG: &str = "learner.log";
+
+/// The bytes of a gibibyte.
+const GIB: f64 = (1_u64 << 30) as f64;
+
+const GIB_OF_LEARNER: f64 = Limits::DISK as f64 / GIB;
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -37,6 +43,10 @@ pub(crate) struct Args {
     /// Variables of the environment that the learner sees besides PATH, HOME, LANG and the like.
     #[arg(long, value_name = "NAME,...", value_delimiter = ',', requires = "learner")]
     learner_env: Vec<String>,
+
+    /// The most gibibytes that the learner's folder may have before it is ended.
+    #[arg(long, value_name = "GIB", default_value_t = GIB_OF_LEARNER, value_parser = positive, requires = "learner")]
+    learner_disk: f64,
 
     /// The fleet's signed roster [default: roster.json, or what a device that has joined keeps in --to]
     #[arg(long, visible_alias = "fleet", value_name = "FILE")]
@@ -154,6 +164,7 @@ impl Args {
         Ok(Some(stlf_learner::Options {
             log: Some(self.part.to.join(LEARNER_LOG)),
             environment: self.learner_env.clone(),
+            limits: Limits { disk: (self.learner_disk * GIB) as u64, ..Limits::default() },
             ..stlf_learner::Options::new(program, self.part.to.join(LEARNER), seed)?
         }))
     }

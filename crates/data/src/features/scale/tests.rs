@@ -173,3 +173,35 @@ proptest! {
         }
     }
 }
+
+/// One unit for each channel of a series, from all its readings; a wild one counts as in a table.
+#[test]
+fn windows_are_scaled_by_channel_as_a_table_of_their_readings_is() {
+    let channels = [readings(40), readings(80)[40..].iter().map(|v| 1e6 - 3.0 * v).collect()];
+    let mut channels = channels.map(|values: Vec<f64>| values);
+    channels[0][7] = 1e30;
+    // Windows of 8, channel by channel.
+    let windows: Vec<f64> = (0..5)
+        .flat_map(|w| channels.iter().flat_map(move |c| c[8 * w..8 * w + 8].to_vec()))
+        .collect();
+    let shape = Shape { channels: 2, height: 1, width: 8 };
+    let values = Values::Features(windows);
+    let data = Dataset::new("t", shape, values, vec![None; 5], Vec::new()).unwrap();
+    let cut = super::super::Windows { length: 8, stride: 8 };
+    let series = super::super::Series { windows: cut, time: None, device: None };
+    let data = data.with_series(series, Vec::new());
+    let rows: Vec<[f64; 2]> = (0..40).map(|k| [channels[0][k], channels[1][k]]).collect();
+    let rows: Vec<&[f64]> = rows.iter().map(|row| &row[..]).collect();
+    let table = table(&rows);
+    for scale in Scale::ALL {
+        let scaler = Scaler::new(&data, scale);
+        let lists = if scale == Scale::Both { 2 } else { 1 };
+        assert_eq!(scaler.shape(), Shape { channels: 2 * lists, height: 1, width: 8 });
+        let (by_window, by_row) = (all(&data, scale), all(&table, scale));
+        for (k, input) in by_window.iter().enumerate() {
+            let (window, channel, step) = (k / (16 * lists), k / 8 % (2 * lists), k % 8);
+            assert_eq!(*input, by_row[(8 * window + step) * 2 * lists + channel], "{scale:?} {k}");
+        }
+        assert!(by_window.iter().all(|input| scale == Scale::None || input.abs() < 1e3));
+    }
+}

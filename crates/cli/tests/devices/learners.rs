@@ -1,0 +1,157 @@
+//! A program as the learner of every device: in a simulation, and on devices that are processes of their own, it ends with the same.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use stlf_testing::{DEADLINE, wait_for};
+
+use crate::common::fleet::Fleet;
+use crate::common::{Ran, run};
+
+const DEVICES: usize = 4;
+
+const SETTINGS: &str = "seeds=[3] divergence.features=16";
+
+/// The smallest program that is a learner, which another package of the workspace has; it is built beside ours.
+fn nearest_mean() -> Option<PathBuf> {
+    let program = Path::new(env!("CARGO_BIN_EXE_stlf")).with_file_name("stlf-nearest-mean");
+    if !program.is_file() {
+        stlf_testing::skip("stlf-nearest-mean is not built: test the whole workspace");
+        return None;
+    }
+    Some(program)
+}
+
+/// The samples of a device. The third has a few labels, and the last none, though evaluation knows them.
+fn table(device: usize) -> String {
+    let row = |k: usize| {
+        let (x, y) =
+            ((k * 37 % 101) as f64 / 25.0, (k * 53 % 103) as f64 / 25.0 + 0.1 * device as f64);
+        let class = if x + 0.1 * device as f64 > y { "calm" } else { "storm" };
+        let hidden = if device == 4 || (device == 3 && !k.is_multiple_of(3)) { "?" } else { "" };
+        format!("{x},{y},{class}{hidden}\n")
+    };
+    "x,y,class\n".to_owned() + &(0..300).map(row).collect::<String>()
+}
+
+/// The folder with the tables `d1.csv`, `d2.csv` and so on, and the command line of their learners.
+fn tables(folder: &Path) -> Option<String> {
+    for device in 1..=DEVICES {
+        std::fs::write(folder.join(format!("d{device}.csv")), table(device)).unwrap();
+    }
+    let program = nearest_mean()?;
+    Some(format!("'{}' '{}/{{device}}.csv' calm,storm", program.display(), folder.display()))
+}
+
+/// What a simulation is told, as arguments.
+fn simulated(learner: &str, to: &Path) -> Vec<String> {
+    let devices = "data.devices=[\"d1\",\"d2\",\"d3\",\"d4\"]";
+    let settings =
+        format!("{SETTINGS} {devices} compare.methods=[\"st-lf\",\"fedavg\",\"oracle\"]");
+    let to = to.to_str().unwrap();
+    ["run", "-c", &settings, "--learner", learner, "--to", to].map(str::to_owned).to_vec()
+}
+
+fn ran(arguments: &[String]) -> Ran {
+    run(&arguments.iter().map(String::as_str).collect::<Vec<_>>(), "")
+}
+
+#[test]
+fn processes_with_a_learner_end_as_the_simulation_does() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(learner) = tables(folder.path()) else { return };
+    let to = folder.path().join("run");
+    let simulation = ran(&simulated(&learner, &to));
+    assert_eq!((simulation.code, simulation.err.as_str()), (0, ""), "{}", simulation.out);
+    assert!(simulation.out.contains("Devices have learners: no students"), "{}", simulation.out);
+
+    let mut fleet = Fleet::on("127.0.8.41", DEVICES, DEVICES, SETTINGS);
+    for k in 1..=DEVICES {
+        let own = learner.replace("{device}", &format!("d{k}"));
+        fleet.start(k, &["--once", "--wait", "60", "--deadline", "100", "--learner", &own]);
+    }
+    for k in 1..=DEVICES {
+        assert!(fleet.has_left_well(k), "d{k}: {}", fleet.log(k));
+    }
+    let mut targets = 0;
+    for k in 1..=DEVICES {
+        let Ok(expected) = std::fs::read(to.join(format!("seed-3/targets/d{k}.csv"))) else {
+            continue;
+        };
+        let got = std::fs::read(fleet.path(&format!("node-{k}/predictions.csv"))).unwrap();
+        assert_eq!(got, expected, "d{k}");
+        targets += 1;
+        // The learner, started with the samples, predicts the same with what the device ended with.
+        let own = learner.replace("{device}", &format!("d{k}"));
+        for from in [&["--device", &format!("d{k}")][..], &[]] {
+            let place = if from.is_empty() { fleet.path(&format!("node-{k}")) } else { to.clone() };
+            let place = place.to_str().unwrap().to_owned();
+            let predict = [&["predict", &place, "--learner", &own][..], from].concat();
+            let predicted = run(&predict, "");
+            assert_eq!(predicted.out.as_bytes(), expected, "{}", predicted.err);
+        }
+    }
+    assert!(targets > 0);
+    // Everything else says what it would need.
+    let place = to.to_str().unwrap();
+    let of_device = |verb: &[&str]| run(&[verb, &["--device", "d4"]].concat(), "");
+    let table = folder.path().join("d4.csv").to_str().unwrap().to_owned();
+    for refused in [
+        of_device(&["predict", place, &table]),
+        of_device(&["export", place, "--onnx", "never.onnx"]),
+    ] {
+        assert_eq!(refused.code, 2);
+        assert!(refused.err.contains("only the learner that made these models"), "{}", refused.err);
+        assert!(refused.err.contains("--learner"), "{}", refused.err);
+    }
+    let refused = of_device(&["export", place, "--onnx", "never.onnx"]);
+    assert!(refused.err.contains("d4: cannot be exported: only the learner"), "{}", refused.err);
+    let other = learner.replace("{device}", "d4").replace("calm,storm", "calm,rain");
+    let refused = of_device(&["predict", place, "--learner", &other]);
+    assert!(refused.err.contains("this learner is nearest-mean/1 (calm, rain)"), "{}", refused.err);
+}
+
+#[test]
+fn a_simulation_with_learners_that_is_killed_goes_on_and_ends_with_the_same_bytes() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(learner) = tables(folder.path()) else { return };
+    let [whole, killed] = ["whole", "killed"].map(|name| folder.path().join(name));
+    assert_eq!(ran(&simulated(&learner, &whole)).code, 0);
+    let mut child = Command::new(env!("CARGO_BIN_EXE_stlf"))
+        .args(simulated(&learner, &killed))
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let models = killed.join("seed-3/models");
+    let has_trained = || models.join("d1.safetensors").is_file().then_some(());
+    wait_for(DEADLINE, has_trained, || "no device trained".to_owned());
+    child.kill().unwrap();
+    child.wait().unwrap();
+    // By the folder alone, which knows everything.
+    let again = run(&["run", killed.to_str().unwrap()], "");
+    assert_eq!((again.code, again.err.as_str()), (0, ""));
+    for file in ["results.csv", "seed-3/targets/d4.csv", "seed-3/mixtures/d4/models.json"] {
+        let [expected, found] = [&whole, &killed].map(|run| std::fs::read(run.join(file)).unwrap());
+        assert!(found == expected, "{file} differs");
+    }
+}
+
+#[test]
+fn a_learner_that_does_not_start_ends_a_simulation_with_its_device_and_reason() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(learner) = tables(folder.path()) else { return };
+    std::fs::remove_file(folder.path().join("d3.csv")).unwrap();
+    let to = folder.path().join("run");
+    let refused = ran(&simulated(&learner, &to));
+    assert_eq!(refused.code, 2);
+    assert!(
+        refused.err.contains("d3: learner: the learner was to greet, but it ended"),
+        "{}",
+        refused.err
+    );
+    assert!(refused.err.contains("d3.csv: No such file"), "{}", refused.err);
+    // Put right, the same folder is used.
+    std::fs::write(folder.path().join("d3.csv"), table(3)).unwrap();
+    assert_eq!(ran(&simulated(&learner, &to)).code, 0);
+}

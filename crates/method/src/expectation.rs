@@ -1,0 +1,325 @@
+//! The accuracy that a target may expect of what it received, though it has no label to measure it by.
+//!
+//! A mixture says how sure it is of every sample. Its *doubt* is the mean of one minus the highest probability: the error that a
+//! calibrated mixture would have. Models are not calibrated, but how far they are off is much the same all over a fleet. So it is
+//! measured where labels are: each sender tries the model that it sends on labels that it held out, and each source that a
+//! model is handed to tries it on all its labels before it trains, when the model has not seen that device, like a target. A [`Trial`] is
+//! the result of that, three numbers that go along with the model.
+//!
+//! On the scale of log odds, the error is taken to be the doubt plus a *bias* that the fleet's devices have in common, plus what is a
+//! device's own. The common bias is normal given the trials (Gelman et al., Bayesian Data Analysis, 3rd ed., section 5.4), with a weak
+//! prior; a device's own has longer tails. Together they give the errors among the target's samples an interval. docs/expectation.md
+//! compares intervals with the truth on all fleets that we have.
+
+use stlf_data::Class;
+use stlf_learn::evaluate::{Predictions, likeliest};
+
+/// The probability that the interval holds, if the model of it does.
+pub const LEVEL: f64 = 0.9;
+
+/// Some devices are unlike all others, so that the bias of a device has the tails of Student's t with so few degrees of freedom.
+const FREEDOM: f64 = 4.0;
+
+/// Its distribution is looked at in so many steps to both sides, each a tenth of a deviation.
+const STEPS: i32 = 120;
+
+/// The bias of models without any trial: networks are too sure of themselves. A mean and a standard deviation.
+const PRIOR_BIAS: (f64, f64) = (0.3, 0.5);
+
+/// How far the bias at a model's own device, where it was trained, is from that at others: a standard deviation.
+const OWN_TO_OTHERS: f64 = 0.5;
+
+/// How far one device's bias is from another's: the standard deviation without any trial, at divergence 0, and what it has more for each
+/// unit of divergence between the target and its senders.
+const DEVICES_APART: (f64, f64) = (0.3, 0.3);
+
+/// As how many trials the prior of [`DEVICES_APART`] counts.
+const APART_COUNTS: f64 = 4.0;
+
+/// Several models that disagree are less sure together than they err: by so much for each factor of e in their number.
+const DISAGREEMENT: f64 = 0.4;
+
+/// No doubt counts as less, or as more than one minus it.
+const LEAST_DOUBT: f64 = 1e-3;
+
+/// How a model did on labels that it was not trained on.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Trial {
+    /// The number of labels; not 0.
+    pub labels: u32,
+    /// The number of these that it gave another class.
+    pub errors: u32,
+    /// Its mean doubt about them.
+    pub doubt: f32,
+}
+
+impl Trial {
+    /// What a model said of samples with these labels; nothing without any.
+    pub fn of(predictions: &Predictions, labels: &[Class]) -> Option<Trial> {
+        let errors = predictions.errors(labels) as u32;
+        let doubt = doubt(predictions)? as f32;
+        Some(Trial { labels: labels.len() as u32, errors, doubt })
+    }
+
+    /// Whether these numbers can have been counted.
+    pub fn is_possible(&self) -> bool {
+        self.labels > 0 && self.errors <= self.labels && (0.0..=1.0).contains(&self.doubt)
+    }
+
+    /// The bias that it shows, and the variance that so few labels give it (Woolf 1955, with half an error more on either side).
+    fn bias(&self) -> (f64, f64) {
+        let (errors, labels) = (f64::from(self.errors) + 0.5, f64::from(self.labels) + 1.0);
+        let variance = 1.0 / errors + 1.0 / (labels - errors);
+        (log_odds(errors / labels) - log_odds_of_doubt(f64::from(self.doubt)), variance)
+    }
+}
+
+/// One model that a target received, and how it did elsewhere.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Received {
+    /// Its weight in the mixture.
+    pub weight: f64,
+    /// The divergence between its sender and the target.
+    pub divergence: f64,
+    /// As it was sent, on labels that its sender had held out, if there were any.
+    pub at_sender: Option<Trial>,
+    /// As it was handed over, at each source of its route that had not seen it before, in order; empty without hand-overs. Each with
+    /// the number of its source.
+    pub on_route: Vec<(usize, Trial)>,
+}
+
+/// The accuracy that a target may expect, with an interval.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Expected {
+    /// The median.
+    pub accuracy: f64,
+    /// The lower end of the interval.
+    pub low: f64,
+    /// The upper end.
+    pub high: f64,
+}
+
+/// The mean of one minus the highest probability; nothing without samples.
+pub fn doubt(predictions: &Predictions) -> Option<f64> {
+    let doubts = predictions.probabilities().map(|p| 1.0 - f64::from(likeliest(p).1));
+    (!predictions.is_empty()).then(|| doubts.sum::<f64>() / predictions.len() as f64)
+}
+
+/// The accuracy that a target may expect on so many samples, about which what it ends with has this doubt.
+///
+/// Nothing without a model.
+pub fn expected(doubt: f64, samples: usize, received: &[Received]) -> Option<Expected> {
+    let total: f64 = received.iter().map(|r| r.weight).sum();
+    if total <= 0.0 {
+        return None;
+    }
+    let share = |r: &Received| r.weight / total;
+    let divergence: f64 = received.iter().map(|r| share(r) * r.divergence).sum();
+    let models = 1.0 / received.iter().map(|r| share(r).powi(2)).sum::<f64>();
+    let on_routes = on_routes(received);
+    let apart = devices_apart(divergence, &on_routes);
+    let prior = PRIOR_BIAS.1.powi(2);
+    let (mut precision, mut sum) = (1.0 / prior, PRIOR_BIAS.0 / prior);
+    let mut see = |(bias, variance): (f64, f64), more: f64| {
+        precision += 1.0 / (variance + more);
+        sum += bias / (variance + more);
+    };
+    if let Some(trial) = together(received.iter().filter_map(|r| r.at_sender)) {
+        see(trial.bias(), OWN_TO_OTHERS.powi(2));
+    }
+    on_routes.iter().for_each(|trial| see(trial.bias(), apart));
+    let middle = log_odds_of_doubt(doubt) + sum / precision - DISAGREEMENT * models.ln();
+    let deviation = (1.0 / precision + apart).sqrt();
+    let tail = (1.0 - LEVEL) / 2.0;
+    let [most, fewest] =
+        [1.0 - tail, tail].map(|level| errors_below(level, samples.max(1), middle, deviation));
+    let accuracy = 1.0 - from_log_odds(middle);
+    Some(Expected { accuracy, low: (1.0 - most).min(accuracy), high: (1.0 - fewest).max(accuracy) })
+}
+
+/// The smallest share of so many samples that errors stay within with this probability, if the log odds of an error have this mean and deviation and
+/// the tails of Student's t.
+fn errors_below(level: f64, samples: usize, mean: f64, deviation: f64) -> f64 {
+    let places: Vec<f64> = (-STEPS..=STEPS).map(|step| 0.1 * f64::from(step)).collect();
+    let density = |z: &f64| (1.0 + z * z / FREEDOM).powf(-0.5 * (FREEDOM + 1.0));
+    let weights: Vec<f64> = places.iter().map(density).collect();
+    let total: f64 = weights.iter().sum();
+    let errors: Vec<f64> = places.iter().map(|z| from_log_odds(mean + deviation * z)).collect();
+    // ln of the probability of as many errors as there were rounds, for each error rate, starting with none.
+    let mut exactly: Vec<f64> = errors.iter().map(|e| samples as f64 * (-e).ln_1p()).collect();
+    let mut within = 0.0;
+    for count in 0..samples {
+        let of_all = exactly.iter().zip(&weights).map(|(ln, weight)| weight * ln.exp());
+        within += of_all.sum::<f64>() / total;
+        if within >= level {
+            return count as f64 / samples as f64;
+        }
+        let step = ((samples - count) as f64 / (count + 1) as f64).ln();
+        exactly.iter_mut().zip(&errors).for_each(|(ln, e)| *ln += step + log_odds(*e));
+    }
+    1.0
+}
+
+/// All trials at sources that a model was handed to, a source once.
+fn on_routes(received: &[Received]) -> Vec<Trial> {
+    let mut sources: Vec<(usize, Trial)> =
+        received.iter().flat_map(|r| &r.on_route).copied().collect();
+    sources.sort_by_key(|&(source, _)| source);
+    sources.dedup_by_key(|(source, _)| *source);
+    sources.into_iter().map(|(_, trial)| trial).collect()
+}
+
+/// The variance of bias between devices: the prior's, and that of the trials beyond what few labels explain (DerSimonian and Laird, "Meta-analysis
+/// in clinical trials", 1986).
+fn devices_apart(divergence: f64, trials: &[Trial]) -> f64 {
+    let prior = (DEVICES_APART.0 + DEVICES_APART.1 * divergence).powi(2);
+    if trials.len() < 2 {
+        return prior;
+    }
+    let biases: Vec<(f64, f64)> = trials.iter().map(Trial::bias).collect();
+    let sum = |term: &dyn Fn(f64, f64) -> f64| -> f64 {
+        biases.iter().map(|&(bias, variance)| term(bias, 1.0 / variance)).sum()
+    };
+    let precision = sum(&|_, p| p);
+    let mean = sum(&|bias, p| p * bias) / precision;
+    let heterogeneity = sum(&|bias, p| p * (bias - mean).powi(2));
+    let freedom = trials.len() as f64 - 1.0;
+    let seen = (heterogeneity - freedom) / (precision - sum(&|_, p| p * p) / precision);
+    (APART_COUNTS * prior + freedom * seen.max(0.0)) / (APART_COUNTS + freedom)
+}
+
+/// Trials of several models at their own senders as one.
+fn together(trials: impl Iterator<Item = Trial>) -> Option<Trial> {
+    let trials: Vec<Trial> = trials.collect();
+    let labels: u32 = trials.iter().map(|t| t.labels).sum();
+    let doubt: f64 = trials.iter().map(|t| f64::from(t.labels) * f64::from(t.doubt)).sum();
+    let errors = trials.iter().map(|t| t.errors).sum();
+    (labels > 0).then(|| Trial { labels, errors, doubt: (doubt / f64::from(labels)) as f32 })
+}
+
+fn log_odds(probability: f64) -> f64 {
+    (probability / (1.0 - probability)).ln()
+}
+
+fn log_odds_of_doubt(doubt: f64) -> f64 {
+    log_odds(doubt.clamp(LEAST_DOUBT, 1.0 - LEAST_DOUBT))
+}
+
+fn from_log_odds(odds: f64) -> f64 {
+    1.0 / (1.0 + (-odds).exp())
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use rand::{RngExt, SeedableRng};
+    use rand_chacha::ChaCha8Rng;
+
+    use super::*;
+
+    fn trial(labels: u32, errors: u32, doubt: f32) -> Trial {
+        Trial { labels, errors, doubt }
+    }
+
+    fn received(weight: f64, divergence: f64, at_sender: Option<Trial>, on: &[Trial]) -> Received {
+        let on_route = on.iter().copied().enumerate().collect();
+        Received { weight, divergence, at_sender, on_route }
+    }
+
+    #[test]
+    fn a_trial_counts_errors_and_doubt() {
+        let predictions = Predictions::new(vec![0.9, 0.1, 0.4, 0.6, 0.7, 0.3], 2);
+        let trial = Trial::of(&predictions, &[0, 0, 0]).unwrap();
+        assert_eq!((trial.labels, trial.errors), (3, 1));
+        assert!((f64::from(trial.doubt) - (0.1 + 0.4 + 0.3) / 3.0).abs() < 1e-6);
+        assert!(trial.is_possible());
+        assert_eq!(Trial::of(&Predictions::new(Vec::new(), 2), &[]), None);
+        assert!(!Trial { errors: 4, ..trial }.is_possible());
+        assert!(!Trial { doubt: f32::NAN, ..trial }.is_possible());
+    }
+
+    #[test]
+    fn many_trials_decide_and_few_leave_the_prior() {
+        // Sources at which the model errs twice as often as it doubts.
+        let twice = [trial(20_000, 2_000, 0.0526); 30];
+        let sure = expected(0.0526, 100_000, &[received(1.0, 0.0, None, &twice)]).unwrap();
+        assert!((sure.accuracy - 0.9).abs() < 0.005, "{sure:?}");
+        let unsure = expected(0.0526, 100_000, &[received(1.0, 0.0, None, &[])]).unwrap();
+        assert!(unsure.high - unsure.low > 1.5 * (sure.high - sure.low), "{unsure:?} {sure:?}");
+        // By the prior alone, the odds of an error are e^0.3 times those of the doubt.
+        let odds = (0.0526f64 / 0.9474) * 0.3f64.exp();
+        assert!((unsure.accuracy - 1.0 / (1.0 + odds)).abs() < 1e-9);
+        assert_eq!(expected(0.1, 100, &[]), None);
+    }
+
+    #[test]
+    fn far_senders_and_devices_that_differ_widen_the_interval() {
+        let width = |divergence: f64, on: &[Trial]| {
+            let e = expected(0.1, 1_000, &[received(1.0, divergence, None, on)]).unwrap();
+            e.high - e.low
+        };
+        assert!(width(1.5, &[]) > width(0.1, &[]));
+        let alike = [trial(400, 40, 0.1); 8];
+        let unlike = [trial(400, 10, 0.1), trial(400, 150, 0.1)].repeat(4);
+        assert!(width(0.1, &unlike) > 1.5 * width(0.1, &alike));
+    }
+
+    #[test]
+    fn a_source_on_two_routes_counts_once() {
+        let once = received(0.5, 0.2, None, &[trial(100, 30, 0.1)]);
+        let twice = [once.clone(), Received { weight: 0.5, ..once.clone() }];
+        assert_eq!(on_routes(&twice).len(), 1);
+    }
+
+    #[test]
+    fn quantiles_of_errors_are_those_of_drawn_fleets() {
+        let (mean, deviation, samples) = (-2.0, 0.6, 50);
+        let mut rng = ChaCha8Rng::seed_from_u64(3);
+        let normal =
+            |rng: &mut ChaCha8Rng| (0..12).map(|_| rng.random_range(0.0..1.0)).sum::<f64>() - 6.0;
+        let mut shares: Vec<f64> = (0..20_000)
+            .map(|_| {
+                // Student's t: a normal number over the root of a mean of squares of as many others as it has degrees of freedom.
+                let squares: f64 = (0..4).map(|_| normal(&mut rng).powi(2)).sum();
+                let z = normal(&mut rng) / (squares / FREEDOM).sqrt();
+                let error = from_log_odds(mean + deviation * z);
+                let errors = (0..samples).filter(|_| rng.random_range(0.0..1.0) < error).count();
+                errors as f64 / samples as f64
+            })
+            .collect();
+        shares.sort_by(f64::total_cmp);
+        for level in [0.05, 0.5, 0.95] {
+            let drawn = shares[(level * shares.len() as f64) as usize];
+            let computed = errors_below(level, samples, mean, deviation);
+            assert!(
+                (drawn - computed).abs() <= 1.01 / samples as f64,
+                "{level}: {drawn} {computed}"
+            );
+        }
+    }
+
+    #[test]
+    fn nine_of_ten_intervals_hold_in_fleets_as_the_model_has_them() {
+        let mut rng = ChaCha8Rng::seed_from_u64(1);
+        let normal =
+            |rng: &mut ChaCha8Rng| (0..12).map(|_| rng.random_range(0.0..1.0)).sum::<f64>() - 6.0;
+        let (mut held, fleets) = (0, 2_000);
+        for _ in 0..fleets {
+            let bias = PRIOR_BIAS.0 + PRIOR_BIAS.1 * normal(&mut rng);
+            let device = |rng: &mut ChaCha8Rng| {
+                let doubt = rng.random_range(0.02..0.3);
+                let own = bias + DEVICES_APART.0 * normal(rng);
+                let error = from_log_odds(log_odds(doubt) + own);
+                let errors = (0..300).filter(|_| rng.random_range(0.0..1.0) < error).count();
+                (trial(300, errors as u32, doubt as f32), doubt)
+            };
+            let on: Vec<Trial> = (0..6).map(|_| device(&mut rng).0).collect();
+            let (truth, doubt) = device(&mut rng);
+            let expected = expected(doubt, 300, &[received(1.0, 0.0, None, &on)]).unwrap();
+            let accuracy = 1.0 - f64::from(truth.errors) / 300.0;
+            held += u32::from((expected.low..=expected.high).contains(&accuracy));
+        }
+        let share = f64::from(held) / f64::from(fleets);
+        assert!((0.88..0.99).contains(&share), "{share}");
+    }
+}
