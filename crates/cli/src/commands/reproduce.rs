@@ -48,7 +48,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
 
-    /// The number of seeds [default: 5, for natural, strangers, labels and liars 10, or 2 with --quick]
+    /// The number of seeds [default: 5, for natural, strangers and labels 10, or 2 with --quick]
     #[arg(long, value_name = "K", value_parser = clap::value_parser!(u16).range(1..))]
     seeds: Option<u16>,
 

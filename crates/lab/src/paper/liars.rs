@@ -121,7 +121,12 @@ impl Deceived {
         let real = lab.options.data.is_some();
         config.data.domains = if real { self.real.clone() } else { self.drawn.clone() };
         config.data.folder.clone_from(&lab.options.data);
-        config.data.samples = Some(if lab.options.quick { 4_000 } else { 12_000 });
+        // Classes of real data are of different sizes, so that more is needed for all devices to get their samples.
+        config.data.samples = Some(match (lab.options.quick, real) {
+            (true, _) => 4_000,
+            (false, false) => 12_000,
+            (false, true) => 40_000,
+        });
         let several = config.data.domains.len() > 1;
         config.partition = Some(Scheme::Paper(Paper {
             devices: DEVICES.0,

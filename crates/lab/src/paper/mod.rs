@@ -80,7 +80,7 @@ impl Artifact {
 
     /// How many seeds it has unless told otherwise.
     pub fn usual_seeds(self) -> usize {
-        if self.is_published() { 5 } else { 10 }
+        if self.is_published() || self == Artifact::Liars { 5 } else { 10 }
     }
 
     /// As users type it.
