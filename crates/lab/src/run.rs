@@ -84,7 +84,7 @@ struct Job<'a> {
 /// What devices have, in all seeds.
 pub(crate) enum Holdings<'a> {
     /// Samples of one data set, which are dealt.
-    Dealt(Dataset),
+    Dealt(Box<Dataset>),
     /// Learners of the user's, with their data.
     Learners(Cow<'a, Learners>),
 }
@@ -291,7 +291,7 @@ impl Job<'_> {
                 watch.see(Stage::Deal, 0, 1)?;
                 let data = load(self.config)?;
                 watch.see(Stage::Deal, 1, 1)?;
-                Ok(Holdings::Dealt(data))
+                Ok(Holdings::Dealt(Box::new(data)))
             }
         }
     }

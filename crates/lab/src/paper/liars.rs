@@ -152,7 +152,7 @@ impl Deceived {
         let folder: Folder = open(&config, &self.path(lab))?;
         let stopped = AtomicBool::new(false);
         let watch = Watch::new(lab.observer, &stopped);
-        let holdings = Holdings::Dealt(load(&config)?);
+        let holdings = Holdings::Dealt(Box::new(load(&config)?));
         let of_seed = |&seed: &u64| {
             let (run, _) = seed_run(&config, &holdings, seed, &folder, watch.of(seed))?;
             outcome::of_seed(&run)
