@@ -1,8 +1,8 @@
 //! A plan, checked by those that are to follow it: a planner cannot invent or alter what others reported, nor have models sent that the
 //! reports do not call for.
 //!
-//! Whoever hears a plan has the signed reports that it was made from. It computes what the plan costs, and in fleets that are not large, what
-//! the best plan costs. A plan may cost as much more as planners accept in order to change little.
+//! Whoever hears a plan has the signed reports that it was made from. It computes what the plan costs, and what the best plan
+//! costs. A plan may cost as much more as planners accept in order to change little.
 
 use std::collections::BTreeSet;
 
@@ -15,9 +15,6 @@ use crate::planning::{Claims, Planner, WORTH_NO_CHANGE, watched};
 use crate::roster::{Place, Roster};
 use crate::setup::Setup;
 use crate::wire::{EpochId, MOST_REPORTS, Plan, SignedPlan};
-
-/// Up to so many devices, whoever hears a plan searches for the best one as well.
-const MOST_SEARCHED: usize = 64;
 
 /// For so few devices every machine finds the best plan in time.
 const MOST_EASY: usize = 16;
@@ -92,9 +89,7 @@ impl Check {
         if desk.with_witnesses(signed.plan.clone(), &problem, setup.liars) != signed.plan {
             return Err(Doubt::Unfounded("its witnesses are others"));
         }
-        if members.len() <= MOST_SEARCHED {
-            self.is_good(&problem, watch)?;
-        }
+        self.is_good(&problem, watch)?;
         Ok(desk.claims(&problem, *place))
     }
 

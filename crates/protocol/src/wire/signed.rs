@@ -12,7 +12,7 @@ const REPORT: &str = "stlf-report/1";
 const PLAN: &str = "stlf-plan-message/3";
 
 /// A plan carries the reports of so many devices at most. In larger fleets they would be most of what is sent.
-pub const MOST_REPORTS: usize = 256;
+pub const MOST_REPORTS: usize = 64;
 
 /// A report with the signature of the device that it is of.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
