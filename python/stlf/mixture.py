@@ -139,6 +139,14 @@ class Mixture:
         total = sum(weight for _, weight in self._inner.members)
         return {name: weight / total for name, weight in self._inner.members}
 
+    @property
+    def expected(self) -> tuple[float, float, float] | None:
+        """The accuracy that a target may expect on its own samples without labels, and the ends of its 90 % interval.
+
+        None for a source, and on real devices, which do not compute it yet.
+        """
+        return self._inner.expected
+
     def predict_proba(self, X: Any) -> npt.NDArray[np.float32]:  # noqa: N803
         """Return the probabilities of the classes, one row per sample, one column per entry of `classes_`."""
         if isinstance(X, str | os.PathLike):

@@ -163,6 +163,10 @@ def test_targets_predict_what_their_run_says(of_table: tuple[stlf.Run, Path]) ->
         assert np.array_equal(probabilities, mixture.predict_proba(file))
         assert np.abs(probabilities.sum(axis=1) - 1).max() < 1e-6
         assert list(mixture.predict(rows[:5])) == [mixture.classes_[p.argmax()] for p in probabilities[:5]]
+        assert (mixture.expected is not None) == (device in plan.targets)
+        if mixture.expected is not None:
+            expected, low, high = mixture.expected
+            assert 0 <= low <= expected <= high <= 1
         if device in plan.targets:
             assert mixture.members == pytest.approx(plan.senders(device))
             with (run.folder / "seed-3" / "targets" / f"{device}.csv").open() as lines:

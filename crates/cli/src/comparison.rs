@@ -134,11 +134,11 @@ pub(crate) fn expected(outcome: &Outcome) -> String {
         0 => String::new(),
         known => {
             let right = held.iter().filter(|held| **held).count();
-            format!("; the truth is in it at {right} of {}", counted(known, "target"))
+            format!("; the truth is in the interval at {right} of {}", counted(known, "target"))
         }
     };
     format!(
-        "Expected without labels, for ST-LF: {}, in a 90 % interval from {} to {} in the mean{truth} (seed-*/{EXPECTED}).\n",
+        "Expected accuracy of ST-LF, without labels of targets: {}, 90 % interval {} to {}, means over targets{truth} (seed-*/{EXPECTED}).\n",
         percent(middle),
         percent(low),
         percent(high)

@@ -63,6 +63,12 @@ impl Mixture {
         self.mixture.members.iter().map(|member| (member.name.clone(), member.weight)).collect()
     }
 
+    /// The accuracy that the target may expect without labels, and the ends of its interval; none for a source.
+    #[getter]
+    fn expected(&self) -> Option<(f64, f64, f64)> {
+        self.mixture.expected.map(|e| (e.accuracy, e.low, e.high))
+    }
+
     /// The names of a table's features, or of the channels of a series; none for pictures.
     #[getter]
     fn columns(&self) -> Option<Vec<String>> {

@@ -17,6 +17,14 @@
       row.accuracies && words.known(row.accuracies[method]) ? row.accuracies[method] : null;
     const place = new Map(seed.devices.map((device, index) => [device.name, index]));
     const best = (row) => Math.max(...methods.map(({ method }) => accuracy(row, method) || 0));
+    const accuracies = methods.map(({ method, label }) => ({
+      key: `m ${method}`,
+      name: `${label}, %`,
+      numeric: true,
+      note: `accuracy of ${label}`,
+      value: (row) => accuracy(row, method),
+      cell: (row) => share(accuracy(row, method), best(row)),
+    }));
     const table = page.table({
       label: 'Accuracy per target and method',
       one: 'target',
@@ -35,14 +43,9 @@
           cell: (row) => (place.has(row.name) ? page.deviceOpener(place.get(row.name)) : words.shorten(row.name, 60)),
         },
         // First, because a phone shows little more than the name and one column.
-        ...methods.map(({ method, label }) => ({
-          key: `m ${method}`,
-          name: `${label}, %`,
-          numeric: true,
-          note: `accuracy of ${label}`,
-          value: (row) => accuracy(row, method),
-          cell: (row) => share(accuracy(row, method), best(row)),
-        })),
+        ...accuracies.slice(0, 1),
+        ...(seed.targets.some((row) => row.expected) ? [expectedColumn] : []),
+        ...accuracies.slice(1),
         {
           key: 'samples',
           name: 'Samples',
@@ -64,7 +67,6 @@
           value: (row) => row.joules,
           cell: (row) => words.joules(row.joules),
         },
-        ...(seed.targets.some((row) => row.expected) ? [expectedColumn] : []),
         ...(seed.targets.some((row) => row.student) ? [studentColumn] : []),
       ],
     });
