@@ -27,7 +27,7 @@ const ROUNDING: f64 = 1e-6;
 
 /// Why a plan is not followed.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
-pub enum Doubt {
+pub enum Objection {
     /// It does not carry the reports that it was made from.
     #[error("the plan does not carry a report of every device")]
     WithoutReports,
@@ -77,75 +77,75 @@ pub(crate) struct Check {
 
 impl Check {
     /// What sources claim at the device that checks, if the plan follows from its reports; nothing is known of that in large fleets.
-    pub(crate) fn run(&self, watch: &mut Watch<'_>) -> Result<Claims, Doubt> {
+    pub(crate) fn run(&self, watch: &mut Watch<'_>) -> Result<Claims, Objection> {
         let Check { place, members, signed, roster, setup, .. } = self;
         if members.len() > MOST_REPORTS {
             return Ok(Claims::new());
         }
         let desk = self.desk()?;
         let problem =
-            desk.problem(roster, setup).map_err(|why| Doubt::NoProblem(why.to_string()))?;
+            desk.problem(roster, setup).map_err(|why| Objection::NoProblem(why.to_string()))?;
         self.is_founded(&desk, &problem)?;
         if desk.with_witnesses(signed.plan.clone(), &problem, setup.liars) != signed.plan {
-            return Err(Doubt::Unfounded("its witnesses are others"));
+            return Err(Objection::Unfounded("its witnesses are others"));
         }
         self.is_good(&problem, watch)?;
         Ok(desk.claims(&problem, *place))
     }
 
     /// What the planner knew, by signed reports.
-    fn desk(&self) -> Result<Planner, Doubt> {
+    fn desk(&self) -> Result<Planner, Objection> {
         let Check { members, signed, roster, setup, epoch, .. } = self;
         if signed.reports.len() != members.len() {
-            return Err(Doubt::WithoutReports);
+            return Err(Objection::WithoutReports);
         }
         let forbidden: BTreeSet<(Place, Place)> = signed.plan.forbidden.iter().copied().collect();
         let mut desk = Planner::new(members, &setup.divergence, &forbidden);
         for (&member, report) in members.iter().zip(&signed.reports) {
             let key = roster.at(member).map(|entry| entry.key);
             if !key.is_some_and(|key| report.is_of(key, *epoch)) {
-                return Err(Doubt::Forged(member));
+                return Err(Objection::Forged(member));
             }
             let heard = desk.hear(member, report, setup.unlabeled_as);
-            heard.map_err(|refusal| Doubt::Impossible(member, refusal.to_string()))?;
+            heard.map_err(|refusal| Objection::Impossible(member, refusal.to_string()))?;
         }
         Ok(desk)
     }
 
     /// That roles, links and hand-overs are possible, and that the plan costs what it says.
-    fn is_founded(&self, desk: &Planner, problem: &Problem) -> Result<(), Doubt> {
+    fn is_founded(&self, desk: &Planner, problem: &Problem) -> Result<(), Objection> {
         let plan = &self.signed.plan;
         let (Some(roles), Some(links)) = (desk.roles(plan), desk.links(plan)) else {
-            return Err(Doubt::Unfounded("it is not of these devices"));
+            return Err(Objection::Unfounded("it is not of these devices"));
         };
         if plan.sources.iter().any(|&s| !desk.index(s).is_some_and(|s| problem.eligible(s))) {
-            return Err(Doubt::Unfounded("a source has no labels"));
+            return Err(Objection::Unfounded("a source has no labels"));
         }
         let is_used =
             |&(from, to): &(usize, usize)| links.iter().any(|l| (l.from, l.to) == (from, to));
         if !problem.required().iter().all(is_used) {
-            return Err(Doubt::Unfounded("a link is missing that all plans have"));
+            return Err(Objection::Unfounded("a link is missing that all plans have"));
         }
         let handovers =
-            handovers(desk, plan).ok_or(Doubt::Unfounded("it is not of these devices"))?;
+            handovers(desk, plan).ok_or(Objection::Unfounded("it is not of these devices"))?;
         let found = evaluate(problem, problem.bound_kind(), &roles, &links, &handovers).total();
         // Links that do not exist cost infinitely much.
         if !found.is_finite() {
-            return Err(Doubt::Unfounded("it uses a link that cannot be used"));
+            return Err(Objection::Unfounded("it uses a link that cannot be used"));
         }
         let stated = plan.objective;
         match (found - stated).abs() <= ROUNDING * found.abs().max(1.0) {
             true => Ok(()),
-            false => Err(Doubt::Misstated { stated, found }),
+            false => Err(Objection::Misstated { stated, found }),
         }
     }
 
     /// That it is about as good as the best.
-    fn is_good(&self, problem: &Problem, watch: &mut Watch<'_>) -> Result<(), Doubt> {
+    fn is_good(&self, problem: &Problem, watch: &mut Watch<'_>) -> Result<(), Objection> {
         let plan = &self.signed.plan;
         let best = match watched(&self.setup, problem, watch) {
             Outcome::Planned(best) => *best,
-            Outcome::Infeasible(why) => return Err(Doubt::NoProblem(why.to_string())),
+            Outcome::Infeasible(why) => return Err(Objection::NoProblem(why.to_string())),
         };
         let (stated, least) = (plan.objective, best.objective());
         // The planner may be a slower machine, but not so slow that it cannot plan for few devices.
@@ -155,7 +155,7 @@ impl Check {
             _ => UNPROVEN,
         };
         match stated > least + most * least.abs() + ROUNDING {
-            true => Err(Doubt::Dearer { stated, best: least }),
+            true => Err(Objection::Dearer { stated, best: least }),
             false => Ok(()),
         }
     }

@@ -26,7 +26,7 @@ pub use self::epoch::{AsSource, AsTarget, Following, Part, Phase};
 use self::epoch::{Epoch, Seat};
 pub use self::handed::HandedOn;
 pub(crate) use self::handed::TrainingOn;
-use crate::checking::Doubt;
+use crate::checking::Objection;
 use crate::identity::Identity;
 use crate::job::Job;
 use crate::roster::{Place, Roster};
@@ -111,7 +111,7 @@ pub enum Refusal {
     UnsignedReport(Place),
     /// A plan that does not follow from what devices reported.
     #[error(transparent)]
-    Plan(#[from] Doubt),
+    Plan(#[from] Objection),
 }
 
 /// A device.

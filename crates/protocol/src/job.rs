@@ -7,7 +7,7 @@ use std::time::Duration;
 use stlf_learn::Params;
 use stlf_planning::plan::Way;
 
-use crate::checking::{Check, Doubt};
+use crate::checking::{Check, Objection};
 use crate::device::{Combined, Combining, Failed, TrainingOn};
 use crate::divergence_protocol::{Finding, Work};
 use crate::planning::{Claims, NoPlan, Planned, Search};
@@ -99,7 +99,7 @@ pub struct Blamed {
 pub(crate) enum Product {
     Measured(Finding),
     Planned(Result<Planned, NoPlan>),
-    Checked(Result<Claims, Doubt>),
+    Checked(Result<Claims, Objection>),
     TrainedOn(Option<Params>),
     Combined(Option<Combined>),
 }

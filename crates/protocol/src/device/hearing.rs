@@ -9,7 +9,7 @@ use stlf_planning::plan::Way;
 use super::epoch::{Epoch, Phase, Seat};
 use super::steps::in_epoch;
 use super::{Action, Device, Refusal, note_of};
-use crate::checking::{Check, Doubt};
+use crate::checking::{Check, Objection};
 use crate::job::{Computed, Job, Labour, Product};
 use crate::planning::Claims;
 use crate::roster::Place;
@@ -184,7 +184,7 @@ impl Device {
     }
 
     /// Follows the plan that was heard, if it follows from its reports.
-    fn has_checked(&mut self, checked: Result<Claims, Doubt>) -> Result<Vec<Action>, Refusal> {
+    fn has_checked(&mut self, checked: Result<Claims, Objection>) -> Result<Vec<Action>, Refusal> {
         let claims = checked?;
         let heard = self.epoch.as_ref().and_then(|epoch| epoch.plan_heard.as_ref());
         let waits =

@@ -7,7 +7,7 @@ use stlf_data::partition::{All, ClassesPerDevice, Paper};
 use stlf_learn::Params;
 use stlf_method::divergence::{Settings, sketch};
 use stlf_planning::Role;
-use stlf_protocol::checking::Doubt;
+use stlf_protocol::checking::Objection;
 use stlf_protocol::in_memory_network::Network;
 use stlf_protocol::wire::{Envelope, EpochId, Handover, Link, Message, Plan, SignedPlan};
 use stlf_protocol::{Action, Device, Place, Refusal, Setup};
@@ -42,13 +42,13 @@ fn heard(devices: &mut [Device], epoch: EpochId, said: SignedPlan) -> Result<(),
 }
 
 /// What is wrong with a plan that was changed so.
-fn doubt(change: impl FnOnce(&mut SignedPlan)) -> Doubt {
+fn objection(change: impl FnOnce(&mut SignedPlan)) -> Objection {
     let (mut devices, epoch, mut signed) = planned();
     change(&mut signed);
     match heard(&mut devices, epoch, signed) {
-        Err(Refusal::Plan(doubt)) => {
+        Err(Refusal::Plan(objection)) => {
             assert!(devices[1].plan().is_none() && devices[1].missing() == [ALL[0]]);
-            doubt
+            objection
         }
         other => panic!("{other:?}"),
     }
@@ -77,25 +77,29 @@ fn a_plan_that_follows_from_its_reports_is_followed() {
 
 #[test]
 fn a_planner_cannot_have_models_sent_to_itself() {
-    let Doubt::Misstated { stated, found } = doubt(|signed| greedy(&mut signed.plan)) else {
+    let Objection::Misstated { stated, found } = objection(|signed| greedy(&mut signed.plan))
+    else {
         panic!("it costs what it says");
     };
     assert!(found > stated);
-    let honest = doubt(|signed| {
+    let honest = objection(|signed| {
         greedy(&mut signed.plan);
         signed.plan.objective = found;
     });
-    assert_eq!(honest, Doubt::Dearer { stated: found, best: stated });
+    assert_eq!(honest, Objection::Dearer { stated: found, best: stated });
     let sentence = format!("the plan costs {found:.4}, where its reports allow one of {stated:.4}");
     assert_eq!(honest.to_string(), sentence);
 }
 
 #[test]
 fn a_planner_cannot_alter_invent_or_withhold_a_report() {
-    assert_eq!(doubt(|signed| signed.reports[2].report.labeled += 1), Doubt::Forged(ALL[2]));
-    assert_eq!(doubt(|signed| signed.reports.swap(3, 4)), Doubt::Forged(ALL[3]));
-    assert_eq!(doubt(|signed| signed.reports.truncate(5)), Doubt::WithoutReports);
-    assert_eq!(doubt(|signed| signed.reports.clear()), Doubt::WithoutReports);
+    assert_eq!(
+        objection(|signed| signed.reports[2].report.labeled += 1),
+        Objection::Forged(ALL[2])
+    );
+    assert_eq!(objection(|signed| signed.reports.swap(3, 4)), Objection::Forged(ALL[3]));
+    assert_eq!(objection(|signed| signed.reports.truncate(5)), Objection::WithoutReports);
+    assert_eq!(objection(|signed| signed.reports.clear()), Objection::WithoutReports);
     // One of another epoch is none of this.
     let (mut devices, _, signed) = planned();
     let other = EpochId { number: 1, begun: 77 };
@@ -110,12 +114,12 @@ fn a_planner_cannot_choose_witnesses_or_links_that_are_forbidden() {
         let from = ALL.into_iter().find(|&place| place != to && place != used).unwrap();
         plan.witnesses = vec![Handover { from, to }];
     };
-    assert_eq!(doubt(witness), Doubt::Unfounded("its witnesses are others"));
+    assert_eq!(objection(witness), Objection::Unfounded("its witnesses are others"));
     let forbidden = |signed: &mut SignedPlan| {
         let link = signed.plan.links[0];
         signed.plan.forbidden = vec![(link.from, link.to)];
     };
-    assert_eq!(doubt(forbidden), Doubt::Unfounded("it uses a link that cannot be used"));
+    assert_eq!(objection(forbidden), Objection::Unfounded("it uses a link that cannot be used"));
 }
 
 #[test]
