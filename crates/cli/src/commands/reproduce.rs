@@ -14,15 +14,16 @@ use crate::output::write_file;
 use crate::progress::{Stages, Watch};
 use crate::ui::Ui;
 
-/// Reproduce the paper's figures and tables, next to the published numbers, and compare methods on natural fleets, on strangers, with few labels and among liars.
+/// Reproduce the paper's figures and tables, next to the published numbers, and compare methods on natural fleets, on strangers, with few labels, among liars and under drift.
 ///
 /// Without --data it uses drawn digits, which stand in for MNIST, USPS and MNIST-M; with it, the real sets. Every
 /// figure is written as CSV and SVG, every table as CSV, Markdown and LaTeX. Runs are kept and not repeated.
 ///
-/// The paper does not have four of them. `natural`: people, writers of digits and months as devices. Their files are expected in the
+/// The paper does not have five of them. `natural`: people, writers of digits and months as devices. Their files are expected in the
 /// folder natural/ of --data; experiments/natural/README.md says which. `strangers`: targets whose domain no source has seen.
 /// `labels`: what 10, 30 and 100 labels of their own samples bring targets. `liars`: what
-/// targets lose to sources that lie.
+/// targets lose to sources that lie. `drift`: what it costs not to measure and plan again when data change, and what it costs to do so;
+/// it reads the gas sensors of natural/.
 ///
 /// A PNG of a figure: rsvg-convert --zoom 2 fig3.svg -o fig3.png
 #[derive(clap::Args)]
@@ -37,10 +38,11 @@ Examples:
   stlf reproduce strangers --data data             targets whose domain no source has seen
   stlf reproduce labels --data data                targets that ask for some labels
   stlf reproduce liars                             sources that lie
+  stlf reproduce drift --data data                 devices whose data change
 
 The specs are under experiments/, each with what the paper shows and what to expect.")]
 pub(crate) struct Args {
-    /// fig3, fig4, fig5, fig6, fig7, fig8, table1, table2, all of these (all), natural, strangers, labels or liars.
+    /// fig3, fig4, fig5, fig6, fig7, fig8, table1, table2, all of these (all), natural, strangers, labels, liars or drift.
     #[arg(required = true, value_name = "WHAT", value_parser = Names, hide_possible_values = true)]
     what: Vec<What>,
 
@@ -48,7 +50,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
 
-    /// The number of seeds [default: 5, for natural, strangers and labels 10, or 2 with --quick]
+    /// The number of seeds [default: 5, for natural, strangers, labels and drift 10, or 2 with --quick]
     #[arg(long, value_name = "K", value_parser = clap::value_parser!(u16).range(1..))]
     seeds: Option<u16>,
 
@@ -60,7 +62,7 @@ pub(crate) struct Args {
     #[arg(long)]
     paper_faithful: bool,
 
-    /// Only these of the paper's settings, such as M,M+U,MM//U, of the natural fleets, such as har, of the strangers, such as MM-four, or of the fleets with liars, such as alike [default: all]
+    /// Only these of the paper's settings, such as M,M+U,MM//U, of the natural fleets, such as har, of the strangers, such as MM-four, of the fleets with liars, such as alike, or of those that drift, such as labels-end [default: all]
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     settings: Vec<String>,
 

@@ -1,8 +1,9 @@
-//! The paper's figures and tables, made again, and four of ours, on natural fleets, on strangers, on few labels and on liars: each is a spec under `experiments/`, and what it gives is
+//! The paper's figures and tables, made again, and five of ours, on natural fleets, on strangers, on few labels, on liars and on drift: each is a spec under `experiments/`, and what it gives is
 //! written as tables, pictures and rows that every number can be traced to.
 
 mod bounds;
 mod convergence;
+mod drift;
 mod energy;
 mod labels;
 mod liars;
@@ -49,13 +50,15 @@ pub enum Artifact {
     Strangers,
     /// Targets that ask for some labels, another one of ours.
     Labels,
-    /// Sources that lie, and what targets lose to them: the last one of ours.
+    /// Sources that lie, and what targets lose to them, one more of ours.
     Liars,
+    /// Devices whose data move on: the last one of ours.
+    Drift,
 }
 
 impl Artifact {
     /// All of them, in the paper's order, ours last.
-    pub const ALL: [Artifact; 12] = [
+    pub const ALL: [Artifact; 13] = [
         Artifact::Fig3,
         Artifact::Fig4,
         Artifact::Fig5,
@@ -68,13 +71,18 @@ impl Artifact {
         Artifact::Strangers,
         Artifact::Labels,
         Artifact::Liars,
+        Artifact::Drift,
     ];
 
     /// Whether the paper has it.
     pub fn is_published(self) -> bool {
         !matches!(
             self,
-            Artifact::Natural | Artifact::Strangers | Artifact::Labels | Artifact::Liars
+            Artifact::Natural
+                | Artifact::Strangers
+                | Artifact::Labels
+                | Artifact::Liars
+                | Artifact::Drift
         )
     }
 
@@ -98,6 +106,7 @@ impl Artifact {
             Artifact::Strangers => "strangers",
             Artifact::Labels => "labels",
             Artifact::Liars => "liars",
+            Artifact::Drift => "drift",
         }
     }
 }
@@ -159,5 +168,6 @@ pub fn reproduce(
         Artifact::Strangers => strangers::make(artifact, &spec, &lab),
         Artifact::Labels => labels::make(artifact, &spec, &lab),
         Artifact::Liars => liars::make(artifact, &spec, &lab),
+        Artifact::Drift => drift::make(artifact, &spec, &lab),
     }
 }

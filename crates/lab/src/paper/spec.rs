@@ -4,6 +4,7 @@ use serde::Deserialize;
 use stlf_data::partition::{Arrangement, ClassesPerDevice};
 
 use super::Artifact;
+use super::drift::Drifting;
 use super::liars::Deceived;
 use super::natural::NaturalFleet;
 use super::strangers::Stranger;
@@ -36,6 +37,9 @@ pub(super) struct Spec {
     /// Fleets in which some lie.
     #[serde(default)]
     pub(super) deceived: Vec<Deceived>,
+    /// Fleets whose data move on.
+    #[serde(default)]
+    pub(super) drifting: Vec<Drifting>,
     /// How many labels each target asks for, one run for each number.
     #[serde(default)]
     pub(super) labels: Vec<usize>,
@@ -125,6 +129,7 @@ pub(super) fn of(artifact: Artifact) -> Spec {
         Artifact::Strangers => include_str!("../../../../experiments/strangers/spec.toml"),
         Artifact::Labels => include_str!("../../../../experiments/labels/spec.toml"),
         Artifact::Liars => include_str!("../../../../experiments/liars/spec.toml"),
+        Artifact::Drift => include_str!("../../../../experiments/drift/spec.toml"),
     };
     embedded(toml::from_str(text))
 }
@@ -173,6 +178,7 @@ mod tests {
             let asks = artifact == Artifact::Labels;
             assert_eq!(spec.labels.is_empty(), !asks);
             assert_eq!(spec.deceived.is_empty(), artifact != Artifact::Liars);
+            assert_eq!(spec.drifting.is_empty(), artifact != Artifact::Drift);
             assert_eq!(spec.fleet.is_empty(), artifact != Artifact::Natural && !asks);
             assert_eq!(spec.stranger.is_empty(), artifact != Artifact::Strangers && !asks);
         }

@@ -19,6 +19,7 @@ pub mod classifier;
 pub(crate) mod covariance;
 pub mod disclosure;
 pub mod discriminant;
+pub mod drift;
 mod estimate;
 mod features;
 mod fleet;

@@ -50,10 +50,16 @@ impl Statistic {
     /// The statistic of this name in files, with its default setting.
     pub const SEPARATION: Statistic = Statistic::Separation { ridge: 0.01 };
     /// What devices measure by, with its default setting.
-    pub const OWN_SEPARATION: Statistic = Statistic::OwnSeparation { ridge: 0.03 };
+    pub const OWN_SEPARATION: Statistic = Statistic::OwnSeparation { ridge: OWN_RIDGE };
     /// The statistic of this name in files, with its default setting.
     pub const DISCREPANCY: Statistic = Statistic::Discrepancy { gain: 10.0 };
 }
+
+/// Bytes of the digest that stands for means that another device has.
+const DIGEST: u64 = 16;
+
+/// The usual ridge where a device measures by its own covariance.
+const OWN_RIDGE: f64 = 0.03;
 
 /// What devices agree on before they sketch.
 ///
@@ -155,6 +161,19 @@ impl Settings {
     /// Whether devices publish covariances, or means alone.
     pub fn publishes_covariance(&self) -> bool {
         matches!(self.statistic, Statistic::Separation { .. })
+    }
+
+    /// The ridge where a device measures by its own covariance, which with other statistics nobody but itself hears of.
+    pub(super) fn own_ridge(&self) -> f64 {
+        match self.statistic {
+            Statistic::OwnSeparation { ridge } => ridge,
+            Statistic::Separation { .. } | Statistic::Discrepancy { .. } => OWN_RIDGE,
+        }
+    }
+
+    /// Bytes that a device of a fleet sends in an epoch in which its means are those that all others have: a digest, and d̂ of each pair.
+    pub fn bytes_unchanged(&self, devices: usize) -> u64 {
+        devices.saturating_sub(1) as u64 * (DIGEST + 8)
     }
 
     /// The privacy of what a device with so many samples publishes; `None` if it adds no noise.
