@@ -2,12 +2,14 @@
 //!
 //! - [`key_file`]: the file in which a device keeps its key.
 //! - [`status`]: the status of a device, for people and programs.
+//! - [`data_change`]: what has become of a device's table since the device read it.
 //! - [`protection`]: what protects the samples behind what a device publishes.
 //! - [`status_file`]: the status with its time, as a running device writes it to a file.
 //! - `network`: QUIC connections between keys that are in the roster, behind the feature of that name.
 //! - `door`, `joining`: how devices join by tickets: the owner's side and the device's; behind the same feature.
 //! - `service`: everything that a device does and keeps, from reading its configuration until it stops; behind the same feature.
 
+pub mod data_change;
 #[cfg(feature = "network")]
 pub mod door;
 #[cfg(feature = "network")]

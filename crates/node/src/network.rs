@@ -90,6 +90,8 @@ pub enum Order {
     Stop,
     /// Use this roster, if it is newer than the current one.
     Roster(Box<SignedRoster>),
+    /// Take part with the data of this device from the next epoch on, and ask for one.
+    Renew(Box<Device>),
 }
 
 /// The reason why a device ended without an outcome.
@@ -186,6 +188,7 @@ pub async fn run(
             }
             order = orders.recv() => match order {
                 Some(Order::Roster(roster)) => member.offer_roster(*roster, observer),
+                Some(Order::Renew(fresh)) => member.renew(*fresh),
                 Some(Order::Stop) | None => break Ok(()),
             },
         }

@@ -20,8 +20,10 @@
 //!
 //! It prints nothing and handles no signals: an observer is told of every event, and a function is asked whether to stop.
 
+mod data_watch;
 mod error;
 mod event;
+mod making;
 mod memory;
 mod metrics;
 mod mixture;
@@ -31,33 +33,31 @@ mod publishing;
 mod state_dir;
 mod user_learner;
 
-use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::ops::ControlFlow;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use stlf_config::fleet::{OwnData, device as dealt};
 use stlf_data::features::OwnScale;
-use stlf_protocol::device::Holdings;
-use stlf_protocol::shared::SharedSettings;
-use stlf_protocol::{Device, Identity, Place, Roster, Setup, SignedRoster};
+use stlf_protocol::{Device, Roster, SignedRoster};
 use tokio::runtime::Runtime;
 
+use self::data_watch::{DataWatch, TableFile};
 pub use self::error::Error;
 pub use self::event::{Event, Line, Observer};
+use self::making::{Made, Making};
 pub(crate) use self::options::with_own_data;
 pub use self::options::{Options, settings};
 use self::publishing::Publications;
 use self::state_dir::{MODELS, StateDir};
 pub(crate) use self::state_dir::{ROSTER, SCALE};
+use crate::data_change::DataChange;
 use crate::key_file;
 use crate::network::{self, View};
 
 /// A device that is ready to take part.
 pub struct Service {
-    options: Options,
+    making: Arc<Making>,
     network: network::Options,
-    identity: Identity,
     roster: SignedRoster,
     device: Device,
     labels: usize,
@@ -66,6 +66,8 @@ pub struct Service {
     /// What it has published once it takes part.
     publications: Publications,
     kept: StateDir,
+    /// Looks after its table, where it has one and takes part in more than one epoch.
+    watch: Option<DataWatch>,
 }
 
 /// The result of a service that has ended.
@@ -85,35 +87,16 @@ impl Service {
     /// # Errors
     /// Returns the reason why the device cannot take part, before a long training and not after it.
     pub fn new(options: Options, observer: &mut Observer<'_>) -> Result<Service, Error> {
-        let (config, user) = (&options.config(), options.learner.as_ref());
         let identity = key_file::read(&options.key)?;
         let roster = orders::roster(&options.roster, &options.folder, observer)?;
         let list = roster.roster();
-        let stranger = || Error::NotInRoster { key: identity.id(), fleet: list.fleet.clone() };
-        let place = list.place(identity.id()).ok_or_else(stranger)?;
-        let name = list.at(place).map_or("", |member| &member.name);
-        let kept_scale = options.folder.join(SCALE);
-        let own = match user {
-            Some(user) => user_learner::own_data(user)?,
-            None => dealt(config, options.seed(), (place.index(), name), &kept_scale)?,
-        };
-        let OwnData { device: own, shape, scale, own_scale, unscaled, columns, classes } = own;
-        if let Some((scale, origin)) = &own_scale {
-            observer(&Event::Scales { device: name, rows: scale.rows(), origin: *origin });
-        }
-        let setup = options.setup(config, &own, shape, classes.len())?;
-        let shared = config.shared(shape, scale, columns.as_deref(), &classes, options.seed())?;
-        let of_learner = user.into_iter().flat_map(user_learner::shared);
-        let settings = SharedSettings::new(shared.into_iter().chain(of_learner));
-        let joules = joules(&setup, place, list.devices.len());
-        let holdings = Holdings {
-            inputs: own.inputs.as_slice().into(),
-            labels: own.labels.clone(),
-            unlabeled: own.unlabeled,
-            answers: own.answers.clone(),
-        };
-        let labels = own.labels.len();
-        let samples = labels + own.unlabeled;
+        let making = Arc::new(Making::new(options, identity, list)?);
+        let Making { options, config, .. } = &*making;
+        let user = options.learner.as_ref();
+        let table = config.data.features.as_deref().filter(|_| user.is_none());
+        let table = table.filter(|_| options.once.is_none()).map(TableFile::new);
+        let mut made = making.make(observer)?;
+        let (own, classes) = (made.own.clone(), made.classes.clone());
         let mut kept = StateDir::open(&options.folder, config, own, classes, user)?;
         let (epoch, last_plan) = kept.epoch();
         let network = network::Options {
@@ -123,31 +106,26 @@ impl Service {
             once: options.once,
             epoch,
             store: Some(options.folder.join(MODELS)),
-            joule_bits_per_second: options.watts.unwrap_or_default() * setup.model_bits,
-            settings,
+            joule_bits_per_second: options.watts.unwrap_or_default()
+                * made.device.setup().model_bits,
+            settings: made.settings.clone(),
         };
-        let device = Device::new(setup.clone(), list.clone(), identity.clone(), holdings, joules);
-        let mut device = device.ok_or_else(stranger)?;
-        if let Some(user) = user {
-            device = device.with_learner(Arc::clone(&user.learner));
-        }
         can_listen(options.listen)?;
-        let means = device.means(unscaled.as_deref());
-        let publications =
-            publishing::admitted(config, &setup, scale, means, samples, &mut device, &mut kept)?;
+        let publications = publishing::admitted(config, &mut made, &mut kept)?;
+        let watch = table.and_then(|table| DataWatch::new(table, &making, &made));
+        let Made { mut device, own, own_scale, .. } = made;
         let layout = device.layout();
         device.resume(kept.training(layout), kept.relayed(layout), last_plan);
-        let own_scale = own_scale.map(|(scale, _)| scale);
         Ok(Service {
-            options,
+            making: Arc::clone(&making),
             network,
-            identity,
             roster,
             device,
-            labels,
-            own_scale,
+            labels: own.labels.len(),
+            own_scale: own_scale.map(|(scale, _)| scale),
             publications,
             kept,
+            watch,
         })
     }
 
@@ -166,8 +144,8 @@ impl Service {
     }
 
     fn train(&mut self, observer: &mut Observer<'_>, stop: &dyn Fn() -> bool) -> Result<(), Error> {
-        let place = self.device.place();
-        let device = self.roster.roster().at(place).map_or("", |member| &member.name);
+        let making = Arc::clone(&self.making);
+        let device = making.name();
         if self.device.model().is_some() {
             observer(&Event::HasTrained { device });
             return Ok(());
@@ -181,7 +159,7 @@ impl Service {
             Ok(true) => self.kept.keep_training(&self.device),
             Ok(false) => Err(Error::StoppedInTraining),
             // What a program of the user's cannot do is no reason to leave the fleet.
-            Err(why) if self.options.learner.is_some() => {
+            Err(why) if making.options.learner.is_some() => {
                 observer(&Event::CannotTrain { device, reason: &why.to_string() });
                 self.device.forget_labels();
                 Ok(())
@@ -197,16 +175,9 @@ impl Service {
         stop: &dyn Fn() -> bool,
     ) -> Result<Ended, Error> {
         let Service {
-            options,
-            network,
-            identity,
-            roster,
-            device,
-            own_scale,
-            publications,
-            mut kept,
-            ..
+            making, network, roster, device, own_scale, publications, kept, watch, ..
         } = self;
+        let Making { options, identity, .. } = &*making;
         // Whoever finds a publication on disk must find the scale of its samples too.
         if let Some(scale) = own_scale {
             kept.keep_scale(&scale)?;
@@ -219,45 +190,71 @@ impl Service {
             let bound = runtime.block_on(metrics::serve(address, numbers.clone()))?;
             observer(&Event::ServesNumbers(bound));
         }
-        let mut is_failing = false;
+        let told = Mutex::new(Told { kept, observer, is_failing: false });
         let mut hear = |view: &View<'_>, event: network::Event| {
-            // What cannot be kept now is tried again with the next event; the epoch goes on in memory.
-            let trouble = kept.hear(view, &event).err();
-            if let Some(trouble) = trouble.as_ref().filter(|_| !is_failing) {
-                observer(&Event::CannotKeep(trouble));
-            }
-            is_failing = trouble.is_some();
-            numbers.set(view.status().metrics() + &memory::metric() + &kept.protection_metrics());
-            observer(&Event::Network { view, event: &event });
+            numbers.set(locked(&told).hear(view, &event));
         };
         let (orders, given) = tokio::sync::mpsc::channel(4);
         let ended = runtime.block_on(async {
-            let running = network::run(device, roster, &identity, network, given, &mut hear);
+            let running = network::run(device, roster, identity, network, given, &mut hear);
             tokio::pin!(running);
+            let watched = async {
+                match watch {
+                    Some(watch) => watch.run(&told, orders.clone()).await,
+                    None => std::future::pending().await,
+                }
+            };
             tokio::select! {
                 ended = &mut running => ended,
-                () = orders::pass_on(&options.roster, stop, orders) => running.await,
+                () = orders::pass_on(&options.roster, stop, orders.clone()) => running.await,
+                () = watched => running.await,
             }
         });
         if options.once.is_some() && stop() {
             return Err(Error::StoppedInEpoch);
         }
         let device = ended?;
-        let accuracy = kept.accuracy(&device);
+        let accuracy = locked(&told).kept.accuracy(&device);
         Ok(Ended { device, roster: list, accuracy })
     }
+}
+
+/// Who keeps what happens, and who is told of it.
+struct Told<'s, 'o> {
+    kept: StateDir,
+    observer: &'s mut Observer<'o>,
+    is_failing: bool,
+}
+
+impl Told<'_, '_> {
+    /// Keeps an event, tells of it, and returns the metrics of the device after it.
+    fn hear(&mut self, view: &View<'_>, event: &network::Event) -> String {
+        // What cannot be kept now is tried again with the next event; the epoch goes on in memory.
+        let trouble = self.kept.hear(view, event).err();
+        if let Some(trouble) = trouble.as_ref().filter(|_| !self.is_failing) {
+            (self.observer)(&Event::CannotKeep(trouble));
+        }
+        self.is_failing = trouble.is_some();
+        let metrics = view.status().metrics() + &memory::metric() + &self.kept.protection_metrics();
+        (self.observer)(&Event::Network { view, event });
+        metrics
+    }
+
+    /// Shows what has become of the device's table, and tells of it.
+    fn hear_of_data(&mut self, device: &str, change: DataChange) {
+        (self.observer)(&Event::Data { device, change: &change });
+        self.kept.set_change(Some(change));
+    }
+}
+
+/// Nobody who holds this can leave it half done: an observer that panics ends the service.
+fn locked<'t, 's, 'o>(told: &'t Mutex<Told<'s, 'o>>) -> MutexGuard<'t, Told<'s, 'o>> {
+    told.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn runtime() -> Result<Runtime, Error> {
     let mut builder = tokio::runtime::Builder::new_multi_thread();
     builder.worker_threads(2).enable_all().build().map_err(Error::Start)
-}
-
-/// Returns the joules of sending a model to each other place, if they are not measured.
-fn joules(setup: &Setup, place: Place, devices: usize) -> BTreeMap<Place, f64> {
-    let energy = setup.energies(devices);
-    let others = (0..devices).map(Place::new).filter(|&to| to != place);
-    others.map(|to| (to, energy[place.index() * devices + to.index()])).collect()
 }
 
 /// Checks that the address is free and belongs to this machine.

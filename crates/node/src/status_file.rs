@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::Status;
+use crate::data_change::DataChange;
 use crate::protection::Protection;
 
 /// The name of the status file within the device's folder.
@@ -18,6 +19,9 @@ pub struct StatusFile {
     /// What protects the samples behind what the device publishes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub protection: Option<Protection>,
+    /// What has become of the device's table since the device read it, if it has changed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data: Option<DataChange>,
     /// The device's status at that time.
     #[serde(flatten)]
     pub status: Status,

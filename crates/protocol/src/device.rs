@@ -4,6 +4,7 @@ mod combining;
 mod epoch;
 mod handed;
 mod hearing;
+mod renewal;
 mod steps;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -26,6 +27,7 @@ pub use self::epoch::{AsSource, AsTarget, Following, Part, Phase};
 use self::epoch::{Epoch, Seat};
 pub use self::handed::HandedOn;
 pub(crate) use self::handed::TrainingOn;
+pub use self::renewal::{Change, GoesBy};
 use crate::checking::Objection;
 use crate::identity::Identity;
 use crate::job::Job;
@@ -139,6 +141,10 @@ pub struct Device {
     last_plan: Option<Plan>,
     /// What it publishes instead of means of its inputs as they are now.
     published: Option<Arc<Sketch>>,
+    /// A device whose data it has from the next epoch on.
+    fresh: Option<Box<Device>>,
+    /// How often it has got other data.
+    renewals: usize,
 }
 
 impl Device {
@@ -169,6 +175,8 @@ impl Device {
             early: BTreeMap::new(),
             last_plan,
             published: None,
+            fresh: None,
+            renewals: 0,
         })
     }
 

@@ -12,10 +12,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use stlf_data::Shape;
-use stlf_method::divergence::Settings;
 use stlf_method::divergence::classifier::{self, Side, pair_seed};
 use stlf_method::divergence::discriminant::{self, Halves};
 use stlf_method::divergence::sketch::{self, Bandwidth, Sketch};
+use stlf_method::divergence::{Settings, drift};
 
 pub use self::check::check;
 use self::means::MeansOfEpoch;
@@ -137,6 +137,15 @@ impl Exchange {
             }
             Estimator::Discriminant { .. } | Estimator::Classifier { .. } => None,
         }
+    }
+
+    /// What it goes by: the means that it publishes in every epoch, or would by default where it publishes more, and the data that they are of.
+    pub(crate) fn goes_by(&self) -> Option<drift::GoesBy> {
+        let settings = match &self.estimator {
+            Estimator::Sketch { settings, .. } => Some(settings),
+            Estimator::Discriminant { .. } | Estimator::Classifier { .. } => None,
+        };
+        work::goes_by(&self.own, settings)
     }
 
     /// The same, but it publishes this instead of means of its inputs.

@@ -2,7 +2,7 @@
 //!
 //! The first of those that are here plans, and nobody else is believed to. An epoch is over when all its devices have said so. It is
 //! begun anew, under a new number, when a device is lost, starts anew, or stays silent; and, after it is over, when somebody joins,
-//! leaves, starts anew, or has taken part in another one meanwhile.
+//! leaves, starts anew, has other data, or has taken part in another one meanwhile.
 //!
 //! Devices that do not hear of each other may begin epochs of the same number. These are two epochs ([`EpochId`]); whoever takes part in one
 //! of them is in no other of that number, and when their devices meet, the first of them begins a later one with all.
@@ -269,6 +269,20 @@ impl Membership {
             if !running.is_over {
                 self.has_ended(place, now);
             }
+        }
+    }
+
+    /// As the planner, once the epoch is over: a member, or this device itself, has other data since it began. Another epoch is to begin; others
+    /// that have other data too have time to say so. Whoever asks for epochs all the time is left out like one that starts anew all the time.
+    pub fn hear_renewed(&mut self, place: Place, now: Duration) {
+        let over = |running: &&mut Running| running.is_over && running.members.contains(&place);
+        let Some(running) = self.running.as_mut().filter(over) else { return };
+        running.is_broken = true;
+        if place != self.own {
+            self.has_ended(place, now);
+        }
+        if !self.is_restless(place, now) {
+            self.changed = now;
         }
     }
 

@@ -98,6 +98,8 @@ pub struct Participant {
     refused: BTreeMap<Place, u64>,
     has_ended: bool,
     told_of_plan: bool,
+    /// Whether it has asked for another epoch since the running one was over.
+    has_asked: bool,
     now: Duration,
 }
 
@@ -131,6 +133,7 @@ impl Participant {
             refused: BTreeMap::new(),
             has_ended: false,
             told_of_plan: false,
+            has_asked: false,
             now: Duration::ZERO,
         }
     }
@@ -168,6 +171,7 @@ impl Participant {
             self.membership.progressed(now);
         }
         self.pass_on_to_all(world);
+        self.ask_for_epoch(world);
         for decision in self.membership.tick(now, &self.device.missing()) {
             match decision {
                 Decision::Begin { number, members } => {
@@ -208,6 +212,26 @@ impl Participant {
         }
     }
 
+    /// From the next epoch on this device has the data of another one of the same place ([`Device::renew`]). It asks for one as soon as the running
+    /// one is over.
+    pub fn renew(&mut self, fresh: Device) {
+        self.device.renew(fresh);
+        self.has_asked = false;
+    }
+
+    /// Asks for an epoch if this device has other data since the one that is over began.
+    fn ask_for_epoch(&mut self, world: &mut impl Surroundings) {
+        if self.has_asked || !self.device.awaits_renewal() || !self.membership.is_over() {
+            return;
+        }
+        self.has_asked = true;
+        let own = self.device.place();
+        match self.membership.planner() {
+            Some(planner) if planner != own => self.say(planner, Message::Renewed, world),
+            _ => self.membership.hear_renewed(own, self.now),
+        }
+    }
+
     fn look_at(&mut self, now: Duration) {
         if now.saturating_sub(self.now) > ASLEEP {
             self.membership.progressed(now);
@@ -224,6 +248,7 @@ impl Participant {
         self.asks_for_links = false;
         self.has_ended = false;
         self.told_of_plan = false;
+        self.has_asked = false;
         let (epoch, devices) = (epoch.number, members.len());
         world.tell(self, Event::Began { epoch, devices });
         for from in late {

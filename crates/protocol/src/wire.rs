@@ -19,7 +19,7 @@ use crate::roster::Place;
 use crate::shared::SharedSettings;
 
 /// The version of these messages. Others are not understood.
-pub const VERSION: u16 = 8;
+pub const VERSION: u16 = 9;
 
 /// How much a [`Message::Probe`] has: enough to tell a link's rate rather than its delay, and less than most models.
 pub const PROBE_BYTES: usize = 16 << 10;
@@ -103,6 +103,8 @@ pub enum Message {
     TakesPart(EpochId),
     /// From the planner to one that waits for them: the means of another device, as the planner has them.
     PassedOn(Place, Means),
+    /// To the planner, once the epoch is over: the sender has other data since it began, and asks for another one.
+    Renewed,
 }
 
 /// What a device says of itself when it meets another.
@@ -291,7 +293,7 @@ impl Message {
             Message::Unchanged(_) | Message::AskForMeans => Ok(()),
             Message::Offer(_) | Message::Failed(_) => Ok(()),
             Message::Done | Message::Complete | Message::Known | Message::Probe(_) => Ok(()),
-            Message::TakesPart(_) => Ok(()),
+            Message::TakesPart(_) | Message::Renewed => Ok(()),
         }
     }
 }

@@ -12,6 +12,7 @@ mod clocks;
 mod daemon;
 #[cfg(target_os = "linux")]
 mod disk;
+mod drift;
 mod guide;
 mod hundred;
 mod learners;

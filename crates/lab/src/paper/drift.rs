@@ -91,7 +91,7 @@ struct Entry {
     joules: f64,
     /// Joules over those of doing everything at every step.
     energy: f64,
-    /// The share of looks at rows of the same batch that were alarms, and of looks at rows of other batches.
+    /// The share of looks at other rows of the same batch that were alarms, and of looks at rows of which half or more were of later batches.
     false_alarms: Option<f64>,
     noticed: Option<f64>,
 }
@@ -305,7 +305,7 @@ fn note(entries: &[Entry]) -> String {
         let share = |share: Option<f64>| share.map_or("–".to_owned(), percent);
         format!(
             "{}: when it matters is {:+.1} ± {} points from every step, at {:.0} % of its energy. The rule raised an alarm at {} % of the looks at \
-             new rows of the same batch, and at {} % of those at rows of later batches alone.",
+             other rows of the same batch, and at {} % of those at windows of which half or more was of later batches.",
             entry.fleet,
             100.0 * entry.behind,
             percent(entry.behind_half_interval),

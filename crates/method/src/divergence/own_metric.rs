@@ -10,7 +10,7 @@ use super::separation::{from_separation, separated};
 use super::sketch::{Settings, Sketch};
 
 /// A covariance of few samples is added to as if every feature had been seen this many times more.
-const SAMPLES_PER_FEATURE: f64 = 10.0;
+pub(super) const SAMPLES_PER_FEATURE: f64 = 10.0;
 
 /// Distances of so many standard deviations are taken for chance.
 const CHANCE: f64 = 2.0;

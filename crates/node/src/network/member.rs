@@ -176,6 +176,11 @@ impl Member {
         self.participant.offer_roster(roster, world);
     }
 
+    /// Takes part with the data of another device of the same place from the next epoch on.
+    pub(super) fn renew(&mut self, fresh: Device) {
+        self.participant.renew(fresh);
+    }
+
     /// Handles one item of the queue.
     pub(super) fn hear(&mut self, news: News, now: Duration, observer: &mut Observer<'_>) {
         let Member { participant, outside } = self;

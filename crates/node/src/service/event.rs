@@ -9,6 +9,7 @@ use serde_json::Value;
 use stlf_data::features::Origin;
 use stlf_protocol::Place;
 
+use crate::data_change::DataChange;
 use crate::network::{self, View};
 
 /// Something that an observer is told about a service.
@@ -51,6 +52,13 @@ pub enum Event<'a> {
     },
     /// Metrics for Prometheus are served on this address.
     ServesNumbers(SocketAddr),
+    /// The device's table has changed while the device takes part.
+    Data {
+        /// The device's name.
+        device: &'a str,
+        /// What has become of it.
+        change: &'a DataChange,
+    },
     /// A file cannot be written. This is tried again with every event, and reported again only if it worked in between.
     CannotKeep(&'a stlf_data::Error),
     /// Something happened among the devices, or a second passed.

@@ -1,13 +1,13 @@
 //! What a device may publish of its data: found at its start, before a long training, and kept before anything is sent.
 
 use stlf_config::Config;
-use stlf_data::features::Scale;
 use stlf_method::divergence::disclosure;
+use stlf_protocol::Setup;
 use stlf_protocol::privacy_ledger::Ledger;
 use stlf_protocol::publication_record::{Admitted, CurrentMeans, Record};
-use stlf_protocol::{Device, Setup};
 
 use super::Error;
+use super::making::Made;
 use super::state_dir::StateDir;
 use crate::protection::Protection;
 
@@ -21,27 +21,26 @@ pub(super) enum Publications {
     Uncounted,
 }
 
-/// Returns what the device has published once it takes part. What it publishes is the same in every epoch, since its data and settings
-/// stay as they are while it runs; if its data have changed too little since an earlier time, the device is told to publish what it did then.
+/// Returns what the device has published once it takes part with these data. What it publishes is the same in every epoch as long as it has them;
+/// if they have changed too little since an earlier time, the device is told to publish what it did then.
 ///
 /// # Errors
 /// Its budget or what it has published before does not allow it, or nobody knows what that was.
 pub(super) fn admitted(
     config: &Config,
-    setup: &Setup,
-    scale: Scale,
-    means: Option<CurrentMeans>,
-    samples: usize,
-    device: &mut Device,
+    made: &mut Made,
     kept: &mut StateDir,
 ) -> Result<Publications, Error> {
+    let Made { device, scale, unscaled, own, .. } = made;
+    let (setup, means) = (device.setup().clone(), device.means(unscaled.as_deref()));
+    let samples = own.samples();
     let (delta, budget) = (config.divergence.delta(), config.divergence.budget());
     let protection = |ledger: &Ledger| {
-        Protection::new(&setup.divergence, setup.shape, samples, ledger, budget).for_inputs(scale)
+        Protection::new(&setup.divergence, setup.shape, samples, ledger, budget).for_inputs(*scale)
     };
     if let Some(means) = means {
         let accepts = config.divergence.accepts_disclosure();
-        let (admitted, is_within) = without_noise(&kept.record()?, means, setup, accepts)?;
+        let (admitted, is_within) = without_noise(&kept.record()?, means, &setup, accepts)?;
         let Admitted { record, sketch, behind } = admitted;
         let shown = protection(&Ledger::default()).of(sketch.samples, behind);
         kept.set_protection(if is_within { shown } else { Protection::Accepted });

@@ -29,6 +29,7 @@ use stlf_protocol::{Device, SignedRoster};
 use super::event::{Line, now};
 use super::publishing::Publications;
 use super::{Error, memory, mixture};
+use crate::data_change::DataChange;
 use crate::network::{Event, View};
 use crate::protection::Protection;
 use crate::status_file::{FILE as STATUS, StatusFile};
@@ -63,6 +64,12 @@ pub(super) struct StateDir {
     /// A hash of the settings and data that trainings depend on.
     of: String,
     protection: Option<Protection>,
+    /// The data that the device has from the next epoch on, with their hash.
+    coming: Option<(DeviceData, String)>,
+    /// How often the device has got other data.
+    renewals: usize,
+    /// What has become of its table, which is shown with its status.
+    change: Option<DataChange>,
 }
 
 /// The last epoch that this device took part in.
@@ -105,7 +112,18 @@ impl StateDir {
         let events = events.map_err(failed(&file))?;
         let of = training_of(config, &own, user);
         let learner = user.map(|user| user.name.clone());
-        Ok(StateDir { folder, events, own, classes, learner, of, protection: None })
+        Ok(StateDir {
+            folder,
+            events,
+            own,
+            classes,
+            learner,
+            of,
+            protection: None,
+            coming: None,
+            renewals: 0,
+            change: None,
+        })
     }
 
     /// Returns the newest roster that this device has received.
@@ -167,11 +185,16 @@ impl StateDir {
         self.folder.write_json(origin, &Relay { of, handed, relayed })
     }
 
-    /// Stores a training: first the model, then the file that declares it valid.
+    /// Stores the training of a device with the data that it has.
     pub(super) fn keep_training(&self, device: &Device) -> Result<(), Error> {
+        self.keep_training_of(device, &self.of)
+    }
+
+    /// Stores a training on data with this hash: first the model, then the file that declares it valid.
+    pub(super) fn keep_training_of(&self, device: &Device, of: &str) -> Result<(), Error> {
         if let (Some(model), Some(error)) = (device.model(), device.own_error()) {
             self.folder.write(MODEL, &model.to_safetensors(device.layout())?)?;
-            let of = self.of.clone();
+            let of = of.to_owned();
             let OwnError { measured, errors, source_error } = error;
             self.folder.write_json(TRAINING, &Trained { of, measured, errors, source_error })?;
         }
@@ -220,6 +243,21 @@ impl StateDir {
         Ok(())
     }
 
+    /// From when the device has got them on, files are about these data.
+    pub(super) fn expect_data(&mut self, own: DeviceData, of: String) {
+        self.coming = Some((own, of));
+    }
+
+    /// Whether the device is to get other data with the next epoch.
+    pub(super) fn awaits_data(&self) -> bool {
+        self.coming.is_some()
+    }
+
+    /// Takes what has become of the device's table, which is shown with its status.
+    pub(super) fn set_change(&mut self, change: Option<DataChange>) {
+        self.change = change;
+    }
+
     /// Takes what protects the samples of this device, which is shown with its status.
     pub(super) fn set_protection(&mut self, protection: Protection) {
         self.protection = Some(protection);
@@ -243,6 +281,12 @@ impl StateDir {
 
     /// Stores what an event changed.
     pub(super) fn hear(&mut self, view: &View<'_>, event: &Event) -> Result<(), stlf_data::Error> {
+        if view.device.renewals() > self.renewals
+            && let Some((own, of)) = self.coming.take()
+        {
+            self.renewals = view.device.renewals();
+            (self.own, self.of) = (own, of);
+        }
         let folder = &self.folder;
         match event {
             Event::Began { epoch, .. } => folder.write_json(EPOCH, &Epoch { epoch: *epoch })?,
@@ -274,8 +318,9 @@ impl StateDir {
             self.events.write_all(line.as_bytes()).map_err(failed(&folder.file(EVENTS)))?;
         }
         let most_memory = memory::most();
-        let protection = self.protection.clone();
-        folder.write_json(STATUS, &StatusFile { seconds: now(), most_memory, protection, status })
+        let (protection, data) = (self.protection.clone(), self.change.clone());
+        let shown = StatusFile { seconds: now(), most_memory, protection, data, status };
+        folder.write_json(STATUS, &shown)
     }
 
     /// Returns the accuracy of the device as a target, if the true classes are known.
@@ -285,7 +330,7 @@ impl StateDir {
 }
 
 /// Returns a hash of the settings and data that a training depends on.
-fn training_of(config: &Config, own: &DeviceData, user: Option<&UserLearner>) -> String {
+pub(super) fn training_of(config: &Config, own: &DeviceData, user: Option<&UserLearner>) -> String {
     let DeviceData { inputs, labels, .. } = own;
     // Nobody trains on answers but a student, which is not kept.
     let data = stlf_config::Data { answers: None, ..config.data.clone() };

@@ -92,6 +92,7 @@ impl Device {
             | Message::Known
             | Message::Probe(_)
             | Message::TakesPart(_)
+            | Message::Renewed
             | Message::Roster(_) => {
                 return Err(Refusal::Unfit("not a message of an epoch's work"));
             }

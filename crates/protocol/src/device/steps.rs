@@ -21,7 +21,7 @@ use crate::wire::{
 
 impl Device {
     /// Its part in measuring among these devices.
-    fn exchange(&self, members: &[Place]) -> Exchange {
+    pub(super) fn exchange(&self, members: &[Place]) -> Exchange {
         let Setup { shape, divergence, .. } = &self.setup;
         let seed = self.setup.divergence_seed();
         let inputs = self.holdings.inputs.clone();
@@ -54,6 +54,7 @@ impl Device {
         members: Vec<Place>,
         forbidden: &BTreeSet<(Place, Place)>,
     ) -> Vec<Action> {
+        self.take_fresh_data();
         let (plan, mut remembered) = self.epoch.take().map(Epoch::end).unwrap_or_default();
         self.last_plan = plan.or(self.last_plan.take());
         remembered.retain(|place| self.is_present(place));

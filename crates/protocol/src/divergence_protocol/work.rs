@@ -8,7 +8,7 @@ use stlf_data::Shape;
 use stlf_method::divergence::discriminant::{self, Halves, Side, discriminants, own_halves};
 use stlf_method::divergence::privacy::Privacy;
 use stlf_method::divergence::sketch::{self, Sketch, Statistic, agreed_features, own_bandwidth};
-use stlf_method::divergence::{Embedding, Features, Fleet, OwnMetric};
+use stlf_method::divergence::{Embedding, Features, Fleet, OwnMetric, drift};
 
 use super::pair::{Played, Round};
 use super::side;
@@ -41,6 +41,27 @@ impl Own {
         let (embedding, count) = (settings.embedding, settings.features);
         agreed_features(bandwidths, self.shape, embedding, count, self.seed).ok()
     }
+
+    /// What it publishes of these features, with noise where the settings ask for it.
+    fn sketch(&self, features: &Features, settings: &sketch::Settings) -> Sketch {
+        if let Some(kept) = &self.kept {
+            return (**kept).clone();
+        }
+        let seed = |s: &Sketch| noise_seed(&self.noise_key, settings.privacy_of(s.samples), s);
+        Sketch::new(features, &self.inputs, settings, seed)
+    }
+}
+
+/// What a device goes by: the means that it publishes, with its noise, and the data that they are of. Where it publishes more than means, or
+/// something else, they are those that it would publish by default and without noise; nobody hears of them then.
+pub(super) fn goes_by(own: &Own, settings: Option<&sketch::Settings>) -> Option<drift::GoesBy> {
+    let default = sketch::Settings { privacy: None, ..sketch::Settings::means(own.shape) };
+    let are_means =
+        |s: &&sketch::Settings| !s.publishes_covariance() && s.bandwidth.known().is_some();
+    let settings = settings.filter(are_means).copied().unwrap_or(default);
+    let features = own.features(&settings, &[settings.bandwidth.known()])?;
+    let published = own.sketch(&features, &settings);
+    Some(drift::GoesBy::new(features, settings, published, &own.inputs))
 }
 
 /// What a device publishes with noise; `None` without noise. It is the same in every epoch: where there is noise, everything that its
@@ -173,14 +194,8 @@ impl Work {
                 Found::Halves(features.map(halves))
             }
             Kind::Sketch { own, settings, bandwidths } => {
-                if let Some(kept) = own.kept {
-                    return Some(Finding(Found::Sketch(Some((*kept).clone()))));
-                }
                 let features = own.features(&settings, &bandwidths);
-                let seed =
-                    |s: &Sketch| noise_seed(&own.noise_key, settings.privacy_of(s.samples), s);
-                let sketch = |features| Sketch::new(&features, &own.inputs, &settings, seed);
-                Found::Sketch(features.map(sketch))
+                Found::Sketch(features.map(|features| own.sketch(&features, &settings)))
             }
             Kind::Errors { place, settings, halves, published } => {
                 let pair = |peer: Place, theirs: &Arc<BothHalves>| {

@@ -66,7 +66,7 @@ impl Participant {
                 }
                 self.hear_known(place, number)
             }
-            Message::Done | Message::Complete | Message::Missing(_) => {
+            Message::Done | Message::Complete | Message::Missing(_) | Message::Renewed => {
                 self.hear_of_epoch(place, envelope, world)
             }
             _ => return self.hear_work(place, envelope, world),
@@ -99,6 +99,10 @@ impl Participant {
         let planner = self.membership.planner();
         match &envelope.message {
             Message::Done => self.hear_done(place, world),
+            Message::Renewed if planner == Some(self.device.place()) => {
+                self.membership.hear_renewed(place, self.now);
+            }
+            Message::Renewed => return Err("this device does not plan".to_owned()),
             Message::Missing(places) => {
                 let is_first = !self.membership.has_complained(place);
                 self.membership.hear_missing(place, places);

@@ -56,6 +56,7 @@ pub(super) enum Kind {
     Probe,
     TakesPart,
     PassedOn,
+    Renewed,
 }
 
 /// What a device has use for.
@@ -120,7 +121,7 @@ impl Limits {
             Kind::Roster => LONGEST_ROSTER,
             Kind::Unchanged | Kind::AskForMeans => 0,
             Kind::Bandwidth | Kind::Offer | Kind::Failed | Kind::TrainedOn => 0,
-            Kind::Done | Kind::Complete | Kind::Known | Kind::TakesPart => 0,
+            Kind::Done | Kind::Complete | Kind::Known | Kind::TakesPart | Kind::Renewed => 0,
             Kind::Probe => PROBE_BYTES,
         };
         (HEAD + list).min(MOST_BYTES)

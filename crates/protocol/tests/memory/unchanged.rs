@@ -124,6 +124,47 @@ fn changed_data_are_sent_anew_and_count() {
 }
 
 #[test]
+fn other_data_come_into_use_with_the_next_epoch_and_only_they_are_sent() {
+    let mut held = holdings(&data());
+    let mut watched = Watched::new(fleet(held.clone()), 1);
+    watched.epoch(1);
+    let plan = watched.plan();
+    let goes_by = watched.network.devices[1].goes_by().unwrap();
+    let same = fleet(held.clone()).swap_remove(1).change_from(&goes_by);
+    assert!(same.in_inputs.divergence.value == 0.0 && !same.matters(), "{same:?}");
+    let inputs = held[1].inputs.iter().map(|x| 1.0 - x).collect();
+    held[1] = Holdings { inputs, ..held[1].clone() };
+    let fresh = fleet(held.clone()).swap_remove(1);
+    let change = fresh.change_from(&goes_by);
+    assert!(change.matters() && !change.in_labels, "{change:?}");
+    watched.network.devices[1].renew(fresh);
+    let renewed = |watched: &Watched| {
+        let device = &watched.network.devices[1];
+        (device.awaits_renewal(), device.renewals())
+    };
+    assert_eq!((renewed(&watched), watched.plan()), ((true, 0), plan));
+    let sent = watched.epoch(2);
+    assert_eq!(renewed(&watched), (false, 1));
+    // The others have the means of all others, and are not asked for their own.
+    let others = DEVICES - 1;
+    assert_eq!((count(&sent, "means"), count(&sent, "asked")), (others, 0));
+    assert_eq!(count(&sent, "unchanged"), ALL_TO_ALL - others);
+    let mut expected = Watched::new(fleet(held.clone()), 1);
+    expected.epoch(1);
+    assert_eq!(watched.plan(), expected.plan());
+    assert_eq!(watched.epoch(3).keys().collect::<Vec<_>>(), [&"unchanged"]);
+    // Labels that come or go matter, whatever the inputs are.
+    let labels = held[1].labels.len();
+    let without =
+        Holdings { labels: Vec::new(), unlabeled: held[1].unlabeled + labels, ..held[1].clone() };
+    let goes_by = watched.network.devices[1].goes_by().unwrap();
+    held[1] = without;
+    let change = fleet(held).swap_remove(1).change_from(&goes_by);
+    assert_eq!((change.in_inputs.divergence.value, change.in_labels), (0.0, labels > 0));
+    assert_eq!(change.matters(), labels > 0);
+}
+
+#[test]
 fn what_comes_twice_and_in_any_order_changes_nothing() {
     let held = holdings(&data());
     let mut expected = Watched::new(fleet(held.clone()), 1);

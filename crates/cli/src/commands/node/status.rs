@@ -91,7 +91,7 @@ pub(crate) fn stopped_for(shown: &StatusFile) -> Option<f64> {
 }
 
 fn text(shown: &StatusFile, scope: Scope) -> String {
-    let StatusFile { most_memory, protection, status, .. } = shown;
+    let StatusFile { most_memory, protection, data, status, .. } = shown;
     let mut text = format!(
         "{} of {} (roster {}): epoch {}, {}",
         clean(&status.device),
@@ -140,6 +140,9 @@ fn text(shown: &StatusFile, scope: Scope) -> String {
             }
         }
         Scope::Fleet => text += &format!("\n{}", table(status)),
+    }
+    if let Some(change) = data {
+        text += &format!("{}\n", clean(&change.to_string()));
     }
     if let Some(protection) = protection {
         text += &format!("privacy: {}\n", clean(&protection.to_string()));

@@ -36,6 +36,9 @@ pub(super) fn sentence(event: &service::Event<'_>) -> String {
         service::Event::ServesNumbers(address) => {
             format!("numbers for Prometheus at http://{address}/metrics")
         }
+        service::Event::Data { device, change } => {
+            format!("{}: {}", clean(device), clean(&change.to_string()))
+        }
         service::Event::CannotKeep(trouble) => format!("cannot keep what happens: {trouble}"),
         service::Event::Network { view, event } => words(view.roster, event),
         _ => String::new(),

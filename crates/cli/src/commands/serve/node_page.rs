@@ -62,6 +62,7 @@ pub(super) fn html(shown: &StatusFile, refusals: &[String]) -> String {
     if !status.waits_for.is_empty() {
         notes.push(format!("waits for the model of {}", status.waits_for.join(", ")));
     }
+    notes.extend(shown.data.iter().map(ToString::to_string));
     let here = status.devices.iter().filter(|peer| peer.here).count();
     let t = status.traffic;
     let (refused, strangers) = (t.refused as usize, t.turned_away as usize);

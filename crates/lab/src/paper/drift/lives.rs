@@ -9,7 +9,7 @@ use stlf_data::Class;
 use stlf_learn::Params;
 use stlf_learn::evaluate::{Predictions, predict};
 use stlf_method::divergence::sketch::{self, Sketch, agreed_features};
-use stlf_method::divergence::{self, Features, drift};
+use stlf_method::divergence::{self, Features, drift::GoesBy};
 use stlf_method::trust::{Heard, compared, trust};
 use stlf_planning::plan::Plan;
 use stlf_planning::planner::Outcome;
@@ -56,7 +56,7 @@ pub(super) struct StepRow {
     /// The mean over the devices without labels, on the rows that they hold at this step.
     pub(super) accuracy: f64,
     pub(super) worst_device: f64,
-    /// The mean number of the batches that these rows are of, from 1.
+    /// The number of the batch that the middle one of these rows is of, from 1; the mean over these devices.
     pub(super) batch: f64,
     /// Whether the fleet planned.
     pub(super) planned: bool,
@@ -72,7 +72,7 @@ pub(super) struct StepRow {
     pub(super) bytes: u64,
     pub(super) joules: f64,
     /// Looks at a device whose rows were all of the batch that all the published ones were of, and how many of them were alarms; the same
-    /// where all rows were of other batches.
+    /// where at least half of the rows were of later batches.
     pub(super) looks_alike: usize,
     pub(super) alarms_alike: usize,
     pub(super) looks_apart: usize,
@@ -98,8 +98,8 @@ pub(super) struct Lives<'a> {
 struct Agreed {
     since: Vec<usize>,
     plan: Plan,
-    /// What every device published.
-    published: Vec<Sketch>,
+    /// What every device goes by.
+    goes_by: Vec<GoesBy>,
     /// The senders of every target's models with the weights that these have there.
     mixtures: BTreeMap<usize, Vec<(usize, f64)>>,
 }
@@ -199,18 +199,13 @@ impl<'a> Lives<'a> {
         let look = |device: usize| {
             let (before, now) = (agreed.since[device], now[device]);
             let [then, own] = [before, now].map(|step| &self.held[device][step]);
-            let since = drift::since_published(
-                &self.features,
-                &own.inputs,
-                &agreed.published[device],
-                &self.settings,
-            );
-            let matters = drift::matters(since);
-            if before != now && then.batches == own.batches && own.batches.0 == own.batches.1 {
+            let matters = agreed.goes_by[device].change(&own.inputs).matters();
+            let is_one_batch = own.batches.first == own.batches.last;
+            if before != now && then.batches == own.batches && is_one_batch {
                 row.looks_alike += 1;
                 row.alarms_alike += usize::from(matters);
             }
-            if then.batches.1 < own.batches.0 {
+            if then.batches.last < own.batches.middle {
                 row.looks_apart += 1;
                 row.alarms_apart += usize::from(matters);
             }
@@ -251,15 +246,17 @@ impl<'a> Lives<'a> {
         };
         self.watch.check()?;
         let exact = |_: &Sketch| [0; 32];
-        let published = inputs
-            .iter()
-            .map(|inputs| Sketch::new(&self.features, inputs, &self.settings, exact))
-            .collect();
+        let (features, settings) = (&self.features, self.settings);
+        let goes_by = inputs.iter().map(|inputs| {
+            let published = Sketch::new(features, inputs, &settings, exact);
+            GoesBy::new(features.clone(), settings, published, inputs)
+        });
+        let goes_by = goes_by.collect();
         let targets = plan.with_role(Role::Target);
         let mixtures = targets
             .map(|target| (target, self.believed(&since, &plan, &problem, target, held[target])))
             .collect();
-        Ok(Agreed { since, plan, published, mixtures })
+        Ok(Agreed { since, plan, goes_by, mixtures })
     }
 
     fn model(&self, since: &[usize], device: usize) -> Option<&(Params, f64)> {
@@ -299,8 +296,7 @@ impl<'a> Lives<'a> {
         let joules = |from: usize, to: usize| self.energies[from * n + to];
         row.planned = true;
         for device in 0..n {
-            let is_same =
-                before.is_some_and(|before| before.published[device] == next.published[device]);
+            let is_same = before.is_some_and(|before| before.since[device] == next.since[device]);
             let bytes = match is_same {
                 true => self.settings.bytes_unchanged(n),
                 false => self.settings.bytes(n),
@@ -343,7 +339,7 @@ impl<'a> Lives<'a> {
             let parts: Vec<(&Predictions, f64)> = said.iter().map(|(p, w)| (p, *w)).collect();
             let mixed = self.setup.combine.mixed(&parts);
             accuracies.push(mixed.map_or(0.0, |mixed| mixed.accuracy(&held.classes)));
-            batches.push(1.0 + (held.batches.0 + held.batches.1) as f64 / 2.0);
+            batches.push(1.0 + held.batches.middle as f64);
         }
         let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
         row.accuracy = mean(&accuracies);

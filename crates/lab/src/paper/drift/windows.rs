@@ -36,8 +36,15 @@ pub(super) struct Held {
     pub(super) inputs: Vec<f32>,
     /// All of them; a device that has none hides these.
     pub(super) classes: Vec<Class>,
-    /// The first and the last batch that a row is of.
-    pub(super) batches: (usize, usize),
+    pub(super) batches: Batches,
+}
+
+/// The batches that the first, the middle and the last row of a window are of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Batches {
+    pub(super) first: usize,
+    pub(super) middle: usize,
+    pub(super) last: usize,
 }
 
 impl<'d> Windows<'d> {
@@ -113,10 +120,10 @@ impl<'d> Windows<'d> {
         let classes = self.data.labels(rows).ok_or_else(|| {
             stlf_planning::Error::field("data", "a row has no label, so that nothing can be judged")
         })?;
-        let batch = |row: Option<&usize>| row.map_or(0, |&row| self.data.domain(row));
-        let (inputs, batches) =
-            (stream.scaling.inputs(self.data, rows), (batch(rows.first()), batch(rows.last())));
-        Ok(Held { inputs, classes, batches })
+        let batch = |at: usize| self.data.domain(rows[at]);
+        let batches =
+            Batches { first: batch(0), middle: batch(rows.len() / 2), last: batch(rows.len() - 1) };
+        Ok(Held { inputs: stream.scaling.inputs(self.data, rows), classes, batches })
     }
 }
 

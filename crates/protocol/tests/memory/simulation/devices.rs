@@ -102,10 +102,20 @@ impl Disk {
 
     /// A process of this machine.
     pub(crate) fn start(&self, start: u64) -> Participant {
+        let mut device = self.device(0.0);
+        let trained = device.model().cloned().zip(device.own_error());
+        device.resume(trained, self.handed_on.clone(), self.plan.clone());
+        let settings = [("data.classes".to_owned(), self.settings.to_owned())];
+        let settings = SharedSettings::new(settings);
+        Participant::new(device, roster(self.devices), settings, TIMING, self.epoch, start)
+    }
+
+    /// A device with data that are this far from the usual ones, which has trained.
+    pub(crate) fn device(&self, other: f32) -> Device {
         let Disk { place, devices, .. } = *self;
         let (setup, roster) = (setup(self.hands_on), roster(devices));
         // Every other device has labels, and each two neighbours are alike.
-        let value = |k: usize| ((place.index() / 2 + k) as f32 * 0.7).sin();
+        let value = |k: usize| ((place.index() / 2 + k) as f32 * 0.7 + other).sin();
         let labels = if place.index().is_multiple_of(2) { vec![0, 1, 0, 1] } else { Vec::new() };
         let holdings = Holdings {
             inputs: (0..4 * SHAPE.len()).map(value).collect(),
@@ -121,9 +131,7 @@ impl Disk {
         let mut device = Device::new(setup, list, identity(place), holdings, joules).unwrap();
         let error = OwnError { measured: 1, errors: 0, source_error: 0.1 };
         let trained = has_labels.then_some((first, error));
-        device.resume(trained, self.handed_on.clone(), self.plan.clone());
-        let settings = [("data.classes".to_owned(), self.settings.to_owned())];
-        let settings = SharedSettings::new(settings);
-        Participant::new(device, roster, settings, TIMING, self.epoch, start)
+        device.resume(trained, BTreeMap::new(), None);
+        device
     }
 }

@@ -29,6 +29,8 @@ pub(crate) enum Fault {
     Break(Place, Place),
     /// Messages take so long at most.
     Delay(Duration),
+    /// A device gets other data. Nothing is wrong with that.
+    Renew(Place),
 }
 
 impl Fault {
@@ -42,6 +44,7 @@ impl Fault {
             | Fault::Wake(place) => vec![place],
             Fault::Cut(a, b) | Fault::Mend(a, b) | Fault::Break(a, b) => vec![a, b],
             Fault::Delay(_) => (0..devices).map(Place::new).collect(),
+            Fault::Renew(_) => Vec::new(),
         }
     }
 }
@@ -84,6 +87,14 @@ impl Simulation {
             Fault::Mend(a, b) => drop(self.cuts.remove(&(a.min(b), a.max(b)))),
             Fault::Break(a, b) => self.sever(a, b, false),
             Fault::Delay(most) => self.delay = most,
+            Fault::Renew(place) => {
+                let other = self.random.below(100) as f32;
+                let host = &mut self.hosts[place.index()];
+                let fresh = host.disk.device(other);
+                if let Some(process) = &mut host.process {
+                    process.renew(fresh);
+                }
+            }
         }
     }
 
@@ -138,7 +149,8 @@ pub(crate) struct Schedule {
 }
 
 impl Schedule {
-    /// Up to six devices, of which one may lie, and up to six faults within twenty seconds, each over after at most twelve.
+    /// Up to six devices, of which one may lie, and up to six faults within twenty seconds, each over after at most twelve. Up to two devices get
+    /// other data meanwhile.
     pub(crate) fn random(seed: u64) -> Schedule {
         let mut random = Random::new(!seed);
         let devices = 2 + random.below(5) as usize;
@@ -158,7 +170,12 @@ impl Schedule {
             let other = Place::new(random.below(devices as u64) as usize);
             faults.extend(fault(&mut random, devices, place, other, begins, ends));
         }
-        Schedule { devices, liars, twice: random.below(2) * random.below(20), faults }
+        let twice = random.below(2) * random.below(20);
+        for _ in 0..random.below(3) {
+            let when = random.within(Duration::from_secs(20));
+            faults.push((when, Fault::Renew(Place::new(random.below(devices as u64) as usize))));
+        }
+        Schedule { devices, liars, twice, faults }
     }
 
     /// When the last fault is over.

@@ -159,7 +159,7 @@ impl Simulation {
         self.watcher.of_liars
     }
 
-    /// The epoch that all honest devices have completed together, if there is one.
+    /// The epoch that all honest devices have completed together with the data that they have, if there is one.
     pub(crate) fn converged(&self) -> Option<EpochId> {
         let mut common = None;
         for &place in &self.watcher.honest {
@@ -167,7 +167,7 @@ impl Simulation {
             let membership = process.membership();
             let id = membership.running_id().filter(|_| membership.is_over())?;
             let has_all = membership.members()?.is_superset(&self.watcher.honest);
-            let is_done = process.device().is_done();
+            let is_done = process.device().is_done() && !process.device().awaits_renewal();
             if !has_all || !is_done || common.is_some_and(|other| other != id) {
                 return None;
             }

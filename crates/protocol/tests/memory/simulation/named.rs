@@ -208,3 +208,38 @@ fn ten_devices_that_are_killed_for_five_minutes_have_one_plan_ten_seconds_later(
         is_fine(&mut fleet, last, SOON);
     }
 }
+
+#[test]
+fn who_gets_other_data_gets_one_epoch_and_so_do_several_at_once() {
+    for devices in 2..5 {
+        for renewed in 1..=devices {
+            for mut fleet in fleets(devices, &[]) {
+                let before = fleet.converged().unwrap();
+                let now = fleet.now;
+                (0..renewed)
+                    .for_each(|k| fleet.at(now + ms(30 * k as u64), Fault::Renew(place(k))));
+                fleet.run_until(now + ms(200));
+                is_fine(&mut fleet, now + ms(200), SOON);
+                let end = fleet.now + secs(20);
+                fleet.run_until(end);
+                let after = fleet.converged().unwrap();
+                assert_eq!(after.number, before.number + 1, "{}", fleet.trace());
+            }
+        }
+    }
+}
+
+#[test]
+fn other_data_in_the_middle_of_an_epoch_count_from_the_next_one_on() {
+    for mut fleet in fleets(3, &[]) {
+        let before = fleet.converged().unwrap();
+        let now = fleet.now;
+        // An epoch begins without the one that is gone; its middle is soon after that is noticed.
+        fleet.at(now, Fault::End { place: place(2), says_so: true });
+        fleet.at(now + ms(1_250), Fault::Renew(place(1)));
+        fleet.at(now + secs(4), Fault::Start(place(2)));
+        fleet.run_until(now + secs(4) + ms(1));
+        is_fine(&mut fleet, now + secs(4), SOON);
+        assert!(fleet.converged().unwrap().number > before.number, "{}", fleet.trace());
+    }
+}
