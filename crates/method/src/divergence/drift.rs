@@ -239,7 +239,8 @@ mod tests {
     fn clusters(samples: usize, seed: u64) -> Vec<f32> {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         let mut row = || {
-            let kind = [50, 80, 95, 99].iter().filter(|&&k| rng.random_range(0..100) >= k).count();
+            let drawn = rng.random_range(0..100);
+            let kind = [50, 80, 95, 99].iter().filter(|&&k| drawn >= k).count();
             let mut value =
                 |column: usize| ((column + 3 * kind) % 5) as f32 + rng.random_range(-0.1..0.1f32);
             std::array::from_fn::<f32, { ROW.width }, _>(&mut value)
