@@ -281,7 +281,7 @@ mod tests {
             }
         }
         assert_eq!(all.len(), 10);
-        assert!(all.iter().sum::<f64>().abs() < 1e-4, "{all:?}");
+        assert!(all.iter().sum::<f64>().abs() < 5e-3, "{all:?}");
         assert!(all.iter().any(|d| d.abs() > 0.3));
     }
 }

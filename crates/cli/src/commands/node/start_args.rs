@@ -31,7 +31,8 @@ pub(crate) struct Args {
     #[arg(short = 'c', long = "set", value_name = "KEY=VALUE ...")]
     set: Vec<String>,
 
-    /// This device's own data: a table of features, or a folder of pictures domain/class/*.png. Features keep their scale.
+    /// This device's own data: a table of features, or a folder of pictures domain/class/*.png. Features keep their scale. A table that changes
+    /// while the device runs is read again, and if the change matters, the fleet plans anew (docs/drift.md).
     #[arg(long, value_name = "PATH")]
     data: Option<PathBuf>,
 
