@@ -52,6 +52,39 @@ fn joining_and_leaving_begin_a_new_epoch_once_the_old_one_is_over() {
 }
 
 #[test]
+fn other_data_begin_an_epoch_once_the_old_one_is_over_and_not_for_ever() {
+    let timing = Timing { patience: at(40), ..TIMING };
+    let mut first = Membership::new(ALL[0], 3, 0, timing, at(0));
+    ALL[1..3].iter().for_each(|&other| first.came(other, 1, 0, at(1)));
+    let all_are_done = |first: &mut Membership| {
+        assert_eq!(ALL[..3].iter().filter(|&&place| first.hear_done(place)).count(), 1);
+    };
+    first.enter(1, &ALL[..3], at(10));
+    first.hear_renewed(ALL[2], at(11));
+    assert_eq!(first.tick(at(14), &[]), []);
+    all_are_done(&mut first);
+    // Who takes no part has no data that matter.
+    first.hear_renewed(ALL[3], at(15));
+    assert_eq!(first.tick(at(18), &[]), []);
+    first.hear_renewed(ALL[0], at(20));
+    first.hear_renewed(ALL[1], at(21));
+    assert_eq!(first.tick(at(22), &[]), []);
+    assert_eq!(first.tick(at(23), &[]), begin(2, &[0, 1, 2]));
+    // Who asks for one again and again is left out.
+    for asked in 1..=10 {
+        let now = 30 + 3 * asked;
+        first.enter(1 + asked, &ALL[..3], at(now));
+        all_are_done(&mut first);
+        first.hear_renewed(ALL[2], at(now));
+        let expected = match asked {
+            10 => [vec![Decision::LeaveOut(ALL[2])], begin(2 + asked, &[0, 1])].concat(),
+            _ => begin(2 + asked, &[0, 1, 2]),
+        };
+        assert_eq!(first.tick(at(now + 2), &[]), expected, "{asked}");
+    }
+}
+
+#[test]
 fn an_epoch_is_begun_anew_when_a_device_is_lost_or_comes_back_in_it() {
     let mut first = with(0, &[1, 2]);
     first.enter(1, &ALL[..3], at(10));
