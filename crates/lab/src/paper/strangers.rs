@@ -50,8 +50,6 @@ pub(super) struct Stranger {
     /// Whether the first source ends its training after a tenth of the steps.
     #[serde(default)]
     half_trained: bool,
-    /// The setting `planner.liars`; the usual one if not given.
-    liars: Option<usize>,
     /// Whether methods that train networks of their own are shown.
     #[serde(default)]
     trains: bool,
@@ -201,7 +199,6 @@ impl Stranger {
             disjoint: !real,
             ..Paper::default()
         };
-        config.planner.liars = self.liars;
         match kind {
             Kind::OwnLabels => {
                 config.data.domains = vec![unseen.clone()];
