@@ -135,6 +135,9 @@ impl Service {
         let means = device.means(unscaled.as_deref());
         let publications =
             publishing::admitted(config, &setup, scale, means, samples, &mut device, &mut kept)?;
+        if !config.divergence.accepts_disclosure() {
+            device.limit_replies(kept.replies()?, unscaled.as_deref());
+        }
         let layout = device.layout();
         device.resume(kept.training(layout), kept.relayed(layout), last_plan);
         let own_scale = own_scale.map(|(scale, _)| scale);

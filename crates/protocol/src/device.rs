@@ -29,6 +29,7 @@ pub(crate) use self::handed::TrainingOn;
 use crate::checking::Objection;
 use crate::identity::Identity;
 use crate::job::Job;
+use crate::reply_record::Replying;
 use crate::roster::{Place, Roster};
 use crate::setup::Setup;
 use crate::wire::{Envelope, EpochId, Limits, Message, Offer, Plan};
@@ -66,6 +67,8 @@ pub enum Action {
     Send(Place, Envelope),
     /// Let the device at a place have this device's model of this way ([`Device::sent_model`]), and send it the [`Offer`].
     Offer(Place, Way),
+    /// Keep what this device has told of divergences ([`Device::told`]), before anything that follows is done.
+    KeepReplies,
     /// Get a model from the device at a place.
     Fetch(Place, Offer),
     /// Run this without holding anything up, and give the device what it comes to ([`Device::computed`]).
@@ -139,6 +142,8 @@ pub struct Device {
     last_plan: Option<Plan>,
     /// What it publishes instead of means of its inputs as they are now.
     published: Option<Arc<Sketch>>,
+    /// What it has told of divergences, where that is limited.
+    replying: Option<Arc<Replying>>,
 }
 
 impl Device {
@@ -169,6 +174,7 @@ impl Device {
             early: BTreeMap::new(),
             last_plan,
             published: None,
+            replying: None,
         })
     }
 
