@@ -14,7 +14,7 @@ const NUMBERS_OF_A_REPLY: f64 = 0.5;
 
 /// How often a device replies to new means of the same peer, as long as its own data are nearly the same. What 64 accomplices learn of a covariance by so many
 /// replies each leaves four fifths of what they did not know (`crates/protocol/tests/memory/coalition.rs`).
-pub const MOST_TO_ONE_PEER: usize = 3;
+pub const MOST_TO_ONE_PEER: usize = 2;
 
 /// The numbers that a reply of a device with so many samples tells about each of them.
 pub fn told_by_one(samples: usize) -> f64 {
