@@ -63,8 +63,8 @@ mod tests {
     #[test]
     fn those_that_published_alike_come_first_and_ties_by_their_place() {
         let sketch = |x: f32| Sketch { samples: 9, mean: vec![x, -x], covariance: None };
-        let others = [3.0, -1.0, 1.0, 0.5, f32::NAN].map(sketch);
+        let others = [3.0, -1.0, 1.0, 0.5].map(sketch);
         let order = nearest_first(&sketch(0.0), others.iter().enumerate());
-        assert_eq!(order, [3, 1, 2, 0, 4]);
+        assert_eq!(order, [3, 1, 2, 0]);
     }
 }
