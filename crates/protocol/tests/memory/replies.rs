@@ -28,8 +28,11 @@ fn fleet(held: &[Holdings], records: Option<&[ReplyRecord]>) -> Vec<Device> {
     devices
 }
 
-/// The links of an epoch's plan, bit by bit, and what each device has told and withheld after it.
-fn planned(devices: Vec<Device>) -> (Vec<(usize, usize, u64)>, Vec<Option<ReplyRecord>>, usize) {
+/// Links with their weights, bit by bit.
+type Links = Vec<(usize, usize, u64)>;
+
+/// The links of an epoch's plan, what each device has told after it, and how many replies were withheld.
+fn planned(devices: Vec<Device>) -> (Links, Vec<Option<ReplyRecord>>, usize) {
     let mut network = Network::new(devices, 1);
     network.begin(ALL[0], 1, &ALL);
     network.run().unwrap();

@@ -38,7 +38,7 @@ impl Fleet {
     fn named(name: &str) -> Result<Fleet, Failure> {
         let folder = std::env::var_os("STLF_DATA").map(PathBuf::from);
         let folder = folder.ok_or("STLF_DATA must name the folder that has natural/")?;
-        let every_second = |device: usize, _: usize| device % 2 == 0;
+        let every_second = |device: usize, _: usize| device.is_multiple_of(2);
         match name {
             "har" => {
                 let ignore = vec!["split".to_owned()];
