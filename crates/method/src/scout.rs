@@ -58,16 +58,17 @@ impl Scout {
         (classes * (2 * (width + 1) + size_of::<f32>())) as u64
     }
 
+    /// What it says of an input: the larger for a class, the likelier that is.
+    pub fn outputs(&self, input: &[f32]) -> Vec<f64> {
+        self.weights.iter().map(|weights| output(weights, input)).collect()
+    }
+
     /// The share of a device's labels that the sum of all scouts gives without its own.
     fn accuracy_without(sum: &[Vec<f64>], own: &Scout, at: Labeled<'_>, width: usize) -> f64 {
         let others = |(sum, own): (&Vec<f64>, &Vec<f32>)| -> Vec<f64> {
             sum.iter().zip(own).map(|(s, &o)| s - f64::from(o)).collect()
         };
         let others: Vec<Vec<f64>> = sum.iter().zip(&own.weights).map(others).collect();
-        let output = |weights: &Vec<f64>, input: &[f32]| -> f64 {
-            let constant = weights.last().copied().unwrap_or_default();
-            input.iter().zip(weights).map(|(&x, w)| f64::from(x) * w).sum::<f64>() + constant
-        };
         let given = |input: &[f32]| {
             let outputs = others.iter().map(|weights| output(weights, input));
             let best = outputs.enumerate().max_by(|a, b| a.1.total_cmp(&b.1));
@@ -77,6 +78,12 @@ impl Scout {
         let right = right.filter(|(input, label)| given(input) == usize::from(**label)).count();
         right as f64 / at.labels.len() as f64
     }
+}
+
+/// Weights for each input times the inputs, and the constant that comes last.
+fn output<W: Copy + Default + Into<f64>>(weights: &[W], input: &[f32]) -> f64 {
+    let constant: f64 = weights.last().copied().unwrap_or_default().into();
+    input.iter().zip(weights).map(|(&x, &w)| f64::from(x) * w.into()).sum::<f64>() + constant
 }
 
 /// Weights as they arrive: whole numbers of sixteen bits of a unit that is sent with them.

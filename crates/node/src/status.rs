@@ -99,6 +99,9 @@ pub struct Status {
     /// The names of the devices whose models it refuses, because labels or other models contradict them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub refuses: Vec<String>,
+    /// The names of the devices that are told no new divergence, because they, or all together, have asked too often.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub withheld: Vec<String>,
     /// What came of its student, if it is a target that may train one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub student: Option<String>,
@@ -198,6 +201,7 @@ impl Status {
             refuses: (device.combined().into_iter().flat_map(|c| c.refused.iter()))
                 .filter_map(|&place| name(place))
                 .collect(),
+            withheld: device.withheld().filter_map(name).collect(),
             student: device.combined().and_then(|c| Some(c.tried?.to_string())),
             no_plan: device.no_plan().map(str::to_owned),
             devices: present.map(peer).collect(),

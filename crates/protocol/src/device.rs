@@ -31,6 +31,7 @@ pub use self::renewal::{Change, GoesBy};
 use crate::checking::Objection;
 use crate::identity::Identity;
 use crate::job::Job;
+use crate::reply_record::Replying;
 use crate::roster::{Place, Roster};
 use crate::setup::Setup;
 use crate::wire::{Envelope, EpochId, Limits, Message, Offer, Plan};
@@ -68,6 +69,8 @@ pub enum Action {
     Send(Place, Envelope),
     /// Let the device at a place have this device's model of this way ([`Device::sent_model`]), and send it the [`Offer`].
     Offer(Place, Way),
+    /// Keep what this device has told of divergences ([`Device::told`]), before anything that follows is done.
+    KeepReplies,
     /// Get a model from the device at a place.
     Fetch(Place, Offer),
     /// Run this without holding anything up, and give the device what it comes to ([`Device::computed`]).
@@ -145,6 +148,8 @@ pub struct Device {
     fresh: Option<Box<Device>>,
     /// How often it has got other data.
     renewals: usize,
+    /// What it has told of divergences, where that is limited.
+    replying: Option<Arc<Replying>>,
 }
 
 impl Device {
@@ -177,6 +182,7 @@ impl Device {
             published: None,
             fresh: None,
             renewals: 0,
+            replying: None,
         })
     }
 

@@ -6,9 +6,10 @@
 mod check;
 mod means;
 mod pair;
+mod replies;
 mod work;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use stlf_data::Shape;
@@ -21,11 +22,13 @@ pub use self::check::check;
 use self::means::MeansOfEpoch;
 pub use self::means::Remembered;
 use self::pair::{Pair, Round};
+use self::replies::Replied;
 use self::work::{BothHalves, Found, Kind, Own};
 pub use self::work::{Finding, Work};
 use crate::device::{Refusal, note};
 use crate::privacy_ledger::Publication;
 use crate::publication_record::CurrentMeans;
+use crate::reply_record::Replying;
 use crate::roster::Place;
 use crate::wire::{Means, Measured, Message, Moments};
 
@@ -39,6 +42,9 @@ pub struct Exchange {
     bandwidths: BTreeMap<Place, Option<f64>>,
     estimator: Estimator,
     means: MeansOfEpoch,
+    /// What it has told of divergences, where that is limited.
+    replying: Option<Arc<Replying>>,
+    withheld: BTreeSet<Place>,
 }
 
 /// An estimator, and what it knows so far.
@@ -116,7 +122,8 @@ impl Exchange {
         };
         let own = Own { shape, seed, noise_key, place, inputs, kept: None };
         let (members, means) = (members.to_vec(), MeansOfEpoch::default());
-        Exchange { own, members, bandwidths: BTreeMap::new(), estimator, means }
+        let (bandwidths, withheld) = (BTreeMap::new(), BTreeSet::new());
+        Exchange { own, members, bandwidths, estimator, means, replying: None, withheld }
     }
 
     /// What it publishes with noise, in this epoch and in every other; `None` without noise.
@@ -133,7 +140,8 @@ impl Exchange {
     pub fn means(&self, unscaled: Option<&[f64]>, sample_key: &[u8; 32]) -> Option<CurrentMeans> {
         match &self.estimator {
             Estimator::Sketch { settings, .. } => {
-                work::means(&self.own, settings, unscaled, sample_key)
+                let samples = work::samples(&self.own, unscaled, sample_key);
+                work::means(&self.own, settings, samples)
             }
             Estimator::Discriminant { .. } | Estimator::Classifier { .. } => None,
         }
@@ -263,6 +271,13 @@ impl Exchange {
                 *measured = pairs;
                 Ok(Vec::new())
             }
+            (Found::Replied(replied), Estimator::Sketch { measured, .. }) => {
+                let Replied { pairs, withheld, told } = replied;
+                *measured = Some(pairs);
+                self.withheld = withheld;
+                self.replying = told.or(self.replying.take());
+                Ok(Vec::new())
+            }
             (Found::Turn(peer, played), Estimator::Classifier { pairs, .. }) => {
                 let Some(played) = played else {
                     pairs.remove(&peer);
@@ -366,7 +381,8 @@ impl Exchange {
                 let Some(bandwidths) = self.all_bandwidths() else { return Vec::new() };
                 let own = Box::new(self.own.clone());
                 let (settings, published) = (*settings, published.clone());
-                vec![compute(Kind::Distances { own, settings, bandwidths, published })]
+                let replying = self.replying.clone();
+                vec![compute(Kind::Distances { own, settings, bandwidths, published, replying })]
             }
             _ => Vec::new(),
         }

@@ -201,6 +201,7 @@ impl Network {
                     let envelope = Envelope::new(epoch, Message::Offer(offer));
                     self.act(place, vec![Action::Send(to, envelope)]);
                 }
+                Action::KeepReplies => {}
                 Action::MeasureLinks => {
                     let joules = self.joules[place.index()].clone();
                     let actions = self.devices[place.index()].links_measured(joules);

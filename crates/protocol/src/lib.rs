@@ -15,6 +15,7 @@
 //! - [`device`]: a device in an epoch: a message in, actions out. [`in_memory_network`] passes them within one program.
 //! - [`privacy_ledger`]: what a device has published with noise, and what that spent.
 //! - [`publication_record`]: what a device has published without noise, and when it may publish something else.
+//! - [`reply_record`]: which divergences a device has told, and whether it may tell more.
 //! - [`checking`]: whether a plan follows from the signed reports that it carries.
 //! - [`job`]: work that takes long, done apart from the device that needs it.
 
@@ -30,6 +31,7 @@ pub mod participant;
 mod planning;
 pub mod privacy_ledger;
 pub mod publication_record;
+pub mod reply_record;
 pub mod roster;
 pub mod setup;
 pub mod shared;

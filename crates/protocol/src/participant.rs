@@ -309,6 +309,7 @@ impl Participant {
                 Action::Offer(to, way) => {
                     self.offers.entry(way).or_default().insert(to);
                 }
+                Action::KeepReplies => world.tell(self, Event::Measured),
                 Action::Fetch(from, offer) => self.fetch(from, offer, world),
                 Action::Compute(job) => {
                     if let Task::TrainOn { from, way } = job.task() {

@@ -29,25 +29,27 @@ pub struct CurrentMeans {
 }
 
 impl CurrentMeans {
-    /// Of samples that are known by these bytes. Whoever knows `key` can find out whether a sample is among them.
-    pub(crate) fn new(
-        features: &[u8],
-        sketch: Sketch,
-        samples: impl Iterator<Item = Vec<u8>>,
-        key: &[u8; 32],
-    ) -> CurrentMeans {
-        let mut seen: BTreeMap<[u8; 32], u64> = BTreeMap::new();
-        let sample = |bytes: Vec<u8>| {
-            let mut hash = Sha256::new_with_prefix(key).chain_update(bytes);
-            // A sample that is there twice is two.
-            let times = seen.entry(hash.clone().finalize().into()).or_default();
-            *times += 1;
-            hash.update(times.to_le_bytes());
-            hex(&hash.finalize()[..16])
-        };
-        let samples = samples.map(sample).collect();
+    /// Of samples with these [names](sample_names).
+    pub(crate) fn new(features: &[u8], sketch: Sketch, samples: BTreeSet<String>) -> CurrentMeans {
         CurrentMeans { features: hex(features), sketch, samples }
     }
+}
+
+/// What samples with these bytes are known by in records. Whoever knows `key` can find out whether a sample is among them.
+pub(crate) fn sample_names(
+    samples: impl Iterator<Item = Vec<u8>>,
+    key: &[u8; 32],
+) -> BTreeSet<String> {
+    let mut seen: BTreeMap<[u8; 32], u64> = BTreeMap::new();
+    let name = |bytes: Vec<u8>| {
+        let mut hash = Sha256::new_with_prefix(key).chain_update(bytes);
+        // A sample that is there twice is two.
+        let times = seen.entry(hash.clone().finalize().into()).or_default();
+        *times += 1;
+        hash.update(times.to_le_bytes());
+        hex(&hash.finalize()[..16])
+    };
+    samples.map(name).collect()
 }
 
 /// What was published once.
@@ -231,7 +233,7 @@ mod tests {
         let mean = vec![inputs.iter().sum::<f32>() / 3.0; 10];
         let sketch = Sketch { samples: inputs.len() as u64, mean, covariance: None };
         let bytes = inputs.iter().map(|x| x.to_le_bytes().to_vec());
-        CurrentMeans::new(&[features], sketch, bytes, &[7; 32])
+        CurrentMeans::new(&[features], sketch, sample_names(bytes, &[7; 32]))
     }
 
     fn published(record: &Record, samples: std::ops::Range<u32>) -> Admitted {

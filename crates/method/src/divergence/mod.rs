@@ -27,6 +27,7 @@ pub mod gaussian_mechanism;
 pub mod leverage;
 mod own_metric;
 pub mod privacy;
+pub mod replies;
 mod rounding;
 mod separation;
 pub mod sketch;

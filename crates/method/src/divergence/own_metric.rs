@@ -1,13 +1,17 @@
 //! Distances as one device measures them: in deviations of its own features. It keeps their covariance to itself, and needs only the
 //! means of others.
 
+use std::collections::BTreeSet;
+
 use rayon::prelude::*;
+use stlf_data::Shape;
 
 use super::Estimate;
 use super::covariance::{Cholesky, Moments, add_to_diagonal, trace, trace_of_product};
 use super::features::Features;
 use super::separation::{from_separation, separated};
 use super::sketch::{Settings, Sketch};
+use super::{disclosure, replies};
 
 /// A covariance of few samples is added to as if every feature had been seen this many times more.
 pub(super) const SAMPLES_PER_FEATURE: f64 = 10.0;
@@ -110,6 +114,8 @@ impl OwnMetric {
 /// How every device of a simulated fleet measures by its own covariance.
 pub(super) struct OwnMetrics<'a> {
     metrics: Vec<OwnMetric>,
+    /// Of a device that cannot [reply](replies) to all others, those that it replies to.
+    replied: Vec<Option<BTreeSet<usize>>>,
     sketches: &'a [Sketch],
     settings: &'a Settings,
 }
@@ -118,24 +124,49 @@ impl<'a> OwnMetrics<'a> {
     pub(super) fn new(
         features: &Features,
         devices: &[&[f32]],
+        shape: Shape,
         sketches: &'a [Sketch],
         settings: &'a Settings,
         ridge: f64,
     ) -> OwnMetrics<'a> {
         let metric = |inputs: &&[f32]| OwnMetric::new(features, inputs, ridge);
-        OwnMetrics { metrics: devices.par_iter().map(metric).collect(), sketches, settings }
+        let metrics = devices.par_iter().map(metric).collect();
+        let samples = |inputs: &[f32]| inputs.len() / shape.len().max(1);
+        let replied = |at: usize| replied(at, samples(devices[at]), shape, sketches, settings);
+        let replied = (0..devices.len()).into_par_iter().map(replied).collect();
+        OwnMetrics { metrics, replied, sketches, settings }
     }
 
     /// What the two devices of a pair come to: nobody comes nearer to another than the other agrees to.
     pub(super) fn divergence(&self, i: usize, j: usize) -> Estimate {
-        let seen = |at: usize, other: usize| {
-            self.metrics[at].divergence(&self.sketches[other], self.settings)
+        let seen = |at: usize, other: usize| match &self.replied[at] {
+            Some(replied) if !replied.contains(&other) => Estimate::new(2.0, 0.0, 2.0),
+            _ => self.metrics[at].divergence(&self.sketches[other], self.settings),
         };
         // In one order, so that a tie has the same interval whoever asks.
         let (i, j) = (i.min(j), i.max(j));
         let (a, b) = (seen(i, j), seen(j, i));
         if b.value > a.value { b } else { a }
     }
+}
+
+/// The devices that the one at an index replies to in its first epoch, where it cannot reply to all. Who publishes what others can rebuild samples from has
+/// accepted that, and replies to all.
+fn replied(
+    at: usize,
+    samples: usize,
+    shape: Shape,
+    sketches: &[Sketch],
+    settings: &Settings,
+) -> Option<BTreeSet<usize>> {
+    let most = replies::most(shape, samples);
+    let is_limited =
+        || disclosure::check(&super::Settings::Sketch(*settings), shape, samples, false).is_ok();
+    if sketches.len() <= most + 1 || !is_limited() {
+        return None;
+    }
+    let others = sketches.iter().enumerate().filter(|(other, _)| *other != at);
+    Some(replies::nearest_first(&sketches[at], others).into_iter().take(most).collect())
 }
 
 #[cfg(test)]

@@ -360,7 +360,7 @@ pub(super) fn measure(
     };
     Ok(Some(match settings.statistic {
         Statistic::OwnSeparation { ridge } => {
-            let metrics = OwnMetrics::new(&features, devices, &sketches, settings, ridge);
+            let metrics = OwnMetrics::new(&features, devices, shape, &sketches, settings, ridge);
             of_all(&|i, j| metrics.divergence(i, j))
         }
         Statistic::Separation { .. } | Statistic::Discrepancy { .. } => {
@@ -395,7 +395,7 @@ pub fn nearest(
     };
     let by_means = Settings { statistic: Statistic::DISCREPANCY, ..*settings };
     let mut found = Fleet::new(&sketches, &by_means)?.nearest(senders, receivers, count);
-    let metrics = OwnMetrics::new(&features, devices, &sketches, settings, ridge);
+    let metrics = OwnMetrics::new(&features, devices, shape, &sketches, settings, ridge);
     found.par_iter_mut().for_each(|c| c.divergence = metrics.divergence(c.from, c.to));
     found.sort_by(|a, b| a.to.cmp(&b.to).then(a.divergence.value.total_cmp(&b.divergence.value)));
     Ok(Some(found))

@@ -65,8 +65,8 @@ pub enum Error {
     /// A file of the device's folder cannot be read or written.
     #[error(transparent)]
     Folder(#[from] stlf_data::Error),
-    /// The record of what was published cannot be read, so that nobody knows what is spent or told.
-    #[error("{}: this is no record of what was published: {message}", path.display())]
+    /// The record of what was published, or of what was told of divergences, cannot be read, so that nobody knows what is spent or told.
+    #[error("{}: this is no record of what this device has published or told: {message}", path.display())]
     Ledger {
         /// The path of the record.
         path: PathBuf,

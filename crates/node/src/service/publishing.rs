@@ -22,7 +22,8 @@ pub(super) enum Publications {
 }
 
 /// Returns what the device has published once it takes part with these data. What it publishes is the same in every epoch as long as it has them;
-/// if they have changed too little since an earlier time, the device is told to publish what it did then.
+/// if they have changed too little since an earlier time, the device is told to publish what it did then. It tells divergences as far as what it has told
+/// before allows.
 ///
 /// # Errors
 /// Its budget or what it has published before does not allow it, or nobody knows what that was.
@@ -32,6 +33,9 @@ pub(super) fn admitted(
     kept: &mut StateDir,
 ) -> Result<Publications, Error> {
     let Made { device, scale, unscaled, own, .. } = made;
+    if !config.divergence.accepts_disclosure() {
+        device.limit_replies(kept.replies()?, unscaled.as_deref());
+    }
     let (setup, means) = (device.setup().clone(), device.means(unscaled.as_deref()));
     let samples = own.samples();
     let (delta, budget) = (config.divergence.delta(), config.divergence.budget());

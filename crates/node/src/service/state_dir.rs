@@ -23,6 +23,7 @@ use stlf_protocol::device::{Combined, HandedOn};
 use stlf_protocol::identity::{hex, unhex};
 use stlf_protocol::privacy_ledger::Ledger;
 use stlf_protocol::publication_record::Record;
+use stlf_protocol::reply_record::ReplyRecord;
 use stlf_protocol::wire::Plan;
 use stlf_protocol::{Device, SignedRoster};
 
@@ -42,6 +43,7 @@ const PREDICTIONS: &str = "predictions.csv";
 const STUDENT: &str = "student.safetensors";
 const LEDGER: &str = "privacy.json";
 const RECORD: &str = "published.json";
+const REPLIES: &str = "replies.json";
 const EVENTS: &str = "events.jsonl";
 
 /// The file with the newest roster that the device has received.
@@ -70,6 +72,8 @@ pub(super) struct StateDir {
     renewals: usize,
     /// What has become of its table, which is shown with its status.
     change: Option<DataChange>,
+    /// Whether divergences were told that are not on disk yet.
+    has_told: bool,
 }
 
 /// The last epoch that this device took part in.
@@ -123,6 +127,7 @@ impl StateDir {
             coming: None,
             renewals: 0,
             change: None,
+            has_told: false,
         })
     }
 
@@ -215,6 +220,13 @@ impl StateDir {
         Record::read(&bytes).map_err(|message| Error::Ledger { path, message })
     }
 
+    /// Returns what this device has told of divergences. Only a file that is not there means nothing.
+    pub(super) fn replies(&self) -> Result<ReplyRecord, Error> {
+        let Some(bytes) = self.folder.read(REPLIES)? else { return Ok(ReplyRecord::default()) };
+        let path = self.folder.file(REPLIES);
+        ReplyRecord::read(&bytes).map_err(|message| Error::Ledger { path, message })
+    }
+
     /// Stores the student that the predictions are of, if any; that of an earlier epoch is no part of them.
     fn keep_student(&self, of: &Combined, layout: &Layout) -> Result<(), stlf_data::Error> {
         match of.student.as_ref().and_then(|own| own.params.to_safetensors(layout).ok()) {
@@ -288,6 +300,11 @@ impl StateDir {
             (self.own, self.of) = (own, of);
         }
         let folder = &self.folder;
+        self.has_told |= *event == Event::Measured;
+        if let Some(told) = view.device.told().filter(|_| self.has_told) {
+            folder.write_json_durably(REPLIES, told)?;
+            self.has_told = false;
+        }
         match event {
             Event::Began { epoch, .. } => folder.write_json(EPOCH, &Epoch { epoch: *epoch })?,
             Event::Planned { .. } => {

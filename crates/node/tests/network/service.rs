@@ -1,5 +1,6 @@
 //! Devices as services within one program: from a configuration, keys and a roster to folders with what came of it.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::mpsc::{Sender, channel};
@@ -170,7 +171,7 @@ fn start(options: Options, listens: Sender<SocketAddr>) -> JoinHandle<(Told, End
 #[test]
 fn services_in_one_program_end_with_plans_and_predictions_and_go_on_where_they_were() {
     let fleet = Fleet::new();
-    let mut last_epoch = 0;
+    let (mut last_epoch, mut replies) = (0, BTreeMap::new());
     for is_again in [false, true] {
         let ended = fleet.run();
         let plan = fleet.plan("gate");
@@ -187,6 +188,11 @@ fn services_in_one_program_end_with_plans_and_predictions_and_go_on_where_they_w
             let StatusFile { status, .. } = serde_json::from_slice(&status).unwrap();
             assert_eq!((status.device.as_str(), status.stage), (*name, Stage::Complete));
 
+            // The same means get the same divergences, which tell nothing new.
+            let told = std::fs::read(fleet.path(name).join("replies.json")).unwrap();
+            let before = replies.insert(*name, told.clone());
+            assert!(before.is_none_or(|before| before == told) && status.withheld.is_empty());
+
             let predictions = std::fs::read_to_string(fleet.path(name).join("predictions.csv"));
             if plan.role(Place::new(index)) == Some(Role::Target) {
                 targets += 1;
@@ -197,6 +203,9 @@ fn services_in_one_program_end_with_plans_and_predictions_and_go_on_where_they_w
         }
         assert!(targets > 0, "{plan:?}");
     }
+    std::fs::write(fleet.path("gate").join("replies.json"), "{").unwrap();
+    let corrupt = Service::new(fleet.options("gate"), &mut |_| ()).map(|_| ()).unwrap_err();
+    assert!(matches!(corrupt, Error::Ledger { .. }) && corrupt.hint().is_some(), "{corrupt}");
 }
 
 #[test]

@@ -129,7 +129,10 @@ impl Device {
         let of_this = |epoch: &&mut Epoch| epoch.id.number == computed.epoch;
         let Some(epoch) = self.epoch.as_mut().filter(of_this) else { return Ok(Vec::new()) };
         let mut actions = match computed.product {
-            Product::Measured(finding) => in_epoch(epoch.id, epoch.exchange.computed(finding)?),
+            Product::Measured(finding) => {
+                let steps = in_epoch(epoch.id, epoch.exchange.computed(finding)?);
+                self.count_replies().into_iter().chain(steps).collect()
+            }
             Product::Planned(planned) => self.has_planned(planned)?,
             Product::Checked(checked) => self.has_checked(checked)?,
             Product::TrainedOn(trained) => self.has_trained_on(trained)?,

@@ -1,5 +1,7 @@
 //! Data that change while a device runs: whether the change matters, and from when on the device takes part with them.
 
+use std::sync::Arc;
+
 use stlf_method::divergence::drift;
 
 use super::Device;
@@ -63,9 +65,15 @@ impl Device {
     /// ones.
     pub(super) fn take_fresh_data(&mut self) {
         let Some(fresh) = self.fresh.take() else { return };
-        let Device { holdings, learner, trained, published, .. } = *fresh;
+        let Device { holdings, learner, trained, published, replying, .. } = *fresh;
         (self.holdings, self.learner) = (holdings, learner);
         (self.trained, self.published) = (trained, published);
+        // It may have told more since the fresh one was made.
+        let told = self.replying.take();
+        self.replying = replying.map(|own| match told {
+            Some(told) => Arc::new(own.after(told.record().clone())),
+            None => own,
+        });
         self.handed_on.clear();
         self.renewals += 1;
     }

@@ -14,6 +14,7 @@ use crate::job::{Job, Labour};
 use crate::planning::{Claims, NoPlan, Planned, Planner, Search};
 use crate::privacy_ledger::Publication;
 use crate::publication_record::CurrentMeans;
+use crate::reply_record::ReplyRecord;
 use crate::roster::Place;
 use crate::wire::{
     Envelope, EpochId, Measured, Message, PairReport, Plan, Report, SignedPlan, SignedReport,
@@ -28,6 +29,7 @@ impl Device {
         let noise_key = self.identity.secret_key("stlf-noise/3");
         Exchange::new(divergence, *shape, seed, noise_key, self.place, members, inputs)
             .publishing(self.published.clone())
+            .replying_by(self.replying.clone())
     }
 
     /// What it publishes with noise in every epoch, whoever takes part; `None` without noise.
@@ -45,6 +47,38 @@ impl Device {
     /// From now on it publishes this, which it published before, and not means of its data as they are now.
     pub fn publish(&mut self, kept: Sketch) {
         self.published = Some(Arc::new(kept));
+    }
+
+    /// From now on it tells divergences only as far as this record of what it has told allows; all if nobody learns of its covariance by them. Samples are known
+    /// as for [`Device::means`].
+    pub fn limit_replies(&mut self, record: ReplyRecord, unscaled: Option<&[f64]>) {
+        let key = self.identity.secret_key("stlf-samples/1");
+        let replying = self.exchange(&[self.place]).replying(record, unscaled, &key);
+        self.replying = replying.map(Arc::new);
+    }
+
+    /// What it has told of divergences; `None` without a limit.
+    pub fn told(&self) -> Option<&ReplyRecord> {
+        self.replying.as_ref().map(|replying| replying.record())
+    }
+
+    /// Those that get no new divergence in this epoch, though their means are new: they, or all together, have asked too often.
+    pub fn withheld(&self) -> impl Iterator<Item = Place> + '_ {
+        self.epoch.iter().flat_map(|epoch| epoch.exchange.withheld().iter().copied())
+    }
+
+    /// Takes up what measuring has told of this device, if it is more than before; that is to be kept first.
+    pub(super) fn count_replies(&mut self) -> Option<Action> {
+        let told = self.epoch.as_ref().and_then(|epoch| epoch.exchange.told());
+        let is_known = match (told, &self.replying) {
+            (Some(told), Some(known)) => Arc::ptr_eq(told, known),
+            _ => true,
+        };
+        if is_known {
+            return None;
+        }
+        self.replying = told.cloned();
+        Some(Action::KeepReplies)
     }
 
     /// Step 1: what measuring begins with.

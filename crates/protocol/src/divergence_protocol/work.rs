@@ -1,6 +1,6 @@
 //! What takes long in measuring divergences: work on all inputs of a device, or on what everyone published.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
@@ -11,10 +11,12 @@ use stlf_method::divergence::sketch::{self, Sketch, Statistic, agreed_features, 
 use stlf_method::divergence::{Embedding, Features, Fleet, OwnMetric, drift};
 
 use super::pair::{Played, Round};
+use super::replies::{Replied, replied};
 use super::side;
 use crate::job::{Sign, Task, Watch};
 use crate::privacy_ledger::Publication;
-use crate::publication_record::CurrentMeans;
+use crate::publication_record::{CurrentMeans, sample_names};
+use crate::reply_record::Replying;
 use crate::roster::Place;
 use crate::wire::Measured;
 
@@ -77,16 +79,14 @@ pub(super) fn publication(own: &Own, settings: &sketch::Settings) -> Option<Publ
     Some(Publication::new(&seed?, privacy.ratio()))
 }
 
-/// The means that a device publishes without noise; `None` with noise, or where it publishes more. Whoever knows `sample_key` can find out whether a sample is among them.
+/// The means that a device publishes without noise, of samples with these names; `None` with noise, or where it publishes more.
 pub(super) fn means(
     own: &Own,
     settings: &sketch::Settings,
-    unscaled: Option<&[f64]>,
-    sample_key: &[u8; 32],
+    samples: BTreeSet<String>,
 ) -> Option<CurrentMeans> {
-    let (numbers, width) = (own.shape.len().max(1), settings.bandwidth.known()?);
-    let samples = own.inputs.len() / numbers;
-    if settings.publishes_covariance() || settings.privacy_of(samples as u64).is_some() {
+    let width = settings.bandwidth.known()?;
+    if settings.publishes_covariance() || settings.privacy_of(samples.len() as u64).is_some() {
         return None;
     }
     let features = own.features(settings, &[Some(width)])?;
@@ -94,19 +94,29 @@ pub(super) fn means(
     let mut id = Sha256::new_with_prefix(own.seed.to_le_bytes());
     id.update(width.to_le_bytes());
     id.update(format!("{} {:?} {}", settings.features, settings.embedding, own.shape));
-    let id = id.finalize();
-    Some(match unscaled {
+    Some(CurrentMeans::new(&id.finalize(), sketch, samples))
+}
+
+/// What a device's samples are known by in records: their inputs, or what these were before they were scaled, hashed with a key.
+pub(super) fn samples(
+    own: &Own,
+    unscaled: Option<&[f64]>,
+    sample_key: &[u8; 32],
+) -> BTreeSet<String> {
+    let numbers = own.shape.len().max(1);
+    match unscaled {
         Some(rows) => {
+            let samples = own.inputs.len() / numbers;
             let rows = rows.chunks_exact((rows.len() / samples.max(1)).max(1));
             let bytes = rows.map(|row| row.iter().flat_map(|x| x.to_le_bytes()).collect());
-            CurrentMeans::new(&id, sketch, bytes, sample_key)
+            sample_names(bytes, sample_key)
         }
         None => {
             let inputs = own.inputs.chunks_exact(numbers);
             let bytes = inputs.map(|input| input.iter().flat_map(|x| x.to_le_bytes()).collect());
-            CurrentMeans::new(&id, sketch, bytes, sample_key)
+            sample_names(bytes, sample_key)
         }
-    })
+    }
 }
 
 /// Moments of both halves of a device's inputs.
@@ -143,6 +153,7 @@ pub(super) enum Kind {
         settings: sketch::Settings,
         bandwidths: Vec<Option<f64>>,
         published: BTreeMap<Place, Arc<Sketch>>,
+        replying: Option<Arc<Replying>>,
     },
     Turn {
         peer: Place,
@@ -161,6 +172,7 @@ pub(super) enum Found {
     Halves(Option<Halves>),
     Sketch(Option<Sketch>),
     Pairs(Option<Vec<(Place, Measured)>>),
+    Replied(Replied),
     Turn(Place, Option<Played>),
 }
 
@@ -208,17 +220,27 @@ impl Work {
                 };
                 Found::Pairs(Some(with_others(place, &published, watch, pair)?))
             }
-            Kind::Distances { own, settings, bandwidths, published } => {
+            Kind::Distances { own, settings, bandwidths, published, replying } => {
                 let place = own.place;
                 let Some(distance) = distances(*own, settings, &bandwidths, &published) else {
                     return Some(Finding(Found::Pairs(None)));
                 };
-                let pair = |peer: Place, theirs: &Arc<Sketch>| {
+                let value = |peer: Place, theirs: &Sketch| {
                     let value = distance(peer, theirs);
                     // Moments that no inputs have may come to no number. Nobody is near such a device.
-                    Measured::Divergence(if value.is_nan() { 2.0 } else { value })
+                    if value.is_nan() { 2.0 } else { value }
                 };
-                Found::Pairs(Some(with_others(place, &published, watch, pair)?))
+                match replying {
+                    Some(known) => {
+                        Found::Replied(replied(place, &settings, &published, &known, value))
+                    }
+                    None => {
+                        let pair = |peer: Place, theirs: &Arc<Sketch>| {
+                            Measured::Divergence(value(peer, theirs))
+                        };
+                        Found::Pairs(Some(with_others(place, &published, watch, pair)?))
+                    }
+                }
             }
             Kind::Turn { peer, round } => Found::Turn(peer, round.play().ok()),
         }))

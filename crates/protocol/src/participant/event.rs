@@ -74,6 +74,8 @@ pub enum Event {
         /// The number of devices that take part in the epoch.
         devices: usize,
     },
+    /// Divergences are measured that were not told before. Those that are told next are on the device's record.
+    Measured,
     /// The plan of the epoch is known.
     Planned {
         /// Whether no plan is better: it is proven optimal, and nothing that costs more was kept from the last plan.

@@ -19,6 +19,7 @@ mod lost;
 mod membership_inference;
 mod phases;
 mod reconstruction;
+mod replies;
 mod rings;
 mod samples;
 mod shared;

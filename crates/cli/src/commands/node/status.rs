@@ -125,6 +125,13 @@ fn text(shown: &StatusFile, scope: Scope) -> String {
         let names: Vec<String> = status.refuses.iter().map(|name| clean(name)).collect();
         text += &format!("refuses the model of {}\n", names.join(", "));
     }
+    if !status.withheld.is_empty() {
+        let names: Vec<String> = status.withheld.iter().map(|name| clean(name)).collect();
+        text += &format!(
+            "tells no new divergence to the means of {}: that would tell too much about this device's samples\n",
+            names.join(", ")
+        );
+    }
     for peer in status.devices.iter().filter(|peer| peer.refused_by.len() > 1) {
         let names: Vec<String> = peer.refused_by.iter().map(|name| clean(name)).collect();
         let (peer, names) = (clean(&peer.name), names.join(", "));

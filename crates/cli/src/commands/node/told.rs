@@ -83,6 +83,7 @@ fn words(roster: &Roster, event: &Event) -> String {
         Event::Began { epoch, devices } => {
             format!("epoch {epoch} begins with {}", counted(*devices, "device"))
         }
+        Event::Measured => "measured divergences".to_owned(),
         Event::Planned { optimal: true } => "plan ready: proven optimal".to_owned(),
         Event::Planned { optimal: false } => {
             "plan ready: not proven optimal (plan.json says its gap)".to_owned()

@@ -1,14 +1,18 @@
-//! Compares estimators of divergence on the paper's network of ten devices, and prints the tables of
+//! Compares estimators of divergence on the paper's network of ten devices and on natural fleets, and prints the tables of
 //! `docs/divergence.md`.
 //!
 //! ```text
 //! divergence_study SETTINGS SEEDS ESTIMATORS   as in: M,U,M//U 10,11,12 all
+//! divergence_study natural FLEETS SEEDS        as in: har,writers,gas-drift 1,2,3
 //! divergence_study scale                       large fleets of drawn sketches
 //! ```
 //!
 //! Settings: M (MNIST), U (USPS), u (USPS, a quarter of the data, no sample twice), MM (MNIST-M), S (strokes), SC
 //! (strokes-coarse); + mixes, // splits. `STLF_DATA` names the folder of the real sets.
 #![allow(clippy::print_stdout, reason = "a program that prints tables")]
+
+mod candidates;
+mod natural;
 
 use std::ops::ControlFlow;
 use std::time::Instant;
@@ -38,13 +42,15 @@ fn main() -> Result<(), Failure> {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match words[..] {
         ["scale"] => scale(),
+        ["natural", fleets, seeds] => {
+            let seeds: Vec<u64> = seeds.split(',').map(str::parse).collect::<Result<_, _>>()?;
+            fleets.split(',').try_for_each(|name| natural::compare(name, &seeds))
+        }
         [settings, seeds, estimators] => {
             let seeds: Vec<u64> = seeds.split(',').map(str::parse).collect::<Result<_, _>>()?;
             settings.split(',').try_for_each(|name| compare(name, &seeds, estimators))
         }
-        _ => {
-            Err("usage: divergence_study SETTINGS SEEDS ESTIMATORS | divergence_study scale".into())
-        }
+        _ => Err("usage: divergence_study SETTINGS SEEDS ESTIMATORS | divergence_study natural FLEETS SEEDS | divergence_study scale".into()),
     }
 }
 
@@ -249,8 +255,8 @@ fn compare(name: &str, seeds: &[u64], names: &str) -> Result<(), Failure> {
         let devices: Vec<&[f32]> = trial.inputs.iter().map(Vec::as_slice).collect();
         for ((_, settings), score) in estimators.iter().zip(&mut scores) {
             let start = Instant::now();
-            let go_on = &mut |_| ControlFlow::Continue(());
-            let found = measure(&devices, trial.shape, settings, seed, go_on)?
+            let watch = &mut |_| go_on();
+            let found = measure(&devices, trial.shape, settings, seed, watch)?
                 .ok_or("the measurement was ended")?;
             score.seconds += start.elapsed().as_secs_f64();
             score.bytes += found.bytes();
@@ -357,6 +363,10 @@ fn judge_plan(
         score.oracle += others.map(|(_, p)| p[target].accuracy(truth)).fold(0.0, f64::max);
     }
     Ok(())
+}
+
+fn go_on() -> ControlFlow<()> {
+    ControlFlow::Continue(())
 }
 
 fn ranks(values: &[f64]) -> Vec<f64> {
