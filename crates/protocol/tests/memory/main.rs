@@ -23,4 +23,5 @@ mod rings;
 mod samples;
 mod shared;
 mod simulation;
+mod trials;
 mod unchanged;
