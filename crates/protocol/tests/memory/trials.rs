@@ -88,15 +88,21 @@ fn trials_of_who_is_not_on_the_route_count_for_nothing() {
         on_route: tried.on_route.clone().into_iter().chain(others).collect::<BTreeMap<_, _>>(),
         ..tried.clone()
     };
-    let lying = ran(in_a_row(), |network| {
-        let said = Envelope::new(1, Message::Offer(OFFER, lie));
-        network.inject(sender, target, said.to_bytes());
-    });
+    // Said too early, so that it is heard before what the sender says itself.
+    let told = |tried: Tried| {
+        ran(in_a_row(), |network| {
+            let said = Envelope::new(1, Message::Offer(OFFER, tried));
+            network.inject(sender, target, said.to_bytes());
+        })
+    };
+    let (lying, alike) = (told(lie), told(tried.clone()));
     // What it says after that is another thing.
     assert_eq!(lying.refused, [(target, Refusal::Twice(sender))]);
     let expected =
         |network: &Network| network.devices[target.index()].combined().unwrap().expected.unwrap();
-    assert_eq!(expected(&lying), expected(&honest));
+    assert_eq!(expected(&lying), expected(&alike));
+    let without = told(Tried { on_route: BTreeMap::new(), ..tried });
+    assert_ne!(expected(&without), expected(&alike), "those of the route count");
 }
 
 #[test]
