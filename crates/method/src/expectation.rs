@@ -291,8 +291,8 @@ mod tests {
     fn a_model_without_weight_counts_for_nothing() {
         let used = received(1.0, 0.2, Some(trial(100, 30, 0.1)), &[]);
         let refused = received(0.0, 1.9, Some(trial(100, 0, 0.1)), &[trial(90, 1, 0.1)]);
-        let (alone, both) =
-            (Basis::of(0.1, &[used.clone()]), Basis::of(0.1, &[used, refused.clone()]));
+        let alone = Basis::of(0.1, std::slice::from_ref(&used));
+        let both = Basis::of(0.1, &[used, refused.clone()]);
         assert_eq!(alone, both);
         assert_eq!(Basis::of(0.1, &[refused]), None);
     }

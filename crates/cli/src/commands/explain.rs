@@ -157,7 +157,8 @@ fn expects(name: &str, expected: &[ExpectedRow]) -> Vec<String> {
     let Some(row) = expected.iter().find(|row| row.target == name) else { return Vec::new() };
     let mut sentences = vec![format!("It may expect an accuracy of {}.", row.interval())];
     sentences.extend(row.basis().iter().flat_map(Basis::sentences));
-    sentences.extend(row.warning.map(|warning| ask_for_labels(&warning, "RUN")));
+    sentences
+        .extend(row.warning.map(|warning| format!("But {}.", ask_for_labels(&warning, "RUN"))));
     sentences
 }
 

@@ -13,6 +13,7 @@ use stlf_protocol::Place;
 
 use super::transfer::{Served, Transfer};
 use crate::Error;
+use crate::baselines::Assignment;
 use crate::record::{ExpectedRow, Row};
 
 /// What targets may expect.
@@ -53,30 +54,30 @@ impl Transfer<'_> {
     fn received(&self, link: &PlanLink, tried: &TriedModels) -> Received {
         let claim = self.problem.claim(link.from, link.to).unwrap_or(Claim::NOTHING);
         let (weight, divergence) = (link.weight, claim.divergence);
-        Received { weight, divergence, tried: self.tried_of(link.from, tried) }
+        let sent = (link.from, way_to_targets(&self.plan.handovers, link.from));
+        Received { weight, divergence, tried: tried.get(&sent).cloned().unwrap_or_default() }
     }
 
-    /// The trials that go along with the model that a device sends to targets.
-    fn tried_of(&self, sender: usize, tried: &TriedModels) -> Tried {
-        let way = way_to_targets(&self.plan.handovers, sender);
-        tried.get(&(sender, way)).cloned().unwrap_or_default()
-    }
-
-    /// Counts the trials that go along with models, with what is sent to measure: at the first target.
-    pub(super) fn count_trials(&self, rows: &mut [Row], tried: &TriedModels) {
-        let plan = &self.plan;
-        let legs = legs(&plan.handovers, &plan.links).into_iter().map(|leg| {
-            let with = tried.get(&(leg.handover.from, leg.sent)).map_or(0, Tried::bytes);
-            (leg.handover.from, leg.handover.to, with)
-        });
+    /// Counts the trials that go along with models of ours, with what is sent to measure: at the first target.
+    pub(super) fn count_trials(
+        &self,
+        method: Method,
+        plan: &Assignment,
+        rows: &mut [Row],
+        tried: &TriedModels,
+    ) {
+        let legs = legs(&plan.handovers, &plan.links)
+            .into_iter()
+            .map(|leg| ((leg.handover.from, leg.sent), leg.handover.to));
         let heard = plan.with_role(Role::Target).flat_map(|to| {
-            let witnesses = self.witnesses(Method::StLf, plan, to);
+            let witnesses = self.witnesses(method, plan, to);
             let senders = plan.incoming(to).iter().map(|link| link.from).chain(witnesses);
-            senders.map(move |from| (from, to)).collect::<Vec<_>>()
+            let sent = |from: usize| ((from, way_to_targets(&plan.handovers, from)), to);
+            senders.map(sent).collect::<Vec<_>>()
         });
-        let heard = heard.map(|(from, to)| (from, to, self.tried_of(from, tried).bytes()));
         let Some(first) = rows.first_mut() else { return };
-        for (from, to, bytes) in legs.chain(heard) {
+        for ((from, way), to) in legs.chain(heard) {
+            let bytes = tried.get(&(from, way)).map_or(0, Tried::bytes);
             let joules = self.problem.link_energy(from, to).unwrap_or(0.0);
             first.measuring_bytes += bytes;
             first.measuring_joules += joules * 8.0 * bytes as f64 / self.run.setup.model_bits;

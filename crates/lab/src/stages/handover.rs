@@ -14,6 +14,7 @@ use rayon::prelude::*;
 use super::expectation::TriedModels;
 use super::train::splits;
 use super::transfer::Transfer;
+use super::trust::is_ours;
 use crate::record::{RelayRow, Row};
 use crate::{Error, Stage};
 
@@ -53,8 +54,12 @@ impl Transfer<'_> {
         assigned: &Assignment,
     ) -> Result<Vec<Row>, Error> {
         let handed_on = self.after_handovers(assigned)?;
-        let mut rows = handed_on.as_ref().unwrap_or(self).rows(method, assigned)?;
+        let sent = handed_on.as_ref().unwrap_or(self);
+        let mut rows = sent.rows(method, assigned)?;
         self.count_handovers(&mut rows, assigned);
+        if is_ours(method) {
+            sent.count_trials(method, assigned, &mut rows, &sent.all_tried()?);
+        }
         Ok(rows)
     }
 

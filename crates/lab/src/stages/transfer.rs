@@ -115,7 +115,7 @@ impl<'a> Transfer<'a> {
         sent.keep_bundles(&served, &expected, classes)?;
         let mut rows = self.with_measuring(Method::StLf, served);
         self.count_handovers(&mut rows, &self.plan);
-        sent.count_trials(&mut rows, &tried);
+        sent.count_trials(Method::StLf, &self.plan, &mut rows, &tried);
         results.write_csv(&name, &rows)?;
         Ok(rows)
     }

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
-use stlf_planning::number_format::{counted, percent, short};
+use stlf_planning::number_format::{counted, percent};
 
 use super::{Basis, DISAGREEMENT, Expected, LEVEL};
 
@@ -23,8 +23,8 @@ pub enum Warning {
 impl fmt::Display for Warning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Warning::Guessing => "no source helps: no better than guessing is expected",
-            Warning::SaysLittle => "no source is near: the interval is too wide to say much",
+            Warning::Guessing => "no source helps, and no better than guessing is expected",
+            Warning::SaysLittle => "no source is near, and the interval is too wide to say much",
         })
     }
 }
@@ -78,8 +78,8 @@ impl Basis {
         if self.models > 1.0 + 1e-9 {
             let less = times(DISAGREEMENT * self.models.ln());
             sentences.push(format!(
-                "It mixes {} models, which are less sure together than they err: the odds are {less} times lower.",
-                short(self.models)
+                "It mixes {:.1} models, which are less sure together than they err: the odds are {less} times lower.",
+                self.models
             ));
         }
         sentences
@@ -122,7 +122,7 @@ mod tests {
                 "Its doubt about its samples is 7 %.",
                 "Without any trial, the odds of an error are 1.35 times those of the doubt (give or take a factor of 1.65).",
                 "One device differs from another by a factor of 1.35.",
-                "It mixes 2 models, which are less sure together than they err: the odds are 1.32 times lower.",
+                "It mixes 2.0 models, which are less sure together than they err: the odds are 1.32 times lower.",
             ]
         );
         let one = Basis { on_routes: 14, at_senders: 1, models: 1.0, ..two };
