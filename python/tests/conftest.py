@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 import subprocess
 from collections.abc import Callable, Generator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -44,6 +46,20 @@ def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest
     report = yield
     forbidden(report)
     return report
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """One worker runs all tests of a file, which share what they set up; of a cluster's engines each is like a file."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class ByFileAndEngine(LoadScopeScheduling):  # type: ignore[misc]
+        def _split_scope(self, nodeid: str) -> str:
+            file, _, test = nodeid.partition("::")
+            engine = re.search(r"\[(local|ray|hyperqueue|slurm|stand_in_slurm)\b", test)
+            return f"{file}:{engine[1]}" if engine else file
+
+    return ByFileAndEngine(config, log)
 
 
 Cli = Callable[..., subprocess.CompletedProcess[str]]

@@ -64,7 +64,9 @@ fn before_building(steps: &mut Steps) -> Result<(), Failure> {
 }
 
 fn lint(what: &[&str]) -> Result<Done, Failure> {
-    command("cargo", &[&["clippy"], what, &["--", "-D", "warnings"]].concat(), &[])
+    // Nothing is linked, so the fuzz target's run-time library need not be compiled.
+    let unlinked = [("CUSTOM_LIBFUZZER_PATH", "/not/linked/libfuzzer.a")];
+    command("cargo", &[&["clippy"], what, &["--", "-D", "warnings"]].concat(), &unlinked)
 }
 
 /// Which tests: all programs of the workspace, or units and devices in memory. The features are the same, so that both are built once.
@@ -91,7 +93,9 @@ fn tests(which: &[&str]) -> Result<Done, Failure> {
     forget(&skipped)?;
     let variables = [(stlf_testing::SKIPPED, &*skipped.to_string_lossy())];
     if succeeds("cargo", &["nextest", "--version"]) {
-        command("cargo", &[&["nextest", "run"], which].concat(), &variables)?;
+        let threads = threads().to_string();
+        let run = ["nextest", "run", "--profile", "check", "--test-threads", &threads];
+        command("cargo", &[&run, which].concat(), &variables)?;
     } else {
         println!("   one program after another, which takes longer: there is no cargo-nextest");
         command("cargo", &[&["test"], which].concat(), &variables)?;
@@ -101,6 +105,11 @@ fn tests(which: &[&str]) -> Result<Done, Failure> {
         command("cargo", &documentation, &variables)?;
     }
     Ok(told(&skipped))
+}
+
+/// Two for each core: `.config/nextest.toml` gives a test both of a core's, unless it waits most of the time.
+fn threads() -> usize {
+    2 * std::thread::available_parallelism().map_or(1, usize::from)
 }
 
 fn forget(file: &Path) -> Result<(), Failure> {

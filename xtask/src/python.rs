@@ -107,13 +107,8 @@ pub(crate) fn check(root: &Path, target: &Path, cli: &Path) -> Result<Done, Fail
     // Modules for Ray or Flower cannot be imported where these are not installed.
     let examples = ["--doctest-modules", "--doctest-ignore-import-errors", "--pyargs", "stlf"];
     command(&own, &[&["-m", "pytest", "--quiet"], &examples[..]].concat(), &variables)?;
-    // Files at a time: much of what a test does is to wait for programs that it started.
-    let several = ["-n", "2", "--dist", "loadfile"];
-    command(
-        &own,
-        &[&["-m", "pytest", "--quiet", "python/tests"], &several[..]].concat(),
-        &variables,
-    )
+    // Three files at a time: much of what a test does is to wait for programs that it started.
+    command(&own, &["-m", "pytest", "--quiet", "python/tests", "-n", "3"], &variables)
 }
 
 /// What maturin takes for cargo. Where it would build our package alone, and with it nearly everything that it depends on with other

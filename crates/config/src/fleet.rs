@@ -58,7 +58,11 @@ impl Fleet {
         let Partition { devices } = deal(data, scheme, seed)?;
         let scaler = scaler(data, scale, devices.len());
         let gather = |share| DeviceData::gather(data, share, |samples| scaler.scaling(samples));
-        let devices = devices.iter().map(gather).collect();
+        let mut devices: Vec<DeviceData> = devices.iter().map(gather).collect();
+        for device in devices.iter_mut().take(scheme.mislabeled_devices()) {
+            let next = |label: &Class| (label + 1) % data.classes().len() as Class;
+            device.labels = device.labels.iter().map(next).collect();
+        }
         Ok(Fleet { devices, shape: scaler.shape(), scale: scaler.scale() })
     }
 
@@ -264,7 +268,7 @@ pub fn device(
 mod tests {
     use stlf_data::atomic_folder::Folder;
     use stlf_data::dataset::Values;
-    use stlf_data::partition::{ByDomain, Iid};
+    use stlf_data::partition::{Arrangement, ByDomain, ClassesPerDevice, Iid, Paper};
 
     use super::*;
 
@@ -281,6 +285,28 @@ mod tests {
 
     fn all() -> Dataset {
         rows(0).join(rows(1)).unwrap().join(rows(2)).unwrap()
+    }
+
+    #[test]
+    fn mislabeled_devices_have_the_class_after_the_true_one() {
+        let data = all();
+        let paper = |mislabeled_devices| {
+            Scheme::Paper(Paper {
+                devices: 4,
+                scale: 0.01,
+                classes_per_device: ClassesPerDevice::Count(2),
+                arrangement: Arrangement::Mixed,
+                mislabeled_devices,
+                ..Paper::default()
+            })
+        };
+        let fleet = Fleet::deal(&data, &paper(1), None, 1).unwrap();
+        let honest = Fleet::deal(&data, &paper(0), None, 1).unwrap();
+        let [first, second] = [0, 1].map(|i| (&fleet.devices[i], &honest.devices[i]));
+        assert!(!first.0.labels.is_empty());
+        assert!(first.0.labels.iter().zip(&first.1.labels).all(|(wrong, own)| wrong + own == 1));
+        assert_eq!(first.0.truth, first.1.truth);
+        assert_eq!(second.0.labels, second.1.labels);
     }
 
     /// Inputs by the place of their row in the device's own table.

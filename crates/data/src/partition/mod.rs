@@ -92,6 +92,14 @@ impl Scheme {
         !matches!(self, Scheme::Paper(Paper { disjoint: false, .. }))
     }
 
+    /// How many devices, from the first on, have wrong labels: of each sample, the class after its own.
+    pub fn mislabeled_devices(&self) -> usize {
+        match self {
+            Scheme::Paper(paper) => paper.mislabeled_devices,
+            _ => 0,
+        }
+    }
+
     /// The fraction of labels that each device keeps; the paper's partitioner counts them instead.
     fn labeled(&self) -> Option<&Labeled> {
         match self {

@@ -33,6 +33,7 @@ use crate::{Class, Dataset, Error};
 /// | `arrangement` | single | `single` (one domain), `mixed` (every device draws from all), `split` (every device draws from one) | |
 /// | `unlabeled-domains` | none | the domains of the devices without labels, and of no other device; `arrangement` then holds among those with labels, and among those without | some of the domains |
 /// | `unlabeled-classes` | all | classes of each device without labels, out of those of a device with labels | 1 to `classes-per-device` |
+/// | `mislabeled-devices` | 0 | how many of the devices with labels, from the first on, have wrong ones: of each sample, the class after its own | at most `labeled-devices` |
 /// | `disjoint` | true | whether a sample is dealt once. The published runs let every device draw from all samples, so that a target may hold a source's | true, false |
 ///
 /// A class that has run out gives what it has, and the device's other classes make up for it.
@@ -66,8 +67,16 @@ pub struct Paper {
     /// How many of a labeled device's classes a device without labels has; all of them if not given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unlabeled_classes: Option<usize>,
+    /// How many of the labeled devices, from the first on, have wrong labels: of each sample, the class after its own.
+    #[serde(skip_serializing_if = "is_none")]
+    pub mislabeled_devices: usize,
     /// Whether each sample is dealt to at most one device.
     pub disjoint: bool,
+}
+
+/// Whether no device has wrong labels.
+fn is_none(mislabeled: &usize) -> bool {
+    *mislabeled == 0
 }
 
 /// How the domains are arranged over the devices.
@@ -131,6 +140,7 @@ impl Default for Paper {
             arrangement: Arrangement::Single,
             unlabeled_domains: Vec::new(),
             unlabeled_classes: None,
+            mislabeled_devices: 0,
             disjoint: true,
         }
     }
@@ -274,6 +284,11 @@ impl Paper {
             let message = format!("{} of {} devices", self.labeled_devices(), self.devices);
             return Err(Error::setting("labeled-devices", message)
                 .with_hint("at least one device needs labels, or no device can train"));
+        }
+        if self.mislabeled_devices > self.labeled_devices() {
+            let (wrong, labeled) = (self.mislabeled_devices, self.labeled_devices());
+            let message = format!("{wrong} requested, and {labeled} devices have labels");
+            return Err(Error::setting("mislabeled-devices", message));
         }
         let domains = data.domains().len();
         match self.arrangement {

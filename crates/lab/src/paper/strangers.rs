@@ -1,10 +1,13 @@
 //! Targets whose domain no source has seen: what views at sources and students at targets make of it, for ST-LF and for FedAvg over all
 //! links, beside KD3A, pooled training and labels of the target's own domain.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
 
+use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use stlf_config::Config;
+use stlf_config::fleet::load;
 use stlf_data::partition::{All, Arrangement, ClassesPerDevice, Paper, Scheme};
 use stlf_figure::bars;
 use stlf_learn::Augment;
@@ -16,9 +19,11 @@ use super::settings::Lab;
 use super::spec::Spec;
 use super::{Artifact, Made};
 use crate::record::{Row, StudentRow};
-use crate::run::seed_folder;
-use crate::stages::student;
+use crate::run::{Holdings, open, seed_folder, seed_run};
+use crate::shard::Block;
+use crate::stages::{student, train};
 use crate::summary::{Spread, summarise};
+use crate::watch::Watch;
 use crate::{Error, Folder, compare};
 
 /// A case of the spec.
@@ -39,6 +44,14 @@ pub(super) struct Stranger {
     classes: Option<usize>,
     /// The mean number of a target's samples; the usual one if not given.
     samples: Option<f64>,
+    /// How many sources have wrong labels.
+    #[serde(default)]
+    mislabeled: usize,
+    /// Whether the first source ends its training after a tenth of the steps.
+    #[serde(default)]
+    half_trained: bool,
+    /// The setting `planner.liars`; the usual one if not given.
+    liars: Option<usize>,
     /// Whether methods that train networks of their own are shown.
     #[serde(default)]
     trains: bool,
@@ -146,6 +159,9 @@ fn cases<'s>(spec: &'s Spec, lab: &Lab<'_>) -> Result<Vec<&'s Stranger>, Error> 
 impl Stranger {
     fn run(&self, kind: Kind, methods: &[Method], lab: &Lab<'_>) -> Result<Vec<Row>, Error> {
         let (config, path) = (self.config(kind, lab), self.path(kind, lab));
+        if self.half_trained {
+            half_train(&config, &path, lab)?;
+        }
         Ok(compare(&config, &path, methods, lab.observer)?.rows)
     }
 
@@ -181,9 +197,11 @@ impl Stranger {
             classes_per_device: ClassesPerDevice::All(All::All),
             unlabeled_classes: self.classes,
             unlabeled_device_samples: self.samples.unwrap_or(USUAL_SAMPLES),
+            mislabeled_devices: self.mislabeled,
             disjoint: !real,
             ..Paper::default()
         };
+        config.planner.liars = self.liars;
         match kind {
             Kind::OwnLabels => {
                 config.data.domains = vec![unseen.clone()];
@@ -214,6 +232,19 @@ impl Stranger {
         config.partition = Some(Scheme::Paper(paper));
         config
     }
+}
+
+/// Has the first source of every seed train for a tenth of its steps. The run that follows finds its model, and trains the others.
+fn half_train(config: &Config, path: &Path, lab: &Lab<'_>) -> Result<(), Error> {
+    let folder = open(config, path)?;
+    let stopped = AtomicBool::new(false);
+    let watch = Watch::new(lab.observer, &stopped);
+    let holdings = Holdings::Dealt(Box::new(load(config)?));
+    config.seeds.par_iter().try_for_each(|&seed| {
+        let (mut run, _) = seed_run(config, &holdings, seed, &folder, watch.of(seed))?;
+        run.setup.training.steps /= 10;
+        train::some(&run, Block { number: 0, of: run.fleet.len() })
+    })
 }
 
 /// The mean over draws of a mean over targets.

@@ -54,3 +54,25 @@ fn a_case_has_both_trainings_and_says_what_became_of_students() {
     assert_eq!(unknown.to_string(), "settings: none of Z is a case of strangers");
     assert!(unknown.hint().is_some_and(|hint| hint.contains("MM-four")));
 }
+
+#[test]
+fn a_source_with_wrong_labels_and_one_that_ended_early_are_in_the_plan_with_errors_of_their_own() {
+    let heard = |_: &str, _: usize, _: usize| {};
+    let errors = |case: &str| -> Vec<f64> {
+        let to = tempfile::tempdir().unwrap();
+        let once = Options { seeds: 1, ..options(case) };
+        reproduce(Artifact::Strangers, &once, to.path(), &heard, &go_on).unwrap();
+        let run = to.path().join(format!("runs/strangers-{case}-views-drawn-quick-1"));
+        let table = csv::Reader::from_path(run.join("seed-0/training.csv"));
+        let rows = table.unwrap().into_deserialize().map(Result::unwrap);
+        let error = |row: BTreeMap<String, String>| row["source-error"].parse().ok();
+        rows.filter_map(error).collect()
+    };
+    let (mislabeled, half) = (errors("MM-mislabeled"), errors("MM-half"));
+    assert_eq!(mislabeled.len(), 5);
+    assert_eq!(mislabeled[1..], half[1..], "the others train as ever");
+    assert_ne!(mislabeled[0], half[0]);
+    // It errs on its own labels hardly more than others on theirs, so nothing that it says of itself betrays it.
+    let most = mislabeled[1..].iter().copied().fold(0.0, f64::max);
+    assert!(mislabeled[0] < 0.2 + most, "{mislabeled:?}");
+}

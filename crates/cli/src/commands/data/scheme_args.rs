@@ -134,7 +134,8 @@ fn known_settings(kind: &str) -> Vec<String> {
     let defaults = Scheme::deserialize(Value::Table(table)).ok();
     let defaults = defaults.and_then(|scheme| Table::try_from(scheme).ok()).unwrap_or_default();
     // Left out of the defaults: half of the devices and all classes are no numbers, and no domains are no list.
-    let hidden = ["labeled-devices", "unlabeled-domains", "unlabeled-classes"];
+    let hidden =
+        ["labeled-devices", "unlabeled-domains", "unlabeled-classes", "mislabeled-devices"];
     let hidden = hidden.into_iter().filter(|_| kind == "paper").map(str::to_owned);
     defaults.keys().filter(|key| *key != "kind").cloned().chain(hidden).collect()
 }

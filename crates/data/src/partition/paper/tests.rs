@@ -158,7 +158,12 @@ fn settings_out_of_range_are_named() {
         change(&mut paper);
         network(data, &paper, 1).err()
     };
-    let cases: [(&Dataset, Change, &str); 14] = [
+    let cases: [(&Dataset, Change, &str); 15] = [
+        (
+            &one,
+            |p| p.mislabeled_devices = 6,
+            "mislabeled-devices: 6 requested, and 5 devices have labels",
+        ),
         (
             &one,
             |p| p.unlabeled_classes = Some(5),
