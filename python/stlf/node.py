@@ -131,6 +131,8 @@ class Finished:
     """Why there is no plan, if there is none."""
     folder: Path
     """Where everything is kept."""
+    expected: tuple[float, float, float] | None = None
+    """The accuracy that it may expect as a target, without labels, and the ends of its 90 % interval."""
 
     @property
     def mixture(self) -> Path:
@@ -252,6 +254,8 @@ def _event(told: dict[str, Any], folder: Path) -> Event:
     kind = told.pop("kind")
     if "members" in told:
         told["members"] = {name: weight for name, weight in told["members"]}
+    if told.get("expected"):
+        told["expected"] = tuple(told["expected"])
     match kind:
         case "training":
             return Training(told["labels"])

@@ -209,6 +209,9 @@ def test_devices_in_this_process_end_as_the_simulation_does(fleet: Callable[...,
     assert any(isinstance(event, Progress) for event in heard["gate"])
     end = heard["mast"][-1]
     assert isinstance(end, Finished) and end.role == "target" and end.accuracy is not None and end.accuracy > 0.8
+    assert end.expected is not None
+    expected, low, high = end.expected
+    assert 0 <= low <= expected <= high <= 1
     mine = stlf.load_with(Means(2), end.folder)
     assert mine.members == pytest.approx(end.members)
     # The same learners in a simulation, without a network, end with the same predictions.

@@ -1,5 +1,7 @@
 //! The comparison of methods, as text.
 
+use std::fmt::Display;
+
 use stlf_config::Config;
 use stlf_data::features::Scale;
 use stlf_lab::Outcome;
@@ -7,12 +9,16 @@ use stlf_lab::record::{ComputingRow, ExpectedRow, StudentRow};
 use stlf_lab::stages::expectation::TABLE as EXPECTED;
 use stlf_lab::stages::student::FOLDER as STUDENTS;
 use stlf_lab::summary::{Line, Spread, summarise};
+use stlf_method::expectation::{Expected, Warning};
 use stlf_method::method::Method;
 use stlf_planning::energy::PAPER_MODEL_BITS;
-use stlf_planning::number_format::{counted, energy, percent, short, size};
+use stlf_planning::number_format::{clean, counted, energy, percent, short, size};
 use stlf_planning::problem::{FAR, Preset};
 
 use crate::table::{Align, Cell, Table};
+
+/// The most targets that are named in a line.
+const MOST_NAMES: usize = 5;
 
 /// Returns the table of a run, and a line that says what it shows.
 pub(crate) fn comparison(outcome: &Outcome, config: &Config, methods: &[Method]) -> String {
@@ -137,12 +143,35 @@ pub(crate) fn expected(outcome: &Outcome) -> String {
             format!("; the truth is in the interval at {right} of {}", counted(known, "target"))
         }
     };
+    let expected = Expected { accuracy: middle, low, high };
     format!(
-        "Expected accuracy of ST-LF, without labels of targets: {}, 90 % interval {} to {}, means over targets{truth} (seed-*/{EXPECTED}).\n",
-        percent(middle),
-        percent(low),
-        percent(high)
+        "Expected accuracy of ST-LF, without labels of targets: {expected}, means over targets{truth} (seed-*/{EXPECTED}).\n{}",
+        warnings(rows)
     )
+}
+
+/// Returns a line for each thing that targets are told because they may expect little, or little is known of what they may.
+fn warnings(rows: &[ExpectedRow]) -> String {
+    let line = |warning: Warning| {
+        let told = rows.iter().filter(|row| row.warning == Some(warning));
+        let mut names: Vec<String> = told.map(|row| clean(&row.target)).collect();
+        let count = names.len();
+        names.sort();
+        names.dedup();
+        let others = names.len().saturating_sub(MOST_NAMES);
+        names.truncate(MOST_NAMES);
+        let more = if others > 0 { format!(" and {others} more") } else { String::new() };
+        (count > 0).then(|| {
+            let (of, names) = (counted(rows.len(), "target"), names.join(", "));
+            format!("At {count} of {of} ({names}{more}) {}\n", ask_for_labels(&warning, "RUN"))
+        })
+    };
+    [Warning::Guessing, Warning::SaysLittle].into_iter().filter_map(line).collect()
+}
+
+/// Returns what a target is told, with what to do about it; `what` follows `stlf ask`.
+pub(crate) fn ask_for_labels(warning: &dyn Display, what: &str) -> String {
+    format!("{warning}: ask for labels with stlf ask {what}")
 }
 
 /// Returns a line for every method whose targets may train students: how many did, how many use it, and what that changes.

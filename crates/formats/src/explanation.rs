@@ -1,11 +1,15 @@
 //! An explanation as JSON, `stlf-explanation/1`.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 use stlf_planning::Role;
 use stlf_planning::explain::{
     Alternative, Explanation, Flip, MainLink, Part, Quantity, Sentences, Term,
 };
 use stlf_planning::plan::PlanLink;
+
+use super::mixture::ExpectedEntry;
 
 /// Explanations of some or all devices of a plan.
 #[derive(Debug, Serialize)]
@@ -35,6 +39,9 @@ struct DeviceEntry {
     /// The sources that it hands its model on to.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     hands_to: Vec<String>,
+    /// The accuracy that a target of a run may expect without labels.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    expected: Option<ExpectedEntry>,
     /// Whether every plan behind these figures is proven optimal.
     proven: bool,
 }
@@ -105,6 +112,12 @@ impl ExplanationFile {
             devices: explanations.iter().map(|e| entries.device_entry(e)).collect(),
         }
     }
+
+    /// The same with the accuracies that targets of these names may expect.
+    pub fn with_expected(mut self, mut expected: BTreeMap<String, ExpectedEntry>) -> Self {
+        self.devices.iter_mut().for_each(|device| device.expected = expected.remove(&device.name));
+        self
+    }
 }
 
 /// Turns explanations into entries.
@@ -132,6 +145,7 @@ impl Entries<'_> {
                 flips: taken.flips.iter().map(flip_entry).collect(),
             }),
             hands_to: e.hands_to.iter().map(|&to| name(to)).collect(),
+            expected: None,
             proven: e.proven,
         }
     }

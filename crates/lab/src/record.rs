@@ -1,7 +1,7 @@
 //! What is written down: one row per seed, method and target, and the tables between stages.
 
 use serde::{Deserialize, Serialize};
-use stlf_method::expectation::Expected;
+use stlf_method::expectation::{Basis, Expected, Warning};
 
 /// How a method served one target.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -26,8 +26,8 @@ pub struct Row {
     pub all_joules: f64,
     /// The bytes that cross the links.
     pub bytes: u64,
-    /// What measuring the divergences of all devices cost, where the method needs them: on the first target of a seed, so that
-    /// sums are totals.
+    /// What measuring the divergences of all devices cost, where the method needs them, and for ours the trials that go along with models: on
+    /// the first target of a seed, so that sums are totals.
     pub measuring_joules: f64,
     /// The bytes of that.
     pub measuring_bytes: u64,
@@ -159,9 +159,74 @@ pub struct ExpectedRow {
     pub high: f64,
     /// The accuracy, where the truth is known.
     pub accuracy: Option<f64>,
+    /// What the target is told, if it may expect little or little is known of it.
+    #[serde(default)]
+    pub warning: Option<Warning>,
+    /// The doubt of its mixture; this and all that follows are what the expectation rests on, and were not written by earlier versions.
+    #[serde(default)]
+    pub doubt: Option<f64>,
+    /// The bias that the fleet has in common, in log odds.
+    #[serde(default)]
+    pub bias: Option<f64>,
+    /// Its standard deviation.
+    #[serde(default)]
+    pub bias_deviation: Option<f64>,
+    /// The standard deviation of what is a device's own.
+    #[serde(default)]
+    pub own_deviation: Option<f64>,
+    /// How many models are mixed.
+    #[serde(default)]
+    pub models: Option<f64>,
+    /// The number of trials at senders.
+    #[serde(default)]
+    pub trials_at_senders: Option<usize>,
+    /// The number of trials at sources that a model was handed to.
+    #[serde(default)]
+    pub trials_on_routes: Option<usize>,
 }
 
 impl ExpectedRow {
+    /// The row of a target.
+    pub fn new(
+        seed: u64,
+        target: String,
+        expected: Expected,
+        accuracy: Option<f64>,
+        warning: Option<Warning>,
+        basis: Basis,
+    ) -> ExpectedRow {
+        let Expected { accuracy: middle, low, high } = expected;
+        ExpectedRow {
+            seed,
+            target,
+            expected: middle,
+            low,
+            high,
+            accuracy,
+            warning,
+            doubt: Some(basis.doubt),
+            bias: Some(basis.bias),
+            bias_deviation: Some(basis.bias_deviation),
+            own_deviation: Some(basis.own_deviation),
+            models: Some(basis.models),
+            trials_at_senders: Some(basis.at_senders),
+            trials_on_routes: Some(basis.on_routes),
+        }
+    }
+
+    /// What the expectation rests on; nothing in a table of an earlier version.
+    pub fn basis(&self) -> Option<Basis> {
+        Some(Basis {
+            doubt: self.doubt?,
+            bias: self.bias?,
+            bias_deviation: self.bias_deviation?,
+            own_deviation: self.own_deviation?,
+            models: self.models?,
+            at_senders: self.trials_at_senders?,
+            on_routes: self.trials_on_routes?,
+        })
+    }
+
     /// The expected accuracy with its interval.
     pub fn interval(&self) -> Expected {
         Expected { accuracy: self.expected, low: self.low, high: self.high }

@@ -11,8 +11,15 @@
 //! prior; a device's own has longer tails. Together they give the errors among the target's samples an interval. docs/expectation.md
 //! compares intervals with the truth on all fleets that we have.
 
-use stlf_data::Class;
+mod trial;
+mod words;
+
+use serde::{Deserialize, Serialize};
 use stlf_learn::evaluate::{Predictions, likeliest};
+
+use self::trial::bias_of_all;
+pub use self::trial::{Trial, Tried};
+pub use self::words::Warning;
 
 /// The probability that the interval holds, if the model of it does.
 pub const LEVEL: f64 = 0.9;
@@ -42,54 +49,27 @@ const DISAGREEMENT: f64 = 0.4;
 /// No doubt counts as less, or as more than one minus it.
 const LEAST_DOUBT: f64 = 1e-3;
 
-/// How a model did on labels that it was not trained on.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Trial {
-    /// The number of labels; not 0.
-    pub labels: u32,
-    /// The number of these that it gave another class.
-    pub errors: u32,
-    /// Its mean doubt about them.
-    pub doubt: f32,
-}
+/// A trial that shows a bias so many deviations below that of models without any trial is not believed: hardly anybody errs so much less than
+/// it doubts. At senders, and at sources on routes, where honest trials are worth more and a liar can spoil the model itself.
+const UNBELIEVABLE: (f64, f64) = (2.0, 4.0);
 
-impl Trial {
-    /// What a model said of samples with these labels; nothing without any.
-    pub fn of(predictions: &Predictions, labels: &[Class]) -> Option<Trial> {
-        let errors = predictions.errors(labels) as u32;
-        let doubt = doubt(predictions)? as f32;
-        Some(Trial { labels: labels.len() as u32, errors, doubt })
-    }
-
-    /// Whether these numbers can have been counted.
-    pub fn is_possible(&self) -> bool {
-        self.labels > 0 && self.errors <= self.labels && (0.0..=1.0).contains(&self.doubt)
-    }
-
-    /// The bias that it shows, and the variance that so few labels give it (Woolf 1955, with half an error more on either side).
-    fn bias(&self) -> (f64, f64) {
-        let (errors, labels) = (f64::from(self.errors) + 0.5, f64::from(self.labels) + 1.0);
-        let variance = 1.0 / errors + 1.0 / (labels - errors);
-        (log_odds(errors / labels) - log_odds_of_doubt(f64::from(self.doubt)), variance)
-    }
-}
+/// A sender's own trial says nothing of a target that doubts its samples by more than so much, in log odds, than the sender claims to err.
+const UNLIKE: f64 = 2.5;
 
 /// One model that a target received, and how it did elsewhere.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Received {
-    /// Its weight in the mixture.
+    /// Its weight in the mixture. One without weight counts for nothing, and neither do its trials.
     pub weight: f64,
-    /// The divergence between its sender and the target.
+    /// d̂ between the target and its sender.
     pub divergence: f64,
-    /// As it was sent, on labels that its sender had held out, if there were any.
-    pub at_sender: Option<Trial>,
-    /// As it was handed over, at each source of its route that had not seen it before, in order; empty without hand-overs. Each with
-    /// the number of its source.
-    pub on_route: Vec<(usize, Trial)>,
+    /// The trials that came with it.
+    pub tried: Tried,
 }
 
 /// The accuracy that a target may expect, with an interval.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Expected {
     /// The median.
     pub accuracy: f64,
@@ -99,42 +79,93 @@ pub struct Expected {
     pub high: f64,
 }
 
+/// What an expected accuracy rests on. Numbers but for the doubt are on the scale of log odds.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Basis {
+    /// The doubt of what the target ends with about its samples.
+    pub doubt: f64,
+    /// The bias that the fleet's devices have in common, its mean given the trials.
+    pub bias: f64,
+    /// Its standard deviation.
+    pub bias_deviation: f64,
+    /// The standard deviation of what is a device's own.
+    pub own_deviation: f64,
+    /// How many models are mixed: 1 / Σ α².
+    pub models: f64,
+    /// The number of trials at senders that count.
+    pub at_senders: usize,
+    /// The number of trials at sources on routes that count.
+    pub on_routes: usize,
+}
+
 /// The mean of one minus the highest probability; nothing without samples.
 pub fn doubt(predictions: &Predictions) -> Option<f64> {
     let doubts = predictions.probabilities().map(|p| 1.0 - f64::from(likeliest(p).1));
     (!predictions.is_empty()).then(|| doubts.sum::<f64>() / predictions.len() as f64)
 }
 
-/// The accuracy that a target may expect on so many samples, about which what it ends with has this doubt.
-///
-/// Nothing without a model.
-pub fn expected(doubt: f64, samples: usize, received: &[Received]) -> Option<Expected> {
-    let total: f64 = received.iter().map(|r| r.weight).sum();
-    if total <= 0.0 {
-        return None;
+/// The accuracy that a target may expect of these predictions for its samples, and what that rests on; nothing without a model or a sample.
+pub fn expected(predictions: &Predictions, received: &[Received]) -> Option<(Expected, Basis)> {
+    let basis = Basis::of(doubt(predictions)?, received)?;
+    Some((basis.expected(predictions.len()), basis))
+}
+
+impl Basis {
+    /// Of a target that has this doubt about its samples, with what it received; nothing without a model.
+    pub fn of(doubt: f64, received: &[Received]) -> Option<Basis> {
+        let received: Vec<&Received> = received.iter().filter(|r| r.weight > 0.0).collect();
+        let total: f64 = received.iter().map(|r| r.weight).sum();
+        if received.is_empty() {
+            return None;
+        }
+        let share = |r: &Received| r.weight / total;
+        let divergence: f64 = received.iter().map(|r| share(r) * r.divergence).sum();
+        let models = 1.0 / received.iter().map(|r| share(r).powi(2)).sum::<f64>();
+        let on_routes = on_routes(&received);
+        let apart = devices_apart(divergence, &on_routes);
+        let at_senders: Vec<Trial> = (received.iter().filter_map(|r| r.tried.at_sender))
+            .filter(|trial| is_believable(trial, OWN_TO_OTHERS, UNBELIEVABLE.0))
+            .filter(|trial| log_odds_of_doubt(doubt) - trial.log_odds_of_error() <= UNLIKE)
+            .collect();
+        let prior = PRIOR_BIAS.1.powi(2);
+        let (mut precision, mut sum) = (1.0 / prior, PRIOR_BIAS.0 / prior);
+        let mut see = |(bias, variance): (f64, f64), more: f64| {
+            precision += 1.0 / (variance + more);
+            sum += bias / (variance + more);
+        };
+        if let Some(shown) = bias_of_all(&at_senders) {
+            see(shown, OWN_TO_OTHERS.powi(2));
+        }
+        on_routes.iter().for_each(|trial| see(trial.bias(), apart));
+        Some(Basis {
+            doubt,
+            bias: sum / precision,
+            bias_deviation: (1.0 / precision).sqrt(),
+            own_deviation: apart.sqrt(),
+            models,
+            at_senders: at_senders.len(),
+            on_routes: on_routes.len(),
+        })
     }
-    let share = |r: &Received| r.weight / total;
-    let divergence: f64 = received.iter().map(|r| share(r) * r.divergence).sum();
-    let models = 1.0 / received.iter().map(|r| share(r).powi(2)).sum::<f64>();
-    let on_routes = on_routes(received);
-    let apart = devices_apart(divergence, &on_routes);
-    let prior = PRIOR_BIAS.1.powi(2);
-    let (mut precision, mut sum) = (1.0 / prior, PRIOR_BIAS.0 / prior);
-    let mut see = |(bias, variance): (f64, f64), more: f64| {
-        precision += 1.0 / (variance + more);
-        sum += bias / (variance + more);
-    };
-    if let Some(trial) = together(received.iter().filter_map(|r| r.at_sender)) {
-        see(trial.bias(), OWN_TO_OTHERS.powi(2));
+
+    /// The accuracy that the target may expect on so many samples.
+    pub fn expected(&self, samples: usize) -> Expected {
+        let middle = log_odds_of_doubt(self.doubt) + self.bias - DISAGREEMENT * self.models.ln();
+        let deviation = self.bias_deviation.hypot(self.own_deviation);
+        let tail = (1.0 - LEVEL) / 2.0;
+        let [most, fewest] =
+            [1.0 - tail, tail].map(|level| errors_below(level, samples.max(1), middle, deviation));
+        let accuracy = 1.0 - from_log_odds(middle);
+        Expected { accuracy, low: (1.0 - most).min(accuracy), high: (1.0 - fewest).max(accuracy) }
     }
-    on_routes.iter().for_each(|trial| see(trial.bias(), apart));
-    let middle = log_odds_of_doubt(doubt) + sum / precision - DISAGREEMENT * models.ln();
-    let deviation = (1.0 / precision + apart).sqrt();
-    let tail = (1.0 - LEVEL) / 2.0;
-    let [most, fewest] =
-        [1.0 - tail, tail].map(|level| errors_below(level, samples.max(1), middle, deviation));
-    let accuracy = 1.0 - from_log_odds(middle);
-    Some(Expected { accuracy, low: (1.0 - most).min(accuracy), high: (1.0 - fewest).max(accuracy) })
+}
+
+/// Whether a trial can be what it says, at a device whose bias has this deviation from the common one. A source that claims to err far less than
+/// it doubts cannot make a target expect more.
+fn is_believable(trial: &Trial, apart: f64, deviations: f64) -> bool {
+    let (bias, variance) = trial.bias();
+    let deviation = (variance + apart.powi(2) + PRIOR_BIAS.1.powi(2)).sqrt();
+    bias >= PRIOR_BIAS.0 - deviations * deviation
 }
 
 /// The smallest share of so many samples that errors stay within with this probability, if the log odds of an error have this mean and deviation and
@@ -160,13 +191,15 @@ fn errors_below(level: f64, samples: usize, mean: f64, deviation: f64) -> f64 {
     1.0
 }
 
-/// All trials at sources that a model was handed to, a source once.
-fn on_routes(received: &[Received]) -> Vec<Trial> {
-    let mut sources: Vec<(usize, Trial)> =
-        received.iter().flat_map(|r| &r.on_route).copied().collect();
+/// All trials at sources that a model was handed to and that can be believed, a source once.
+fn on_routes(received: &[&Received]) -> Vec<Trial> {
+    let all =
+        received.iter().flat_map(|r| r.tried.on_route.iter().map(|(&at, &trial)| (at, trial)));
+    let mut sources: Vec<(usize, Trial)> = all.collect();
     sources.sort_by_key(|&(source, _)| source);
     sources.dedup_by_key(|(source, _)| *source);
-    sources.into_iter().map(|(_, trial)| trial).collect()
+    let trials = sources.into_iter().map(|(_, trial)| trial);
+    trials.filter(|trial| is_believable(trial, DEVICES_APART.0, UNBELIEVABLE.1)).collect()
 }
 
 /// The variance of bias between devices: the prior's, and that of the trials beyond what few labels explain (DerSimonian and Laird, "Meta-analysis
@@ -186,15 +219,6 @@ fn devices_apart(divergence: f64, trials: &[Trial]) -> f64 {
     let freedom = trials.len() as f64 - 1.0;
     let seen = (heterogeneity - freedom) / (precision - sum(&|_, p| p * p) / precision);
     (APART_COUNTS * prior + freedom * seen.max(0.0)) / (APART_COUNTS + freedom)
-}
-
-/// Trials of several models at their own senders as one.
-fn together(trials: impl Iterator<Item = Trial>) -> Option<Trial> {
-    let trials: Vec<Trial> = trials.collect();
-    let labels: u32 = trials.iter().map(|t| t.labels).sum();
-    let doubt: f64 = trials.iter().map(|t| f64::from(t.labels) * f64::from(t.doubt)).sum();
-    let errors = trials.iter().map(|t| t.errors).sum();
-    (labels > 0).then(|| Trial { labels, errors, doubt: (doubt / f64::from(labels)) as f32 })
 }
 
 fn log_odds(probability: f64) -> f64 {
@@ -223,19 +247,11 @@ mod tests {
 
     fn received(weight: f64, divergence: f64, at_sender: Option<Trial>, on: &[Trial]) -> Received {
         let on_route = on.iter().copied().enumerate().collect();
-        Received { weight, divergence, at_sender, on_route }
+        Received { weight, divergence, tried: Tried { at_sender, on_route } }
     }
 
-    #[test]
-    fn a_trial_counts_errors_and_doubt() {
-        let predictions = Predictions::new(vec![0.9, 0.1, 0.4, 0.6, 0.7, 0.3], 2);
-        let trial = Trial::of(&predictions, &[0, 0, 0]).unwrap();
-        assert_eq!((trial.labels, trial.errors), (3, 1));
-        assert!((f64::from(trial.doubt) - (0.1 + 0.4 + 0.3) / 3.0).abs() < 1e-6);
-        assert!(trial.is_possible());
-        assert_eq!(Trial::of(&Predictions::new(Vec::new(), 2), &[]), None);
-        assert!(!Trial { errors: 4, ..trial }.is_possible());
-        assert!(!Trial { doubt: f32::NAN, ..trial }.is_possible());
+    fn expected(doubt: f64, samples: usize, received: &[Received]) -> Option<Expected> {
+        Some(Basis::of(doubt, received)?.expected(samples))
     }
 
     #[test]
@@ -268,7 +284,54 @@ mod tests {
     fn a_source_on_two_routes_counts_once() {
         let once = received(0.5, 0.2, None, &[trial(100, 30, 0.1)]);
         let twice = [once.clone(), Received { weight: 0.5, ..once.clone() }];
-        assert_eq!(on_routes(&twice).len(), 1);
+        assert_eq!(on_routes(&twice.each_ref()).len(), 1);
+    }
+
+    #[test]
+    fn a_model_without_weight_counts_for_nothing() {
+        let used = received(1.0, 0.2, Some(trial(100, 30, 0.1)), &[]);
+        let refused = received(0.0, 1.9, Some(trial(100, 0, 0.1)), &[trial(90, 1, 0.1)]);
+        let alone = Basis::of(0.1, std::slice::from_ref(&used));
+        let both = Basis::of(0.1, &[used, refused.clone()]);
+        assert_eq!(alone, both);
+        assert_eq!(Basis::of(0.1, &[refused]), None);
+    }
+
+    #[test]
+    fn who_claims_few_errors_narrows_no_interval_where_the_doubt_is_high() {
+        let without = expected(0.4, 500, &[received(1.0, 0.5, None, &[])]).unwrap();
+        for labels in [100, 500, 10_000, u32::MAX] {
+            for errors in [0, labels / 1_000, labels / 100] {
+                for doubt in [0.0, 0.001, 0.01, 0.1, 0.4, 0.9, 1.0] {
+                    let claim = Some(trial(labels, errors, doubt));
+                    let with = expected(0.4, 500, &[received(1.0, 0.5, claim, &[])]).unwrap();
+                    assert_eq!(with, without, "{claim:?}");
+                }
+            }
+        }
+        // Nor does one on a route that claims too much.
+        let invented = [trial(u32::MAX, 0, 0.9), trial(1_000, 10, 0.5)];
+        let with = expected(0.4, 500, &[received(1.0, 0.5, None, &invented)]).unwrap();
+        assert_eq!(with, without);
+        // A claim that fits the doubt is heard.
+        let honest = Some(trial(500, 200, 0.4));
+        assert_ne!(expected(0.4, 500, &[received(1.0, 0.5, honest, &[])]).unwrap(), without);
+    }
+
+    #[test]
+    fn whatever_a_sender_claims_it_halves_the_odds_of_an_error_at_most() {
+        let prior = Basis::of(0.1, &[received(1.0, 0.0, None, &[])]).unwrap();
+        for labels in [1, 10, 100, 1_000, 1_000_000, u32::MAX] {
+            for tenths in 0..=100 {
+                let errors = (u64::from(labels) * tenths / 1_000) as u32;
+                for doubt in 0..=200 {
+                    let claim = trial(labels, errors, doubt as f32 / 200.0);
+                    let basis = Basis::of(0.1, &[received(1.0, 0.0, Some(claim), &[])]).unwrap();
+                    assert!(basis.bias - prior.bias >= -(2.03f64).ln(), "{claim:?} {basis:?}");
+                    assert!(basis.bias_deviation >= 0.5 * 0.5f64.sqrt() - 1e-9);
+                }
+            }
+        }
     }
 
     #[test]

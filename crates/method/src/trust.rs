@@ -219,7 +219,7 @@ mod tests {
             false => class,
         };
         let classes = truth.iter().enumerate().map(says).collect();
-        Heard { classes, weight, claim: Claim { error, samples: 1000.0 } }
+        Heard { classes, weight, claim: Claim { error, samples: 1000.0, ..Claim::NOTHING } }
     }
 
     fn truth() -> Vec<Class> {
@@ -241,7 +241,10 @@ mod tests {
         assert_eq!(trust(&heard, &[]), expected);
         // One whose claim says nothing contradicts nobody, however wrong it is.
         let mut far = heard.to_vec();
-        far[2] = Heard { claim: Claim { error: 1.0, samples: 1000.0 }, ..inverted(0.0) };
+        far[2] = Heard {
+            claim: Claim { error: 1.0, samples: 1000.0, ..Claim::NOTHING },
+            ..inverted(0.0)
+        };
         assert_eq!(trust(&far, &[]).weights, expected.weights);
         assert_eq!(trust(&heard[..1], &[]).weights, [0.7]);
         assert_eq!(trust(&[], &[]).weights, [] as [f64; 0]);
@@ -294,7 +297,10 @@ mod tests {
     fn labels_alone_refute_a_model_that_nobody_contradicts() {
         let truth = truth();
         let far = |weight| model(&truth, 2, weight, 1.0);
-        let liar = |error| Heard { claim: Claim { error, samples: 1000.0 }, ..inverted(1.0) };
+        let liar = |error| Heard {
+            claim: Claim { error, samples: 1000.0, ..Claim::NOTHING },
+            ..inverted(1.0)
+        };
         let known: Vec<Known> = (0..10).map(|k| (k, truth[k])).collect();
         assert_eq!(trust(&[liar(0.3), far(0.0)], &known).refused, [0]);
         // One that claims little is not refuted, and of one model alone there is no better one.

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use stlf_method::expectation::Expected;
 use stlf_planning::Role;
 
 use stlf_protocol::device::{AsSource, AsTarget, Device, Part, Phase};
@@ -105,6 +106,12 @@ pub struct Status {
     /// What came of its student, if it is a target that may train one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub student: Option<String>,
+    /// The accuracy that it may expect on its own samples, if it is a target that has its models.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expected: Option<Expected>,
+    /// What it is told if that is little, or little is known of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub warning: Option<String>,
     /// The reason why there is no plan.
     pub no_plan: Option<String>,
     /// All devices of the roster, as this device sees them.
@@ -203,6 +210,8 @@ impl Status {
                 .collect(),
             withheld: device.withheld().filter_map(name).collect(),
             student: device.combined().and_then(|c| Some(c.tried?.to_string())),
+            expected: device.combined().and_then(|c| c.expected),
+            warning: device.combined().and_then(|c| Some(c.warning()?.to_string())),
             no_plan: device.no_plan().map(str::to_owned),
             devices: present.map(peer).collect(),
             traffic,

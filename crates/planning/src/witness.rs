@@ -17,11 +17,13 @@ pub struct Claim {
     pub error: f64,
     /// D̂_i, the number of its samples.
     pub samples: f64,
+    /// d̂_ij.
+    pub divergence: f64,
 }
 
 impl Claim {
     /// Of a source that says nothing of itself: its model may err on everything.
-    pub const NOTHING: Claim = Claim { error: 1.0, samples: 1.0 };
+    pub const NOTHING: Claim = Claim { error: 1.0, samples: 1.0, divergence: 2.0 };
 }
 
 /// A device whose model a target gets to check others against.
@@ -40,7 +42,7 @@ impl Problem {
         let device = &m.devices[from];
         let divergence = m.links.get(from, to)?.divergence;
         let error = device.source_error? + 0.5 * divergence;
-        Some(Claim { error, samples: device.samples() as f64 })
+        Some(Claim { error, samples: device.samples() as f64, divergence })
     }
 
     /// The witnesses of a plan with these roles and links, sorted by target.
@@ -120,14 +122,20 @@ mod tests {
         assert_eq!(from(0), [] as [usize; 0]);
         assert_eq!(from(1), [2, 3], "the nearest");
         assert_eq!(from(2), [1, 2, 3], "as many as there are");
-        assert_eq!(problem.claim(2, 4), Some(Claim { error: 0.1 + 0.45, samples: 1000.0 }));
+        assert_eq!(
+            problem.claim(2, 4),
+            Some(Claim { error: 0.1 + 0.45, samples: 1000.0, divergence: 0.9 })
+        );
         assert_eq!(problem.claim(4, 0), None, "without labels");
     }
 
     #[test]
     fn no_other_weights_have_a_lower_bound() {
-        let claims = [(0.2, 500.0), (0.25, 900.0), (0.6, 2000.0)]
-            .map(|(error, samples)| Claim { error, samples });
+        let claims = [(0.2, 500.0), (0.25, 900.0), (0.6, 2000.0)].map(|(error, samples)| Claim {
+            error,
+            samples,
+            ..Claim::NOTHING
+        });
         let cost = |weights: &[f64]| {
             let share = |(claim, weight): (&Claim, &f64)| Share {
                 weight: *weight,

@@ -6,6 +6,7 @@ mod handed;
 mod hearing;
 mod renewal;
 mod steps;
+mod trying;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
@@ -16,6 +17,7 @@ use stlf_learn::evaluate::Predictions;
 use stlf_learn::{Layout, Params};
 use stlf_method::adapt::Adapt;
 use stlf_method::divergence::sketch::Sketch;
+use stlf_method::expectation::Trial;
 use stlf_method::known::Known;
 use stlf_method::learner::{Learner, Lesson, Progress};
 use stlf_method::local_training::OwnError;
@@ -26,8 +28,10 @@ pub(crate) use self::combining::{Combining, Failed};
 pub use self::epoch::{AsSource, AsTarget, Following, Part, Phase};
 use self::epoch::{Epoch, Seat};
 pub use self::handed::HandedOn;
-pub(crate) use self::handed::TrainingOn;
+pub(crate) use self::handed::{TrainedOn, TrainingOn};
 pub use self::renewal::{Change, GoesBy};
+pub use self::trying::Trained;
+use self::trying::try_out;
 use crate::checking::Objection;
 use crate::identity::Identity;
 use crate::job::Job;
@@ -135,7 +139,7 @@ pub struct Device {
     has_user_learner: bool,
     /// Joules of sending a model to each place that something is known of.
     joules: BTreeMap<Place, f64>,
-    trained: Option<(Params, OwnError)>,
+    trained: Option<Trained>,
     handed_on: BTreeMap<Way, HandedOn>,
     epoch: Option<Epoch>,
     /// What others said of an epoch that this device has not heard the beginning of yet.
@@ -231,7 +235,14 @@ impl Device {
         let true_classes: Vec<Class> = measured.iter().map(|&row| labels[row]).collect();
         let errors = predictions.errors(&true_classes);
         let error = rows.own_error(errors, *unlabeled, self.setup.unlabeled_as);
-        self.trained = Some((params, error));
+        let sent = self.setup.sent(&params, labels);
+        // What has just been predicted need not be again.
+        let trial = match sent == params && !rows.held.is_empty() {
+            true => Some(Trial::of(&predictions, &true_classes)),
+            false => try_out(&*self.learner, &sent, labels, &rows.held, watch)?,
+        };
+        let Some(trial) = trial else { return Ok(false) };
+        self.trained = Some(Trained { model: params, error, trial });
         Ok(true)
     }
 
@@ -241,16 +252,21 @@ impl Device {
         self.holdings.labels.clear();
     }
 
+    /// What it has learned on its own labels, where it has some and has trained.
+    pub fn trained(&self) -> Option<&Trained> {
+        self.trained.as_ref()
+    }
+
     /// Its own model, where it has labels and has trained.
     pub fn model(&self) -> Option<&Params> {
-        self.trained.as_ref().map(|(params, _)| params)
+        self.trained.as_ref().map(|trained| &trained.model)
     }
 
     /// Takes up what this device finished before it was started anew: its training, what it made of models that were handed to it,
     /// if those can be models, and the plan that it followed, if it is one.
     pub fn resume(
         &mut self,
-        trained: Option<(Params, OwnError)>,
+        trained: Option<Trained>,
         mut handed_on: BTreeMap<Way, HandedOn>,
         last_plan: Option<Plan>,
     ) {
@@ -262,7 +278,7 @@ impl Device {
 
     /// Its error on its own labels, once it has trained.
     pub fn own_error(&self) -> Option<OwnError> {
-        self.trained.as_ref().map(|(_, error)| *error)
+        self.trained.as_ref().map(|trained| trained.error)
     }
 
     /// A number that was drawn when this device started. The epochs that it begins have it in their [`EpochId`].

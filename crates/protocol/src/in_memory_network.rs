@@ -197,8 +197,9 @@ impl Network {
                 Action::Offer(to, way) => {
                     // Within one program nobody else can take it.
                     let offer = Offer { way, hash: [0; 32], bytes: 0 };
-                    let epoch = self.devices[place.index()].epoch_id().unwrap_or_default();
-                    let envelope = Envelope::new(epoch, Message::Offer(offer));
+                    let device = &self.devices[place.index()];
+                    let message = Message::Offer(offer, device.tried(way));
+                    let envelope = Envelope::new(device.epoch_id().unwrap_or_default(), message);
                     self.act(place, vec![Action::Send(to, envelope)]);
                 }
                 Action::KeepReplies => {}

@@ -4,11 +4,10 @@
 use std::ops::ControlFlow;
 use std::time::Duration;
 
-use stlf_learn::Params;
 use stlf_planning::plan::Way;
 
 use crate::checking::{Check, Objection};
-use crate::device::{Combined, Combining, Failed, TrainingOn};
+use crate::device::{Combined, Combining, Failed, TrainedOn, TrainingOn};
 use crate::divergence_protocol::{Finding, Work};
 use crate::planning::{Claims, NoPlan, Planned, Search};
 use crate::roster::Place;
@@ -100,7 +99,7 @@ pub(crate) enum Product {
     Measured(Finding),
     Planned(Result<Planned, NoPlan>),
     Checked(Result<Claims, Objection>),
-    TrainedOn(Option<Params>),
+    TrainedOn(Option<TrainedOn>),
     Combined(Option<Combined>),
 }
 

@@ -8,6 +8,7 @@ mod signed;
 
 use serde::{Deserialize, Serialize};
 use stlf_method::divergence::sketch::Sketch;
+use stlf_method::expectation::Tried;
 use stlf_planning::plan::Way;
 
 pub use self::epoch_id::EpochId;
@@ -78,8 +79,8 @@ pub enum Message {
     Plan(SignedPlan),
     /// From the planner to all: there is none, and why.
     NoPlan(String),
-    /// From a source to its targets and to those it hands its model on to: it may be fetched.
-    Offer(Offer),
+    /// From a source to its targets and to those it hands its model on to: it may be fetched, and did so at sources that tried it.
+    Offer(Offer, Tried),
     /// From a target, or from who trains a model on, to the planner: no usable model came from this source.
     Failed(Place),
     /// To all: so many percent of training on a model that was handed to the sender are done, above 100 those of the second way; or of training a
@@ -291,7 +292,11 @@ impl Message {
                 holds(*percent <= MOST_PERCENT, "more than two whole trainings")
             }
             Message::Unchanged(_) | Message::AskForMeans => Ok(()),
-            Message::Offer(_) | Message::Failed(_) => Ok(()),
+            Message::Offer(_, tried) => holds(
+                tried.is_possible(),
+                "a trial has no labels, more errors than labels, or a doubt that is not from 0 to 1",
+            ),
+            Message::Failed(_) => Ok(()),
             Message::Done | Message::Complete | Message::Known | Message::Probe(_) => Ok(()),
             Message::TakesPart(_) | Message::Renewed => Ok(()),
         }

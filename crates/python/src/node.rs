@@ -222,7 +222,7 @@ impl Teller {
 
     fn finish(&self, ended: &Ended) {
         let Ended { device, roster, accuracy } = ended;
-        let plan = device.plan();
+        let (plan, expected) = (device.plan(), device.combined().and_then(|c| c.expected));
         let role = plan.and_then(|plan| plan.role(device.place()));
         let name = |place| roster.at(place).map(|member| member.name.clone());
         let members: Vec<(String, f64)> = plan
@@ -236,6 +236,7 @@ impl Teller {
             "role": role.map(|role| if role == Role::Source { "source" } else { "target" }),
             "members": members,
             "accuracy": accuracy,
+            "expected": expected.map(|e| (e.accuracy, e.low, e.high)),
             "no_plan": device.no_plan(),
         }));
     }

@@ -1,9 +1,14 @@
 //! `stlf explain`: why each device has its role, and what would change it.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
-use stlf_formats::{ExplanationFile, PlanOrProblem, write_json};
+use stlf_formats::{ExpectedEntry, ExplanationFile, PlanOrProblem, write_json};
+use stlf_lab::Folder;
+use stlf_lab::record::ExpectedRow;
+use stlf_lab::stages::expectation::TABLE;
+use stlf_lab::stages::plan::FILE as PLAN;
+use stlf_method::expectation::Basis;
 use stlf_planning::Plan;
 use stlf_planning::Problem;
 use stlf_planning::error::nearest;
@@ -14,6 +19,7 @@ use stlf_planning::planner::{self, Limits, Outcome, Settings};
 
 use super::plan::{check_handovers, infeasible, seconds};
 use super::problem_args::positive;
+use crate::comparison::ask_for_labels;
 use crate::error::Failure;
 use crate::input;
 use crate::progress::Watch;
@@ -28,12 +34,14 @@ const MOST_DEVICES: usize = 60;
 ///
 /// For every device: its part of the objective, the cost of the best plan with the other role, the
 /// best alternative to its main source, and the exact error, divergence and energy at which the
-/// optimal choice changes while everything else stays as measured.
+/// optimal choice changes while everything else stays as measured. Of a run folder also: the accuracy
+/// that a target may expect without labels, and what that rests on.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
   stlf plan fleet.json -o plan.json && stlf explain plan.json
   stlf explain plan.json --device car-3
+  stlf explain runs/mine-1a2b3c4d --device d6    # with the accuracy that d6 may expect
   stlf explain fleet.json --format json | jq '.devices[] | {name, role_flip}'")]
 pub(crate) struct Args {
     /// A plan (stlf-plan/2), a problem (stlf-problem/1) to plan first, or a run folder; - for standard input.
@@ -72,6 +80,7 @@ enum FormatArg {
 pub(crate) fn run(args: &Args, ui: &Ui) -> Result<(), Failure> {
     let mut watch = Watch::start(seconds(args.time_limit), ui)?;
     let (problem, plan) = load(args, &mut watch)?;
+    let expected = expected(&args.plan)?;
     let words = Sentences { problem: &problem, plan: &plan };
     let devices: Vec<usize> = match &args.device {
         Some(name) => vec![find(&problem, name)?],
@@ -89,11 +98,16 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<(), Failure> {
     watch.finish();
     match (args.format, explanations.as_slice()) {
         (FormatArg::Json, all) => {
-            let document = ExplanationFile::new(&words, all);
+            let entry = |row: ExpectedRow| {
+                let ExpectedRow { target, expected: accuracy, low, high, .. } = row;
+                (target, ExpectedEntry { accuracy, low, high })
+            };
+            let document = ExplanationFile::new(&words, all)
+                .with_expected(expected.into_iter().map(entry).collect());
             ui.write(|out| write_json(out, &document))
         }
-        (FormatArg::Text, [one]) => ui.print(&in_full(&words, one)),
-        (FormatArg::Text, all) => ui.print(&overview(&words, all)),
+        (FormatArg::Text, [one]) => ui.print(&in_full(&words, one, &expected)),
+        (FormatArg::Text, all) => ui.print(&overview(&words, all, &expected)),
     }
 }
 
@@ -127,6 +141,27 @@ fn load(args: &Args, watch: &mut Watch) -> Result<(Problem, Plan), Failure> {
     file.restore_checked().map_err(|e| Failure::in_file(&name, &e))
 }
 
+/// Returns what the targets of a run folder may expect; nothing of a file, or before models were sent.
+fn expected(path: &Path) -> Result<Vec<ExpectedRow>, Failure> {
+    if !path.is_dir() {
+        return Ok(Vec::new());
+    }
+    let plan = input::in_run(path, PLAN)?;
+    let folder = plan.parent().unwrap_or(path);
+    let read = Folder::open(folder).and_then(|folder| folder.read_csv(TABLE));
+    Ok(read.map_err(|e| Failure::in_data(&e))?.unwrap_or_default())
+}
+
+/// Returns what a device may expect, and what that rests on.
+fn expects(name: &str, expected: &[ExpectedRow]) -> Vec<String> {
+    let Some(row) = expected.iter().find(|row| row.target == name) else { return Vec::new() };
+    let mut sentences = vec![format!("It may expect an accuracy of {}.", row.interval())];
+    sentences.extend(row.basis().iter().flat_map(Basis::sentences));
+    sentences
+        .extend(row.warning.map(|warning| format!("But {}.", ask_for_labels(&warning, "RUN"))));
+    sentences
+}
+
 fn find(problem: &Problem, name: &str) -> Result<usize, Failure> {
     problem.find(name).ok_or_else(|| {
         let failure = Failure::input(format!("there is no device {name:?}"));
@@ -139,7 +174,7 @@ fn find(problem: &Problem, name: &str) -> Result<usize, Failure> {
 }
 
 /// Returns the full explanation of one device: its cost by term, then all sentences about it.
-fn in_full(words: &Sentences<'_>, e: &Explanation) -> String {
+fn in_full(words: &Sentences<'_>, e: &Explanation, expected: &[ExpectedRow]) -> String {
     let mut text = format!("{}\n\n", words.role(e));
     let mut table = Table::new(&[("cost", Align::Right), ("of", Align::Left)]);
     let mut parts = e.account.parts.clone();
@@ -149,15 +184,20 @@ fn in_full(words: &Sentences<'_>, e: &Explanation) -> String {
     }
     table.row([short(e.account.total()).into(), "together".into()]);
     text += &table.render();
-    let sentences = words.further(e);
-    if !sentences.is_empty() {
-        text += &format!("\n{}\n", sentences.join("\n"));
+    for sentences in [words.further(e), expects(words.problem.name(e.device), expected)] {
+        if !sentences.is_empty() {
+            text += &format!("\n{}\n", sentences.join("\n"));
+        }
     }
     text
 }
 
 /// Returns an overview of all devices: a table, then a line for each.
-fn overview(words: &Sentences<'_>, explanations: &[Explanation]) -> String {
+fn overview(
+    words: &Sentences<'_>,
+    explanations: &[Explanation],
+    expected: &[ExpectedRow],
+) -> String {
     let mut table = Table::new(&[
         ("device", Align::Left),
         ("role", Align::Left),
@@ -186,6 +226,9 @@ fn overview(words: &Sentences<'_>, explanations: &[Explanation]) -> String {
     text.push('\n');
     for e in explanations {
         text += &words.role(e);
+        if let Some(row) = expected.iter().find(|row| row.target == words.problem.name(e.device)) {
+            text += &format!(" It may expect an accuracy of {}.", row.interval());
+        }
         text.push('\n');
     }
     if let Some(doubt) = doubt(explanations.iter().all(|e| e.proven)) {

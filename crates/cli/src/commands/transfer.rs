@@ -47,7 +47,7 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<(), Failure> {
     ))
 }
 
-/// An expected accuracy with its interval.
+/// An expected accuracy with its interval, as short as a table needs it.
 fn interval(row: &ExpectedRow) -> String {
     format!("{} ({} to {})", percent(row.expected), percent(row.low), percent(row.high))
 }

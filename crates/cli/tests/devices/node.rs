@@ -121,6 +121,18 @@ fn end_as_the_simulator_does(host: &str, settings: &str) -> (Fleet, Value) {
         let Ok(expected) = std::fs::read(&simulated) else { continue };
         let got = std::fs::read(fleet.path(&format!("node-{k}/predictions.csv"))).unwrap();
         assert_eq!(got, expected, "d{k}");
+        // And they may expect the same of it, to the last digit.
+        let may_expect =
+            &json(&path(&format!("simulated/seed-3/mixtures/d{k}/mixture.json")))["expected"];
+        let mixture = fleet.json(&format!("node-{k}/mixture/mixture.json"));
+        assert_eq!(&mixture["expected"], may_expect, "d{k}");
+        assert!(may_expect["low"].as_f64() < may_expect["high"].as_f64(), "d{k}: {may_expect}");
+        let at = fleet.text(&format!("node-{k}"));
+        let status = run(&["node", "status", "--at", &at], "").out;
+        assert!(status.contains("\nexpect ") && status.contains(" %, 90 % interval "), "{status}");
+        let shown = run(&["fleet", "status", "--at", &at, "--format", "json"], "").out;
+        let shown: Value = serde_json::from_str(&shown).unwrap();
+        assert_eq!(&shown["expected"], may_expect, "d{k}");
         targets += 1;
     }
     assert!(targets > 0);

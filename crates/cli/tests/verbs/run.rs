@@ -47,6 +47,27 @@ fn stages_stand_alone_and_the_run_goes_on_from_them() {
     let sent = run(&["transfer", to], "");
     assert_eq!((sent.code, sent.err.as_str()), (0, ""));
     assert!(sent.out.contains("seed-*/targets"), "{}", sent.out);
+    assert!(sent.out.contains("Expected accuracy of ST-LF"), "{}", sent.out);
+    // What targets may expect is told once they have their models, with what it rests on.
+    assert!(!explained.out.contains("may expect"), "{}", explained.out);
+    let expected = table(&Path::new(to).join("seed-1").join("expected.csv"));
+    let of_run = run(&["explain", to], "").out;
+    assert_eq!(of_run.matches("It may expect an accuracy of ").count(), expected.len());
+    for row in &expected {
+        let device = row["target"].as_str();
+        let alone = run(&["explain", to, "--device", device], "").out;
+        for told in ["It may expect an accuracy of", "Its doubt about", " at its senders, the odds"]
+        {
+            assert!(alone.contains(told), "{told}: {alone}");
+        }
+        // Models that were trained for 20 steps help little.
+        let is_told = ["no source is near", "no source helps"].iter().any(|t| alone.contains(t));
+        assert_eq!(is_told, !row["warning"].is_empty(), "{row:?} {alone}");
+        assert!(row["warning"].is_empty() || sent.out.contains("stlf ask RUN"), "{}", sent.out);
+        let json = run(&["explain", to, "--device", device, "--format", "json"], "").out;
+        let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+        assert_eq!(json["devices"][0]["expected"]["low"].to_string(), row["low"]);
+    }
     let compared = run(&["compare", to, "--methods", "oracle,sm"], "");
     assert_eq!((compared.code, compared.err.as_str()), (0, ""));
     assert!(compared.out.contains("Oracle") && !compared.out.contains("ST-LF"), "{}", compared.out);
@@ -164,7 +185,13 @@ fn totals_count_models_as_they_are_and_measuring_where_it_is_needed() {
         .map(|row| row["bytes"].parse::<f64>().unwrap())
         .sum();
     assert!(measured > 0.0);
-    for (method, sent) in [("st-lf", measured), ("st-lf-links", measured), ("fedavg", 0.0)] {
+    // Twelve bytes for every trial that goes along with a model: its sender's and, after hand-overs, one of every other source.
+    let trials = sum(&rows, "st-lf", "measuring-bytes") - measured;
+    let models = sum(&rows, "st-lf", "links");
+    assert!(trials % 12.0 == 0.0 && (12.0 * models..=48.0 * models).contains(&trials), "{trials}");
+    let alone = 12.0 * sum(&rows, "st-lf-links", "links");
+    let sent = [("st-lf", measured + trials), ("st-lf-links", measured + alone), ("fedavg", 0.0)];
+    for (method, sent) in sent {
         assert_eq!(sum(&rows, method, "measuring-bytes"), sent, "{method}");
         assert_eq!(sum(&rows, method, "measuring-joules") > 0.0, sent > 0.0, "{method}");
     }

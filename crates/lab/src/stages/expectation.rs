@@ -1,80 +1,106 @@
 //! The accuracy that targets may expect of what they received, by trials where labels are.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use rayon::prelude::*;
 use stlf_learn::Params;
-use stlf_method::expectation::{Expected, Received, Trial, doubt, expected};
-use stlf_planning::plan::{PlanLink, route};
-use stlf_planning::problem::Model;
+use stlf_method::expectation::{Basis, Expected, Received, Trial, Tried, expected};
+use stlf_method::method::Method;
+use stlf_planning::device::Role;
+use stlf_planning::plan::{PlanLink, Way, legs, way_to_targets};
+use stlf_planning::witness::Claim;
 use stlf_protocol::Place;
 
 use super::transfer::{Served, Transfer};
 use crate::Error;
-use crate::record::ExpectedRow;
+use crate::baselines::Assignment;
+use crate::record::{ExpectedRow, Row};
 
 /// What targets may expect.
 pub const TABLE: &str = "expected.csv";
 
-/// How models did where they were handed to, before they were trained there, by device.
-pub(super) type Trials = BTreeMap<usize, Trial>;
+/// The trials that go along with models, by who sends them and the way that they have been on there.
+pub(super) type TriedModels = BTreeMap<(usize, Way), Tried>;
 
 impl Transfer<'_> {
-    /// The accuracy that each target may expect of what it ends with; nothing for a target without a model.
-    pub(super) fn expected(&self, served: &[Served]) -> Result<Vec<ExpectedRow>, Error> {
-        let senders: BTreeSet<usize> =
-            served.iter().flat_map(|s| &s.links).map(|link| link.from).collect();
-        let at_senders: Vec<(usize, Option<Trial>)> = (senders.into_par_iter())
-            .map(|sender| Ok((sender, self.trial_of_sent(sender)?)))
-            .collect::<Result<_, Error>>()?;
-        let tried = at_senders.into_iter().filter_map(|(sender, trial)| Some((sender, trial?)));
-        let at_senders: Trials = tried.collect();
-        let row = |served: &Served| {
-            let doubt = doubt(served.predictions.as_ref()?)?;
-            let received = served.links.iter().map(|link| self.received(link, &at_senders));
-            let received: Vec<Received> = received.collect();
-            let samples = served.row.samples;
-            let Expected { accuracy, low, high } = expected(doubt, samples, &received)?;
-            let (seed, target) = (served.row.seed, served.row.target.clone());
-            let truth = served.row.accuracy;
-            Some(ExpectedRow { seed, target, expected: accuracy, low, high, accuracy: truth })
-        };
-        Ok(served.iter().filter_map(row).collect())
+    /// The trials that go along with every model that is sent: those of hand-overs or, without any, of each device's own model.
+    pub(super) fn all_tried(&self) -> Result<TriedModels, Error> {
+        if !self.tried.is_empty() {
+            return Ok(self.tried.clone());
+        }
+        let models = self.models.par_iter().enumerate();
+        let own = models.filter_map(|(device, model)| Some((device, model.as_ref()?)));
+        own.map(|(device, model)| {
+            Ok(((device, Way::First), Tried::alone(self.trial_of_sent(model, device)?)))
+        })
+        .collect()
     }
 
-    fn received(&self, link: &PlanLink, at_senders: &Trials) -> Received {
-        let on_route = route(&self.plan.handovers, link.from).into_iter();
-        let divergence = match self.problem.model() {
-            Model::Measured(measured) => measured.links.get(link.from, link.to),
-            Model::Costs(_) => None,
+    /// The accuracy that each target may expect of what it ends with; nothing for a target without a model.
+    pub(super) fn expected(&self, served: &[Served], tried: &TriedModels) -> Vec<ExpectedRow> {
+        let row = |served: &Served| {
+            let received = served.links.iter().map(|link| self.received(link, tried));
+            let received: Vec<Received> = received.collect();
+            let predictions = served.predictions.as_ref()?;
+            let (expected, basis): (Expected, Basis) = expected(predictions, &received)?;
+            let warning = expected.warning(predictions.of(0).len());
+            let (seed, target) = (served.row.seed, served.row.target.clone());
+            let truth = served.row.accuracy;
+            Some(ExpectedRow::new(seed, target, expected, truth, warning, basis))
         };
-        Received {
-            weight: link.weight,
-            divergence: divergence.map_or(0.0, |link| link.divergence),
-            at_sender: at_senders.get(&link.from).copied(),
-            on_route: on_route.filter_map(|at| Some((at, *self.trials.get(&at)?))).collect(),
+        served.iter().filter_map(row).collect()
+    }
+
+    fn received(&self, link: &PlanLink, tried: &TriedModels) -> Received {
+        let claim = self.problem.claim(link.from, link.to).unwrap_or(Claim::NOTHING);
+        let (weight, divergence) = (link.weight, claim.divergence);
+        let sent = (link.from, way_to_targets(&self.plan.handovers, link.from));
+        Received { weight, divergence, tried: tried.get(&sent).cloned().unwrap_or_default() }
+    }
+
+    /// Counts the trials that go along with models of ours, with what is sent to measure: at the first target.
+    pub(super) fn count_trials(
+        &self,
+        method: Method,
+        plan: &Assignment,
+        rows: &mut [Row],
+        tried: &TriedModels,
+    ) {
+        let legs = legs(&plan.handovers, &plan.links)
+            .into_iter()
+            .map(|leg| ((leg.handover.from, leg.sent), leg.handover.to));
+        let heard = plan.with_role(Role::Target).flat_map(|to| {
+            let witnesses = self.witnesses(method, plan, to);
+            let senders = plan.incoming(to).iter().map(|link| link.from).chain(witnesses);
+            let sent = |from: usize| ((from, way_to_targets(&plan.handovers, from)), to);
+            senders.map(sent).collect::<Vec<_>>()
+        });
+        let Some(first) = rows.first_mut() else { return };
+        for ((from, way), to) in legs.chain(heard) {
+            let bytes = tried.get(&(from, way)).map_or(0, Tried::bytes);
+            let joules = self.problem.link_energy(from, to).unwrap_or(0.0);
+            first.measuring_bytes += bytes;
+            first.measuring_joules += joules * 8.0 * bytes as f64 / self.run.setup.model_bits;
         }
     }
 
     /// How the model that a device sends does on the labels that it held out; nothing without any.
-    fn trial_of_sent(&self, sender: usize) -> Result<Option<Trial>, Error> {
-        let device = &self.run.fleet.devices[sender];
-        let held = self.run.setup.rows(Place::new(sender), device.labels.len()).held;
-        let model = self.models[sender].as_ref();
-        model.map_or(Ok(None), |model| self.trial(model, sender, &held))
-    }
-
-    /// How a model does on all labels of a device that it is handed to.
-    pub(super) fn trial_of_handed(
+    pub(super) fn trial_of_sent(
         &self,
-        handed: &Params,
-        to: usize,
+        model: &Params,
+        sender: usize,
     ) -> Result<Option<Trial>, Error> {
-        let all: Vec<usize> = (0..self.run.fleet.devices[to].labels.len()).collect();
-        self.trial(handed, to, &all)
+        let labels = self.run.fleet.devices[sender].labels.len();
+        self.trial(model, sender, &self.run.setup.rows(Place::new(sender), labels).held)
     }
 
-    fn trial(&self, model: &Params, at: usize, rows: &[usize]) -> Result<Option<Trial>, Error> {
+    /// How a model does on these labels of a device; nothing on none.
+    pub(super) fn trial(
+        &self,
+        model: &Params,
+        at: usize,
+        rows: &[usize],
+    ) -> Result<Option<Trial>, Error> {
         if rows.is_empty() {
             return Ok(None);
         }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use stlf_learn::Params;
-use stlf_method::expectation::Trial;
+use stlf_method::expectation::{Trial, Tried};
 use stlf_method::method::Method;
 use stlf_planning::device::Role;
 use stlf_planning::plan::{Handover, Way, handed_from, legs, route, times, way_to_targets};
@@ -11,9 +11,10 @@ use stlf_planning::plan::{Handover, Way, handed_from, legs, route, times, way_to
 use crate::baselines::Assignment;
 use rayon::prelude::*;
 
-use super::expectation::Trials;
+use super::expectation::TriedModels;
 use super::train::splits;
 use super::transfer::Transfer;
+use super::trust::is_ours;
 use crate::record::{RelayRow, Row};
 use crate::{Error, Stage};
 
@@ -39,10 +40,10 @@ impl Transfer<'_> {
             folder.remove_folder(FOLDER)?;
             folder.write_csv(TABLE, &table)?;
         }
-        let (models, trials) = self.hand_on(assigned)?;
+        let (models, tried) = self.hand_on(assigned)?;
         let mut handed_on =
             Transfer::of(self.run, models, self.problem, self.measuring, &self.plan);
-        handed_on.trials = trials;
+        handed_on.tried = tried;
         Ok(Some(handed_on))
     }
 
@@ -53,8 +54,12 @@ impl Transfer<'_> {
         assigned: &Assignment,
     ) -> Result<Vec<Row>, Error> {
         let handed_on = self.after_handovers(assigned)?;
-        let mut rows = handed_on.as_ref().unwrap_or(self).rows(method, assigned)?;
+        let sent = handed_on.as_ref().unwrap_or(self);
+        let mut rows = sent.rows(method, assigned)?;
         self.count_handovers(&mut rows, assigned);
+        if is_ours(method) {
+            sent.count_trials(method, assigned, &mut rows, &sent.all_tried()?);
+        }
         Ok(rows)
     }
 
@@ -78,9 +83,9 @@ impl Transfer<'_> {
         }
     }
 
-    /// The models after all hand-overs, as each device sends them, and how each did on its first way where it came to; what is trained is
-    /// kept at once.
-    fn hand_on(&self, assigned: &Assignment) -> Result<(Vec<Option<Params>>, Trials), Error> {
+    /// The models after all hand-overs, as each device sends them, and the trials that go along with every model that is sent; what is trained
+    /// is kept at once.
+    fn hand_on(&self, assigned: &Assignment) -> Result<(Vec<Option<Params>>, TriedModels), Error> {
         let (run, splits) = (self.run, splits(self.run)?);
         let folder = run.folder.folder(FOLDER)?;
         let legs = legs(&assigned.handovers, &assigned.links);
@@ -105,30 +110,33 @@ impl Transfer<'_> {
         let mut sent: BTreeMap<(usize, Way), Params> = own
             .filter_map(|(device, model)| Some(((device, Way::First), model.clone()?)))
             .collect();
-        let mut trials = Trials::new();
+        let mut tried = self.all_tried()?;
         // Models that have been handed on equally often do not wait for each other.
         for wave in legs.chunk_by(|a, b| a.before == b.before) {
-            let made: Vec<(usize, Way, Params, Option<Trial>)> = wave
+            let made: Vec<((usize, Way), Params, Tried)> = wave
                 .par_iter()
                 .filter_map(|leg| Some((leg, sent.get(&(leg.handover.from, leg.sent))?)))
                 .map(|(leg, handed)| {
                     let to = leg.handover.to;
-                    let trained = train(handed, to, leg.taken)?;
                     let labels = &run.fleet.devices[to].labels;
+                    let rows = Trial::rows_of_handed(labels.len(), leg.taken);
+                    let as_handed = self.trial(handed, to, &rows)?;
+                    let trained = train(handed, to, leg.taken)?;
                     let model = run.setup.handed_on(handed, &trained, labels, leg.ring);
-                    let unseen = leg.taken == Way::First;
-                    let trial = if unseen { self.trial_of_handed(handed, to)? } else { None };
-                    Ok((to, leg.taken, model, trial))
+                    let before = tried.get(&(leg.handover.from, leg.sent)).cloned();
+                    let as_sent = self.trial_of_sent(&model, to)?;
+                    let tried = before.unwrap_or_default().handed_on(to, as_handed, as_sent);
+                    Ok(((to, leg.taken), model, tried))
                 })
                 .collect::<Result<_, Error>>()?;
-            for (to, way, model, trial) in made {
-                sent.insert((to, way), model);
-                trials.extend(trial.map(|trial| (to, trial)));
+            for (of, model, with) in made {
+                sent.insert(of, model);
+                tried.insert(of, with);
             }
         }
         let to_targets = |device| (device, way_to_targets(&assigned.handovers, device));
         let models = (0..self.models.len()).map(|device| sent.remove(&to_targets(device)));
-        Ok((models.collect(), trials))
+        Ok((models.collect(), tried))
     }
 
     /// What an assignment sends: hand-overs, then links.

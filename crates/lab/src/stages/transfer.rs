@@ -18,7 +18,7 @@ use stlf_config::fleet::DeviceData;
 use stlf_config::model_bytes;
 
 use super::SeedRun;
-use super::expectation::{self, Trials};
+use super::expectation::{self, TriedModels};
 use super::student::{Adapted, Tried};
 use crate::record::{ConfusionRow, MeasuringRow, Row};
 use crate::{Error, Folder, Stage};
@@ -51,8 +51,8 @@ pub struct Transfer<'a> {
     pub(super) measuring: &'a [MeasuringRow],
     /// Ours' answer.
     pub(super) plan: Assignment,
-    /// How models did where they were handed to.
-    pub(super) trials: Trials,
+    /// The trials that go along with models after hand-overs.
+    pub(super) tried: TriedModels,
     /// `[sender][receiver]`: what each device's model says of each device's data, once somebody asked.
     predictions: Vec<Vec<OnceLock<Predictions>>>,
 }
@@ -83,8 +83,8 @@ impl<'a> Transfer<'a> {
     ) -> Transfer<'a> {
         let n = run.fleet.len();
         let predictions = (0..n).map(|_| (0..n).map(|_| OnceLock::new()).collect()).collect();
-        let (plan, trials) = (plan.clone(), Trials::new());
-        Transfer { run, models, problem, measuring, plan, trials, predictions }
+        let (plan, tried) = (plan.clone(), TriedModels::new());
+        Transfer { run, models, problem, measuring, plan, tried, predictions }
     }
 
     /// Sends models by the plan. Every target keeps what it makes of its samples and, where parameters are averaged,
@@ -109,11 +109,13 @@ impl<'a> Transfer<'a> {
             })
             .collect::<Result<_, Error>>()?;
         self.run.folder.write_csv(CONFUSION, &confusion.concat())?;
-        let expected = sent.expected(&served)?;
+        let tried = sent.all_tried()?;
+        let expected = sent.expected(&served, &tried);
         self.run.folder.write_csv(expectation::TABLE, &expected)?;
         sent.keep_bundles(&served, &expected, classes)?;
         let mut rows = self.with_measuring(Method::StLf, served);
         self.count_handovers(&mut rows, &self.plan);
+        sent.count_trials(Method::StLf, &self.plan, &mut rows, &tried);
         results.write_csv(&name, &rows)?;
         Ok(rows)
     }

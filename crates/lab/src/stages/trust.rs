@@ -58,6 +58,6 @@ impl Transfer<'_> {
 }
 
 /// Whether a method is ours.
-fn is_ours(method: Method) -> bool {
+pub(super) fn is_ours(method: Method) -> bool {
     matches!(method, Method::StLf | Method::Links)
 }

@@ -118,7 +118,7 @@ fn mixture(view: &View<'_>, own: &DeviceData, classes: &[String]) -> Option<Mixt
         class_shares: None,
         members,
         student: device.combined().and_then(|combined| combined.student.clone()),
-        expected: None,
+        expected: device.combined().and_then(|combined| combined.expected),
     };
     Some(mixture.with_class_shares(&own.inputs))
 }

@@ -15,11 +15,12 @@ use stlf_config::fleet::DeviceData;
 use stlf_data::atomic_folder::Folder;
 use stlf_data::features::OwnScale;
 use stlf_learn::{Layout, Params};
+use stlf_method::expectation::Trial;
 use stlf_method::learner::UserLearner;
 use stlf_method::local_training::OwnError;
 use stlf_method::predictions::PredictionRow;
 use stlf_planning::plan::Way;
-use stlf_protocol::device::{Combined, HandedOn};
+use stlf_protocol::device::{Combined, HandedOn, Trained};
 use stlf_protocol::identity::{hex, unhex};
 use stlf_protocol::privacy_ledger::Ledger;
 use stlf_protocol::publication_record::Record;
@@ -84,11 +85,13 @@ struct Epoch {
 
 /// The result of the stored training, with a hash of the settings and data that it is of.
 #[derive(Serialize, Deserialize)]
-struct Trained {
+struct Training {
     of: String,
     measured: usize,
     errors: usize,
     source_error: f64,
+    #[serde(default)]
+    trial: Option<Trial>,
 }
 
 /// The origin of the stored relayed model: hashes of the settings and data, of the model that was handed over, and of the file itself, so
@@ -98,6 +101,10 @@ struct Relay {
     of: String,
     handed: String,
     relayed: String,
+    #[serde(default)]
+    as_handed: Option<Trial>,
+    #[serde(default)]
+    as_sent: Option<Trial>,
 }
 
 impl StateDir {
@@ -153,12 +160,12 @@ impl StateDir {
     }
 
     /// Returns the stored training, if it is one of these settings and data.
-    pub(super) fn training(&self, layout: &Layout) -> Option<(Params, OwnError)> {
-        let trained =
-            self.read_json::<Trained>(TRAINING).filter(|trained| trained.of == self.of)?;
-        let params = Params::from_safetensors(layout, &self.read(MODEL)?);
-        let Trained { measured, errors, source_error, .. } = trained;
-        Some((params.ok()?, OwnError { measured, errors, source_error }))
+    pub(super) fn training(&self, layout: &Layout) -> Option<Trained> {
+        let kept = self.read_json::<Training>(TRAINING).filter(|kept| kept.of == self.of)?;
+        let model = Params::from_safetensors(layout, &self.read(MODEL)?).ok()?;
+        let Training { measured, errors, source_error, trial, .. } = kept;
+        let trial = trial.filter(Trial::is_possible);
+        Some(Trained { model, error: OwnError { measured, errors, source_error }, trial })
     }
 
     /// Returns what this device made of models that were handed to it, of files that are whole and of these settings and data.
@@ -172,7 +179,10 @@ impl StateDir {
         let relay = self.read_json::<Relay>(origin).filter(|relay| relay.of == self.of)?;
         let file = self.read(model).filter(|file| hash(file) == relay.relayed)?;
         let handed = unhex(&relay.handed)?.try_into().ok()?;
-        Some(HandedOn { handed, trained: Params::from_safetensors(layout, &file).ok()? })
+        let trained = Params::from_safetensors(layout, &file).ok()?;
+        let [as_handed, as_sent] =
+            [relay.as_handed, relay.as_sent].map(|trial| trial.filter(Trial::is_possible));
+        Some(HandedOn { handed, trained, as_handed, as_sent })
     }
 
     /// Stores what this device made of the model that was handed to it: first the model, then the file that says what it was made of.
@@ -187,7 +197,8 @@ impl StateDir {
         let [model, origin] = relay_files(way);
         self.folder.write(model, &file)?;
         let (of, handed, relayed) = (self.of.clone(), hex(&known.handed), hash(&file));
-        self.folder.write_json(origin, &Relay { of, handed, relayed })
+        let HandedOn { as_handed, as_sent, .. } = *known;
+        self.folder.write_json(origin, &Relay { of, handed, relayed, as_handed, as_sent })
     }
 
     /// Stores the training of a device with the data that it has.
@@ -197,11 +208,12 @@ impl StateDir {
 
     /// Stores a training on data with this hash: first the model, then the file that declares it valid.
     pub(super) fn keep_training_of(&self, device: &Device, of: &str) -> Result<(), Error> {
-        if let (Some(model), Some(error)) = (device.model(), device.own_error()) {
+        if let Some(Trained { model, error, trial }) = device.trained() {
             self.folder.write(MODEL, &model.to_safetensors(device.layout())?)?;
-            let of = of.to_owned();
-            let OwnError { measured, errors, source_error } = error;
-            self.folder.write_json(TRAINING, &Trained { of, measured, errors, source_error })?;
+            let OwnError { measured, errors, source_error } = *error;
+            let (of, trial) = (of.to_owned(), *trial);
+            let kept = Training { of, measured, errors, source_error, trial };
+            self.folder.write_json(TRAINING, &kept)?;
         }
         Ok(())
     }
@@ -433,7 +445,11 @@ mod tests {
         let [first, second, other] = [1, 2, 3].map(|seed| Params::initial(&spec, seed));
         let state = open(&[0, 1]);
         assert_eq!(state.relayed(spec.as_ref()), BTreeMap::new());
-        let made = |handed: u8, trained| HandedOn { handed: [handed; 32], trained };
+        let trial = |errors| Some(Trial { labels: 9, errors, doubt: 0.1 });
+        let made = |handed: u8, trained| {
+            let (as_handed, as_sent) = (trial(3), trial(1));
+            HandedOn { handed: [handed; 32], trained, as_handed, as_sent }
+        };
         let mut known =
             BTreeMap::from([(Way::First, made(7, first)), (Way::Second, made(8, second))]);
         for (way, made) in &known {

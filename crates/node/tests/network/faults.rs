@@ -22,10 +22,10 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use stlf_learn::Params;
-use stlf_method::local_training::OwnError;
 use stlf_node::network::{Event, Options};
 use stlf_planning::Role;
 use stlf_planning::plan::Way;
+use stlf_protocol::device::Trained;
 use stlf_protocol::wire::{Envelope, Hello, Message};
 use stlf_protocol::{Device, Place};
 
@@ -224,10 +224,10 @@ async fn a_tampered_model_is_not_used_again() {
     let mut fleet = Fleet::new(19);
     for mut device in devices() {
         if device.place() == liar {
-            let error: OwnError = device.own_error().unwrap();
-            let mut broken = Params::initial(&setup().spec, 1);
-            broken[7] = f32::NAN;
-            device.resume(Some((broken, error)), BTreeMap::new(), None);
+            let own = device.trained().unwrap().clone();
+            let mut model = Params::initial(&setup().spec, 1);
+            model[7] = f32::NAN;
+            device.resume(Some(Trained { model, ..own }), BTreeMap::new(), None);
         }
         fleet.start(device, forever);
     }

@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use stlf_learn::Params;
 use stlf_learn::evaluate::Predictions;
-use stlf_method::adapt::{Adapt, Obstacle, Tried};
+use stlf_method::adapt::{self, Adapt, Obstacle};
 use stlf_method::combine::combine_with;
+use stlf_method::expectation::{Expected, Received, Tried, Warning, expected};
 use stlf_method::known::Known;
 use stlf_method::learner::{Learner, Progress};
 use stlf_method::student::Student;
@@ -33,6 +34,8 @@ pub(crate) struct Combining {
     pub(super) models: Vec<(Place, Arc<Params>, f64)>,
     /// What the source of each claims.
     pub(super) claims: Vec<Claim>,
+    /// How each did at sources that tried it.
+    pub(super) tried: Vec<Tried>,
 }
 
 /// Why models cannot be combined, and whose model that is, where it is one's.
@@ -54,13 +57,23 @@ pub struct Combined {
     /// What its samples came to.
     pub predictions: Predictions,
     /// What came of its student, where targets train any.
-    pub tried: Option<Tried>,
+    pub tried: Option<adapt::Tried>,
     /// The student, if it is used.
     pub student: Option<Student>,
     /// The weights of the models that it received, after it checked them and known labels were seen.
     pub weights: Vec<f64>,
     /// Whose models it refuses, because others or labels contradict them.
     pub refused: Vec<Place>,
+    /// The accuracy that it may expect on its samples.
+    pub expected: Option<Expected>,
+}
+
+impl Combined {
+    /// What the device is told if that is little, or little is known of it.
+    pub fn warning(&self) -> Option<Warning> {
+        let classes = self.predictions.probabilities().next()?.len();
+        self.expected?.warning(classes)
+    }
 }
 
 impl Combining {
@@ -72,7 +85,8 @@ impl Combining {
         let Some(Trust { weights: trusted, refused, .. }) = self.trust(watch)? else {
             return Ok(None);
         };
-        let Combining { setup, place, inputs, known, learner, rows, models: sent, .. } = self;
+        let Combining { setup, place, inputs, known, learner, rows, models: sent, claims, tried } =
+            self;
         let refused = refused.into_iter().map(|at| sent[at].0).collect();
         let planned: Vec<(&Params, f64)> =
             sent.iter().zip(trusted).map(|((_, model, _), weight)| (&**model, weight)).collect();
@@ -80,7 +94,16 @@ impl Combining {
             Adapt::Off => planned.clone(),
             _ => setup.target(place, &planned, &inputs, &known).informed(),
         };
-        let weights = models.iter().map(|(_, weight)| *weight).collect();
+        let weights: Vec<f64> = models.iter().map(|(_, weight)| *weight).collect();
+        let came = weights.iter().zip(claims).zip(tried);
+        let received: Vec<Received> = came
+            .map(|((&weight, claim), tried)| Received {
+                weight,
+                divergence: claim.divergence,
+                tried,
+            })
+            .collect();
+        let expect = |predictions: &Predictions| Some(expected(predictions, &received)?.0);
         let obstacle = Obstacle::of(setup.shape, rows.len(), known.len());
         if setup.adapt == Adapt::Off || obstacle.is_some() {
             let (mut used, mut begun) = (None, 0);
@@ -94,8 +117,10 @@ impl Combining {
             });
             let blame = |why| Failed { from: used.map(|at| sent[at].0), why };
             let Some(predictions) = predicted.map_err(blame)? else { return Ok(None) };
-            let tried = obstacle.filter(|_| setup.adapt != Adapt::Off).map(Tried::Not);
-            return Ok(Some(Combined { predictions, tried, student: None, weights, refused }));
+            let tried = obstacle.filter(|_| setup.adapt != Adapt::Off).map(adapt::Tried::Not);
+            let (student, expected) = (None, expect(&predictions));
+            let combined = Combined { predictions, tried, student, weights, refused, expected };
+            return Ok(Some(combined));
         }
         let (looks, mut done) = (setup.schooling.looks().max(1), 0);
         let mut look = || -> ControlFlow<()> {
@@ -106,9 +131,10 @@ impl Combining {
         let Some(student) = target.student(setup.schooling, &mut look)? else { return Ok(None) };
         let judged = target.judge(&student)?;
         let (tried, is_used) = (judged.tried(setup.adapt), judged.is_used(setup.adapt));
-        let share = judged.share;
+        let (share, predictions) = (judged.share, judged.predictions(setup.adapt));
         Ok(Some(Combined {
-            predictions: judged.predictions(setup.adapt),
+            expected: expect(&predictions),
+            predictions,
             tried: Some(tried),
             student: is_used.then_some(Student { params: student, share }),
             weights,

@@ -4,12 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use stlf_learn::Params;
+use stlf_method::divergence::Settings;
+use stlf_method::expectation::Tried;
 use stlf_planning::Role;
 use stlf_planning::plan::Way;
 use stlf_planning::witness::Claim;
 
 use super::combining::Combined;
-use crate::divergence_protocol::{Exchange, Remembered};
+use crate::divergence_protocol::{Exchange, Remembered, divergence};
 use crate::planning::{Claims, Planner};
 use crate::roster::Place;
 use crate::wire::{EpochId, Leg, Measured, Offer, Plan, SignedPlan};
@@ -25,7 +27,8 @@ pub(super) struct Epoch {
     pub(super) members: Vec<Place>,
     pub(super) seat: Seat,
     pub(super) exchange: Exchange,
-    pub(super) offers: BTreeMap<Sent, Offer>,
+    /// The models that are offered, with the trials that go along with them.
+    pub(super) offers: BTreeMap<Sent, (Offer, Tried)>,
     /// How many percent those have done that train on a model, above 100 those of the second way, that train a student, or that predict.
     pub(super) trained_on: BTreeMap<Place, u8>,
     /// The planner's plan, until it is checked.
@@ -216,6 +219,11 @@ impl Following {
         self.needed.contains(&sent)
     }
 
+    /// The model of a source, or of a witness, as a target gets it.
+    pub(super) fn sent_to_target(&self, from: Place) -> Sent {
+        (from, self.plan.way_of_witness(from))
+    }
+
     /// The models that a target combines, with who sent each and its weight, which is 0 of a witness, once all of them are there.
     pub(super) fn to_combine(&self, target: Place) -> Option<Vec<(Place, Arc<Params>, f64)>> {
         let links = self.plan.incoming(target);
@@ -321,9 +329,29 @@ impl Epoch {
     pub(super) fn take_offers(&mut self) -> Vec<(Place, Offer)> {
         let Phase::Following(following) = &mut self.phase else { return Vec::new() };
         let Following { needed, fetched, .. } = &mut **following;
-        let offered = needed.iter().filter_map(|sent| Some((*sent, *self.offers.get(sent)?)));
+        let offered = needed.iter().filter_map(|sent| Some((*sent, self.offers.get(sent)?.0)));
         let new = offered.filter(|(sent, _)| fetched.insert(*sent));
         new.map(|((from, _), offer)| (from, offer)).collect()
+    }
+
+    /// The trials that came with a model. Where the plan does not have it go, nobody has tried it.
+    pub(super) fn tried(&self, (from, way): Sent) -> Tried {
+        let offered = self.offers.get(&(from, way)).map(|(_, tried)| tried.clone());
+        let (mut tried, route) = (offered.unwrap_or_default(), self.plan().map(|p| p.route(from)));
+        let is_on_route = |at: &usize| route.iter().flatten().any(|place| place.index() == *at);
+        tried.on_route.retain(|at, _| is_on_route(at));
+        tried
+    }
+
+    /// What sources claim here, and of those of which nothing is known, as in a large fleet, the divergence that the device itself
+    /// measured.
+    pub(super) fn with_own_divergences(&self, mut claims: Claims, settings: &Settings) -> Claims {
+        for (peer, measured) in self.exchange.pairs().unwrap_or_default() {
+            let own = divergence(settings, [measured; 2]);
+            let own = own.map(|divergence| Claim { divergence, ..Claim::NOTHING });
+            claims.entry(peer).or_insert(own.unwrap_or(Claim::NOTHING));
+        }
+        claims
     }
 
     /// Those that the device at `own` waits for.

@@ -5,14 +5,19 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
+use stlf_data::Class;
 use stlf_learn::Params;
+use stlf_method::expectation::Trial;
 use stlf_method::learner::{Learner, Lesson, Progress};
-use stlf_planning::plan::Way;
+use stlf_method::local_training::Rows;
+use stlf_planning::plan::{RingPlace, Way};
 
 use super::epoch::{AsSource, Epoch, Following, Part, WHOLE};
+use super::trying::try_out;
 use super::{Action, Device, Refusal};
 use crate::job::{Job, Labour, Sign, Watch};
 use crate::roster::Place;
+use crate::setup::Setup;
 use crate::wire::Leg;
 
 /// What a device made of a model that was handed to it on one way. The same model in a later epoch need not be trained on again.
@@ -22,6 +27,10 @@ pub struct HandedOn {
     pub handed: [u8; 32],
     /// What the device's training made of it.
     pub trained: Params,
+    /// How the model did as it was handed over, on all labels of the device; none on the second way.
+    pub as_handed: Option<Trial>,
+    /// How what the device hands on does on the labels that it held out.
+    pub as_sent: Option<Trial>,
 }
 
 impl HandedOn {
@@ -44,21 +53,46 @@ pub(crate) struct TrainingOn {
     pub(crate) from: Place,
     pub(crate) way: Way,
     learner: Arc<dyn Learner>,
-    rows: Vec<usize>,
+    setup: Setup,
+    labels: Vec<Class>,
+    rows: Rows,
     seed: u64,
     handed: Arc<Params>,
+    ring: Option<RingPlace>,
+}
+
+/// What came of training on, with how the model did before and does now.
+#[derive(Debug)]
+pub(crate) struct TrainedOn {
+    trained: Params,
+    as_handed: Option<Trial>,
+    as_sent: Option<Trial>,
 }
 
 impl TrainingOn {
-    /// Trains; `None` if `watch`, which hears how many percent are done, on the second way above 100, ended it.
+    /// Tries the model, trains on it, and tries what came of that; `None` if `watch`, which hears how many percent are done, on the second way
+    /// above 100, ended it.
     ///
     /// # Errors
     /// The learner cannot train on this model.
-    pub(crate) fn run(self, watch: &mut Watch<'_>) -> Result<Option<Params>, stlf_planning::Error> {
-        let TrainingOn { way, learner, rows, seed, handed, .. } = self;
-        let lesson = Lesson { rows: &rows, start: Some(&handed), seed };
+    pub(crate) fn run(
+        self,
+        watch: &mut Watch<'_>,
+    ) -> Result<Option<TrainedOn>, stlf_planning::Error> {
+        let TrainingOn { way, learner, setup, labels, rows, seed, handed, ring, .. } = self;
+        let all = Trial::rows_of_handed(labels.len(), way);
+        let goes_on = &mut |_: Progress| watch(Sign::GoesOn);
+        let Some(as_handed) = try_out(&*learner, &handed, &labels, &all, goes_on)? else {
+            return Ok(None);
+        };
+        let lesson = Lesson { rows: &rows.trained, start: Some(&handed), seed };
         let percent = |progress: Progress| Sign::Percent(WHOLE * way as u8 + progress.percent());
-        learner.train(lesson, &mut |progress| watch(percent(progress)))
+        let trained = learner.train(lesson, &mut |progress| watch(percent(progress)))?;
+        let Some(trained) = trained else { return Ok(None) };
+        let sent = setup.handed_on(&handed, &trained, &labels, ring);
+        let goes_on = &mut |_: Progress| watch(Sign::GoesOn);
+        let as_sent = try_out(&*learner, &sent, &labels, &rows.held, goes_on)?;
+        Ok(as_sent.map(|as_sent| TrainedOn { trained, as_handed, as_sent }))
     }
 }
 
@@ -107,7 +141,7 @@ impl Device {
         let number = epoch.id.number;
         let Some(following) = epoch.following_mut() else { return Vec::new() };
         let Part::Source(AsSource::Awaits(leg)) = following.part else { return Vec::new() };
-        let Leg { from, sent, taken: way, .. } = leg;
+        let Leg { from, sent, taken: way, ring, .. } = leg;
         let Some(handed) = following.models.get(&(from, sent)).cloned() else { return Vec::new() };
         if self.handed_on.get(&way).is_some_and(|known| known.is_of(&handed)) {
             let mut actions = self.offer(way);
@@ -115,9 +149,11 @@ impl Device {
             return actions;
         }
         following.part = Part::Source(AsSource::TrainsOn(leg));
-        let rows = self.setup.rows(self.place, self.holdings.labels.len()).trained;
+        let (learner, setup) = (self.learner.clone(), self.setup.clone());
+        let labels = self.holdings.labels.clone();
+        let rows = self.setup.rows(self.place, labels.len());
         let seed = self.setup.training_seed(self.place, Some(way));
-        let training = TrainingOn { from, way, learner: self.learner.clone(), rows, seed, handed };
+        let training = TrainingOn { from, way, learner, setup, labels, rows, seed, handed, ring };
         vec![Action::Compute(Job::new(number, Labour::TrainOn(Box::new(training))))]
     }
 
@@ -127,7 +163,7 @@ impl Device {
     /// It was not asked for, or what was handed over led to no model.
     pub(super) fn has_trained_on(
         &mut self,
-        trained: Option<Params>,
+        trained: Option<TrainedOn>,
     ) -> Result<Vec<Action>, Refusal> {
         let asked = self.following().and_then(|following| match following.part() {
             Part::Source(AsSource::TrainsOn(leg)) => {
@@ -136,9 +172,11 @@ impl Device {
             _ => None,
         });
         let (way, handed) = asked.ok_or(Refusal::Unfit("a training that nobody asked for"))?;
-        let trained = trained.ok_or(Refusal::Unfit("a model that cannot be trained on"))?;
+        let TrainedOn { trained, as_handed, as_sent } =
+            trained.ok_or(Refusal::Unfit("a model that cannot be trained on"))?;
         self.check_model(&trained)?;
-        self.handed_on.insert(way, HandedOn { handed: hash(&handed), trained });
+        let made = HandedOn { handed: hash(&handed), trained, as_handed, as_sent };
+        self.handed_on.insert(way, made);
         Ok(self.offer(way))
     }
 

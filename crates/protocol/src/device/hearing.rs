@@ -68,11 +68,16 @@ impl Device {
             }
             Message::Plan(signed) => actions.extend(self.hear_plan(from, signed)?),
             Message::NoPlan(reason) => return self.hear_no_plan(from, reason),
-            Message::Offer(offer) => {
+            Message::Offer(offer, tried) => {
                 if offer.bytes > self.learner.layout().most_bytes() {
                     return Err(Refusal::Unfit("a model larger than the network"));
                 }
-                note_of(&mut epoch.offers, from, (from, offer.way), *offer)?;
+                let takes_part = |at: &usize| epoch.members.iter().any(|m| m.index() == *at);
+                if !tried.on_route.keys().all(takes_part) {
+                    return Err(Refusal::Unfit("a trial at a device that does not take part"));
+                }
+                let said = (*offer, tried.clone());
+                note_of(&mut epoch.offers, from, (from, offer.way), said)?;
             }
             Message::Failed(source) => {
                 let plan = epoch.plan().filter(|_| matches!(epoch.seat, Seat::Planner(_)));

@@ -169,7 +169,7 @@ impl Device {
         Report {
             labeled: self.holdings.labels.len() as u64,
             unlabeled: self.holdings.unlabeled as u64,
-            source_error: self.trained.as_ref().map(|(_, error)| error.source_error),
+            source_error: self.own_error().map(|error| error.source_error),
             pairs: pairs.collect(),
         }
     }
@@ -229,6 +229,7 @@ impl Device {
     /// target that is a witness.
     pub(super) fn follow(&mut self, plan: Plan, claims: Claims) -> Vec<Action> {
         let Some(epoch) = self.epoch.as_mut() else { return Vec::new() };
+        let claims = epoch.with_own_divergences(claims, &self.setup.divergence);
         let following = Following::new(plan, claims, self.place);
         let has_made = following.has_made(Way::First);
         let checked = match following.part {
@@ -253,17 +254,22 @@ impl Device {
         let place = self.place;
         let Some(epoch) = self.epoch.as_mut() else { return Vec::new() };
         let number = epoch.id.number;
-        let Some(following) = epoch.following_mut() else { return Vec::new() };
+        let Some(following) = epoch.following() else { return Vec::new() };
         let Part::Target(AsTarget::Awaits) = following.part else { return Vec::new() };
         let Some(models) = following.to_combine(place).filter(|models| !models.is_empty()) else {
             return Vec::new();
         };
         let claims = models.iter().map(|(from, ..)| following.claim(*from)).collect();
-        following.part = Part::Target(AsTarget::Combines);
+        let tried = models.iter().map(|(from, ..)| epoch.tried(following.sent_to_target(*from)));
+        let tried = tried.collect();
+        if let Some(following) = epoch.following_mut() {
+            following.part = Part::Target(AsTarget::Combines);
+        }
         let (setup, inputs) = (self.setup.clone(), self.holdings.inputs.clone());
         let known = self.holdings.known();
         let (learner, rows) = (self.learner.clone(), self.holdings.rows());
-        let combining = Combining { setup, place, inputs, known, learner, rows, models, claims };
+        let combining =
+            Combining { setup, place, inputs, known, learner, rows, models, claims, tried };
         let labour = Labour::Combine(Box::new(combining));
         vec![Action::Compute(Job::new(number, labour))]
     }

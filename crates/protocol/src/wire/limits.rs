@@ -27,6 +27,9 @@ const LINK: usize = 2 * PLACE + 8;
 /// The most bytes of a hand-over of a plan.
 const HANDOVER: usize = 2 * PLACE;
 
+/// The most bytes of a trial, with the source where it was.
+const TRIAL: usize = 24;
+
 /// The most bytes of a report besides its pairs, with its signature.
 const SIGNED: usize = 128;
 
@@ -120,7 +123,9 @@ impl Limits {
             Kind::Hello => shared::MOST_BYTES,
             Kind::Roster => LONGEST_ROSTER,
             Kind::Unchanged | Kind::AskForMeans => 0,
-            Kind::Bandwidth | Kind::Offer | Kind::Failed | Kind::TrainedOn => 0,
+            // A source tries a model once.
+            Kind::Offer => TRIAL * self.devices,
+            Kind::Bandwidth | Kind::Failed | Kind::TrainedOn => 0,
             Kind::Done | Kind::Complete | Kind::Known | Kind::TakesPart | Kind::Renewed => 0,
             Kind::Probe => PROBE_BYTES,
         };

@@ -127,6 +127,12 @@ impl Plan {
         legs(&self.indexed_handovers(), &self.indexed_links()).into_iter().map(leg).collect()
     }
 
+    /// The sources that the model of a source has been at, the source itself last.
+    pub fn route(&self, source: Place) -> Vec<Place> {
+        let route = plan::route(&self.indexed_handovers(), source.index());
+        route.into_iter().map(Place::new).collect()
+    }
+
     /// The way on which a source has the model that it sends to targets.
     pub fn way_to_targets(&self, source: Place) -> Way {
         plan::way_to_targets(&self.indexed_handovers(), source.index())

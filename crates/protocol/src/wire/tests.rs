@@ -1,5 +1,6 @@
 use super::*;
 use proptest::prelude::*;
+use stlf_method::expectation::Trial;
 use stlf_planning::planner::handover::Forms;
 
 /// Builds what a test needs from plain numbers.
@@ -73,8 +74,8 @@ fn samples() -> Vec<Message> {
             signature: vec![7; 64],
         }),
         Message::NoPlan("nobody has labels".to_owned()),
-        Message::Offer(Offer { way: Way::First, hash: [3; 32], bytes: 90_000 }),
-        Message::Offer(Offer { way: Way::Second, hash: [4; 32], bytes: 90_000 }),
+        Message::Offer(Offer { way: Way::First, hash: [3; 32], bytes: 90_000 }, Tried::default()),
+        Message::Offer(Offer { way: Way::Second, hash: [4; 32], bytes: 90_000 }, tried()),
         Message::Failed(Place::new(2)),
         Message::TrainedOn(40),
         Message::TrainedOn(200),
@@ -86,6 +87,11 @@ fn samples() -> Vec<Message> {
         Message::Known,
         Message::Probe(vec![0; 9]),
     ]
+}
+
+fn tried() -> Tried {
+    let trial = |errors| Trial { labels: 60, errors, doubt: 0.25 };
+    Tried::alone(Some(trial(3))).handed_on(5, Some(trial(60)), None)
 }
 
 fn hello() -> Hello {
@@ -115,6 +121,19 @@ fn what_cannot_be_is_refused() {
         let bytes = Envelope::new(1, message).to_bytes();
         matches!(Envelope::read(&bytes), Err(Malformed::Absurd(_)))
     };
+    let offer = Offer { way: Way::First, hash: [3; 32], bytes: 90_000 };
+    for trial in [
+        Trial { labels: 0, errors: 0, doubt: 0.5 },
+        Trial { labels: 9, errors: 10, doubt: 0.5 },
+        Trial { labels: 9, errors: 1, doubt: 1.1 },
+        Trial { labels: 9, errors: 1, doubt: -0.1 },
+        Trial { labels: 9, errors: 1, doubt: f32::NAN },
+    ] {
+        let alone = Tried::alone(Some(trial));
+        assert!(absurd(Message::Offer(offer, alone)), "{trial:?}");
+        let on_route = Tried::default().handed_on(2, Some(trial), None);
+        assert!(absurd(Message::Offer(offer, on_route)), "{trial:?}");
+    }
     assert!(absurd(Message::Begin(places([1, 1]))));
     assert!(absurd(Message::Bandwidth(Some(f64::NAN))));
     assert!(absurd(Message::Bandwidth(Some(-1.0))));

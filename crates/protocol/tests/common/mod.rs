@@ -226,7 +226,7 @@ pub(crate) fn in_a_row_for_long(steps: usize) -> Vec<Device> {
 pub(crate) fn in_a_row_that_trains_on(training: Training) -> Vec<Device> {
     let mut devices = untrained(&Setup { training, ..handing_on() }, alike(&data()));
     for (device, short) in devices.iter_mut().zip(in_a_row()) {
-        let own = short.model().cloned().zip(short.own_error());
+        let own = short.trained().cloned();
         device.resume(own, BTreeMap::new(), None);
     }
     devices

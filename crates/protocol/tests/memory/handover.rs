@@ -187,7 +187,7 @@ fn what_became_of_a_model_is_taken_up_again_for_that_model_alone() {
     let mut before = begun(9);
     before.run().unwrap();
     let known = before.devices[1].handed_on()[&Way::First].clone();
-    let own = before.devices[1].model().cloned().zip(before.devices[1].own_error());
+    let own = before.devices[1].trained().cloned();
     // As it was kept, as if another model had been handed over, and as no model can be.
     let other = HandedOn { handed: [0; 32], ..known.clone() };
     let mut none = known.clone();

@@ -8,6 +8,7 @@ use stlf_learn::Params;
 use stlf_method::divergence::{Settings, sketch};
 use stlf_planning::Role;
 use stlf_protocol::checking::Objection;
+use stlf_protocol::device::Trained;
 use stlf_protocol::in_memory_network::Network;
 use stlf_protocol::wire::{Envelope, EpochId, Handover, Link, Message, Plan, SignedPlan};
 use stlf_protocol::{Action, Device, Place, Refusal, Setup};
@@ -140,9 +141,10 @@ fn network(setup: &Setup, liars: &[usize]) -> Network {
     let scheme = Paper { devices: DEVICES, scale, alpha, classes_per_device, ..Paper::default() };
     let mut devices = devices_with(setup, dealt(&data(), scheme));
     for &liar in liars {
-        let own = devices[liar].own_error();
-        let random = Params::initial(&setup.spec, 77);
-        devices[liar].resume(own.map(|error| (random, error)), BTreeMap::new(), None);
+        let own = devices[liar].trained().cloned();
+        let model = Params::initial(&setup.spec, 77);
+        let random = own.map(|own| Trained { model, ..own });
+        devices[liar].resume(random, BTreeMap::new(), None);
     }
     let mut network = Network::new(devices, 3);
     network.begin(ALL[0], 1, &ALL);

@@ -24,4 +24,5 @@ mod rings;
 mod samples;
 mod shared;
 mod simulation;
+mod trials;
 mod unchanged;

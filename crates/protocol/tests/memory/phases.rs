@@ -4,11 +4,10 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-use stlf_learn::Params;
-use stlf_method::local_training::OwnError;
+use stlf_method::expectation::Tried;
 use stlf_planning::Role;
 use stlf_planning::plan::Way;
-use stlf_protocol::device::{AsSource, AsTarget, Holdings, Part};
+use stlf_protocol::device::{AsSource, AsTarget, Holdings, Part, Trained};
 use stlf_protocol::in_memory_network::Network;
 use stlf_protocol::wire::{
     Count, Envelope, Link, Measured, Message, Offer, PairReport, Plan, Report, Said, SignedPlan,
@@ -24,9 +23,9 @@ use proptest::prelude::*;
 static HOLDINGS: LazyLock<Vec<Holdings>> = LazyLock::new(|| alike(&data()));
 
 /// What each device has learned on its own labels.
-static TRAINED: LazyLock<Vec<Option<(Params, OwnError)>>> = LazyLock::new(|| {
+static TRAINED: LazyLock<Vec<Option<Trained>>> = LazyLock::new(|| {
     let devices = devices_with(&setup(), HOLDINGS.clone());
-    devices.iter().map(|device| device.model().cloned().zip(device.own_error())).collect()
+    devices.iter().map(|device| device.trained().cloned()).collect()
 });
 
 /// One of each estimator, and devices that hand models on or measure their links.
@@ -146,7 +145,8 @@ fn message() -> impl Strategy<Value = Message> {
         Just(Message::NoPlan("nobody has labels".to_owned())),
         Just(Message::NoPlan("or so".to_owned())),
         (any::<u8>(), prop::sample::select(Way::ALL.to_vec())).prop_map(|(k, way)| {
-            Message::Offer(Offer { way, hash: [k; 32], bytes: u64::from(k) })
+            let offer = Offer { way, hash: [k; 32], bytes: u64::from(k) };
+            Message::Offer(offer, Tried::default())
         }),
         prop::sample::select(ALL.to_vec()).prop_map(Message::Failed),
         (0..=200_u8).prop_map(Message::TrainedOn),

@@ -117,7 +117,7 @@ fn started_anew_on_the_second_way_it_does_what_is_left() {
         let mut network = begun(5);
         network.run_until(is_at(restarted, Way::Second)).unwrap();
         let device = &mut network.devices[restarted.index()];
-        let (own, plan) = (device.model().cloned().zip(device.own_error()), device.plan().cloned());
+        let (own, plan) = (device.trained().cloned(), device.plan().cloned());
         let made = device.handed_on().clone();
         assert_eq!(made.contains_key(&Way::First), restarted != ring[0]);
         *device = in_a_ring().remove(restarted.index());

@@ -8,6 +8,7 @@ use stlf_node::status::Peer;
 use stlf_node::status_file::{FILE, StatusFile};
 use stlf_planning::number_format::{clean, counted, percent, size};
 
+use crate::comparison::ask_for_labels;
 use crate::error::Failure;
 use crate::progress::Watch;
 use crate::table::{Align, Table};
@@ -18,6 +19,9 @@ const STALE: f64 = 5.0;
 
 /// The interval at which the table is redrawn.
 const EVERY: Duration = Duration::from_secs(1);
+
+/// The folder and the samples of a device, as `stlf ask` takes them.
+pub(crate) const OWN_SAMPLES: &str = "node SAMPLES";
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -139,6 +143,12 @@ fn text(shown: &StatusFile, scope: Scope) -> String {
     }
     if let Some(student) = &status.student {
         text += &format!("its student: {}\n", clean(student));
+    }
+    if let Some(expected) = &status.expected {
+        text += &format!("expect {expected}\n");
+    }
+    if let Some(warning) = &status.warning {
+        text += &format!("{}\n", ask_for_labels(&clean(warning), OWN_SAMPLES));
     }
     match scope {
         Scope::Device => {

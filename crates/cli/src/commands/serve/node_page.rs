@@ -9,7 +9,8 @@ use stlf_node::status::Peer;
 use stlf_node::status_file::StatusFile;
 use stlf_planning::number_format::{clean, counted, percent, size};
 
-use super::super::node::status::stopped_for;
+use super::super::node::status::{OWN_SAMPLES, stopped_for};
+use crate::comparison::ask_for_labels;
 
 /// The log of a device, in its folder.
 const EVENTS: &str = "events.jsonl";
@@ -63,6 +64,7 @@ pub(super) fn html(shown: &StatusFile, refusals: &[String]) -> String {
         notes.push(format!("waits for the model of {}", status.waits_for.join(", ")));
     }
     notes.extend(shown.data.iter().map(ToString::to_string));
+    notes.extend(status.warning.iter().map(|warning| ask_for_labels(warning, OWN_SAMPLES)));
     let here = status.devices.iter().filter(|peer| peer.here).count();
     let t = status.traffic;
     let (refused, strangers) = (t.refused as usize, t.turned_away as usize);
@@ -76,7 +78,8 @@ pub(super) fn html(shown: &StatusFile, refusals: &[String]) -> String {
         ("refused", format!("{}, {turned_away}", counted(refused, "message"))),
     ];
     let protection = shown.protection.iter().map(|p| format!("privacy: {p}")).collect::<String>();
-    let facts: String = facts.iter().map(fact).collect();
+    let expected = status.expected.map(|expected| ("expect", expected.to_string()));
+    let facts: String = facts.iter().chain(&expected).map(fact).collect();
     let rows: String = status.devices.iter().map(row).collect();
     let now = escaped(&format!("epoch {}, {}", status.epoch, status.stage));
     format!(
@@ -129,4 +132,32 @@ fn list(heading: &str, items: &[String]) -> String {
 fn escaped(text: &str) -> String {
     let text = clean(text).replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
     text.replace('"', "&quot;")
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_page_says_what_to_expect_and_what_to_do_if_that_is_little() {
+        let mut status = json!({
+            "seconds": 4e9, "most_memory": null, "format": "stlf-status/1", "fleet": "harbour", "roster": 3,
+            "device": "dock", "epoch": 1, "stage": "complete", "planner": "gate", "no_plan": null, "devices": [],
+            "traffic": { "sent": 0, "received": 0, "refused": 0, "turned_away": 0 },
+        });
+        let page = |status: &Value| html(&serde_json::from_value(status.clone()).unwrap(), &[]);
+        assert!(!page(&status).contains("expect"));
+        status["expected"] = json!({ "accuracy": 0.91, "low": 0.25, "high": 0.95 });
+        status["warning"] = json!("no source is near");
+        let told = page(&status);
+        assert!(
+            told.contains("<dt>expect</dt><dd>91 %, 90 % interval 25 % to 95 %</dd>"),
+            "{told}"
+        );
+        let advice = "<li>no source is near: ask for labels with stlf ask node SAMPLES</li>";
+        assert!(told.contains(advice), "{told}");
+    }
 }

@@ -16,7 +16,7 @@ use stlf_planning::bound::BoundKind;
 use stlf_planning::plan::Way;
 use stlf_planning::planner::handover::Forms;
 use stlf_planning::problem::{Preset, Strangers};
-use stlf_protocol::device::{HandedOn, Holdings};
+use stlf_protocol::device::{HandedOn, Holdings, Trained};
 use stlf_protocol::shared::SharedSettings;
 use stlf_protocol::wire::Plan;
 use stlf_protocol::{Device, Identity, Participant, Place, Roster, Setup, SignedRoster};
@@ -103,7 +103,7 @@ impl Disk {
     /// A process of this machine.
     pub(crate) fn start(&self, start: u64) -> Participant {
         let mut device = self.device(0.0);
-        let trained = device.model().cloned().zip(device.own_error());
+        let trained = device.trained().cloned();
         device.resume(trained, self.handed_on.clone(), self.plan.clone());
         let settings = [("data.classes".to_owned(), self.settings.to_owned())];
         let settings = SharedSettings::new(settings);
@@ -130,7 +130,7 @@ impl Disk {
         let first = setup.first_model();
         let mut device = Device::new(setup, list, identity(place), holdings, joules).unwrap();
         let error = OwnError { measured: 1, errors: 0, source_error: 0.1 };
-        let trained = has_labels.then_some((first, error));
+        let trained = has_labels.then_some(Trained { model: first, error, trial: None });
         device.resume(trained, BTreeMap::new(), None);
         device
     }

@@ -1,0 +1,62 @@
+//! Trials of models on this device's labels, before the models go to others, and those that go along with them.
+
+use stlf_data::Class;
+use stlf_learn::Params;
+use stlf_method::expectation::{Trial, Tried};
+use stlf_method::learner::{Learner, Watch};
+use stlf_method::local_training::OwnError;
+use stlf_planning::Error;
+use stlf_planning::plan::Way;
+
+use super::Device;
+
+/// What a device has learned on its own labels.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Trained {
+    /// Its model.
+    pub model: Params,
+    /// The error of the model on its labels.
+    pub error: OwnError,
+    /// How the model as it is sent does on the labels that were held out; none without any.
+    pub trial: Option<Trial>,
+}
+
+impl Device {
+    /// The trials that go along with the model that it sends on this way.
+    pub fn tried(&self, way: Way) -> Tried {
+        let epoch = self.epoch.as_ref();
+        let handed =
+            epoch.and_then(|epoch| Some((epoch, epoch.following()?.leg(self.place, way)?)));
+        match handed {
+            Some((epoch, leg)) => {
+                let known = self.handed_on.get(&way);
+                let [as_handed, as_sent] = [
+                    known.and_then(|known| known.as_handed),
+                    known.and_then(|known| known.as_sent),
+                ];
+                let before = epoch.tried((leg.from, leg.sent));
+                before.handed_on(self.place.index(), as_handed, as_sent)
+            }
+            None => Tried::alone(self.trained.as_ref().and_then(|trained| trained.trial)),
+        }
+    }
+}
+
+/// How a model does on these of a device's labels; nothing on none. `None` if `watch` ended it.
+///
+/// # Errors
+/// The learner cannot use this model.
+pub(super) fn try_out(
+    learner: &dyn Learner,
+    model: &Params,
+    labels: &[Class],
+    rows: &[usize],
+    watch: &mut Watch<'_>,
+) -> Result<Option<Option<Trial>>, Error> {
+    if rows.is_empty() {
+        return Ok(Some(None));
+    }
+    let true_classes: Vec<Class> = rows.iter().map(|&row| labels[row]).collect();
+    let predictions = learner.predict(model, rows, watch)?;
+    Ok(predictions.map(|predictions| Trial::of(&predictions, &true_classes)))
+}
