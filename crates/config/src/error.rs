@@ -45,3 +45,32 @@ impl Error {
         }
     }
 }
+
+/// What the parser says, without Rust's names of types.
+pub(crate) fn in_words(message: &str) -> String {
+    let whole = "expected a whole number of at least 0";
+    ["expected usize", "expected u64", "expected u32"]
+        .into_iter()
+        .fold(message.trim().to_owned(), |words, name| words.replace(name, whole))
+        .replace("expected f64", "expected a number")
+        .replace("expected a boolean", "expected true or false")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_type_of_rust_is_named() {
+        for (parser, words) in [
+            (
+                "integer `-1`, expected usize\n",
+                "integer `-1`, expected a whole number of at least 0",
+            ),
+            ("string \"x\", expected f64", "string \"x\", expected a number"),
+            ("unknown field `stepz`", "unknown field `stepz`"),
+        ] {
+            assert_eq!(in_words(parser), words);
+        }
+    }
+}

@@ -26,6 +26,7 @@ use stlf_planning::problem::{Preset, Strangers};
 
 pub use divergence::{Accepted, Divergence, Estimator, Noise, Privacy};
 pub use error::Error;
+use error::in_words;
 pub use fada::Settings as FadaSettings;
 pub use sections::{Compare, Data, Energy, EnergyModel, Fada, Model, Planner, Training, Transfer};
 
@@ -87,7 +88,7 @@ impl Config {
     pub fn parse(text: &str, path: &Path) -> Result<Config, Error> {
         let config: Config = toml::from_str(text).map_err(|e| {
             let line = e.span().map(|span| text[..span.start].matches('\n').count() + 1);
-            let message = e.message().to_owned();
+            let message = in_words(e.message());
             let hint = suggestion(&message);
             Error::Setting { path: path.to_owned(), line, message, hint }
         })?;
@@ -106,7 +107,7 @@ impl Config {
             // together is seen at the end.
             if let Err(e) = table.clone().try_into::<Config>() {
                 let hint = suggestion(e.message());
-                return Err(change_error(format!("{change}: {}", e.message().trim()), hint));
+                return Err(change_error(format!("{change}: {}", in_words(e.message())), hint));
             }
             last = Some(change);
         }

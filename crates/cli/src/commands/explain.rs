@@ -5,10 +5,12 @@ use std::path::{Path, PathBuf};
 use clap::ValueEnum;
 use stlf_formats::{ExpectedEntry, ExplanationFile, PlanOrProblem, write_json};
 use stlf_lab::Folder;
-use stlf_lab::record::ExpectedRow;
+use stlf_lab::record::{ExpectedRow, StudentRow};
 use stlf_lab::stages::expectation::TABLE;
 use stlf_lab::stages::plan::FILE as PLAN;
+use stlf_lab::stages::student;
 use stlf_method::expectation::Basis;
+use stlf_method::method::Method;
 use stlf_planning::Plan;
 use stlf_planning::Problem;
 use stlf_planning::error::nearest;
@@ -80,7 +82,7 @@ enum FormatArg {
 pub(crate) fn run(args: &Args, ui: &Ui) -> Result<(), Failure> {
     let mut watch = Watch::start(seconds(args.time_limit), ui)?;
     let (problem, plan) = load(args, &mut watch)?;
-    let expected = expected(&args.plan)?;
+    let came = Came::read(&args.plan)?;
     let words = Sentences { problem: &problem, plan: &plan };
     let devices: Vec<usize> = match &args.device {
         Some(name) => vec![find(&problem, name)?],
@@ -103,11 +105,11 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<(), Failure> {
                 (target, ExpectedEntry { accuracy, low, high })
             };
             let document = ExplanationFile::new(&words, all)
-                .with_expected(expected.into_iter().map(entry).collect());
+                .with_expected(came.expected.into_iter().map(entry).collect());
             ui.write(|out| write_json(out, &document))
         }
-        (FormatArg::Text, [one]) => ui.print(&in_full(&words, one, &expected)),
-        (FormatArg::Text, all) => ui.print(&overview(&words, all, &expected)),
+        (FormatArg::Text, [one]) => ui.print(&in_full(&words, one, &came)),
+        (FormatArg::Text, all) => ui.print(&overview(&words, all, &came)),
     }
 }
 
@@ -141,25 +143,68 @@ fn load(args: &Args, watch: &mut Watch) -> Result<(Problem, Plan), Failure> {
     file.restore_checked().map_err(|e| Failure::in_file(&name, &e))
 }
 
-/// Returns what the targets of a run folder may expect; nothing of a file, or before models were sent.
-fn expected(path: &Path) -> Result<Vec<ExpectedRow>, Failure> {
-    if !path.is_dir() {
-        return Ok(Vec::new());
-    }
-    let plan = input::in_run(path, PLAN)?;
-    let folder = plan.parent().unwrap_or(path);
-    let read = Folder::open(folder).and_then(|folder| folder.read_csv(TABLE));
-    Ok(read.map_err(|e| Failure::in_data(&e))?.unwrap_or_default())
+/// What came of a plan in a run folder.
+#[derive(Default)]
+struct Came {
+    expected: Vec<ExpectedRow>,
+    students: Vec<StudentRow>,
 }
 
-/// Returns what a device may expect, and what that rests on.
-fn expects(name: &str, expected: &[ExpectedRow]) -> Vec<String> {
-    let Some(row) = expected.iter().find(|row| row.target == name) else { return Vec::new() };
-    let mut sentences = vec![format!("It may expect an accuracy of {}.", row.interval())];
-    sentences.extend(row.basis().iter().flat_map(Basis::sentences));
-    sentences
-        .extend(row.warning.map(|warning| format!("But {}.", ask_for_labels(&warning, "RUN"))));
-    sentences
+impl Came {
+    /// Reads what came of the first seed's plan; nothing of a file, or before models were sent.
+    fn read(path: &Path) -> Result<Came, Failure> {
+        if !path.is_dir() {
+            return Ok(Came::default());
+        }
+        let plan = input::in_run(path, PLAN)?;
+        let seed = Folder::open(plan.parent().unwrap_or(path)).map_err(|e| Failure::in_data(&e))?;
+        let expected = seed.read_csv(TABLE).map_err(|e| Failure::in_data(&e))?;
+        let students = student::read(&seed, &[Method::StLf]);
+        let students = students.map_err(|e| Failure::input(e.to_string()))?;
+        Ok(Came { expected: expected.unwrap_or_default(), students })
+    }
+
+    /// What a device may expect, what that rests on, and what came of its student.
+    fn sentences(&self, name: &str) -> Vec<String> {
+        let mut sentences = Vec::new();
+        if let Some(row) = self.expected.iter().find(|row| row.target == name) {
+            sentences.push(format!("It may expect an accuracy of {}.", row.interval()));
+            sentences.extend(row.basis().iter().flat_map(Basis::sentences));
+            let warning = |warning| format!("But {}.", ask_for_labels(&warning, "RUN"));
+            sentences.extend(row.warning.map(warning));
+        }
+        sentences.extend(self.students.iter().find(|row| row.target == name).map(of_student));
+        sentences
+    }
+}
+
+/// What came of a target's student, by what margin, and what it cost.
+fn of_student(row: &StudentRow) -> String {
+    if !row.tried {
+        return format!("Its student: {}.", row.outcome);
+    }
+    let judged = match (row.labels_right.zip(row.mixture_labels_right), row.stability) {
+        (Some((right, of_mixture)), _) => {
+            format!(
+                "of the labels that it held out, {right} are right with it and {of_mixture} without"
+            )
+        }
+        (None, stability) => format!(
+            "{} of covered samples keep their class with it, and {} with the mixture",
+            percent(stability),
+            percent(row.mixture_stability)
+        ),
+    };
+    let joules = row.joules.map_or(String::new(), |joules| format!(", {} J", short(joules)));
+    let outcome = row.outcome.split(" (").next().unwrap_or(&row.outcome);
+    format!(
+        "It trained a student, which is {outcome}: {judged}. That took {} GFLOP of computing{joules}.",
+        short(row.gflop)
+    )
+}
+
+fn percent(share: Option<f64>) -> String {
+    share.map_or("none".to_owned(), |share| format!("{:.1} %", 100.0 * share))
 }
 
 fn find(problem: &Problem, name: &str) -> Result<usize, Failure> {
@@ -174,7 +219,7 @@ fn find(problem: &Problem, name: &str) -> Result<usize, Failure> {
 }
 
 /// Returns the full explanation of one device: its cost by term, then all sentences about it.
-fn in_full(words: &Sentences<'_>, e: &Explanation, expected: &[ExpectedRow]) -> String {
+fn in_full(words: &Sentences<'_>, e: &Explanation, came: &Came) -> String {
     let mut text = format!("{}\n\n", words.role(e));
     let mut table = Table::new(&[("cost", Align::Right), ("of", Align::Left)]);
     let mut parts = e.account.parts.clone();
@@ -184,7 +229,7 @@ fn in_full(words: &Sentences<'_>, e: &Explanation, expected: &[ExpectedRow]) -> 
     }
     table.row([short(e.account.total()).into(), "together".into()]);
     text += &table.render();
-    for sentences in [words.further(e), expects(words.problem.name(e.device), expected)] {
+    for sentences in [words.further(e), came.sentences(words.problem.name(e.device))] {
         if !sentences.is_empty() {
             text += &format!("\n{}\n", sentences.join("\n"));
         }
@@ -193,11 +238,7 @@ fn in_full(words: &Sentences<'_>, e: &Explanation, expected: &[ExpectedRow]) -> 
 }
 
 /// Returns an overview of all devices: a table, then a line for each.
-fn overview(
-    words: &Sentences<'_>,
-    explanations: &[Explanation],
-    expected: &[ExpectedRow],
-) -> String {
+fn overview(words: &Sentences<'_>, explanations: &[Explanation], came: &Came) -> String {
     let mut table = Table::new(&[
         ("device", Align::Left),
         ("role", Align::Left),
@@ -226,7 +267,9 @@ fn overview(
     text.push('\n');
     for e in explanations {
         text += &words.role(e);
-        if let Some(row) = expected.iter().find(|row| row.target == words.problem.name(e.device)) {
+        if let Some(row) =
+            came.expected.iter().find(|row| row.target == words.problem.name(e.device))
+        {
             text += &format!(" It may expect an accuracy of {}.", row.interval());
         }
         text.push('\n');

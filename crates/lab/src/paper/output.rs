@@ -116,7 +116,11 @@ fn latex(text: &str) -> String {
 
 /// A share as percent with one decimal.
 pub(super) fn percent(share: f64) -> String {
-    format!("{:.1}", 100.0 * share)
+    // Zero has no sign.
+    match format!("{:.1}", 100.0 * share) {
+        zero if zero == "-0.0" => "0.0".to_owned(),
+        number => number,
+    }
 }
 
 #[cfg(test)]

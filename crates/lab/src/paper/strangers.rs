@@ -220,8 +220,10 @@ impl Stranger {
         config.compare.students = vec![Method::StLf.name().into(), Method::FedAvg.name().into()];
         if lab.options.quick {
             paper.scale = 0.15;
-            // Enough for students, where that is the question.
-            paper.unlabeled_device_samples = self.samples.unwrap_or(2.5 * USUAL_SAMPLES);
+            // Enough for students, where these are the question.
+            let is_about_sources = self.mislabeled > 0 || self.half_trained;
+            let usual = if is_about_sources { USUAL_SAMPLES } else { 2.5 * USUAL_SAMPLES };
+            paper.unlabeled_device_samples = self.samples.unwrap_or(usual);
             config.data.samples = Some(6_000);
             config.training.steps = Some(200);
             config.compare.kd3a_rounds = Some(2);
