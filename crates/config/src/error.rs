@@ -56,6 +56,16 @@ pub(crate) fn in_words(message: &str) -> String {
         .replace("expected a boolean", "expected true or false")
 }
 
+/// What an unknown key was likely meant to be, from the parser's list of the known ones.
+pub(crate) fn suggestion(message: &str) -> Option<String> {
+    if message == "missing field `kind`" {
+        return Some("[partition] needs its kind, such as kind = \"paper\"".to_owned());
+    }
+    let mut quoted = message.split('`').skip(1).step_by(2);
+    let unknown = quoted.next().filter(|_| message.starts_with("unknown"))?;
+    stlf_planning::error::nearest(unknown, quoted).map(|known| format!("did you mean {known}?"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

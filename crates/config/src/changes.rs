@@ -1,0 +1,66 @@
+//! Keys that are changed on the command line, as in `-c training.steps=500`.
+
+use std::path::{Path, PathBuf};
+
+use stlf_data::partition::Scheme;
+
+use crate::error::{in_words, suggestion};
+use crate::{Config, Error};
+
+impl Config {
+    /// This configuration with some keys changed: `training.steps=500`, `data.domains=["mnist"]`. A value that is
+    /// no TOML is taken as a string.
+    pub fn with<'a>(&self, changes: impl IntoIterator<Item = &'a str>) -> Result<Config, Error> {
+        let mut table = self.to_table()?;
+        let mut last = None;
+        for change in changes {
+            set(&mut table, change)?;
+            // Types are looked at one change at a time, so that an error is about this one; whether all fit
+            // together is seen at the end.
+            if let Err(e) = table.clone().try_into::<Config>() {
+                let hint = suggestion(e.message());
+                return Err(error(format!("{change}: {}", in_words(e.message())), hint));
+            }
+            last = Some(change);
+        }
+        let config: Config =
+            table.try_into().map_err(|e: toml::de::Error| error(e.to_string(), None))?;
+        if last.is_some() {
+            config.check(Path::new("-c"))?;
+        }
+        Ok(config)
+    }
+}
+
+/// Sets one key of a table: `training.steps=500`.
+fn set(table: &mut toml::Table, change: &str) -> Result<(), Error> {
+    let form = || Some("write KEY=VALUE, such as training.steps=500".to_owned());
+    let (key, text) = change
+        .split_once('=')
+        .ok_or_else(|| error(format!("{change:?} is not a setting"), form()))?;
+    let parsed = format!("v = {text}").parse::<toml::Table>().ok().and_then(|mut t| t.remove("v"));
+    let value = parsed.unwrap_or_else(|| toml::Value::String(text.to_owned()));
+    let (inside, name) = key.rsplit_once('.').map_or((None, key), |(a, b)| (Some(a), b));
+    // Who sets a key of the default partition means that one.
+    if key.starts_with("partition.") && !table.contains_key("partition") {
+        let default = toml::Value::try_from(Scheme::default());
+        table.extend(default.ok().map(|scheme| ("partition".to_owned(), scheme)));
+    }
+    let mut place = table;
+    for part in inside.into_iter().flat_map(|inside| inside.split('.')) {
+        let entry = place.entry(part).or_insert_with(|| toml::Value::Table(toml::Table::new()));
+        place = entry
+            .as_table_mut()
+            .ok_or_else(|| error(format!("{key}: {part} is not a table"), form()))?;
+    }
+    // Another kind of partition has other keys.
+    if key == "partition.kind" && place.get(name) != Some(&value) {
+        place.clear();
+    }
+    place.insert(name.to_owned(), value);
+    Ok(())
+}
+
+pub(crate) fn error(message: String, hint: Option<String>) -> Error {
+    Error::Setting { path: PathBuf::from("-c"), line: None, message, hint }
+}
