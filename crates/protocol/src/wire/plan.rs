@@ -107,12 +107,10 @@ impl Plan {
         self.witnesses.iter().filter(move |witness| witness.to == target).map(|w| w.from)
     }
 
-    /// The way on which a device has the model that it sends as a witness: the one that targets get, where any does.
+    /// The way on which a device has the model that it sends as a witness: the last that it trains on.
     pub fn way_of_witness(&self, witness: Place) -> Way {
-        match self.links.iter().any(|link| link.from == witness) {
-            true => self.way_to_targets(witness),
-            false => Way::First,
-        }
+        let again = |leg: &Leg| leg.to == witness && leg.taken == Way::Second;
+        if self.legs().iter().any(again) { Way::Second } else { Way::First }
     }
 
     /// The models that are sent over its hand-overs, each after those that it needs.
@@ -262,6 +260,20 @@ mod tests {
         for sources in [1, Forms::ALL.ring + 1, 90] {
             assert!(matches!(ring(sources), Err(Malformed::Absurd(_))), "{sources}");
         }
+    }
+
+    #[test]
+    fn a_witness_sends_the_model_that_it_trained_on_last() {
+        let ring = vec![handover(2, 0), handover(0, 2)];
+        let (links, witnesses) = (vec![link(2, 1, 1.0)], vec![handover(0, 1), handover(4, 1)]);
+        let plan = Plan { links, handovers: ring, witnesses, ..plan() };
+        let way = |witness| plan.way_of_witness(Place::new(witness));
+        assert_eq!((way(0), way(4)), (Way::Second, Way::First));
+        // As in the simulator, where a model on a ring is the one of the second way for whoever gets it.
+        assert_eq!(plan.way_to_targets(Place::new(0)), way(0));
+        // Nobody sends the ring's model to a target, so that nobody passes it round.
+        let unsent = Plan { links: vec![link(4, 1, 1.0)], ..plan };
+        assert_eq!(unsent.way_of_witness(Place::new(0)), Way::First);
     }
 
     #[test]
