@@ -117,16 +117,7 @@ pub(super) fn make(artifact: Artifact, spec: &Spec, lab: &Lab<'_>) -> Result<Mad
 
 /// The fleets that the user wants to see.
 fn fleets<'s>(spec: &'s Spec, lab: &Lab<'_>) -> Result<Vec<&'s Drifting>, Error> {
-    let wanted = &lab.options.settings;
-    let is_wanted = |fleet: &&Drifting| wanted.is_empty() || wanted.contains(&fleet.name);
-    let fleets: Vec<&Drifting> = spec.drifting.iter().filter(is_wanted).collect();
-    if fleets.is_empty() {
-        let names: Vec<&str> = spec.drifting.iter().map(|fleet| fleet.name.as_str()).collect();
-        let message = format!("none of {} is a fleet that drifts", wanted.join(", "));
-        let hint = format!("there are: {}", names.join(", "));
-        return Err(stlf_planning::Error::field("settings", message).with_hint(hint).into());
-    }
-    Ok(fleets)
+    lab.wanted(&spec.drifting, |fleet| &fleet.name, "a fleet that drifts")
 }
 
 impl Drifting {

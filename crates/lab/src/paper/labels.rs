@@ -99,14 +99,9 @@ fn cases(spec: &Spec, lab: &Lab<'_>) -> Result<Vec<Case>, Error> {
             cases.push(Case { name: fleet.name.clone(), title, config, path });
         }
     }
-    let names: Vec<String> = cases.iter().map(|case| case.name.clone()).collect();
-    let wanted = &lab.options.settings;
-    cases.retain(|case| wanted.is_empty() || wanted.contains(&case.name));
-    if cases.is_empty() {
-        let message = format!("none of {} is shown here", wanted.join(", "));
-        let hint = format!("there are: {}", names.join(", "));
-        return Err(stlf_planning::Error::field("settings", message).with_hint(hint).into());
-    }
+    let wanted = lab.wanted(&cases, |case| &case.name, "shown here")?;
+    let wanted: Vec<String> = wanted.iter().map(|case| case.name.clone()).collect();
+    cases.retain(|case| wanted.contains(&case.name));
     Ok(cases)
 }
 

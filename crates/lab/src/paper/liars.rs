@@ -95,16 +95,7 @@ pub(super) fn make(artifact: Artifact, spec: &Spec, lab: &Lab<'_>) -> Result<Mad
 
 /// The fleets that the user wants to see.
 fn fleets<'s>(spec: &'s Spec, lab: &Lab<'_>) -> Result<Vec<&'s Deceived>, Error> {
-    let wanted = &lab.options.settings;
-    let is_wanted = |fleet: &&Deceived| wanted.is_empty() || wanted.contains(&fleet.name);
-    let fleets: Vec<&Deceived> = spec.deceived.iter().filter(is_wanted).collect();
-    if fleets.is_empty() {
-        let names: Vec<&str> = spec.deceived.iter().map(|fleet| fleet.name.as_str()).collect();
-        let message = format!("none of {} is a fleet with liars", wanted.join(", "));
-        let hint = format!("there are: {}", names.join(", "));
-        return Err(stlf_planning::Error::field("settings", message).with_hint(hint).into());
-    }
-    Ok(fleets)
+    lab.wanted(&spec.deceived, |fleet| &fleet.name, "a fleet with liars")
 }
 
 impl Deceived {

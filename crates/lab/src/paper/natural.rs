@@ -238,20 +238,12 @@ pub(super) fn make(artifact: Artifact, spec: &Spec, lab: &Lab<'_>) -> Result<Mad
 
 /// The fleets that the user wants to see, each with every scale; quickly, with the first.
 fn runs<'s>(spec: &'s Spec, lab: &Lab<'_>) -> Result<Vec<Run<'s>>, Error> {
-    let wanted = &lab.options.settings;
-    let is_wanted = |fleet: &&NaturalFleet| wanted.is_empty() || wanted.contains(&fleet.name);
     let scales = if lab.options.quick { 1 } else { usize::MAX };
     let of = |fleet: &'s NaturalFleet| {
         fleet.scales.iter().take(scales).map(move |scale| Run { fleet, scale })
     };
-    let runs: Vec<Run<'_>> = spec.fleet.iter().filter(is_wanted).flat_map(of).collect();
-    if runs.is_empty() {
-        let names: Vec<&str> = spec.fleet.iter().map(|fleet| fleet.name.as_str()).collect();
-        let message = format!("none of {} is a natural fleet", wanted.join(", "));
-        let hint = format!("there are: {}", names.join(", "));
-        return Err(stlf_planning::Error::field("settings", message).with_hint(hint).into());
-    }
-    Ok(runs)
+    let wanted = lab.wanted(&spec.fleet, |fleet| &fleet.name, "a natural fleet")?;
+    Ok(wanted.into_iter().flat_map(of).collect())
 }
 
 /// The name of a method in tables.

@@ -71,18 +71,34 @@ impl Lab<'_> {
         }
     }
 
+    /// Those of some fleets, cases or settings that the user wants to see, by their names; `what` says what each is.
+    ///
+    /// # Errors
+    /// None of them is wanted.
+    pub(super) fn wanted<'s, T>(
+        &self,
+        all: &'s [T],
+        name: impl Fn(&T) -> &String,
+        what: &str,
+    ) -> Result<Vec<&'s T>, Error> {
+        let asked = &self.options.settings;
+        let is_wanted = |item: &&T| asked.is_empty() || asked.contains(name(item));
+        let wanted: Vec<&T> = all.iter().filter(is_wanted).collect();
+        if wanted.is_empty() {
+            let names: Vec<&str> = all.iter().map(|item| name(item).as_str()).collect();
+            let message = format!("none of {} is {what}", asked.join(", "));
+            let hint = format!("there are: {}", names.join(", "));
+            return Err(stlf_planning::Error::field("settings", message).with_hint(hint).into());
+        }
+        Ok(wanted)
+    }
+
     /// Returns the settings of a spec that the user wants to see, each in every variant.
     pub(super) fn runs(&self, spec: &Spec) -> Result<Vec<(Setting, Variant)>, Error> {
         let settings = spec::settings();
-        let wanted = &self.options.settings;
-        let is_wanted = |name: &&String| wanted.is_empty() || wanted.contains(name);
-        let of = |name: &String| settings.iter().find(|s| s.name == *name).cloned();
-        let named: Vec<Setting> = spec.settings.iter().filter(is_wanted).filter_map(of).collect();
-        if named.is_empty() {
-            let message = format!("none of {} is shown here", wanted.join(", "));
-            let hint = format!("there are: {}", spec.settings.join(", "));
-            return Err(stlf_planning::Error::field("settings", message).with_hint(hint).into());
-        }
+        let of = |name: &&String| settings.iter().find(|s| s.name == **name).cloned();
+        let named = self.wanted(&spec.settings, |name| name, "shown here")?;
+        let named: Vec<Setting> = named.iter().filter_map(of).collect();
         let variants = self.variants();
         Ok(named.iter().flat_map(|s| variants.iter().map(|v| (s.clone(), *v))).collect())
     }

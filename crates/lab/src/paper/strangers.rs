@@ -142,16 +142,7 @@ pub(super) fn make(artifact: Artifact, spec: &Spec, lab: &Lab<'_>) -> Result<Mad
 
 /// The cases that the user wants to see.
 fn cases<'s>(spec: &'s Spec, lab: &Lab<'_>) -> Result<Vec<&'s Stranger>, Error> {
-    let wanted = &lab.options.settings;
-    let is_wanted = |case: &&Stranger| wanted.is_empty() || wanted.contains(&case.name);
-    let cases: Vec<&Stranger> = spec.stranger.iter().filter(is_wanted).collect();
-    if cases.is_empty() {
-        let names: Vec<&str> = spec.stranger.iter().map(|case| case.name.as_str()).collect();
-        let message = format!("none of {} is a case of strangers", wanted.join(", "));
-        let hint = format!("there are: {}", names.join(", "));
-        return Err(stlf_planning::Error::field("settings", message).with_hint(hint).into());
-    }
-    Ok(cases)
+    lab.wanted(&spec.stranger, |case| &case.name, "a case of strangers")
 }
 
 impl Stranger {
