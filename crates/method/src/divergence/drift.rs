@@ -12,8 +12,8 @@
 //!
 //! Nobody else takes part in any of that, and nothing is sent for it.
 
-use super::covariance::{Cholesky, Moments, add_to_diagonal, start, trace, trace_of_product};
-use super::own_metric::SAMPLES_PER_FEATURE;
+use super::covariance::{Moments, start};
+use super::own_metric::Ridged;
 use super::sketch::{Settings, Sketch};
 use super::{Estimate, Features, OwnMetric};
 
@@ -110,20 +110,11 @@ fn deviations(before: &Seen, now: &Seen, ridge: f64) -> f64 {
     }
     // Moments are over the number of samples; a variance is over one less.
     covariance.iter_mut().for_each(|x| *x *= all / (all - 1.0));
-    let fraction = ridge + side as f64 / (SAMPLES_PER_FEATURE * all);
-    let added = fraction * trace(&covariance, side) / side as f64;
-    add_to_diagonal(&mut covariance, side, added);
-    let factor = Cholesky::new(covariance, side);
-    let inverse = factor.inverse();
-    let inverse_trace = trace(&inverse, side);
-    let squared = trace_of_product(inverse.iter().copied(), &inverse, side);
-    // A = 1 − λ(S + λ)⁻¹.
-    let trace_a = side as f64 - added * inverse_trace;
-    let trace_a_squared = side as f64 - 2.0 * added * inverse_trace + added * added * squared;
+    let Ridged { factor, kept, kept_squared, .. } = Ridged::new(covariance, side, all, ridge);
     let c = 1.0 / before.samples + 1.0 / now.samples;
     factor.whiten(&mut apart);
     let t: f64 = apart.iter().map(|x| x * x).sum();
-    (t - c * trace_a) / (c * (2.0 * trace_a_squared).sqrt())
+    (t - c * kept) / (c * (2.0 * kept_squared).sqrt())
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ use super::sketch::{Settings, Sketch};
 use super::{disclosure, replies};
 
 /// A covariance of few samples is added to as if every feature had been seen this many times more.
-pub(super) const SAMPLES_PER_FEATURE: f64 = 10.0;
+const SAMPLES_PER_FEATURE: f64 = 10.0;
 
 /// Distances of so many standard deviations are taken for chance.
 const CHANCE: f64 = 2.0;
@@ -51,6 +51,36 @@ pub struct OwnMetric {
     directions: f64,
 }
 
+/// A covariance S of some samples with a ridge λ, as S + λ.
+pub(super) struct Ridged {
+    /// The factor of S + λ.
+    pub(super) factor: Cholesky,
+    /// λ.
+    pub(super) added: f64,
+    /// tr((S + λ)⁻¹).
+    pub(super) inverse_trace: f64,
+    /// tr(A), with A = (S + λ)⁻¹S = 1 − λ(S + λ)⁻¹.
+    pub(super) kept: f64,
+    /// tr(A²).
+    pub(super) kept_squared: f64,
+}
+
+impl Ridged {
+    /// `ridge` is the fraction of the mean variance that is added to every direction; there is more of it where there are few samples for each feature.
+    pub(super) fn new(mut covariance: Vec<f64>, side: usize, samples: f64, ridge: f64) -> Ridged {
+        let fraction = ridge + side as f64 / (SAMPLES_PER_FEATURE * samples);
+        let added = fraction * trace(&covariance, side) / side as f64;
+        add_to_diagonal(&mut covariance, side, added);
+        let factor = Cholesky::new(covariance, side);
+        let inverse = factor.inverse();
+        let inverse_trace = trace(&inverse, side);
+        let squared = trace_of_product(inverse.iter().copied(), &inverse, side);
+        let kept = side as f64 - added * inverse_trace;
+        let kept_squared = side as f64 - 2.0 * added * inverse_trace + added * added * squared;
+        Ridged { factor, added, inverse_trace, kept, kept_squared }
+    }
+}
+
 impl OwnMetric {
     /// The metric of a device's inputs. `ridge` is the fraction of the mean variance that is added to every direction.
     pub fn new(features: &Features, inputs: &[f32], ridge: f64) -> OwnMetric {
@@ -62,15 +92,8 @@ impl OwnMetric {
         // A single sample has no spread; any inputs have at most this one. It hardly counts where there are more.
         let unseen = 1.0 / (side as f64 * samples.max(1.0).powi(2));
         add_to_diagonal(&mut covariance, side, unseen);
-        let fraction = ridge + side as f64 / (SAMPLES_PER_FEATURE * samples.max(1.0));
-        let added = fraction * trace(&covariance, side) / side as f64;
-        add_to_diagonal(&mut covariance, side, added);
-        let factor = Cholesky::new(covariance, side);
-        let inverse = factor.inverse();
-        let inverse_trace = trace(&inverse, side);
-        let squared = trace_of_product(inverse.iter().copied(), &inverse, side);
-        let kept = side as f64 - added * inverse_trace;
-        let kept_squared = side as f64 - 2.0 * added * inverse_trace + added * added * squared;
+        let Ridged { factor, added, inverse_trace, kept, kept_squared } =
+            Ridged::new(covariance, side, samples.max(1.0), ridge);
         let directions = (kept * kept / kept_squared).max(1.0);
         // The inverse of a covariance of few samples is too large: by 1/(1 − tr(A)/n), which also holds with a ridge (Dobriban and
         // Wager 2018).
