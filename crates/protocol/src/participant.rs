@@ -5,6 +5,7 @@ mod event;
 mod hearing;
 mod meeting;
 mod outbox;
+mod starts;
 mod transfers;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,6 +17,7 @@ use stlf_planning::plan::Way;
 
 pub use self::event::{Absence, Event};
 use self::outbox::Outbox;
+use self::starts::Starts;
 use crate::device::{Action, Device, Refusal};
 use crate::identity::PeerId;
 use crate::job::{Blamed, Computed, Job, Task};
@@ -85,6 +87,8 @@ pub struct Participant {
     connected: BTreeSet<Place>,
     /// Those of them that have greeted and have equal settings.
     greeted: BTreeSet<Place>,
+    /// The numbers that devices drew when they started, as they greeted with them.
+    starts: BTreeMap<Place, Starts>,
     /// The messages that arrived before their sender's greeting.
     before_greeting: BTreeMap<Place, Vec<Envelope>>,
     /// The messages that were sent in the running epoch.
@@ -124,6 +128,7 @@ impl Participant {
             start,
             connected: BTreeSet::new(),
             greeted: BTreeSet::new(),
+            starts: BTreeMap::new(),
             before_greeting: BTreeMap::new(),
             outbox: Outbox::default(),
             awaited: BTreeMap::new(),

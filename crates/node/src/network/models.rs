@@ -1,4 +1,5 @@
-//! The transfer of models as verified blobs: a source gives them to its targets only, and a target keeps on disk what has arrived.
+//! The transfer of models as verified blobs: a source gives them to its targets only, and a target keeps on disk what has arrived. Of its own
+//! models and of each other device's a device keeps the last of each way; what is older is removed after a while.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -6,7 +7,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use iroh::endpoint::Connection;
-use iroh_blobs::Hash;
 use iroh_blobs::api::Store;
 use iroh_blobs::get::GetError;
 use iroh_blobs::get::request::get_verified_size;
@@ -16,8 +16,11 @@ use iroh_blobs::provider::events::{
     ThrottleMode,
 };
 use iroh_blobs::provider::{StreamPair, handle_stream};
+use iroh_blobs::store::GcConfig;
 use iroh_blobs::store::fs::FsStore;
+use iroh_blobs::store::fs::options::Options as FsOptions;
 use iroh_blobs::store::mem::MemStore;
+use iroh_blobs::{Hash, HashAndFormat};
 use stlf_planning::plan::Way;
 use stlf_protocol::identity::PeerId;
 use stlf_protocol::wire::Offer;
@@ -37,6 +40,12 @@ const ASK_AGAIN_AFTER: [Duration; 4] = [
     Duration::from_secs(2),
     Duration::from_secs(4),
 ];
+
+/// How often models are removed that newer ones have replaced.
+const CLEAN_UP_EVERY: Duration = Duration::from_secs(300);
+
+/// What the names begin with that an earlier version gave to all models, by which none was ever removed.
+const NAMED_BEFORE: &str = "auto-";
 
 /// The error that models cannot be stored.
 #[derive(Debug, thiserror::Error)]
@@ -73,10 +82,20 @@ pub(super) struct Models {
 impl Models {
     /// Opens the store in a folder, or in memory if none is given.
     pub(super) async fn open(folder: Option<&Path>) -> Result<Models, StoreError> {
+        Models::open_with(folder, CLEAN_UP_EVERY).await
+    }
+
+    async fn open_with(folder: Option<&Path>, clean_up: Duration) -> Result<Models, StoreError> {
         let store: Store = match folder {
             Some(folder) => {
-                let opened = FsStore::load(folder).await;
-                opened.map_err(|e| StoreError(format!("{}: {e}", folder.display())))?.into()
+                let failed = |e: String| StoreError(format!("{}: {e}", folder.display()));
+                let gc = Some(GcConfig { interval: clean_up, add_protected: None });
+                let options = FsOptions { gc, ..FsOptions::new(folder) };
+                let opened = FsStore::load_with_opts(folder.join("blobs.db"), options).await;
+                let store: Store = opened.map_err(|e| failed(e.to_string()))?.into();
+                let unnamed = store.tags().delete_prefix(NAMED_BEFORE).await;
+                unnamed.map_err(|e| failed(e.to_string()))?;
+                store
             }
             None => MemStore::new().into(),
         };
@@ -92,7 +111,7 @@ impl Models {
         to: &[PeerId],
     ) -> Result<Offer, StoreError> {
         let bytes = model.len() as u64;
-        let added = self.store.blobs().add_bytes(model).with_tag().await;
+        let added = self.store.blobs().add_bytes(model).with_named_tag(name(None, way)).await;
         let hash = added.map_err(|e| StoreError(e.to_string()))?.hash;
         let mut allowed = self.allowed.lock().unwrap_or_else(PoisonError::into_inner);
         *allowed = to.iter().map(|&peer| (peer, hash)).collect();
@@ -175,6 +194,10 @@ impl Models {
         if size != offer.bytes {
             return Err(Failure::here(format!("{size} bytes, where {} were offered", offer.bytes)));
         }
+        // From now on what arrives of it is kept, in place of the device's last model.
+        let named = name(Some(peer_of(connection)), offer.way);
+        let kept = self.store.tags().set(named, HashAndFormat::raw(hash)).await;
+        kept.map_err(|e| Failure::here(format!("{e:#}")))?;
         self.store.remote().fetch(connection.clone(), hash).complete().await?;
         let bytes = self.store.blobs().get_bytes(hash).await;
         Ok(bytes.map_err(|e| Failure::here(format!("{e:#}")))?.to_vec())
@@ -184,6 +207,15 @@ impl Models {
     pub(super) async fn close(&self) {
         // A store that cannot be closed is as good as one that was killed: it is read again from what is on disk.
         let _ = self.store.shutdown().await;
+    }
+}
+
+/// Returns the name under which the last model of a way is kept, of this device or of another one.
+fn name(of: Option<PeerId>, way: Way) -> String {
+    let of = of.map_or("own".to_owned(), |peer| peer.to_string());
+    match way {
+        Way::First => format!("{of}/first"),
+        Way::Second => format!("{of}/second"),
     }
 }
 
@@ -210,7 +242,7 @@ mod tests {
         async fn with(models: Models) -> Source {
             let identity = Identity::from_bytes(&[1; 32]);
             let endpoint =
-                listen(&identity, HOST.parse().unwrap(), LOST_AFTER, PROTOCOL).await.unwrap();
+                listen(&identity, HOST.parse().unwrap(), LOST_AFTER, PROTOCOL, None).await.unwrap();
             let (calls, served) = (endpoint.clone(), models.clone());
             tokio::spawn(async move {
                 while let Some(call) = calls.accept().await {
@@ -225,8 +257,8 @@ mod tests {
         async fn called(&self, number: u8) -> Target {
             let identity = Identity::from_bytes(&[number; 32]);
             let endpoint =
-                listen(&identity, HOST.parse().unwrap(), LOST_AFTER, PROTOCOL).await.unwrap();
-            let address = address_of(self.key, self.endpoint.bound_sockets()[0]).unwrap();
+                listen(&identity, HOST.parse().unwrap(), LOST_AFTER, PROTOCOL, None).await.unwrap();
+            let address = address_of(self.key, &self.endpoint.bound_sockets()).unwrap();
             let connection = endpoint.connect(address, PROTOCOL).await.unwrap();
             let models = Models::open(None).await.unwrap();
             Target { models, connection, key: identity.id(), _endpoint: endpoint }
@@ -298,6 +330,43 @@ mod tests {
             let offer = source.models.offer(vec![7; 100_000], Way::First, &[]).await.unwrap();
             let failure = target.models.ask(&target.connection, offer).await.unwrap_err();
             assert!(!failure.of_its_source, "{}", failure.reason);
+        });
+    }
+
+    #[test]
+    fn models_that_newer_ones_have_replaced_are_removed_at_both_ends() {
+        run(async {
+            let folders = [(), ()].map(|()| tempfile::tempdir().unwrap());
+            let often = Duration::from_millis(50);
+            let open = async |k: usize| {
+                let folder: &tempfile::TempDir = &folders[k];
+                Models::open_with(Some(folder.path()), often).await.unwrap()
+            };
+            let source = Source::with(open(0).await).await;
+            let target = Target { models: open(1).await, ..source.called(2).await };
+            let mut hashes = Vec::new();
+            for round in 0..3 {
+                let model = vec![round; 100_000];
+                let keys = [target.key];
+                let offer = source.models.offer(model.clone(), Way::First, &keys).await.unwrap();
+                assert_eq!(target.models.fetch(&target.connection, offer).await.unwrap(), model);
+                hashes.push(Hash::from_bytes(offer.hash));
+            }
+            let kept = async |models: &Models| {
+                let mut kept = Vec::new();
+                for hash in &hashes {
+                    kept.push(models.store.blobs().has(*hash).await.unwrap());
+                }
+                kept
+            };
+            let only_the_last = async {
+                for models in [&source.models, &target.models] {
+                    while kept(models).await != [false, false, true] {
+                        sleep(Duration::from_millis(10)).await;
+                    }
+                }
+            };
+            assert!(timeout(stlf_testing::DEADLINE, only_the_last).await.is_ok());
         });
     }
 }
