@@ -58,6 +58,9 @@ const SIGNS_OF_LIFE: u32 = 4;
 /// How often an observer gets [`Event::Alive`].
 const ALIVE_EVERY: Duration = Duration::from_secs(1);
 
+/// How often a store of models that has failed is opened again, until that works.
+const MEND_EVERY: Duration = Duration::from_secs(5);
+
 /// How many announcements on the local network wait to be handled; further ones are not heard.
 const MOST_ANNOUNCED: usize = 16;
 
@@ -160,7 +163,7 @@ pub async fn run(
     let end = options.once.map(|most| started + options.timing.wait + most);
     let never = started + Duration::from_secs(60 * 60 * 24 * 365);
     let mut has_met = false;
-    let mut alive = ALIVE_EVERY;
+    let (mut alive, mut mends) = (ALIVE_EVERY, MEND_EVERY);
     let ended = loop {
         if let Some(trouble) = trouble.take() {
             member.tell(Event::CannotSearch(trouble), observer);
@@ -182,6 +185,13 @@ pub async fn run(
                 if now >= alive {
                     alive = now + ALIVE_EVERY;
                     member.tell(Event::Alive, observer);
+                    if models.has_failed() && now >= mends {
+                        mends = now + MEND_EVERY;
+                        // To the others it is as if the device was started again, so that they send it models again.
+                        if models.mend().await {
+                            member.start_anew(getrandom::u64().unwrap_or_default(), now, observer);
+                        }
+                    }
                     // What cannot be opened now is tried again in a second.
                     if options.follows
                         && let Some(address) = own_address::moved(reach.address(), member.towards())

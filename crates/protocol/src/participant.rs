@@ -110,17 +110,16 @@ pub struct Participant {
 impl Participant {
     /// A device that has just started, at time 0. `epoch` is the last one that it took part in, and `start` a number drawn for this start.
     pub fn new(
-        mut device: Device,
+        device: Device,
         roster: SignedRoster,
         settings: SharedSettings,
         timing: Timing,
         epoch: u64,
         start: u64,
     ) -> Participant {
-        device.set_start((start ^ (start >> 32)) as u32);
         let expected = present(roster.roster());
         let membership = Membership::new(device.place(), expected, epoch, timing, Duration::ZERO);
-        Participant {
+        let mut participant = Participant {
             device,
             membership,
             roster,
@@ -140,7 +139,15 @@ impl Participant {
             told_of_plan: false,
             has_asked: false,
             now: Duration::ZERO,
-        }
+        };
+        participant.start_anew(start);
+        participant
+    }
+
+    /// Greets with another number from now on, as if this device was started again. Whoever drives it must then close all connections.
+    pub fn start_anew(&mut self, start: u64) {
+        self.device.set_start((start ^ (start >> 32)) as u32);
+        self.start = start;
     }
 
     /// The device, with its plan and results.

@@ -178,12 +178,19 @@ impl Member {
         known.next()
     }
 
+    /// Closes all connections and greets with another number, as if this device was started again.
+    pub(super) fn start_anew(&mut self, start: u64, now: Duration, observer: &mut Observer<'_>) {
+        self.participant.start_anew(start);
+        self.lose_all(now, observer);
+    }
+
     /// Loses all connections, because this device is elsewhere now.
     pub(super) fn lose_all(&mut self, now: Duration, observer: &mut Observer<'_>) {
         let Member { participant, outside } = self;
         outside.strangers.clear();
         for (place, connection) in std::mem::take(&mut outside.connections) {
             add_traffic(&mut outside.tally, &connection);
+            connection.close(200_u32.into(), b"this device begins anew");
             participant.lose(place, now, &mut World { outside, observer });
         }
     }
