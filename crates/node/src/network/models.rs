@@ -25,6 +25,7 @@ use iroh_blobs::{Hash, HashAndFormat};
 use stlf_planning::plan::Way;
 use stlf_protocol::identity::PeerId;
 use stlf_protocol::wire::Offer;
+use tokio::runtime::Handle;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
@@ -90,10 +91,26 @@ impl From<GetError> for Failure {
     }
 }
 
+/// The store that is open. It is closed when nobody has it any more: its own task that removes old models would keep it open for ever.
+#[derive(Debug)]
+struct Shelf(Mutex<Store>);
+
+impl Drop for Shelf {
+    fn drop(&mut self) {
+        let store = self.0.get_mut().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Ok(runtime) = Handle::try_current() {
+            runtime.spawn(async move {
+                // One that is closed already needs no more.
+                let _ = store.shutdown().await;
+            });
+        }
+    }
+}
+
 /// The store of models, and the devices that may fetch each of them.
 #[derive(Debug, Clone)]
 pub(super) struct Models {
-    store: Arc<Mutex<Store>>,
+    store: Arc<Shelf>,
     /// Where the store is, if it is on disk.
     folder: Option<PathBuf>,
     /// Whether the store has failed since it was opened. It does not mend itself when there is room again.
@@ -113,7 +130,7 @@ impl Models {
             None => MemStore::new().into(),
         };
         Ok(Models {
-            store: Arc::new(Mutex::new(store)),
+            store: Arc::new(Shelf(Mutex::new(store))),
             folder: folder.map(Path::to_owned),
             has_failed: Arc::default(),
             allowed: Arc::default(),
@@ -121,7 +138,7 @@ impl Models {
     }
 
     fn store(&self) -> Store {
-        self.store.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.store.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Returns whether the store has failed, so that it must be opened again.
@@ -137,7 +154,7 @@ impl Models {
         let Ok(Ok(store)) = timeout(CLOSED_WITHIN, load(folder, CLEAN_UP_EVERY)).await else {
             return false;
         };
-        *self.store.lock().unwrap_or_else(PoisonError::into_inner) = store;
+        *self.store.0.lock().unwrap_or_else(PoisonError::into_inner) = store;
         self.has_failed.store(false, Ordering::Relaxed);
         true
     }
