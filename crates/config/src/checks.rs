@@ -111,6 +111,7 @@ impl Config {
                 return Err(wrong(&format!("energy.{key}"), format!("{value} is not above 0")));
             }
         }
+        self.node.check().map_err(|message| wrong("node.relay", message))?;
         for (key, methods) in
             [("methods", self.compare.methods()), ("students", self.compare.students())]
         {

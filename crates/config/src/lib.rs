@@ -11,6 +11,7 @@ mod fada;
 pub mod fleet;
 pub mod for_table;
 mod learners;
+mod node;
 mod sections;
 mod shared;
 mod standardise;
@@ -34,6 +35,7 @@ pub use data::Data;
 pub use divergence::{Accepted, Divergence, Estimator, Noise, Privacy};
 pub use error::Error;
 pub use fada::Settings as FadaSettings;
+pub use node::{Node, Search};
 pub use sections::{Energy, EnergyModel, Model, Planner, Training, Transfer};
 
 /// The fewest readings of a window that the network for series takes.
@@ -65,6 +67,9 @@ pub struct Config {
     pub transfer: Transfer,
     /// The methods that are compared.
     pub compare: Compare,
+    /// How real devices find each other.
+    #[serde(skip_serializing_if = "Node::is_default")]
+    pub node: Node,
 }
 
 impl Default for Config {
@@ -79,6 +84,7 @@ impl Default for Config {
             planner: Planner::default(),
             transfer: Transfer::default(),
             compare: Compare::default(),
+            node: Node::default(),
         }
     }
 }

@@ -7,7 +7,7 @@ use toml::Value;
 
 use crate::{Config, Error, Noise};
 
-/// The sections that all devices follow. `[data]` and `[partition]` are each device's own, and `[compare]` is for the simulator.
+/// The sections that all devices follow. `[data]`, `[partition]` and `[node]` are each device's own, and `[compare]` is for the simulator.
 const SECTIONS: [&str; 5] = ["training", "divergence", "energy", "planner", "transfer"];
 
 impl Config {

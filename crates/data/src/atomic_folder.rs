@@ -41,10 +41,14 @@ impl Folder {
         Prepared::new(&self.file(name), |out| out.write_all(bytes))?.publish()
     }
 
+    /// Writes a file whole or not at all, and returns once it is there even if the power fails.
+    pub fn write_durably(&self, name: &str, bytes: &[u8]) -> Result<(), Error> {
+        Prepared::new(&self.file(name), |out| out.write_all(bytes))?.publish_durably()
+    }
+
     /// Writes a value as JSON, whole or not at all, and returns once it is there even if the power fails.
     pub fn write_json_durably<T: Serialize>(&self, name: &str, value: &T) -> Result<(), Error> {
-        let text = self.json(name, value)?;
-        Prepared::new(&self.file(name), |out| out.write_all(text.as_bytes()))?.publish_durably()
+        self.write_durably(name, self.json(name, value)?.as_bytes())
     }
 
     /// The same for a file that its owner alone may read.

@@ -5,7 +5,7 @@ mod error;
 mod keeper;
 pub(crate) mod messages;
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -20,6 +20,7 @@ use tokio::time::{interval, timeout};
 pub use self::error::Error;
 use self::keeper::{Asking, Keeper};
 use self::messages::{Answer, Asks, Knock, PROTOCOL, asked, send};
+use crate::network::own_address::reachable;
 use crate::network::{self, LOST_AFTER, peer_of};
 
 /// The interval at which time limits and the order to stop are checked.
@@ -136,7 +137,7 @@ async fn serve(
     let before = keeper.invitations.listen.filter(|_| !keeper.is_over());
     let any = SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0));
     let address = options.listen.or(before).unwrap_or(any);
-    let endpoint = network::listen(keeper.owner(), address, LOST_AFTER, PROTOCOL).await?;
+    let endpoint = network::listen(keeper.owner(), address, LOST_AFTER, PROTOCOL, None).await?;
     let bound = endpoint.bound_sockets().first().copied().unwrap_or(address);
     keeper.invitations.listen = Some(bound);
     let addresses = match options.addresses.is_empty() {
@@ -229,25 +230,4 @@ async fn pass_on(
     };
     send(out, &answer).await?;
     Ok(matches!(answer, Answer::Welcome { .. } | Answer::Refused(_)))
-}
-
-/// Returns the address at which others reach who listens here: if that is on every address of the machine, then by the one that it would
-/// send from to `towards`, or to the world.
-pub(crate) fn reachable(listens: SocketAddr, towards: Option<SocketAddr>) -> SocketAddr {
-    if !listens.ip().is_unspecified() {
-        return listens;
-    }
-    // Nothing is sent: this address is for documents, and only the system's table of routes is asked.
-    let world = SocketAddr::from(([192, 0, 2, 1], 9));
-    let outward = |towards: SocketAddr| -> std::io::Result<IpAddr> {
-        let any: IpAddr = match towards {
-            SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
-            SocketAddr::V6(_) => std::net::Ipv6Addr::UNSPECIFIED.into(),
-        };
-        let socket = UdpSocket::bind((any, 0))?;
-        socket.connect(towards)?;
-        Ok(socket.local_addr()?.ip())
-    };
-    let ip = outward(towards.unwrap_or(world)).unwrap_or(Ipv4Addr::LOCALHOST.into());
-    SocketAddr::new(ip, listens.port())
 }

@@ -19,8 +19,8 @@ use tokio::time::sleep;
 
 pub use self::error::Error;
 use crate::door::messages::{Answer, Asks, Knock, PROTOCOL, answered, send};
-use crate::door::reachable;
 use crate::key_file;
+use crate::network::own_address::{moved, reachable};
 use crate::network::{self, LOST_AFTER, address_of};
 use crate::service::{self, ROSTER, SCALE, with_own_data};
 
@@ -115,11 +115,18 @@ impl Joined {
     pub fn options(&self, folder: &Path) -> Result<service::Options, stlf_config::Error> {
         let config = Config::parse(&self.settings, &folder.join(JOINED))?;
         let (roster, key) = (folder.join(ROSTER), folder.join(KEY));
-        Ok(service::Options {
-            listen: self.listen,
-            ..service::Options::new(config, roster, key, folder)
-        })
+        // The machine may have got another address since.
+        let listen = moved(self.listen, other(&roster, self)).unwrap_or(self.listen);
+        let options = service::Options::new(config, roster, key, folder);
+        Ok(service::Options { listen, follows: true, ..options })
     }
+}
+
+/// Returns where another device of the roster in a file was when it joined, if any has an address.
+fn other(roster: &Path, joined: &Joined) -> Option<SocketAddr> {
+    let roster = SignedRoster::read(&std::fs::read(roster).ok()?).ok()?;
+    let mut others = roster.roster().devices.iter().filter(|member| member.name != joined.name);
+    others.find_map(|member| member.address)
 }
 
 /// Joins a fleet, unless that was done before, and returns what is kept of it. Blocks, and starts threads of its own.
@@ -181,7 +188,7 @@ async fn ask(
     };
     // The address of one network of this machine is enough, and nobody else can reach it then.
     let listen = options.listen.unwrap_or_else(|| reachable(any, towards));
-    let endpoint = network::listen(identity, listen, LOST_AFTER, PROTOCOL).await?;
+    let endpoint = network::listen(identity, listen, LOST_AFTER, PROTOCOL, None).await?;
     let bound = endpoint.bound_sockets().first().copied().unwrap_or(listen);
     let (mut silent, mut is_told) = (Instant::now(), false);
     let joined = loop {
@@ -234,7 +241,7 @@ enum Silence {
 async fn call(endpoint: &Endpoint, ticket: &Ticket) -> Result<Connection, Silence> {
     let mut silence = Silence::None(SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)));
     for &address in ticket.addresses() {
-        let Some(owner) = address_of(ticket.owner(), address) else {
+        let Some(owner) = address_of(ticket.owner(), &[address]) else {
             return Err(Silence::Other(address));
         };
         match endpoint.connect(owner, PROTOCOL).await {
@@ -367,7 +374,7 @@ fn keep(
     let settings = configured(options, &told.settings)?.to_toml()?;
     let (format, ticket, name) = (Format::V1, ticket.id(), options.name.clone());
     let joined = Joined { format, ticket, fleet: fleet.clone(), name, listen, settings };
-    folder.write(ROSTER, roster.to_json().as_bytes())?;
+    folder.write_durably(ROSTER, roster.to_json().as_bytes())?;
     folder.write_json_durably(JOINED, &joined)?;
     Ok(joined)
 }

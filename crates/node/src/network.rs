@@ -1,14 +1,21 @@
 //! A device on a real network: QUIC connections between keys that are in the roster, messages as streams, models as verified blobs.
 //!
-//! Of two devices, the one with the later place in the roster calls the other. Everything that a device receives goes into one queue, and
-//! one loop drives the [`Participant`](stlf_protocol::participant::Participant); nothing else touches it.
+//! Of two devices, the one with the later place in the roster calls the other; if it does not for long, the other one calls. Everything
+//! that a device receives goes into one queue, and one loop drives the [`Participant`](stlf_protocol::participant::Participant); nothing
+//! else touches it.
 
 mod absences;
+mod addresses;
 mod jobs;
 mod link;
 mod member;
 mod models;
+mod neighbours;
+pub(crate) mod own_address;
+mod pace;
 mod rates;
+mod reach;
+mod waiting;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -17,15 +24,17 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
+pub use iroh::RelayUrl;
 use iroh::endpoint::{Connection, IdleTimeout, QuicTransportConfig, VarInt, presets};
-use iroh::{Endpoint, EndpointAddr, PublicKey, SecretKey};
-use tokio::sync::{Semaphore, mpsc, watch};
-use tokio::task::JoinSet;
+use iroh::{Endpoint, EndpointAddr, PublicKey, RelayMode, SecretKey, TransportAddr};
+use tokio::sync::mpsc;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
 
+use self::link::Ears;
 use self::member::Member;
 pub use self::member::View;
 pub use self::models::StoreError;
+use self::reach::Reach;
 use stlf_protocol::device::Device;
 use stlf_protocol::identity::{Identity, PeerId};
 use stlf_protocol::membership::Timing;
@@ -49,14 +58,11 @@ const SIGNS_OF_LIFE: u32 = 4;
 /// How often an observer gets [`Event::Alive`].
 const ALIVE_EVERY: Duration = Duration::from_secs(1);
 
-/// The number of devices that are called at the same time.
-const CALLS_AT_ONCE: usize = 4;
+/// How often a store of models that has failed is opened again, until that works.
+const MEND_EVERY: Duration = Duration::from_secs(5);
 
-/// The pause between two calls to a device that did not answer.
-const CALL_AGAIN_AFTER: Duration = Duration::from_millis(300);
-
-/// The pause between two calls to a device that has turned this one away, introduction and all.
-const CALL_AGAIN_AFTER_REFUSAL: Duration = Duration::from_secs(5);
+/// How many announcements on the local network wait to be handled; further ones are not heard.
+const MOST_ANNOUNCED: usize = 16;
 
 /// The interval at which timeouts of the membership are checked.
 const TICK: Duration = Duration::from_millis(50);
@@ -66,8 +72,16 @@ const TICK: Duration = Duration::from_millis(50);
 pub struct Options {
     /// The address on which this device listens.
     pub listen: SocketAddr,
+    /// Whether to listen elsewhere, with the same port, if this machine no longer has that address.
+    pub follows: bool,
     /// The addresses of other devices, by their place in the roster, if they are not as the roster has them.
     pub peers: BTreeMap<Place, SocketAddr>,
+    /// Where each of them was connected last, in an earlier run.
+    pub seen: BTreeMap<Place, SocketAddr>,
+    /// Whether to announce this device on the local network, and to look for others there.
+    pub searches: bool,
+    /// The relay by which devices reach each other that cannot do so directly, if there is one.
+    pub relay: Option<RelayUrl>,
     /// The time limits for joining, settling and progress within an epoch.
     pub timing: Timing,
     /// If given, the device leaves once an epoch is over, and fails if that takes longer than this. Otherwise it continues until it is told
@@ -130,38 +144,29 @@ pub async fn run(
     observer: &mut (dyn FnMut(&View<'_>, Event) + Send),
 ) -> Result<Device, Error> {
     let models = models::Models::open(options.store.as_deref()).await?;
-    let lost_after = lost_after(roster.roster());
-    let endpoint = listen(identity, options.listen, lost_after, PROTOCOL).await?;
-    let calls = Arc::new(Semaphore::new(CALLS_AT_ONCE));
-    let address = endpoint.bound_sockets().first().copied().unwrap_or(options.listen);
     let (queue, mut news) = mpsc::channel(1024);
+    let (heard, mut announced) = mpsc::channel(MOST_ANNOUNCED);
     let started = Instant::now();
-    let mut tasks = JoinSet::new();
     // Without a source of random numbers there would be no key either.
     let start = getrandom::u64().unwrap_or_default();
     let longest = Arc::new(AtomicUsize::new(device.limits().longest()));
-    let ears = link::Ears { models: models.clone(), queue, longest };
-    tasks.spawn(link::accept(endpoint.clone(), ears.clone()));
+    let ears = Ears { models: models.clone(), queue, longest };
+    let list = roster.roster().clone();
     let mut member = Member::new(device, roster, ears.clone(), start, &options);
-    member.tell(Event::Listens(address.to_string()), observer);
+    let open = async |address| {
+        Reach::open(address, identity, &list, &options, (ears.clone(), heard.clone())).await
+    };
+    let (mut reach, mut trouble) = open(options.listen).await?;
+    member.tell(Event::Listens(reach.address().to_string()), observer);
     let mut clock = interval(TICK);
     clock.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let end = options.once.map(|most| started + options.timing.wait + most);
     let never = started + Duration::from_secs(60 * 60 * 24 * 365);
-    let mut called: BTreeMap<Place, watch::Sender<SocketAddr>> = BTreeMap::new();
     let mut has_met = false;
-    let mut alive = ALIVE_EVERY;
+    let (mut alive, mut mends) = (ALIVE_EVERY, MEND_EVERY);
     let ended = loop {
-        // Whoever the roster has, and came before this device, is called.
-        for (place, key, address) in member.to_call() {
-            if let Some(known) = called.get(&place) {
-                known.send_if_modified(|known| std::mem::replace(known, address) != address);
-                continue;
-            }
-            let (tell, address) = watch::channel(address);
-            called.insert(place, tell);
-            let callee = link::Callee { key, address, introduction: member.introduction() };
-            tasks.spawn(link::call(endpoint.clone(), callee, calls.clone(), ears.clone()));
+        if let Some(trouble) = trouble.take() {
+            member.tell(Event::CannotSearch(trouble), observer);
         }
         has_met |= member.has_met();
         if options.once.is_some() && member.is_over() {
@@ -172,12 +177,31 @@ pub async fn run(
                 Some(news) => member.hear(news, started.elapsed(), observer),
                 None => break Ok(()),
             },
+            Some(announced) = announced.recv() => member.hear_announced(announced),
             _ = clock.tick() => {
                 let now = started.elapsed();
                 member.tick(now, observer);
+                reach.call(&member);
                 if now >= alive {
                     alive = now + ALIVE_EVERY;
                     member.tell(Event::Alive, observer);
+                    if models.has_failed() && now >= mends {
+                        mends = now + MEND_EVERY;
+                        // To the others it is as if the device was started again, so that they send it models again.
+                        if models.mend().await {
+                            member.start_anew(getrandom::u64().unwrap_or_default(), now, observer);
+                        }
+                    }
+                    // What cannot be opened now is tried again in a second.
+                    if options.follows
+                        && let Some(address) = own_address::moved(reach.address(), member.towards())
+                        && let Ok((elsewhere, cannot)) = open(address).await
+                    {
+                        std::mem::replace(&mut reach, elsewhere).close(LOST_AFTER).await;
+                        trouble = cannot;
+                        member.lose_all(now, observer);
+                        member.tell(Event::Listens(reach.address().to_string()), observer);
+                    }
                 }
                 if options.once.is_some() && !has_met && now >= options.timing.wait {
                     break Err(Error::Alone(options.timing.wait));
@@ -195,18 +219,19 @@ pub async fn run(
     };
     // Others may still be reading.
     member.settle().await;
-    tasks.abort_all();
-    endpoint.close().await;
+    reach.close(LOST_AFTER).await;
     models.close().await;
     ended.map(|()| member.into_device())
 }
 
-/// Opens the endpoint, without relays or address lookups: addresses are given, and nobody else learns them.
+/// Opens the endpoint, without address lookups and, unless there is one of the user's, without a relay: addresses are given, and nobody
+/// else learns them.
 pub(crate) async fn listen(
     identity: &Identity,
     address: SocketAddr,
     lost_after: Duration,
     protocol: &[u8],
+    relay: Option<&RelayUrl>,
 ) -> Result<Endpoint, Error> {
     let wrong = |message: String| Error::Listen { address, message };
     let idle = IdleTimeout::try_from(lost_after).map_err(|e| wrong(e.to_string()))?;
@@ -216,7 +241,12 @@ pub(crate) async fn listen(
         .max_concurrent_uni_streams(VarInt::from_u32(64))
         .max_concurrent_bidi_streams(VarInt::from_u32(4))
         .build();
+    let relays = match relay {
+        Some(relay) => RelayMode::custom([relay.clone()]),
+        None => RelayMode::Disabled,
+    };
     Endpoint::builder(presets::Minimal)
+        .relay_mode(relays)
         .secret_key(SecretKey::from_bytes(&identity.to_bytes()))
         .alpns(vec![protocol.to_vec()])
         .transport_config(transport)
@@ -239,10 +269,10 @@ fn lost_after(roster: &Roster) -> Duration {
     LOST_AFTER * devices.max(LARGE) / LARGE
 }
 
-/// Returns the address at which a key can be called, or nothing if the key is not valid.
-pub(crate) fn address_of(key: PeerId, address: SocketAddr) -> Option<EndpointAddr> {
+/// Returns how a key is called at these addresses, or nothing if the key is not valid.
+pub(crate) fn address_of(key: PeerId, addresses: &[SocketAddr]) -> Option<EndpointAddr> {
     let key = PublicKey::from_bytes(key.as_bytes()).ok()?;
-    Some(EndpointAddr::new(key).with_ip_addr(address))
+    Some(EndpointAddr::from_parts(key, addresses.iter().copied().map(TransportAddr::Ip)))
 }
 
 /// Returns the key of the device at the other end of a connection.

@@ -20,9 +20,12 @@
 //!
 //! It prints nothing and handles no signals: an observer is told of every event, and a function is asked whether to stop.
 
+mod address_book;
 mod data_watch;
 mod error;
 mod event;
+mod event_log;
+mod line_limit;
 mod making;
 mod memory;
 mod metrics;
@@ -36,7 +39,9 @@ mod user_learner;
 use std::net::SocketAddr;
 use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
+use stlf_config::Search;
 use stlf_data::features::OwnScale;
 use stlf_protocol::{Device, Roster, SignedRoster};
 use tokio::runtime::Runtime;
@@ -44,6 +49,7 @@ use tokio::runtime::Runtime;
 use self::data_watch::{DataWatch, TableFile};
 pub use self::error::Error;
 pub use self::event::{Event, Line, Observer};
+use self::line_limit::LineLimit;
 use self::making::{Made, Making};
 pub(crate) use self::options::with_own_data;
 pub use self::options::{Options, settings};
@@ -101,7 +107,11 @@ impl Service {
         let (epoch, last_plan) = kept.epoch();
         let network = network::Options {
             listen: options.listen,
+            follows: options.follows,
             peers: options.places(list)?,
+            seen: kept.addresses(list),
+            searches: config.node.search == Search::Lan,
+            relay: options.relay()?,
             timing: options.timing,
             once: options.once,
             epoch,
@@ -190,9 +200,18 @@ impl Service {
             let bound = runtime.block_on(metrics::serve(address, numbers.clone()))?;
             observer(&Event::ServesNumbers(bound));
         }
-        let told = Mutex::new(Told { kept, observer, is_failing: false });
+        let told = Told {
+            kept,
+            observer,
+            is_failing: false,
+            limit: LineLimit::default(),
+            started: Instant::now(),
+        };
+        let told = Mutex::new(told);
         let mut hear = |view: &View<'_>, event: network::Event| {
-            numbers.set(locked(&told).hear(view, &event));
+            if let Some(now) = locked(&told).hear(view, &event) {
+                numbers.set(now);
+            }
         };
         let (orders, given) = tokio::sync::mpsc::channel(4);
         let ended = runtime.block_on(async {
@@ -224,11 +243,22 @@ struct Told<'s, 'o> {
     kept: StateDir,
     observer: &'s mut Observer<'o>,
     is_failing: bool,
+    limit: LineLimit,
+    started: Instant,
 }
 
 impl Told<'_, '_> {
-    /// Keeps an event, tells of it, and returns the metrics of the device after it.
-    fn hear(&mut self, view: &View<'_>, event: &network::Event) -> String {
+    /// Keeps an event, tells of it, and returns the metrics of the device after it. Of a flood only the beginning is kept and told.
+    fn hear(&mut self, view: &View<'_>, event: &network::Event) -> Option<String> {
+        let now = self.started.elapsed();
+        if let Some(events) = self.limit.over(now) {
+            // The number is told in any case.
+            let _ = self.kept.note_untold(view, events);
+            (self.observer)(&Event::Untold { events });
+        }
+        if !self.limit.takes(event, now) {
+            return None;
+        }
         // What cannot be kept now is tried again with the next event; the epoch goes on in memory.
         let trouble = self.kept.hear(view, event).err();
         if let Some(trouble) = trouble.as_ref().filter(|_| !self.is_failing) {
@@ -237,7 +267,7 @@ impl Told<'_, '_> {
         self.is_failing = trouble.is_some();
         let metrics = view.status().metrics() + &memory::metric() + &self.kept.protection_metrics();
         (self.observer)(&Event::Network { view, event });
-        metrics
+        Some(metrics)
     }
 
     /// Shows what has become of the device's table, and tells of it.

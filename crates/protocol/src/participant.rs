@@ -5,6 +5,7 @@ mod event;
 mod hearing;
 mod meeting;
 mod outbox;
+mod starts;
 mod transfers;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,6 +17,7 @@ use stlf_planning::plan::Way;
 
 pub use self::event::{Absence, Event};
 use self::outbox::Outbox;
+use self::starts::Starts;
 use crate::device::{Action, Device, Refusal};
 use crate::identity::PeerId;
 use crate::job::{Blamed, Computed, Job, Task};
@@ -85,6 +87,8 @@ pub struct Participant {
     connected: BTreeSet<Place>,
     /// Those of them that have greeted and have equal settings.
     greeted: BTreeSet<Place>,
+    /// The numbers that devices drew when they started, as they greeted with them.
+    starts: BTreeMap<Place, Starts>,
     /// The messages that arrived before their sender's greeting.
     before_greeting: BTreeMap<Place, Vec<Envelope>>,
     /// The messages that were sent in the running epoch.
@@ -106,17 +110,16 @@ pub struct Participant {
 impl Participant {
     /// A device that has just started, at time 0. `epoch` is the last one that it took part in, and `start` a number drawn for this start.
     pub fn new(
-        mut device: Device,
+        device: Device,
         roster: SignedRoster,
         settings: SharedSettings,
         timing: Timing,
         epoch: u64,
         start: u64,
     ) -> Participant {
-        device.set_start((start ^ (start >> 32)) as u32);
         let expected = present(roster.roster());
         let membership = Membership::new(device.place(), expected, epoch, timing, Duration::ZERO);
-        Participant {
+        let mut participant = Participant {
             device,
             membership,
             roster,
@@ -124,6 +127,7 @@ impl Participant {
             start,
             connected: BTreeSet::new(),
             greeted: BTreeSet::new(),
+            starts: BTreeMap::new(),
             before_greeting: BTreeMap::new(),
             outbox: Outbox::default(),
             awaited: BTreeMap::new(),
@@ -135,7 +139,15 @@ impl Participant {
             told_of_plan: false,
             has_asked: false,
             now: Duration::ZERO,
-        }
+        };
+        participant.start_anew(start);
+        participant
+    }
+
+    /// Greets with another number from now on, as if this device was started again. Whoever drives it must then close all connections.
+    pub fn start_anew(&mut self, start: u64) {
+        self.device.set_start((start ^ (start >> 32)) as u32);
+        self.start = start;
     }
 
     /// The device, with its plan and results.

@@ -74,6 +74,14 @@ impl Hosts {
         (1..=self.count).map(|k| format!("10.77.0.{k}:7000").parse().unwrap()).collect()
     }
 
+    /// Gives a host another address than it has now: the last part of it.
+    pub(crate) fn readdress(&self, k: usize, from: usize, to: usize) {
+        let host = self.host(k);
+        // With the first address of a network its others go too.
+        ip(&format!("-n {host} addr del 10.77.0.{from}/24 dev eth0")).unwrap();
+        ip(&format!("-n {host} addr add 10.77.0.{to}/24 dev eth0")).unwrap();
+    }
+
     /// Pulls the cable between the switches, or puts it back.
     pub(crate) fn cut(&self, cut: bool) {
         let state = if cut { "down" } else { "up" };

@@ -6,6 +6,7 @@ pub(crate) mod browser;
 pub(crate) mod fleet;
 pub(crate) mod hosts;
 pub(crate) mod http;
+pub(crate) mod machines;
 pub(crate) mod served;
 
 use std::path::{Path, PathBuf};

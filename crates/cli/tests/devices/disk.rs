@@ -64,6 +64,21 @@ fn with_a_disk_that_gets_full_the_others_finish_and_it_comes_back_with_room() {
 }
 
 #[test]
+fn once_there_is_room_again_it_needs_no_restart() {
+    let mut fleet = Fleet::on("127.0.8.42", 4, 4, SMALL);
+    let Some(disk) = Disk::make(&fleet.path("node-4"), "16m") else { return };
+    fleet.start(4, &OPTIONS);
+    fleet.wait_for_words(4, 0, "listening on");
+    disk.fill();
+    (1..=3).for_each(|k| fleet.start(k, &OPTIONS));
+    let epoch = fleet.wait_for(&[1, 2, 3], 3, 0);
+    fleet.wait_for_words(4, 0, "No space left on device");
+    disk.empty();
+    fleet.wait_for(&[1, 2, 3, 4], 4, epoch);
+    fleet.one_plan(&[1, 2, 3, 4]);
+}
+
+#[test]
 fn with_no_room_at_all_it_does_not_start_and_says_why() {
     let mut fleet = Fleet::on("127.0.8.6", 3, 3, SMALL);
     let Some(disk) = Disk::make(&fleet.path("node-3"), "64k") else { return };

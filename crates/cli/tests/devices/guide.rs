@@ -1,16 +1,12 @@
 //! The commands of the guide to fleets, from nothing to predictions, each machine a folder and each command a process.
 
-use std::io::Write;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::path::Path;
 
-use serde_json::Value;
 use stlf_testing::{DEADLINE, wait_for};
 
-const GUIDE: &str = include_str!("../../../../docs/fleet.md");
+use crate::common::machines::{Machines, truth};
 
-/// The rows of every device's table.
-const ROWS: usize = 400;
+const GUIDE: &str = include_str!("../../../../docs/fleet.md");
 
 /// The commands of the blocks below a heading, with the machine that each is typed on: `gate$ stlf node status`.
 fn commands(heading: &str) -> Vec<(&'static str, &'static str)> {
@@ -19,136 +15,6 @@ fn commands(heading: &str) -> Vec<(&'static str, &'static str)> {
     let found: Vec<_> = blocks.filter_map(|line| line.split_once("$ ")).collect();
     assert!(found.len() >= 4, "{section}");
     found
-}
-
-/// Machines, as folders, and what runs on them.
-struct Machines {
-    folder: tempfile::TempDir,
-    tickets: Vec<String>,
-    running: Vec<(String, Child)>,
-}
-
-impl Machines {
-    fn path(&self, of: &str) -> PathBuf {
-        self.folder.path().join(of)
-    }
-
-    /// Makes a machine with a table of its own, of which every row has a label or none has.
-    fn add(&self, machine: &str, is_labeled: bool) {
-        std::fs::create_dir_all(self.path(machine)).unwrap();
-        if machine != "owner" {
-            let mut table = std::fs::File::create(self.path(machine).join("sensors.csv")).unwrap();
-            writeln!(table, "wind,wave,rain,label").unwrap();
-            for row in 0..ROWS {
-                let label = if is_labeled { truth(row) } else { "" };
-                // Storms are far from calm days on every machine.
-                let base = if truth(row) == "storm" { 40.0 } else { 5.0 };
-                let [wind, wave, rain] = [7, 11, 13].map(|k| base + (row * k % 17) as f64 / 4.0);
-                writeln!(table, "{wind},{wave},{rain},{label}").unwrap();
-            }
-        }
-    }
-
-    /// Starts a command as it is written, with the next ticket in place of TICKET.
-    fn start(&mut self, machine: &str, command: &str) {
-        let ticket = match command.contains("TICKET") {
-            true => self.tickets.remove(0),
-            false => String::new(),
-        };
-        let mut words = command.split_whitespace();
-        assert_eq!(words.next(), Some("stlf"), "{command}");
-        let log = |name: &str| {
-            let path = self.path(machine).join(name);
-            std::fs::File::options().create(true).append(true).open(path).unwrap()
-        };
-        let child = Command::new(env!("CARGO_BIN_EXE_stlf"))
-            .args(words.map(|word| if word == "TICKET" { ticket.as_str() } else { word }))
-            .current_dir(self.path(machine))
-            .env("NO_COLOR", "1")
-            .stdin(Stdio::null())
-            .stdout(log("out"))
-            .stderr(log("err"))
-            .spawn()
-            .unwrap();
-        self.running.push((machine.to_owned(), child));
-    }
-
-    fn text(&self, file: &str) -> String {
-        std::fs::read_to_string(self.path(file)).unwrap_or_default()
-    }
-
-    /// Everything that was said, for a test that fails.
-    fn logs(&self) -> String {
-        let log =
-            |machine: &String| format!("{machine}:\n{}", self.text(&format!("{machine}/err")));
-        let mut machines: Vec<&String> = self.running.iter().map(|(name, _)| name).collect();
-        machines.dedup();
-        machines.into_iter().map(log).collect()
-    }
-
-    /// Starts the owner's command, and waits for so many more tickets.
-    fn invite(&mut self, command: &str, tickets: usize) {
-        let before = self.text("owner/out").lines().count();
-        self.start("owner", command);
-        let printed = || {
-            let out = self.text("owner/out");
-            let lines: Vec<String> = out.lines().skip(before).map(str::to_owned).collect();
-            (lines.len() == tickets && out.ends_with('\n')).then_some(lines)
-        };
-        self.tickets = wait_for(DEADLINE, printed, || self.logs());
-    }
-
-    /// Waits until the last command of a machine has ended, and returns whether all was well.
-    fn ends_well(&mut self, machine: &str) -> bool {
-        let at = self.running.iter().rposition(|(name, _)| name == machine).unwrap();
-        let (_, mut child) = self.running.remove(at);
-        let ended = wait_for(DEADLINE, || child.try_wait().unwrap(), || self.logs());
-        ended.success()
-    }
-
-    fn kill(&mut self, machine: &str) {
-        let at = self.running.iter().rposition(|(name, _)| name == machine).unwrap();
-        let (_, mut child) = self.running.remove(at);
-        child.kill().unwrap();
-        child.wait().unwrap();
-    }
-
-    fn status(&self, machine: &str) -> Value {
-        serde_json::from_str(&self.text(&format!("{machine}/node/status.json"))).unwrap_or_default()
-    }
-
-    /// Waits until all of these devices have completed an epoch among themselves.
-    fn all_complete(&self, machines: &[&str]) {
-        let is_complete = |machine: &&str| {
-            let status = self.status(machine);
-            let all = status["devices"].as_array().map_or(0, |devices| {
-                devices.iter().filter(|device| device["takes_part"] == true).count()
-            });
-            status["stage"] == "complete" && all == machines.len()
-        };
-        let complete = || machines.iter().all(is_complete).then_some(());
-        wait_for(DEADLINE, complete, || self.logs());
-    }
-
-    /// Runs a command to its end and returns what it prints.
-    fn says(&self, machine: &str, words: &[&str]) -> String {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_stlf"));
-        let ran = command.args(words).current_dir(self.path(machine)).env("NO_COLOR", "1").output();
-        String::from_utf8(ran.unwrap().stdout).unwrap()
-    }
-}
-
-impl Drop for Machines {
-    fn drop(&mut self) {
-        for (_, child) in &mut self.running {
-            let _ = child.kill();
-            let _ = child.wait();
-        }
-    }
-}
-
-fn truth(row: usize) -> &'static str {
-    ["calm", "storm"][row % 2]
 }
 
 /// The fraction of a device's rows whose class it predicted right.
@@ -167,8 +33,7 @@ fn accuracy(predictions: &Path) -> f64 {
 
 #[test]
 fn the_guide_leads_from_nothing_to_predictions() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut machines = Machines { folder, tickets: Vec::new(), running: Vec::new() };
+    let mut machines = Machines::default();
     let guide = commands("Three devices in a minute");
     let (first, later) = guide.split_at(4);
     // One command of the owner, and one on each device.
@@ -215,8 +80,7 @@ fn the_guide_leads_from_nothing_to_predictions() {
 
 #[test]
 fn a_device_that_joined_keeps_its_port_and_learns_from_labels_that_it_is_told() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut machines = Machines { folder, tickets: Vec::new(), running: Vec::new() };
+    let mut machines = Machines::default();
     for machine in ["owner", "gate", "yard"] {
         machines.add(machine, machine == "gate");
     }

@@ -17,5 +17,8 @@ mod guide;
 mod hundred;
 mod learners;
 #[cfg(target_os = "linux")]
+mod moving;
+#[cfg(target_os = "linux")]
 mod namespaces;
 mod node;
+mod soak;

@@ -1,11 +1,12 @@
 //! Who of the roster is not connected, for how long, and where it is called.
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
 use std::time::Duration;
 
 use stlf_protocol::participant::Absence;
-use stlf_protocol::roster::{Member, Place, Roster};
+use stlf_protocol::roster::{Place, Roster};
+
+use super::addresses::Addresses;
 
 /// The time after which an absence is told for the first time; then after twice that time, and so on.
 const FIRST_TOLD: Duration = Duration::from_secs(5);
@@ -13,8 +14,6 @@ const FIRST_TOLD: Duration = Duration::from_secs(5);
 /// The devices that are not connected.
 pub(super) struct Absences {
     own: Place,
-    /// The addresses that the user gave, which count more than those of the roster.
-    given: BTreeMap<Place, SocketAddr>,
     away: BTreeMap<Place, Away>,
     now: Duration,
 }
@@ -28,13 +27,13 @@ struct Away {
 
 impl Absences {
     /// Nobody is missed yet by the device at this place.
-    pub(super) fn new(own: Place, given: BTreeMap<Place, SocketAddr>) -> Absences {
-        Absences { own, given, away: BTreeMap::new(), now: Duration::ZERO }
+    pub(super) fn new(own: Place) -> Absences {
+        Absences { own, away: BTreeMap::new(), now: Duration::ZERO }
     }
 
-    /// Returns the address of a device, if it is known.
-    pub(super) fn address(&self, place: Place, member: &Member) -> Option<SocketAddr> {
-        self.given.get(&place).copied().or(member.address)
+    /// Returns how long a device is not there, at the time of the last look.
+    pub(super) fn length(&self, place: Place) -> Option<Duration> {
+        self.away.get(&place).map(|away| self.now.saturating_sub(away.since))
     }
 
     /// Looks at who is connected at this time, and returns the absences that are to be told.
@@ -42,6 +41,7 @@ impl Absences {
         &mut self,
         now: Duration,
         roster: &Roster,
+        addresses: &Addresses,
         connected: impl Fn(Place) -> bool,
     ) -> Vec<(Place, Absence)> {
         self.now = now;
@@ -60,16 +60,16 @@ impl Absences {
                 due.push(*place);
             }
         }
-        let all = self.all(roster);
+        let all = self.all(roster, addresses);
         due.into_iter().filter_map(|place| Some((place, *all.get(&place)?))).collect()
     }
 
     /// Returns all absences at the time of the last look.
-    pub(super) fn all(&self, roster: &Roster) -> BTreeMap<Place, Absence> {
+    pub(super) fn all(&self, roster: &Roster, addresses: &Addresses) -> BTreeMap<Place, Absence> {
         let absence = |(&place, away): (&Place, &Away)| {
             let member = roster.at(place)?;
             let calls = place > self.own;
-            let address = self.address(place, member).filter(|_| !calls);
+            let address = addresses.of(place, member).first().copied().filter(|_| !calls);
             let seconds = self.now.saturating_sub(away.since).as_secs();
             Some((place, Absence { seconds, calls, address }))
         };
@@ -80,6 +80,8 @@ impl Absences {
 #[cfg(test)]
 #[allow(clippy::unwrap_used, reason = "tests")]
 mod tests {
+    use std::net::SocketAddr;
+
     use stlf_protocol::Identity;
 
     use super::*;
@@ -94,10 +96,11 @@ mod tests {
             roster = roster.with(name, id(n)).unwrap();
         }
         let roster = roster.with_address(id(1), at(1)).unwrap().with_address(id(4), at(4)).unwrap();
-        let mut absences = Absences::new(Place::new(2), BTreeMap::new());
+        let mut absences = Absences::new(Place::new(2));
+        let mut addresses = Addresses::default();
         let mut told = Vec::new();
         for second in 0..30 {
-            let due = absences.look(Duration::from_secs(second), &roster, |_| false);
+            let due = absences.look(Duration::from_secs(second), &roster, &addresses, |_| false);
             told.extend(due.iter().map(|(place, a)| format!("{} {a}", names[place.index()])));
         }
         let expected = [5, 10, 20].map(|s| {
@@ -109,13 +112,17 @@ mod tests {
         });
         assert_eq!(told, expected.concat());
         // Who has come is missed anew when it is lost, and what the user gave counts more than the roster.
-        absences.given.insert(Place::new(0), at(9));
-        let seconds =
-            |a: &Absences| a.all(&roster).get(&Place::new(0)).map(|a| (a.seconds, a.address));
+        let gate = Place::new(0);
+        addresses = Addresses::new(BTreeMap::from([(gate, at(9))]), BTreeMap::new(), None);
+        let seconds = |absences: &Absences| {
+            absences.all(&roster, &addresses).get(&gate).map(|a| (a.seconds, a.address))
+        };
         assert_eq!(seconds(&absences), Some((29, Some(at(9)))));
-        absences.look(Duration::from_secs(30), &roster, |place| place.index() == 0);
+        absences.look(Duration::from_secs(30), &roster, &addresses, |place| place == gate);
         assert_eq!(seconds(&absences), None);
-        absences.look(Duration::from_secs(31), &roster, |_| false);
+        assert_eq!(absences.length(gate), None);
+        absences.look(Duration::from_secs(31), &roster, &addresses, |_| false);
+        assert_eq!(absences.length(gate), Some(Duration::ZERO));
         assert_eq!(seconds(&absences), Some((0, Some(at(9)))));
     }
 }

@@ -1,12 +1,11 @@
 //! Connections: calls, answers, and what arrives over them.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use iroh::Endpoint;
 use iroh::endpoint::{Connection, ConnectionError};
+use iroh::{Endpoint, EndpointAddr};
 use stlf_planning::plan::Way;
 use stlf_protocol::identity::PeerId;
 use stlf_protocol::job::Computed;
@@ -18,10 +17,23 @@ use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
 use super::models::Models;
-use super::{CALL_AGAIN_AFTER, CALL_AGAIN_AFTER_REFUSAL, PROTOCOL, address_of, peer_of};
+use super::pace::Pace;
+use super::{PROTOCOL, peer_of};
 
 /// The longest time that a peer may take to send one message.
 const LONGEST_MESSAGE: Duration = Duration::from_secs(60);
+
+/// The pause between two calls to a device that did not answer, at first.
+const CALL_AGAIN_AFTER: Duration = Duration::from_millis(300);
+
+/// The longer a device does not answer, the less often it is called: the pause is this part of the time that it has not answered.
+const PART_OF_SILENCE: u32 = 20;
+
+/// The longest pause between two calls to a device that does not answer.
+const LONGEST_PAUSE: Duration = Duration::from_secs(15);
+
+/// The pause between two calls to a device that has turned this one away, introduction and all.
+const CALL_AGAIN_AFTER_REFUSAL: Duration = Duration::from_secs(5);
 
 /// The code with which a device closes the connection to one that is not in its roster.
 pub(super) const NOT_IN_ROSTER: u32 = 403;
@@ -87,24 +99,32 @@ pub(super) async fn accept(endpoint: Endpoint, ears: Ears) {
 /// A device to call.
 pub(super) struct Callee {
     pub(super) key: PeerId,
-    /// Its address, which may change with the roster.
-    pub(super) address: watch::Receiver<SocketAddr>,
+    /// Where it is called, which may change; `None` while it is not to be called.
+    pub(super) at: watch::Receiver<Option<EndpointAddr>>,
     /// What is said first to one that does not know this device.
     pub(super) introduction: watch::Receiver<Arc<[u8]>>,
 }
 
-/// Calls until the device answers, and again when the connection is lost. The semaphore limits how many calls run at once.
+/// Calls whenever the device is to be called, until it answers, and again when the connection is lost. The semaphore limits how many calls
+/// run at once.
 pub(super) async fn call(endpoint: Endpoint, callee: Callee, calls: Arc<Semaphore>, ears: Ears) {
-    let Callee { key, address, introduction } = callee;
-    let mut introduces = false;
+    let Callee { key, mut at, introduction } = callee;
+    let (mut introduces, mut answered) = (false, Instant::now());
     while !endpoint.is_closed() {
-        let at = *address.borrow();
-        let Some(callee) = address_of(key, at) else { return };
+        if at.borrow_and_update().is_none() {
+            if at.changed().await.is_err() {
+                return;
+            }
+            answered = Instant::now();
+            continue;
+        }
         let Ok(permit) = calls.acquire().await else { return };
-        let answered = endpoint.connect(callee, PROTOCOL).await;
+        // Somebody else may have held the permit for long.
+        let Some(callee) = at.borrow().clone() else { continue };
+        let connection = endpoint.connect(callee, PROTOCOL).await;
         drop(permit);
-        let Ok(connection) = answered else {
-            sleep(CALL_AGAIN_AFTER).await;
+        let Ok(connection) = connection else {
+            sleep(pause(answered.elapsed())).await;
             continue;
         };
         if introduces {
@@ -112,6 +132,7 @@ pub(super) async fn call(endpoint: Endpoint, callee: Callee, calls: Arc<Semaphor
             introduce(&connection, &roster).await;
         }
         let lost = listen(connection, ears.clone()).await;
+        answered = Instant::now();
         // Who was turned away shows the roster with the next call; whoever is turned away even so calls less often.
         let was_introduced = std::mem::replace(&mut introduces, was_turned_away(lost));
         if introduces && was_introduced {
@@ -121,6 +142,11 @@ pub(super) async fn call(endpoint: Endpoint, callee: Callee, calls: Arc<Semaphor
             sleep(CALL_AGAIN_AFTER).await;
         }
     }
+}
+
+/// Returns the pause before the next call to a device that has not answered for so long.
+fn pause(silence: Duration) -> Duration {
+    (silence / PART_OF_SILENCE).clamp(CALL_AGAIN_AFTER, LONGEST_PAUSE)
 }
 
 fn was_turned_away(lost: Option<ConnectionError>) -> bool {
@@ -147,6 +173,7 @@ async fn listen(connection: Connection, ears: Ears) -> Option<ConnectionError> {
         return None;
     }
     let (one, id) = (Arc::new(Semaphore::new(1)), connection.stable_id());
+    let (mut pace, since) = (Pace::new(), Instant::now());
     let messages = async {
         loop {
             let mut stream = match connection.accept_uni().await {
@@ -160,6 +187,10 @@ async fn listen(connection: Connection, ears: Ears) -> Option<ConnectionError> {
             let Ok(Ok(bytes)) = read else { break };
             if queue.send(News::Of(peer, PeerNews::Message(id, bytes, permit))).await.is_err() {
                 break;
+            }
+            let pause = pace.read(since.elapsed());
+            if !pause.is_zero() {
+                sleep(pause).await;
             }
         }
         connection.close(400_u32.into(), b"a message too long or too slow");
@@ -215,4 +246,15 @@ pub(super) async fn offer(
     let (places, keys): (Vec<Place>, Vec<PeerId>) = to.into_iter().unzip();
     let offered = models.offer(model, way, &keys).await.map_err(|e| e.to_string());
     let _ = queue.send(News::Offered(epoch, places, offered)).await;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_does_not_answer_is_called_ever_less_often() {
+        let seconds = |s: u64| pause(Duration::from_secs(s)).as_millis();
+        assert_eq!([0, 6, 60, 300, 86_400].map(seconds), [300, 300, 3_000, 15_000, 15_000]);
+    }
 }

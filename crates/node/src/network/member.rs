@@ -8,7 +8,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use iroh::endpoint::Connection;
+use iroh::endpoint::{Connection, Side};
+use iroh::{EndpointAddr, TransportAddr};
 use stlf_learn::{Layout, Params};
 use stlf_planning::plan::Way;
 use stlf_protocol::device::{Device, Refusal};
@@ -21,11 +22,14 @@ use stlf_protocol::wire::{Envelope, Message, Offer, PROBE_BYTES};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use super::Options;
 use super::absences::Absences;
+use super::addresses::Addresses;
 use super::jobs::Jobs;
 use super::link::{self, Ears, NOT_IN_ROSTER, News, PeerNews};
+use super::neighbours::{self, Announced};
 use super::rates::Rates;
+use super::waiting::Waiting;
+use super::{Options, lost_after};
 use crate::status::{Status, Tally};
 
 /// What an observer may look at when it is told of an event.
@@ -39,6 +43,8 @@ pub struct View<'a> {
     pub roster: &'a Roster,
     /// The devices that are not connected.
     pub absent: &'a BTreeMap<Place, Absence>,
+    /// Where each device was when it was connected last, as the connection had it.
+    pub seen: &'a BTreeMap<Place, SocketAddr>,
     /// The bytes that were sent and received, and what was refused.
     pub tally: Tally,
 }
@@ -66,11 +72,13 @@ struct Outside {
     /// Connections to keys that are not in the roster, and since when.
     strangers: BTreeMap<PeerId, (Connection, Duration)>,
     absences: Absences,
+    addresses: Addresses,
     /// What this device says first to one that does not know it.
     introduction: watch::Sender<Arc<[u8]>>,
     /// The computations of this epoch.
     jobs: Jobs,
     rates: Rates,
+    waiting: Waiting,
     joule_bits_per_second: f64,
     tally: Tally,
     sending: JoinSet<()>,
@@ -97,9 +105,15 @@ impl Member {
             ears,
             connections: BTreeMap::new(),
             strangers: BTreeMap::new(),
-            absences: Absences::new(device.place(), options.peers.clone()),
+            absences: Absences::new(device.place()),
+            addresses: Addresses::new(
+                options.peers.clone(),
+                options.seen.clone(),
+                options.relay.clone(),
+            ),
             introduction: watch::Sender::new(Arc::default()),
             rates: Rates::default(),
+            waiting: Waiting::default(),
             joule_bits_per_second: options.joule_bits_per_second,
             tally: Tally::default(),
             sending: JoinSet::new(),
@@ -110,6 +124,11 @@ impl Member {
             Participant::new(device, roster, settings, options.timing, options.epoch, start);
         outside.introduction.send_replace(participant.introduction().into());
         Member { participant, outside }
+    }
+
+    /// Returns the place of this device.
+    pub(super) fn place(&self) -> Place {
+        self.participant.device().place()
     }
 
     /// Returns whether any other device takes part.
@@ -127,13 +146,53 @@ impl Member {
         self.participant.membership().is_over()
     }
 
-    /// Returns the devices that this one calls: those before it in the roster whose address is known, with place, key and address.
-    pub(super) fn to_call(&self) -> Vec<(Place, PeerId, SocketAddr)> {
+    /// Returns all other devices, each with its key and how it is called now, if at all: not if it is connected. Of two devices the later
+    /// one of the roster calls; the earlier one does so too once the other is missed for long, since its own address may be another by
+    /// now.
+    pub(super) fn to_call(&self) -> Vec<(Place, PeerId, Option<EndpointAddr>)> {
         let own = self.participant.device().place();
-        let all = self.participant.roster().with_places();
-        let earlier = all.filter(|(place, member)| *place < own && member.present);
-        let address = |place, member| self.outside.absences.address(place, member);
-        earlier.filter_map(|(place, m)| Some((place, m.key, address(place, m)?))).collect()
+        let roster = self.participant.roster();
+        let patience = lost_after(roster);
+        let Outside { absences, addresses, .. } = &self.outside;
+        let is_called = |place: Place| {
+            let absence = absences.length(place);
+            absence.is_some_and(|absence| place < own || absence > patience)
+        };
+        let others = roster.with_places().filter(|(place, _)| *place != own);
+        let at = |place, member| addresses.endpoint(place, member).filter(|_| is_called(place));
+        others.map(|(place, member)| (place, member.key, at(place, member))).collect()
+    }
+
+    /// Takes what was announced on the local network.
+    pub(super) fn hear_announced(&mut self, (name, at): Announced) {
+        if let Some(place) = neighbours::who(self.participant.roster(), &name) {
+            self.outside.addresses.announced(place, at);
+        }
+    }
+
+    /// Returns where some other device is or was, if that is known of any.
+    pub(super) fn towards(&self) -> Option<SocketAddr> {
+        let own = self.participant.device().place();
+        let others = self.participant.roster().with_places().filter(|(place, _)| *place != own);
+        let mut known = others.flat_map(|(place, member)| self.outside.addresses.of(place, member));
+        known.next()
+    }
+
+    /// Closes all connections and greets with another number, as if this device was started again.
+    pub(super) fn start_anew(&mut self, start: u64, now: Duration, observer: &mut Observer<'_>) {
+        self.participant.start_anew(start);
+        self.lose_all(now, observer);
+    }
+
+    /// Loses all connections, because this device is elsewhere now.
+    pub(super) fn lose_all(&mut self, now: Duration, observer: &mut Observer<'_>) {
+        let Member { participant, outside } = self;
+        outside.strangers.clear();
+        for (place, connection) in std::mem::take(&mut outside.connections) {
+            add_traffic(&mut outside.tally, &connection);
+            connection.close(200_u32.into(), b"this device begins anew");
+            participant.lose(place, now, &mut World { outside, observer });
+        }
     }
 
     /// Returns what this device says first to one that does not know it, as it changes with the roster.
@@ -163,8 +222,9 @@ impl Member {
         while self.outside.fetching.try_join_next().is_some() {}
         self.look_at_strangers(now, observer);
         let roster = self.participant.roster();
-        let connected = |place: Place| self.outside.connections.contains_key(&place);
-        for (from, absence) in self.outside.absences.look(now, roster, connected) {
+        let Outside { absences, addresses, connections, .. } = &mut self.outside;
+        let connected = |place: Place| connections.contains_key(&place);
+        for (from, absence) in absences.look(now, roster, addresses, connected) {
             self.tell(Event::Absent { from, absence }, observer);
         }
         self.participant.tick(now, &mut World { outside: &mut self.outside, observer });
@@ -204,10 +264,14 @@ impl Member {
             outside.came(place, connection);
             participant.connect(place, now, &mut World { outside, observer });
         }
+        let own = participant.device().place();
         let is_current = |outside: &Outside, id: usize| {
             outside.connections.get(&place).is_some_and(|known| known.stable_id() == id)
         };
         match news {
+            PeerNews::Came(connection) if !outside.takes(place, own, &connection) => {
+                connection.close(200_u32.into(), b"there is another connection");
+            }
             PeerNews::Came(connection) => {
                 outside.came(place, connection);
                 participant.connect(place, now, &mut World { outside, observer });
@@ -226,6 +290,7 @@ impl Member {
             }
             PeerNews::Lost(_) | PeerNews::Message(..) => {}
             PeerNews::Sent(bytes, after) => {
+                outside.waiting.is_through(place, bytes);
                 outside.rates.arrived(place, bytes, after);
                 outside.probe(place, participant);
             }
@@ -248,6 +313,27 @@ impl Member {
 }
 
 impl Outside {
+    /// Returns whether a new connection takes the place of the one that there is, if any. Where both have called, the call of the one that
+    /// is later in the roster counts, so that both ends keep the same.
+    fn takes(&self, place: Place, own: Place, connection: &Connection) -> bool {
+        let is_by_later = |c: &Connection| (c.side() == Side::Client) == (own > place);
+        let yields = |known: &Connection| known.close_reason().is_some() || !is_by_later(known);
+        is_by_later(connection) || self.connections.get(&place).is_none_or(yields)
+    }
+
+    /// Notes where all devices are that are connected.
+    fn look_where_all_are(&mut self) {
+        for (place, connection) in &self.connections {
+            let paths = connection.paths();
+            let direct = paths.iter().filter(|path| path.is_ip());
+            if let Some(path) = direct.max_by_key(|path| path.is_selected())
+                && let TransportAddr::Ip(address) = path.remote_addr()
+            {
+                self.addresses.saw(*place, *address);
+            }
+        }
+    }
+
     /// Uses a new connection to a device in place of any other.
     fn came(&mut self, place: Place, connection: Connection) {
         if let Some(old) = self.connections.insert(place, connection) {
@@ -258,6 +344,10 @@ impl Outside {
 
     fn transmit(&mut self, to: Place, bytes: Arc<[u8]>) {
         let Some(connection) = self.connections.get(&to).cloned() else { return };
+        if !self.waiting.takes(to, bytes.len()) {
+            // It is noticed as lost; what it has not got is sent again if it comes back.
+            return connection.close(429_u32.into(), b"it does not take what it is sent");
+        }
         self.rates.sets_out(to);
         self.sending.spawn(link::send(connection, bytes, self.ears.queue.clone()));
     }
@@ -331,7 +421,11 @@ impl Surroundings for World<'_, '_> {
     }
 
     fn tell(&mut self, participant: &Participant, event: Event) {
-        let Outside { connections, tally, ears, introduction, absences, .. } = &mut *self.outside;
+        if matches!(event, Event::Alive) {
+            self.outside.look_where_all_are();
+        }
+        let Outside { connections, tally, ears, introduction, absences, addresses, .. } =
+            &mut *self.outside;
         if matches!(event, Event::Refused { .. }) {
             tally.refused += 1;
         }
@@ -347,8 +441,9 @@ impl Surroundings for World<'_, '_> {
         connections.values().for_each(|connection| add_traffic(&mut tally, connection));
         let (device, membership) = (participant.device(), participant.membership());
         let roster = participant.roster();
-        let absent = absences.all(roster);
-        let view = View { device, membership, roster, absent: &absent, tally };
+        let absent = absences.all(roster, addresses);
+        let seen = addresses.seen();
+        let view = View { device, membership, roster, absent: &absent, seen, tally };
         (self.observer)(&view, event);
         if let Some(place) = came {
             self.outside.rates.came(place);

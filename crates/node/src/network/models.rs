@@ -1,13 +1,14 @@
-//! The transfer of models as verified blobs: a source gives them to its targets only, and a target keeps on disk what has arrived.
+//! The transfer of models as verified blobs: a source gives them to its targets only, and a target keeps on disk what has arrived. Of its own
+//! models and of each other device's a device keeps the last of each way; what is older is removed after a while.
 
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use iroh::endpoint::Connection;
-use iroh_blobs::Hash;
-use iroh_blobs::api::Store;
+use iroh_blobs::api::{RequestError, Store};
 use iroh_blobs::get::GetError;
 use iroh_blobs::get::request::get_verified_size;
 use iroh_blobs::protocol::ERR_INTERNAL;
@@ -16,11 +17,15 @@ use iroh_blobs::provider::events::{
     ThrottleMode,
 };
 use iroh_blobs::provider::{StreamPair, handle_stream};
+use iroh_blobs::store::GcConfig;
 use iroh_blobs::store::fs::FsStore;
+use iroh_blobs::store::fs::options::Options as FsOptions;
 use iroh_blobs::store::mem::MemStore;
+use iroh_blobs::{Hash, HashAndFormat};
 use stlf_planning::plan::Way;
 use stlf_protocol::identity::PeerId;
 use stlf_protocol::wire::Offer;
+use tokio::runtime::Handle;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
@@ -38,6 +43,15 @@ const ASK_AGAIN_AFTER: [Duration; 4] = [
     Duration::from_secs(4),
 ];
 
+/// How often models are removed that newer ones have replaced.
+const CLEAN_UP_EVERY: Duration = Duration::from_secs(300);
+
+/// What the names begin with that an earlier version gave to all models, by which none was ever removed.
+const NAMED_BEFORE: &str = "auto-";
+
+/// The longest time that a store which has failed may take to be closed, and then to be opened.
+const CLOSED_WITHIN: Duration = Duration::from_secs(2);
+
 /// The error that models cannot be stored.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot keep models: {0}")]
@@ -46,41 +60,103 @@ pub struct StoreError(String);
 /// The reason why a model did not arrive.
 struct Failure {
     reason: String,
-    /// Whether the sender failed, so that it may still be able to give the model later.
-    of_its_source: bool,
+    whose: Whose,
+}
+
+/// Where a transfer failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Whose {
+    /// The sender failed, so that it may still be able to give the model later.
+    Source,
+    /// The store of this device failed, such as for want of room.
+    Store,
+    /// On the way, or what was sent is not what was offered.
+    Other,
 }
 
 impl Failure {
-    fn here(reason: String) -> Failure {
-        Failure { reason, of_its_source: false }
+    fn of_store(error: impl std::fmt::Display) -> Failure {
+        Failure { reason: format!("{error:#}"), whose: Whose::Store }
     }
 }
 
 impl From<GetError> for Failure {
     fn from(error: GetError) -> Failure {
-        let of_its_source = error.iroh_error_code() == Some(ERR_INTERNAL);
-        Failure { reason: format!("{error:#}"), of_its_source }
+        let whose = match &error {
+            GetError::IrpcSend { .. } | GetError::LocalFailure { .. } => Whose::Store,
+            error if error.iroh_error_code() == Some(ERR_INTERNAL) => Whose::Source,
+            _ => Whose::Other,
+        };
+        Failure { reason: format!("{error:#}"), whose }
+    }
+}
+
+/// The store that is open. It is closed when nobody has it any more: its own task that removes old models would keep it open for ever.
+#[derive(Debug)]
+struct Shelf(Mutex<Store>);
+
+impl Drop for Shelf {
+    fn drop(&mut self) {
+        let store = self.0.get_mut().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Ok(runtime) = Handle::try_current() {
+            runtime.spawn(async move {
+                // One that is closed already needs no more.
+                let _ = store.shutdown().await;
+            });
+        }
     }
 }
 
 /// The store of models, and the devices that may fetch each of them.
 #[derive(Debug, Clone)]
 pub(super) struct Models {
-    store: Store,
+    store: Arc<Shelf>,
+    /// Where the store is, if it is on disk.
+    folder: Option<PathBuf>,
+    /// Whether the store has failed since it was opened. It does not mend itself when there is room again.
+    has_failed: Arc<AtomicBool>,
     allowed: Arc<Mutex<BTreeSet<(PeerId, Hash)>>>,
 }
 
 impl Models {
     /// Opens the store in a folder, or in memory if none is given.
     pub(super) async fn open(folder: Option<&Path>) -> Result<Models, StoreError> {
-        let store: Store = match folder {
-            Some(folder) => {
-                let opened = FsStore::load(folder).await;
-                opened.map_err(|e| StoreError(format!("{}: {e}", folder.display())))?.into()
-            }
+        Models::open_with(folder, CLEAN_UP_EVERY).await
+    }
+
+    async fn open_with(folder: Option<&Path>, clean_up: Duration) -> Result<Models, StoreError> {
+        let store = match folder {
+            Some(folder) => load(folder, clean_up).await?,
             None => MemStore::new().into(),
         };
-        Ok(Models { store, allowed: Arc::default() })
+        Ok(Models {
+            store: Arc::new(Shelf(Mutex::new(store))),
+            folder: folder.map(Path::to_owned),
+            has_failed: Arc::default(),
+            allowed: Arc::default(),
+        })
+    }
+
+    fn store(&self) -> Store {
+        self.store.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Returns whether the store has failed, so that it must be opened again.
+    pub(super) fn has_failed(&self) -> bool {
+        self.has_failed.load(Ordering::Relaxed)
+    }
+
+    /// Opens a store that has failed again. Returns whether that worked.
+    pub(super) async fn mend(&self) -> bool {
+        let Some(folder) = &self.folder else { return false };
+        // One that cannot be closed any more has let go of its files.
+        let _ = timeout(CLOSED_WITHIN, self.store().shutdown()).await;
+        let Ok(Ok(store)) = timeout(CLOSED_WITHIN, load(folder, CLEAN_UP_EVERY)).await else {
+            return false;
+        };
+        *self.store.0.lock().unwrap_or_else(PoisonError::into_inner) = store;
+        self.has_failed.store(false, Ordering::Relaxed);
+        true
     }
 
     /// Stores the model of a way, and lets these devices and nobody else fetch it. A model that was offered before has been fetched by then
@@ -92,8 +168,13 @@ impl Models {
         to: &[PeerId],
     ) -> Result<Offer, StoreError> {
         let bytes = model.len() as u64;
-        let added = self.store.blobs().add_bytes(model).with_tag().await;
-        let hash = added.map_err(|e| StoreError(e.to_string()))?.hash;
+        let store = self.store();
+        let added = store.blobs().add_bytes(model).with_named_tag(name(None, way)).await;
+        let failed = |e: RequestError| {
+            self.has_failed.store(true, Ordering::Relaxed);
+            StoreError(e.to_string())
+        };
+        let hash = added.map_err(failed)?.hash;
         let mut allowed = self.allowed.lock().unwrap_or_else(PoisonError::into_inner);
         *allowed = to.iter().map(|&peer| (peer, hash)).collect();
         Ok(Offer { way, hash: *hash.as_bytes(), bytes })
@@ -131,7 +212,7 @@ impl Models {
             // A connection has few streams at once, so these are few.
             let mut streams = JoinSet::new();
             while let Ok(pair) = StreamPair::accept(connection, events.clone()).await {
-                streams.spawn(handle_stream(pair, self.store.clone()));
+                streams.spawn(handle_stream(pair, self.store()));
                 while streams.try_join_next().is_some() {}
             }
         };
@@ -155,14 +236,17 @@ impl Models {
         let fetched = async {
             for pause in ASK_AGAIN_AFTER {
                 match self.ask(connection, offer).await {
-                    Err(failure) if failure.of_its_source => sleep(pause).await,
+                    Err(failure) if failure.whose == Whose::Source => sleep(pause).await,
                     answer => return answer,
                 }
             }
             self.ask(connection, offer).await
         };
         match timeout(NO_MODEL_AFTER, fetched).await {
-            Ok(fetched) => fetched.map_err(|failure| failure.reason),
+            Ok(fetched) => fetched.map_err(|failure| {
+                self.has_failed.fetch_or(failure.whose == Whose::Store, Ordering::Relaxed);
+                failure.reason
+            }),
             Err(_) => Err(format!("nothing came within {NO_MODEL_AFTER:?}")),
         }
     }
@@ -173,17 +257,44 @@ impl Models {
         // What a peer says of its size is not believed before the last part proves it.
         let (size, _) = get_verified_size(connection, &hash).await?;
         if size != offer.bytes {
-            return Err(Failure::here(format!("{size} bytes, where {} were offered", offer.bytes)));
+            let reason = format!("{size} bytes, where {} were offered", offer.bytes);
+            return Err(Failure { reason, whose: Whose::Other });
         }
-        self.store.remote().fetch(connection.clone(), hash).complete().await?;
-        let bytes = self.store.blobs().get_bytes(hash).await;
-        Ok(bytes.map_err(|e| Failure::here(format!("{e:#}")))?.to_vec())
+        // From now on what arrives of it is kept, in place of the device's last model.
+        let named = name(Some(peer_of(connection)), offer.way);
+        let store = self.store();
+        let kept = store.tags().set(named, HashAndFormat::raw(hash)).await;
+        kept.map_err(Failure::of_store)?;
+        store.remote().fetch(connection.clone(), hash).complete().await?;
+        let bytes = store.blobs().get_bytes(hash).await;
+        Ok(bytes.map_err(Failure::of_store)?.to_vec())
     }
 
     /// Writes to disk what is still in memory.
     pub(super) async fn close(&self) {
         // A store that cannot be closed is as good as one that was killed: it is read again from what is on disk.
-        let _ = self.store.shutdown().await;
+        let _ = self.store().shutdown().await;
+    }
+}
+
+/// Opens a store on disk.
+async fn load(folder: &Path, clean_up: Duration) -> Result<Store, StoreError> {
+    let failed = |e: String| StoreError(format!("{}: {e}", folder.display()));
+    let gc = Some(GcConfig { interval: clean_up, add_protected: None });
+    let options = FsOptions { gc, ..FsOptions::new(folder) };
+    let opened = FsStore::load_with_opts(folder.join("blobs.db"), options).await;
+    let store: Store = opened.map_err(|e| failed(e.to_string()))?.into();
+    let unnamed = store.tags().delete_prefix(NAMED_BEFORE).await;
+    unnamed.map_err(|e| failed(e.to_string()))?;
+    Ok(store)
+}
+
+/// Returns the name under which the last model of a way is kept, of this device or of another one.
+fn name(of: Option<PeerId>, way: Way) -> String {
+    let of = of.map_or("own".to_owned(), |peer| peer.to_string());
+    match way {
+        Way::First => format!("{of}/first"),
+        Way::Second => format!("{of}/second"),
     }
 }
 
@@ -210,7 +321,7 @@ mod tests {
         async fn with(models: Models) -> Source {
             let identity = Identity::from_bytes(&[1; 32]);
             let endpoint =
-                listen(&identity, HOST.parse().unwrap(), LOST_AFTER, PROTOCOL).await.unwrap();
+                listen(&identity, HOST.parse().unwrap(), LOST_AFTER, PROTOCOL, None).await.unwrap();
             let (calls, served) = (endpoint.clone(), models.clone());
             tokio::spawn(async move {
                 while let Some(call) = calls.accept().await {
@@ -225,8 +336,8 @@ mod tests {
         async fn called(&self, number: u8) -> Target {
             let identity = Identity::from_bytes(&[number; 32]);
             let endpoint =
-                listen(&identity, HOST.parse().unwrap(), LOST_AFTER, PROTOCOL).await.unwrap();
-            let address = address_of(self.key, self.endpoint.bound_sockets()[0]).unwrap();
+                listen(&identity, HOST.parse().unwrap(), LOST_AFTER, PROTOCOL, None).await.unwrap();
+            let address = address_of(self.key, &self.endpoint.bound_sockets()).unwrap();
             let connection = endpoint.connect(address, PROTOCOL).await.unwrap();
             let models = Models::open(None).await.unwrap();
             Target { models, connection, key: identity.id(), _endpoint: endpoint }
@@ -297,7 +408,44 @@ mod tests {
             let target = source.called(2).await;
             let offer = source.models.offer(vec![7; 100_000], Way::First, &[]).await.unwrap();
             let failure = target.models.ask(&target.connection, offer).await.unwrap_err();
-            assert!(!failure.of_its_source, "{}", failure.reason);
+            assert_eq!(failure.whose, Whose::Other, "{}", failure.reason);
+        });
+    }
+
+    #[test]
+    fn models_that_newer_ones_have_replaced_are_removed_at_both_ends() {
+        run(async {
+            let folders = [(), ()].map(|()| tempfile::tempdir().unwrap());
+            let often = Duration::from_millis(50);
+            let open = async |k: usize| {
+                let folder: &tempfile::TempDir = &folders[k];
+                Models::open_with(Some(folder.path()), often).await.unwrap()
+            };
+            let source = Source::with(open(0).await).await;
+            let target = Target { models: open(1).await, ..source.called(2).await };
+            let mut hashes = Vec::new();
+            for round in 0..3 {
+                let model = vec![round; 100_000];
+                let keys = [target.key];
+                let offer = source.models.offer(model.clone(), Way::First, &keys).await.unwrap();
+                assert_eq!(target.models.fetch(&target.connection, offer).await.unwrap(), model);
+                hashes.push(Hash::from_bytes(offer.hash));
+            }
+            let kept = async |models: &Models| {
+                let mut kept = Vec::new();
+                for hash in &hashes {
+                    kept.push(models.store().blobs().has(*hash).await.unwrap());
+                }
+                kept
+            };
+            let only_the_last = async {
+                for models in [&source.models, &target.models] {
+                    while kept(models).await != [false, false, true] {
+                        sleep(Duration::from_millis(10)).await;
+                    }
+                }
+            };
+            assert!(timeout(stlf_testing::DEADLINE, only_the_last).await.is_ok());
         });
     }
 }

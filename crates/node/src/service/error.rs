@@ -59,6 +59,12 @@ pub enum Error {
         /// The name that is not in the roster.
         name: String,
     },
+    /// The relay that the configuration names has no valid address.
+    #[error("node.relay: {url:?} is no address such as \"https://relay.example.org\"")]
+    Relay {
+        /// What it says.
+        url: String,
+    },
     /// Real devices cannot do what the configuration asks for.
     #[error(transparent)]
     Unsupported(#[from] Unsupported),
@@ -125,7 +131,7 @@ impl Error {
                 "go back to the seed, bandwidth and number of features of before, or use noise (divergence.privacy)",
             ),
             Error::Listen { .. } => Some(
-                "is this device running already? --listen names another address; devices that joined later call it there only if --peers says so",
+                "is this device running already? --listen names another address, where others find it",
             ),
             Error::OtherFleet { .. } => Some("another folder (--to) belongs to another fleet"),
             Error::NotInRoster { .. } => Some("its owner admits devices with `stlf fleet add`"),

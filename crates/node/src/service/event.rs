@@ -59,6 +59,11 @@ pub enum Event<'a> {
         /// What has become of it.
         change: &'a DataChange,
     },
+    /// Messages that were refused and callers that were turned away, beyond those that were told, within a minute.
+    Untold {
+        /// How many.
+        events: u64,
+    },
     /// A file cannot be written. This is tried again with every event, and reported again only if it worked in between.
     CannotKeep(&'a stlf_data::Error),
     /// Something happened among the devices, or a second passed.
@@ -88,6 +93,12 @@ impl Line {
         let name = |place: Place| view.roster.at(place).map(|m| m.name.clone().into());
         let device = name(view.device.place()).unwrap_or_default();
         Line { seconds: now(), device, epoch: view.membership.epoch(), event: named(event, &name) }
+    }
+
+    /// Makes a line of how many events were not told.
+    pub(super) fn untold(view: &View<'_>, events: u64) -> Line {
+        let event = serde_json::json!({ "untold": { "events": events } });
+        Line { event, ..Line::new(view, &network::Event::Alive) }
     }
 
     /// Returns the line as JSON, without a line break.

@@ -13,6 +13,7 @@ use stlf_protocol::membership::Timing;
 use stlf_protocol::{Place, Roster, Setup};
 
 use super::Error;
+use crate::network::RelayUrl;
 
 /// The planner searches up to three times, and other devices have patience for twice that time.
 const PLANNING_IN_PATIENCE: u32 = 6;
@@ -30,6 +31,8 @@ pub struct Options {
     pub folder: PathBuf,
     /// The address on which this device listens.
     pub listen: SocketAddr,
+    /// Whether to listen elsewhere, with the same port, if this machine no longer has that address.
+    pub follows: bool,
     /// The addresses of other devices, by name. Devices before this one in the roster are called; those after it call this one.
     pub peers: Vec<(String, SocketAddr)>,
     /// The time limits for joining, settling and progress. The planner searches for a sixth of the patience, or for `planner.time-limit` if
@@ -61,6 +64,7 @@ impl Options {
             key: key.into(),
             folder: folder.into(),
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
+            follows: false,
             peers: Vec::new(),
             timing: Timing::default(),
             once: None,
@@ -105,6 +109,13 @@ impl Options {
     fn planning(&self) -> Duration {
         let most = self.timing.patience / PLANNING_IN_PATIENCE;
         self.config.planner.limit().map_or(most, |limit| limit.min(most))
+    }
+
+    /// Returns the relay that the configuration names.
+    pub(super) fn relay(&self) -> Result<Option<RelayUrl>, Error> {
+        let relay = self.config.node.relay.as_ref();
+        let wrong = |url: &String| Error::Relay { url: url.clone() };
+        relay.map(|url| url.parse().map_err(|_| wrong(url))).transpose()
     }
 
     /// Returns the addresses of other devices, by their place in the roster.

@@ -1,10 +1,9 @@
 //! The files of a device, with which it can be killed at any moment and continue: its training, what it made of models that were handed
 //! to it, its scale, the last epoch, the plan, the predictions, the mixture.
-//! Every file appears whole or not at all.
+//! Every file appears whole or not at all, and what a device must not forget is on disk before it goes on, even if the power fails.
 
 use std::collections::BTreeMap;
-use std::fs::{File, OpenOptions};
-use std::io::Write;
+use std::net::SocketAddr;
 use std::path::Path;
 
 use serde::de::DeserializeOwned;
@@ -25,10 +24,13 @@ use stlf_protocol::identity::{hex, unhex};
 use stlf_protocol::privacy_ledger::Ledger;
 use stlf_protocol::publication_record::Record;
 use stlf_protocol::reply_record::ReplyRecord;
+use stlf_protocol::roster::{Place, Roster};
 use stlf_protocol::wire::Plan;
 use stlf_protocol::{Device, SignedRoster};
 
+use super::address_book::AddressBook;
 use super::event::{Line, now};
+use super::event_log::EventLog;
 use super::publishing::Publications;
 use super::{Error, memory, mixture};
 use crate::data_change::DataChange;
@@ -45,7 +47,6 @@ const STUDENT: &str = "student.safetensors";
 const LEDGER: &str = "privacy.json";
 const RECORD: &str = "published.json";
 const REPLIES: &str = "replies.json";
-const EVENTS: &str = "events.jsonl";
 
 /// The file with the newest roster that the device has received.
 pub(crate) const ROSTER: &str = "roster.json";
@@ -59,7 +60,7 @@ pub(super) const MODELS: &str = "models";
 /// A device's folder, with the data and classes that its files are about.
 pub(super) struct StateDir {
     folder: Folder,
-    events: File,
+    events: EventLog,
     own: DeviceData,
     classes: Vec<String>,
     /// The name of the user's learner, where it has one.
@@ -75,6 +76,7 @@ pub(super) struct StateDir {
     change: Option<DataChange>,
     /// Whether divergences were told that are not on disk yet.
     has_told: bool,
+    addresses: AddressBook,
 }
 
 /// The last epoch that this device took part in.
@@ -118,11 +120,10 @@ impl StateDir {
     ) -> Result<StateDir, stlf_data::Error> {
         let folder = Folder::open(path)?;
         folder.sweep()?;
-        let file = folder.file(EVENTS);
-        let events = OpenOptions::new().create(true).append(true).open(&file);
-        let events = events.map_err(failed(&file))?;
+        let events = EventLog::open(&folder)?;
         let of = training_of(config, &own, user);
         let learner = user.map(|user| user.name.clone());
+        let addresses = AddressBook::read(&folder);
         Ok(StateDir {
             folder,
             events,
@@ -135,6 +136,7 @@ impl StateDir {
             renewals: 0,
             change: None,
             has_told: false,
+            addresses,
         })
     }
 
@@ -149,6 +151,11 @@ impl StateDir {
         let plan = self.read_json::<Plan>(PLAN);
         let number = epoch.map_or(0, |epoch| epoch.epoch);
         (number.max(plan.as_ref().map_or(0, |plan| plan.epoch)), plan)
+    }
+
+    /// Returns where other devices were when they were connected last.
+    pub(super) fn addresses(&self, roster: &Roster) -> BTreeMap<Place, SocketAddr> {
+        self.addresses.places(roster)
     }
 
     fn read(&self, name: &str) -> Option<Vec<u8>> {
@@ -195,10 +202,10 @@ impl StateDir {
         // A model that cannot be written as a file is trained again after a restart.
         let Ok(file) = known.trained.to_safetensors(layout) else { return Ok(()) };
         let [model, origin] = relay_files(way);
-        self.folder.write(model, &file)?;
+        self.folder.write_durably(model, &file)?;
         let (of, handed, relayed) = (self.of.clone(), hex(&known.handed), hash(&file));
         let HandedOn { as_handed, as_sent, .. } = *known;
-        self.folder.write_json(origin, &Relay { of, handed, relayed, as_handed, as_sent })
+        self.folder.write_json_durably(origin, &Relay { of, handed, relayed, as_handed, as_sent })
     }
 
     /// Stores the training of a device with the data that it has.
@@ -209,11 +216,11 @@ impl StateDir {
     /// Stores a training on data with this hash: first the model, then the file that declares it valid.
     pub(super) fn keep_training_of(&self, device: &Device, of: &str) -> Result<(), Error> {
         if let Some(Trained { model, error, trial }) = device.trained() {
-            self.folder.write(MODEL, &model.to_safetensors(device.layout())?)?;
+            self.folder.write_durably(MODEL, &model.to_safetensors(device.layout())?)?;
             let OwnError { measured, errors, source_error } = *error;
             let (of, trial) = (of.to_owned(), *trial);
             let kept = Training { of, measured, errors, source_error, trial };
-            self.folder.write_json(TRAINING, &kept)?;
+            self.folder.write_json_durably(TRAINING, &kept)?;
         }
         Ok(())
     }
@@ -303,6 +310,15 @@ impl StateDir {
         Ok(())
     }
 
+    /// Stores how many events were not told.
+    pub(super) fn note_untold(
+        &mut self,
+        view: &View<'_>,
+        events: u64,
+    ) -> Result<(), stlf_data::Error> {
+        self.events.add(&Line::untold(view, events).to_json())
+    }
+
     /// Stores what an event changed.
     pub(super) fn hear(&mut self, view: &View<'_>, event: &Event) -> Result<(), stlf_data::Error> {
         if view.device.renewals() > self.renewals
@@ -318,10 +334,12 @@ impl StateDir {
             self.has_told = false;
         }
         match event {
-            Event::Began { epoch, .. } => folder.write_json(EPOCH, &Epoch { epoch: *epoch })?,
+            Event::Began { epoch, .. } => {
+                folder.write_json_durably(EPOCH, &Epoch { epoch: *epoch })?;
+            }
             Event::Planned { .. } => {
                 if let Some(plan) = view.device.plan() {
-                    folder.write_json(PLAN, plan)?;
+                    folder.write_json_durably(PLAN, plan)?;
                 }
             }
             Event::TrainedOn { way, .. } => {
@@ -338,13 +356,13 @@ impl StateDir {
                 }
                 mixture::keep(folder, view, &self.own, &self.classes, self.learner.as_deref())?;
             }
-            Event::Roster(roster) => folder.write(ROSTER, roster.to_json().as_bytes())?,
+            Event::Alive => self.addresses.keep(folder, view.seen, view.roster)?,
+            Event::Roster(roster) => folder.write_durably(ROSTER, roster.to_json().as_bytes())?,
             _ => {}
         }
         let status = view.status();
         if *event != Event::Alive {
-            let line = Line::new(view, event).to_json() + "\n";
-            self.events.write_all(line.as_bytes()).map_err(failed(&folder.file(EVENTS)))?;
+            self.events.add(&Line::new(view, event).to_json())?;
         }
         let most_memory = memory::most();
         let (protection, data) = (self.protection.clone(), self.change.clone());
@@ -363,7 +381,8 @@ pub(super) fn training_of(config: &Config, own: &DeviceData, user: Option<&UserL
     let DeviceData { inputs, labels, .. } = own;
     // Nobody trains on answers but a student, which is not kept.
     let data = stlf_config::Data { answers: None, ..config.data.clone() };
-    let config = Config { data, ..config.clone() };
+    // Nor does how a device finds others change what it learns.
+    let config = Config { data, node: stlf_config::Node::default(), ..config.clone() };
     let mut hasher = Sha256::new_with_prefix(config.hash().unwrap_or_default());
     if let Some(user) = user {
         hasher.update(format!("{}\n{}\n", user.name, user.learner.layout()));

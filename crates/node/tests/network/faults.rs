@@ -16,6 +16,8 @@
 //! | an epoch by somebody who does not plan | not heeded while the planner is connected |
 //! | other settings | the device takes no part, and both sides say which setting |
 //! | a device starts again before anybody has noticed | everyone is in the next epoch (in `membership.rs`) |
+//! | a key that two devices use | it is named |
+//! | a device that is removed | it is told so |
 //! | somebody unauthorised | turned away (in `loopback.rs`) |
 
 use std::collections::BTreeMap;
@@ -30,7 +32,8 @@ use stlf_protocol::wire::{Envelope, Hello, Message};
 use stlf_protocol::{Device, Place};
 
 use crate::common::{
-    ALL, DEVICES, devices, identity, in_a_ring, in_a_row, in_a_row_for_long, setup, the_ring,
+    ALL, DEVICES, devices, identity, in_a_ring, in_a_row, in_a_row_for_long, owner, roster, setup,
+    the_ring,
 };
 use crate::net::{DEADLINE, Fleet, end, settings};
 use iroh::endpoint::{Connection, presets};
@@ -460,4 +463,31 @@ async fn who_joins_late_changes_little() {
         before.iter().filter(|(from, to, _)| after.iter().any(|(f, t, _)| (f, t) == (from, to)));
     assert_eq!(kept.count(), before.len(), "{before:?} became {after:?}");
     assert!(after.len() > before.len());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_key_that_two_devices_use_is_named() {
+    let mut fleet = Fleet::new(35);
+    devices().into_iter().for_each(|device| fleet.start(device, forever));
+    let first = fleet.take(LAST);
+    // The same key on another machine.
+    let elsewhere = std::net::UdpSocket::bind("127.0.7.135:0").unwrap().local_addr().unwrap();
+    let copied = |options: Options| Options { listen: elsewhere, ..forever(options) };
+    fleet.start(devices().remove(LAST.index()), copied);
+    fleet.until(ALL[0], |event| *event == Event::UsedTwice { from: LAST }).await;
+    first.kill();
+    fleet.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_is_removed_is_told_so_and_the_others_go_on() {
+    let mut fleet = Fleet::new(36);
+    devices().into_iter().for_each(|device| fleet.start(device, forever));
+    all_complete(&mut fleet, &ALL, DEVICES).await;
+    let without = roster().without(&roster().at(LAST).unwrap().name).unwrap();
+    fleet.running[&ALL[0]].use_roster(without.sign(&owner()).unwrap());
+    fleet.until(LAST, |event| matches!(event, Event::NotKnownTo { .. })).await;
+    let removed = fleet.take(LAST);
+    others_finish(fleet).await;
+    removed.stop().await;
 }

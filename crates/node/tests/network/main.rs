@@ -10,5 +10,7 @@ mod jobs;
 mod joining;
 mod learners;
 mod loopback;
+mod moving;
 mod net;
+mod relay;
 mod service;

@@ -8,7 +8,7 @@ use std::time::Duration;
 use stlf_node::network::{Error, Event, Options, Order, run};
 use stlf_protocol::membership::Timing;
 use stlf_protocol::shared::SharedSettings;
-use stlf_protocol::{Device, Place};
+use stlf_protocol::{Device, Place, SignedRoster};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
@@ -21,7 +21,11 @@ pub(crate) const DEADLINE: Duration = stlf_testing::DEADLINE;
 pub(crate) fn options(addresses: &[SocketAddr], place: Place) -> Options {
     Options {
         listen: addresses[place.index()],
+        follows: false,
         peers: ALL.into_iter().zip(addresses.iter().copied()).collect(),
+        seen: BTreeMap::new(),
+        searches: false,
+        relay: None,
         timing: Timing {
             wait: Duration::from_secs(30),
             settle: Duration::from_millis(500),
@@ -75,6 +79,11 @@ impl Running {
     pub(crate) fn kill(self) -> Arc<Mutex<Vec<Event>>> {
         self.task.abort();
         self.events
+    }
+
+    /// Gives it another roster.
+    pub(crate) fn use_roster(&self, roster: SignedRoster) {
+        self.orders.try_send(Order::Roster(Box::new(roster))).unwrap();
     }
 
     /// Has it leave in order.

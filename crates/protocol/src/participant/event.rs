@@ -38,6 +38,8 @@ impl std::fmt::Display for Absence {
 pub enum Event {
     /// The device listens on this address, as text for people.
     Listens(String),
+    /// The device can neither announce itself on the local network nor look for others there, for this reason, as text for people.
+    CannotSearch(String),
     /// The device at this place of the roster has connected and takes part.
     Came(Place),
     /// The connection to the device at this place of the roster was lost.
@@ -52,6 +54,11 @@ pub enum Event {
     },
     /// A device of the roster turns this one away, because it does not know it or knows that it was removed.
     NotKnownTo {
+        /// The place of that device in the roster.
+        from: Place,
+    },
+    /// Two devices run with the key of this one: a start of it that another had followed is there again.
+    UsedTwice {
         /// The place of that device in the roster.
         from: Place,
     },

@@ -92,6 +92,9 @@ impl Participant {
             return Ok(());
         }
         self.greeted.insert(place);
+        if self.starts.entry(place).or_default().greets(hello.start) {
+            world.tell(self, Event::UsedTwice { from: place });
+        }
         self.membership.came(place, hello.start, hello.running, self.now);
         world.tell(self, Event::Came(place));
         self.outbox.to(place).into_iter().for_each(|bytes| world.send(place, bytes));

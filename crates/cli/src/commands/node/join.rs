@@ -65,7 +65,9 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<(), Failure> {
     let joined = join(&options, &mut tell, &Watch::is_interrupted).map_err(|e| failure(&e))?;
     let mut options = joined.options(&args.part.to).map_err(|e| failure(&e.into()))?;
     // The others call the port of joining; port 0 would be another one.
-    options.listen = args.listen.filter(|listen| listen.port() > 0).unwrap_or(options.listen);
+    let listen = args.listen.filter(|listen| listen.port() > 0);
+    options.follows = args.listen.is_none();
+    options.listen = listen.unwrap_or(options.listen);
     args.part.set(&mut options);
     take_part(options, args.part.log, ui)
 }

@@ -57,11 +57,13 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE")]
     key: Option<PathBuf>,
 
-    /// Where to listen [default: 127.0.0.1:0, or where a device that has joined listened then]
+    /// Where to listen [default: 127.0.0.1:0; a device that has joined listens where it did then, or at another address of its
+    /// machine if that one is gone]
     #[arg(long, value_name = "ADDRESS")]
     listen: Option<SocketAddr>,
 
-    /// Where other devices listen; those before this one in the roster are called, the others call.
+    /// Where other devices listen, if they are not found by themselves. Those before this one in the roster are called; the others call,
+    /// and are called too if they do not.
     #[arg(long, value_delimiter = ',', value_name = "NAME=ADDRESS,...", value_parser = peer)]
     peers: Vec<(String, SocketAddr)>,
 
@@ -150,6 +152,7 @@ impl Args {
         };
         // The others call a device that has joined at the port of then; port 0 would be another one.
         let listen = self.listen.filter(|listen| listen.port() > 0 || !has_joined);
+        options.follows &= listen.is_none();
         options.listen = listen.unwrap_or(options.listen);
         options.peers = self.peers.clone();
         self.part.set(&mut options);

@@ -39,6 +39,10 @@ pub(super) fn sentence(event: &service::Event<'_>) -> String {
         service::Event::Data { device, change } => {
             format!("{}: {}", clean(device), clean(&change.to_string()))
         }
+        service::Event::Untold { events } => format!(
+            "{} more were refused or turned away within a minute, and are not listed",
+            grouped(*events)
+        ),
         service::Event::CannotKeep(trouble) => format!("cannot keep what happens: {trouble}"),
         service::Event::Network { view, event } => words(view.roster, event),
         _ => String::new(),
@@ -67,6 +71,9 @@ fn words(roster: &Roster, event: &Event) -> String {
     let name = |place: &Place| name(roster, *place);
     match event {
         Event::Listens(address) => format!("listening on {address}"),
+        Event::CannotSearch(reason) => {
+            format!("cannot look for devices on the local network: {}", clean(reason))
+        }
         Event::Came(place) => format!("{} is here", name(place)),
         Event::Lost(place) => format!("{} is lost", name(place)),
         Event::Differs { from, difference } => {
@@ -76,6 +83,10 @@ fn words(roster: &Roster, event: &Event) -> String {
         Event::NotKnownTo { from } => {
             format!("{} turns this device away: it is not in the roster there", name(from))
         }
+        Event::UsedTwice { from } => format!(
+            "two devices run with the key of {}; stop one of them, or make it a key of its own",
+            name(from)
+        ),
         Event::TurnedAway(key) => format!("turned away {key}, who is not in the roster"),
         Event::Roster(roster) => {
             format!("version {} of the roster is used from now on", roster.roster().version)

@@ -38,10 +38,12 @@ pub(crate) enum Kind {
     IsNeverDone,
     /// As the planner, it says that all others are to send it their models.
     TakesModels,
+    /// It says that it has other data again and again.
+    Renews,
 }
 
 impl Lie {
-    pub(crate) const ALL: [Kind; 9] = [
+    pub(crate) const ALL: [Kind; 10] = [
         Kind::Repeats,
         Kind::Begins,
         Kind::Frames,
@@ -51,10 +53,16 @@ impl Lie {
         Kind::IsSilent,
         Kind::IsNeverDone,
         Kind::TakesModels,
+        Kind::Renews,
     ];
 
     pub(crate) fn new(kind: Kind) -> Lie {
         Lie { kind, said: BTreeMap::new() }
+    }
+
+    /// Whether it begins epochs.
+    pub(crate) fn begins(&self) -> bool {
+        self.kind == Kind::Begins
     }
 
     pub(crate) fn random(random: &mut Random) -> Lie {
@@ -109,7 +117,9 @@ impl Simulation {
                 self.transmit(at, to, Envelope::new(epoch, said).to_bytes().into());
                 false
             }
-            Kind::Begins | Kind::IsFarAhead | Kind::IsElsewhere | Kind::Restarts => true,
+            Kind::Begins | Kind::IsFarAhead | Kind::IsElsewhere | Kind::Restarts | Kind::Renews => {
+                true
+            }
         }
     }
 
@@ -162,6 +172,10 @@ impl Simulation {
             Kind::Restarts => {
                 self.apply(Fault::End { place: at, says_so: false });
                 self.at(self.now + ms(100), Fault::Start(at));
+            }
+            Kind::Renews => {
+                let renewed = bytes(running, Message::Renewed);
+                say.extend(peers.into_iter().map(|to| (to, renewed.clone())));
             }
             Kind::IsSilent | Kind::IsNeverDone | Kind::TakesModels => {}
         }
