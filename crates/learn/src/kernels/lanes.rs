@@ -13,7 +13,7 @@ pub(super) trait Lanes: Copy {
     const N: usize;
     /// How many registers of one output row a tile of [`rows`](super::rows) keeps.
     const WIDTH: usize;
-    /// How many left factors a tile of [`dots`](super::dots) takes, with five right ones.
+    /// How many left factors a tile of [`dots`](super::dots) takes, with four right ones.
     const LEFT: usize;
     /// How many sums [`gather`](super::patches::gather) keeps for five rows at once.
     const TILE: usize;
@@ -29,6 +29,12 @@ pub(super) trait Lanes: Copy {
     unsafe fn plus_product(self, a: Self, b: Self) -> Self;
     /// The sum of all N numbers.
     unsafe fn sum(self) -> f32;
+    /// The sums of several registers, each to the bit that [`sum`](Lanes::sum) gives. Four at once may be faster.
+    #[inline(always)]
+    unsafe fn sums<const M: usize>(all: [Self; M]) -> [f32; M] {
+        // SAFETY: the caller vouches for the instruction set.
+        all.map(|one| unsafe { one.sum() })
+    }
 }
 
 /// Registers for any processor: arrays that the compiler vectorises as it can.

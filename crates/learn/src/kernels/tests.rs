@@ -76,6 +76,30 @@ proptest! {
         }
     }
 
+    /// Four sums at once must not add in another order than one: what comes of an input does not depend on how many there are.
+    #[test]
+    fn dots_have_the_same_bits_alone_and_together(
+        (g, x) in (
+            proptest::collection::vec(-1.0f32..1.0, 200),
+            proptest::collection::vec(-1.0f32..1.0, 800),
+        ),
+        len in 0usize..150,
+    ) {
+        let segments = [Segment { g: 0, x: 0 }];
+        let left: Vec<Factor> = (0..7).map(|k| Factor { start: k, out: 4 * k }).collect();
+        let right: Vec<Factor> = (0..4).map(|k| Factor { start: 150 * k, out: k }).collect();
+        for kernels in Kernels::available() {
+            let (mut together, mut alone) = (vec![0.25f32; 28], vec![0.25f32; 28]);
+            let dots = |right: &[Factor], out: &mut [f32]| {
+                let job = Dots { g: &g, x: &x, segments: &segments, left: &left, right, len };
+                kernels.dots(&job, out);
+            };
+            dots(&right, &mut together);
+            right.iter().for_each(|one| dots(std::slice::from_ref(one), &mut alone));
+            prop_assert_eq!(&together, &alone, "{}", kernels.name());
+        }
+    }
+
     #[test]
     fn patches_are_gathered_and_scattered(
         numbers in exact(2000),
