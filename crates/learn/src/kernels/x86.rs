@@ -61,6 +61,11 @@ impl Lanes for Avx512 {
     }
 
     #[inline(always)]
+    unsafe fn plus(self, other: Self) -> Self {
+        Avx512(unsafe { _mm512_add_ps(self.0, other.0) })
+    }
+
+    #[inline(always)]
     unsafe fn sum(self) -> f32 {
         unsafe { _mm512_reduce_add_ps(self.0) }
     }
@@ -142,6 +147,11 @@ impl Lanes for Avx2 {
     #[inline(always)]
     unsafe fn plus_product(self, a: Self, b: Self) -> Self {
         Avx2(unsafe { _mm256_fmadd_ps(a.0, b.0, self.0) })
+    }
+
+    #[inline(always)]
+    unsafe fn plus(self, other: Self) -> Self {
+        Avx2(unsafe { _mm256_add_ps(self.0, other.0) })
     }
 
     #[inline(always)]
