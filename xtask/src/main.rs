@@ -36,6 +36,7 @@ usage: cargo xtask check            everything that must hold: format, layout, d
        cargo xtask bench [ARGS]     the benchmarks (arguments go to cargo bench)
        cargo xtask peers plan [--quick]   the same problems with CVXPY and HiGHS, side by side
        cargo xtask peers learn [--quick]  the same network with PyTorch
+       cargo xtask peers predict [--quick]  exported mixtures in ONNX Runtime
 
 Tests run under cargo-nextest if it is installed, else under cargo test, which takes longer. Tests that are skipped because
 this machine lacks something are listed. STLF_MAY_SKIP=nothing makes each skip a failure; STLF_MAY_SKIP=data allows those for
@@ -57,7 +58,7 @@ fn main() -> ExitCode {
             command("cargo", &[&["bench", "--workspace", "--benches"], rest].concat(), &[])
                 .map(drop)
         }
-        ["peers", which @ ("plan" | "learn"), ref rest @ ..] => {
+        ["peers", which @ ("plan" | "learn" | "predict"), ref rest @ ..] => {
             let script = root().join(format!("benches/peers/{which}.py"));
             let script = script.to_string_lossy();
             command("python3", &[&[script.as_ref()], rest].concat(), &[]).map(drop)

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use stlf_data::dataset::Values;
+use stlf_data::dataset::{Values, check_features};
 use stlf_data::features::Beginning;
 use stlf_data::{Dataset, Scaling, features};
 
@@ -66,11 +66,15 @@ impl Samples {
     ///
     /// # Errors
     /// They are not whole samples, or contain what is no pixel or no finite number.
-    pub fn scaled(mixture: &Mixture, values: Vec<f64>) -> Result<Samples, Error> {
+    pub fn scaled(mixture: &Mixture, values: &[f64]) -> Result<Samples, Error> {
         let shape = mixture.sample_shape();
         let count = values.len() / shape.len();
-        let values = match &mixture.scaling {
-            Scaling::Features { .. } => Values::Features(values),
+        let inputs = match &mixture.scaling {
+            Scaling::Features { series, .. } => {
+                check_features(values, shape)?;
+                let readings = series.as_ref().map_or(1, |series| series.windows.length);
+                mixture.scaling.inputs_of(values, readings)
+            }
             Scaling::Pixels => {
                 let pixels: Vec<u8> = values.iter().map(|&value| value as u8).collect();
                 let is_other = |(value, pixel): &(&f64, &u8)| f64::from(**pixel) != **value;
@@ -79,17 +83,12 @@ impl Samples {
                         format!("{value} is no pixel, which is a whole number from 0 to 255");
                     return Err(Error::Mixture(message));
                 }
-                Values::Pixels(pixels)
+                let labels = vec![None; count];
+                let pixels = Values::Pixels(pixels);
+                inputs(mixture, &Dataset::new("samples", shape, pixels, labels, Vec::new())?)
             }
         };
-        let data = Dataset::new("samples", shape, values, vec![None; count], Vec::new())?;
-        let data = match &mixture.scaling {
-            Scaling::Features { series: Some(series), .. } => {
-                data.with_series(series.clone(), Vec::new())
-            }
-            _ => data,
-        };
-        Ok(Samples { inputs: inputs(mixture, &data), count, files: None, beginnings: None })
+        Ok(Samples { inputs, count, files: None, beginnings: None })
     }
 }
 

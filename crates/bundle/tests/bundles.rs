@@ -97,7 +97,7 @@ fn windows_are_cut_and_scaled_by_channel_and_their_bundle_comes_back() {
         .flat_map(|row| values(row).map(|k| 100 + k).chain(values(row).map(|k| 7 + k % 2)))
         .map(|value| value as f64)
         .collect();
-    let scaled = Samples::scaled(&mixture, flat).unwrap();
+    let scaled = Samples::scaled(&mixture, &flat).unwrap();
     assert_eq!((&scaled.inputs, scaled.beginnings), (&samples.inputs, None));
     let predictions = mixture.predict(&samples.inputs).unwrap();
     let beginnings = samples.beginnings.as_deref();
@@ -381,7 +381,7 @@ fn samples_are_read_by_name_scaled_and_written_as_a_table() {
         })
         .collect();
     assert_eq!((&samples.inputs, samples.count), (&by_hand, 2));
-    let same = Samples::scaled(&mixture, vec![101.0, 1.0, 99.9, 2.0]).unwrap();
+    let same = Samples::scaled(&mixture, &[101.0, 1.0, 99.9, 2.0]).unwrap();
     assert_eq!(same.inputs, by_hand);
     let predictions = mixture.predict(&samples.inputs).unwrap();
     let plain = csv(&mixture.classes, &predictions, Columns::default()).unwrap();
@@ -402,15 +402,15 @@ fn samples_are_read_by_name_scaled_and_written_as_a_table() {
         folder.ends_with("this is a folder, but the mixture takes rows of a table"),
         "{folder}"
     );
-    assert!(error(Samples::scaled(&mixture, vec![1.0])).contains("1 numbers are not 0 samples"));
+    assert!(error(Samples::scaled(&mixture, &[1.0])).contains("1 numbers are not 0 samples"));
     let pictures = Mixture {
         scaling: Scaling::Pixels,
         spec: Spec::mlp(Shape::grey(2), 3).unwrap(),
         ..mixture
     };
-    let pixels = Samples::scaled(&pictures, vec![0.0, 255.0, 51.0, 0.0]).unwrap();
+    let pixels = Samples::scaled(&pictures, &[0.0, 255.0, 51.0, 0.0]).unwrap();
     assert_eq!(pixels.inputs, [-1.0, 1.0, -0.6, -1.0]);
-    assert!(error(Samples::scaled(&pictures, vec![0.5; 4])).starts_with("0.5 is no pixel"));
+    assert!(error(Samples::scaled(&pictures, &[0.5; 4])).starts_with("0.5 is no pixel"));
 }
 
 #[test]

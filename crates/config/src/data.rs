@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 use stlf_data::features::{self, Scale, Windows};
+use stlf_method::divergence::Embedding;
 
 /// `[data]`: domains of digits, or your own pictures or features.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -108,6 +109,11 @@ impl Data {
     pub fn windows(&self) -> Option<Windows> {
         let length = self.window?;
         Some(Windows { length, stride: self.stride.unwrap_or(length) })
+    }
+
+    /// What divergences are measured over.
+    pub fn embedding(&self) -> Embedding {
+        if self.window.is_some() { Embedding::Windows } else { Embedding::Inputs }
     }
 
     /// By whose values features are scaled, where that is known before the data are: as asked for, and readings of a series by each device's

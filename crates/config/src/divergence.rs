@@ -4,7 +4,7 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Serialize};
 use stlf_data::Shape;
-use stlf_method::divergence;
+use stlf_method::divergence::{self, Embedding};
 
 /// `[divergence]`: how the difference of two devices' data is measured.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
@@ -194,18 +194,19 @@ impl Divergence {
         self.accept.is_some()
     }
 
-    /// What the estimator takes for inputs of a shape.
-    pub fn settings(&self, shape: Shape) -> divergence::Settings {
+    /// What the estimator takes for inputs of a shape; the classifier takes them as they are.
+    pub fn settings(&self, embedding: Embedding, shape: Shape) -> divergence::Settings {
         match self.estimator() {
             Estimator::Discriminant => {
                 let default = divergence::discriminant::Settings::default();
                 divergence::Settings::Discriminant(divergence::discriminant::Settings {
                     features: self.features.unwrap_or(default.features),
+                    embedding,
                     ..default
                 })
             }
             Estimator::Sketch | Estimator::Means | Estimator::Discrepancy => {
-                divergence::Settings::Sketch(self.sketch(shape))
+                divergence::Settings::Sketch(self.sketch(embedding, shape))
             }
             Estimator::Classifier | Estimator::Published => {
                 divergence::Settings::Classifier(self.classifier())
@@ -214,11 +215,12 @@ impl Divergence {
     }
 
     /// What the sketch takes, or the means.
-    pub fn sketch(&self, shape: Shape) -> divergence::sketch::Settings {
+    pub fn sketch(&self, embedding: Embedding, shape: Shape) -> divergence::sketch::Settings {
+        use divergence::sketch::Settings;
         let default = match self.estimator() {
-            Estimator::Means => divergence::sketch::Settings::means(shape),
-            Estimator::Discrepancy => divergence::sketch::Settings::discrepancy(shape),
-            _ => divergence::sketch::Settings::default(),
+            Estimator::Means => Settings::means_over(embedding, shape),
+            Estimator::Discrepancy => Settings::discrepancy(embedding, shape),
+            _ => Settings { embedding, ..Settings::default() },
         };
         let (privacy, privacy_required) = match self.privacy {
             None | Some(Noise::Auto) => (default.privacy, default.privacy_required),
@@ -228,7 +230,7 @@ impl Divergence {
             }
         };
         let fixed = self.bandwidth.map(divergence::sketch::Bandwidth::Fixed);
-        divergence::sketch::Settings {
+        Settings {
             features: self.features.unwrap_or(default.features),
             bandwidth: fixed.unwrap_or(default.bandwidth),
             privacy,
@@ -279,7 +281,7 @@ impl Divergence {
             return Err(stlf_planning::Error::field("divergence.privacy.budget", message));
         }
         // Of any shape: none makes a setting wrong.
-        match self.settings(Shape::grey(28)) {
+        match self.settings(Embedding::Inputs, Shape::grey(28)) {
             divergence::Settings::Classifier(settings) => settings.check(),
             divergence::Settings::Discriminant(settings) => settings.check(),
             divergence::Settings::Sketch(settings) => settings.check(),

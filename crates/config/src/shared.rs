@@ -73,12 +73,13 @@ fn in_effect(config: &Config, shape: Shape) -> Config {
     let training = &mut config.training;
     (training.learner, training.learner_env, training.learner_disk) = (None, Vec::new(), None);
     config.divergence = config.divergence.by(config.divergence.estimator());
+    let embedding = config.data.embedding();
     let measuring = &mut config.divergence;
     measuring.accept = None;
     if let Some(Noise::Always(privacy)) = &mut measuring.privacy {
         privacy.budget = None;
     }
-    match measuring.settings(shape) {
+    match measuring.settings(embedding, shape) {
         divergence::Settings::Discriminant(settings) => {
             measuring.features = Some(settings.features)
         }

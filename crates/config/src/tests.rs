@@ -1,6 +1,7 @@
 //! Configurations as users write them.
 
 use stlf_data::features::Scale;
+use stlf_method::divergence::Embedding;
 
 use super::*;
 
@@ -81,7 +82,7 @@ fn changes_on_the_command_line_win() {
 fn devices_publish_means_unless_told_and_consent_is_a_sentence() {
     let shape = stlf_data::Shape::grey(28);
     let by = |changes: &[&str]| Config::default().with(changes.iter().copied()).unwrap();
-    let settings = |changes: &[&str]| by(changes).divergence.settings(shape);
+    let settings = |changes: &[&str]| by(changes).divergence.settings(Embedding::Inputs, shape);
     let means = stlf_method::divergence::sketch::Settings::means(shape);
     assert_eq!(settings(&[]), stlf_method::divergence::Settings::Sketch(means));
     let moments = stlf_method::divergence::discriminant::Settings::default();

@@ -55,6 +55,40 @@ pub enum Values {
     Features(Vec<f64>),
 }
 
+/// Checks that features are whole samples of a shape, and finite in the precision of inputs.
+///
+/// # Errors
+/// Says what is missing, or which sample and feature is not finite.
+pub fn check_features(features: &[f64], shape: Shape) -> Result<(), Error> {
+    let samples = features.len() / shape.len().max(1);
+    let checked =
+        check_numbers(features.len(), shape, samples).and_then(|()| check_finite(features, shape));
+    checked.map_err(|message| Error::Setting { setting: "samples".to_owned(), message, hint: None })
+}
+
+fn check_numbers(numbers: usize, shape: Shape, samples: usize) -> Result<(), String> {
+    if shape.is_empty() || numbers != samples * shape.len() {
+        return Err(format!("{numbers} numbers are not {samples} samples of shape {shape}"));
+    }
+    Ok(())
+}
+
+/// The least number that is infinite in the precision of inputs: 2¹²⁸ − 2¹⁰³, half a step above the largest that is not.
+const INFINITE: f64 = 340_282_356_779_733_661_637_539_395_458_142_568_448.0;
+
+fn check_finite(features: &[f64], shape: Shape) -> Result<(), String> {
+    // Whether all of a block are is seen in registers; which one is not, one by one.
+    const BLOCK: usize = 256;
+    let is_finite = |value: &f64| value.abs() < INFINITE;
+    let is_other = |value: &f64| !is_finite(value);
+    let has_other = |block: &[f64]| !block.iter().fold(true, |all, value| all & is_finite(value));
+    let Some(block) = features.chunks(BLOCK).position(has_other) else { return Ok(()) };
+    let within = features.iter().skip(block * BLOCK).position(is_other).unwrap_or_default();
+    let at = block * BLOCK + within;
+    let (sample, feature) = (at / shape.len(), at % shape.len());
+    Err(format!("sample {sample}, feature {feature} is not a finite number"))
+}
+
 /// Samples with the domain each comes from and, where it is known, its class.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Dataset {
@@ -89,12 +123,7 @@ impl Dataset {
             Values::Pixels(pixels) => pixels.len(),
             Values::Features(features) => features.len(),
         };
-        if shape.is_empty() || numbers != labels.len() * shape.len() {
-            return Err(wrong(format!(
-                "{numbers} numbers are not {} samples of shape {shape}",
-                labels.len()
-            )));
-        }
+        check_numbers(numbers, shape, labels.len()).map_err(wrong)?;
         if let Some(i) = labels.iter().position(|l| l.is_some_and(|l| l as usize >= classes.len()))
         {
             let label = labels[i].unwrap_or_default();
@@ -103,13 +132,8 @@ impl Dataset {
                 classes.len()
             )));
         }
-        if let Values::Features(features) = &values
-            && let Some(at) = features.iter().position(|&v| !(v as f32).is_finite())
-        {
-            let (sample, feature) = (at / shape.len(), at % shape.len());
-            return Err(wrong(format!(
-                "sample {sample}, feature {feature} is not a finite number"
-            )));
+        if let Values::Features(features) = &values {
+            check_finite(features, shape).map_err(wrong)?;
         }
         let domain_of = vec![0; labels.len()];
         let domains = vec![domain];
@@ -362,6 +386,11 @@ mod tests {
             Dataset::new("f", shape, values, vec![Some(0)], classes.clone())
         };
         assert!(features(f64::NAN).is_err() && features(1e39).is_err());
+        for limit in [INFINITE, -INFINITE] {
+            assert!(features(limit).is_err() && !(limit as f32).is_finite());
+            let below = limit.signum() * INFINITE.next_down();
+            assert!(features(below).is_ok() && (below as f32).is_finite());
+        }
         let mixed = two_by_one("x", &[1, 2], &[Some(0)]).and_then(|x| x.join(features(1.0)?));
         assert!(message(mixed).is_some_and(|m| m.contains("1×1×2 and of shape 1×1×1")));
     }

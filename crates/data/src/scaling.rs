@@ -29,7 +29,7 @@ impl Unit {
         if self.is_constant() {
             return 0.0;
         }
-        ((value - self.centre) / self.deviation).clamp(-self.limit, self.limit) as f32
+        within(self.limit, (value - self.centre) / self.deviation)
     }
 }
 
@@ -60,17 +60,96 @@ impl Scaling {
             return data.inputs(samples);
         }
         let (numbers, readings) = (data.shape().len(), data.readings());
-        let mut inputs = Vec::with_capacity(samples.len() * numbers * units.len());
-        for &sample in samples {
-            let row = &all[sample * numbers..(sample + 1) * numbers];
-            for units in units {
-                for (values, unit) in row.chunks_exact(readings).zip(units) {
-                    inputs.extend(values.iter().map(|&value| unit.of(value)));
-                }
+        let rows = samples.iter().map(|&sample| &all[sample * numbers..(sample + 1) * numbers]);
+        scaled(rows, units, readings)
+    }
+
+    /// The inputs of rows or windows that lie one after the other, of so many readings of each channel; of a row, one.
+    ///
+    /// # Panics
+    /// If these are pixels.
+    pub fn inputs_of(&self, values: &[f64], readings: usize) -> Vec<f32> {
+        let Scaling::Features { units, .. } = self else { panic!("features, not pixels") };
+        match units.first() {
+            None => values.iter().map(|&value| value as f32).collect(),
+            Some(first) => {
+                scaled(values.chunks_exact((first.len() * readings).max(1)), units, readings)
             }
         }
-        inputs
     }
+}
+
+/// An input that ends at a limit. Written out: `clamp` checks its limits every time, and then nothing is computed in registers.
+fn within(limit: f64, input: f64) -> f32 {
+    let input = if input < -limit { -limit } else { input };
+    (if input > limit { limit } else { input }) as f32
+}
+
+/// Units of the columns of a table, each part of them in a list of its own, so that rows are scaled in registers.
+struct InColumns {
+    centres: Vec<f64>,
+    deviations: Vec<f64>,
+    limits: Vec<f64>,
+}
+
+impl InColumns {
+    fn new(units: &[Unit]) -> InColumns {
+        // By an infinite deviation everything is 0.
+        let deviation =
+            |unit: &Unit| if unit.is_constant() { f64::INFINITY } else { unit.deviation };
+        InColumns {
+            centres: units.iter().map(|unit| unit.centre).collect(),
+            deviations: units.iter().map(deviation).collect(),
+            limits: units.iter().map(|unit| unit.limit).collect(),
+        }
+    }
+
+    fn scale(&self, row: &[f64], inputs: &mut [f32]) {
+        let units = self.centres.iter().zip(&self.deviations).zip(&self.limits);
+        for ((input, value), ((centre, deviation), &limit)) in inputs.iter_mut().zip(row).zip(units)
+        {
+            // A zero that is added takes the sign off another.
+            *input = within(limit, (value - centre) / deviation) + 0.0;
+        }
+    }
+}
+
+/// Rows of a table, each in all units.
+fn scaled_rows<'r>(
+    rows: impl ExactSizeIterator<Item = &'r [f64]>,
+    units: &[Vec<Unit>],
+) -> Vec<f32> {
+    let units: Vec<InColumns> = units.iter().map(|units| InColumns::new(units)).collect();
+    let width: usize = units.iter().map(|units| units.centres.len()).sum();
+    let mut inputs = vec![0.0; rows.len() * width];
+    for (row, inputs) in rows.zip(inputs.chunks_exact_mut(width.max(1))) {
+        let mut rest = inputs;
+        for units in &units {
+            let (inputs, others) = rest.split_at_mut(units.centres.len());
+            units.scale(row, inputs);
+            rest = others;
+        }
+    }
+    inputs
+}
+
+/// Rows or windows, each in all units.
+fn scaled<'r>(
+    rows: impl ExactSizeIterator<Item = &'r [f64]>,
+    units: &[Vec<Unit>],
+    readings: usize,
+) -> Vec<f32> {
+    if readings == 1 {
+        return scaled_rows(rows, units);
+    }
+    let channels: usize = units.iter().map(Vec::len).sum();
+    let mut inputs = Vec::with_capacity(rows.len() * channels * readings);
+    for row in rows {
+        for (values, unit) in units.iter().flat_map(|units| row.chunks_exact(readings).zip(units)) {
+            inputs.extend(values.iter().map(|&value| unit.of(value)));
+        }
+    }
+    inputs
 }
 
 #[cfg(test)]

@@ -17,10 +17,15 @@ pub struct Predictions {
 
 /// How many samples go through the network together: enough to fill it, few enough to stay in the cache.
 const BATCH: usize = 32;
+/// For fewer samples it does not pay to prepare a network.
+const MANY: usize = 8;
 
 /// The model's predictions for inputs that lie one after the other.
 pub fn predict(spec: &Spec, params: &[f32], inputs: &[f32]) -> Predictions {
     let mut network = Network::new(spec, BATCH);
+    if inputs.len() >= MANY * spec.input().len() {
+        network.hold(params);
+    }
     let classes = spec.output().len();
     let mut probabilities = Vec::with_capacity(inputs.len() / spec.input().len() * classes);
     for inputs in inputs.chunks(BATCH * spec.input().len()) {
@@ -65,6 +70,11 @@ impl Predictions {
     /// The probabilities of all classes, input by input.
     pub fn probabilities(&self) -> impl ExactSizeIterator<Item = &[f32]> {
         self.probabilities.chunks_exact(self.classes)
+    }
+
+    /// The same in one slice.
+    pub fn as_slice(&self) -> &[f32] {
+        &self.probabilities
     }
 
     /// The probabilities of all classes for one input.

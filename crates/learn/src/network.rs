@@ -131,6 +131,16 @@ impl Network {
         }
     }
 
+    /// Prepares for many batches forward with these parameters, and no others. The outputs are the same to the bit.
+    pub(crate) fn hold(&mut self, params: &[f32]) {
+        assert_eq!(params.len(), self.parameters, "parameters of this network");
+        for stage in &mut self.stages {
+            if let Stage::Linear(linear) = stage {
+                linear.hold(params);
+            }
+        }
+    }
+
     /// How many samples fit into a batch.
     pub fn capacity(&self) -> usize {
         self.capacity

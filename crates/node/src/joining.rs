@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use stlf_config::Config;
 use stlf_config::fleet::{OwnData, device as own_data};
 use stlf_data::atomic_folder::Folder;
+use stlf_method::learner::UserLearner;
 use stlf_protocol::terms::{Brought, fitted};
 use stlf_protocol::{Identity, PeerId, Setup, SignedRoster, Ticket};
 use tokio::time::sleep;
@@ -39,6 +40,8 @@ pub struct Options {
     pub name: String,
     /// Its data: a table of features, or a folder of pictures.
     pub data: Option<PathBuf>,
+    /// The user's learner, which has the data instead.
+    pub learner: Option<UserLearner>,
     /// The settings that it changes, each KEY=VALUE.
     pub changes: Vec<String>,
     /// The folder for everything that it keeps.
@@ -84,6 +87,9 @@ pub struct Joined {
     listen: SocketAddr,
     /// Its whole configuration, as TOML.
     settings: String,
+    /// The name of the user's learner, if the device joined with one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    learner: Option<String>,
 }
 
 /// The version of the format.
@@ -106,6 +112,11 @@ impl Joined {
         let Some(bytes) = folder.read(JOINED)? else { return Ok(None) };
         let read = serde_json::from_slice(&bytes);
         read.map(Some).map_err(|e| folder.broken(JOINED, &e.to_string()))
+    }
+
+    /// Returns the name of the user's learner, if the device joined with one. It must be started with it again.
+    pub fn learner(&self) -> Option<&str> {
+        self.learner.as_deref()
     }
 
     /// Returns the options with which the device takes part.
@@ -150,7 +161,9 @@ pub fn join(
             }
         };
     }
-    if options.data.is_none() && !options.changes.iter().any(|change| change.starts_with("data.")) {
+    let names_data =
+        options.data.is_some() || options.changes.iter().any(|change| change.starts_with("data."));
+    if !names_data && options.learner.is_none() {
         return Err(Error::NoData);
     }
     let folder = Folder::open(&options.folder)?;
@@ -332,6 +345,11 @@ impl Visit<'_, '_> {
     fn brought(&self, settings: &str) -> Result<Brought, Error> {
         let config = configured(self.options, settings)?;
         let seed = config.seeds.first().copied().unwrap_or_default();
+        if let Some(user) = &self.options.learner {
+            let (config, shape, samples) = (config.for_learners(), user.shape(), user.places.len());
+            Setup::for_devices(&fitted(&config, shape), shape, user.classes.len(), samples, seed)?;
+            return Ok(Brought::new(shape, None, user.classes.clone()));
+        }
         let kept_scale = self.options.folder.join(SCALE);
         let own: OwnData = own_data(&config, seed, (0, ""), &kept_scale)?;
         let OwnData { device, shape, columns, classes, .. } = own;
@@ -373,7 +391,8 @@ fn keep(
     }
     let settings = configured(options, &told.settings)?.to_toml()?;
     let (format, ticket, name) = (Format::V1, ticket.id(), options.name.clone());
-    let joined = Joined { format, ticket, fleet: fleet.clone(), name, listen, settings };
+    let learner = options.learner.as_ref().map(|user| user.name.clone());
+    let joined = Joined { format, ticket, fleet: fleet.clone(), name, listen, settings, learner };
     folder.write_durably(ROSTER, roster.to_json().as_bytes())?;
     folder.write_json_durably(JOINED, &joined)?;
     Ok(joined)

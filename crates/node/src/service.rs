@@ -125,7 +125,9 @@ impl Service {
         let watch = table.and_then(|table| DataWatch::new(table, &making, &made));
         let Made { mut device, own, own_scale, .. } = made;
         let layout = device.layout();
+        let schooled = kept.schooled(layout);
         device.resume(kept.training(layout), kept.relayed(layout), last_plan);
+        schooled.into_iter().for_each(|schooled| device.remember_student(schooled));
         Ok(Service {
             making: Arc::clone(&making),
             network,

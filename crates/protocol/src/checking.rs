@@ -7,14 +7,14 @@
 use std::collections::BTreeSet;
 
 use stlf_planning::Problem;
-use stlf_planning::plan::{Handover, Status, evaluate};
+use stlf_planning::plan::Status;
 use stlf_planning::planner::Outcome;
 
 use crate::job::Watch;
-use crate::planning::{Claims, Planner, WORTH_NO_CHANGE, watched};
+use crate::planning::{Grounds, Planner, WORTH_NO_CHANGE, watched};
 use crate::roster::{Place, Roster};
 use crate::setup::Setup;
-use crate::wire::{EpochId, MOST_REPORTS, Plan, SignedPlan};
+use crate::wire::{EpochId, MOST_REPORTS, SignedPlan};
 
 /// For so few devices every machine finds the best plan in time.
 const MOST_EASY: usize = 16;
@@ -76,11 +76,11 @@ pub(crate) struct Check {
 }
 
 impl Check {
-    /// What sources claim at the device that checks, if the plan follows from its reports; nothing is known of that in large fleets.
-    pub(crate) fn run(&self, watch: &mut Watch<'_>) -> Result<Claims, Objection> {
+    /// What the device that checks learns of the plan, if it follows from its reports; nothing in large fleets.
+    pub(crate) fn run(&self, watch: &mut Watch<'_>) -> Result<Grounds, Objection> {
         let Check { place, members, signed, roster, setup, .. } = self;
         if members.len() > MOST_REPORTS {
-            return Ok(Claims::new());
+            return Ok(Grounds::default());
         }
         let desk = self.desk()?;
         let problem =
@@ -90,7 +90,7 @@ impl Check {
             return Err(Objection::Unfounded("its witnesses are others"));
         }
         self.is_good(&problem, watch)?;
-        Ok(desk.claims(&problem, *place))
+        Ok(desk.grounds(&problem, &signed.plan, *place))
     }
 
     /// What the planner knew, by signed reports.
@@ -115,7 +115,7 @@ impl Check {
     /// That roles, links and hand-overs are possible, and that the plan costs what it says.
     fn is_founded(&self, desk: &Planner, problem: &Problem) -> Result<(), Objection> {
         let plan = &self.signed.plan;
-        let (Some(roles), Some(links)) = (desk.roles(plan), desk.links(plan)) else {
+        let Some(links) = desk.links(plan) else {
             return Err(Objection::Unfounded("it is not of these devices"));
         };
         if plan.sources.iter().any(|&s| !desk.index(s).is_some_and(|s| problem.eligible(s))) {
@@ -126,9 +126,8 @@ impl Check {
         if !problem.required().iter().all(is_used) {
             return Err(Objection::Unfounded("a link is missing that all plans have"));
         }
-        let handovers =
-            handovers(desk, plan).ok_or(Objection::Unfounded("it is not of these devices"))?;
-        let found = evaluate(problem, problem.bound_kind(), &roles, &links, &handovers).total();
+        let found = desk.terms(problem, plan);
+        let found = found.ok_or(Objection::Unfounded("it is not of these devices"))?.total();
         // Links that do not exist cost infinitely much.
         if !found.is_finite() {
             return Err(Objection::Unfounded("it uses a link that cannot be used"));
@@ -159,12 +158,4 @@ impl Check {
             false => Ok(()),
         }
     }
-}
-
-/// The hand-overs of a plan by the members' indices.
-fn handovers(desk: &Planner, plan: &Plan) -> Option<Vec<Handover>> {
-    let handover = |h: &crate::wire::Handover| {
-        Some(Handover { from: desk.index(h.from)?, to: desk.index(h.to)? })
-    };
-    plan.handovers.iter().map(handover).collect()
 }

@@ -21,9 +21,9 @@ use stlf_method::expectation::Trial;
 use stlf_method::known::Known;
 use stlf_method::learner::{Learner, Lesson, Progress};
 use stlf_method::local_training::OwnError;
-use stlf_planning::plan::Way;
+use stlf_planning::plan::{Terms, Way};
 
-pub use self::combining::Combined;
+pub use self::combining::{Combined, Schooled};
 pub(crate) use self::combining::{Combining, Failed};
 pub use self::epoch::{AsSource, AsTarget, Following, Part, Phase};
 use self::epoch::{Epoch, Seat};
@@ -141,6 +141,8 @@ pub struct Device {
     joules: BTreeMap<Place, f64>,
     trained: Option<Trained>,
     handed_on: BTreeMap<Way, HandedOn>,
+    /// The student that it trained last, which is not trained again of the same.
+    schooled: Option<Arc<Schooled>>,
     epoch: Option<Epoch>,
     /// What others said of an epoch that this device has not heard the beginning of yet.
     early: BTreeMap<Place, Vec<Envelope>>,
@@ -180,6 +182,7 @@ impl Device {
             joules,
             trained,
             handed_on: BTreeMap::new(),
+            schooled: None,
             epoch,
             early: BTreeMap::new(),
             last_plan,
@@ -274,6 +277,13 @@ impl Device {
         self.handed_on = handed_on;
         let last_plan = last_plan.filter(|plan| plan.check().is_ok());
         (self.trained, self.last_plan) = (trained, last_plan);
+    }
+
+    /// Takes up the student that this device trained before it was started anew, if it can be one.
+    pub fn remember_student(&mut self, schooled: Schooled) {
+        if self.check_model(&schooled.student).is_ok() {
+            self.schooled = Some(Arc::new(schooled));
+        }
     }
 
     /// Its error on its own labels, once it has trained.
@@ -402,6 +412,11 @@ impl Device {
     /// The models that it combines as a target, with who sent each and its weight, once all of them are there; `None` for a source.
     pub fn received(&self) -> Option<Vec<(Place, Arc<Params>, f64)>> {
         self.following()?.to_combine(self.place).filter(|received| !received.is_empty())
+    }
+
+    /// What the epoch's plan costs, term by term. In large fleets, whose plans do not carry the reports that they follow from, only the planner knows.
+    pub fn plan_terms(&self) -> Option<Terms> {
+        self.following()?.terms()
     }
 
     /// The epoch's plan.

@@ -9,7 +9,7 @@ use stlf_planning::plan::Way;
 use crate::checking::{Check, Objection};
 use crate::device::{Combined, Combining, Failed, TrainedOn, TrainingOn};
 use crate::divergence_protocol::{Finding, Work};
-use crate::planning::{Claims, NoPlan, Planned, Search};
+use crate::planning::{Grounds, NoPlan, Planned, Search};
 use crate::roster::Place;
 
 /// What a job says while it runs.
@@ -98,7 +98,7 @@ pub struct Blamed {
 pub(crate) enum Product {
     Measured(Finding),
     Planned(Result<Planned, NoPlan>),
-    Checked(Result<Claims, Objection>),
+    Checked(Result<Grounds, Objection>),
     TrainedOn(Option<TrainedOn>),
     Combined(Option<Combined>),
 }

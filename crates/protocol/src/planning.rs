@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use stlf_method::divergence::Settings;
 use stlf_planning::Problem;
 use stlf_planning::Role;
-use stlf_planning::plan::{PlanLink, Status, evaluate};
+use stlf_planning::plan::{PlanLink, Status, Terms, evaluate};
 use stlf_planning::planner::{Infeasible, Outcome};
 use stlf_planning::problem::Links;
 use stlf_planning::witness::{Claim, Witness};
@@ -47,8 +47,17 @@ pub(crate) struct Search {
 /// What sources claim of their models at one target, by their places.
 pub(crate) type Claims = BTreeMap<Place, Claim>;
 
-/// A plan, and what its sources claim at the device that searched for it.
-pub(crate) type Planned = (Plan, Claims);
+/// What a device learns of a plan from the reports that it follows from.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Grounds {
+    /// What sources claim at the device.
+    pub(crate) claims: Claims,
+    /// What the plan costs, term by term.
+    pub(crate) terms: Option<Terms>,
+}
+
+/// A plan, and what the device that searched for it knows of it.
+pub(crate) type Planned = (Plan, Grounds);
 
 /// The best plan that is found until `watch` says stop; one that is not proven says so.
 pub(crate) fn watched(setup: &Setup, problem: &Problem, watch: &mut Watch<'_>) -> Outcome {
@@ -99,7 +108,9 @@ impl Search {
             plan.objective() <= most && required.into_iter().all(|link| has(plan, link))
         });
         let kept = kept.map(|plan| sent(&plan)).find(|plan| plan.check().is_ok());
-        Ok((kept.unwrap_or_else(|| sent(&best)), desk.claims(&problem, *place)))
+        let plan = kept.unwrap_or_else(|| sent(&best));
+        let grounds = desk.grounds(&problem, &plan, *place);
+        Ok((plan, grounds))
     }
 }
 
@@ -159,11 +170,27 @@ impl Planner {
         plan.links.iter().map(link).collect()
     }
 
-    /// What sources claim of their models at the device at a place.
-    pub(crate) fn claims(&self, problem: &Problem, place: Place) -> Claims {
-        let Some(to) = self.index(place) else { return Claims::new() };
-        let claim = |(from, &member)| Some((member, problem.claim(from, to)?));
-        self.members.iter().enumerate().filter_map(claim).collect()
+    /// The hand-overs of a plan by the members' indices; none if one is from or to somebody else.
+    fn handovers(&self, plan: &Plan) -> Option<Vec<stlf_planning::plan::Handover>> {
+        let handover = |h: &Handover| {
+            let (from, to) = (self.index(h.from)?, self.index(h.to)?);
+            Some(stlf_planning::plan::Handover { from, to })
+        };
+        plan.handovers.iter().map(handover).collect()
+    }
+
+    /// What a plan costs; nothing if it is not of these devices.
+    pub(crate) fn terms(&self, problem: &Problem, plan: &Plan) -> Option<Terms> {
+        let (roles, links) = (self.roles(plan)?, self.links(plan)?);
+        let handovers = self.handovers(plan)?;
+        Some(evaluate(problem, problem.bound_kind(), &roles, &links, &handovers))
+    }
+
+    /// What the device at a place learns of a plan: what it costs, and what sources claim of their models there.
+    pub(crate) fn grounds(&self, problem: &Problem, plan: &Plan, place: Place) -> Grounds {
+        let claim = |(from, &member)| Some((member, problem.claim(from, self.index(place)?)?));
+        let claims = self.members.iter().enumerate().filter_map(claim).collect();
+        Grounds { claims, terms: self.terms(problem, plan) }
     }
 
     /// The reports that a plan carries.

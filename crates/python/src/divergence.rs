@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use stlf_config::{self, Estimator, Noise};
 use stlf_data::Shape;
 use stlf_method::divergence::sketch::{self, Bandwidth};
-use stlf_method::divergence::{Estimate, Fleet, Settings, all_pairs, disclosure};
+use stlf_method::divergence::{Embedding, Estimate, Fleet, Settings, all_pairs, disclosure};
 use stlf_method::seeds::Draw;
 
 use crate::errors::{in_input, input};
@@ -103,7 +103,7 @@ pub(crate) fn measure<'py>(
         return Err(input(py, message.replace("estimator = ", "method = "), hint));
     }
     let (inputs, shape) = in_place(py, &devices)?;
-    let settings = divergence.settings(shape);
+    let settings = divergence.settings(Embedding::Inputs, shape);
     let pairs = all_pairs(inputs.len());
     let estimates = watched(py, progress, |watch| {
         let seed = Draw::Divergence.seed(seed, 0);
@@ -195,8 +195,8 @@ pub(crate) fn own_sketch(
         privacy: privacy.map(Noise::from),
         ..stlf_config::Divergence::default()
     };
-    let settings = divergence.sketch(shape);
-    let width = settings.bandwidth.known().or(Bandwidth::usual(shape).known());
+    let settings = divergence.sketch(Embedding::Inputs, shape);
+    let width = settings.bandwidth.known().or(Bandwidth::usual(Embedding::Inputs, shape).known());
     let samples = inputs[0].len() / shape.len().max(1);
     let accepted = accept == Some(disclosure::ACCEPTED);
     let seed = Draw::Divergence.seed(seed, 0);
@@ -232,7 +232,7 @@ pub(crate) fn divergence_of_sketches<'py>(
         ..stlf_config::Divergence::default()
     };
     // The inputs' shape decides what is published, and that is known.
-    let settings = divergence.sketch(Shape::grey(1));
+    let settings = divergence.sketch(Embedding::Inputs, Shape::grey(1));
     let plain: Vec<sketch::Sketch> = sketches.iter().map(|sketch| sketch.0.clone()).collect();
     let estimates = py.detach(|| {
         let fleet = Fleet::new(&plain, &settings)?;

@@ -11,7 +11,7 @@ use stlf_data::Scaling;
 use stlf_learn::spec::Layer;
 use stlf_planning::Role;
 
-use crate::errors::in_bundle;
+use crate::errors::{in_bundle, input};
 
 /// A bundle that was read and checked.
 #[pyclass(frozen, module = "stlf._internal")]
@@ -155,7 +155,7 @@ impl Mixture {
         py: Python<'py>,
         values: PyReadonlyArray1<'py, f64>,
     ) -> PyResult<Bound<'py, PyArray1<f32>>> {
-        let values = values.as_array().to_vec();
+        let values = values.as_slice().map_err(|e| input(py, format!("X: {e}"), "give numbers"))?;
         self.predicted(py, || Samples::scaled(&self.mixture, values))
     }
 
@@ -188,6 +188,6 @@ impl Mixture {
     ) -> PyResult<Bound<'py, PyArray1<f32>>> {
         let predicted = py.detach(|| self.mixture.predict(&samples()?.inputs));
         let predicted = predicted.map_err(|e| in_bundle(py, &e))?;
-        Ok(PyArray1::from_iter(py, predicted.probabilities().flatten().copied()))
+        Ok(PyArray1::from_slice(py, predicted.as_slice()))
     }
 }

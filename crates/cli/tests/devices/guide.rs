@@ -5,6 +5,7 @@ use std::path::Path;
 use stlf_testing::{DEADLINE, wait_for};
 
 use crate::common::machines::{Machines, truth};
+use crate::learners::{nearest_mean, table};
 
 const GUIDE: &str = include_str!("../../../../docs/fleet.md");
 
@@ -109,4 +110,49 @@ fn a_device_that_joined_keeps_its_port_and_learns_from_labels_that_it_is_told() 
     };
     let student = wait_for(DEADLINE, student, || machines.logs());
     assert!(student.starts_with("used (right on "), "{student}");
+}
+
+/// Each machine has a learner instead of a table; started again after a reboot, it must have it again.
+#[cfg(unix)]
+#[test]
+fn devices_with_learners_of_their_own_join_by_tickets() {
+    use std::os::unix::fs::PermissionsExt;
+    let Some(program) = nearest_mean() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let mut machines = Machines { folder, tickets: Vec::new(), running: Vec::new() };
+    machines.add("owner", false);
+    for (machine, device) in [("gate", 1), ("yard", 4)] {
+        machines.add(machine, false);
+        let script = machines.path(machine).join("learner");
+        let own = machines.path(machine).join("own.csv");
+        std::fs::write(&own, table(device)).unwrap();
+        let text =
+            format!("#!/bin/sh\nexec '{}' '{}' calm,storm\n", program.display(), own.display());
+        std::fs::write(&script, text).unwrap();
+        std::fs::set_permissions(&script, PermissionsExt::from_mode(0o755)).unwrap();
+    }
+    machines.invite(
+        "stlf fleet invite harbour --devices 2 --listen 127.0.0.1:0 -c divergence.features=16",
+        2,
+    );
+    for machine in ["gate", "yard"] {
+        let join = format!("stlf node join TICKET --name {machine} --learner ./learner");
+        machines.start(machine, &format!("{join} --listen 127.0.0.1:0"));
+    }
+    assert!(machines.ends_well("owner"), "{}", machines.logs());
+    machines.all_complete(&["gate", "yard"]);
+    assert!(machines.text("yard/node/predictions.csv").contains(",storm,"), "{}", machines.logs());
+    // The plan in its bundle has the terms of what it costs.
+    let plan: Value = serde_json::from_str(&machines.text("yard/node/mixture/plan.json")).unwrap();
+    let terms: f64 =
+        ["source", "target", "energy"].iter().map(|t| plan["terms"][t].as_f64().unwrap()).sum();
+    assert!((terms - plan["objective"].as_f64().unwrap()).abs() < 1e-6, "{plan}");
+
+    machines.kill("yard");
+    machines.start("yard", "stlf node start");
+    assert!(!machines.ends_well("yard"));
+    let told = "this device joined its fleet with the learner nearest-mean/1";
+    assert!(machines.text("yard/err").contains(told), "{}", machines.logs());
+    machines.start("yard", "stlf node start --learner ./learner");
+    machines.all_complete(&["gate", "yard"]);
 }

@@ -13,7 +13,7 @@ const DEVICES: usize = 4;
 const SETTINGS: &str = "seeds=[3] divergence.features=16";
 
 /// The smallest program that is a learner, which another package of the workspace has; it is built beside ours.
-fn nearest_mean() -> Option<PathBuf> {
+pub(crate) fn nearest_mean() -> Option<PathBuf> {
     let program = Path::new(env!("CARGO_BIN_EXE_stlf")).with_file_name("stlf-nearest-mean");
     if !program.is_file() {
         stlf_testing::skip("stlf-nearest-mean is not built: test the whole workspace");
@@ -23,7 +23,7 @@ fn nearest_mean() -> Option<PathBuf> {
 }
 
 /// The samples of a device. The third has a few labels, and the last none, though evaluation knows them.
-fn table(device: usize) -> String {
+pub(crate) fn table(device: usize) -> String {
     let row = |k: usize| {
         let (x, y) =
             ((k * 37 % 101) as f64 / 25.0, (k * 53 % 103) as f64 / 25.0 + 0.1 * device as f64);
@@ -154,4 +154,70 @@ fn a_learner_that_does_not_start_ends_a_simulation_with_its_device_and_reason() 
     // Put right, the same folder is used.
     std::fs::write(folder.path().join("d3.csv"), table(3)).unwrap();
     assert_eq!(ran(&simulated(&learner, &to)).code, 0);
+}
+
+/// The command line of a learner that does as the other one until it is asked to do this, when it runs some shell commands; what these write to descriptor 4 is
+/// what the learner writes.
+fn but_when_asked(folder: &Path, learner: &str, asked: &str, commands: &str) -> String {
+    let script = folder.join("faulty.sh");
+    let text = format!(
+        "exec 4>&1\nwhile IFS= read -r line; do case \"$line\" in *'\"{asked}\"'*) {commands};; \
+         *) printf '%s\\n' \"$line\";; esac; done | \"$@\"\n"
+    );
+    std::fs::write(&script, text).unwrap();
+    format!("sh '{}' {learner}", script.display())
+}
+
+/// Nothing of what others did is lost, and the message has all that one needs to find the fault.
+#[test]
+fn a_learner_that_fails_for_good_is_told_with_its_device_the_call_and_the_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(learner) = tables(folder.path()) else { return };
+    let to = folder.path().join("run");
+    for (asked, device) in [("train", "d2"), ("predict", "d4")] {
+        let garbage = format!(
+            "case \"$2\" in */{device}.csv) echo 'Loss: 0.25' >&4;; *) printf '%s\\n' \"$line\";; esac"
+        );
+        let faulty = but_when_asked(folder.path(), &learner, asked, &garbage);
+        let refused = ran(&simulated(&faulty, &to));
+        assert_eq!(refused.code, 2, "{}", refused.err);
+        let told =
+            format!("{device}: learner: the learner was to {asked}, but it wrote \"Loss: 0.25\": ");
+        assert!(refused.err.contains(&told), "{}", refused.err);
+        assert!(refused.err.contains("print to standard error"), "{}", refused.err);
+    }
+    // Those that had trained need not train again once it is put right.
+    assert!(to.join("seed-3/models/d1.safetensors").is_file());
+    std::fs::write(folder.path().join("faulty.sh"), "exec \"$@\"\n").unwrap();
+    let again = run(&["run", to.to_str().unwrap()], "");
+    assert_eq!(again.code, 0, "{}", again.err);
+}
+
+#[cfg(unix)]
+#[test]
+fn whoever_stops_predictions_of_a_learner_gets_the_prompt_back_and_no_process_stays() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(learner) = tables(folder.path()) else { return };
+    let to = folder.path().join("run");
+    assert_eq!(ran(&simulated(&learner, &to)).code, 0);
+    let asked = folder.path().join("asked");
+    let hang = format!("echo $$ > '{}'; sleep 1000", asked.display());
+    let own = learner.replace("{device}", "d4");
+    let hanging = but_when_asked(folder.path(), &own, "predict", &hang);
+    let mut child = Command::new(env!("CARGO_BIN_EXE_stlf"))
+        .args(["predict", to.to_str().unwrap(), "--device", "d4", "--learner", &hanging])
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let pid = || std::fs::read_to_string(&asked).ok().filter(|text| text.ends_with('\n'));
+    let pid = wait_for(DEADLINE, pid, || "the learner was not asked".to_owned());
+    let interrupt = ["-INT".to_owned(), child.id().to_string()];
+    assert!(Command::new("kill").args(interrupt).status().unwrap().success());
+    let has_ended = || child.try_wait().unwrap();
+    let ended = wait_for(DEADLINE, has_ended, || "it goes on".to_owned());
+    assert_eq!(ended.code(), Some(130));
+    let learners = Path::new("/proc").join(pid.trim());
+    let is_gone = || (!learners.exists()).then_some(());
+    wait_for(DEADLINE, is_gone, || "the learner goes on".to_owned());
 }

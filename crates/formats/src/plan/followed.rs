@@ -1,6 +1,7 @@
-//! A plan as a device knows that follows it: who does what, and what it costs in all. The problem stays at the planner.
+//! A plan as a device knows that follows it: who does what, and what it costs. The problem is not part of it.
 
 use stlf_planning::bound::BoundKind;
+use stlf_planning::plan::Terms;
 
 use super::{
     HandoverEntry, PlanFile, PlanFormat, PlanLinkEntry, PlanStatus, SolverEntry, SolverName, finite,
@@ -19,6 +20,8 @@ pub struct Followed {
     pub handovers: Vec<(String, String)>,
     /// What the plan costs.
     pub objective: f64,
+    /// The same term by term, where the device knows.
+    pub terms: Option<Terms>,
     /// Whether it is proven that no plan costs less.
     pub optimal: bool,
     /// The bound that it minimises.
@@ -27,7 +30,8 @@ pub struct Followed {
 
 impl From<Followed> for PlanFile {
     fn from(plan: Followed) -> PlanFile {
-        let Followed { sources, targets, links, handovers, objective, optimal, bound } = plan;
+        let Followed { sources, targets, links, handovers, objective, terms, optimal, bound } =
+            plan;
         let link = |(from, to, weight)| PlanLinkEntry { from, to, weight, energy: None };
         let handover = |(from, to)| HandoverEntry { from, to, energy: None };
         let proven = |value: f64| finite(value).filter(|_| optimal);
@@ -38,7 +42,7 @@ impl From<Followed> for PlanFile {
             objective: finite(objective),
             lower_bound: proven(objective),
             gap: proven(0.0),
-            terms: None,
+            terms: terms.map(Into::into),
             sources,
             targets,
             links: links.into_iter().map(link).collect(),

@@ -74,14 +74,14 @@ unsafe fn strips<'a, L: Lanes, const A: usize>(
     let strips = left.chunks_exact(A);
     let rest = strips.remainder();
     for strip in strips {
-        let fives = job.right.chunks_exact(5);
+        let fours = job.right.chunks_exact(4);
         // SAFETY: `fits` holds.
         unsafe {
-            for one in fives.remainder() {
+            for one in fours.remainder() {
                 tile::<L, A, 1>(job, strip, std::slice::from_ref(one), out);
             }
-            for five in fives {
-                tile::<L, A, 5>(job, strip, five, out);
+            for four in fours {
+                tile::<L, A, 4>(job, strip, four, out);
             }
         }
     }
@@ -131,9 +131,20 @@ unsafe fn tile<L: Lanes, const A: usize, const B: usize>(
                 }
             }
         }
+        // Sums that lie side by side are added together.
+        let side_by_side = (1..B).all(|b| right[b].out == right[0].out + b as u32);
         for a in 0..A {
+            let sums = L::sums(sums[a]);
+            if side_by_side {
+                let first = (left[a].out + right[0].out) as usize;
+                let to = &mut out[first..first + B];
+                for b in 0..B {
+                    to[b] += sums[b];
+                }
+                continue;
+            }
             for b in 0..B {
-                out[(left[a].out + right[b].out) as usize] += sums[a][b].sum();
+                out[(left[a].out + right[b].out) as usize] += sums[b];
             }
         }
     }

@@ -13,7 +13,7 @@ pub(super) trait Lanes: Copy {
     const N: usize;
     /// How many registers of one output row a tile of [`rows`](super::rows) keeps.
     const WIDTH: usize;
-    /// How many left factors a tile of [`dots`](super::dots) takes, with five right ones.
+    /// How many left factors a tile of [`dots`](super::dots) takes, with four right ones.
     const LEFT: usize;
     /// How many sums [`gather`](super::patches::gather) keeps for five rows at once.
     const TILE: usize;
@@ -27,8 +27,16 @@ pub(super) trait Lanes: Copy {
     unsafe fn store_part(self, to: *mut f32, n: usize);
     /// Returns `self + a·b`, number by number.
     unsafe fn plus_product(self, a: Self, b: Self) -> Self;
-    /// The sum of all N numbers.
+    /// Returns `self + other`, number by number.
+    unsafe fn plus(self, other: Self) -> Self;
+    /// The sum of all N numbers: the second half is added to the first, and so on until one number is left.
     unsafe fn sum(self) -> f32;
+    /// The sums of several registers, each to the bit that [`sum`](Lanes::sum) gives. Four at once may be faster.
+    #[inline(always)]
+    unsafe fn sums<const M: usize>(all: [Self; M]) -> [f32; M] {
+        // SAFETY: the caller vouches for the instruction set.
+        all.map(|one| unsafe { one.sum() })
+    }
 }
 
 /// Registers for any processor: arrays that the compiler vectorises as it can.
@@ -79,6 +87,11 @@ impl Lanes for Plain {
     #[inline(always)]
     unsafe fn plus_product(self, a: Self, b: Self) -> Self {
         Plain(std::array::from_fn(|i| self.0[i] + a.0[i] * b.0[i]))
+    }
+
+    #[inline(always)]
+    unsafe fn plus(self, other: Self) -> Self {
+        Plain(std::array::from_fn(|i| self.0[i] + other.0[i]))
     }
 
     #[inline(always)]

@@ -6,6 +6,7 @@
 #![allow(unsafe_code, reason = "intrinsics, and loops whose bounds are checked once before them")]
 #![allow(clippy::needless_range_loop, reason = "tiles of constant size, which must unroll")]
 
+mod columns;
 mod dots;
 mod lanes;
 #[cfg(target_arch = "aarch64")]
@@ -20,6 +21,7 @@ mod windows;
 #[cfg(target_arch = "x86_64")]
 mod x86;
 
+pub(crate) use columns::{Columns, STRIDE as COLUMN_STRIDE};
 pub(crate) use dots::{Dots, Factor, Segment};
 pub(crate) use passing::{Channel, ROOM as ENTRY_ROOM};
 pub(crate) use patches::{Entry, Patches, ROOM as PICTURE_ROOM};
@@ -34,6 +36,7 @@ pub struct Kernels {
     name: &'static str,
     rows: unsafe fn(&Rows<'_>, &mut [f32]),
     dots: unsafe fn(&Dots<'_>, &mut [f32]),
+    columns: unsafe fn(&Columns<'_>, &mut [f32]),
     gather: unsafe fn(Patches<'_>, &[f32], &mut [f32]),
     scatter: unsafe fn(Patches<'_>, &[f32], &mut [f32]),
     passing: unsafe fn(Channel<'_>, &mut [Entry]) -> usize,
@@ -63,6 +66,11 @@ macro_rules! kernels {
             unsafe fn dots(job: &Dots<'_>, out: &mut [f32]) {
                 // SAFETY: as above.
                 unsafe { dots::dots::<$lanes>(job, out) }
+            }
+            $(#[target_feature(enable = $features)])?
+            unsafe fn columns(job: &Columns<'_>, out: &mut [f32]) {
+                // SAFETY: as above.
+                unsafe { columns::columns::<$lanes>(job, out) }
             }
             $(#[target_feature(enable = $features)])?
             unsafe fn gather(job: Patches<'_>, pictures: &[f32], patch: &mut [f32]) {
@@ -102,7 +110,7 @@ macro_rules! kernels {
             unsafe fn unpool(planes: Planes, dy: &[f32], which: &[u8], dx: &mut [f32]) {
                 pool::unpool(planes, dy, which, dx);
             }
-            Kernels { name: $name, rows, dots, gather, scatter, passing: $passing, expand, fold, pool, unpool }
+            Kernels { name: $name, rows, dots, columns, gather, scatter, passing: $passing, expand, fold, pool, unpool }
         };
     };
 }
@@ -169,6 +177,13 @@ impl Kernels {
         assert!(job.fits(out), "segments inside their slices");
         // SAFETY: as above.
         unsafe { (self.dots)(job, out) }
+    }
+
+    /// Computes products with weights side by side; see [`Columns`].
+    pub(crate) fn columns(&self, job: &Columns<'_>, out: &mut [f32]) {
+        assert!(job.fits(out), "rows and weights inside their slices");
+        // SAFETY: as above.
+        unsafe { (self.columns)(job, out) }
     }
 
     /// Gathers patches of pictures; see [`patches::gather`].

@@ -1,6 +1,9 @@
 //! NEON, which every 64-bit ARM processor has.
 
-use std::arch::aarch64::{float32x4_t, vaddvq_f32, vdupq_n_f32, vfmaq_f32, vld1q_f32, vst1q_f32};
+use std::arch::aarch64::{
+    float32x4_t, vadd_f32, vaddq_f32, vdupq_n_f32, vfmaq_f32, vget_high_f32, vget_lane_f32,
+    vget_low_f32, vld1q_f32, vst1q_f32,
+};
 
 use super::lanes::Lanes;
 
@@ -55,7 +58,15 @@ impl Lanes for Neon {
     }
 
     #[inline(always)]
+    unsafe fn plus(self, other: Self) -> Self {
+        Neon(unsafe { vaddq_f32(self.0, other.0) })
+    }
+
+    #[inline(always)]
     unsafe fn sum(self) -> f32 {
-        unsafe { vaddvq_f32(self.0) }
+        unsafe {
+            let pair = vadd_f32(vget_low_f32(self.0), vget_high_f32(self.0));
+            vget_lane_f32::<0>(pair) + vget_lane_f32::<1>(pair)
+        }
     }
 }

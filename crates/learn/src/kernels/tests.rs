@@ -76,6 +76,60 @@ proptest! {
         }
     }
 
+    /// Four sums at once must not add in another order than one: what comes of an input does not depend on how many there are.
+    #[test]
+    fn dots_have_the_same_bits_alone_and_together(
+        (g, x) in (
+            proptest::collection::vec(-1.0f32..1.0, 200),
+            proptest::collection::vec(-1.0f32..1.0, 800),
+        ),
+        len in 0usize..150,
+    ) {
+        let segments = [Segment { g: 0, x: 0 }];
+        let left: Vec<Factor> = (0..7).map(|k| Factor { start: k, out: 4 * k }).collect();
+        let right: Vec<Factor> = (0..4).map(|k| Factor { start: 150 * k, out: k }).collect();
+        for kernels in Kernels::available() {
+            let (mut together, mut alone) = (vec![0.25f32; 28], vec![0.25f32; 28]);
+            let dots = |right: &[Factor], out: &mut [f32]| {
+                let job = Dots { g: &g, x: &x, segments: &segments, left: &left, right, len };
+                kernels.dots(&job, out);
+            };
+            dots(&right, &mut together);
+            right.iter().for_each(|one| dots(std::slice::from_ref(one), &mut alone));
+            prop_assert_eq!(&together, &alone, "{}", kernels.name());
+        }
+    }
+
+    #[test]
+    fn columns_have_the_bits_of_dots(
+        (x, w) in (
+            proptest::collection::vec(-1.0f32..1.0, 5 * 70),
+            proptest::collection::vec(-1.0f32..1.0, 70 * 70),
+        ),
+        (rows, inputs, outputs) in (0usize..6, 1usize..70, 1usize..70),
+    ) {
+        let stride = outputs.next_multiple_of(COLUMN_STRIDE);
+        let mut weights = vec![9.0; inputs * stride];
+        for (k, m) in (0..inputs).flat_map(|k| (0..outputs).map(move |m| (k, m))) {
+            weights[k * stride + m] = w[m * inputs + k];
+        }
+        let start: Vec<f32> = (0..outputs).map(|m| m as f32 / 7.0 - 3.0).collect();
+        let factors = |count: usize, out: usize| -> Vec<Factor> {
+            let factor = |i| Factor { start: (i * inputs) as u32, out: (i * out) as u32 };
+            (0..count).map(factor).collect()
+        };
+        let (left, right) = (factors(rows, outputs), factors(outputs, 1));
+        let segments = [Segment { g: 0, x: 0 }];
+        let dots = Dots { g: &x, x: &w, segments: &segments, left: &left, right: &right, len: inputs };
+        let columns = Columns { x: &x, weights: &weights, start: &start, inputs, stride };
+        for kernels in Kernels::available() {
+            let (mut expected, mut out) = (start.repeat(rows), vec![5.0f32; rows * outputs]);
+            kernels.dots(&dots, &mut expected);
+            kernels.columns(&columns, &mut out);
+            prop_assert_eq!(&out, &expected, "{}", kernels.name());
+        }
+    }
+
     #[test]
     fn patches_are_gathered_and_scattered(
         numbers in exact(2000),

@@ -2,13 +2,16 @@
 
 use std::arch::x86_64::{
     __m256, __m256i, __m512, _CMP_GT_OQ, _mm_add_ps, _mm_add_ss, _mm_cvtss_f32, _mm_loadu_si128,
-    _mm_movehdup_ps, _mm_movehl_ps, _mm256_castps256_ps128, _mm256_extractf128_ps, _mm256_fmadd_ps,
-    _mm256_loadu_ps, _mm256_loadu_si256, _mm256_maskload_ps, _mm256_maskstore_ps, _mm256_set1_ps,
-    _mm256_storeu_ps, _mm512_add_epi32, _mm512_castps_si512, _mm512_castsi128_si512,
-    _mm512_cmp_ps_mask, _mm512_cvtepu8_epi32, _mm512_fmadd_ps, _mm512_loadu_ps, _mm512_loadu_si512,
-    _mm512_mask_storeu_ps, _mm512_maskz_compress_epi32, _mm512_maskz_loadu_ps, _mm512_mul_ps,
-    _mm512_permutex2var_epi32, _mm512_permutexvar_epi32, _mm512_reduce_add_ps, _mm512_set_epi32,
-    _mm512_set1_ps, _mm512_setzero_ps, _mm512_storeu_ps, _mm512_storeu_si512,
+    _mm_movehdup_ps, _mm_movehl_ps, _mm_storeu_ps, _mm256_add_ps, _mm256_castps256_ps128,
+    _mm256_extractf128_ps, _mm256_fmadd_ps, _mm256_loadu_ps, _mm256_loadu_si256,
+    _mm256_maskload_ps, _mm256_maskstore_ps, _mm256_permute_ps, _mm256_permute2f128_ps,
+    _mm256_set1_ps, _mm256_shuffle_ps, _mm256_storeu_ps, _mm512_add_epi32, _mm512_add_ps,
+    _mm512_castps_si512, _mm512_castps512_ps128, _mm512_castsi128_si512, _mm512_cmp_ps_mask,
+    _mm512_cvtepu8_epi32, _mm512_fmadd_ps, _mm512_loadu_ps, _mm512_loadu_si512,
+    _mm512_mask_storeu_ps, _mm512_maskz_compress_epi32, _mm512_maskz_compress_ps,
+    _mm512_maskz_loadu_ps, _mm512_mul_ps, _mm512_permute_ps, _mm512_permutex2var_epi32,
+    _mm512_permutexvar_epi32, _mm512_reduce_add_ps, _mm512_set_epi32, _mm512_set1_ps,
+    _mm512_setzero_ps, _mm512_shuffle_f32x4, _mm512_storeu_ps, _mm512_storeu_si512,
 };
 
 use super::lanes::Lanes;
@@ -58,8 +61,41 @@ impl Lanes for Avx512 {
     }
 
     #[inline(always)]
+    unsafe fn plus(self, other: Self) -> Self {
+        Avx512(unsafe { _mm512_add_ps(self.0, other.0) })
+    }
+
+    #[inline(always)]
     unsafe fn sum(self) -> f32 {
         unsafe { _mm512_reduce_add_ps(self.0) }
+    }
+
+    #[inline(always)]
+    unsafe fn sums<const M: usize>(all: [Self; M]) -> [f32; M] {
+        if M != 4 {
+            return all.map(|one| unsafe { one.sum() });
+        }
+        // Halves are added, quarters, then numbers within quarters, as in the sum of one: q0 + q2 and q1 + q3 of two registers
+        // side by side, the sums of these of four, then those of all numbers.
+        let mut four = [0.0; 4];
+        unsafe {
+            let halves = |a: __m512, b: __m512| {
+                _mm512_add_ps(
+                    _mm512_shuffle_f32x4::<0x44>(a, b),
+                    _mm512_shuffle_f32x4::<0xEE>(a, b),
+                )
+            };
+            let (first, second) = (halves(all[0].0, all[1].0), halves(all[2].0, all[3].0));
+            let quarters = _mm512_add_ps(
+                _mm512_shuffle_f32x4::<0x88>(first, second),
+                _mm512_shuffle_f32x4::<0xDD>(first, second),
+            );
+            let pairs = _mm512_add_ps(quarters, _mm512_permute_ps::<0x4E>(quarters));
+            let each = _mm512_add_ps(pairs, _mm512_permute_ps::<0xB1>(pairs));
+            let four_of_them = _mm512_maskz_compress_ps(0x1111, each);
+            _mm_storeu_ps(four.as_mut_ptr(), _mm512_castps512_ps128(four_of_them));
+        }
+        std::array::from_fn(|m| four[m])
     }
 }
 
@@ -114,6 +150,11 @@ impl Lanes for Avx2 {
     }
 
     #[inline(always)]
+    unsafe fn plus(self, other: Self) -> Self {
+        Avx2(unsafe { _mm256_add_ps(self.0, other.0) })
+    }
+
+    #[inline(always)]
     unsafe fn sum(self) -> f32 {
         unsafe {
             let quarter =
@@ -121,6 +162,31 @@ impl Lanes for Avx2 {
             let pair = _mm_add_ps(quarter, _mm_movehl_ps(quarter, quarter));
             _mm_cvtss_f32(_mm_add_ss(pair, _mm_movehdup_ps(pair)))
         }
+    }
+
+    #[inline(always)]
+    unsafe fn sums<const M: usize>(all: [Self; M]) -> [f32; M] {
+        if M != 4 {
+            return all.map(|one| unsafe { one.sum() });
+        }
+        // As above, with two registers side by side: 0 and 1, 2 and 3.
+        let mut eight = [0.0; 8];
+        unsafe {
+            let halves = |a: __m256, b: __m256| {
+                _mm256_add_ps(
+                    _mm256_permute2f128_ps::<0x20>(a, b),
+                    _mm256_permute2f128_ps::<0x31>(a, b),
+                )
+            };
+            let (first, second) = (halves(all[0].0, all[1].0), halves(all[2].0, all[3].0));
+            let pairs = _mm256_add_ps(
+                _mm256_shuffle_ps::<0x44>(first, second),
+                _mm256_shuffle_ps::<0xEE>(first, second),
+            );
+            let each = _mm256_add_ps(pairs, _mm256_permute_ps::<0xB1>(pairs));
+            _mm256_storeu_ps(eight.as_mut_ptr(), each);
+        }
+        std::array::from_fn(|m| eight[[0, 4, 2, 6][m]])
     }
 }
 

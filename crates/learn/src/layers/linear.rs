@@ -3,7 +3,8 @@
 use std::ops::Range;
 
 use super::Pass;
-use crate::kernels::{Dots, Factor, OutputRow, Rows, Segment, Start, Term};
+use crate::buffer::Buffer;
+use crate::kernels::{COLUMN_STRIDE, Columns, Dots, Factor, OutputRow, Rows, Segment, Start, Term};
 
 #[derive(Debug)]
 pub(crate) struct Linear {
@@ -11,6 +12,8 @@ pub(crate) struct Linear {
     bias: Range<usize>,
     inputs: usize,
     outputs: usize,
+    /// The weights with outputs side by side, while a network [holds](Linear::hold) its parameters.
+    columns: Buffer,
     /// Every sample and every output's weights, as factors of the outputs.
     samples: Vec<Factor>,
     weights: Vec<Factor>,
@@ -43,6 +46,7 @@ impl Linear {
             bias,
             inputs,
             outputs,
+            columns: Buffer::new(0),
             samples: factors(batch, outputs),
             weights: factors(outputs, 1),
             weight_rows: rows(outputs, 1, Start::Output),
@@ -52,8 +56,29 @@ impl Linear {
         }
     }
 
+    /// Prepares for many samples with these parameters.
+    pub(crate) fn hold(&mut self, params: &[f32]) {
+        let stride = self.stride();
+        self.columns = Buffer::new(self.inputs * stride);
+        let weights = params[self.weight.clone()].chunks_exact(self.inputs);
+        for (output, weights) in weights.enumerate() {
+            let column = self.columns[output..].iter_mut().step_by(stride);
+            column.zip(weights).for_each(|(to, &weight)| *to = weight);
+        }
+    }
+
+    /// From one input's weights to the next.
+    fn stride(&self) -> usize {
+        self.outputs.next_multiple_of(COLUMN_STRIDE)
+    }
+
     pub(crate) fn forward(&self, pass: &Pass<'_>, x: &[f32], y: &mut [f32]) {
         let bias = &pass.params[self.bias.clone()];
+        if !self.columns.is_empty() {
+            let (inputs, stride) = (self.inputs, self.stride());
+            let job = Columns { x, weights: &self.columns, start: bias, inputs, stride };
+            return pass.kernels.columns(&job, y);
+        }
         y.chunks_exact_mut(self.outputs).for_each(|y| y.copy_from_slice(bias));
         let job = Dots {
             g: x,

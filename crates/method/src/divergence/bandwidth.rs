@@ -3,8 +3,8 @@
 use stlf_data::Shape;
 use stlf_planning::error::Error;
 
-use super::derive;
 use super::features::{Embedded, Embedding};
+use super::{derive, windows};
 
 /// Where the bandwidth comes from.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -17,10 +17,22 @@ pub enum Bandwidth {
 
 impl Bandwidth {
     /// What inputs of this shape usually have: the distance of two inputs of d numbers with standard deviation s, √(2d)·s. Columns
-    /// of a table are brought to deviation 1; pixels from 0 to 1 have about 0.25.
-    pub fn usual(shape: Shape) -> Bandwidth {
-        let deviation = if shape.height > 1 { 0.25 } else { 1.0 };
-        Bandwidth::Fixed((2.0 * shape.len() as f64).sqrt() * deviation)
+    /// of a table are brought to deviation 1; pixels from 0 to 1 have about 0.25, and what comes of windows at most 0.5.
+    pub fn usual(embedding: Embedding, shape: Shape) -> Bandwidth {
+        let (numbers, deviation) = match embedding {
+            Embedding::Windows => (windows::answers(shape).len(), 0.5),
+            _ if shape.height > 1 => (shape.len(), 0.25),
+            _ => (shape.len(), 1.0),
+        };
+        Bandwidth::Fixed((2.0 * numbers as f64).sqrt() * deviation)
+    }
+
+    /// The number times a factor, where it is known.
+    pub(super) fn times(self, factor: f64) -> Bandwidth {
+        match self {
+            Bandwidth::Median => self,
+            Bandwidth::Fixed(width) => Bandwidth::Fixed(factor * width),
+        }
     }
 
     /// The number, where it is known before anything is published.

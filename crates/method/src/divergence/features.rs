@@ -1,6 +1,8 @@
 //! Random features that all devices share: the same seed gives the same map everywhere, so that only
 //! summaries of its values need to travel.
 
+use std::borrow::Cow;
+
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use stlf_data::Shape;
@@ -9,6 +11,7 @@ use stlf_planning::error::Error;
 
 use super::derive;
 use super::privacy::normal;
+use super::windows::Filters;
 
 /// What the waves are laid over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -19,6 +22,8 @@ pub enum Embedding {
     /// Two layers of random convolutions of 5 × 5, 10 and 20 of them, each with pooling and ReLU. For pictures
     /// of at least 16 × 16 pixels; others are taken as they are.
     Convolutions,
+    /// Windows of a series, whatever moment they begin at: energies of random filters along the time, and the level of every channel.
+    Windows,
 }
 
 impl Embedding {
@@ -40,6 +45,8 @@ const TOGETHER: usize = 32;
 /// An embedding with its random weights.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Embedded {
+    /// What windows go through before the network.
+    filters: Option<Filters>,
     spec: Spec,
     params: Params,
 }
@@ -47,15 +54,19 @@ pub struct Embedded {
 impl Embedded {
     /// The embedding that this seed gives for inputs of a shape.
     pub fn new(embedding: Embedding, shape: Shape, seed: u64) -> Result<Embedded, Error> {
+        let filters = (embedding == Embedding::Windows && !shape.is_empty())
+            .then(|| Filters::new(shape, seed));
+        let shape = filters.as_ref().map_or(shape, Filters::answers);
         let spec = Spec::new(shape, embedding.layers(shape)).map_err(unfit)?;
         let params = Params::initial(&spec, seed);
-        Ok(Embedded { spec, params })
+        Ok(Embedded { filters, spec, params })
     }
 
     /// The median distance of random pairs of a device's inputs within the embedding; without two
     /// inputs, none.
     pub fn median_distance(&self, inputs: &[f32], seed: u64) -> Option<f64> {
         const PAIRS: usize = 300;
+        let inputs = &*filtered(self.filters.as_ref(), inputs);
         let numbers = self.spec.input().len();
         let samples = inputs.len() / numbers;
         if samples < 2 {
@@ -81,10 +92,16 @@ impl Embedded {
     }
 }
 
+/// Inputs as the network takes them.
+fn filtered<'i>(filters: Option<&Filters>, inputs: &'i [f32]) -> Cow<'i, [f32]> {
+    filters.map_or(Cow::Borrowed(inputs), |filters| Cow::Owned(filters.of(inputs)))
+}
+
 /// Random Fourier features (Rahimi and Recht 2007) of an embedding: the cosines and sines of random
 /// projections, scaled so that the features of every input have length 1.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Features {
+    filters: Option<Filters>,
     spec: Spec,
     params: Params,
     count: usize,
@@ -107,7 +124,7 @@ impl Features {
         let mut rng = ChaCha8Rng::seed_from_u64(derive(seed, &[0]));
         let weights = count / 2 * embedded.spec.output().len();
         params[start..start + weights].fill_with(|| (normal(&mut rng) / bandwidth) as f32);
-        Ok(Features { spec, params, count })
+        Ok(Features { filters: embedded.filters.clone(), spec, params, count })
     }
 
     /// Returns the number of features per input.
@@ -117,12 +134,14 @@ impl Features {
 
     /// Calls `see` with the features of every input, in order.
     pub fn each(&self, inputs: &[f32], mut see: impl FnMut(&[f32])) {
-        let numbers = self.spec.input().len();
+        let filters = self.filters.as_ref();
+        let numbers = filters.map_or(self.spec.input(), Filters::window).len();
         let mut network = Network::new(&self.spec, TOGETHER);
         let scale = (2.0 / self.count as f32).sqrt();
         let mut features = vec![0.0; self.count];
         for inputs in inputs.chunks(TOGETHER * numbers) {
-            network.inputs(inputs.len() / numbers).copy_from_slice(inputs);
+            let into = network.inputs(inputs.len() / numbers);
+            into.copy_from_slice(&filtered(filters, inputs));
             let outputs = network.forward(&self.params, Mode::Evaluate);
             for angles in outputs.chunks_exact(self.count / 2) {
                 for (pair, angle) in features.chunks_exact_mut(2).zip(angles) {

@@ -31,6 +31,7 @@ pub mod replies;
 mod rounding;
 mod separation;
 pub mod sketch;
+mod windows;
 
 use std::ops::ControlFlow;
 use std::sync::Mutex;

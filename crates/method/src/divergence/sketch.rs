@@ -113,21 +113,23 @@ impl Settings {
     /// The default: few bounded means, at a bandwidth that no member chooses. Inputs of
     /// few numbers get by with fewer features, and then fewer samples [hide](super::disclosure) behind them.
     pub fn means(shape: Shape) -> Settings {
-        let wide = |width: f64| Bandwidth::Fixed(2.0 * width);
-        let alone = Settings::discrepancy(shape);
-        Settings {
-            statistic: Statistic::OWN_SEPARATION,
-            bandwidth: alone.bandwidth.known().map_or(alone.bandwidth, wide),
-            ..alone
-        }
+        Settings::means_over(Embedding::Inputs, shape)
+    }
+
+    /// The same over an embedding of the inputs.
+    pub fn means_over(embedding: Embedding, shape: Shape) -> Settings {
+        let alone = Settings::discrepancy(embedding, shape);
+        let bandwidth = alone.bandwidth.times(2.0);
+        Settings { statistic: Statistic::OWN_SEPARATION, bandwidth, ..alone }
     }
 
     /// The same where a third party compares the means, who has no inputs of its own to measure by.
-    pub fn discrepancy(shape: Shape) -> Settings {
+    pub fn discrepancy(embedding: Embedding, shape: Shape) -> Settings {
         Settings {
             features: (4 * shape.len()).clamp(16, 64),
+            embedding,
             statistic: Statistic::DISCREPANCY,
-            bandwidth: Bandwidth::usual(shape),
+            bandwidth: Bandwidth::usual(embedding, shape),
             privacy: Some(Privacy::usual()),
             ..Settings::default()
         }

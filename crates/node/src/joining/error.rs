@@ -89,7 +89,9 @@ impl Error {
             Error::Folder(e) => e.hint(),
             Error::Unsupported(e) => e.hint(),
             Error::OtherTicket { .. } => Some("another folder (--to) is for another device"),
-            Error::NoData => Some("name a table or a folder of pictures with --data"),
+            Error::NoData => Some(
+                "name a table or a folder of pictures with --data, or a program of yours with --learner",
+            ),
             Error::NoAnswer { .. } => Some(
                 "is `stlf fleet invite` still running on the owner's machine, and do firewalls let UDP pass?",
             ),

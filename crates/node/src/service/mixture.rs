@@ -12,6 +12,7 @@ use stlf_learn::Params;
 use stlf_method::combine::Combine;
 use stlf_planning::Role;
 use stlf_planning::bound::BoundKind;
+use stlf_planning::plan::Terms;
 use stlf_protocol::wire::Plan;
 use stlf_protocol::{Place, Roster};
 
@@ -46,7 +47,8 @@ pub(super) fn keep(
 
 /// The plan that the device followed.
 fn plan(view: &View<'_>) -> Option<PlanFile> {
-    followed(view.device.plan()?, view.roster, view.device.setup().bound)
+    let device = view.device;
+    followed(device.plan()?, device.plan_terms(), view.roster, device.setup().bound)
 }
 
 /// A device's name.
@@ -124,7 +126,12 @@ fn mixture(view: &View<'_>, own: &DeviceData, classes: &[String]) -> Option<Mixt
 }
 
 /// A plan by names instead of places.
-fn followed(plan: &Plan, roster: &Roster, bound: BoundKind) -> Option<PlanFile> {
+fn followed(
+    plan: &Plan,
+    terms: Option<Terms>,
+    roster: &Roster,
+    bound: BoundKind,
+) -> Option<PlanFile> {
     let name = |place: Place| roster.at(place).map(|member| member.name.clone());
     let names = |places: &[Place]| -> Option<Vec<String>> {
         places.iter().map(|&place| name(place)).collect()
@@ -137,6 +144,7 @@ fn followed(plan: &Plan, roster: &Roster, bound: BoundKind) -> Option<PlanFile> 
         links: links.collect::<Option<_>>()?,
         handovers: handovers.collect::<Option<_>>()?,
         objective: plan.objective,
+        terms,
         optimal: plan.optimal,
         bound,
     };

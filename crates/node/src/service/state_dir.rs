@@ -19,7 +19,7 @@ use stlf_method::learner::UserLearner;
 use stlf_method::local_training::OwnError;
 use stlf_method::predictions::PredictionRow;
 use stlf_planning::plan::Way;
-use stlf_protocol::device::{Combined, HandedOn, Trained};
+use stlf_protocol::device::{Combined, HandedOn, Schooled, Trained};
 use stlf_protocol::identity::{hex, unhex};
 use stlf_protocol::privacy_ledger::Ledger;
 use stlf_protocol::publication_record::Record;
@@ -44,6 +44,7 @@ const MODEL: &str = "model.safetensors";
 const PLAN: &str = "plan.json";
 const PREDICTIONS: &str = "predictions.csv";
 const STUDENT: &str = "student.safetensors";
+const SCHOOLED: [&str; 2] = ["schooled.safetensors", "schooled.json"];
 const LEDGER: &str = "privacy.json";
 const RECORD: &str = "published.json";
 const REPLIES: &str = "replies.json";
@@ -107,6 +108,13 @@ struct Relay {
     as_handed: Option<Trial>,
     #[serde(default)]
     as_sent: Option<Trial>,
+}
+
+/// The origin of the stored student: a hash of all that it was made of, and of the file itself.
+#[derive(Serialize, Deserialize)]
+struct School {
+    of: String,
+    student: String,
 }
 
 impl StateDir {
@@ -206,6 +214,28 @@ impl StateDir {
         let (of, handed, relayed) = (self.of.clone(), hex(&known.handed), hash(&file));
         let HandedOn { as_handed, as_sent, .. } = *known;
         self.folder.write_json_durably(origin, &Relay { of, handed, relayed, as_handed, as_sent })
+    }
+
+    /// Returns the student that this device trained last, of a file that is whole.
+    pub(super) fn schooled(&self, layout: &Layout) -> Option<Schooled> {
+        let [model, origin] = SCHOOLED;
+        let school = self.read_json::<School>(origin)?;
+        let file = self.read(model).filter(|file| hash(file) == school.student)?;
+        let of = unhex(&school.of)?.try_into().ok()?;
+        Some(Schooled { of, student: Params::from_safetensors(layout, &file).ok()? })
+    }
+
+    /// Stores the student that this device trained, used or not, so that it is not trained again of the same: first the model, then the file that says what it
+    /// was made of.
+    fn keep_schooled(&self, known: &Schooled, layout: &Layout) -> Result<(), stlf_data::Error> {
+        let ([model, origin], of) = (SCHOOLED, hex(&known.of));
+        if self.read_json::<School>(origin).is_some_and(|school| school.of == of) {
+            return Ok(());
+        }
+        // A student that cannot be written as a file is trained again after a restart.
+        let Ok(file) = known.student.to_safetensors(layout) else { return Ok(()) };
+        self.folder.write(model, &file)?;
+        self.folder.write_json(origin, &School { of, student: hash(&file) })
     }
 
     /// Stores the training of a device with the data that it has.
@@ -353,6 +383,9 @@ impl StateDir {
                     let rows = PredictionRow::all(predictions, &self.own.places, &self.classes);
                     folder.write_csv(PREDICTIONS, &rows)?;
                     self.keep_student(combined, view.device.layout())?;
+                    if let Some(schooled) = &combined.schooled {
+                        self.keep_schooled(schooled, view.device.layout())?;
+                    }
                 }
                 mixture::keep(folder, view, &self.own, &self.classes, self.learner.as_deref())?;
             }
@@ -379,7 +412,7 @@ impl StateDir {
 /// Returns a hash of the settings and data that a training depends on.
 pub(super) fn training_of(config: &Config, own: &DeviceData, user: Option<&UserLearner>) -> String {
     let DeviceData { inputs, labels, .. } = own;
-    // Nobody trains on answers but a student, which is not kept.
+    // Nobody trains on answers but a student, which has a hash of its own.
     let data = stlf_config::Data { answers: None, ..config.data.clone() };
     // Nor does how a device finds others change what it learns.
     let config = Config { data, node: stlf_config::Node::default(), ..config.clone() };
@@ -481,5 +514,25 @@ mod tests {
         state.folder.write(model, &other.to_safetensors(&spec).unwrap()).unwrap();
         known.remove(&Way::Second);
         assert_eq!(state.relayed(spec.as_ref()), known);
+    }
+
+    #[test]
+    fn a_student_is_what_its_file_says_or_none() {
+        let inside = tempfile::tempdir().unwrap();
+        let own = own(&[0.5, 1.0], &[0, 1]);
+        let state =
+            StateDir::open(inside.path(), &Config::default(), own, Vec::new(), None).unwrap();
+        let spec = Spec::mlp(Shape::grey(4), 2).unwrap();
+        assert_eq!(state.schooled(spec.as_ref()), None);
+        let [first, second] = [1, 2]
+            .map(|k: u8| Schooled { of: [k; 32], student: Params::initial(&spec, u64::from(k)) });
+        for student in [first, second.clone()] {
+            state.keep_schooled(&student, spec.as_ref()).unwrap();
+            assert_eq!(state.schooled(spec.as_ref()), Some(student));
+        }
+        // Killed after the student was replaced, and before the file that says what it was made of.
+        let file = Params::initial(&spec, 3).to_safetensors(&spec).unwrap();
+        state.folder.write(SCHOOLED[0], &file).unwrap();
+        assert_eq!(state.schooled(spec.as_ref()), None);
     }
 }

@@ -35,6 +35,7 @@ impl Place {
             ticket: ticket.clone(),
             name: name.to_owned(),
             data: Some(data.to_owned()),
+            learner: None,
             changes: Vec::new(),
             folder: self.path(&format!("node-{name}")),
             listen: None,

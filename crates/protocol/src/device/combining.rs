@@ -3,6 +3,7 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
+use sha2::{Digest, Sha256};
 use stlf_learn::Params;
 use stlf_learn::evaluate::Predictions;
 use stlf_method::adapt::{self, Adapt, Obstacle};
@@ -10,7 +11,7 @@ use stlf_method::combine::combine_with;
 use stlf_method::expectation::{Expected, Received, Tried, Warning, expected};
 use stlf_method::known::Known;
 use stlf_method::learner::{Learner, Progress};
-use stlf_method::student::Student;
+use stlf_method::student::{Student, Target};
 use stlf_method::trust::{Heard, Trust, among_compared, compared, trust};
 use stlf_planning::Error;
 use stlf_planning::witness::Claim;
@@ -36,6 +37,17 @@ pub(crate) struct Combining {
     pub(super) claims: Vec<Claim>,
     /// How each did at sources that tried it.
     pub(super) tried: Vec<Tried>,
+    /// The student that was trained last.
+    pub(super) schooled: Option<Arc<Schooled>>,
+}
+
+/// A student as its target trained it, whether or not it is used.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Schooled {
+    /// A hash of all that it was made of: models, weights, samples, labels and settings.
+    pub of: [u8; 32],
+    /// The student.
+    pub student: Params,
 }
 
 /// Why models cannot be combined, and whose model that is, where it is one's.
@@ -60,6 +72,8 @@ pub struct Combined {
     pub tried: Option<adapt::Tried>,
     /// The student, if it is used.
     pub student: Option<Student>,
+    /// The student, if one was trained, so that it need not be trained again of the same.
+    pub schooled: Option<Arc<Schooled>>,
     /// The weights of the models that it received, after it checked them and known labels were seen.
     pub weights: Vec<f64>,
     /// Whose models it refuses, because others or labels contradict them.
@@ -85,8 +99,8 @@ impl Combining {
         let Some(Trust { weights: trusted, refused, .. }) = self.trust(watch)? else {
             return Ok(None);
         };
-        let Combining { setup, place, inputs, known, learner, rows, models: sent, claims, tried } =
-            self;
+        let Combining { setup, place, inputs, known, learner, rows, claims, tried, .. } = self;
+        let (sent, schooled) = (self.models, self.schooled);
         let refused = refused.into_iter().map(|at| sent[at].0).collect();
         let planned: Vec<(&Params, f64)> =
             sent.iter().zip(trusted).map(|((_, model, _), weight)| (&**model, weight)).collect();
@@ -118,9 +132,16 @@ impl Combining {
             let blame = |why| Failed { from: used.map(|at| sent[at].0), why };
             let Some(predictions) = predicted.map_err(blame)? else { return Ok(None) };
             let tried = obstacle.filter(|_| setup.adapt != Adapt::Off).map(adapt::Tried::Not);
-            let (student, expected) = (None, expect(&predictions));
-            let combined = Combined { predictions, tried, student, weights, refused, expected };
-            return Ok(Some(combined));
+            let (student, schooled, expected) = (None, None, expect(&predictions));
+            return Ok(Some(Combined {
+                predictions,
+                tried,
+                student,
+                schooled,
+                weights,
+                refused,
+                expected,
+            }));
         }
         let (looks, mut done) = (setup.schooling.looks().max(1), 0);
         let mut look = || -> ControlFlow<()> {
@@ -128,15 +149,23 @@ impl Combining {
             watch(Sign::Percent((usize::from(WHOLE) * done / looks) as u8))
         };
         let target = setup.target(place, &models, &inputs, &known);
-        let Some(student) = target.student(setup.schooling, &mut look)? else { return Ok(None) };
-        let judged = target.judge(&student)?;
+        let of = made_of(&setup, &target);
+        let schooled = match schooled.filter(|schooled| schooled.of == of) {
+            Some(schooled) => schooled,
+            None => match target.student(setup.schooling, &mut look)? {
+                Some(student) => Arc::new(Schooled { of, student }),
+                None => return Ok(None),
+            },
+        };
+        let judged = target.judge(&schooled.student)?;
         let (tried, is_used) = (judged.tried(setup.adapt), judged.is_used(setup.adapt));
         let (share, predictions) = (judged.share, judged.predictions(setup.adapt));
         Ok(Some(Combined {
             expected: expect(&predictions),
             predictions,
             tried: Some(tried),
-            student: is_used.then_some(Student { params: student, share }),
+            student: is_used.then(|| Student { params: schooled.student.clone(), share }),
+            schooled: Some(schooled),
             weights,
             refused,
         }))
@@ -160,4 +189,19 @@ impl Combining {
         let known = if models.len() > 1 { among_compared(&samples, known) } else { Vec::new() };
         Ok(Some(trust(&heard, &known)))
     }
+}
+
+/// A hash of all that the student of a target depends on.
+fn made_of(setup: &Setup, target: &Target<'_>) -> [u8; 32] {
+    let Target { spec, models, combine, inputs, known, seed } = target;
+    let mut hasher = Sha256::new();
+    // Debug formats name every field, so that no setting is forgotten.
+    hasher.update(format!("{spec:?} {combine:?} {seed} {:?} {known:?} ", setup.schooling));
+    hasher.update(format!("{} {} ", models.len(), inputs.len()));
+    for (params, weight) in *models {
+        hasher.update(weight.to_le_bytes());
+        params.iter().for_each(|x| hasher.update(x.to_le_bytes()));
+    }
+    inputs.iter().for_each(|x| hasher.update(x.to_le_bytes()));
+    hasher.finalize().into()
 }

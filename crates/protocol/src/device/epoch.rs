@@ -7,12 +7,12 @@ use stlf_learn::Params;
 use stlf_method::divergence::Settings;
 use stlf_method::expectation::Tried;
 use stlf_planning::Role;
-use stlf_planning::plan::Way;
+use stlf_planning::plan::{Terms, Way};
 use stlf_planning::witness::Claim;
 
 use super::combining::Combined;
 use crate::divergence_protocol::{Exchange, Remembered, divergence};
-use crate::planning::{Claims, Planner};
+use crate::planning::{Claims, Grounds, Planner};
 use crate::roster::Place;
 use crate::wire::{EpochId, Leg, Measured, Offer, Plan, SignedPlan};
 
@@ -73,8 +73,8 @@ pub(super) type Sent = (Place, Way);
 #[derive(Debug)]
 pub struct Following {
     pub(super) plan: Plan,
-    /// What sources claim of their models here.
-    claims: Claims,
+    /// What is known of it from the reports that it follows from.
+    grounds: Grounds,
     /// The models that are sent over the plan's hand-overs.
     legs: Vec<Leg>,
     /// The models that the device needs.
@@ -168,7 +168,7 @@ impl Phase {
 
 impl Following {
     /// What the device at a place begins with under a plan.
-    pub(super) fn new(plan: Plan, claims: Claims, place: Place) -> Following {
+    pub(super) fn new(plan: Plan, grounds: Grounds, place: Place) -> Following {
         let legs = plan.legs();
         let needed = plan.incoming(place).map(|link| (link.from, plan.way_to_targets(link.from)));
         let witness = |from: Place| (from, plan.way_of_witness(from));
@@ -183,7 +183,7 @@ impl Following {
             Some(Role::Target) | None => Part::Target(AsTarget::Awaits),
         };
         let (fetched, models) = (BTreeSet::new(), BTreeMap::new());
-        Following { plan, claims, legs, needed, fetched, models, part }
+        Following { plan, grounds, legs, needed, fetched, models, part }
     }
 
     /// The model that is handed to the device at a place on this way, if any.
@@ -235,9 +235,14 @@ impl Following {
         links.chain(witnesses).map(model).collect()
     }
 
+    /// What the plan costs, term by term, where that is known.
+    pub(super) fn terms(&self) -> Option<Terms> {
+        self.grounds.terms
+    }
+
     /// What a source claims of its model here.
     pub(super) fn claim(&self, from: Place) -> Claim {
-        self.claims.get(&from).copied().unwrap_or(Claim::NOTHING)
+        self.grounds.claims.get(&from).copied().unwrap_or(Claim::NOTHING)
     }
 
     /// Whom the device waits for: a source for one at a time.

@@ -11,7 +11,7 @@ use super::steps::in_epoch;
 use super::{Action, Device, Refusal, note_of};
 use crate::checking::{Check, Objection};
 use crate::job::{Computed, Job, Labour, Product};
-use crate::planning::Claims;
+use crate::planning::Grounds;
 use crate::roster::Place;
 use crate::wire::{Envelope, EpochId, Message, SignedPlan};
 
@@ -193,15 +193,15 @@ impl Device {
     }
 
     /// Follows the plan that was heard, if it follows from its reports.
-    fn has_checked(&mut self, checked: Result<Claims, Objection>) -> Result<Vec<Action>, Refusal> {
-        let claims = checked?;
+    fn has_checked(&mut self, checked: Result<Grounds, Objection>) -> Result<Vec<Action>, Refusal> {
+        let grounds = checked?;
         let heard = self.epoch.as_ref().and_then(|epoch| epoch.plan_heard.as_ref());
         let waits =
             |epoch: &Epoch| !matches!(epoch.phase(), Phase::Following(_) | Phase::Unplanned(_));
         match heard.filter(|_| self.epoch.as_ref().is_some_and(waits)) {
             Some(signed) => {
                 let plan = signed.plan.clone();
-                Ok(self.follow(plan, claims))
+                Ok(self.follow(plan, grounds))
             }
             None => Err(Refusal::Unfit("a plan that nobody waits for")),
         }

@@ -11,7 +11,7 @@ use super::epoch::{AsTarget, Epoch, Following, Part, Phase, Seat};
 use super::{Action, Device, Refusal, Setup};
 use crate::divergence_protocol::{Exchange, Step};
 use crate::job::{Job, Labour};
-use crate::planning::{Claims, NoPlan, Planned, Planner, Search};
+use crate::planning::{Grounds, NoPlan, Planned, Planner, Search};
 use crate::privacy_ledger::Publication;
 use crate::publication_record::CurrentMeans;
 use crate::reply_record::ReplyRecord;
@@ -201,14 +201,14 @@ impl Device {
             return Err(Refusal::Unfit("a plan that nobody asked for"));
         };
         match planned {
-            Ok((plan, claims)) => {
+            Ok((plan, grounds)) => {
                 let reports = match &epoch.seat {
                     Seat::Planner(desk) => desk.signed_reports(),
                     Seat::Reporter(_) => Vec::new(),
                 };
                 let signed = SignedPlan::sign(plan.clone(), reports, &self.identity);
                 let mut actions = self.to_all_others(&Message::Plan(signed));
-                actions.extend(self.follow(plan, claims));
+                actions.extend(self.follow(plan, grounds));
                 Ok(actions)
             }
             Err(NoPlan::Without(out)) if out != place => {
@@ -227,10 +227,11 @@ impl Device {
 
     /// Begins to follow a plan: a source to which nothing is handed over on the first way has its model for others at once, and so has a
     /// target that is a witness.
-    pub(super) fn follow(&mut self, plan: Plan, claims: Claims) -> Vec<Action> {
+    pub(super) fn follow(&mut self, plan: Plan, grounds: Grounds) -> Vec<Action> {
         let Some(epoch) = self.epoch.as_mut() else { return Vec::new() };
-        let claims = epoch.with_own_divergences(claims, &self.setup.divergence);
-        let following = Following::new(plan, claims, self.place);
+        let claims = epoch.with_own_divergences(grounds.claims, &self.setup.divergence);
+        let grounds = Grounds { claims, ..grounds };
+        let following = Following::new(plan, grounds, self.place);
         let has_made = following.has_made(Way::First);
         let checked = match following.part {
             Part::Target(_) => following.as_witness(self.place),
@@ -268,8 +269,19 @@ impl Device {
         let (setup, inputs) = (self.setup.clone(), self.holdings.inputs.clone());
         let known = self.holdings.known();
         let (learner, rows) = (self.learner.clone(), self.holdings.rows());
-        let combining =
-            Combining { setup, place, inputs, known, learner, rows, models, claims, tried };
+        let schooled = self.schooled.clone();
+        let combining = Combining {
+            setup,
+            place,
+            inputs,
+            known,
+            learner,
+            rows,
+            models,
+            claims,
+            tried,
+            schooled,
+        };
         let labour = Labour::Combine(Box::new(combining));
         vec![Action::Compute(Job::new(number, labour))]
     }
@@ -286,6 +298,7 @@ impl Device {
         };
         let combined = combined.ok_or(Refusal::Unfit("models that cannot be combined"))?;
         let refused = combined.refused.clone();
+        self.schooled = combined.schooled.clone().or(self.schooled.take());
         *part = Part::Target(AsTarget::Has(Box::new(combined)));
         // The next plan does without these.
         let failed = refused.into_iter().flat_map(|from| self.model_failed(from));

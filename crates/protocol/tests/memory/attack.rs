@@ -5,13 +5,18 @@ use std::f64::consts::TAU;
 use stlf_data::Shape;
 use stlf_method::divergence::Features;
 
-use crate::samples::mean_of;
+use crate::samples::{flat, mean_of, wide};
 
 /// Shared random features as an attacker computes with them: cosine and sine of every wave, and their derivatives.
-pub(crate) struct Waves {
-    /// Wave by wave, a number per input.
-    directions: Vec<Vec<f64>>,
-    scale: f64,
+pub(crate) enum Waves {
+    /// Waves over the inputs as they are.
+    OfInputs {
+        /// Wave by wave, a number per input.
+        directions: Vec<Vec<f64>>,
+        scale: f64,
+    },
+    /// Waves over anything else: the features are asked, and their derivatives are differences.
+    Asked(Features),
 }
 
 impl Waves {
@@ -29,31 +34,74 @@ impl Waves {
                 }
             });
         }
-        Waves { directions, scale: (1.0 / waves as f64).sqrt() }
+        Waves::OfInputs { directions, scale: (1.0 / waves as f64).sqrt() }
+    }
+
+    /// The directions of waves over the inputs as they are.
+    fn directions(&self) -> &[Vec<f64>] {
+        match self {
+            Waves::OfInputs { directions, .. } => directions,
+            Waves::Asked(_) => panic!("this attack is for waves over inputs"),
+        }
     }
 
     /// How many there are.
     pub(crate) fn count(&self) -> usize {
-        self.directions.len()
+        match self {
+            Waves::OfInputs { directions, .. } => directions.len(),
+            Waves::Asked(features) => features.count() / 2,
+        }
     }
 
     pub(crate) fn values(&self, input: &[f64]) -> Vec<f64> {
-        let pair = |direction: &Vec<f64>| {
-            let (sine, cosine) = dot(direction, input).sin_cos();
-            [self.scale * cosine, self.scale * sine]
-        };
-        self.directions.iter().flat_map(pair).collect()
+        match self {
+            Waves::OfInputs { directions, scale } => {
+                let pair = |direction: &Vec<f64>| {
+                    let (sine, cosine) = dot(direction, input).sin_cos();
+                    [scale * cosine, scale * sine]
+                };
+                directions.iter().flat_map(pair).collect()
+            }
+            Waves::Asked(features) => asked(features, &[input.to_vec()]).remove(0),
+        }
     }
 
     /// Value by value, the derivative by every number of the input.
     pub(crate) fn derivatives(&self, input: &[f64]) -> Vec<Vec<f64>> {
-        let pair = |direction: &Vec<f64>| {
-            let (sine, cosine) = dot(direction, input).sin_cos();
-            [-self.scale * sine, self.scale * cosine]
-                .map(|slope| direction.iter().map(|w| slope * w).collect::<Vec<f64>>())
-        };
-        self.directions.iter().flat_map(pair).collect()
+        match self {
+            Waves::OfInputs { directions, scale } => {
+                let pair = |direction: &Vec<f64>| {
+                    let (sine, cosine) = dot(direction, input).sin_cos();
+                    [-scale * sine, scale * cosine]
+                        .map(|slope| direction.iter().map(|w| slope * w).collect::<Vec<f64>>())
+                };
+                directions.iter().flat_map(pair).collect()
+            }
+            Waves::Asked(features) => {
+                const STEP: f64 = 0.02;
+                let moved = |k: usize, step: f64| {
+                    let mut moved = input.to_vec();
+                    moved[k] += step;
+                    moved
+                };
+                let inputs: Vec<Vec<f64>> =
+                    (0..input.len()).flat_map(|k| [moved(k, STEP), moved(k, -STEP)]).collect();
+                let found = asked(features, &inputs);
+                let slope = |value: usize, k: usize| {
+                    (found[2 * k][value] - found[2 * k + 1][value]) / (2.0 * STEP)
+                };
+                let of = |value| (0..input.len()).map(|k| slope(value, k)).collect();
+                (0..features.count()).map(of).collect()
+            }
+        }
     }
+}
+
+/// The features of some inputs.
+fn asked(features: &Features, inputs: &[Vec<f64>]) -> Vec<Vec<f64>> {
+    let mut found = Vec::new();
+    features.each(&flat(inputs), |values| found.push(wide(values)));
+    found
 }
 
 /// Ones at some places, zeros elsewhere.
@@ -183,15 +231,15 @@ pub(crate) fn likeliest(waves: &Waves, features: &[f64], own: &[Vec<f64>]) -> Ve
     let apart: Vec<Vec<f64>> = own.iter().map(apart).collect();
     // Inputs and angles of the attacker's samples vary together; a regression of the one on the other.
     let angles: Vec<Vec<f64>> = (apart.iter())
-        .map(|sample| waves.directions.iter().map(|d| dot(d, sample)).collect())
+        .map(|sample| waves.directions().iter().map(|d| dot(d, sample)).collect())
         .collect();
-    let missing: Vec<f64> = (waves.directions.iter().zip(features.chunks_exact(2)))
+    let missing: Vec<f64> = (waves.directions().iter().zip(features.chunks_exact(2)))
         .map(|(direction, pair)| {
             let turned = pair[1].atan2(pair[0]) - dot(direction, &mean);
             turned - TAU * (turned / TAU).round()
         })
         .collect();
-    let waves = waves.directions.len();
+    let waves = waves.directions().len();
     let mut together = vec![vec![0.0; waves]; waves];
     for sample in &angles {
         for (row, a) in together.iter_mut().zip(sample) {

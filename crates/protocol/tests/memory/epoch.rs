@@ -2,6 +2,7 @@
 //! messages arrive, and no wrong message changes that.
 
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 use stlf_data::partition::{All, ClassesPerDevice, Paper};
 use stlf_learn::Params;
@@ -24,7 +25,7 @@ use stlf_planning::planner::{self, Outcome};
 use stlf_planning::problem::{Links, Parts, Preset, Source};
 use stlf_planning::witness::Claim;
 use stlf_protocol::Setup;
-use stlf_protocol::device::Holdings;
+use stlf_protocol::device::{Holdings, Schooled};
 use stlf_protocol::in_memory_network::Network;
 use stlf_protocol::wire::{Envelope, Handover, Message, Plan as WirePlan};
 use stlf_protocol::{Device, Place, Refusal};
@@ -102,6 +103,51 @@ fn targets_train_their_students_as_on_one_machine() {
         let setup = Setup { adapt, ..setup() };
         comes_to_what_one_machine_would(&setup, &holdings);
     }
+}
+
+/// Neither in the next epoch nor after a restart: what it was made of is known by a hash.
+#[test]
+fn a_student_is_not_trained_again_of_the_same() {
+    let all = ClassesPerDevice::All(All::All);
+    let paper = Paper { devices: DEVICES, scale: 0.3, classes_per_device: all, ..Paper::default() };
+    let setup = Setup { adapt: Adapt::Always, ..setup() };
+    let holdings = dealt(&data(), paper);
+    let mut network = Network::new(devices_with(&setup, holdings.clone()), 1);
+    let schooled = |network: &mut Network, epoch: u64| -> Vec<Option<Arc<Schooled>>> {
+        network.begin(ALL[0], epoch, &ALL);
+        network.run().unwrap();
+        network.devices.iter().map(|d| d.combined().and_then(|c| c.schooled.clone())).collect()
+    };
+    let first = schooled(&mut network, 1);
+    let (target, made) = first.iter().enumerate().find_map(|(k, s)| Some((k, s.clone()?))).unwrap();
+    let again = schooled(&mut network, 2);
+    assert!(again[target].as_ref().is_some_and(|same| Arc::ptr_eq(same, &made)));
+    // Another student under the hash of this one is believed: nothing was trained. Under another hash it is not.
+    let other = Params::initial(&setup.spec, 99);
+    for (of, expected) in [(made.of, &other), ([7; 32], &made.student)] {
+        let mut devices = devices_with(&setup, holdings.clone());
+        devices[target].remember_student(Schooled { of, student: other.clone() });
+        let mut network = Network::new(devices, 1);
+        let found = schooled(&mut network, 1)[target].clone().unwrap();
+        assert_eq!((found.of, &found.student), (made.of, expected));
+    }
+    // Answers make another one.
+    let mut answered = holdings;
+    answered[target].answers = (0..12).map(|sample| (sample, (sample % 10) as u16)).collect();
+    let mut network = Network::new(devices_with(&setup, answered), 1);
+    assert_ne!(schooled(&mut network, 1)[target].clone().unwrap().of, made.of);
+}
+
+/// What a plan costs by its reports is what it says, and all know its terms.
+#[test]
+fn devices_know_the_terms_of_their_plan() {
+    let mut network = Network::new(devices(), 1);
+    network.begin(ALL[0], 1, &ALL);
+    network.run().unwrap();
+    let (plan, _) = outcome(&network);
+    let terms: Vec<_> = network.devices.iter().map(|d| d.plan_terms().unwrap()).collect();
+    assert!((terms[0].total() - plan.objective).abs() < 1e-9 * plan.objective.abs().max(1.0));
+    assert!(terms.iter().all(|own| own == &terms[0]), "{terms:?}");
 }
 
 #[test]

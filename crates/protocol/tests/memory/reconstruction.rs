@@ -12,7 +12,7 @@ use stlf_protocol::wire::{Message, Moments};
 
 use crate::attack::{Waves, from_mean, from_moments, nearest, of_one};
 use crate::common::computed;
-use crate::samples::{Kind, PICTURES, ROWS, SEED, flat, mean_of, wide};
+use crate::samples::{Kind, PICTURES, ROWS, SEED, WINDOWS, flat, mean_of, wide};
 
 /// The victim's place in the roster.
 const VICTIM: Place = Place::new(0);
@@ -87,7 +87,7 @@ fn heard_means(kind: &Kind, victim: &[Vec<f64>], own: &[Vec<f64>]) -> (Waves, Ve
     let heard = received(&kind.settings(), kind.shape, [victim, own]);
     let [Message::Means(published)] = &heard[..] else { panic!("more than a mean: {heard:?}") };
     let published = published.to_sketch(&kind.means()).unwrap();
-    (Waves::of(&kind.features(), kind.shape), wide(&published.mean))
+    (kind.waves(), wide(&published.mean))
 }
 
 /// How near what was rebuilt is to some samples: the mean distance of a sample to the nearest of it; and, of everything rebuilt, the least distance to the
@@ -155,8 +155,25 @@ fn nothing_is_rebuilt_of_rows() {
 }
 
 #[test]
+fn nothing_is_rebuilt_of_windows() {
+    for samples in [1, 5, 10, 40, 64, 100, 200] {
+        refused_or_useless(&WINDOWS, samples);
+    }
+}
+
+/// A window and its mirror image have nearly the same features, so that not even a single one can be told from them.
+#[test]
+fn a_single_window_is_not_rebuilt_even_where_it_is_published() {
+    let victim = (WINDOWS.draw)(1, 1);
+    let (waves, mean) = heard_means(&WINDOWS, &victim, &(WINDOWS.draw)(1, 2));
+    let rebuilt = of_one(&waves, &mean, &(WINDOWS.draw)(8, 3));
+    let (count, _) = WINDOWS.found("from its means", &victim, &rebuilt);
+    assert_eq!(count, 0);
+}
+
+#[test]
 fn the_rule_begins_where_these_tests_do() {
-    for (kind, least) in [(PICTURES, 64), (ROWS, 48)] {
+    for (kind, least) in [(PICTURES, 64), (ROWS, 48), (WINDOWS, 64)] {
         let is_fine = |n: &usize| check(&kind.settings(), kind.shape, *n, false).is_ok();
         assert_eq!((1..).find(is_fine), Some(least));
     }

@@ -1,5 +1,6 @@
 //! Samples that attacks are tried on, and what counts as having found them.
 
+use std::f64::consts::TAU;
 use std::sync::Arc;
 
 use rand::{RngExt, SeedableRng};
@@ -7,9 +8,9 @@ use rand_chacha::ChaCha8Rng;
 use stlf_data::Shape;
 use stlf_data::domains::{Colour, Half, Style, strokes};
 use stlf_method::divergence::sketch::{self, agreed_features};
-use stlf_method::divergence::{Features, Settings};
+use stlf_method::divergence::{Embedding, Features, Settings};
 
-use crate::attack::nearest;
+use crate::attack::{Waves, nearest};
 
 pub(crate) const SEED: u64 = 11;
 
@@ -20,25 +21,40 @@ const REBUILT: f64 = 0.02;
 pub(crate) struct Kind {
     pub(crate) name: &'static str,
     pub(crate) shape: Shape,
+    /// What their features are waves over.
+    pub(crate) embedding: Embedding,
     /// The range of a number.
     pub(crate) range: f64,
     /// So many of them, from a seed.
     pub(crate) draw: fn(usize, u64) -> Vec<Vec<f64>>,
 }
 
-pub(crate) const PICTURES: Kind =
-    Kind { name: "pictures", shape: Shape::grey(7), range: 1.0, draw: pictures };
+pub(crate) const PICTURES: Kind = Kind {
+    name: "pictures",
+    shape: Shape::grey(7),
+    embedding: Embedding::Inputs,
+    range: 1.0,
+    draw: pictures,
+};
 pub(crate) const ROWS: Kind = Kind {
     name: "rows",
     shape: Shape { channels: 1, height: 1, width: 12 },
+    embedding: Embedding::Inputs,
     range: 4.0,
     draw: rows,
+};
+pub(crate) const WINDOWS: Kind = Kind {
+    name: "windows",
+    shape: Shape { channels: 1, height: 1, width: 16 },
+    embedding: Embedding::Windows,
+    range: 4.0,
+    draw: windows,
 };
 
 impl Kind {
     /// What devices with such samples measure by.
     pub(crate) fn means(&self) -> sketch::Settings {
-        sketch::Settings::means(self.shape)
+        sketch::Settings::means_over(self.embedding, self.shape)
     }
 
     pub(crate) fn settings(&self) -> Settings {
@@ -49,6 +65,14 @@ impl Kind {
     pub(crate) fn features(&self) -> Features {
         let sketch::Settings { bandwidth, embedding, features, .. } = self.means();
         agreed_features(&[bandwidth.known()], self.shape, embedding, features, SEED).unwrap()
+    }
+
+    /// The same as an attacker computes with them.
+    pub(crate) fn waves(&self) -> Waves {
+        match self.embedding {
+            Embedding::Windows => Waves::Asked(self.features()),
+            Embedding::Inputs | Embedding::Convolutions => Waves::of(&self.features(), self.shape),
+        }
     }
 
     /// How many samples are among what was rebuilt, and the mean distance to it; prints both.
@@ -91,6 +115,17 @@ fn rows(samples: usize, seed: u64) -> Vec<Vec<f64>> {
         (0..12).map(|k| causes[k % 4] + 0.5 * causes[(k / 4 + 1) % 4] + 0.5 * uniform()).collect()
     };
     (0..samples).map(|_| row(&mut uniform)).collect()
+}
+
+/// Vibrations of any speed that begin anywhere; their range is about four.
+fn windows(samples: usize, seed: u64) -> Vec<Vec<f64>> {
+    let mut rng = ChaCha8Rng::seed_from_u64(seed);
+    let mut window = |_| {
+        let (speed, phase) = (rng.random_range(0.3..1.5), rng.random_range(0.0..TAU));
+        let reading = |k: u32| (phase + speed * f64::from(k)).sin();
+        (0..16).map(|k| 1.5 * reading(k) + rng.random_range(-0.5..0.5)).collect()
+    };
+    (0..samples).map(&mut window).collect()
 }
 
 pub(crate) fn flat(samples: &[Vec<f64>]) -> Arc<[f32]> {

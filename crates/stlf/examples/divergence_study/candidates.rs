@@ -4,7 +4,7 @@ use rayon::prelude::*;
 use stlf_learn::evaluate::Predictions;
 use stlf_learn::{Params, Spec};
 use stlf_method::divergence::sketch::{self, agreed_features};
-use stlf_method::divergence::{Features, Settings, discriminant, measure};
+use stlf_method::divergence::{Embedding, Features, Settings, discriminant, measure};
 use stlf_method::scout::{Labeled, Scout};
 
 use super::natural::{ByPair, Half};
@@ -46,7 +46,8 @@ pub(super) fn of_inputs(half: &Half<'_>, seed: u64) -> Result<Vec<Candidate>, Fa
     let shape = half.fleet.shape;
     let plain = |noisy: sketch::Settings| sketch::Settings { privacy: None, ..noisy };
     let noisy = |plain: sketch::Settings| sketch::Settings { privacy_required: true, ..plain };
-    let (means, alone) = (sketch::Settings::means(shape), sketch::Settings::discrepancy(shape));
+    let (means, alone) =
+        (sketch::Settings::means(shape), sketch::Settings::discrepancy(Embedding::Inputs, shape));
     let estimators = [
         ("means", Settings::Sketch(plain(means))),
         ("means, ε = 1", Settings::Sketch(noisy(means))),

@@ -64,7 +64,7 @@ fn estimators(names: &str) -> Vec<(&'static str, Settings)> {
         ..one
     };
     let means = sketch::Settings::means(Shape::grey(28));
-    let alone = sketch::Settings::discrepancy(Shape::grey(28));
+    let alone = sketch::Settings::discrepancy(Embedding::Inputs, Shape::grey(28));
     let [means_private, alone_private] =
         [means, alone].map(|plain| sketch::Settings { privacy_required: true, ..plain });
     let [means, alone] = [means, alone].map(|noisy| sketch::Settings { privacy: None, ..noisy });

@@ -3,6 +3,8 @@
 
 use std::ops::ControlFlow;
 
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
 use stlf_data::domains::{Colour, Half, Style, strokes};
 use stlf_data::partition::{Paper, Scheme, deal};
 use stlf_data::{Class, Dataset, Shape};
@@ -11,7 +13,7 @@ use stlf_method::divergence::classifier::{self, Message, Party, Reply, Side, est
 use stlf_method::divergence::discriminant;
 use stlf_method::divergence::privacy::Privacy;
 use stlf_method::divergence::sketch::{self, Statistic};
-use stlf_method::divergence::{Measurement, Settings, measure, measure_pairs};
+use stlf_method::divergence::{Embedding, Measurement, Settings, measure, measure_pairs};
 
 const SHAPE: Shape = Shape::grey(28);
 
@@ -259,6 +261,75 @@ fn a_device_with_one_sample_is_measured_without_a_signal() {
     let found = measured(&devices, &Settings::means(SHAPE), 2);
     assert!(!found.get(0, 1).has_signal(), "{:?}", found.get(0, 1));
     assert!(found.get(0, 2).has_signal());
+}
+
+/// The windows of 32 readings of two channels that a machine's readings are cut into, each channel on the machine's own scale. It turns
+/// at two speeds in turn. Where it is locked, every window begins at the same angle.
+fn vibration(speed: f64, angle: f64, is_locked: bool, windows: usize, seed: u64) -> Vec<f32> {
+    let mut rng = ChaCha8Rng::seed_from_u64(seed);
+    let mut channels: [Vec<f64>; 2] = Default::default();
+    let turn = std::f64::consts::TAU / 32.0;
+    let mut phase = angle;
+    for reading in 0..32 * windows {
+        let is_worn = reading / 160 % 2 == 1;
+        phase += speed * if is_worn { 3.0 } else { 2.0 } * turn;
+        phase += if is_locked { 0.0 } else { rng.random_range(-0.1..0.1) };
+        channels[0].push(phase.sin() + rng.random_range(-0.3..0.3));
+        channels[1].push((phase + 1.0).cos() + rng.random_range(-0.3..0.3));
+    }
+    for channel in &mut channels {
+        let count = channel.len() as f64;
+        let mean = channel.iter().sum::<f64>() / count;
+        let variance = channel.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / count;
+        channel.iter_mut().for_each(|x| *x = (*x - mean) / variance.sqrt());
+    }
+    let window = |k: usize| {
+        let of = |channel: &Vec<f64>| channel[32 * k..32 * (k + 1)].to_vec();
+        channels.iter().flat_map(of).collect::<Vec<f64>>()
+    };
+    (0..windows).flat_map(window).map(|x| x as f32).collect()
+}
+
+/// Machines of three speeds, three of each; mean divergences from those of the first speed to each, and the largest among themselves.
+fn of_machines(embedding: Embedding, is_locked: bool, windows: usize, seed: u64) -> [f64; 4] {
+    let shape = Shape { channels: 2, height: 1, width: 32 };
+    let settings = sketch::Settings::means_over(embedding, shape);
+    let machine = |k: usize| {
+        let speed = [1.0, 1.5, 2.0][k / 3];
+        vibration(speed, k as f64 * 0.7, is_locked, windows, 100 * seed + k as u64)
+    };
+    let devices: Vec<Vec<f32>> = (0..9).map(machine).collect();
+    let devices: Vec<&[f32]> = devices.iter().map(Vec::as_slice).collect();
+    let go_on = &mut |_| ControlFlow::Continue(());
+    let found = measure(&devices, shape, &Settings::Sketch(settings), seed, go_on).unwrap();
+    let found = found.unwrap();
+    let mut sums = [(0.0, 0.0); 3];
+    let mut largest = 0.0f64;
+    for (i, j, estimate) in found.pairs().filter(|(i, _, _)| *i < 3) {
+        let (sum, count) = &mut sums[j / 3];
+        (*sum, *count) = (*sum + estimate.value, *count + 1.0);
+        largest = if i / 3 == j / 3 { largest.max(estimate.value) } else { largest };
+    }
+    let [alike, other, further] = sums.map(|(sum, count)| sum / count);
+    [alike, other, further, largest]
+}
+
+/// A window may begin at any moment: machines of one kind are near, whether or not it is always the same one. Windows as plain vectors are far apart where it
+/// is. The table of docs/divergence.md is what this prints.
+#[test]
+fn windows_of_machines_that_are_alike_are_near() {
+    for (is_locked, windows) in [(true, 60), (true, 300), (false, 60)] {
+        let mean = |embedding: Embedding| {
+            let all = [1, 2, 3, 4, 5].map(|seed| of_machines(embedding, is_locked, windows, seed));
+            [0, 1, 2, 3].map(|k| all.iter().map(|one| one[k]).sum::<f64>() / 5.0)
+        };
+        let [plain, filtered] = [Embedding::Inputs, Embedding::Windows].map(mean);
+        println!("locked {is_locked}, {windows} windows: {plain:.2?} {filtered:.2?}");
+        let [alike, other, further, largest] = filtered;
+        assert!(alike < 0.3 && largest < 0.6, "{filtered:?}");
+        assert!(other > 1.5 && further > 1.5, "{filtered:?}");
+        assert!(!is_locked || plain[0] > 1.0, "{plain:?}");
+    }
 }
 
 /// Of the paper's network on MNIST the nearest source has nearly always the target's own digits.

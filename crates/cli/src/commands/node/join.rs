@@ -9,8 +9,9 @@ use stlf_planning::number_format::{clean, counted};
 use stlf_protocol::Ticket;
 
 use super::key_failure;
-use super::start::take_part;
-use super::start_args::{Part, changes};
+use super::start::{take_part, with_learner};
+use super::start_args::{OwnLearner, Part, changes};
+use crate::commands::learner;
 use crate::error::Failure;
 use crate::progress::Watch;
 use crate::ui::Ui;
@@ -23,6 +24,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 Examples:
   stlf node join stlf-ai5… --name gate --data sensors.csv
   stlf node join stlf-ai5… --name gate --data sensors.csv --listen 10.0.0.6:7000     a port that a firewall lets pass
+  stlf node join stlf-ai5… --name gate --learner \"python -m stlf.learner pumps:Pumps\"
   stlf node start                                                                     the same device again, later")]
 pub(crate) struct Args {
     /// What the owner of the fleet gave you; each device needs its own.
@@ -35,6 +37,9 @@ pub(crate) struct Args {
     /// This device's own data: a table of features, or a folder of pictures domain/class/*.png.
     #[arg(long, value_name = "PATH")]
     data: Option<PathBuf>,
+
+    #[command(flatten)]
+    own: OwnLearner,
 
     /// Settings of this device: KEY=VALUE, separated by spaces. What all devices share cannot be changed.
     #[arg(short = 'c', long = "set", value_name = "KEY=VALUE ...")]
@@ -50,10 +55,13 @@ pub(crate) struct Args {
 
 /// Joins and takes part.
 pub(crate) fn run(args: &Args, ui: &Ui) -> Result<(), Failure> {
+    // The seed of the fleet is not known yet; the learner is started by it once the device has joined.
+    let learner = args.own.start(&args.part.to, 0).map_err(|e| learner::failure(&e))?;
     let options = Options {
         ticket: args.ticket.clone(),
         name: args.name.clone(),
         data: args.data.clone(),
+        learner,
         changes: changes(&args.set).into_iter().map(str::to_owned).collect(),
         folder: args.part.to.clone(),
         listen: args.listen,
@@ -63,12 +71,15 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<(), Failure> {
     let fleet = clean(args.ticket.fleet());
     let mut tell = |event: &Event| ui.note(&format!("{}\n", sentence(event, &fleet)));
     let joined = join(&options, &mut tell, &Watch::is_interrupted).map_err(|e| failure(&e))?;
+    // It is ended before it is started again: there is one in a folder.
+    drop(options);
     let mut options = joined.options(&args.part.to).map_err(|e| failure(&e.into()))?;
     // The others call the port of joining; port 0 would be another one.
     let listen = args.listen.filter(|listen| listen.port() > 0);
     options.follows = args.listen.is_none();
     options.listen = listen.unwrap_or(options.listen);
     args.part.set(&mut options);
+    let options = with_learner(options, &args.own, &args.part, ui)?;
     take_part(options, args.part.log, ui)
 }
 

@@ -1,12 +1,11 @@
 //! `stlf node start`: runs this device as a member of its fleet.
 
-use stlf_learner::Program;
 use stlf_node::network;
 use stlf_node::service::{Event, Line, Options, Service};
 use stlf_planning::number_format::{clean, counted};
 
 use super::failure::failure;
-use super::start_args::{Args, Log};
+use super::start_args::{Args, Log, OwnLearner, Part};
 use super::told::{end, sentence};
 use crate::commands::learner;
 use crate::error::Failure;
@@ -15,16 +14,31 @@ use crate::ui::Ui;
 
 /// Takes part until the service ends or Ctrl-C is pressed, and shows the events and the result.
 pub(crate) fn run(args: &Args, ui: &Ui) -> Result<(), Failure> {
-    let mut options = args.options().map_err(|e| failure(&e))?;
+    if let Some(name) = args.lacks_learner().map_err(|e| failure(&e))? {
+        let message = format!("this device joined its fleet with the learner {}", clean(&name));
+        return Err(Failure::input(message)
+            .hint("start it with the same program: stlf node start --learner \"PROGRAM …\""));
+    }
+    let options = args.options().map_err(|e| failure(&e))?;
+    let options = with_learner(options, &args.own, &args.part, ui)?;
+    take_part(options, args.part.log, ui)
+}
+
+/// The same options with the user's learner, if one is named.
+pub(super) fn with_learner(
+    mut options: Options,
+    own: &OwnLearner,
+    part: &Part,
+    ui: &Ui,
+) -> Result<Options, Failure> {
     let seed = options.config.seeds.first().copied().unwrap_or_default();
-    if let Some(learner) = args.learner(seed).map_err(|e| learner::failure(&e))? {
-        let user = Program::start(learner).map_err(|e| learner::failure(&e))?;
+    if let Some(user) = own.start(&part.to, seed).map_err(|e| learner::failure(&e))? {
         let (samples, labels) =
             (counted(user.places.len(), "sample"), counted(user.labels.len(), "label"));
         ui.note(&format!("the learner {} has {samples} and {labels}\n", clean(&user.name)));
         options.learner = Some(user);
     }
-    take_part(options, args.part.log, ui)
+    Ok(options)
 }
 
 /// The same with options of the service.

@@ -1,10 +1,11 @@
 //! The arguments of `stlf node start`.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use stlf_learner::Limits;
+use stlf_learner::{Limits, Program};
+use stlf_method::learner::UserLearner;
 use stlf_node::joining::Joined;
 use stlf_node::service::{Error, Options, settings};
 use stlf_protocol::membership::Timing;
@@ -36,18 +37,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "PATH")]
     data: Option<PathBuf>,
 
-    /// A program of your own that has this device's data and model, instead of a built-in network: its command line, in quotation
-    /// marks. `stlf learner check` tries it (docs/learners.md).
-    #[arg(long, value_name = "PROGRAM …", conflicts_with = "data")]
-    learner: Option<String>,
-
-    /// Variables of the environment that the learner sees besides PATH, HOME, LANG and the like.
-    #[arg(long, value_name = "NAME,...", value_delimiter = ',', requires = "learner")]
-    learner_env: Vec<String>,
-
-    /// The most gibibytes that the learner's folder may have before it is ended.
-    #[arg(long, value_name = "GIB", default_value_t = GIB_OF_LEARNER, value_parser = positive, requires = "learner")]
-    learner_disk: f64,
+    #[command(flatten)]
+    pub(super) own: OwnLearner,
 
     /// The fleet's signed roster [default: roster.json, or what a device that has joined keeps in --to]
     #[arg(long, visible_alias = "fleet", value_name = "FILE")]
@@ -69,6 +60,23 @@ pub(crate) struct Args {
 
     #[command(flatten)]
     pub(super) part: Part,
+}
+
+/// A learner of the user's, where the device has one.
+#[derive(clap::Args)]
+pub(crate) struct OwnLearner {
+    /// A program of your own that has this device's data and model, instead of a built-in network: its command line, in quotation
+    /// marks. `stlf learner check` tries it (docs/learners.md).
+    #[arg(long, value_name = "PROGRAM …", conflicts_with = "data")]
+    learner: Option<String>,
+
+    /// Variables of the environment that the learner sees besides PATH, HOME, LANG and the like.
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',', requires = "learner")]
+    learner_env: Vec<String>,
+
+    /// The most gibibytes that the learner's folder may have before it is ended.
+    #[arg(long, value_name = "GIB", default_value_t = GIB_OF_LEARNER, value_parser = positive, requires = "learner")]
+    learner_disk: f64,
 }
 
 /// How a device takes part, however it came to its fleet.
@@ -159,18 +167,30 @@ impl Args {
         Ok(options)
     }
 
-    /// Returns how the learner is started, if one is named.
-    pub(super) fn learner(
+    /// Returns the name of the learner that the device joined with, if it is to be started without one.
+    pub(super) fn lacks_learner(&self) -> Result<Option<String>, Error> {
+        if self.own.learner.is_some() || self.data.is_some() || self.config.is_some() {
+            return Ok(None);
+        }
+        Ok(Joined::read(&self.part.to)?.and_then(|joined| joined.learner().map(str::to_owned)))
+    }
+}
+
+impl OwnLearner {
+    /// Starts the learner, if one is named. Its files are in the device's folder.
+    pub(super) fn start(
         &self,
+        folder: &Path,
         seed: u64,
-    ) -> Result<Option<stlf_learner::Options>, stlf_learner::Error> {
+    ) -> Result<Option<UserLearner>, stlf_learner::Error> {
         let Some(program) = &self.learner else { return Ok(None) };
-        Ok(Some(stlf_learner::Options {
-            log: Some(self.part.to.join(LEARNER_LOG)),
+        let options = stlf_learner::Options {
+            log: Some(folder.join(LEARNER_LOG)),
             environment: self.learner_env.clone(),
             limits: Limits { disk: (self.learner_disk * GIB) as u64, ..Limits::default() },
-            ..stlf_learner::Options::new(program, self.part.to.join(LEARNER), seed)?
-        }))
+            ..stlf_learner::Options::new(program, folder.join(LEARNER), seed)?
+        };
+        Program::start(options).map(Some)
     }
 }
 
