@@ -108,8 +108,6 @@ fn tables_and_pictures_of_ones_own_are_dealt() {
     assert!(ran.out.contains("iid partition, seed 1: 10 devices"), "{}", ran.out);
     assert!(!ran.out.contains("The column"), "{}", ran.out);
     // Without such a column rows are dealt at random, in a run too, and that is said.
-    let ran = run(&[&args[..], &["--domain-column", "x"]].concat(), "");
-    assert!(ran.out.contains("The column x says which device"), "{}", ran.out);
     let alone = folder.path().join("alone.csv");
     let rows: String = (0..60).map(|k| format!("{},{k},{}\n", k % 2, k % 7)).collect();
     std::fs::write(&alone, format!("label,x,y\n{rows}")).unwrap();
