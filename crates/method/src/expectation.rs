@@ -41,7 +41,11 @@ const OWN_TO_OTHERS: f64 = 0.5;
 const DEVICES_APART: (f64, f64) = (0.3, 0.3);
 
 /// As how many trials the prior of [`DEVICES_APART`] counts.
-const APART_COUNTS: f64 = 4.0;
+const APART_COUNTS: f64 = 2.0;
+
+/// Devices are further apart than trials show: sources try a model on its first way, and what targets get has been trained on since and is
+/// surer of itself. So much more is their variance.
+const BEYOND_TRIALS: f64 = 3.0;
 
 /// Several models that disagree are less sure together than they err: by so much for each factor of e in their number.
 const DISAGREEMENT: f64 = 0.4;
@@ -218,7 +222,7 @@ fn devices_apart(divergence: f64, trials: &[Trial]) -> f64 {
     let heterogeneity = sum(&|bias, p| p * (bias - mean).powi(2));
     let freedom = trials.len() as f64 - 1.0;
     let seen = (heterogeneity - freedom) / (precision - sum(&|_, p| p * p) / precision);
-    (APART_COUNTS * prior + freedom * seen.max(0.0)) / (APART_COUNTS + freedom)
+    (APART_COUNTS * prior + freedom * BEYOND_TRIALS * seen.max(0.0)) / (APART_COUNTS + freedom)
 }
 
 fn log_odds(probability: f64) -> f64 {
