@@ -135,7 +135,8 @@ pub fn load_unlabeled(
         if [found.height, found.width] != size {
             let (rows, columns) = (found.height, found.width);
             let message = format!("is {rows}×{columns} pixels, expected {}×{}", size[0], size[1]);
-            return Err(Error::content(path, message).with_hint("have it resized to this size"));
+            return Err(Error::content(path, message)
+                .with_hint("resize it to this size; `stlf predict --resize` does it"));
         }
     }
     let pixels = read_all(&paths, size, colour)?;

@@ -111,7 +111,7 @@ fn tables_and_pictures_of_ones_own_are_dealt() {
     let alone = folder.path().join("alone.csv");
     let rows: String = (0..60).map(|k| format!("{},{k},{}\n", k % 2, k % 7)).collect();
     std::fs::write(&alone, format!("label,x,y\n{rows}")).unwrap();
-    let told = "No column says which device holds which sample, so they are dealt at random to 3 devices, half of which hide their labels";
+    let told = "No column says which device holds which sample, so they are dealt at random to 3 devices, about half of which hide their labels";
     let ran = run(&["data", "inspect", "--features", alone.to_str().unwrap()], "");
     assert!(ran.out.contains("iid partition, seed 1: 3 devices, 2 with labels"), "{}", ran.out);
     assert!(ran.out.contains(&format!("{told}; --partition deals")), "{}", ran.out);

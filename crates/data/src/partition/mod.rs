@@ -81,7 +81,7 @@ impl Scheme {
                 Some(format!("The column {column} says which device holds which sample"))
             }
             (Scheme::Iid(iid), None) => Some(format!(
-                "No column says which device holds which sample, so they are dealt at random to {} devices, half of which hide their labels",
+                "No column says which device holds which sample, so they are dealt at random to {} devices, about half of which hide their labels",
                 iid.devices
             )),
             _ => None,

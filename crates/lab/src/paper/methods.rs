@@ -280,7 +280,6 @@ fn picture(spec: &Spec, all: &[Compared]) -> stlf_figure::Figure {
             numbers: false,
             width: 900.0,
             height: 300.0,
-            ..bars::Chart::default()
         }
         .draw()
     };
