@@ -326,6 +326,7 @@ class Plan:
         >>> len(plan(fleet, [[0, 0.4], [0.4, 0]], [0.1, None]).sweep().segments)
         1
         """
+        _check_gap(gap)
         if not 0 < low < high < np.inf:
             raise InputError(f"low and high: {low} and {high}", "give two numbers above 0 with the smaller first")
         with bars(progress) as see:
@@ -375,6 +376,13 @@ class Plan:
         return f"<p><b>{self._headline()}</b></p>{html(self._COLUMNS, self._cells())}<p>{figures}</p>"
 
 
+def _check_gap(gap: float) -> None:
+    """Refuse what is no fraction: who writes 7 most likely means 7 %."""
+    if not 0 <= gap <= 1:
+        meant = f"did you mean {gap / 100:g}?" if 1 < gap <= 100 else "0.01 stands for 1 %"
+        raise InputError(f"gap: {gap:g} is not a fraction from 0 to 1", meant)
+
+
 def plan(
     what: Fleet | Problem | Mapping[str, Any] | files.AnyPath,
     divergence: Divergence | npt.ArrayLike | None = None,
@@ -422,6 +430,7 @@ def plan(
 device is fixed as a target
     hint: at least one device needs labeled data and no fixed role as a target
     """
+    _check_gap(gap)
     settings: dict[str, Any] = {"preset": preset, "phi_s": phi_s, "phi_t": phi_t, "phi_e": phi_e, "bound": bound}
     if solver == "successive":
         settings["needs_paper"] = "the successive solver"

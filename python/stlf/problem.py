@@ -204,7 +204,12 @@ def _by_name(errors: Errors, names: list[str]) -> dict[str, float | None]:
                 f"errors: {len(errors)} for {len(names)} devices", "give one per device, None without labels"
             )
         given = dict(zip(names, errors, strict=True))
-    rates = {name: None if error is None or np.isnan(error) else float(error) for name, error in given.items()}
+    rates: dict[str, float | None] = {}
+    for name, error in given.items():
+        try:
+            rates[name] = None if error is None or np.isnan(error) else float(error)
+        except TypeError:
+            raise InputError(f"errors: {name}: expected a number, found {error!r}", "an error is a fraction") from None
     for name, rate in rates.items():
         if rate is not None and not 0 <= rate <= 1:
             meant = f"did you mean {rate / 100:g}? " if 1 < rate <= 100 else ""

@@ -288,6 +288,11 @@ def test_percent_where_a_share_is_meant_is_refused() -> None:
     with pytest.raises(stlf.InputError, match=r"errors: d0: 6 is not between 0 and 1") as raised:
         stlf.plan(fleet, errors={"d0": 6, "d2": 0.2, "d4": 0.9})
     assert "did you mean 0.06?" in str(raised.value)
+    with pytest.raises(stlf.InputError, match=r"errors: d0: expected a number, found 'x'"):
+        stlf.plan(fleet, errors={"d0": "x", "d2": 0.2, "d4": 0.9})  # type: ignore[dict-item]
+    with pytest.raises(stlf.InputError, match=r"gap: 7 is not a fraction from 0 to 1") as raised:
+        stlf.plan(fleet, errors={"d0": 0.06, "d2": 0.2, "d4": 0.9}, gap=7)
+    assert "did you mean 0.07?" in str(raised.value)
     document = json.loads(problem_of(0, devices=4).to_json())
     document["divergence"][0][1] = 9
     with pytest.raises(stlf.InputError, match=r"9 is not between 0 and 2"):

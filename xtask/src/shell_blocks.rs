@@ -68,7 +68,7 @@ fn unmarked(text: &str, runs: bool, exists: impl Fn(&str) -> bool) -> Vec<(usize
             continue;
         }
         let shown = match fence {
-            Some("console") if runs => None,
+            Some("console") if runs => elsewhere(line),
             Some("console" | "sh" | "bash" | "shell" | "text" | "") => Some(line),
             Some(_) => None,
             None => line.strip_prefix("    "),
@@ -84,6 +84,12 @@ fn unmarked(text: &str, runs: bool, exists: impl Fn(&str) -> bool) -> Vec<(usize
         }
     }
     found
+}
+
+/// The command after the prompt of a place with a name, as in `gate$ stlf node start`, which only a test can run.
+fn elsewhere(line: &str) -> Option<&str> {
+    let (place, command) = line.split_once("$ ")?;
+    (!place.is_empty() && place.chars().all(char::is_alphanumeric)).then_some(command)
 }
 
 /// What is wrong with the line before a block of commands.
@@ -131,6 +137,13 @@ mod tests {
         assert_eq!((lines(fenced, true), lines(fenced, false)), (vec![6], vec![2, 6]));
         let data = "```toml\nstlf = 1\n```\n\n    stlf.errors.InputError: no\n    stlf = 3\n";
         assert_eq!(lines(data, false), [] as [usize; 0]);
+    }
+
+    #[test]
+    fn commands_of_other_places_need_a_test() {
+        let shown = "```console\n$ stlf demo\ngate$ stlf node start\n```\n";
+        assert_eq!(lines(shown, true), [3]);
+        assert_eq!(lines(&format!("<!-- run by a.rs -->\n{shown}"), true), [] as [usize; 0]);
     }
 
     #[test]

@@ -82,13 +82,10 @@ pub(crate) fn comparison(outcome: &Outcome, config: &Config, methods: &[Method])
     )
 }
 
-/// Returns a line that names the column by which samples were dealt, if the user did not say how to deal them.
+/// Returns a line on how the samples of a table were dealt, if the user did not say how to deal them.
 pub(crate) fn dealt(outcome: &Outcome) -> String {
-    outcome.dealt_by.as_ref().map_or(String::new(), |column| {
-        format!(
-            "The table's column {column} says which device holds which sample; another partition.kind deals them differently.\n"
-        )
-    })
+    let told = |how: &String| format!("{how}; another partition.kind deals them differently.\n");
+    outcome.dealt_by.as_ref().map_or(String::new(), told)
 }
 
 /// The line of ST-LF, if it was compared.

@@ -13,10 +13,8 @@ mod ui;
 
 use std::process::ExitCode;
 
-use clap::Parser;
-
 fn main() -> ExitCode {
-    let cli = commands::Cli::parse();
+    let cli = commands::parse();
     let ui = ui::Ui;
     match commands::run(&cli, &ui) {
         Ok(()) => ExitCode::SUCCESS,

@@ -100,8 +100,11 @@ pub(crate) struct Stages<'a> {
     log: Option<(&'a Ui, Instant, Mutex<Duration>)>,
 }
 
-/// The interval at which a run tells in a log how far it is.
-const LOGGED: Duration = Duration::from_secs(60);
+/// When a run first tells in a log how far it is, and the interval after that.
+const LOGGED: [Duration; 2] = [Duration::from_secs(10), Duration::from_secs(60)];
+
+/// The interval at which the clock beside a bar goes on, whether or not anything is done.
+const CLOCK: Duration = Duration::from_secs(1);
 
 /// The bar of one stage, and the progress of each seed.
 struct Bar {
@@ -126,7 +129,7 @@ impl<'a> Stages<'a> {
     pub(crate) fn see(&self, event: &Event) {
         let Ok(mut bars) = self.bars.lock() else { return };
         let Bar { bar, seeds } = bars.entry(event.stage).or_insert_with(|| Bar {
-            bar: self.all.add(stage_bar(event.stage)),
+            bar: ticking(self.all.add(stage_bar(event.stage))),
             seeds: BTreeMap::new(),
         });
         // Units count as done once: a seed's threads may report out of order.
@@ -140,11 +143,11 @@ impl<'a> Stages<'a> {
         self.tell(event.stage, bar);
     }
 
-    /// Writes a line into a log, once a minute.
+    /// Writes a line into a log, soon once, then once a minute.
     fn tell(&self, stage: Stage, bar: &ProgressBar) {
         let Some((ui, started, told)) = &self.log else { return };
         let (elapsed, Ok(mut told)) = (started.elapsed(), told.lock()) else { return };
-        if elapsed - *told >= LOGGED {
+        if elapsed - *told >= LOGGED[usize::from(!told.is_zero())] {
             *told = elapsed;
             let (done, total) = (bar.position(), bar.length().unwrap_or_default());
             let seconds = elapsed.as_secs();
@@ -177,6 +180,12 @@ fn stage_bar(stage: Stage) -> ProgressBar {
     let style = ProgressStyle::with_template("{msg:23} {wide_bar} {pos}/{len}, {elapsed} so far");
     let style = style.unwrap_or_else(|_| ProgressStyle::default_bar());
     ProgressBar::no_length().with_style(style).with_message(name(stage))
+}
+
+/// The bar with a clock that goes on by itself.
+fn ticking(bar: ProgressBar) -> ProgressBar {
+    bar.enable_steady_tick(CLOCK);
+    bar
 }
 
 /// Shows the progress of downloads.
@@ -287,11 +296,10 @@ fn message(progress: &Progress, elapsed: Duration) -> String {
         return format!("looking for a first plan, {seconds} s");
     }
     let gap = (objective - lower_bound) / objective.abs();
-    let gap = if gap.is_finite() { percent(gap.max(0.0)) } else { "unknown".to_owned() };
-    format!(
-        "objective {}, lower bound {}, gap {gap}, {} nodes, {seconds} s (Ctrl-C to end here)",
-        short(objective),
-        short(lower_bound),
-        grouped(nodes),
-    )
+    let gap = match gap.is_finite() {
+        true => format!("gap {}, lower bound {}", percent(gap.max(0.0)), short(lower_bound)),
+        false => "gap not known yet".to_owned(),
+    };
+    let (objective, nodes) = (short(objective), grouped(nodes));
+    format!("{seconds} s, {gap}, objective {objective}, {nodes} nodes (Ctrl-C ends here)")
 }

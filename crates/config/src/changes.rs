@@ -3,8 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use stlf_data::partition::Scheme;
+use stlf_planning::error::in_words;
 
-use crate::error::{in_words, suggestion};
+use crate::error::suggestion;
 use crate::{Config, Error};
 
 impl Config {

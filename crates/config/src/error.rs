@@ -46,16 +46,6 @@ impl Error {
     }
 }
 
-/// What the parser says, without Rust's names of types.
-pub(crate) fn in_words(message: &str) -> String {
-    let whole = "expected a whole number of at least 0";
-    ["expected usize", "expected u64", "expected u32"]
-        .into_iter()
-        .fold(message.trim().to_owned(), |words, name| words.replace(name, whole))
-        .replace("expected f64", "expected a number")
-        .replace("expected a boolean", "expected true or false")
-}
-
 /// What an unknown key was likely meant to be, from the parser's list of the known ones.
 pub(crate) fn suggestion(message: &str) -> Option<String> {
     if message == "missing field `kind`" {
@@ -64,23 +54,4 @@ pub(crate) fn suggestion(message: &str) -> Option<String> {
     let mut quoted = message.split('`').skip(1).step_by(2);
     let unknown = quoted.next().filter(|_| message.starts_with("unknown"))?;
     stlf_planning::error::nearest(unknown, quoted).map(|known| format!("did you mean {known}?"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn no_type_of_rust_is_named() {
-        for (parser, words) in [
-            (
-                "integer `-1`, expected usize\n",
-                "integer `-1`, expected a whole number of at least 0",
-            ),
-            ("string \"x\", expected f64", "string \"x\", expected a number"),
-            ("unknown field `stepz`", "unknown field `stepz`"),
-        ] {
-            assert_eq!(in_words(parser), words);
-        }
-    }
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use stlf_data::domains::{self, Domain};
 use stlf_data::features::{self, Origin, OwnScale, Scale, Scaler};
 use stlf_data::folder::data_folder;
-use stlf_data::partition::{Partition, Scheme, Share, deal};
+use stlf_data::partition::{Iid, Partition, Scheme, Share, deal};
 use stlf_data::{Class, Dataset, Scaling, Shape};
 use stlf_method::known::Known;
 use stlf_method::learner::UserLearner;
@@ -225,7 +225,11 @@ pub fn device(
         hint: hint.map(str::to_owned),
     };
     let data = load(config)?;
-    let scheme = config.scheme(&data);
+    let scheme = match (&config.partition, config.scheme(&data)) {
+        // A device does not deal the rows of its own table to others.
+        (None, Scheme::Iid(_)) => Scheme::Iid(Iid { devices: 1, ..Iid::default() }),
+        (_, scheme) => scheme,
+    };
     let Partition { devices } = deal(&data, &scheme, seed)?;
     let scaler = scaler(&data, config.data.scale(), devices.len());
     let scale = scaler.scale();

@@ -9,9 +9,9 @@ mod divergence;
 mod error;
 mod fada;
 pub mod fleet;
-pub mod for_table;
 mod learners;
 mod node;
+pub mod own_data;
 mod sections;
 mod shared;
 mod standardise;
@@ -28,6 +28,7 @@ use stlf_data::{Dataset, Shape};
 use stlf_learn::{Augment, Layout, Spec};
 use stlf_method::local_training;
 use stlf_planning::energy::PAPER_MODEL_BITS;
+use stlf_planning::error::in_words;
 use stlf_planning::problem::{Preset, Strangers};
 
 pub use compare::{Compare, Fada};
@@ -100,7 +101,7 @@ impl Config {
     pub fn parse(text: &str, path: &Path) -> Result<Config, Error> {
         let config: Config = toml::from_str(text).map_err(|e| {
             let line = e.span().map(|span| text[..span.start].matches('\n').count() + 1);
-            let message = error::in_words(e.message());
+            let message = in_words(e.message());
             let hint = error::suggestion(&message);
             Error::Setting { path: path.to_owned(), line, message, hint }
         })?;

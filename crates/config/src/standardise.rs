@@ -94,6 +94,6 @@ mod tests {
         );
         assert_eq!(error.hint(), Some("did you mean own?"));
         let error = written("3").unwrap_err().to_string();
-        assert!(error.ends_with("`both`, `none` for data.standardise"), "{error}");
+        assert!(error.ends_with("`both`, `none` for data.standardise, found 3"), "{error}");
     }
 }

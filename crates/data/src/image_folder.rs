@@ -58,13 +58,11 @@ pub fn load(folder: &Path, options: &Options) -> Result<Dataset, Error> {
     let shape = Shape { channels, height: height as usize, width: width as usize };
     let mut joined: Option<Dataset> = None;
     for (number, domain) in listing.domains.into_iter().enumerate() {
-        let (mut pixels, mut labels) = (Vec::new(), Vec::new());
-        for sample in listing.samples.iter().filter(|s| s.domain == number) {
-            read(&sample.path, size, colour, &mut pixels)?;
-            // `Listing` holds the number of classes in bounds.
-            labels.push(sample.class.map(|class| class as Class));
-        }
-        let values = Values::Pixels(pixels);
+        let samples = || listing.samples.iter().filter(|s| s.domain == number);
+        let paths: Vec<&Path> = samples().map(|sample| sample.path.as_path()).collect();
+        // `Listing` holds the number of classes in bounds.
+        let labels = samples().map(|sample| sample.class.map(|class| class as Class)).collect();
+        let values = Values::Pixels(read_all(&paths, size, colour)?);
         let set = Dataset::new(domain, shape, values, labels, listing.classes.clone())?;
         joined = Some(match joined {
             Some(all) => all.join(set)?,
@@ -72,6 +70,38 @@ pub fn load(folder: &Path, options: &Options) -> Result<Dataset, Error> {
         });
     }
     joined.ok_or_else(|| nothing(folder))
+}
+
+/// What a folder of pictures holds, by the names of its folders and the headers of its files.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Survey {
+    /// The names of the domains, in their order.
+    pub domains: Vec<String>,
+    /// Whether a domain has pictures with a class.
+    pub labeled: Vec<bool>,
+    /// The names of the classes, in their order.
+    pub classes: Vec<String>,
+    /// Rows and columns of the pictures, each pair once.
+    pub sizes: Vec<[u32; 2]>,
+}
+
+/// Looks at a folder of pictures without reading the pictures themselves.
+///
+/// # Errors
+/// Names the picture that cannot be read, or says what the folder lacks.
+pub fn survey(folder: &Path) -> Result<Survey, Error> {
+    let Listing { domains, classes, samples } = Listing::new(folder)?;
+    let mut labeled = vec![false; domains.len()];
+    let mut sizes = Vec::new();
+    for sample in &samples {
+        let header = picture::header(&sample.path)?;
+        labeled[sample.domain] |= sample.class.is_some();
+        let size = [header.height, header.width];
+        if !sizes.contains(&size) {
+            sizes.push(size);
+        }
+    }
+    Ok(Survey { domains, labeled, classes, sizes })
 }
 
 /// Reads pictures of which nothing but their shape is known, with the path of each: one picture, those that lie in a folder, or those of
@@ -100,16 +130,16 @@ pub fn load_unlabeled(
         paths = Listing::new(path)?.samples.into_iter().map(|sample| sample.path).collect();
     }
     let size = [shape.height as u32, shape.width as u32];
-    let mut pixels = Vec::with_capacity(paths.len() * shape.len());
-    for path in &paths {
+    for path in paths.iter().filter(|_| !resize) {
         let found = picture::header(path)?;
-        if !resize && [found.height, found.width] != size {
+        if [found.height, found.width] != size {
             let (rows, columns) = (found.height, found.width);
             let message = format!("is {rows}×{columns} pixels, expected {}×{}", size[0], size[1]);
-            return Err(Error::content(path, message).with_hint("have it resized to this size"));
+            return Err(Error::content(path, message)
+                .with_hint("resize it to this size; `stlf predict --resize` does it"));
         }
-        read(path, size, colour, &mut pixels)?;
     }
+    let pixels = read_all(&paths, size, colour)?;
     let labels = vec![None; paths.len()];
     let set = Dataset::new("pictures", shape, Values::Pixels(pixels), labels, Vec::new())?;
     Ok((set, paths))
@@ -189,7 +219,7 @@ fn common(samples: &[Sample], options: &Options) -> Result<([u32; 2], Colour), E
                 model.display()
             );
             return Err(Error::content(path, message)
-                .with_hint("give a size to which all pictures are resized, such as 28×28"));
+                .with_hint("resize all of them: data.image-size = 28 in a run, --image-size 28 for `stlf data inspect`; `stlf new NAME --images FOLDER` writes it"));
         }
     }
     let found = first.map_or([0, 0], |(_, size)| size);
@@ -199,6 +229,27 @@ fn common(samples: &[Sample], options: &Options) -> Result<([u32; 2], Colour), E
         return Err(Error::setting("size", format!("{rows}×{columns} pixels are not a picture")));
     }
     Ok((size, options.colour.unwrap_or(colour)))
+}
+
+/// The pixels of all pictures, in their order. Photographs take long to decode and resize, so all processors do it.
+fn read_all<P: AsRef<Path> + Sync>(
+    paths: &[P],
+    size: [u32; 2],
+    colour: Colour,
+) -> Result<Vec<u8>, Error> {
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let read_part = |part: &[P]| {
+        let mut pixels = Vec::new();
+        part.iter().try_for_each(|path| read(path.as_ref(), size, colour, &mut pixels))?;
+        Ok(pixels)
+    };
+    let parts = paths.chunks(paths.len().div_ceil(threads).max(1));
+    let parts: Vec<Result<Vec<u8>, Error>> = std::thread::scope(|scope| {
+        let started: Vec<_> = parts.map(|part| scope.spawn(|| read_part(part))).collect();
+        let panicked = |cause| std::panic::resume_unwind(cause);
+        started.into_iter().map(|thread| thread.join().unwrap_or_else(panicked)).collect()
+    });
+    Ok(parts.into_iter().collect::<Result<Vec<_>, Error>>()?.concat())
 }
 
 /// Appends a picture's pixels, channel by channel.

@@ -18,7 +18,7 @@ use crate::{Dataset, Error};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(
     untagged,
-    expecting = "a number from 0 to 1, a list of them, one per device, or { devices = 0.5 }"
+    expecting = "expected a number from 0 to 1, a list of them, one per device, or { devices = 0.5 }"
 )]
 pub enum Labeled {
     /// The same fraction on every device.

@@ -163,9 +163,9 @@ impl Chart {
         let single = self.series.len() == 1;
         let place = if single { group } else { series };
         match self.highlight {
-            Some(highlight) if highlight == place => Colour::nth(0),
-            Some(highlight) if !single => Colour::nth(place + usize::from(place < highlight)),
-            None if !single => Colour::nth(place),
+            Some(highlight) if highlight == place => Colour::of_block(0),
+            Some(highlight) if !single => Colour::of_block(place + usize::from(place < highlight)),
+            None if !single => Colour::of_block(place),
             _ => Colour::nth(1).lighter(0.25),
         }
     }

@@ -51,6 +51,12 @@ impl Colour {
         Colour::PALETTE[place % Colour::PALETTE.len()]
     }
 
+    /// The colour of the block at a place; after the last one the palette starts again, lighter, so that no two of fourteen are alike.
+    pub fn of_block(place: usize) -> Colour {
+        let is_again = place >= Colour::PALETTE.len();
+        Colour::nth(place).lighter(if is_again { 0.55 } else { 0.0 })
+    }
+
     /// Returns the colour of a map at a value from 0 (light) to 1 (dark). Lightness is linear in the value.
     pub fn on_scale(share: f64) -> Colour {
         let share = if share.is_finite() { share.clamp(0.0, 1.0) } else { 0.0 };
@@ -156,6 +162,12 @@ mod tests {
     fn shares_that_are_none_still_have_a_colour() {
         assert_eq!(Colour::on_scale(f64::NAN), Colour::on_scale(0.0));
         assert_eq!(Colour::on_scale(7.0), Colour::on_scale(1.0));
+    }
+
+    #[test]
+    fn blocks_side_by_side_differ() {
+        let colours: Vec<String> = (0..14).map(|place| Colour::of_block(place).css()).collect();
+        assert!((1..14).all(|k| !colours[..k].contains(&colours[k])), "{colours:?}");
     }
 
     #[test]

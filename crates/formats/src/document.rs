@@ -7,7 +7,7 @@ use serde::de::{
 };
 use serde_json::de::Read;
 
-use stlf_planning::error::{Error, nearest};
+use stlf_planning::error::{Error, in_words, nearest};
 
 /// What kind of document is expected.
 pub(super) struct Kind {
@@ -61,16 +61,14 @@ fn locate(
     if steps.is_empty() && !error.is_data() || error.is_eof() {
         return syntax(error, kind, head);
     }
-    let message = shorten(&bare_message(error))
-        .replace("expected u64", "expected a whole number of at least 0")
-        .replace("expected f64", "expected a number");
+    let message = shorten(&in_words(&bare_message(error)));
     if let Some(rest) = message.strip_prefix("unknown field ") {
         let quoted = backticked(rest);
         let field = if steps.is_empty() { quoted.first().copied().unwrap_or("?") } else { path };
         return Error::field(shorten(field), format!("unknown field ({})", position(error)))
             .with_hint(suggestion(&quoted, kind));
     }
-    if let Some(rest) = message.strip_prefix("unknown variant ") {
+    if let Some(rest) = message.strip_prefix("unknown value ") {
         let quoted = backticked(rest);
         let given = quoted.first().copied().unwrap_or("?");
         return Error::field(path, format!("{given:?} is not known ({})", position(error)))

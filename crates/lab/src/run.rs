@@ -9,6 +9,7 @@ use serde::Serialize;
 use stlf_config::Config;
 use stlf_config::fleet::load;
 use stlf_data::features::Scale;
+use stlf_data::partition::Scheme;
 use stlf_data::{Dataset, atomic_file};
 use stlf_method::method::Method;
 use stlf_protocol::Setup;
@@ -29,7 +30,7 @@ pub struct Outcome {
     pub rows: Vec<Row>,
     /// What measuring cost, one per seed and device.
     pub measuring: Vec<MeasuringRow>,
-    /// The column of the table by which samples were dealt, where nobody had said how.
+    /// A sentence on how the samples of a table were dealt, where nobody had said how; without its full stop.
     pub dealt_by: Option<String>,
     /// What decided by whose values features are scaled, where that was chosen.
     pub tried_scales: Vec<ScaleRow>,
@@ -261,10 +262,9 @@ impl Job<'_> {
             .map(|&(seed, block)| self.one_seed(&config, &holdings, seed, block, watch.of(seed)))
             .collect::<Result<_, Error>>()?;
         let dealt_by = match &holdings {
-            Holdings::Dealt(data) if self.config.partition.is_none() => data.domain_column(),
+            Holdings::Dealt(data) if self.config.partition.is_none() => Scheme::told_for_data(data),
             _ => None,
         };
-        let dealt_by = dealt_by.map(str::to_owned);
         let mut all = Outcome { dealt_by, ..Outcome::default() };
         for outcome in outcomes {
             all.rows.extend(outcome.rows);

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use stlf_method::learner::{Progress, Watch};
+use stlf_planning::error::in_words;
 
 use crate::Error;
 use crate::command::Limits;
@@ -163,8 +164,13 @@ fn bytes_in(folder: &Path) -> u64 {
 
 /// What a line says of a request; `None` for a sign of life that an earlier one left behind.
 fn answer(verb: &'static str, id: u64, line: &str) -> Result<Option<Answer>, Error> {
-    let reply: Reply = serde_json::from_str(line)
-        .map_err(|e| Error::line(verb, line, format!("expected a message of {PROTOCOL}: {e}")))?;
+    let reply: Reply = serde_json::from_str(line).map_err(|e| {
+        Error::line(
+            verb,
+            line,
+            format!("expected a message of {PROTOCOL}: {}", in_words(&e.to_string())),
+        )
+    })?;
     match reply.answer {
         Answer::Progress { .. } if reply.id < id => Ok(None),
         answer if reply.id == id => Ok(Some(answer)),
@@ -175,7 +181,7 @@ fn answer(verb: &'static str, id: u64, line: &str) -> Result<Option<Answer>, Err
 impl Done {
     /// What it says, if it says what it must.
     pub(crate) fn says<T: DeserializeOwned>(&self) -> Result<T, Error> {
-        T::deserialize(&self.says).map_err(|e| self.wrong(e.to_string()))
+        T::deserialize(&self.says).map_err(|e| self.wrong(in_words(&e.to_string())))
     }
 
     /// The error that the line says something that cannot be.

@@ -9,6 +9,7 @@ use stlf_config::answers::Answers;
 use stlf_lab::questions::questions;
 
 use super::bundle_args::{BundleArgs, failure};
+use super::numbers::whole;
 use super::run_args;
 use crate::error::Failure;
 use crate::output;
@@ -33,7 +34,7 @@ pub(crate) struct Args {
     #[arg(value_name = "SAMPLES")]
     samples: Option<PathBuf>,
     /// How many of each target.
-    #[arg(long, value_name = "N", default_value_t = 10)]
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = whole::<usize>)]
     labels: usize,
     /// A table of answers, whose samples are not asked again.
     #[arg(long, value_name = "FILE", requires = "samples")]

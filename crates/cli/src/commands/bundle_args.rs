@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use stlf_bundle::folder::{find, find_any, is_of_learner, read};
 use stlf_bundle::{Error, Mixture};
 
+use super::numbers::whole;
 use crate::error::Failure;
 
 /// The bundle that a command puts to work.
@@ -17,7 +18,7 @@ pub(crate) struct BundleArgs {
     #[arg(long, value_name = "NAME")]
     pub(crate) device: Option<String>,
     /// The seed, in a run folder. Left out: the lowest.
-    #[arg(long)]
+    #[arg(long, value_parser = whole::<u64>)]
     pub(crate) seed: Option<u64>,
 }
 

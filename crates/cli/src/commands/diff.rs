@@ -10,7 +10,7 @@ use stlf_planning::number_format::clean;
 use stlf_planning::number_format::{counted, percent, short};
 use stlf_planning::plan::Terms;
 
-use super::problem_args::non_negative;
+use super::numbers::non_negative;
 use crate::error::Failure;
 use crate::input;
 use crate::table::{Align, Cell, Table};

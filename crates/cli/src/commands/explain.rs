@@ -19,8 +19,8 @@ use stlf_planning::number_format::{clean, counted, short};
 use stlf_planning::plan::Status;
 use stlf_planning::planner::{self, Limits, Outcome, Settings};
 
+use super::numbers::positive;
 use super::plan::{check_handovers, infeasible, seconds};
-use super::problem_args::positive;
 use crate::comparison::ask_for_labels;
 use crate::error::Failure;
 use crate::input;

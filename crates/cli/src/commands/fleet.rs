@@ -22,7 +22,7 @@ use crate::ui::Ui;
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
-  stlf fleet invite harbour --devices 3       makes the fleet and prints a ticket for each of three devices
+  stlf fleet invite harbour --devices 3       makes the fleet and prints three tickets
   stlf fleet init harbour                     makes harbour/owner.key and harbour/roster.json
   stlf fleet add gate KEY --fleet harbour     KEY is what `stlf node init` printed on the device
   stlf fleet show --fleet harbour

@@ -16,6 +16,7 @@ mod measure;
 mod merge;
 mod new;
 mod node;
+mod numbers;
 mod plan;
 mod predict;
 mod problem_args;
@@ -29,7 +30,7 @@ mod sweep;
 mod transfer;
 mod window_args;
 
-use clap::{Parser, Subcommand};
+use clap::{Arg, Command, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::error::Failure;
 use crate::ui::Ui;
@@ -71,6 +72,21 @@ enum Verb {
     Schema(schema::Args),
     Completions(completions::Args),
     Man(man::Args),
+}
+
+/// Reads the command line, or ends the program with help or with what is wrong.
+pub(crate) fn parse() -> Cli {
+    let matches = values_may_be_negative(Cli::command()).get_matches();
+    Cli::from_arg_matches(&matches).unwrap_or_else(|e| e.exit())
+}
+
+/// The same command where -1 is a value and no option, so that whoever gives a negative number reads which numbers are allowed.
+fn values_may_be_negative(command: Command) -> Command {
+    let negative = |arg: Arg| match arg.get_action().takes_values() {
+        true => arg.allow_negative_numbers(true),
+        false => arg,
+    };
+    command.mut_args(negative).mut_subcommands(values_may_be_negative)
 }
 
 /// Runs the verb.

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use stlf_config::TEMPLATE;
-use stlf_config::for_table::{ForTable, for_table};
+use stlf_config::own_data::{Written, for_table};
 use stlf_data::features;
 
 use super::run_args::failure;
@@ -12,17 +12,23 @@ use crate::error::Failure;
 use crate::output::write_file;
 use crate::ui::Ui;
 
-/// Write a configuration with its keys, their defaults and their meanings; for a table of your own, one that runs as it is.
+/// Write a configuration with its keys, their defaults and their meanings; for data of your own, one that runs as it is.
 ///
 /// With --features the file names the table, its columns and how its rows are dealt to devices. Columns that are not numbers are left
-/// out. With --window the table has readings in the order of time, and samples are windows of them. If every device has labels, half of them hide theirs, so that the run can measure accuracy; the file says so.
+/// out. With --window the table has readings in the order of time, and samples are windows of them.
+///
+/// With --images the file names a folder of pictures, DEVICE/CLASS/*.png or .jpg; those without a class are in DEVICE/unlabeled.
+/// Pictures of any size are resized for the built-in network.
+///
+/// If every device has labels, half of them hide theirs, so that the run can measure accuracy; the file says so.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
   stlf new mine && stlf run mine.toml
   stlf new mine --features sensors.csv && stlf run mine.toml
   stlf new mine --features sensors.csv --label activity --device patient
-  stlf new mine --features vibration.csv --window 128 && stlf run mine.toml")]
+  stlf new mine --features vibration.csv --window 128 && stlf run mine.toml
+  stlf new rooms --images photos && stlf run rooms.toml")]
 pub(crate) struct Args {
     /// The configuration's name; NAME.toml is written.
     name: String,
@@ -41,9 +47,23 @@ pub(crate) struct Args {
 
     #[command(flatten)]
     windows: WindowArgs,
+
+    /// A folder of pictures, DEVICE/CLASS/*.png or .jpg.
+    #[cfg(feature = "images")]
+    #[arg(long, value_name = "FOLDER", conflicts_with = "features")]
+    images: Option<PathBuf>,
 }
 
 impl Args {
+    /// The configuration for the user's own data, if they name any.
+    fn for_own_data(&self) -> Option<Result<Written, stlf_config::Error>> {
+        #[cfg(feature = "images")]
+        if let Some(folder) = &self.images {
+            return Some(stlf_config::own_data::for_pictures(folder));
+        }
+        self.features.as_ref().map(|table| for_table(table, self.options()))
+    }
+
     /// How the table is read.
     fn options(&self) -> features::Options {
         features::Options {
@@ -64,11 +84,14 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<(), Failure> {
         return Err(Failure::input(format!("{} already exists", path.display()))
             .hint("choose another name"));
     }
-    let (text, told, next) = match &args.features {
+    if let Some(folder) = path.parent().filter(|f| !f.as_os_str().is_empty() && !f.is_dir()) {
+        return Err(Failure::input(format!("there is no folder {}", folder.display()))
+            .hint("make it first, or choose a name without it"));
+    }
+    let (text, told, next) = match args.for_own_data() {
         None => (TEMPLATE.to_owned(), Vec::new(), "change it and run"),
-        Some(table) => {
-            let made = for_table(table, args.options());
-            let ForTable { text, told } = made.map_err(|e| failure(&e.into()))?;
+        Some(made) => {
+            let Written { text, told } = made.map_err(|e| failure(&e.into()))?;
             (text, told, "run")
         }
     };

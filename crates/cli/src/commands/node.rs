@@ -23,9 +23,9 @@ use crate::ui::Ui;
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
-  stlf node join TICKET --name gate --data sensors.csv     joins a fleet and takes part; the owner gave the ticket
-  stlf node start                                          takes part again, after it has joined
-  stlf node init                                           makes device.key and shows what others know it by
+  stlf node join TICKET --name gate --data sensors.csv     with the owner's ticket
+  stlf node start                                          again, after it has joined
+  stlf node init                                           makes device.key
   stlf node id device.key
   stlf node start mine.toml --roster roster.json --peers gate=10.0.0.5:7000
   stlf node start --learner \"python -m stlf.learner pumps:Pumps\"

@@ -10,7 +10,8 @@ use stlf_planning::Problem;
 use stlf_planning::planner::handover::refusal;
 use stlf_planning::planner::{self, Infeasible, Method, Outcome, Settings};
 
-use super::problem_args::{ProblemArgs, non_negative, positive};
+use super::numbers::{fraction, positive};
+use super::problem_args::ProblemArgs;
 use crate::error::Failure;
 use crate::progress::Watch;
 use crate::ui::Ui;
@@ -52,7 +53,7 @@ pub(crate) struct Args {
     time_limit: f64,
 
     /// Stop at a plan this close to the optimum, such as 0.01 for 1 %.
-    #[arg(long, value_name = "FRACTION", default_value_t = 0.0, value_parser = non_negative)]
+    #[arg(long, value_name = "FRACTION", default_value_t = 0.0, value_parser = fraction)]
     gap: f64,
 
     /// What to print.

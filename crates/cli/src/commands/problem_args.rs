@@ -11,6 +11,7 @@ use stlf_planning::Problem;
 use stlf_planning::bound::BoundKind;
 use stlf_planning::energy::PAPER_MODEL_BITS;
 
+use super::numbers::{non_negative, positive};
 use super::run_args::{failure, watched};
 use crate::error::Failure;
 use crate::input;
@@ -158,20 +159,4 @@ impl ProblemArgs {
 
 fn is_stdin(path: &Path) -> bool {
     path.as_os_str() == "-"
-}
-
-/// Parses a number that is at least 0.
-pub(crate) fn non_negative(text: &str) -> Result<f64, String> {
-    match text.parse::<f64>() {
-        Ok(value) if value.is_finite() && value >= 0.0 => Ok(value),
-        _ => Err("expected a number of at least 0".to_owned()),
-    }
-}
-
-/// Parses a number above 0.
-pub(crate) fn positive(text: &str) -> Result<f64, String> {
-    match text.parse::<f64>() {
-        Ok(value) if value.is_finite() && value > 0.0 => Ok(value),
-        _ => Err("expected a number above 0".to_owned()),
-    }
 }

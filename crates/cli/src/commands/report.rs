@@ -6,8 +6,8 @@ use stlf_formats::PlanOrProblem;
 use stlf_lab::report::document::Run;
 use stlf_lab::report::{document, html, of_plan, of_problem, of_run};
 
+use super::numbers::positive;
 use super::plan::{check_handovers, seconds};
-use super::problem_args::positive;
 use super::run_args::failure;
 use crate::error::Failure;
 use crate::input;

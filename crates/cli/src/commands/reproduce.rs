@@ -8,6 +8,7 @@ use std::sync::Mutex;
 use clap::builder::{PossibleValue, StringValueParser, TypedValueParser};
 use stlf_lab::paper::{Artifact, Made, Options, reproduce};
 
+use super::numbers::within;
 use super::run_args::failure;
 use crate::error::Failure;
 use crate::output::write_file;
@@ -51,8 +52,8 @@ pub(crate) struct Args {
     data: Option<PathBuf>,
 
     /// The number of seeds [default: 5, for natural, strangers, labels and drift 10, or 2 with --quick]
-    #[arg(long, value_name = "K", value_parser = clap::value_parser!(u16).range(1..))]
-    seeds: Option<u16>,
+    #[arg(long, value_name = "K", value_parser = within(1..=10_000))]
+    seeds: Option<u32>,
 
     /// Use small fleets and short training: the numbers mean little, but it shows that everything works.
     #[arg(long)]
@@ -121,7 +122,7 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<(), Failure> {
     let options = |artifact: Artifact| Options {
         data: args.data.clone(),
         seeds: match args.seeds {
-            Some(seeds) => seeds.into(),
+            Some(seeds) => seeds as usize,
             None if args.quick => 2,
             None => artifact.usual_seeds(),
         },

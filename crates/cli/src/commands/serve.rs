@@ -9,8 +9,8 @@ use std::time::Duration;
 use tiny_http::Server;
 
 use self::answers::Desk;
+use super::numbers::{positive, whole};
 use super::plan::seconds;
-use super::problem_args::positive;
 use crate::error::Failure;
 use crate::opener;
 use crate::progress::Watch;
@@ -26,13 +26,13 @@ Examples:
   stlf serve runs/demo --open
   stlf serve fleet.json --port 8080
   stlf serve fleet.json --handovers
-  stlf serve node                     the fleet as this device sees it: who is there, the plan, traffic, refusals")]
+  stlf serve node                     the fleet as this device sees it")]
 pub(crate) struct Args {
     /// A run folder, the folder of a device (`stlf node start --to`), a plan (stlf-plan/2) or a problem (stlf-problem/1).
     run: PathBuf,
 
     /// The port to listen on; 0 takes a free one.
-    #[arg(long, default_value_t = 0)]
+    #[arg(long, default_value_t = 0, value_parser = whole::<u16>)]
     port: u16,
 
     /// Let sources of a problem hand their models on, as in `stlf plan --handovers`.

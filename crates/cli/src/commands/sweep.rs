@@ -16,8 +16,9 @@ use stlf_planning::planner::Settings;
 use stlf_planning::problem::Model;
 use stlf_planning::sweep::{Segment, Sweep, sweep};
 
+use super::numbers::{fraction, positive};
 use super::plan::{check_handovers, infeasible};
-use super::problem_args::{ProblemArgs, non_negative, positive};
+use super::problem_args::ProblemArgs;
 use crate::error::Failure;
 use crate::output;
 use crate::progress::Watch;
@@ -60,7 +61,7 @@ pub(crate) struct Args {
     time_limit: f64,
 
     /// Stop each search at a plan this close to the optimum; breakpoints are then approximate.
-    #[arg(long, value_name = "FRACTION", default_value_t = 0.0, value_parser = non_negative)]
+    #[arg(long, value_name = "FRACTION", default_value_t = 0.0, value_parser = fraction)]
     gap: f64,
 
     /// What to print [default: text on a terminal or with --csv, else csv]

@@ -2,15 +2,17 @@
 
 use stlf_data::features::Windows;
 
+use super::numbers::within;
+
 /// Windows of a series.
 #[derive(clap::Args)]
 pub(crate) struct WindowArgs {
-    /// The table has readings in the order of time: so many rows of a device in a row are a sample.
-    #[arg(long, value_name = "ROWS", requires = "features", value_parser = clap::value_parser!(u32).range(1..=65536))]
+    /// The table has readings in the order of time: a sample is this many rows of one device that follow each other.
+    #[arg(long, value_name = "ROWS", requires = "features", value_parser = within(1..=65536))]
     window: Option<u32>,
 
-    /// The next window begins so many rows later [default: where the last one ends]
-    #[arg(long, value_name = "ROWS", requires = "window", value_parser = clap::value_parser!(u32).range(1..=65536))]
+    /// The number of rows from the beginning of a window to that of the next [default: as many as a window has]
+    #[arg(long, value_name = "ROWS", requires = "window", value_parser = within(1..=65536))]
     stride: Option<u32>,
 
     /// The column of times; no window spans a gap [default: time or timestamp, if there is one]

@@ -107,6 +107,22 @@ fn tables_and_pictures_of_ones_own_are_dealt() {
     let ran = run(&[&args[..], &["--partition", "iid"]].concat(), "");
     assert!(ran.out.contains("iid partition, seed 1: 10 devices"), "{}", ran.out);
     assert!(!ran.out.contains("The column"), "{}", ran.out);
+    // Without such a column rows are dealt at random, in a run too, and that is said.
+    let alone = folder.path().join("alone.csv");
+    let rows: String = (0..60).map(|k| format!("{},{k},{}\n", k % 2, k % 7)).collect();
+    std::fs::write(&alone, format!("label,x,y\n{rows}")).unwrap();
+    let told = "No column says which device holds which sample, so they are dealt at random to 3 devices, about half of which hide their labels";
+    let ran = run(&["data", "inspect", "--features", alone.to_str().unwrap()], "");
+    assert!(ran.out.contains("iid partition, seed 1: 3 devices, 2 with labels"), "{}", ran.out);
+    assert!(ran.out.contains(&format!("{told}; --partition deals")), "{}", ran.out);
+    let settings = format!(
+        "seeds=[1] data.features={} training.model=mlp training.steps=20 divergence.features=16",
+        alone.display()
+    );
+    let to = folder.path().join("run");
+    let ran = run(&["run", "-c", &settings, "--to", to.to_str().unwrap()], "");
+    assert_eq!((ran.code, ran.err.as_str()), (0, ""));
+    assert!(ran.out.contains(&format!("{told}; another partition.kind deals")), "{}", ran.out);
 
     let pictures = folder.path().join("pictures");
     // A black PNG of one pixel.
@@ -123,6 +139,21 @@ fn tables_and_pictures_of_ones_own_are_dealt() {
     let ran = run(&[&args[..], &["--partition", "by-domain"]].concat(), "");
     assert_eq!((ran.code, ran.err.as_str()), (0, ""));
     assert!(ran.out.contains("day and night: 3 samples of 1×1×1, 2 classes"), "{}", ran.out);
+    let rooms = folder.path().join("rooms");
+    let ran = run(&["new", rooms.to_str().unwrap(), "--images", pictures.to_str().unwrap()], "");
+    assert_eq!((ran.code, ran.err.as_str()), (0, ""));
+    assert!(
+        ran.out.starts_with("Each folder is a device: 2 devices, 2 with labels; half"),
+        "{}",
+        ran.out
+    );
+    assert!(ran.out.contains("Pictures are resized to 28 × 28"), "{}", ran.out);
+    let written = std::fs::read_to_string(rooms.with_extension("toml")).unwrap();
+    assert!(written.contains("\nimage-size = 28 "), "{written}");
+    let none = folder.path().join("none").join("rooms");
+    let ran = run(&["new", none.to_str().unwrap()], "");
+    assert_eq!(ran.code, 2);
+    assert!(ran.err.starts_with("error: there is no folder "), "{}", ran.err);
     let both = ["--features", "x.csv", "--domains", "usps"];
     assert_eq!(run(&[&args[..], &both].concat(), "").code, 2);
 }

@@ -141,7 +141,7 @@ fn a_table_that_names_its_devices_is_dealt_by_them_and_says_so() {
     let ran = run(&arguments, "");
     assert_eq!((ran.code, ran.err.as_str()), (0, ""));
     assert!(
-        ran.out.contains("The table's column device says which device holds which sample"),
+        ran.out.contains("The column device says which device holds which sample"),
         "{}",
         ran.out
     );

@@ -31,6 +31,9 @@ use crate::{Dataset, Error};
 /// The paper's number of devices, and flwr-datasets' in its examples.
 const DEVICES: usize = 10;
 
+/// Samples that a device should have at least, where a table does not say which device holds a row.
+const SAMPLES_PER_DEVICE: usize = 20;
+
 /// A partitioner with its settings. In files a table with `kind` and the settings, all of which have
 /// defaults: `kind = "dirichlet"`, `alpha = 0.1`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -58,11 +61,30 @@ impl Default for Scheme {
 }
 
 impl Scheme {
-    /// The default for some data: a table that names its devices has already dealt its samples.
+    /// The default for some data: a table that names its devices has already dealt its samples. Those of another table are dealt at
+    /// random, and half of the devices hide their labels: if all had labels there would be nothing to decide.
     pub fn for_data(data: &Dataset) -> Scheme {
-        match data.domain_column() {
-            Some(_) => Scheme::ByDomain(ByDomain::default()),
-            None => Scheme::default(),
+        if data.domain_column().is_some() {
+            Scheme::ByDomain(ByDomain::default())
+        } else if !data.columns().is_empty() {
+            let devices = (data.len() / SAMPLES_PER_DEVICE).clamp(2, DEVICES);
+            Scheme::Iid(Iid { devices, labeled: Labeled::Some { devices: 0.5 } })
+        } else {
+            Scheme::default()
+        }
+    }
+
+    /// Says how [`Scheme::for_data`] deals the samples of a table, for users who did not say how to deal them.
+    pub fn told_for_data(data: &Dataset) -> Option<String> {
+        match (Scheme::for_data(data), data.domain_column()) {
+            (_, Some(column)) => {
+                Some(format!("The column {column} says which device holds which sample"))
+            }
+            (Scheme::Iid(iid), None) => Some(format!(
+                "No column says which device holds which sample, so they are dealt at random to {} devices, about half of which hide their labels",
+                iid.devices
+            )),
+            _ => None,
         }
     }
 

@@ -95,7 +95,7 @@ pub enum Arrangement {
 
 /// How many classes a device has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(untagged, expecting = "a number of classes, or \"all\"")]
+#[serde(untagged, expecting = "expected a number of classes, or \"all\"")]
 pub enum ClassesPerDevice {
     /// This many classes, drawn at random.
     Count(usize),

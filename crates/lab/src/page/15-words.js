@@ -36,6 +36,12 @@
     return known(share) ? fixed(share * 100, digits === undefined ? 1 : digits) + ' %' : NONE;
   }
 
+  // Without decimals, unless nothing would be left of it.
+  function wholePercent(share) {
+    if (known(share) && share > 0 && share < 0.0005) return 'under 0.1 %';
+    return percent(share, share > 0 && share < 0.01 ? 1 : 0);
+  }
+
   function joules(value) {
     if (!known(value)) return NONE;
     const size = Math.abs(value);
@@ -104,7 +110,7 @@
       linkCounts(plan),
       `${joules(plan.joules)} in ${counts.handovers > 0 ? 'both' : 'links'}`,
     ];
-    if (known(plan.energy_share)) parts.push(`${percent(plan.energy_share, 0)} of all links’ energy`);
+    if (known(plan.energy_share)) parts.push(`${wholePercent(plan.energy_share)} of all links’ energy`);
     if (known(plan.accuracy)) parts.push(`${percent(plan.accuracy)} accuracy`);
     return parts.join(' · ');
   }
@@ -140,6 +146,7 @@
     fixed,
     number,
     percent,
+    wholePercent,
     joules,
     bytes,
     signed,

@@ -6,7 +6,7 @@
   const PAGE = 50;
 
   // Columns: {key, name, group, value(row) for the order, cell(row) for what is shown, numeric, prose, head, note}.
-  // Options: {label, one, many, nothing, tall, columns, rows, sort: {key, down}, mark(row), keep(row), filters,
+  // Options: {label, one, many, nothing, tall, dense, columns, rows, sort: {key, down}, mark(row), keep(row), filters,
   // find: {id, label, placeholder, text(row)}}.
   function table(options) {
     const view = {
@@ -50,7 +50,7 @@
     const box = html(
       'div',
       {
-        class: 'scroll table' + (options.tall ? ' tall' : ''),
+        class: 'scroll table' + (options.tall ? ' tall' : '') + (options.dense ? ' dense' : ''),
         tabindex: '0',
         role: 'region',
         'aria-label': options.label,

@@ -19,29 +19,31 @@
     const best = (row) => Math.max(...methods.map(({ method }) => accuracy(row, method) || 0));
     const accuracies = methods.map(({ method, label }) => ({
       key: `m ${method}`,
-      name: `${label}, %`,
+      name: label,
       numeric: true,
       note: `accuracy of ${label}`,
       value: (row) => accuracy(row, method),
       cell: (row) => share(accuracy(row, method), best(row)),
     }));
+    const nameColumn = {
+      key: 'name',
+      name: 'Target',
+      head: true,
+      value: (row) => row.name,
+      cell: (row) => (place.has(row.name) ? page.deviceOpener(place.get(row.name)) : words.shorten(row.name, 60)),
+    };
     const table = page.table({
       label: 'Accuracy per target and method',
       one: 'target',
       tall: true,
+      dense: true,
       rows: seed.targets,
       find:
         seed.targets.length > 20
           ? { id: 'target-search', label: 'Find', placeholder: 'name', text: (row) => String(row.name) }
           : null,
       columns: [
-        {
-          key: 'name',
-          name: 'Target',
-          head: true,
-          value: (row) => row.name,
-          cell: (row) => (place.has(row.name) ? page.deviceOpener(place.get(row.name)) : words.shorten(row.name, 60)),
-        },
+        nameColumn,
         // First, because a phone shows little more than the name and one column.
         ...accuracies.slice(0, 1),
         ...(seed.targets.some((row) => row.expected) ? [expectedColumn] : []),
@@ -67,7 +69,6 @@
           value: (row) => row.joules,
           cell: (row) => words.joules(row.joules),
         },
-        ...(seed.targets.some((row) => row.student) ? [studentColumn] : []),
       ],
     });
     body.replaceChildren(
@@ -78,12 +79,25 @@
         `${words.ofSeed('Accuracy in percent')}, the best of each row in bold; links and energy are ST-LF’s. A dash means that it is not a target of that method, or has no model.`,
       ),
       table.element,
+      ...(seed.targets.some((row) => row.student) ? [students(seed.targets, nameColumn)] : []),
     );
+  }
+
+  // Sentences of their own would push the numbers out of sight.
+  function students(targets, nameColumn) {
+    const table = page.table({
+      label: 'Students of targets',
+      one: 'target',
+      tall: true,
+      rows: targets.filter((row) => row.student),
+      columns: [nameColumn, studentColumn],
+    });
+    return html('details', { class: 'fold' }, html('summary', {}, 'Students of ST-LF’s targets'), table.element);
   }
 
   const expectedColumn = {
     key: 'expected',
-    name: 'Expected, %',
+    name: 'Expected',
     numeric: true,
     note: 'accuracy that ST-LF’s target may expect without any label, and its 90 % interval',
     value: (row) => (row.expected ? row.expected[1] : null),

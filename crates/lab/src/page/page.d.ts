@@ -129,6 +129,7 @@ interface Words {
   fixed(value: number, digits: number): string;
   number(value: number | null, digits?: number): string;
   percent(share: number | null, digits?: number): string;
+  wholePercent(share: number | null): string;
   joules(value: number | null): string;
   bytes(value: number | null): string;
   signed(value: number, write: (size: number) => string): string;

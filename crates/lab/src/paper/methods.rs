@@ -271,6 +271,7 @@ fn picture(spec: &Spec, all: &[Compared]) -> stlf_figure::Figure {
         series.push(bars::Series { name, values: settings.iter().map(known).collect() });
         bars::Chart {
             title: title.to_owned(),
+            subtitle: "whiskers: 95 % confidence interval of the mean over seeds".to_owned(),
             y_label: "target accuracy, %".to_owned(),
             y_range: Some((0.0, 100.0)),
             groups: settings.to_vec(),
@@ -279,7 +280,6 @@ fn picture(spec: &Spec, all: &[Compared]) -> stlf_figure::Figure {
             numbers: false,
             width: 900.0,
             height: 300.0,
-            ..bars::Chart::default()
         }
         .draw()
     };

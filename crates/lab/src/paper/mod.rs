@@ -118,8 +118,9 @@ impl std::str::FromStr for Artifact {
         let names = Artifact::ALL.map(Artifact::name);
         let found = Artifact::ALL.into_iter().find(|artifact| artifact.name() == text);
         found.ok_or_else(|| {
-            let meant = nearest(text, names).map_or(String::new(), |n| format!(" (meant {n}?)"));
-            stlf_planning::Error::field("figure", format!("there is no {text:?}{meant}"))
+            let known = || format!("there are {} and all", names.join(", "));
+            let hint = nearest(text, names).map_or_else(known, |n| format!("did you mean {n}?"));
+            stlf_planning::Error::field("figure or table", format!("there is no {text:?}; {hint}"))
         })
     }
 }

@@ -75,7 +75,7 @@ fn every_fault_has_one_clear_message() {
         said("garbage"),
         format!(
             "{wrote} \"Epoch 1/10 [=====>    ] loss: 0.3\": expected a message of stlf-learner/1: \
-             expected value at line 1 column 1"
+             expected value (line 1, column 1)"
         )
     );
     assert_eq!(

@@ -259,7 +259,7 @@ fn errors_name_the_field_and_the_device() {
         (|v| v["divergence"] = json!([[0.0]]), "divergence: has 1 row, expected 5", "one of each"),
         (
             |v| v["link_energy"][1][0] = json!("x"),
-            "link_energy[1][0] (B → A): invalid type: string \"x\"",
+            "link_energy[1][0] (B → A): expected a number or null, found \"x\"",
             "schema",
         ),
         (

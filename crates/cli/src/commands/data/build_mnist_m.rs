@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use stlf_data::domains::{Half, Recipe, build_mnist_m};
 
+use super::super::numbers::whole;
 use super::data_args::default_folder;
 use crate::error::Failure;
 use crate::progress::Steps;
@@ -32,11 +33,11 @@ pub(crate) struct Args {
     to: Option<PathBuf>,
 
     /// At most this many images of each half, the first ones of MNIST.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = whole::<usize>)]
     samples: Option<usize>,
 
     /// The seed from which the pieces of photographs are drawn.
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole::<u64>)]
     seed: u64,
 }
 

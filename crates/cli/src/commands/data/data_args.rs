@@ -7,6 +7,9 @@ use stlf_data::domains::{self, Domain, Half, Options};
 use stlf_data::folder::data_folder;
 use stlf_data::{Dataset, features};
 
+use super::super::numbers::whole;
+#[cfg(feature = "images")]
+use super::super::numbers::within;
 use super::super::window_args::WindowArgs;
 use crate::error::Failure;
 
@@ -33,7 +36,7 @@ pub(crate) struct DataArgs {
     half: HalfArg,
 
     /// At most this many samples of each domain [default: all; 40,000 of strokes]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = whole::<usize>)]
     samples: Option<usize>,
 
     /// Instead of domains: a folder of pictures, DOMAIN/CLASS/*.png or .jpg.
@@ -43,7 +46,7 @@ pub(crate) struct DataArgs {
 
     /// Resize every picture to this many pixels per side.
     #[cfg(feature = "images")]
-    #[arg(long, value_name = "PIXELS", requires = "images", value_parser = clap::value_parser!(u32).range(1..=4096))]
+    #[arg(long, value_name = "PIXELS", requires = "images", value_parser = within(1..=4096))]
     image_size: Option<u32>,
 
     /// Instead of domains: a table of features, CSV or Parquet, one sample per row.

@@ -78,11 +78,9 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<(), Failure> {
                 summary(&deal)
             );
             let head = match args.scheme.dealt_by(&data) {
-                Some(column) => {
+                Some(how) => {
                     head.trim_end().to_owned()
-                        + &format!(
-                            "\nThe column {column} says which device holds which sample; --partition deals them differently.\n\n"
-                        )
+                        + &format!("\n{how}; --partition deals them differently.\n\n")
                 }
                 None => head,
             };

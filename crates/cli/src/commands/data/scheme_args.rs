@@ -4,16 +4,17 @@ use serde::Deserialize;
 use stlf_data::Dataset;
 use stlf_data::labels::Labeled;
 use stlf_data::partition::{Partition, Scheme, deal};
-use stlf_planning::error::nearest;
+use stlf_planning::error::{in_words, nearest};
 use toml::{Table, Value};
 
+use super::super::numbers::whole;
 use crate::error::Failure;
 
 /// A partitioner, its settings, and the seed.
 #[derive(clap::Args)]
 pub(crate) struct SchemeArgs {
     /// How samples are dealt: paper, iid, dirichlet, shard, pathological or by-domain [default: by-domain where a
-    /// table has a column device or domain, else paper]
+    /// table has a column device or domain, iid where it has none, paper for pictures]
     #[arg(long, value_name = "KIND", value_parser = Scheme::KINDS)]
     partition: Option<String>,
 
@@ -22,7 +23,7 @@ pub(crate) struct SchemeArgs {
     config: Vec<String>,
 
     /// The number of devices [default: 10]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = whole::<usize>)]
     devices: Option<usize>,
 
     /// The fraction of its labels that a device keeps, or one fraction per device, such as 1,0.5,0.
@@ -32,27 +33,33 @@ pub(crate) struct SchemeArgs {
     labeled: Option<Labeled>,
 
     /// The seed of all random draws.
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole::<u64>)]
     pub(crate) seed: u64,
 }
 
 impl SchemeArgs {
     /// Deals the data.
     pub(crate) fn deal(&self, data: &Dataset) -> Result<(Scheme, Partition), Failure> {
+        let default = match &self.partition {
+            Some(_) => None,
+            None => Table::try_from(Scheme::for_data(data)).ok(),
+        };
         let kind = self.partition.as_deref().unwrap_or(Scheme::for_data(data).kind());
-        let scheme = self.scheme(kind, data.domains().len())?;
+        let scheme = self.scheme(kind, default.unwrap_or_default(), data.domains().len())?;
         let partition = deal(data, &scheme, self.seed).map_err(|e| Failure::in_data(&e))?;
         Ok((scheme, partition))
     }
 
-    /// Returns the column by which the samples are dealt, if the user does not say how to deal them.
-    pub(crate) fn dealt_by<'a>(&self, data: &'a Dataset) -> Option<&'a str> {
-        data.domain_column().filter(|_| self.partition.is_none())
+    /// Says how the samples of a table are dealt, if the user does not say how to deal them.
+    pub(crate) fn dealt_by(&self, data: &Dataset) -> Option<String> {
+        let is_chosen =
+            self.partition.is_some() || self.devices.is_some() || self.labeled.is_some();
+        let is_by_domain = data.domain_column().is_some() && self.partition.is_none();
+        Scheme::told_for_data(data).filter(|_| is_by_domain || !is_chosen)
     }
 
-    /// Returns the scheme of this kind, for data with this number of domains.
-    fn scheme(&self, kind: &str, domains: usize) -> Result<Scheme, Failure> {
-        let mut table = Table::new();
+    /// Returns the scheme of this kind, for data with this number of domains, with these settings where the user gives no others.
+    fn scheme(&self, kind: &str, mut table: Table, domains: usize) -> Result<Scheme, Failure> {
         // Several domains cannot be arranged singly, and mixing is what most people mean by listing them.
         if kind == "paper" && domains > 1 {
             table.insert("arrangement".to_owned(), "mixed".into());
@@ -113,7 +120,7 @@ fn read(kind: &str, table: Table) -> Result<Scheme, Failure> {
                     None => failure.hint(format!("its settings: {}", known.join(", "))),
                 }
             }
-            None => Failure::input(format!("{kind}: {}", e.message())),
+            None => Failure::input(format!("{kind}: {}", in_words(e.message()))),
         }
     })
 }
@@ -156,7 +163,7 @@ mod tests {
         let all = std::iter::once("stlf").chain(arguments.iter().copied());
         let args = Command::parse_from(all).scheme;
         let kind = args.partition.clone().unwrap_or("paper".to_owned());
-        args.scheme(&kind, domains).map_err(|e| e.to_string())
+        args.scheme(&kind, Table::new(), domains).map_err(|e| e.to_string())
     }
 
     #[test]
@@ -191,7 +198,9 @@ mod tests {
         let dirichlet = |setting| scheme(&["--partition", "dirichlet", "-c", setting], 1);
         assert_eq!(dirichlet("alhpa=1").unwrap_err(), "dirichlet has no setting \"alhpa\"");
         assert_eq!(dirichlet("alpha").unwrap_err(), "\"alpha\" is not a setting");
-        assert!(dirichlet("alpha=high").unwrap_err().starts_with("dirichlet: invalid type"));
+        assert!(
+            dirichlet("alpha=high").unwrap_err().starts_with("dirichlet: expected a number, found")
+        );
         assert!(scheme(&["-c", "labeled=1"], 1).unwrap_err().contains("no setting \"labeled\""));
     }
 }

@@ -9,7 +9,7 @@ use stlf_node::service::settings;
 use stlf_planning::number_format::{clean, counted};
 
 use super::super::node::key_failure;
-use super::super::problem_args::positive;
+use super::super::numbers::{positive, whole};
 use crate::error::Failure;
 use crate::progress::Watch;
 use crate::ui::Ui;
@@ -17,12 +17,14 @@ use crate::ui::Ui;
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
-  stlf fleet invite harbour --devices 3                                three tickets, valid for an hour
-  stlf fleet invite harbour --devices 1 --expires 2d                   later: one more device
-  stlf fleet invite harbour --devices 3 --classes calm,storm           if no device has labels of every class
-  stlf fleet invite harbour mine.toml --devices 3                      with settings of the fleet
-  stlf fleet invite harbour --devices 3 --listen 10.0.0.5:7000         on a port that a firewall lets pass
-  stlf fleet invite harbour                                            goes on with the tickets that are open")]
+  stlf fleet invite harbour --devices 3                 three tickets, valid for an hour
+  stlf fleet invite harbour --devices 1 --expires 2d    later: one more device
+  stlf fleet invite harbour mine.toml --devices 3       with settings of the fleet
+  stlf fleet invite harbour                             goes on with the open tickets
+  # if no device has labels of every class
+  stlf fleet invite harbour --devices 3 --classes calm,storm
+  # on a port that a firewall lets pass
+  stlf fleet invite harbour --devices 3 --listen 10.0.0.5:7000")]
 pub(crate) struct Args {
     /// The fleet's folder, whose last part is its name; made where there is none.
     name: PathBuf,
@@ -39,7 +41,7 @@ pub(crate) struct Args {
     classes: Vec<String>,
 
     /// How many devices to invite; tickets of before that nobody has used are replaced.
-    #[arg(long, value_name = "N", default_value_t = 0)]
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = whole::<usize>)]
     devices: usize,
 
     /// How long tickets are valid, such as 30m, 1h or 2d.
@@ -54,7 +56,7 @@ pub(crate) struct Args {
     #[arg(long = "address", value_name = "ADDRESS")]
     addresses: Vec<SocketAddr>,
 
-    /// Let the first devices in after so many seconds, even if others have not come [default: once all have come]
+    /// Let the first devices in after this time, even if others have not come [default: once all have come]
     #[arg(long, value_name = "SECONDS", value_parser = positive)]
     wait: Option<f64>,
 }

@@ -23,9 +23,10 @@ const PATIENCE: Duration = Duration::from_secs(30);
 #[command(after_help = "\
 Examples:
   stlf node join stlf-ai5… --name gate --data sensors.csv
-  stlf node join stlf-ai5… --name gate --data sensors.csv --listen 10.0.0.6:7000     a port that a firewall lets pass
+  stlf node start                                            the same device again, later
   stlf node join stlf-ai5… --name gate --learner \"python -m stlf.learner pumps:Pumps\"
-  stlf node start                                                                     the same device again, later")]
+  # on a port that a firewall lets pass
+  stlf node join stlf-ai5… --name gate --data sensors.csv --listen 10.0.0.6:7000")]
 pub(crate) struct Args {
     /// What the owner of the fleet gave you; each device needs its own.
     ticket: Ticket,

@@ -10,7 +10,7 @@ use stlf_node::joining::Joined;
 use stlf_node::service::{Error, Options, settings};
 use stlf_protocol::membership::Timing;
 
-use super::super::problem_args::positive;
+use super::super::numbers::positive;
 
 /// The folder within the device's for files between a learner and stlf.
 const LEARNER: &str = "learner";
@@ -90,7 +90,7 @@ pub(crate) struct Part {
     #[arg(long, value_parser = positive)]
     watts: Option<f64>,
 
-    /// Begin with those that have come after so many seconds.
+    /// Begin after this time with those that have come.
     #[arg(long, value_name = "SECONDS", default_value_t = 60.0, value_parser = positive)]
     wait: f64,
 

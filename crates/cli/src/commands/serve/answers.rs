@@ -15,6 +15,7 @@ use stlf_lab::report::edits::{self, Edits, Question};
 use stlf_lab::report::progress::{Progress, progress};
 use stlf_lab::report::{document, html};
 use stlf_lab::run::seed_folder;
+use stlf_planning::error::in_words;
 use tiny_http::{Header, Method, Request, Response};
 
 use super::super::node::status;
@@ -321,8 +322,9 @@ fn read_body<T: DeserializeOwned>(request: &mut Request, what: &str) -> Result<T
     if body.len() as u64 > MOST_BYTES {
         return Err(Refusal::new(413, format!("{what}: at most {MOST_BYTES} bytes")));
     }
-    serde_json::from_slice(&body)
-        .map_err(|e| Refusal::new(400, format!("{what} cannot be read: {e}")))
+    serde_json::from_slice(&body).map_err(|e| {
+        Refusal::new(400, format!("{what} cannot be read: {}", in_words(&e.to_string())))
+    })
 }
 
 fn json(value: &impl Serialize) -> Answer {

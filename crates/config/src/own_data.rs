@@ -1,25 +1,20 @@
-//! A configuration for a table of one's own, which runs as it is: the template with what the table itself tells.
+//! A configuration for data of one's own, which runs as it is: the template with what a table or a folder of pictures itself tells.
 
 use std::collections::BTreeSet;
 use std::path::Path;
 
 use stlf_data::features::Series;
+use stlf_data::partition::Scheme;
 use stlf_data::{Dataset, features};
 
 use crate::{Error, TEMPLATE};
-
-/// Rows that a device should have at least, where no column says which device holds a row.
-const ROWS_PER_DEVICE: usize = 20;
-
-/// Devices at most, where no column says which device holds a row.
-const MOST_DEVICES: usize = 10;
 
 /// Keys of a section with their values.
 type Keys = Vec<(&'static str, String)>;
 
 /// A configuration, and what was decided in it that the user should know.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ForTable {
+pub struct Written {
     /// The file's text.
     pub text: String,
     /// Sentences for the user.
@@ -31,7 +26,7 @@ pub struct ForTable {
 ///
 /// # Errors
 /// A table that cannot be read, that has no such column, or in which nothing has a label.
-pub fn for_table(table: &Path, mut options: features::Options) -> Result<ForTable, Error> {
+pub fn for_table(table: &Path, mut options: features::Options) -> Result<Written, Error> {
     let others = features::not_numbers(table)?;
     let is_ignored = |name: &String| {
         let is = |named: &Option<String>, usual: [&str; 2]| match named {
@@ -58,7 +53,6 @@ pub fn for_table(table: &Path, mut options: features::Options) -> Result<ForTabl
         let names = options.ignore.join(", ");
         told.push(format!("Not used, because they are not numbers in every row: {names}."));
     }
-    let quoted = |text: &str| toml::Value::from(text).to_string();
     let mut lines = vec![
         ("[data]", "features", quoted(&table.to_string_lossy())),
         ("[data]", "label", quoted(label)),
@@ -74,8 +68,58 @@ pub fn for_table(table: &Path, mut options: features::Options) -> Result<ForTabl
         lines.push(("[data]", "ignore", toml::Value::from(options.ignore).to_string()));
     }
     lines.extend(partition.into_iter().map(|(key, value)| ("[partition]", key, value)));
-    Ok(ForTable { text: filled(&lines), told })
+    Ok(Written { text: filled(&lines), told })
 }
+
+/// A text as TOML writes it.
+fn quoted(text: &str) -> String {
+    toml::Value::from(text).to_string()
+}
+
+/// Writes the template for a folder of pictures `device/class/picture`: each folder in it is a device. The cnn takes pictures of
+/// 28 × 28, so others are resized.
+///
+/// # Errors
+/// A folder that cannot be read, with one device only, or in which nothing has a label.
+#[cfg(feature = "images")]
+pub fn for_pictures(folder: &Path) -> Result<Written, Error> {
+    use stlf_data::image_folder::{Survey, survey};
+
+    let Survey { domains, labeled, classes, sizes } = survey(folder)?;
+    let wrong = |message: &str, hint: &str| Error::Setting {
+        path: folder.to_owned(),
+        line: None,
+        message: message.to_owned(),
+        hint: Some(hint.to_owned()),
+    };
+    if domains.len() < 2 {
+        let hint = "put pictures into device/class/, as in kitchen/cup/1.jpg and garden/cup/1.jpg";
+        return Err(wrong("there is one device only: there is nothing to plan", hint));
+    }
+    if classes.is_empty() {
+        let hint = "the name of a folder is the class of its pictures, as in kitchen/cup/1.jpg";
+        return Err(wrong("no picture has a label", hint));
+    }
+    let (partition, told) = by_device(
+        "Each folder is a device:",
+        domains.len(),
+        labeled.iter().filter(|has| **has).count(),
+    );
+    let mut told = vec![told];
+    let mut lines = vec![("[data]", "images", quoted(&folder.to_string_lossy()))];
+    if sizes.iter().any(|size| *size != [SIDE, SIDE]) {
+        lines.push(("[data]", "image-size", SIDE.to_string()));
+        told.push(format!(
+            "Pictures are resized to {SIDE} × {SIDE} for the built-in cnn. Where that shows too little, docs/data.md says what to do."
+        ));
+    }
+    lines.extend(partition.into_iter().map(|(key, value)| ("[partition]", key, value)));
+    Ok(Written { text: filled(&lines), told })
+}
+
+/// Rows and columns of the pictures that the cnn takes.
+#[cfg(feature = "images")]
+const SIDE: u32 = 28;
 
 /// What windows were cut.
 fn told_of(series: &Series, data: &Dataset) -> String {
@@ -92,20 +136,30 @@ fn told_of(series: &Series, data: &Dataset) -> String {
     )
 }
 
-/// How the samples are dealt: by the column that names devices, else at random. If all devices had labels there would be nothing to
-/// decide, so half of them hide theirs.
+/// What is said where half of the devices hide their labels: if all had some, there would be nothing to decide.
+const HIDDEN: &str =
+    "half of them hide their labels in every seed, so that accuracy can be measured";
+
+/// The key that hides them.
+fn half() -> (&'static str, String) {
+    ("labeled", "{ devices = 0.5 }".to_owned())
+}
+
+/// How the rows of a table are dealt: by the column that names devices, else at random.
 fn partition(data: &Dataset, table: &Path) -> Result<(Keys, Vec<String>), Error> {
-    let half = ("labeled", "{ devices = 0.5 }".to_owned());
-    let hidden = "half of them hide their labels in every seed, so that accuracy can be measured";
     let Some(column) = data.domain_column() else {
-        let devices = (data.len() / ROWS_PER_DEVICE).clamp(2, MOST_DEVICES);
-        let keys = vec![("kind", "\"iid\"".to_owned()), ("devices", devices.to_string()), half];
-        let what = if data.series().is_some() { "windows" } else { "rows" };
-        let told = format!(
-            "No column says which device holds a row, so {what} are dealt at random to {devices} devices; {hidden}. \
-             --device names such a column."
-        );
-        return Ok((keys, vec![told]));
+        let mut keys = vec![("kind", "\"iid\"".to_owned()), half()];
+        let mut told = Vec::new();
+        if let Scheme::Iid(iid) = Scheme::for_data(data) {
+            let (devices, what) =
+                (iid.devices, if data.series().is_some() { "windows" } else { "rows" });
+            keys.push(("devices", devices.to_string()));
+            told.push(format!(
+                "No column says which device holds a row, so {what} are dealt at random to {devices} devices; {HIDDEN}. \
+                 --device names such a column."
+            ));
+        }
+        return Ok((keys, told));
     };
     let devices = data.domains().len();
     if devices < 2 {
@@ -116,12 +170,18 @@ fn partition(data: &Dataset, table: &Path) -> Result<(Keys, Vec<String>), Error>
     }
     let with_label = (0..data.len()).filter(|&sample| data.label(sample).is_some());
     let labeled = with_label.map(|sample| data.domain(sample)).collect::<BTreeSet<_>>().len();
+    let (keys, told) = by_device(&format!("Column {column} names"), devices, labeled);
+    Ok((keys, vec![told]))
+}
+
+/// How samples are dealt that know their device, and what is said about it.
+fn by_device(who: &str, devices: usize, labeled: usize) -> (Keys, String) {
     let kind = ("kind", "\"by-domain\"".to_owned());
-    let told = format!("Column {column} names {devices} devices, {labeled} with labels");
-    if labeled < devices {
-        return Ok((vec![kind], vec![format!("{told}.")]));
+    let told = format!("{who} {devices} devices, {labeled} with labels");
+    match labeled < devices {
+        true => (vec![kind], format!("{told}.")),
+        false => (vec![kind, half()], format!("{told}; {HIDDEN} (partition.labeled).")),
     }
-    Ok((vec![kind, half], vec![format!("{told}; {hidden} (partition.labeled).")]))
 }
 
 /// The template with these keys of these sections set, whether it has them as defaults or commented out.
@@ -155,7 +215,7 @@ fn filled(lines: &[(&str, &str, String)]) -> String {
 #[allow(clippy::unwrap_used, reason = "tests")]
 mod tests {
     use stlf_data::labels::Labeled;
-    use stlf_data::partition::{ByDomain, Iid, Scheme};
+    use stlf_data::partition::{ByDomain, Iid};
 
     use super::*;
     use crate::{Config, Model};
@@ -175,7 +235,7 @@ mod tests {
     }
 
     fn config(table: &str, label: &str, device: Option<&str>) -> (Config, Vec<String>) {
-        let ForTable { text, told } = for_table(Path::new(table), asked(label, device)).unwrap();
+        let Written { text, told } = for_table(Path::new(table), asked(label, device)).unwrap();
         (Config::parse(&text, Path::new("t")).unwrap(), told)
     }
 
@@ -222,7 +282,7 @@ mod tests {
         let (_folder, table) = written("device,time,x,label", row);
         let windows = Some(features::Windows { length: 9, stride: 3 });
         let options = features::Options { windows, ..asked("label", None) };
-        let ForTable { text, told } = for_table(Path::new(&table), options).unwrap();
+        let Written { text, told } = for_table(Path::new(&table), options).unwrap();
         let config = Config::parse(&text, Path::new("t")).unwrap();
         assert_eq!((config.data.windows(), config.training.model), (windows, Model::Cnn));
         assert_eq!((config.data.time.as_deref(), config.data.ignore.len()), (Some("time"), 0));
@@ -230,6 +290,34 @@ mod tests {
             told[1],
             "9 rows are a sample, and the next begins 3 rows later: 24 windows of x; none spans a gap in column time."
         );
+    }
+
+    #[cfg(feature = "images")]
+    #[test]
+    fn a_folder_of_pictures_is_dealt_by_its_folders_and_resized() {
+        // A black PNG of one pixel.
+        let png: [u8; 67] = [
+            137, 80, 78, 71, 13, 10, 26, 10, 0, 0, 0, 13, 73, 72, 68, 82, 0, 0, 0, 1, 0, 0, 0, 1,
+            8, 0, 0, 0, 0, 58, 126, 155, 85, 0, 0, 0, 10, 73, 68, 65, 84, 120, 156, 99, 96, 0, 0,
+            0, 2, 0, 1, 72, 175, 164, 113, 0, 0, 0, 0, 73, 69, 78, 68, 174, 66, 96, 130,
+        ];
+        let folder = tempfile::tempdir().unwrap();
+        let put = |place: &str| {
+            std::fs::create_dir_all(folder.path().join(place)).unwrap();
+            std::fs::write(folder.path().join(place).join("1.png"), png).unwrap();
+        };
+        let error = || for_pictures(folder.path()).unwrap_err().to_string();
+        put("day/unlabeled");
+        assert!(error().ends_with("one device only: there is nothing to plan"));
+        put("night/unlabeled");
+        assert!(error().ends_with("no picture has a label"));
+        put("night/dog");
+        let Written { text, told } = for_pictures(folder.path()).unwrap();
+        assert_eq!(told[0], "Each folder is a device: 2 devices, 1 with labels.");
+        let config = Config::parse(&text, Path::new("t")).unwrap();
+        assert_eq!(config.partition, Some(Scheme::ByDomain(ByDomain::default())));
+        assert_eq!((config.data.image_size, config.training.model), (Some(28), Model::Cnn));
+        assert_eq!(config.data.images.as_deref(), Some(folder.path()));
     }
 
     #[test]
