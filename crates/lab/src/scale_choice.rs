@@ -25,7 +25,7 @@ const CANDIDATES: [Scale; 3] = [Scale::Fleet, Scale::Own, Scale::Both];
 const LEAST_DEVICES: usize = 4;
 
 /// The part of what all links would cost that trying scales may cost.
-const BUDGET: f64 = 0.03;
+const BUDGET: f64 = 0.1;
 
 /// A fleet with its scale, and how that was chosen.
 pub(crate) struct Scaled {

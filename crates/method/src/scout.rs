@@ -29,7 +29,7 @@ pub struct Scout {
 }
 
 impl Scout {
-    /// Trains on a device's labels, `width` numbers an input. Weights are as they are sent, in sixteen bits each.
+    /// Trains on a device's labels, `width` numbers an input. Weights are as they are sent, in eight bits each.
     pub fn new(own: Labeled<'_>, width: usize, classes: usize) -> Scout {
         let side = width + 1;
         let mut products = vec![0.0; triangle(side)];
@@ -50,12 +50,12 @@ impl Scout {
         add_to_diagonal(&mut products, side, ridge);
         let factor = Cholesky::new(products, side);
         answers.iter_mut().for_each(|answers| factor.solve(answers));
-        Scout { weights: answers.iter().map(|weights| in_sixteen_bits(weights)).collect() }
+        Scout { weights: answers.iter().map(|weights| in_eight_bits(weights)).collect() }
     }
 
-    /// What a scout takes: two bytes a weight, and a unit for every class.
+    /// What a scout takes: a byte a weight, and a unit for every class.
     pub fn bytes(width: usize, classes: usize) -> u64 {
-        (classes * (2 * (width + 1) + size_of::<f32>())) as u64
+        (classes * (width + 1 + size_of::<f32>())) as u64
     }
 
     /// What it says of an input: the larger for a class, the likelier that is.
@@ -86,10 +86,10 @@ fn output<W: Copy + Default + Into<f64>>(weights: &[W], input: &[f32]) -> f64 {
     input.iter().zip(weights).map(|(&x, &w)| f64::from(x) * w.into()).sum::<f64>() + constant
 }
 
-/// Weights as they arrive: whole numbers of sixteen bits of a unit that is sent with them.
-fn in_sixteen_bits(weights: &[f64]) -> Vec<f32> {
+/// Weights as they arrive: whole numbers of eight bits of a unit that is sent with them.
+fn in_eight_bits(weights: &[f64]) -> Vec<f32> {
     let largest = weights.iter().fold(0.0f64, |largest, w| largest.max(w.abs()));
-    let unit = (largest / f64::from(i16::MAX)) as f32;
+    let unit = (largest / f64::from(i8::MAX)) as f32;
     let sent = |w: &f64| if unit > 0.0 { (w / f64::from(unit)).round() as f32 * unit } else { 0.0 };
     weights.iter().map(sent).collect()
 }
