@@ -118,8 +118,7 @@ fn a_device_that_joined_keeps_its_port_and_learns_from_labels_that_it_is_told() 
 fn devices_with_learners_of_their_own_join_by_tickets() {
     use std::os::unix::fs::PermissionsExt;
     let Some(program) = nearest_mean() else { return };
-    let folder = tempfile::tempdir().unwrap();
-    let mut machines = Machines { folder, tickets: Vec::new(), running: Vec::new() };
+    let mut machines = Machines::default();
     machines.add("owner", false);
     for (machine, device) in [("gate", 1), ("yard", 4)] {
         machines.add(machine, false);
@@ -143,7 +142,8 @@ fn devices_with_learners_of_their_own_join_by_tickets() {
     machines.all_complete(&["gate", "yard"]);
     assert!(machines.text("yard/node/predictions.csv").contains(",storm,"), "{}", machines.logs());
     // The plan in its bundle has the terms of what it costs.
-    let plan: Value = serde_json::from_str(&machines.text("yard/node/mixture/plan.json")).unwrap();
+    let plan: serde_json::Value =
+        serde_json::from_str(&machines.text("yard/node/mixture/plan.json")).unwrap();
     let terms: f64 =
         ["source", "target", "energy"].iter().map(|t| plan["terms"][t].as_f64().unwrap()).sum();
     assert!((terms - plan["objective"].as_f64().unwrap()).abs() < 1e-6, "{plan}");

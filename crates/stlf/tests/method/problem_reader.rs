@@ -295,7 +295,7 @@ fn errors_name_the_field_and_the_device() {
         ),
         (
             |v| v["devices"][2]["labeled"] = json!(-4),
-            "devices[2].labeled (C): invalid value",
+            "devices[2].labeled (C): expected a whole number of at least 0, found -4",
             "schema",
         ),
         (
