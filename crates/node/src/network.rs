@@ -265,8 +265,12 @@ fn listed(places: &[Place]) -> String {
 
 /// Returns how long a connection may be silent before it counts as lost, which depends on the size of the fleet.
 fn lost_after(roster: &Roster) -> Duration {
-    let devices = u32::try_from(roster.devices.len()).unwrap_or(u32::MAX);
-    LOST_AFTER * devices.max(LARGE) / LARGE
+    LOST_AFTER.mul_f64(times_large(roster))
+}
+
+/// Returns how many times as large a fleet is as one that is not large; 1 if it is not.
+fn times_large(roster: &Roster) -> f64 {
+    (roster.devices.len() as f64 / f64::from(LARGE)).max(1.0)
 }
 
 /// Returns how a key is called at these addresses, or nothing if the key is not valid.

@@ -54,16 +54,18 @@ pub(crate) struct Ran {
     pub(crate) code: i32,
     /// Standard output.
     pub(crate) out: String,
-    /// Standard error.
+    /// Standard error, without the lines that say how far a long run is: those depend on how fast the machine is.
     pub(crate) err: String,
 }
 
 impl From<Output> for Ran {
     fn from(output: Output) -> Ran {
+        let err = String::from_utf8(output.stderr).unwrap();
+        let says = err.split_inclusive('\n').filter(|line| !line.ends_with(" s so far\n"));
         Ran {
             code: output.status.code().expect("no signal"),
             out: String::from_utf8(output.stdout).unwrap(),
-            err: String::from_utf8(output.stderr).unwrap(),
+            err: says.collect(),
         }
     }
 }

@@ -29,7 +29,7 @@ use super::link::{self, Ears, NOT_IN_ROSTER, News, PeerNews};
 use super::neighbours::{self, Announced};
 use super::rates::Rates;
 use super::waiting::Waiting;
-use super::{Options, lost_after};
+use super::{Options, lost_after, times_large};
 use crate::status::{Status, Tally};
 
 /// What an observer may look at when it is told of an event.
@@ -152,14 +152,16 @@ impl Member {
     pub(super) fn to_call(&self) -> Vec<(Place, PeerId, Option<EndpointAddr>)> {
         let own = self.participant.device().place();
         let roster = self.participant.roster();
-        let patience = lost_after(roster);
+        // A large fleet that starts all at once takes long to find together; it is no reason to call twice.
+        let patience = lost_after(roster).mul_f64(times_large(roster));
         let Outside { absences, addresses, .. } = &self.outside;
         let is_called = |place: Place| {
             let absence = absences.length(place);
             absence.is_some_and(|absence| place < own || absence > patience)
         };
         let others = roster.with_places().filter(|(place, _)| *place != own);
-        let at = |place, member| addresses.endpoint(place, member).filter(|_| is_called(place));
+        // Most are connected, and to make an address checks a key.
+        let at = |place, member| is_called(place).then(|| addresses.endpoint(place, member))?;
         others.map(|(place, member)| (place, member.key, at(place, member))).collect()
     }
 
