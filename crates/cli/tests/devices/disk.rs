@@ -46,16 +46,24 @@ impl Drop for Disk {
     }
 }
 
-#[test]
-fn with_a_disk_that_gets_full_the_others_finish_and_it_comes_back_with_room() {
-    let mut fleet = Fleet::on("127.0.8.5", 4, 4, SMALL);
-    let Some(disk) = Disk::make(&fleet.path("node-4"), "16m") else { return };
+/// Four devices of which the disk of the last is full, and the epoch that the others complete without it; nothing where no disk can be made.
+fn three_go_on_without_a_full_disk(host: &str) -> Option<(Fleet, Disk, u64)> {
+    let mut fleet = Fleet::on(host, 4, 4, SMALL);
+    let disk = Disk::make(&fleet.path("node-4"), "16m")?;
     fleet.start(4, &OPTIONS);
     fleet.wait_for_words(4, 0, "listening on");
     disk.fill();
     (1..=3).for_each(|k| fleet.start(k, &OPTIONS));
     let epoch = fleet.wait_for(&[1, 2, 3], 3, 0);
     fleet.wait_for_words(4, 0, "No space left on device");
+    Some((fleet, disk, epoch))
+}
+
+#[test]
+fn with_a_disk_that_gets_full_the_others_finish_and_it_comes_back_with_room() {
+    let Some((mut fleet, disk, epoch)) = three_go_on_without_a_full_disk("127.0.8.5") else {
+        return;
+    };
     disk.empty();
     fleet.kill(4);
     fleet.start(4, &OPTIONS);
@@ -65,14 +73,7 @@ fn with_a_disk_that_gets_full_the_others_finish_and_it_comes_back_with_room() {
 
 #[test]
 fn once_there_is_room_again_it_needs_no_restart() {
-    let mut fleet = Fleet::on("127.0.8.42", 4, 4, SMALL);
-    let Some(disk) = Disk::make(&fleet.path("node-4"), "16m") else { return };
-    fleet.start(4, &OPTIONS);
-    fleet.wait_for_words(4, 0, "listening on");
-    disk.fill();
-    (1..=3).for_each(|k| fleet.start(k, &OPTIONS));
-    let epoch = fleet.wait_for(&[1, 2, 3], 3, 0);
-    fleet.wait_for_words(4, 0, "No space left on device");
+    let Some((fleet, disk, epoch)) = three_go_on_without_a_full_disk("127.0.8.42") else { return };
     disk.empty();
     fleet.wait_for(&[1, 2, 3, 4], 4, epoch);
     fleet.one_plan(&[1, 2, 3, 4]);
