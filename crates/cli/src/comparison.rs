@@ -6,6 +6,7 @@ use stlf_config::Config;
 use stlf_data::features::Scale;
 use stlf_lab::Outcome;
 use stlf_lab::record::{ComputingRow, ExpectedRow, StudentRow};
+use stlf_lab::stages::calibration::Calibrated;
 use stlf_lab::stages::expectation::TABLE as EXPECTED;
 use stlf_lab::stages::student::FOLDER as STUDENTS;
 use stlf_lab::summary::{Line, Spread, summarise};
@@ -74,6 +75,7 @@ pub(crate) fn comparison(outcome: &Outcome, config: &Config, methods: &[Method])
         assumed(config),
         dealt(outcome),
         scale(outcome),
+        calibration(outcome, config),
         strangers(outcome, &lines),
         if ours(&lines).is_some() { expected(outcome) } else { String::new() },
         students(outcome, config),
@@ -245,6 +247,33 @@ pub(crate) fn scale(outcome: &Outcome) -> String {
         "Features are scaled {}. The fleet chose it on the sources' labels; linear classifiers of the other sources gave {} (scale.csv).\n",
         chosen.join(", "),
         tried.join(", ")
+    )
+}
+
+/// Returns a line that says how much divergences and energy count, if that was measured.
+pub(crate) fn calibration(outcome: &Outcome, config: &Config) -> String {
+    let mean = |value: fn(&Calibrated) -> f64| {
+        let values: Vec<f64> = outcome.calibrated.iter().map(value).collect();
+        Spread::of(&values).map(|spread| spread.mean)
+    };
+    let (Some(share), Some(weight)) = (mean(|c| c.share), mean(|c| c.energy)) else {
+        return String::new();
+    };
+    let (spent, set) = match weight < config.planner.weights().energy {
+        true => (
+            format!(
+                " Energy counts {} instead of {}: the total stays within a third of all links.",
+                short(weight),
+                short(config.planner.weights().energy)
+            ),
+            format!(" and planner.phi-e = {weight:.4}"),
+        ),
+        false => (String::new(), String::new()),
+    };
+    format!(
+        "Divergences count {}: so much of what they say was found where sources tried each other's linear classifiers on their labels.{spent} \
+         Real devices do the same with planner.calibration = {share:.2}{set}.\n",
+        percent(share)
     )
 }
 

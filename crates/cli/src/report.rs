@@ -244,9 +244,13 @@ fn settings(problem: &Problem, bound: BoundKind) -> String {
         EnergyUnit::Joules => "joules",
         EnergyUnit::MeanLink => "mean links",
     };
+    let calibration = match m.bound.calibration {
+        1.0 => String::new(),
+        share => format!(", divergences count {}", percent(share)),
+    };
     let w = m.weights;
     format!(
-        "{bound}, delta {}, complexity {complexity}; weights {} source, {} target, {} energy in {unit}",
+        "{bound}, delta {}, complexity {complexity}{calibration}; weights {} source, {} target, {} energy in {unit}",
         short(m.bound.delta),
         short(w.source),
         short(w.target),

@@ -153,6 +153,9 @@ pub struct Planner {
     /// Whether sources hand their models on to other sources, which continue training them; if it is left out, under the pooled bound.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub handovers: Option<bool>,
+    /// The share of ½ d̂ that counts in the pooled bound, above 0 and at most 1. Left out, a simulator measures it for tables, and real devices count all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub calibration: Option<f64>,
     /// `all`, `if-most` or `planned`: what a device gets to which no source is near. Left out: [`Config::strangers`](crate::Config::strangers).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub strangers: Option<Strangers>,
@@ -223,6 +226,7 @@ impl Default for Planner {
             solver: planner::Method::Exact,
             polish: true,
             handovers: None,
+            calibration: None,
             strangers: None,
             liars: None,
             time_limit: 60.0,

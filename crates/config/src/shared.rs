@@ -101,6 +101,7 @@ fn in_effect(config: &Config, shape: Shape) -> Config {
     config.planner.phi_t = Some(weights.target);
     config.planner.phi_e = Some(weights.energy);
     config.planner.handovers = Some(config.planner.hands_on());
+    config.planner.calibration = Some(config.planner.calibration.unwrap_or(1.0));
     config.planner.strangers = Some(config.strangers(shape));
     config.planner.liars = Some(config.planner.liars.unwrap_or_default());
     config

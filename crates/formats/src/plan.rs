@@ -150,7 +150,7 @@ pub struct Energy {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(
     deny_unknown_fields,
-    expecting = "an object with weights, delta, complexity, energy_epsilon and energy_unit"
+    expecting = "an object with weights, delta, complexity, calibration, energy_epsilon and energy_unit"
 )]
 pub struct SettingsEntry {
     /// The weight of each term of the objective.
@@ -159,6 +159,9 @@ pub struct SettingsEntry {
     pub delta: f64,
     /// The Rademacher complexity of the models.
     pub complexity: ComplexityEntry,
+    /// The share of half a divergence that counts; 1 where not given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub calibration: Option<f64>,
     /// How small a weight still uses a whole link.
     pub energy_epsilon: f64,
     /// The unit in which energies enter the objective.
@@ -396,6 +399,7 @@ fn settings(problem: &Problem) -> Option<SettingsEntry> {
         weights: m.weights.into(),
         delta: m.bound.delta,
         complexity: m.bound.complexity.into(),
+        calibration: Some(m.bound.calibration).filter(|&share| share != 1.0),
         energy_epsilon: m.energy_epsilon,
         energy_unit: m.energy_unit.into(),
     })

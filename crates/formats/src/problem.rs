@@ -153,7 +153,7 @@ impl From<Weights> for WeightsEntry {
 
 /// The generalisation bound and its settings.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, expecting = "an object with kind, delta and complexity")]
+#[serde(deny_unknown_fields, expecting = "an object with kind, delta, complexity and calibration")]
 pub struct BoundEntry {
     /// `pooled` (where not given): a target may have several sources. `paper`: one source is always best.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -164,6 +164,9 @@ pub struct BoundEntry {
     /// The Rademacher complexity; `none` where not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub complexity: Option<ComplexityEntry>,
+    /// The share of half a divergence that counts, above 0 and at most 1; 1 where not given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub calibration: Option<f64>,
 }
 
 /// A complexity: a number, or one of two names.

@@ -18,6 +18,7 @@ use crate::folder::hashes;
 use crate::record::{ComputingRow, ExpectedRow, MeasuringRow, Row, ScaleRow, StudentRow};
 use crate::scale_choice::{self, Scaled};
 use crate::shard::{Block, Shard};
+use crate::stages::calibration::{self, Calibrated};
 use crate::stages::transfer::Transfer;
 use crate::stages::{SeedRun, computing, expectation, measure, plan, student, train};
 use crate::watch::{Observer, Stage, Watch};
@@ -36,6 +37,8 @@ pub struct Outcome {
     pub tried_scales: Vec<ScaleRow>,
     /// The scale of each seed.
     pub scales: Vec<Scale>,
+    /// What was measured of divergences in each seed, where that was.
+    pub calibrated: Vec<Calibrated>,
     /// Targets of all seeds to which no source was near.
     pub strangers: usize,
     /// Targets that get the models of all sources, since no device is near another.
@@ -271,6 +274,7 @@ impl Job<'_> {
             all.measuring.extend(outcome.measuring);
             all.tried_scales.extend(outcome.tried_scales);
             all.scales.extend(outcome.scales);
+            all.calibrated.extend(outcome.calibrated);
             all.strangers += outcome.strangers;
             all.mixed_for_strangers += outcome.mixed_for_strangers;
             all.expected.extend(outcome.expected);
@@ -323,6 +327,8 @@ impl Job<'_> {
         let trained = train::train(run)?;
         let measured = measure::measure(run)?;
         let problem = plan::problem(run, &trained.table, &measured)?;
+        let problem = calibration::with_budget(run, problem, &measured)?;
+        outcome.calibrated.extend(calibration::calibrated(run, &problem));
         let plan = plan::plan(run, &problem)?;
         outcome.measuring.clone_from(&measured.cost);
         let strangers = plan.strangers(&problem);
@@ -356,7 +362,7 @@ pub(crate) fn seed_run<'a>(
     folder: &Folder,
     watch: Watch<'a>,
 ) -> Result<(SeedRun<'a>, Vec<ScaleRow>), Error> {
-    let (Scaled { fleet, tried, bytes }, learners) = match holdings {
+    let (Scaled { fleet, tried, scouted, bytes }, learners) = match holdings {
         Holdings::Dealt(data) => {
             let mut scaled = scale_choice::deal(config, data, seed)?;
             if let Some(answers) = stlf_config::fleet::answers(config, data)? {
@@ -365,8 +371,7 @@ pub(crate) fn seed_run<'a>(
             (scaled, None)
         }
         Holdings::Learners(learners) => {
-            let fleet = learners.fleet()?;
-            (Scaled { fleet, tried: Vec::new(), bytes: 0 }, Some(&**learners))
+            (Scaled::unscouted(learners.fleet()?), Some(&**learners))
         }
     };
     let setup = Setup::new(config, fleet.shape, holdings.classes().len(), seed)?;
@@ -378,6 +383,7 @@ pub(crate) fn seed_run<'a>(
         },
         fleet,
         learners,
+        scouted,
         scouting_bytes: bytes,
         folder: folder.folder(&seed_folder(seed))?,
         watch,

@@ -1,7 +1,8 @@
 //! By whose values features are scaled, where nobody has said: chosen by the fleet on labels that it has.
 //!
 //! Every device with labels plays a target for the others' scouts ([`stlf_method::scout`]) under each scale. Another scale than the
-//! fleet's is taken if it is better there by more than a standard error of the paired differences. Labels of targets play no part.
+//! fleet's is taken if it is better there by more than a standard error of the paired differences. Labels of targets play no part. How
+//! well scouts do also says what divergences are worth ([`calibration`]).
 
 use rayon::prelude::*;
 use stlf_config::fleet::{DeviceData, Fleet};
@@ -12,6 +13,7 @@ use stlf_method::scout::{Labeled, Scout, at_pretended_targets};
 use stlf_protocol::Setup;
 
 use crate::Error;
+use crate::stages::calibration;
 use crate::record::ScaleRow;
 use crate::summary::Spread;
 
@@ -33,8 +35,17 @@ pub(crate) struct Scaled {
     pub(crate) fleet: Fleet,
     /// What decided, a row for every scale and device with labels; empty where there was nothing to choose.
     pub(crate) tried: Vec<ScaleRow>,
+    /// How well the scouts of the others do at each device with labels, at that scale; empty where none were sent.
+    pub(crate) scouted: Vec<f64>,
     /// What each device with labels had to send for it.
     pub(crate) bytes: u64,
+}
+
+impl Scaled {
+    /// A fleet that has sent no scouts.
+    pub(crate) fn unscouted(fleet: Fleet) -> Scaled {
+        Scaled { fleet, tried: Vec::new(), scouted: Vec::new(), bytes: 0 }
+    }
 }
 
 /// Deals the data of a seed, with the scale that is configured or, where none is, the one that does best.
@@ -45,31 +56,34 @@ pub(crate) fn deal(config: &Config, data: &Dataset, seed: u64) -> Result<Scaled,
     let scheme = config.scheme(data);
     let dealt = |scale: Option<Scale>| Fleet::deal(data, &scheme, scale, seed);
     let usual = dealt(config.data.scale())?;
-    let unchosen = |fleet: Fleet| Scaled { fleet, tried: Vec::new(), bytes: 0 };
     let classes = data.classes().len();
     let is_open = config.data.scale().is_none() && usual.scale == CANDIDATES[0];
-    if !is_open || labeled(&usual).count() < LEAST_DEVICES {
-        return Ok(unchosen(usual));
+    let is_wanted = is_open || calibration::is_open(config);
+    if !is_wanted || labeled(&usual).count() < LEAST_DEVICES {
+        return Ok(Scaled::unscouted(usual));
     }
+    let others = if is_open { &CANDIDATES[1..] } else { &[] };
     let width = usual.shape.len();
-    let widths = CANDIDATES.map(|scale| if scale == Scale::Both { 2 * width } else { width });
     // A device sends its scouts to one that adds them up, and hears the sums.
-    let bytes = 2 * widths.iter().map(|&width| Scout::bytes(width, classes)).sum::<u64>();
+    let sent = |width: usize| 2 * Scout::bytes(width, classes);
+    let wider = |scale: &Scale| sent(if *scale == Scale::Both { 2 * width } else { width });
+    let bytes = sent(width) + others.iter().map(wider).sum::<u64>();
     let spec = Setup::new(config, usual.shape, classes, seed)?.spec;
     let targets = usual.len() - labeled(&usual).count();
     if bytes as f64 > BUDGET * targets as f64 * model_bytes(&spec) as f64 {
-        return Ok(unchosen(usual));
+        return Ok(Scaled::unscouted(usual));
     }
-    let others: Vec<Fleet> = CANDIDATES[1..]
+    let others: Vec<Fleet> = others
         .par_iter()
         .map(|&scale| dealt(Some(scale)))
         .collect::<Result<_, stlf_config::Error>>()?;
     let mut fleets = vec![usual];
     fleets.extend(others);
-    let accuracies: Vec<Vec<f64>> = fleets.iter().map(|fleet| tried(fleet, classes)).collect();
-    let tried = rows(&fleets, &accuracies, seed);
-    let fleet = fleets.swap_remove(best(&accuracies));
-    Ok(Scaled { fleet, tried, bytes })
+    let mut accuracies: Vec<Vec<f64>> = fleets.iter().map(|fleet| tried(fleet, classes)).collect();
+    let tried = if is_open { rows(&fleets, &accuracies, seed) } else { Vec::new() };
+    let best = best(&accuracies);
+    let (fleet, scouted) = (fleets.swap_remove(best), accuracies.swap_remove(best));
+    Ok(Scaled { fleet, tried, scouted, bytes })
 }
 
 /// The devices that have labels.

@@ -54,11 +54,14 @@ pub struct Bound {
     pub delta: f64,
     /// ρ, the complexity of the hypothesis class.
     pub complexity: Complexity,
+    /// The share of ½ d̂ that counts: 1 as in the theorem, less where devices with labels found that models err less elsewhere than
+    /// divergences say. Then the sum is what to expect rather than a bound.
+    pub calibration: f64,
 }
 
 impl Default for Bound {
     fn default() -> Self {
-        Bound { kind: BoundKind::Pooled, delta: 1e-3, complexity: Complexity::None }
+        Bound { kind: BoundKind::Pooled, delta: 1e-3, complexity: Complexity::None, calibration: 1.0 }
     }
 }
 
@@ -73,6 +76,11 @@ impl Bound {
         source_error + 2.0 * self.complexity.value() + 3.0 * self.deviation(samples)
     }
 
+    /// ½ d̂ as it counts: how much more a model errs on the data of another device.
+    pub fn transfer(&self, divergence: f64) -> f64 {
+        0.5 * self.calibration * divergence
+    }
+
     /// T_ij without the combination noise: the bracket of `eq:coro_gen_error_bound_rademacher`.
     pub fn target(
         &self,
@@ -82,7 +90,7 @@ impl Bound {
         target_samples: f64,
     ) -> f64 {
         self.sender(source_error, source_samples)
-            + 0.5 * divergence
+            + self.transfer(divergence)
             + self.target_constant(target_samples)
     }
 
@@ -106,7 +114,7 @@ impl Bound {
     /// equal to it where one source serves.
     pub fn pooled_target(&self, mixture: &[Share], target_samples: f64) -> f64 {
         let error: f64 =
-            mixture.iter().map(|s| s.weight * (s.source_error + 0.5 * s.divergence)).sum();
+            mixture.iter().map(|s| s.weight * (s.source_error + self.transfer(s.divergence))).sum();
         let spread: f64 = mixture.iter().map(|s| s.weight * s.weight / s.samples).sum();
         self.pooled(error, spread, target_samples)
     }

@@ -58,6 +58,8 @@ pub struct Setup {
     pub weights: Weights,
     /// The bound that plans minimise.
     pub bound: BoundKind,
+    /// The share of ½ d̂ that counts ([`stlf_planning::bound::Bound::calibration`]).
+    pub calibration: f64,
     /// What a device gets to which no source is near.
     pub strangers: Strangers,
     /// How plans are searched for, and whether sources hand their models on to other sources, which train them on.
@@ -158,6 +160,7 @@ impl Setup {
             preset: config.planner.preset,
             weights: config.planner.weights(),
             bound: config.planner.bound,
+            calibration: config.planner.calibration.unwrap_or(1.0),
             strangers: config.strangers(shape),
             planner: config.planner.settings(),
             planning: config.planner.limit().unwrap_or_default(),
@@ -295,7 +298,8 @@ impl Setup {
         links: Links,
         forbidden: Vec<(usize, usize)>,
     ) -> Result<Problem, Error> {
-        let parts = Parts::measured(devices, links, self.preset, self.weights, self.bound);
+        let parts = Parts::measured(devices, links, self.preset, self.weights, self.bound)
+            .calibrated(self.calibration);
         Ok(Problem::new(Parts { forbidden, ..parts })?.with_links_to(self.strangers))
     }
 

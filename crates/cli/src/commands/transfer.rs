@@ -9,7 +9,7 @@ use stlf_lab::{Folder, Outcome, Stage};
 use stlf_planning::number_format::{energy, percent};
 
 use super::run_args::{RunArgs, watched};
-use crate::comparison::{dealt, expected, scale, students};
+use crate::comparison::{calibration, dealt, expected, scale, students};
 use crate::error::Failure;
 use crate::table::{Align, Cell, Table};
 use crate::ui::Ui;
@@ -38,7 +38,7 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<(), Failure> {
         return ui.print("There is no target: every device trains for itself.\n");
     }
     let folder = Folder::open(&folder).map_err(|e| Failure::in_data(&e))?;
-    let notes = [dealt(&outcome), scale(&outcome), expected(&outcome), students(&outcome, &config)]
+    let notes = [dealt(&outcome), scale(&outcome), calibration(&outcome, &config), expected(&outcome), students(&outcome, &config)]
         .concat();
     ui.print(&(received(&outcome, &config, &folder)? + &notes))?;
     ui.print(&format!(

@@ -78,6 +78,7 @@ impl ProblemFile {
                     kind: Some(m.bound.kind),
                     delta: Some(m.bound.delta),
                     complexity: Some(m.bound.complexity.into()),
+                    calibration: Some(m.bound.calibration).filter(|&share| share != 1.0),
                 });
                 file.energy_epsilon = Some(m.energy_epsilon);
                 file.energy_unit = Some(m.energy_unit.into());

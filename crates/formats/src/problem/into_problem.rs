@@ -109,6 +109,7 @@ impl ProblemFile {
                 kind: bound.kind.unwrap_or_default(),
                 delta: bound.delta.unwrap_or(Bound::default().delta),
                 complexity: bound.complexity.map_or(default_complexity, Complexity::from),
+                calibration: bound.calibration.unwrap_or(1.0),
             },
             energy_epsilon: self.energy_epsilon.unwrap_or(ENERGY_EPSILON),
             energy_unit: unit.or(preset.map(Preset::energy_unit)).unwrap_or_default(),

@@ -2,6 +2,7 @@
 
 pub mod bounds;
 mod bundles;
+pub mod calibration;
 pub mod compare;
 pub mod computing;
 pub mod distillation;
@@ -34,6 +35,8 @@ pub struct SeedRun<'a> {
     pub fleet: Fleet,
     /// Their learners, where these are the user's.
     pub learners: Option<&'a Learners>,
+    /// How well linear classifiers of the others do at each device with labels, where they were sent.
+    pub scouted: Vec<f64>,
     /// What each device with labels sent so that a scale of features could be chosen.
     pub scouting_bytes: u64,
     /// Where the stages leave their files.

@@ -8,7 +8,7 @@ use stlf_planning::planner::Outcome;
 use stlf_planning::problem::{Links, Model};
 use stlf_protocol::Setup;
 
-use super::SeedRun;
+use super::{SeedRun, calibration};
 use super::measure::Measured;
 use crate::baselines::Assignment;
 use crate::record::{LinkRow, TrainingRow};
@@ -54,7 +54,9 @@ pub fn problem(
         source_error: row.source_error,
     };
     let devices = table.iter().map(device).collect();
-    Ok(run.setup.problem(devices, links(run, measured), Vec::new())?)
+    let setup =
+        Setup { calibration: calibration::calibration(run, measured), ..run.setup.clone() };
+    Ok(setup.problem(devices, links(run, measured), Vec::new())?)
 }
 
 /// Plans, and keeps the problem, the plan and its links. Planning takes less time than reading a plan back, so
@@ -86,11 +88,14 @@ pub fn plan(run: &SeedRun<'_>, problem: &Problem) -> Result<Box<Plan>, Error> {
 pub fn links_only(run: &SeedRun<'_>, problem: &Problem) -> Result<Assignment, Error> {
     let mut setup = run.setup.clone();
     setup.planner = setup.planner.handing_on(false);
-    let plan = planned(&setup, problem, &run.watch)?;
+    // Links alone are not to cost what rings save.
+    let problem = problem.with_energy_weight(setup.weights.energy);
+    let plan = planned(&setup, &problem, &run.watch)?;
     Ok(Assignment::from(&*plan))
 }
 
-fn planned(setup: &Setup, problem: &Problem, watch: &Watch<'_>) -> Result<Box<Plan>, Error> {
+/// The plan of a problem, within the limit of time.
+pub(super) fn planned(setup: &Setup, problem: &Problem, watch: &Watch<'_>) -> Result<Box<Plan>, Error> {
     match within_limit(setup, problem, watch)? {
         Outcome::Planned(plan) => Ok(plan),
         Outcome::Infeasible(reason) => {

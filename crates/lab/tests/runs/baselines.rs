@@ -41,7 +41,7 @@ fn problem(n: usize, labeled: usize, missing: f64, pins: Vec<Option<Role>>, seed
     let source = Source::Measured {
         links: Links::from_rows(n, divergence, energy),
         weights: Weights { source: 1.0, target: 1.0, energy: 0.05 },
-        bound: Bound { kind: BoundKind::Pooled, delta: 1e-3, complexity: Complexity::None },
+        bound: Bound { kind: BoundKind::Pooled, ..Bound::default() },
         energy_epsilon: 1e-3,
         energy_unit: EnergyUnit::MeanLink,
         disagreement: None,

@@ -152,7 +152,7 @@ fn handed_on(m: &Measured, plan: &Plan, device: usize) -> Vec<Part> {
                 term: Term::Divergence { from },
                 cost: weight * (m.mixing_cost(from, device, apart(from, device)) - phi * error),
             },
-            Part { term: Term::Forgetting { from }, cost: phi * 0.5 * moved },
+            Part { term: Term::Forgetting { from }, cost: phi * m.bound.transfer(moved) },
         ]);
     }
     let spread: f64 = mixture.iter().map(|(&i, (weight, _))| weight * weight / samples(i)).sum();

@@ -246,6 +246,6 @@ impl Ask<'_, '_> {
         let rest = (price * price - others).max(0.0);
         let crossing = raised - (rest / samples(link.from)).sqrt();
         let error = m.devices[link.from].source_error.unwrap_or(f64::INFINITY);
-        (2.0 * (crossing / m.weights.target - error)).max(link.divergence)
+        ((crossing / m.weights.target - error) / m.bound.transfer(1.0)).max(link.divergence)
     }
 }

@@ -286,7 +286,8 @@ impl Ask<'_, '_> {
                 };
                 let divergence = match problem.bound_kind() {
                     BoundKind::Paper => {
-                        flip::affine(measured.divergence, extra, 0.5 * m.weights.target)
+                        let slope = m.weights.target * m.bound.transfer(1.0);
+                        flip::affine(measured.divergence, extra, slope)
                     }
                     BoundKind::Pooled => self.pooled_divergence(m, link, rival.objective()),
                 };

@@ -118,7 +118,7 @@ pub(crate) fn handed_on_cost<'r>(
             };
             let own = m.links.get(i, target)?.divergence;
             let weight = link.weight * samples(i) / all;
-            error += weight * (m.error_at(i, target, own) + 0.5 * (own + forgotten));
+            error += weight * (m.error_at(i, target, own) + m.bound.transfer(own + forgotten));
             match weights.iter_mut().find(|(source, _)| *source == i) {
                 Some((_, sum)) => *sum += weight,
                 None => weights.push((i, weight)),

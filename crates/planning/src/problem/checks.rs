@@ -50,6 +50,15 @@ impl Parts {
             required: Vec::new(),
         }
     }
+
+    /// The same where this share of ½ d̂ counts ([`Bound::calibration`]).
+    #[must_use]
+    pub fn calibrated(mut self, calibration: f64) -> Parts {
+        if let Source::Measured { bound, .. } = &mut self.source {
+            bound.calibration = calibration;
+        }
+        self
+    }
 }
 
 /// Where the costs come from.
@@ -251,6 +260,11 @@ fn check_settings(weights: &Weights, bound: &Bound, energy_epsilon: f64) -> Resu
     }
     if let Complexity::Value(rho) = bound.complexity {
         non_negative(rho, || "bound.complexity".into())?;
+    }
+    if !(bound.calibration > 0.0 && bound.calibration <= 1.0) {
+        let message = format!("{} is not above 0 and at most 1", bound.calibration);
+        return Err(Error::field("bound.calibration", message)
+            .with_hint("it is the share of half a divergence that counts; 1 is usual"));
     }
     if !(energy_epsilon.is_finite() && energy_epsilon > 0.0) {
         return Err(Error::field("energy_epsilon", format!("{energy_epsilon} is not above 0"))

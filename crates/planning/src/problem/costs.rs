@@ -90,7 +90,7 @@ impl Problem {
                 let constant = m.bound.target_constant(m.samples(receiver));
                 let (weight, per_joule) = (m.weights.target, m.energy_cost(1.0));
                 let cost = |sender: f64, divergence: f64, energy: f64| {
-                    let error = weight * (sender + 0.5 * divergence + constant);
+                    let error = weight * (sender + m.bound.transfer(divergence) + constant);
                     if energy.is_nan() { f64::INFINITY } else { error + per_joule * energy }
                 };
                 let Row { senders: listed, divergence, energy } = m.links.row(receiver);

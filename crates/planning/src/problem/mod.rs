@@ -333,13 +333,13 @@ impl Measured {
 
     /// φ^T (ε̂_i + ½ d̂_ij), the part of a target's bound that grows with a link's weight; φ^T for a stranger.
     pub fn mixing_cost(&self, from: usize, to: usize, divergence: f64) -> f64 {
-        self.weights.target * (self.error_at(from, to, divergence) + 0.5 * divergence)
+        self.weights.target * (self.error_at(from, to, divergence) + self.bound.transfer(divergence))
     }
 
     /// T_ij, [`Bound::target`] from its parts.
     pub fn target_bound(&self, link: Link, receiver: usize) -> f64 {
         self.sender[link.from]
-            + 0.5 * link.divergence
+            + self.bound.transfer(link.divergence)
             + self.bound.target_constant(self.samples(receiver))
     }
 }

@@ -48,7 +48,7 @@ fn problem(
     let source = Source::Measured {
         links,
         weights,
-        bound: Bound { kind: BoundKind::Pooled, delta: 1e-3, complexity: Complexity::None },
+        bound: Bound { kind: BoundKind::Pooled, ..Bound::default() },
         energy_epsilon: 1e-3,
         energy_unit: EnergyUnit::MeanLink,
         disagreement: None,

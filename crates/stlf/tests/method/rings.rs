@@ -23,7 +23,7 @@ fn problem(devices: Vec<Device>, links: Links, energy: f64) -> Option<Problem> {
     let source = Source::Measured {
         links,
         weights: Weights { source: 1.0, target: 1.0, energy },
-        bound: Bound { kind: BoundKind::Pooled, delta: 1e-3, complexity: Complexity::None },
+        bound: Bound { kind: BoundKind::Pooled, ..Bound::default() },
         energy_epsilon: 1e-3,
         energy_unit: EnergyUnit::MeanLink,
         disagreement: None,
