@@ -153,8 +153,8 @@ impl Models {
             self.members.iter().map(|member| (&member.params, member.weight)).collect();
         let mut say = |model: &Params| user.learner.predict(model, &rows, watch);
         let mixed = combine_with(self.combine, &models, |_, model| say(model))?;
-        let Some(student) = &self.student else { return Ok(mixed) };
-        let Some((mixed, own)) = mixed.zip(say(&student.params)?) else { return Ok(None) };
-        Ok(Predictions::mix([(&mixed, 1.0 - student.share), (&own, student.share)]))
+        let (Some(mixed), Some(student)) = (&mixed, &self.student) else { return Ok(mixed) };
+        let Some(own) = say(&student.params)? else { return Ok(None) };
+        Ok(Predictions::mix([(mixed, 1.0 - student.share), (&own, student.share)]))
     }
 }

@@ -94,7 +94,8 @@ impl Target<'_> {
             let mut say =
                 |model: &Params| adapts.predict_altered(model, rows, seed, &mut calls.next());
             let mixture = combine_with(self.combine, self.models, |_, model| say(model))?;
-            let Some((mixture, own)) = mixture.zip(say(student)?) else { return Ok(None) };
+            let Some(mixture) = mixture else { return Ok(None) };
+            let Some(own) = say(student)? else { return Ok(None) };
             classes = mixture.probabilities().next().map_or(classes, <[f32]>::len);
             of_mixture.extend_from_slice(mixture.as_slice());
             of_student.extend_from_slice(own.as_slice());

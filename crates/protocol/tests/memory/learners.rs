@@ -4,7 +4,7 @@
 use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex};
 
-use stlf_data::partition::Paper;
+use stlf_data::partition::{All, ClassesPerDevice, Paper};
 use stlf_learn::evaluate::Predictions;
 use stlf_learn::{Layout, Params};
 use stlf_method::adapt::Adapt;
@@ -202,7 +202,9 @@ fn a_device_whose_learner_cannot_train_has_no_labels() {
 #[test]
 fn a_learner_that_says_that_it_can_trains_students_and_others_are_not_asked() {
     // Some targets have the 300 samples that a student needs.
-    let held = dealt(&data(), Paper { devices: DEVICES, scale: 0.3, ..Paper::default() });
+    let all = ClassesPerDevice::All(All::All);
+    let paper = Paper { devices: DEVICES, scale: 0.3, classes_per_device: all, ..Paper::default() };
+    let held = dealt(&data(), paper);
     let ended = |adapt: Adapt, students: Option<bool>| {
         run(wrapped_with(Setup { adapt, ..setup() }, held.clone(), students).0)
     };
