@@ -117,7 +117,7 @@ fn heaps(device: usize) -> String {
     let shift = if device == 3 { 1.6 } else { 0.02 * device as f64 };
     let row = |k: usize| {
         let (x, y) = ((k * 37 % 101) as f64 / 50.0 - 1.0, (k * 53 % 103) as f64 / 50.0);
-        let (heap, class) = if k % 2 == 0 { (0.0, "calm") } else { (4.0, "storm") };
+        let (heap, class) = if k.is_multiple_of(2) { (0.0, "calm") } else { (4.0, "storm") };
         let hidden = if device == 3 { "?" } else { "" };
         format!("{},{y},{class}{hidden}\n", x + heap + shift)
     };

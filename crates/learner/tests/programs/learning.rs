@@ -140,7 +140,8 @@ fn a_program_that_says_that_it_can_trains_students() {
     let adapts = user.learner.adapts().unwrap();
     // The teacher takes the classes for each other, and is so believed: the means are those of the samples of the other class.
     let rows: Vec<usize> = (0..20).collect();
-    let other = |row: &usize| if user.places[*row] % 2 == 0 { [0.0, 1.0] } else { [1.0, 0.0] };
+    let other =
+        |row: &usize| if user.places[*row].is_multiple_of(2) { [0.0, 1.0] } else { [1.0, 0.0] };
     let teacher = Predictions::new(rows.iter().flat_map(other).collect(), 2);
     let start = Params::from(vec![1.0, 1.0, 9.0, 9.0, 9.0, 9.0]);
     let task = Adaptation { rows: &rows, teacher: &teacher, start: &start, seed: 1 };
