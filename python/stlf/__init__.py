@@ -19,7 +19,7 @@ from stlf.divergence import Divergence, measure, measure_with
 from stlf.errors import Error, FileError, InfeasibleError, InputError, MissingError
 from stlf.explanation import Difference, Explanation, Segment, Sweep
 from stlf.fleet import Device, Fleet
-from stlf.learner import Learner, Lesson
+from stlf.learner import Adaptation, Learner, Lesson
 from stlf.mixture import LearnerMixture, Mixture, load, load_with
 from stlf.node import Node
 from stlf.plan import Plan, plan
@@ -28,6 +28,7 @@ from stlf.run import Run, run
 from stlf.train import Trained, train
 
 __all__ = [
+    "Adaptation",
     "Device",
     "Difference",
     "Divergence",

@@ -93,6 +93,47 @@ def test_a_class_answers_line_by_line(tmp_path: Path) -> None:
     assert probabilities.argmax(1).tolist() == [0, 0, 1] and np.allclose(probabilities.sum(1), 1)
 
 
+class Adapting(Means):
+    """The same, which moves its means to its own samples."""
+
+    def adapt(self, adaptation: stlf.Adaptation) -> Any:
+        adaptation.progress(1, 1)
+        x, classes = self.x[adaptation.rows], adaptation.teacher.argmax(1)
+        means = [x[classes == k].mean(0) if (classes == k).any() else adaptation.start["means"][k] for k in (0, 1)]
+        return {"means": np.array(means)}
+
+    def predict_altered(self, model: Any, rows: Any, seed: int) -> Any:
+        noise = np.random.default_rng(seed).normal(0, 0.1, (len(rows), 1))
+        odds = np.exp(-np.abs(self.x[rows] + noise - model["means"].T))
+        return odds / odds.sum(1, keepdims=True)
+
+
+def test_a_class_with_both_methods_trains_students(tmp_path: Path) -> None:
+    talk = Talk(Adapting(), tmp_path)
+    assert talk.welcome["ok"]["adapts"] is True
+    arrays.write(tmp_path / "rows", {"rows": np.arange(8)})
+    arrays.write(tmp_path / "start", {"means": np.array([[5], [9]], dtype=np.float32)})
+    talk.ask("predict", model="start", rows="rows", to="teacher")
+    said = talk.ask("adapt", rows="rows", teacher="teacher", start="start", to="student", seed=3)
+    assert said == [{"progress": {"done": 1, "total": 1}}, {"ok": {}}]
+    classes = arrays.read(tmp_path / "teacher")["probabilities"].argmax(1)
+    expected = [np.arange(8)[classes == k].mean() for k in (0, 1) if (classes == k).any()]
+    means = arrays.read(tmp_path / "student")["means"].reshape(-1)
+    assert means.tolist()[: len(expected)] == expected
+    for seed, name in [(1, "a"), (1, "b"), (2, "c"), (None, "d")]:
+        asked = {} if seed is None else {"altered": seed}
+        assert talk.ask("predict", model="start", rows="rows", to=name, **asked)[-1] == {"ok": {}}
+    a, b, c, d = (arrays.read(tmp_path / name)["probabilities"] for name in "abcd")
+    assert (a == b).all() and (a != c).any() and (a != d).any()
+
+    class Half(Means):
+        def adapt(self, adaptation: stlf.Adaptation) -> Any:
+            return adaptation.start
+
+    told = Talk(Half(), tmp_path).welcome["error"]["message"]
+    assert "Half has adapt() and no predict_altered()" in told
+
+
 def test_what_goes_wrong_is_said_and_the_next_request_may_come(tmp_path: Path) -> None:
     talk = Talk(Means(), tmp_path)
     arrays.write(tmp_path / "rows", {"rows": np.array([0])})

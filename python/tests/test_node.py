@@ -68,11 +68,44 @@ class Means(stlf.Learner):
         return odds / odds.sum(1, keepdims=True)
 
 
+class Adapting(Means):
+    """The same, which takes the means of its own samples by the classes of the mixture."""
+
+    def adapt(self, adaptation):  # type: ignore[no-untyped-def]
+        means, x = adaptation.start["means"], self.x[adaptation.rows]
+        for k in range(2):
+            own = adaptation.teacher.argmax(1) == k
+            if own.any():
+                means[k] = x[own].mean(0)
+        adaptation.progress(1, 1)
+        return {"means": means, "counts": adaptation.start["counts"]}
+
+    def predict_altered(self, model, rows, seed):  # type: ignore[no-untyped-def]
+        noise = np.random.default_rng(seed).normal(0, 0.1, (len(rows), 3))
+        odds = np.exp(-((self.x[rows][:, None] + noise[:, None] - model["means"][None]) ** 2).sum(2))
+        return odds / odds.sum(1, keepdims=True)
+
+
 def learners(*break_at: str) -> dict[str, stlf.Learner]:
     return {name: Means(k, break_at[k] if break_at else "") for k, name in enumerate(NAMES)}
 
 
 CONFIG = {"seeds": [3], "divergence": {"features": 16}, "compare": {"methods": ["st-lf", "fedavg", "oracle"]}}
+
+
+def test_a_learner_of_this_process_trains_students(tmp_path: Path) -> None:
+    config = {**CONFIG, "transfer": {"adapt": "always"}}
+    adapting = {name: Adapting(k) for k, name in enumerate(NAMES)}
+    done = stlf.run(config, learners=adapting, to=tmp_path / "run", progress=False)
+    (student,) = (row for row in done.read_table("students/st-lf.csv") if row["target"] == "mast")
+    assert (student["tried"], student["used"], student["gflop"]) == ("true", "true", "")
+    assert 0 < float(student["stability"]) <= 1
+    bundle = tmp_path / "run" / "seed-3" / "mixtures" / "mast"
+    assert json.loads((bundle / "models.json").read_text())["student"]["file"] == "student.safetensors"
+    mixture = stlf.load_with(Adapting(2), tmp_path / "run", device="mast")
+    assert list(mixture.predict()) == [row["class"] for row in done.read_table("targets/mast.csv")]
+    with pytest.raises(stlf.InputError, match="does not say that it trains any"):
+        stlf.run(config, learners=learners(), to=tmp_path / "never", progress=False)
 
 
 def test_a_run_takes_learners_of_this_process_and_goes_on(tmp_path: Path) -> None:

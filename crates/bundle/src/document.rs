@@ -269,12 +269,7 @@ pub(crate) fn check(file: &MixtureFile) -> Result<(), Error> {
         }
         None => {}
     }
-    if let Some(student) = &file.student
-        && !(student.share > 0.0 && student.share <= 1.0)
-    {
-        let message = format!("{} is not above 0 and at most 1", student.share);
-        return Err(Error::field("student.share", message));
-    }
+    file.student.as_ref().map_or(Ok(()), check_share)?;
     let named = file.members.iter().map(|member| &member.file);
     let student = file.student.as_ref().map(|student| &student.file);
     for name in named.chain(student).chain([&file.plan.file]) {
@@ -283,4 +278,15 @@ pub(crate) fn check(file: &MixtureFile) -> Result<(), Error> {
         }
     }
     Ok(())
+}
+
+/// Checks that a student has a share that can be.
+pub(crate) fn check_share(student: &StudentEntry) -> Result<(), Error> {
+    match student.share > 0.0 && student.share <= 1.0 {
+        true => Ok(()),
+        false => {
+            let message = format!("{} is not above 0 and at most 1", student.share);
+            Err(Error::field("student.share", message))
+        }
+    }
 }

@@ -24,7 +24,7 @@ pub const OF_DEVICE: &str = "mixture";
 /// The bundles of a seed of a run, one for each device.
 pub const OF_SEED: &str = "mixtures";
 
-const STUDENT: &str = "student";
+pub(crate) const STUDENT: &str = "student";
 
 /// Files that were written before, by their hash: a bundle beside others need not have its own copy of a model.
 pub type Written = HashMap<String, PathBuf>;

@@ -3,14 +3,15 @@
 use std::path::Path;
 
 use stlf_data::whole_folder::PreparedFolder;
-use stlf_formats::{FileEntry, MemberEntry, ModelsFile, ModelsFormat, write_json};
+use stlf_formats::{FileEntry, MemberEntry, ModelsFile, ModelsFormat, StudentEntry, write_json};
 use stlf_learn::evaluate::Predictions;
 use stlf_learn::{Layout, Params};
 use stlf_method::combine::{Combine, combine_with};
 use stlf_method::learner::{UserLearner, Watch};
+use stlf_method::student::Student;
 use stlf_planning::Role;
 
-use crate::folder::{Files, PLAN, Written, bytes, checked, file_names};
+use crate::folder::{Files, PLAN, STUDENT, Written, bytes, checked, file_names};
 use crate::{Error, Member, document};
 
 /// The document in such a folder.
@@ -37,6 +38,8 @@ pub struct Models {
     pub combine: Combine,
     /// The models, at least one.
     pub members: Vec<Member>,
+    /// The student, if the device uses one.
+    pub student: Option<Student>,
 }
 
 /// Prepares the folder, which takes the place of the one that is there when it is published; the plan is the bytes of `stlf-plan/2`. Files
@@ -52,14 +55,21 @@ pub fn prepare(
 ) -> Result<PreparedFolder, Error> {
     let new = PreparedFolder::new(path)?;
     let mut files = Files::new(&new, written);
+    let mut put = |name: &str, params: &Params| {
+        let bytes = params.to_safetensors(&models.layout);
+        files.put(format!("{name}.safetensors"), &bytes.map_err(|e| Error::Mixture(e.to_string()))?)
+    };
     let mut members = Vec::new();
     for (member, name) in models.members.iter().zip(file_names(&models.members)) {
-        let bytes = member.params.to_safetensors(&models.layout);
-        let bytes = bytes.map_err(|e| Error::Mixture(e.to_string()))?;
-        let FileEntry { file, sha256 } = files.put(format!("{name}.safetensors"), &bytes)?;
+        let FileEntry { file, sha256 } = put(&name, &member.params)?;
         let (name, weight) = (member.name.clone(), member.weight);
         members.push(MemberEntry { name, weight, file, sha256 });
     }
+    let student = models.student.as_ref().map(|own| -> Result<_, Error> {
+        let FileEntry { file, sha256 } = put(STUDENT, &own.params)?;
+        Ok(StudentEntry { file, sha256, share: own.share })
+    });
+    let student = student.transpose()?;
     let document = ModelsFile {
         format: ModelsFormat::V1,
         device: models.device.clone(),
@@ -70,6 +80,7 @@ pub fn prepare(
         classes: models.classes.clone(),
         combine: document::combine_entry(models.combine),
         members,
+        student,
         plan: files.put(PLAN.to_owned(), plan)?,
     };
     files.go_to(path);
@@ -98,14 +109,23 @@ impl Models {
         }
         checked(path, &file.plan.file, &file.plan.sha256)?;
         let layout = user.learner.layout().clone();
+        let model = |name: &str, sha256: &str| {
+            let bytes = checked(path, name, sha256)?;
+            Params::from_safetensors(&layout, &bytes)
+                .map_err(|source| Error::Model { path: path.join(name), source })
+        };
         let members = file.members.iter().map(|entry| {
-            let bytes = checked(path, &entry.file, &entry.sha256)?;
-            let params = Params::from_safetensors(&layout, &bytes)
-                .map_err(|source| Error::Model { path: path.join(&entry.file), source })?;
+            let params = model(&entry.file, &entry.sha256)?;
             Ok(Member { name: entry.name.clone(), weight: entry.weight, params })
         });
+        let members = members.collect::<Result<_, Error>>()?;
+        let student = file.student.as_ref().map(|own| -> Result<_, Error> {
+            document::check_share(own).map_err(wrong)?;
+            Ok(Student { params: model(&own.file, &own.sha256)?, share: own.share })
+        });
         Ok(Models {
-            members: members.collect::<Result<_, Error>>()?,
+            members,
+            student: student.transpose()?,
             device: file.device,
             role: file.role,
             epoch: file.epoch,
@@ -131,6 +151,10 @@ impl Models {
         rows.sort_by_key(|&row| user.places[row]);
         let models: Vec<(&Params, f64)> =
             self.members.iter().map(|member| (&member.params, member.weight)).collect();
-        combine_with(self.combine, &models, |_, model| user.learner.predict(model, &rows, watch))
+        let mut say = |model: &Params| user.learner.predict(model, &rows, watch);
+        let mixed = combine_with(self.combine, &models, |_, model| say(model))?;
+        let (Some(mixed), Some(student)) = (&mixed, &self.student) else { return Ok(mixed) };
+        let Some(own) = say(&student.params)? else { return Ok(None) };
+        Ok(Predictions::mix([(mixed, 1.0 - student.share), (&own, student.share)]))
     }
 }

@@ -79,7 +79,7 @@ pub(crate) fn comparison(outcome: &Outcome, config: &Config, methods: &[Method])
         strangers(outcome, &lines),
         if ours(&lines).is_some() { expected(outcome) } else { String::new() },
         students(outcome, config),
-        learners(config),
+        learners(outcome, config),
         computing(outcome, config)
     )
 }
@@ -96,9 +96,12 @@ fn ours(lines: &[Line]) -> Option<&Line> {
 }
 
 /// Says what is not done where devices have learners of the user's.
-fn learners(config: &Config) -> String {
+fn learners(outcome: &Outcome, config: &Config) -> String {
     match config.training.learner {
-        Some(_) => "Devices have learners: no students (transfer.adapt), no balanced models (training.balanced).\n".to_owned(),
+        Some(_) if outcome.students.is_empty() => {
+            "Devices have learners: no students (transfer.adapt), no balanced models (training.balanced).\n".to_owned()
+        }
+        Some(_) => "Devices have learners: no balanced models (training.balanced).\n".to_owned(),
         None => String::new(),
     }
 }

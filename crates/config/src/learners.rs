@@ -15,8 +15,9 @@ const DEVICE: &str = "{device}";
 type Wrong = (&'static str, String, String);
 
 impl Config {
-    /// The same for a fleet whose devices have learners of the user's, and with them their data: what only built-in networks can do is off.
-    pub fn for_learners(&self) -> Config {
+    /// The same for a fleet whose devices have learners of the user's, and with them their data: what only built-in networks can do is off, and
+    /// so are guarded students unless the learners can train them.
+    pub fn for_learners(&self, adapts: bool) -> Config {
         let mut config = self.clone();
         config.training = Training {
             model: Model::Mlp,
@@ -27,7 +28,9 @@ impl Config {
             learner_disk: None,
             ..self.training.clone()
         };
-        config.transfer.adapt = Adapt::Off;
+        if !adapts && self.transfer.adapt == Adapt::Guarded {
+            config.transfer.adapt = Adapt::Off;
+        }
         (config.data, config.partition) = (Data::default(), None);
         config
     }
@@ -118,13 +121,10 @@ impl Config {
         if training.warm_up_rounds > 0 {
             return wrong("training.warm-up-rounds", "only built-in networks have a warm-up");
         }
-        if self.transfer.adapt == Adapt::Always {
-            return wrong("transfer.adapt", "only built-in networks are students");
-        }
         if self.transfer.ask > 0 {
             return wrong(
                 "transfer.ask",
-                "only students learn from answers, and learners train none",
+                "only built-in networks learn from answers, and learners have their own labels",
             );
         }
         if self.planner.combine == Combine::Corrected {
@@ -171,8 +171,12 @@ mod tests {
             [("gate", "pumps gate".to_owned()), ("pier", "pumps pier".to_owned())]
         );
         assert!(Config::default().learner_commands().is_empty());
-        let effective = config.for_learners();
+        let effective = config.for_learners(false);
         assert_eq!((effective.transfer.adapt, effective.training.balanced), (Adapt::Off, false));
+        assert_eq!(config.for_learners(true).transfer.adapt, Adapt::Guarded);
+        let always = told(&["transfer.adapt=always"]).unwrap();
+        // Who cannot do it refuses it.
+        assert_eq!(always.for_learners(false).transfer.adapt, Adapt::Always);
         assert!(effective.with(["training.steps=5"]).is_ok());
         let same = told(&["training.learner=pumps"]).unwrap_err();
         assert!(same.contains("training.learner: the learners of all devices would be the same"));
@@ -195,7 +199,6 @@ mod tests {
         for (change, key) in [
             ("training.augment=both", "training.augment: only"),
             ("training.warm-up-rounds=3", "training.warm-up-rounds: only"),
-            ("transfer.adapt=always", "transfer.adapt: only"),
             ("transfer.ask=3", "transfer.ask: only"),
             ("planner.combine=corrected", "planner.combine: "),
             ("energy.gflop-per-joule=10.0", "energy.gflop-per-joule: nobody knows"),
@@ -207,7 +210,7 @@ mod tests {
             let error = told(&[change]).unwrap_err();
             assert!(error.contains(key), "{error}");
         }
-        for change in ["transfer.adapt=guarded", "planner.combine=parameters", "seeds=[1]"] {
+        for change in ["transfer.adapt=always", "planner.combine=parameters", "seeds=[1]"] {
             assert!(told(&[change]).is_ok(), "{change}");
         }
     }

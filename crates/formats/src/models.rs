@@ -6,7 +6,7 @@ use stlf_planning::Role;
 use stlf_planning::error::Error;
 
 use super::document::{Kind, parse};
-use super::mixture::{CombineEntry, FileEntry, MemberEntry};
+use super::mixture::{CombineEntry, FileEntry, MemberEntry, StudentEntry};
 
 const KIND: Kind = Kind { format: "stlf-models/1", earlier: &[], noun: "list of models" };
 
@@ -35,6 +35,9 @@ pub struct ModelsFile {
     pub combine: CombineEntry,
     /// The models with their weights. What counts is a weight's share of the sum.
     pub members: Vec<MemberEntry>,
+    /// The student that the learner trained, if the device uses one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub student: Option<StudentEntry>,
     /// The plan that the device followed, `stlf-plan/2`.
     pub plan: FileEntry,
 }

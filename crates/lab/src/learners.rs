@@ -8,6 +8,7 @@ use stlf_config::fleet::{DeviceData, Fleet};
 use stlf_data::features::Scale;
 use stlf_learn::Layout;
 use stlf_learner::{Crew, Limits, Options};
+use stlf_method::adapt::Adapt;
 use stlf_method::learner::{Learner, UserLearner};
 
 use crate::watch::Watch;
@@ -41,11 +42,13 @@ impl Learners {
             user.check().map_err(of(name))?;
             let model = |user: &UserLearner| user.learner.layout().to_string();
             let told = |user: &UserLearner| {
+                let adapts = user.learner.adapts().is_some();
                 [
                     ("name", user.name.clone()),
                     ("classes", user.classes.join(", ")),
                     ("model", model(user)),
                     ("number of features", user.width().to_string()),
+                    ("training of students", if adapts { "there" } else { "not there" }.to_owned()),
                 ]
             };
             let mut both = told(user).into_iter().zip(told(kind));
@@ -89,6 +92,21 @@ impl Learners {
         };
         let devices: Vec<_> = commands.par_iter().map(start).collect::<Result<_, Error>>()?;
         Learners::new(devices).map(Some)
+    }
+
+    /// A configuration as it takes effect for these learners.
+    ///
+    /// # Errors
+    /// Students are asked for in any case, and the learners train none.
+    pub(crate) fn configured(&self, config: &Config) -> Result<Config, Error> {
+        let adapts = self.kind().learner.adapts().is_some();
+        if config.transfer.adapt == Adapt::Always && !adapts {
+            let message = format!("the learner {} does not say that it trains any", self.name());
+            let error = stlf_planning::Error::field("transfer.adapt", message)
+                .with_hint("leave it out, or write a learner that adapts");
+            return Err(error.into());
+        }
+        Ok(config.for_learners(adapts))
     }
 
     /// The devices with their data, which are the same for every seed.

@@ -137,8 +137,8 @@ pub struct StudentRow {
     pub mixture_accuracy: Option<f64>,
     /// The accuracy with the student, used or not.
     pub student_accuracy: Option<f64>,
-    /// The billions of floating-point operations of its training.
-    pub gflop: f64,
+    /// The billions of floating-point operations of its training, where a built-in network trained.
+    pub gflop: Option<f64>,
     /// What these cost, where that is asked for.
     pub joules: Option<f64>,
 }

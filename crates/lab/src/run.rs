@@ -257,7 +257,7 @@ impl Job<'_> {
         let holdings = self.holdings(&watch)?;
         let config = match &holdings {
             Holdings::Dealt(_) => Cow::Borrowed(self.config),
-            Holdings::Learners(_) => Cow::Owned(self.config.for_learners()),
+            Holdings::Learners(learners) => Cow::Owned(learners.configured(self.config)?),
         };
         let outcomes: Vec<Outcome> = shard
             .units(&self.config.seeds)

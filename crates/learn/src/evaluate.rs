@@ -85,6 +85,15 @@ impl Predictions {
         &self.probabilities[input * self.classes..(input + 1) * self.classes]
     }
 
+    /// The same for some inputs, by their numbers, in this order.
+    ///
+    /// # Panics
+    /// If there is no such input.
+    pub fn of_all(&self, inputs: &[usize]) -> Predictions {
+        let chosen = inputs.iter().flat_map(|&input| self.of(input)).copied();
+        Predictions::new(chosen.collect(), self.classes)
+    }
+
     /// The likeliest class of each input; the first, if several are.
     pub fn classes(&self) -> impl ExactSizeIterator<Item = Class> + '_ {
         self.probabilities().map(|probabilities| likeliest(probabilities).0)

@@ -39,6 +39,18 @@ pub(crate) fn rows_file(rows: impl Iterator<Item = usize>) -> Result<Vec<u8>, St
         .map_err(|e| e.to_string())
 }
 
+/// Returns the file with the probabilities of some samples.
+pub(crate) fn probabilities_file(predictions: &Predictions) -> Result<Vec<u8>, String> {
+    let numbers = predictions.as_slice();
+    let bytes: Vec<u8> = numbers.iter().flat_map(|number| number.to_le_bytes()).collect();
+    let shape = vec![predictions.len(), numbers.len() / predictions.len().max(1)];
+    let view = TensorView::new(Dtype::F32, shape, &bytes);
+    let views = view.map(|view| [("probabilities", view)]);
+    views
+        .and_then(|views| safetensors::serialize(views, None::<HashMap<String, String>>))
+        .map_err(|e| e.to_string())
+}
+
 /// Returns the bytes of a file that the learner wrote, if it is a plain file and not longer than this.
 pub(crate) fn read(path: &Path, most: u64) -> Result<Vec<u8>, String> {
     let about = std::fs::symlink_metadata(path).map_err(|e| format!("cannot be read: {e}"))?;

@@ -56,6 +56,10 @@ pub fn check(options: &Options) -> Vec<Checked> {
         steps.take("goes on from a model that it is given", on);
         steps.take("predicts", predict(&mut session, &model, &all));
         steps.take("predicts the samples that it is asked for", subset(&mut session, &model, &all));
+        if session.welcome.adapts {
+            steps.take("trains a student", adapt(&mut session, &model, &all));
+            steps.take("predicts altered samples", altered(&mut session, &model, &all));
+        }
         steps.take("says an error and goes on", nonsense(&mut session, &model, &all));
         let given_up = cancel(&mut session, &labeled, options.limits.grace);
         steps.take("gives up when it is asked to", given_up);
@@ -147,7 +151,7 @@ fn train(session: &mut Session, rows: &[usize], start: Option<&Params>) -> Step<
 }
 
 fn predicted(session: &mut Session, model: &Params, rows: &[usize]) -> Result<Predictions, String> {
-    let made = session.predict(model, rows.iter().copied(), &mut go_on()).map_err(told)?;
+    let made = session.predict(model, rows.iter().copied(), None, &mut go_on()).map_err(told)?;
     made.ok_or_else(|| "it gave up, and nobody asked for that".to_owned())
 }
 
@@ -172,6 +176,34 @@ fn subset(session: &mut Session, model: &Params, all: &[usize]) -> Step<()> {
         }
     }
     Ok(((), format!("{} samples in another order", some.len())))
+}
+
+/// A student of a mixture of one model.
+fn adapt(session: &mut Session, model: &Params, rows: &[usize]) -> Step<()> {
+    let (began, teacher) = (Instant::now(), predicted(session, model, rows)?);
+    let own = rows.iter().copied();
+    let student = session.adapt(own, &teacher, model, 3, &mut go_on()).map_err(told)?;
+    student.ok_or("it gave up, and nobody asked for that")?;
+    Ok(((), format!("on {} samples in {}", rows.len(), seconds(began))))
+}
+
+/// A seed alters samples in one way, as often as it is asked for.
+fn altered(session: &mut Session, model: &Params, rows: &[usize]) -> Step<()> {
+    let plain = predicted(session, model, rows)?;
+    let mut by_seed = |seed: u64| -> Result<Predictions, String> {
+        let own = rows.iter().copied();
+        let made = session.predict(model, own, Some(seed), &mut go_on()).map_err(told)?;
+        made.ok_or_else(|| "it gave up, and nobody asked for that".to_owned())
+    };
+    let (first, other, again) = (by_seed(1)?, by_seed(2)?, by_seed(1)?);
+    if first != again {
+        return Err("altered twice by the same seed, samples have other probabilities".to_owned());
+    }
+    if first == plain && other == plain {
+        return Err("samples have the same probabilities, however they are altered".to_owned());
+    }
+    let changed = first.classes().zip(plain.classes()).filter(|(a, b)| a != b).count();
+    Ok(((), format!("{changed} of {} have another class than before", rows.len())))
 }
 
 fn nonsense(session: &mut Session, model: &Params, all: &[usize]) -> Step<()> {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use stlf_learn::evaluate::Predictions;
 use stlf_learn::{Layout, Params};
-use stlf_method::learner::{Learner, Lesson, Progress, UserLearner, Watch};
+use stlf_method::learner::{Adaptation, Adapts, Learner, Lesson, Progress, UserLearner, Watch};
 
 use crate::{Error, Options, Program};
 
@@ -169,5 +169,31 @@ impl Learner for Member {
         watch: &mut Watch<'_>,
     ) -> Result<Option<Predictions>, stlf_planning::Error> {
         self.while_running(watch, |program, watch| program.predict(model, rows, watch))
+    }
+
+    fn adapts(&self) -> Option<&dyn Adapts> {
+        self.program.adapts().map(|_| self as &dyn Adapts)
+    }
+}
+
+impl Adapts for Member {
+    fn adapt(
+        &self,
+        adaptation: Adaptation<'_>,
+        watch: &mut Watch<'_>,
+    ) -> Result<Option<Params>, stlf_planning::Error> {
+        self.while_running(watch, |program, watch| program.adapt(adaptation, watch))
+    }
+
+    fn predict_altered(
+        &self,
+        model: &Params,
+        rows: &[usize],
+        seed: u64,
+        watch: &mut Watch<'_>,
+    ) -> Result<Option<Predictions>, stlf_planning::Error> {
+        self.while_running(watch, |program, watch| {
+            program.predict_altered(model, rows, seed, watch)
+        })
     }
 }

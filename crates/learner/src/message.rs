@@ -48,12 +48,29 @@ pub enum Ask {
         /// A seed for everything that is drawn.
         seed: u64,
     },
+    /// Train a student and write it. Only a learner that says that it `adapts` is asked for this.
+    Adapt {
+        /// A file with the samples to train on, by their numbers: `rows` (I64). Some may have labels.
+        rows: String,
+        /// A file with what the mixture of received models says of each of them: `probabilities` (F32, samples × classes).
+        teacher: String,
+        /// A file with the model to go on from, which is one of those that were received.
+        start: String,
+        /// The file to write.
+        to: String,
+        /// A seed for everything that is drawn.
+        seed: u64,
+    },
     /// Write the `probabilities` (F32, samples × classes) that a model gives some samples.
     Predict {
         /// A file with the model.
         model: String,
         /// A file with the samples, by their numbers: `rows` (I64).
         rows: String,
+        /// If it is there: alter each sample a little before it is predicted, in a way that is drawn from this seed and does not depend on
+        /// the model. Only a learner that says that it `adapts` is asked for this.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        altered: Option<u64>,
         /// The file to write.
         to: String,
     },
@@ -73,7 +90,9 @@ impl Ask {
             Ask::Hello { .. } => "greet",
             Ask::Describe { .. } => "describe its samples",
             Ask::Train { .. } => "train",
-            Ask::Predict { .. } => "predict",
+            Ask::Adapt { .. } => "train a student",
+            Ask::Predict { altered: None, .. } => "predict",
+            Ask::Predict { altered: Some(_), .. } => "predict altered samples",
             Ask::Cancel { .. } => "give up",
             Ask::Stop {} => "end",
         }
@@ -133,6 +152,13 @@ pub struct Welcome {
     pub classes: Vec<String>,
     /// The tensors of a model with their shapes, the same on all devices of a fleet. All are F32.
     pub model: BTreeMap<String, Vec<usize>>,
+    /// Whether it can train students: `adapt`, and `predict` of altered samples. Absent: no.
+    #[serde(default, skip_serializing_if = "is_not")]
+    pub adapts: bool,
+}
+
+fn is_not(adapts: &bool) -> bool {
+    !adapts
 }
 
 /// What a learner answers when it has described its samples.

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use stlf_data::Class;
 use stlf_learn::evaluate::Predictions;
 use stlf_learn::{Layout, Params};
-use stlf_method::learner::{Learner, Lesson, Progress, UserLearner, Watch};
+use stlf_method::learner::{Adaptation, Adapts, Learner, Lesson, Progress, UserLearner, Watch};
 
 use crate::Error;
 use crate::command::Options;
@@ -150,7 +150,38 @@ impl Learner for Program {
         watch: &mut Watch<'_>,
     ) -> Result<Option<Predictions>, stlf_planning::Error> {
         let predict = |session: &mut Session, watch: &mut Watch<'_>| {
-            session.predict(model, self.places_of(rows), watch)
+            session.predict(model, self.places_of(rows), None, watch)
+        };
+        Ok(self.with_session(watch, predict)?)
+    }
+
+    fn adapts(&self) -> Option<&dyn Adapts> {
+        self.welcome.adapts.then_some(self)
+    }
+}
+
+impl Adapts for Program {
+    fn adapt(
+        &self,
+        adaptation: Adaptation<'_>,
+        watch: &mut Watch<'_>,
+    ) -> Result<Option<Params>, stlf_planning::Error> {
+        let Adaptation { rows, teacher, start, seed } = adaptation;
+        let adapt = |session: &mut Session, watch: &mut Watch<'_>| {
+            session.adapt(self.places_of(rows), teacher, start, seed, watch)
+        };
+        Ok(self.with_session(watch, adapt)?)
+    }
+
+    fn predict_altered(
+        &self,
+        model: &Params,
+        rows: &[usize],
+        seed: u64,
+        watch: &mut Watch<'_>,
+    ) -> Result<Option<Predictions>, stlf_planning::Error> {
+        let predict = |session: &mut Session, watch: &mut Watch<'_>| {
+            session.predict(model, self.places_of(rows), Some(seed), watch)
         };
         Ok(self.with_session(watch, predict)?)
     }

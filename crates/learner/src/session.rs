@@ -39,7 +39,7 @@ impl Session {
             seed: options.seed,
         })?;
         let welcome: Welcome = done.says()?;
-        let Welcome { protocol, name, classes, model } = &welcome;
+        let Welcome { protocol, name, classes, model, .. } = &welcome;
         if protocol != PROTOCOL {
             return Err(done.wrong(format!("expected the protocol {PROTOCOL}")));
         }
@@ -78,26 +78,50 @@ impl Session {
         let given = [Some(rows.clone()), start.clone()];
         let done = self.dialogue.ask(Ask::Train { rows, start, to: to.clone(), seed }, watch);
         given.iter().flatten().for_each(|name| self.remove(name));
-        let Some(done) = done? else { return Ok(None) };
-        let trained = self.taken(&to, &done, |path| {
+        done?.map(|done| self.model(&to, &done)).transpose()
+    }
+
+    /// Has it train a student on these samples, by its own numbers, of which the mixture says this; `None` if `watch` ended it.
+    pub(crate) fn adapt(
+        &mut self,
+        rows: impl Iterator<Item = usize>,
+        teacher: &Predictions,
+        start: &Params,
+        seed: u64,
+        watch: &mut Watch<'_>,
+    ) -> Result<Option<Params>, Error> {
+        let (rows, start, to) =
+            (self.put_rows(rows)?, self.put_model("start", start)?, self.file("model"));
+        let teacher = arrays::probabilities_file(teacher).map_err(std::io::Error::other);
+        let teacher = self.put("teacher", teacher)?;
+        let given = [rows.clone(), teacher.clone(), start.clone()];
+        let ask = Ask::Adapt { rows, teacher, start, to: to.clone(), seed };
+        let done = self.dialogue.ask(ask, watch);
+        given.iter().for_each(|name| self.remove(name));
+        done?.map(|done| self.model(&to, &done)).transpose()
+    }
+
+    /// Takes a model that the learner wrote.
+    fn model(&self, file: &str, done: &Done) -> Result<Params, Error> {
+        self.taken(file, done, |path| {
             let bytes = arrays::read(path, self.layout.most_bytes())?;
             let params = Params::from_safetensors(&self.layout, &bytes);
             params.map_err(|e| format!("is no such model: {e}"))
-        });
-        trained.map(Some)
+        })
     }
 
-    /// Has it predict these samples, by its own numbers, with a model; `None` if `watch` ended it.
+    /// Has it predict these samples, by its own numbers, with a model, altered by a seed if there is one; `None` if `watch` ended it.
     pub(crate) fn predict(
         &mut self,
         model: &Params,
         rows: impl ExactSizeIterator<Item = usize>,
+        altered: Option<u64>,
         watch: &mut Watch<'_>,
     ) -> Result<Option<Predictions>, Error> {
         let (samples, to) = (rows.len(), self.file("probabilities"));
         let (rows, model) = (self.put_rows(rows)?, self.put_model("given", model)?);
         let given = [rows.clone(), model.clone()];
-        let done = self.dialogue.ask(Ask::Predict { model, rows, to: to.clone() }, watch);
+        let done = self.dialogue.ask(Ask::Predict { model, rows, altered, to: to.clone() }, watch);
         given.iter().for_each(|name| self.remove(name));
         let Some(done) = done? else { return Ok(None) };
         let classes = self.welcome.classes.len();
@@ -108,7 +132,8 @@ impl Session {
     pub(crate) fn ask_for_nonsense(&mut self) -> Result<(), Error> {
         let rows = self.put_rows(std::iter::empty())?;
         let (model, to) = ("there-is-no-such-file.safetensors".to_owned(), self.file("nothing"));
-        let done = self.dialogue.whole(Ask::Predict { model, rows: rows.clone(), to });
+        let done =
+            self.dialogue.whole(Ask::Predict { model, rows: rows.clone(), altered: None, to });
         self.remove(&rows);
         done.map(drop)
     }

@@ -3,15 +3,17 @@
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
-use stlf_data::Shape;
 use stlf_learn::augment::Scratch;
 use stlf_learn::evaluate::{Predictions, predict};
-use stlf_learn::{Params, View};
+use stlf_learn::{Params, Spec, View};
 use stlf_planning::Error;
 
+use crate::combine::combine;
 use crate::guard::{Guard, Seen, Verdict, cover};
 use crate::known::{Known, right};
-use crate::student::{Drawn, Target};
+use crate::learner::Watch;
+use crate::local_training::gathered;
+use crate::student::{Calls, Drawn, Owner, Target};
 
 /// Whether targets train students.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
@@ -27,12 +29,16 @@ pub enum Adapt {
 }
 
 /// Why a target trains no student, if it knows too few labels to judge one by them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Obstacle {
     /// A strong view of a row of a table means nothing, and without views there is no guard.
     NoPictures,
     /// A student of so few samples would learn them by heart.
     FewSamples(usize),
+    /// Its learner, which is the user's, does not say that it can.
+    CannotAdapt,
+    /// Its learner says that it can, and has failed.
+    Failed(String),
 }
 
 impl std::fmt::Display for Obstacle {
@@ -47,23 +53,32 @@ impl std::fmt::Display for Obstacle {
                     "it has {samples} samples, under {LEAST_SAMPLES}, and under {LEAST_LABELS} labels"
                 )
             }
+            Obstacle::CannotAdapt => write!(f, "its learner trains no students"),
+            Obstacle::Failed(why) => write!(f, "{why}"),
         }
     }
 }
 
 impl Obstacle {
-    /// What keeps a target with so many samples of this shape, and so many known labels, from training a student, if anything does.
-    pub fn of(shape: Shape, samples: usize, labels: usize) -> Option<Obstacle> {
-        match shape.is_picture() {
+    /// What keeps a target whose samples have this owner, and which knows so many labels, from training a student, if anything does.
+    pub fn of(owner: Owner<'_>, labels: usize) -> Option<Obstacle> {
+        let has_views = match owner {
+            Owner::Network { spec, .. } => spec.input().is_picture(),
+            Owner::Learner { learner, .. } if learner.adapts().is_none() => {
+                return Some(Obstacle::CannotAdapt);
+            }
+            Owner::Learner { .. } => true,
+        };
+        match (has_views, owner.samples()) {
             _ if labels >= LEAST_LABELS => None,
-            false => Some(Obstacle::NoPictures),
-            true => (samples < LEAST_SAMPLES).then_some(Obstacle::FewSamples(samples)),
+            (false, _) => Some(Obstacle::NoPictures),
+            (true, samples) => (samples < LEAST_SAMPLES).then_some(Obstacle::FewSamples(samples)),
         }
     }
 }
 
 /// What came of a target's wish for a student.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum Tried {
     /// It trained none.
     Not(Obstacle),
@@ -140,7 +155,7 @@ pub const LEAST_SAMPLES: usize = 300;
 pub const LEAST_LABELS: usize = 5;
 
 /// How often each held-out sample is altered.
-const TIMES: usize = 4;
+pub(crate) const TIMES: usize = 4;
 
 /// A student beside the mixture.
 #[derive(Debug, Clone, PartialEq)]
@@ -193,15 +208,32 @@ impl Judged {
 }
 
 impl Target<'_> {
-    /// Judges a student of this target by the samples that it was not trained on.
+    /// Judges a student of this target by the samples that it was not trained on; `None` if `watch` ended it.
     ///
     /// # Errors
-    /// No model, or models or inputs of another network.
-    pub fn judge(&self, student: &Params) -> Result<Judged, Error> {
+    /// No model, models or inputs of another network, or what a learner says that cannot predict.
+    pub fn judge(&self, student: &Params, watch: &mut Watch<'_>) -> Result<Option<Judged>, Error> {
         let (held_out, _) = self.split();
-        let is_picture = self.spec.input().is_picture();
-        let verdicts = is_picture.then(|| self.verdicts(student, &held_out)).transpose()?;
-        let [mixture, own] = self.both(student, self.inputs)?;
+        let all: Vec<usize> = (0..self.owner.samples()).collect();
+        let models = 1 + self.models.len();
+        let mut calls = Calls::new(watch, (1 + TIMES) * models);
+        let mixture = self.mixture(&all, &mut calls)?;
+        let Some(mixture) = mixture else { return Ok(None) };
+        let own = self.owner.predict(student, &all, &mut calls.next())?;
+        let Some(own) = own else { return Ok(None) };
+        let verdicts =
+            match self.owner {
+                Owner::Network { spec, inputs } if spec.input().is_picture() => Some(
+                    self.verdicts(spec, student, &gathered(inputs, spec.input().len(), &held_out))?,
+                ),
+                Owner::Network { .. } => None,
+                Owner::Learner { learner, .. } => {
+                    let altered = self.altered(learner, student, &held_out, &mut calls)?;
+                    let Some(altered) = altered else { return Ok(None) };
+                    let plain = [&mixture, &own].map(|said| said.of_all(&held_out));
+                    Some(compared(&plain, &altered, &altered))
+                }
+            };
         let share = self.share();
         let with_student = Predictions::mix([(&mixture, 1.0 - share), (&own, share)])
             .ok_or_else(|| Error::field("student", "there is nothing to mix"))?;
@@ -212,7 +244,7 @@ impl Target<'_> {
             right: right(&with_student, &known),
             of_mixture: right(&mixture, &known),
         });
-        Ok(Judged { mixture, with_student, share, verdicts, by_labels })
+        Ok(Some(Judged { mixture, with_student, share, verdicts, by_labels }))
     }
 
     /// How much each sample counts when somebody who knows the truth measures what a student of this target is worth. Samples whose labels it
@@ -229,17 +261,15 @@ impl Target<'_> {
         weights
     }
 
-    /// What every guard says of a student. It is judged alone, although it is used together with the mixture: a mean of two models is always
-    /// a bit more stable than each.
+    /// What every guard says of a student of a built-in network, by the inputs that were held out.
     fn verdicts(
         &self,
+        spec: &Spec,
         student: &Params,
-        held_out: &[usize],
+        plain: &[f32],
     ) -> Result<[Verdict; Guard::ALL.len()], Error> {
-        let plain: Vec<f32> =
-            held_out.iter().flat_map(|&sample| self.input(sample)).copied().collect();
         let mut rng = ChaCha8Rng::seed_from_u64(self.draw(Drawn::Alterations));
-        let (shape, mut scratch) = (self.spec.input(), Scratch::new(self.spec.input()));
+        let (shape, mut scratch) = (spec.input(), Scratch::new(spec.input()));
         let mut altered = |alter: &mut dyn FnMut(&mut [f32], &mut ChaCha8Rng)| {
             let mut inputs = plain.repeat(TIMES);
             inputs.chunks_exact_mut(shape.len()).for_each(|input| alter(input, &mut rng));
@@ -247,18 +277,25 @@ impl Target<'_> {
         };
         let covered = altered(&mut |input, rng| cover(input, shape, rng));
         let views = altered(&mut |input, rng| View::STRONG.apply(input, &mut scratch, rng));
-        let both = |inputs: &[f32]| self.both(student, inputs);
-        let (plain, covered, views) = (both(&plain)?, both(&covered)?, both(&views)?);
-        let [of_mixture, of_student] = [0, 1].map(|whose| Seen {
-            plain: &plain[whose],
-            covered: &covered[whose],
-            views: &views[whose],
-        });
-        Ok(Guard::ALL.map(|guard| guard.judge(of_student, of_mixture)))
+        let both = |inputs: &[f32]| -> Result<[Predictions; 2], Error> {
+            let mixture = combine(self.combine, spec, self.models, inputs)?;
+            Ok([mixture, predict(spec, student, inputs)])
+        };
+        Ok(compared(&both(plain)?, &both(&covered)?, &both(&views)?))
     }
+}
 
-    /// What the mixture and a student say of inputs.
-    fn both(&self, student: &Params, inputs: &[f32]) -> Result<[Predictions; 2], Error> {
-        Ok([self.mixture(inputs)?, predict(self.spec, student, inputs)])
-    }
+/// What every guard says of a student, by what first the mixture and then the student say of samples as they are, covered, and in views. The
+/// student is judged alone, although it is used together with the mixture: a mean of two models is always a bit more stable than each.
+fn compared(
+    plain: &[Predictions; 2],
+    covered: &[Predictions; 2],
+    views: &[Predictions; 2],
+) -> [Verdict; Guard::ALL.len()] {
+    let [of_mixture, of_student] = [0, 1].map(|whose| Seen {
+        plain: &plain[whose],
+        covered: &covered[whose],
+        views: &views[whose],
+    });
+    Guard::ALL.map(|guard| guard.judge(of_student, of_mixture))
 }

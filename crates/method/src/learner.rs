@@ -48,6 +48,19 @@ pub struct Lesson<'a> {
     pub seed: u64,
 }
 
+/// What a learner is to train a student on: samples of its own, with what the mixture says of them.
+#[derive(Debug, Clone, Copy)]
+pub struct Adaptation<'a> {
+    /// The samples, by their numbers. Some may have labels; all others are held out to judge the student by.
+    pub rows: &'a [usize],
+    /// What the mixture says of each of them, in the same order.
+    pub teacher: &'a Predictions,
+    /// The model to go on from: of those that the target received, the one that is nearest to the mixture.
+    pub start: &'a Params,
+    /// Everything that is drawn comes from this.
+    pub seed: u64,
+}
+
 /// What owns a device's samples and makes models of them. Samples are numbered from 0, those with a label first.
 pub trait Learner: Debug + Send + Sync {
     /// Names and shapes of its models' tensors, the same on all devices of a fleet.
@@ -72,6 +85,37 @@ pub trait Learner: Debug + Send + Sync {
         &self,
         model: &Params,
         rows: &[usize],
+        watch: &mut Watch<'_>,
+    ) -> Result<Option<Predictions>, Error>;
+
+    /// Returns what trains students, if this learner can. One that cannot is never asked to.
+    fn adapts(&self) -> Option<&dyn Adapts> {
+        None
+    }
+}
+
+/// What a learner can do that trains students.
+pub trait Adapts {
+    /// Trains a student; `None` if `watch` ended it.
+    ///
+    /// # Errors
+    /// The learner cannot train on this, or has failed for good.
+    fn adapt(
+        &self,
+        adaptation: Adaptation<'_>,
+        watch: &mut Watch<'_>,
+    ) -> Result<Option<Params>, Error>;
+
+    /// Returns the probabilities of all classes that a model gives these samples after each was altered; `None` if `watch` ended it. How they
+    /// are altered is drawn from the seed, whatever the model: guards compare models by whether they say the same as before.
+    ///
+    /// # Errors
+    /// The learner cannot use this model, or has failed for good.
+    fn predict_altered(
+        &self,
+        model: &Params,
+        rows: &[usize],
+        seed: u64,
         watch: &mut Watch<'_>,
     ) -> Result<Option<Predictions>, Error>;
 }

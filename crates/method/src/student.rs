@@ -4,23 +4,28 @@
 //! Method for Deep Neural Networks", 2013). The teacher sees a sample as it is, and the student learns its class on a strong view (Sohn et al.,
 //! "FixMatch", 2020). Bit by bit the student's own moving average becomes the teacher (Tarvainen and Valpola, "Mean teachers are better
 //! role models", 2017). Samples whose labels the target knows are learned with these. A student may do harm, so that a guard decides whether it
-//! is used ([`crate::adapt`]).
+//! is used ([`crate::adapt`]). All this is of built-in networks; a learner of the user's that says it can trains students in its own way.
 
 use std::collections::HashMap;
-use std::ops::ControlFlow;
 
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use stlf_data::Class;
 use stlf_learn::augment::Scratch;
-use stlf_learn::evaluate::{Predictions, likeliest, predict};
+use stlf_learn::evaluate::{Predictions, likeliest};
 use stlf_learn::loss::softmax;
 use stlf_learn::{Descent, Examples, Mode, Network, Params, Spec, Trainer, View};
 use stlf_planning::Error;
 
-use crate::combine::{Combine, combine};
+use crate::combine::{Combine, combine_with};
 use crate::known::{Known, shares};
+use crate::learner::{Adaptation, Progress, Watch};
 use crate::seeds::derive;
+
+mod owner;
+
+pub(crate) use owner::Calls;
+pub use owner::Owner;
 
 /// The teacher's least probability of a class that is learned.
 const CONFIDENT: f64 = 0.7;
@@ -56,14 +61,12 @@ pub(crate) enum Drawn {
 /// A target with the models that it received.
 #[derive(Debug, Clone, Copy)]
 pub struct Target<'a> {
-    /// The network.
-    pub spec: &'a Spec,
+    /// What has its samples, predicts them and trains a student.
+    pub owner: Owner<'a>,
     /// The models, with their weights.
     pub models: &'a [(&'a Params, f64)],
     /// How it combines them.
     pub combine: Combine,
-    /// The inputs of its samples, one after the other.
-    pub inputs: &'a [f32],
     /// The samples whose labels it knows.
     pub known: &'a [Known],
     /// Everything that is drawn comes from this.
@@ -119,22 +122,48 @@ impl Schooling {
 }
 
 impl<'a> Target<'a> {
-    /// Trains a student; `None` if `observer` ended it. The student is the moving average, which varies less than the last iterate.
+    /// Trains a student; `None` if `watch` ended it.
     ///
     /// # Errors
-    /// No model or no sample, or models or inputs of another network.
+    /// No model or no sample, models or inputs of another network, or what a learner says that cannot train one.
     pub fn student(
         &self,
         schooling: Schooling,
-        observer: &mut dyn FnMut() -> ControlFlow<()>,
+        watch: &mut Watch<'_>,
     ) -> Result<Option<Params>, Error> {
-        let mixture = self.mixture(self.inputs)?;
-        let start = self.nearest(&mixture)?.clone();
         let (_, samples) = self.split();
         if samples.is_empty() {
             return Err(Error::field("inputs", "a student needs samples"));
         }
-        let (spec, batch) = (self.spec, schooling.descent.batch);
+        let all: Vec<usize> = (0..self.owner.samples()).collect();
+        let mut calls = Calls::new(watch, 1 + self.owner.calls(2 * self.models.len()));
+        let Some(mixture) = self.mixture(&all, &mut calls)? else { return Ok(None) };
+        let Some(start) = self.nearest(&mixture, &all, &mut calls)? else { return Ok(None) };
+        match self.owner {
+            Owner::Network { spec, inputs } => {
+                let lessons = Lessons { spec, inputs, mixture: &mixture, samples: &samples };
+                self.trained(lessons, start.clone(), schooling, &mut calls.next())
+            }
+            Owner::Learner { learner, .. } => {
+                let teacher = mixture.of_all(&samples);
+                let (rows, teacher, seed) = (&samples[..], &teacher, self.draw(Drawn::Training));
+                let adaptation = Adaptation { rows, teacher, start, seed };
+                owner::adapts(learner)?.adapt(adaptation, &mut calls.next())
+            }
+        }
+    }
+
+    /// Trains a student of a built-in network; `None` if `watch` ended it. The student is the moving average, which varies less than the last
+    /// iterate.
+    fn trained(
+        &self,
+        lessons: Lessons<'_>,
+        start: Params,
+        schooling: Schooling,
+        watch: &mut Watch<'_>,
+    ) -> Result<Option<Params>, Error> {
+        let Lessons { spec, mixture, samples, .. } = lessons;
+        let batch = schooling.descent.batch;
         let mut average = start.clone();
         let mut trainer = Trainer::new(spec, start, schooling.descent, self.draw(Drawn::Training))
             .map_err(|e| Error::field("student", e.to_string()))?;
@@ -144,13 +173,14 @@ impl<'a> Target<'a> {
         let labeled: Vec<usize> =
             samples.iter().copied().filter(|sample| known.contains_key(sample)).collect();
         let of_labeled = if labeled.is_empty() { 0 } else { (batch / LABELED_OF).max(1) };
+        let mut progress = Progress { done: 0, total: schooling.looks() as u64 };
         for step in 0..schooling.steps {
             let drawn: Vec<usize> = (0..batch)
-                .map(|at| if at < of_labeled { &labeled } else { &samples })
+                .map(|at| if at < of_labeled { &labeled[..] } else { samples })
                 .map(|from| from[rng.random_range(0..from.len())])
                 .collect();
             let weight = schooling.own_weight(step);
-            let own = (weight > 0.0).then(|| self.taught(&average, &drawn, &mut network));
+            let own = (weight > 0.0).then(|| lessons.taught(&average, &drawn, &mut network));
             let (mut inputs, mut labels) = (Vec::new(), Vec::new());
             for (at, &sample) in drawn.iter().enumerate() {
                 let mixture = mixture.of(sample);
@@ -158,7 +188,7 @@ impl<'a> Target<'a> {
                 let known = known.get(&sample).copied();
                 let Some(class) = known.or_else(|| label(mixture, own, weight)) else { continue };
                 labels.push(class);
-                inputs.extend_from_slice(self.input(sample));
+                inputs.extend_from_slice(lessons.input(sample));
                 let from = inputs.len() - spec.input().len();
                 if spec.input().is_picture() {
                     View::STRONG.apply(&mut inputs[from..], &mut scratch, &mut rng);
@@ -172,23 +202,30 @@ impl<'a> Target<'a> {
             for (average, &now) in average.iter_mut().zip(trainer.params.iter()) {
                 *average = PAST * *average + (1.0 - PAST) * now;
             }
-            if ((step + 1) % STRIDE == 0 || step + 1 == schooling.steps) && observer().is_break() {
-                return Ok(None);
+            if (step + 1) % STRIDE == 0 || step + 1 == schooling.steps {
+                progress.done += 1;
+                if watch(progress).is_break() {
+                    return Ok(None);
+                }
             }
         }
         Ok(Some(average))
     }
 
-    /// The models with the weights that they have after the known labels were seen; as planned where none is, or where parameters are averaged.
-    pub fn informed(&self) -> Vec<(&'a Params, f64)> {
+    /// The models with the weights that they have after the known labels were seen; as planned where none is, or where parameters are
+    /// averaged. `None` if `watch` ended it.
+    ///
+    /// # Errors
+    /// Models or inputs of another network, or what a learner says that cannot predict.
+    pub fn informed(&self, watch: &mut Watch<'_>) -> Result<Option<Vec<(&'a Params, f64)>>, Error> {
         if self.known.is_empty() || self.combine == Combine::Parameters {
-            return self.models.to_vec();
+            return Ok(Some(self.models.to_vec()));
         }
-        let inputs: Vec<f32> =
-            self.known.iter().flat_map(|(sample, _)| self.input(*sample)).copied().collect();
+        let samples: Vec<usize> = self.known.iter().map(|(sample, _)| *sample).collect();
         let mut told = vec![Vec::new(); self.known.len()];
         for &(model, _) in self.models {
-            let said = predict(self.spec, model, &inputs);
+            let said = self.owner.predict(model, &samples, watch)?;
+            let Some(said) = said else { return Ok(None) };
             for ((told, said), (_, class)) in
                 told.iter_mut().zip(said.probabilities()).zip(self.known)
             {
@@ -197,7 +234,8 @@ impl<'a> Target<'a> {
         }
         let planned: Vec<f64> = self.models.iter().map(|(_, weight)| *weight).collect();
         let shares = shares(&planned, &told);
-        self.models.iter().zip(shares).map(|(&(model, _), share)| (model, share)).collect()
+        let models = self.models.iter().zip(shares).map(|(&(model, _), share)| (model, share));
+        Ok(Some(models.collect()))
     }
 
     /// The share of a student of this target in what the target says.
@@ -205,23 +243,40 @@ impl<'a> Target<'a> {
         if self.known.is_empty() { SHARES.0 } else { SHARES.1 }
     }
 
-    /// What the mixture says of inputs.
-    pub(crate) fn mixture(&self, inputs: &[f32]) -> Result<Predictions, Error> {
-        combine(self.combine, self.spec, self.models, inputs)
+    /// What the mixture says of samples.
+    pub(crate) fn mixture(
+        &self,
+        rows: &[usize],
+        calls: &mut Calls<'_, '_>,
+    ) -> Result<Option<Predictions>, Error> {
+        let predict = |_, model: &Params| self.owner.predict(model, rows, &mut calls.next());
+        combine_with(self.combine, self.models, predict)
     }
 
-    /// The received model that most often says what the mixture says: a student starts from it.
-    fn nearest(&self, mixture: &Predictions) -> Result<&'a Params, Error> {
+    /// The received model that most often says what the mixture says of these samples: a student starts from it.
+    fn nearest(
+        &self,
+        mixture: &Predictions,
+        rows: &[usize],
+        calls: &mut Calls<'_, '_>,
+    ) -> Result<Option<&'a Params>, Error> {
         let classes: Vec<Class> = mixture.classes().collect();
-        let errors = |model: &Params| predict(self.spec, model, self.inputs).errors(&classes);
-        let used = self.models.iter().filter(|(_, weight)| *weight > 0.0);
-        let nearest = used.map(|(model, _)| *model).min_by_key(|model| errors(model));
-        nearest.ok_or_else(|| Error::field("models", "a student needs a model to start from"))
+        let mut nearest: Option<(usize, &'a Params)> = None;
+        for &(model, _) in self.models.iter().filter(|(_, weight)| *weight > 0.0) {
+            let said = self.owner.predict(model, rows, &mut calls.next())?;
+            let Some(said) = said else { return Ok(None) };
+            let errors = said.errors(&classes);
+            if nearest.is_none_or(|(fewest, _)| errors < fewest) {
+                nearest = Some((errors, model));
+            }
+        }
+        let none = || Error::field("models", "a student needs a model to start from");
+        nearest.map(|(_, model)| Some(model)).ok_or_else(none)
     }
 
     /// The samples that are held out, and those that are trained on.
     pub(crate) fn split(&self) -> (Vec<usize>, Vec<usize>) {
-        let count = self.inputs.len() / self.spec.input().len();
+        let count = self.owner.samples();
         let mut order: Vec<usize> = (0..count).collect();
         let mut rng = ChaCha8Rng::seed_from_u64(self.draw(Drawn::HeldOut));
         for i in (1..order.len()).rev() {
@@ -231,15 +286,27 @@ impl<'a> Target<'a> {
         (order, trained_on)
     }
 
-    /// The input of a sample.
-    pub(crate) fn input(&self, sample: usize) -> &'a [f32] {
-        let numbers = self.spec.input().len();
-        &self.inputs[sample * numbers..(sample + 1) * numbers]
-    }
-
     /// The seed of something that is drawn.
     pub(crate) fn draw(&self, what: Drawn) -> u64 {
         derive(self.seed, &[what as u64])
+    }
+}
+
+/// What a student of a built-in network learns from.
+#[derive(Clone, Copy)]
+struct Lessons<'a> {
+    spec: &'a Spec,
+    inputs: &'a [f32],
+    mixture: &'a Predictions,
+    /// The samples that are trained on.
+    samples: &'a [usize],
+}
+
+impl<'a> Lessons<'a> {
+    /// The input of a sample.
+    fn input(&self, sample: usize) -> &'a [f32] {
+        let numbers = self.spec.input().len();
+        &self.inputs[sample * numbers..(sample + 1) * numbers]
     }
 
     /// What the moving average says of samples.

@@ -346,8 +346,10 @@ impl Visit<'_, '_> {
         let config = configured(self.options, settings)?;
         let seed = config.seeds.first().copied().unwrap_or_default();
         if let Some(user) = &self.options.learner {
-            let (config, shape, samples) = (config.for_learners(), user.shape(), user.places.len());
-            Setup::for_devices(&fitted(&config, shape), shape, user.classes.len(), samples, seed)?;
+            let config = config.for_learners(user.learner.adapts().is_some());
+            let (shape, samples) = (user.shape(), user.places.len());
+            Setup::for_devices(&fitted(&config, shape), shape, user.classes.len(), samples, seed)?
+                .for_models_of(&config, &*user.learner)?;
             return Ok(Brought::new(shape, None, user.classes.clone()));
         }
         let kept_scale = self.options.folder.join(SCALE);

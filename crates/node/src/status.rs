@@ -209,7 +209,7 @@ impl Status {
                 .filter_map(|&place| name(place))
                 .collect(),
             withheld: device.withheld().filter_map(name).collect(),
-            student: device.combined().and_then(|c| Some(c.tried?.to_string())),
+            student: device.combined().and_then(|c| Some(c.tried.as_ref()?.to_string())),
             expected: device.combined().and_then(|c| c.expected),
             warning: device.combined().and_then(|c| Some(c.warning()?.to_string())),
             no_plan: device.no_plan().map(str::to_owned),

@@ -10,7 +10,7 @@ use std::time::Duration;
 use stlf_config::{Config, EnergyModel};
 use stlf_data::{Class, Shape};
 use stlf_learn::evaluate::Predictions;
-use stlf_learn::{Layout, Params, Spec};
+use stlf_learn::{Params, Spec};
 use stlf_method::adapt::Adapt;
 use stlf_method::class_shares::balanced;
 use stlf_method::combine::{Combine, combine};
@@ -21,7 +21,7 @@ use stlf_method::learner::{BuiltIn, Learner};
 use stlf_method::local_training::{OwnError, Rows, Split, Training};
 use stlf_method::ring;
 use stlf_method::seeds::Draw;
-use stlf_method::student::{Schooling, Target};
+use stlf_method::student::{Owner, Schooling, Target};
 use stlf_planning::bound::BoundKind;
 use stlf_planning::plan::{RingPlace, Way};
 use stlf_planning::planner::{self, Method, Outcome};
@@ -96,6 +96,9 @@ pub enum Unsupported {
     /// `planner.combine = "corrected"` with learners of the user's.
     #[error("\"corrected\" needs balanced models, and only built-in networks can be balanced")]
     Corrected,
+    /// `transfer.adapt = "always"` with a learner of the user's that trains no students.
+    #[error("transfer.adapt is \"always\", and this learner does not say that it trains students")]
+    Students,
     /// `training.warm-up-rounds`.
     #[error("real devices train apart, without a warm-up")]
     WarmUp,
@@ -124,6 +127,7 @@ impl Unsupported {
             Unsupported::Successive => Some("leave out planner.solver"),
             Unsupported::Unpolished => Some("leave out planner.polish"),
             Unsupported::Corrected => Some("leave out planner.combine"),
+            Unsupported::Students => Some("leave it out, or write a learner that adapts"),
             Unsupported::WarmUp => Some("leave out training.warm-up-rounds"),
             Unsupported::Learner => Some("leave it out, and name this device's: --learner"),
             Unsupported::Ask => Some(
@@ -212,15 +216,22 @@ impl Setup {
         Ok(Setup::new(config, shape, classes, seed)?)
     }
 
-    /// The same for models of the user's learners, which have this layout.
+    /// The same for models of the user's learners, of which this is one.
     ///
     /// # Errors
-    /// Only built-in networks can do what the configuration asks for.
-    pub fn for_models_of(self, config: &Config, layout: &Layout) -> Result<Setup, Unsupported> {
+    /// Only built-in networks, or other learners, can do what the configuration asks for.
+    pub fn for_models_of(
+        self,
+        config: &Config,
+        learner: &dyn Learner,
+    ) -> Result<Setup, Unsupported> {
         if config.planner.combine == Combine::Corrected {
             return Err(Unsupported::Corrected);
         }
-        Ok(Setup { model_bits: config.model_bits(layout), ..self })
+        if config.transfer.adapt == Adapt::Always && learner.adapts().is_none() {
+            return Err(Unsupported::Students);
+        }
+        Ok(Setup { model_bits: config.model_bits(learner.layout()), ..self })
     }
 
     /// The labels of the device at a place, apart: to train on, and to measure on.
@@ -358,16 +369,16 @@ impl Setup {
         combine(self.combine, &self.spec, models, inputs)
     }
 
-    /// The target at a place, with the models that it received, the inputs of its samples and the labels that it knows, as one that trains a
+    /// The target at a place, with what owns its samples, the models that it received and the labels that it knows, as one that trains a
     /// student.
     pub fn target<'a>(
-        &'a self,
+        &self,
         place: Place,
+        owner: Owner<'a>,
         models: &'a [(&'a Params, f64)],
-        inputs: &'a [f32],
         known: &'a [Known],
     ) -> Target<'a> {
         let seed = Draw::Student.seed(self.seed, place.index());
-        Target { spec: &self.spec, models, combine: self.combine, inputs, known, seed }
+        Target { owner, models, combine: self.combine, known, seed }
     }
 }

@@ -16,7 +16,7 @@ use stlf_data::Class;
 use stlf_learn::evaluate::Predictions;
 use stlf_learn::{Layout, Params};
 use stlf_learner::checked_probabilities;
-use stlf_method::learner::{Learner, Lesson, Progress, UserLearner, Watch};
+use stlf_method::learner::{Adaptation, Adapts, Learner, Lesson, Progress, UserLearner, Watch};
 use stlf_planning::Error;
 
 use crate::errors::{in_bundle, in_input};
@@ -42,6 +42,8 @@ struct InProcess {
     bridge: Py<PyAny>,
     layout: Layout,
     classes: usize,
+    /// Whether it trains students.
+    adapts: bool,
     /// Where each sample stands in the learner's own order, those with a label first.
     places: Vec<usize>,
     raised: Raised,
@@ -81,6 +83,7 @@ pub(crate) fn user_learner(
         bridge: bridge.clone().unbind(),
         layout,
         classes: classes.len(),
+        adapts: bridge.getattr("adapts")?.extract()?,
         places: places.clone(),
         raised: raised.clone(),
     };
@@ -178,6 +181,42 @@ impl InProcess {
     fn rows(&self, rows: &[usize]) -> Vec<i64> {
         rows.iter().map(|&row| self.places[row] as i64).collect()
     }
+
+    /// The probabilities that a model gives samples, altered by a seed if there is one.
+    fn predicted(
+        &self,
+        model: &Params,
+        rows: &[usize],
+        altered: Option<u64>,
+        watch: &mut Watch<'_>,
+    ) -> Result<Option<Predictions>, Error> {
+        let (rows, model) = (self.rows(rows), model.to_vec());
+        let (verb, method) = match altered {
+            None => ("predict", "predict()"),
+            Some(_) => ("predict altered samples", "predict_altered()"),
+        };
+        let predicted = self.call(verb, watch, move |bridge, progress| {
+            let (rows, model) =
+                (PyArray1::from_vec(bridge.py(), rows), PyArray1::from_vec(bridge.py(), model));
+            bridge.call_method1("predict", (model, rows, altered, progress))
+        })?;
+        let Some(numbers) = predicted else { return Ok(None) };
+        let predictions = checked_probabilities(numbers, self.classes);
+        predictions
+            .map(Some)
+            .map_err(|message| Error::field("learner", format!("what {method} gives {message}")))
+    }
+}
+
+/// The parameters of a model that a method gives, if all are finite.
+fn finite(method: &str, numbers: Vec<f32>) -> Result<Params, Error> {
+    match numbers.iter().position(|number| !number.is_finite()) {
+        Some(at) => {
+            let message = format!("{method} gives a model whose number {at} is {}", numbers[at]);
+            Err(Error::field("learner", message))
+        }
+        None => Ok(Params::from(numbers)),
+    }
 }
 
 impl Learner for InProcess {
@@ -193,14 +232,7 @@ impl Learner for InProcess {
             let start = start.map(|start| PyArray1::from_vec(py, start));
             bridge.call_method1("train", (PyArray1::from_vec(py, rows), start, seed, progress))
         })?;
-        let Some(numbers) = trained else { return Ok(None) };
-        match numbers.iter().position(|number| !number.is_finite()) {
-            Some(at) => {
-                let message = format!("train() gives a model whose number {at} is {}", numbers[at]);
-                Err(Error::field("learner", message))
-            }
-            None => Ok(Some(Params::from(numbers))),
-        }
+        trained.map(|numbers| finite("train()", numbers)).transpose()
     }
 
     fn predict(
@@ -209,17 +241,39 @@ impl Learner for InProcess {
         rows: &[usize],
         watch: &mut Watch<'_>,
     ) -> Result<Option<Predictions>, Error> {
-        let (rows, model) = (self.rows(rows), model.to_vec());
-        let predicted = self.call("predict", watch, move |bridge, progress| {
-            let (rows, model) =
-                (PyArray1::from_vec(bridge.py(), rows), PyArray1::from_vec(bridge.py(), model));
-            bridge.call_method1("predict", (model, rows, progress))
+        self.predicted(model, rows, None, watch)
+    }
+
+    fn adapts(&self) -> Option<&dyn Adapts> {
+        self.adapts.then_some(self)
+    }
+}
+
+impl Adapts for InProcess {
+    fn adapt(
+        &self,
+        adaptation: Adaptation<'_>,
+        watch: &mut Watch<'_>,
+    ) -> Result<Option<Params>, Error> {
+        let (rows, seed) = (self.rows(adaptation.rows), adaptation.seed);
+        let (teacher, start) = (adaptation.teacher.as_slice().to_vec(), adaptation.start.to_vec());
+        let trained = self.call("train a student", watch, move |bridge, progress| {
+            let py = bridge.py();
+            let [teacher, start] = [teacher, start].map(|all| PyArray1::from_vec(py, all));
+            let rows = PyArray1::from_vec(py, rows);
+            bridge.call_method1("adapt", (rows, teacher, start, seed, progress))
         })?;
-        let Some(numbers) = predicted else { return Ok(None) };
-        let predictions = checked_probabilities(numbers, self.classes);
-        predictions
-            .map(Some)
-            .map_err(|message| Error::field("learner", format!("what predict() gives {message}")))
+        trained.map(|numbers| finite("adapt()", numbers)).transpose()
+    }
+
+    fn predict_altered(
+        &self,
+        model: &Params,
+        rows: &[usize],
+        seed: u64,
+        watch: &mut Watch<'_>,
+    ) -> Result<Option<Predictions>, Error> {
+        self.predicted(model, rows, Some(seed), watch)
     }
 }
 

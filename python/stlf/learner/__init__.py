@@ -5,6 +5,6 @@ stlf-learner/1; `stlf node start --learner "python -m stlf.learner pumps:Pumps"`
 fleet, and `stlf learner check "python -m stlf.learner pumps:Pumps"` tries it.
 """
 
-from stlf.learner.contract import Learner, Lesson
+from stlf.learner.contract import Adaptation, Learner, Lesson
 
-__all__ = ["Learner", "Lesson"]
+__all__ = ["Adaptation", "Learner", "Lesson"]

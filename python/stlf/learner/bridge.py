@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from stlf.errors import InputError
 from stlf.learner import checked
-from stlf.learner.contract import Learner, Lesson, Model, Rows
+from stlf.learner.contract import Adaptation, Learner, Lesson, Model, Rows
 
 Flat = npt.NDArray[np.float32]
 """All numbers of a model, array after array."""
@@ -44,6 +45,7 @@ class Bridge:
         self.name = str(learner.name)
         self.classes = [str(name) for name in learner.classes]
         self.shapes = [(name, list(array.shape)) for name, array in self._first.items()]
+        self.adapts = checked.adapts(learner)
 
     def samples(self) -> tuple[Flat, int, Rows, Rows | None]:
         """Return the features, how many each sample has, the labels, and the true classes if they are known."""
@@ -53,34 +55,47 @@ class Bridge:
 
     def train(self, rows: Rows, start: Flat | None, seed: int, progress: Progress) -> Flat | None:
         """Train on some samples, from a model or from the first one on; None if it was told to give up."""
-
-        def tell(done: int, total: int) -> None:
-            if self._hear is not None:
-                self._hear(int(done), int(total))
-            if not progress(max(int(done), 0), max(int(total), 0)):
-                raise checked.GivenUp
-
         model = {name: array.copy() for name, array in self._first.items()} if start is None else self._model(start)
-        try:
-            trained = checked.model(self._learner.train(Lesson(rows, model, seed, tell)))
-        except checked.GivenUp:
-            return None
-        like = checked.like(trained, self._first, "train()")
-        flat: Flat = np.concatenate([like[name].reshape(-1) for name in self._first])
-        return flat
+        lesson = Lesson(rows, model, seed, self._teller(progress))
+        return self._flat(lambda: self._learner.train(lesson), "train()")
 
-    def predict(self, model: Flat, rows: Rows, progress: Progress) -> Flat | None:
-        """Return the probabilities that a model gives some samples; None if it was told to give up."""
+    def adapt(self, rows: Rows, teacher: Flat, start: Flat, seed: int, progress: Progress) -> Flat | None:
+        """Train a student on some samples, of which the mixture says this; None if it was told to give up."""
+        said = teacher.reshape(len(rows), len(self.classes))
+        adaptation = Adaptation(rows, said, self._model(start), seed, self._teller(progress))
+        return self._flat(lambda: self._learner.adapt(adaptation), "adapt()")
+
+    def predict(self, model: Flat, rows: Rows, altered: int | None, progress: Progress) -> Flat | None:
+        """Return the probabilities that a model gives some samples, altered if there is a seed; None if it gave up."""
 
         def tell(done: int, total: int) -> None:
             if not progress(done, total):
                 raise checked.GivenUp
 
         try:
-            made: Flat = checked.probabilities(self._learner, self._model(model), rows, tell).reshape(-1)
-            return made
+            made = checked.probabilities(self._learner, self._model(model), rows, tell, altered)
+            flat: Flat = made.reshape(-1)
+            return flat
         except checked.GivenUp:
             return None
+
+    def _teller(self, progress: Progress) -> Callable[[int, int], None]:
+        def tell(done: int, total: int) -> None:
+            if self._hear is not None:
+                self._hear(int(done), int(total))
+            if not progress(max(int(done), 0), max(int(total), 0)):
+                raise checked.GivenUp
+
+        return tell
+
+    def _flat(self, trains: Callable[[], Any], what: str) -> Flat | None:
+        try:
+            trained = checked.model(trains())
+        except checked.GivenUp:
+            return None
+        like = checked.like(trained, self._first, what)
+        flat: Flat = np.concatenate([like[name].reshape(-1) for name in self._first])
+        return flat
 
     def _model(self, flat: Flat) -> Model:
         model, start = {}, 0

@@ -47,6 +47,31 @@ def like(given: Model, first: Model, what: str) -> Model:
     return given
 
 
+def adapts(learner: Learner) -> bool:
+    """Return whether a learner trains students.
+
+    >>> class Half(Learner):
+    ...     name, classes = "half/1", ["calm"]
+    ...     def data(self): return [[0.5]], [0]
+    ...     def first(self): return {"a": [1.0, 2.0]}
+    ...     def train(self, lesson): return lesson.start
+    ...     def predict(self, model, rows): return np.ones((len(rows), 1))
+    ...     def adapt(self, adaptation): return adaptation.start
+    >>> adapts(Half())
+    Traceback (most recent call last):
+    stlf.errors.InputError: Half has adapt() and no predict_altered(); students are judged on altered samples
+    hint: write both, or neither
+    """
+    own = [name for name in ("adapt", "predict_altered") if getattr(type(learner), name) is not getattr(Learner, name)]
+    if len(own) == 1:
+        other = "adapt" if own[0] == "predict_altered" else "predict_altered"
+        raise InputError(
+            f"{type(learner).__name__} has {own[0]}() and no {other}(); students are judged on altered samples",
+            "write both, or neither",
+        )
+    return bool(own)
+
+
 def samples(learner: Learner) -> dict[str, npt.NDArray[Any]]:
     """Return features, labels and, if the learner tells them, true classes of all samples.
 
@@ -77,9 +102,13 @@ def samples(learner: Learner) -> dict[str, npt.NDArray[Any]]:
 
 
 def probabilities(
-    learner: Learner, given: Model, rows: Rows, progress: Callable[[int, int], None]
+    learner: Learner,
+    given: Model,
+    rows: Rows,
+    progress: Callable[[int, int], None],
+    altered: int | None = None,
 ) -> npt.NDArray[np.float32]:
-    """Return the probabilities that a model gives some samples, a thousand at a time.
+    """Return the probabilities that a model gives some samples, altered if there is a seed, a thousand at a time.
 
     >>> class Sure(Learner):
     ...     name, classes = "sure/1", ["calm"]
@@ -95,9 +124,13 @@ def probabilities(
     made = [np.zeros((0, classes), dtype=np.float32)]
     for start in range(0, len(rows), AT_ONCE):
         some = rows[start : start + AT_ONCE]
-        part = to_array(learner.predict(given, some)).astype(np.float32)
+        if altered is None:
+            what, said = "predict()", learner.predict(given, some)
+        else:
+            what, said = "predict_altered()", learner.predict_altered(given, some, altered)
+        part = to_array(said).astype(np.float32)
         if part.shape != (len(some), classes):
-            raise InputError(f"predict() gives an array of shape {part.shape}; expected {(len(some), classes)}")
+            raise InputError(f"{what} gives an array of shape {part.shape}; expected {(len(some), classes)}")
         made.append(part)
         progress(start + len(some), len(rows))
     return np.concatenate(made)

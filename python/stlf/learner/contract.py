@@ -36,6 +36,27 @@ class Lesson:
     training is to end."""
 
 
+@dataclass(frozen=True)
+class Adaptation:
+    """What a learner is to train a student on: samples of its own, with what the mixture of models says of them.
+
+    >>> start = {"mean": np.zeros(2, dtype=np.float32)}
+    >>> adaptation = Adaptation(np.arange(3), np.full((3, 2), 0.5, dtype=np.float32), start, seed=7)
+    >>> adaptation.progress(1, 10)
+    """
+
+    rows: Rows
+    """The samples to train on; some may have labels. All others are held out to judge the student by."""
+    teacher: npt.NDArray[np.float32]
+    """What the mixture says of each of them: the probabilities of all classes, one row per sample."""
+    start: Model
+    """The model to start from: of those that were received, the one that is nearest to the mixture."""
+    seed: int
+    """A seed for everything that is drawn."""
+    progress: Callable[[int, int], None] = lambda done, total: None
+    """As in a `Lesson`."""
+
+
 class Learner(ABC):
     """The data and the model of one device.
 
@@ -98,3 +119,45 @@ class Learner(ABC):
     @abstractmethod
     def predict(self, model: Model, rows: Rows) -> Any:
         """Return the probabilities of all classes, one row per sample; at most a thousand samples are asked for."""
+
+    def adapt(self, adaptation: Adaptation) -> Any:
+        """Train a student on samples without labels, and return it; if you like, together with `predict_altered`.
+
+        A learner that does not have these two methods is never asked for students. Whether a student is used is
+        decided by stlf: it must be more stable than the mixture on altered samples that it was not trained on.
+
+        >>> class Shift(Learner):
+        ...     name, classes = "shift/1", ["low", "high"]
+        ...     x = np.array([2.0, 3.0, 8.0, 9.0])
+        ...     def data(self): return self.x[:, None], [-1] * 4
+        ...     def first(self): return {"middle": [0.0]}
+        ...     def train(self, lesson): return lesson.start
+        ...     def predict(self, model, rows): return self.said(model, self.x[rows])
+        ...     def said(self, model, x):
+        ...         high = 1 / (1 + np.exp(model["middle"] - x))
+        ...         return np.stack([1 - high, high], axis=1)
+        ...     def adapt(self, adaptation):
+        ...         x, high = self.x[adaptation.rows], adaptation.teacher.argmax(1) == 1
+        ...         return {"middle": [(x[~high].max() + x[high].min()) / 2]}
+        ...     def predict_altered(self, model, rows, seed):
+        ...         noise = np.random.default_rng(seed).normal(size=len(rows))
+        ...         return self.said(model, self.x[rows] + 0.1 * noise)
+        >>> shift, rows = Shift(), np.arange(4)
+        >>> teacher = shift.predict({"middle": 7.0}, rows)
+        >>> float(shift.adapt(Adaptation(rows, teacher, {}, seed=1))["middle"][0])
+        5.5
+        """
+        raise NotImplementedError
+
+    def predict_altered(self, model: Model, rows: Rows, seed: int) -> Any:
+        """Return what `predict` does after each sample was altered a little: a part covered, or noise added.
+
+        How samples are altered is drawn from the seed, and is the same for every model. What `adapt` trains on is
+        altered in another way, if at all: a student would otherwise be judged by what it has practised. An example is
+        in `adapt`.
+
+        >>> Learner.predict_altered(None, {}, np.arange(2), 1)
+        Traceback (most recent call last):
+        NotImplementedError
+        """
+        raise NotImplementedError

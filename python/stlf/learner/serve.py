@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from stlf.errors import InputError
 from stlf.learner import arrays, checked
-from stlf.learner.contract import Learner, Lesson, Model
+from stlf.learner.contract import Adaptation, Learner, Lesson, Model
 
 PROTOCOL = "stlf-learner/1"
 """What is spoken."""
@@ -104,6 +104,8 @@ class Server:
             return self._describe(request["describe"])
         if "train" in request:
             return self._train(request["train"])
+        if "adapt" in request:
+            return self._adapt(request["adapt"])
         if "predict" in request:
             return self._predict(request["predict"])
         raise InputError(f"an unknown request: {sorted(request)}", "this may be a newer version of stlf")
@@ -113,12 +115,13 @@ class Server:
             raise InputError(f"this learner speaks {PROTOCOL}, not {asked['protocol']}")
         self._folder = Path(asked["folder"])
         self._first = checked.model(self._learner.first())
-        return {
+        greeting = {
             "protocol": PROTOCOL,
             "name": self._learner.name,
             "classes": [str(name) for name in self._learner.classes],
             "model": {name: list(array.shape) for name, array in self._first.items()},
         }
+        return {**greeting, "adapts": True} if checked.adapts(self._learner) else greeting
 
     def _describe(self, asked: dict[str, Any]) -> dict[str, Any]:
         told = checked.samples(self._learner)
@@ -134,9 +137,17 @@ class Server:
         arrays.write(self._folder / asked["to"], checked.like(model, self._first, "train()"))
         return {}
 
+    def _adapt(self, asked: dict[str, Any]) -> dict[str, Any]:
+        rows, start = self._rows(asked["rows"]), self._given(asked["start"])
+        teacher = arrays.read(self._folder / asked["teacher"])["probabilities"]
+        adaptation = Adaptation(rows, teacher, start, int(asked["seed"]), self._progress)
+        model = checked.model(self._learner.adapt(adaptation))
+        arrays.write(self._folder / asked["to"], checked.like(model, self._first, "adapt()"))
+        return {}
+
     def _predict(self, asked: dict[str, Any]) -> dict[str, Any]:
         model, rows = self._given(asked["model"]), self._rows(asked["rows"])
-        made = checked.probabilities(self._learner, model, rows, self._progress)
+        made = checked.probabilities(self._learner, model, rows, self._progress, asked.get("altered"))
         arrays.write(self._folder / asked["to"], {"probabilities": made})
         return {}
 

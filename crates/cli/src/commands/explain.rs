@@ -190,17 +190,16 @@ fn of_student(row: &StudentRow) -> String {
             )
         }
         (None, stability) => format!(
-            "{} of covered samples keep their class with it, and {} with the mixture",
+            "{} of altered samples keep their class with it, and {} with the mixture",
             percent(stability),
             percent(row.mixture_stability)
         ),
     };
     let joules = row.joules.map_or(String::new(), |joules| format!(", {} J", short(joules)));
+    let took =
+        row.gflop.map(|all| format!(" That took {} GFLOP of computing{joules}.", short(all)));
     let outcome = row.outcome.split(" (").next().unwrap_or(&row.outcome);
-    format!(
-        "It trained a student, which is {outcome}: {judged}. That took {} GFLOP of computing{joules}.",
-        short(row.gflop)
-    )
+    format!("It trained a student, which is {outcome}: {judged}.{}", took.unwrap_or_default())
 }
 
 fn percent(share: Option<f64>) -> String {

@@ -111,6 +111,80 @@ fn processes_with_a_learner_end_as_the_simulation_does() {
     assert!(refused.err.contains("this learner is nearest-mean/1 (calm, rain)"), "{}", refused.err);
 }
 
+/// Two heaps of samples for two classes. At the last device, which has no label, both lie farther to the right, so that what the others learn
+/// goes through the middle of one.
+fn heaps(device: usize) -> String {
+    let shift = if device == 3 { 1.6 } else { 0.02 * device as f64 };
+    let row = |k: usize| {
+        let (x, y) = ((k * 37 % 101) as f64 / 50.0 - 1.0, (k * 53 % 103) as f64 / 50.0);
+        let (heap, class) = if k.is_multiple_of(2) { (0.0, "calm") } else { (4.0, "storm") };
+        let hidden = if device == 3 { "?" } else { "" };
+        format!("{},{y},{class}{hidden}\n", x + heap + shift)
+    };
+    "x,y,class\n".to_owned() + &(0..400).map(row).collect::<String>()
+}
+
+#[test]
+fn a_learner_that_says_so_trains_students_in_a_simulation_and_on_devices() {
+    const DEVICES: usize = 3;
+    let folder = tempfile::tempdir().unwrap();
+    let Some(program) = nearest_mean() else { return };
+    for device in 1..=DEVICES {
+        std::fs::write(folder.path().join(format!("d{device}.csv")), heaps(device)).unwrap();
+    }
+    let (program, place) = (program.display(), folder.path().display());
+    let learner = format!("'{program}' '{place}/{{device}}.csv' calm,storm adapts");
+    let to = folder.path().join("run");
+    let devices = "data.devices=[\"d1\",\"d2\",\"d3\"]";
+    let settings = format!("{SETTINGS} {devices} compare.methods=[\"st-lf\"]");
+    let place = to.to_str().unwrap();
+    let simulation = run(&["run", "-c", &settings, "--learner", &learner, "--to", place], "");
+    assert_eq!((simulation.code, simulation.err.as_str()), (0, ""), "{}", simulation.out);
+    let told = "Students in ST-LF: 1 of 1 target trained one, 1 use it";
+    assert!(simulation.out.contains(told), "{}", simulation.out);
+    assert!(simulation.out.contains("Devices have learners: no balanced"), "{}", simulation.out);
+    let students = std::fs::read_to_string(to.join("seed-3/students/st-lf.csv")).unwrap();
+    let lines: Vec<Vec<&str>> = students.lines().map(|line| line.split(',').collect()).collect();
+    let cell = |name: &str| lines[1][lines[0].iter().position(|column| *column == name).unwrap()];
+    assert_eq!((cell("target"), cell("used"), cell("gflop")), ("d3", "true", ""));
+    let [before, after]: [f64; 2] =
+        ["mixture-accuracy", "student-accuracy"].map(|name| cell(name).parse().unwrap());
+    assert!(before < 0.9 && after > before + 0.02, "{before} {after}");
+    let explained = run(&["explain", place, "--device", "d3"], "");
+    let words = "It trained a student, which is used: 100.0 % of altered samples keep their class";
+    assert!(explained.out.contains(words), "{}", explained.out);
+
+    let mut fleet = Fleet::on("127.0.8.44", DEVICES, DEVICES, SETTINGS);
+    for k in 1..=DEVICES {
+        let own = learner.replace("{device}", &format!("d{k}"));
+        fleet.start(k, &["--once", "--wait", "60", "--deadline", "100", "--learner", &own]);
+    }
+    for k in 1..=DEVICES {
+        assert!(fleet.has_left_well(k), "d{k}: {}", fleet.log(k));
+    }
+    let expected = std::fs::read(to.join("seed-3/targets/d3.csv")).unwrap();
+    assert!(std::fs::read(fleet.path("node-3/predictions.csv")).unwrap() == expected);
+    // Both bundles have the student, and the learner predicts the same with them.
+    let own = learner.replace("{device}", "d3");
+    let of_device = fleet.text("node-3");
+    for from in [&["predict", place, "--device", "d3"][..], &["predict", &of_device]] {
+        let predicted = run(&[from, &["--learner", &own]].concat(), "");
+        assert_eq!(predicted.out.as_bytes(), expected, "{}", predicted.err);
+    }
+    let [simulated, real] = [to.join("seed-3/mixtures/d3"), fleet.path("node-3/mixture")]
+        .map(|bundle| std::fs::read(bundle.join("student.safetensors")).unwrap());
+    assert!(simulated == real);
+    // A learner that does not say so is refused where students are asked for in any case.
+    let cannot = learner.replace(" adapts", "");
+    let always = format!("{settings} transfer.adapt=always");
+    let never = folder.path().join("never");
+    let never = never.to_str().unwrap();
+    let refused = run(&["run", "-c", &always, "--learner", &cannot, "--to", never], "");
+    assert_eq!(refused.code, 2);
+    let told = "transfer.adapt: the learner nearest-mean/1 does not say that it trains any";
+    assert!(refused.err.contains(told), "{}", refused.err);
+}
+
 #[test]
 fn a_simulation_with_learners_that_is_killed_goes_on_and_ends_with_the_same_bytes() {
     let folder = tempfile::tempdir().unwrap();

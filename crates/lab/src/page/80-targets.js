@@ -90,7 +90,7 @@
       one: 'target',
       tall: true,
       rows: targets.filter((row) => row.student),
-      columns: [nameColumn, studentColumn],
+      columns: [nameColumn, studentColumn, computingColumn],
     });
     return html('details', { class: 'fold' }, html('summary', {}, 'Students of ST-LF’s targets'), table.element);
   }
@@ -115,6 +115,19 @@
     note: 'whether ST-LF’s target uses the student that it trained, and by how much it is more stable than the mixture',
     value: (row) => row.student || null,
     cell: (row) => row.student || words.NONE,
+  };
+
+  const computingColumn = {
+    key: 'computing',
+    name: 'Computing',
+    numeric: true,
+    note: 'what training the student took, in billions of floating-point operations, and in joules where computing has a price',
+    value: (row) => row.student_gflop ?? null,
+    cell: (row) => {
+      if (row.student_gflop === undefined) return words.NONE;
+      const joules = row.student_joules === undefined ? '' : `, ${words.joules(row.student_joules)}`;
+      return `${words.fixed(row.student_gflop, 1)} GFLOP${joules}`;
+    },
   };
 
   function share(value, best) {

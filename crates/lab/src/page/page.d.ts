@@ -60,6 +60,8 @@ interface Target {
   accuracies: Record<string, number | null>;
   expected?: [number, number, number];
   student?: string;
+  student_gflop?: number;
+  student_joules?: number;
 }
 
 interface Seed {

@@ -302,7 +302,7 @@ fn targets(rows: &[Row], expected: &[ExpectedRow], students: &[StudentRow]) -> V
             Some(place) => place,
             None => {
                 let (name, samples) = (row.target.clone(), row.samples);
-                let student = students.iter().find(|s| s.target == name).map(|s| s.outcome.clone());
+                let student = students.iter().find(|s| s.target == name);
                 let expected = expected.iter().find(|e| e.target == name);
                 let expected = expected.map(|e| [e.low, e.expected, e.high]);
                 let (links, joules, accuracies) = (0, 0.0, BTreeMap::new());
@@ -313,7 +313,9 @@ fn targets(rows: &[Row], expected: &[ExpectedRow], students: &[StudentRow]) -> V
                     joules,
                     accuracies,
                     expected,
-                    student,
+                    student: student.map(|s| s.outcome.clone()),
+                    student_gflop: student.and_then(|s| s.gflop),
+                    student_joules: student.and_then(|s| s.joules),
                 });
                 targets.len() - 1
             }

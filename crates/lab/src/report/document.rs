@@ -291,6 +291,12 @@ pub struct Target {
     /// What came of its student under ST-LF's plan, where targets train any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub student: Option<String>,
+    /// What that student took in computing, in billions of floating-point operations, if it is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub student_gflop: Option<f64>,
+    /// The energy of that in joules, where computing has a price.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub student_joules: Option<f64>,
 }
 
 /// What one target took for what.

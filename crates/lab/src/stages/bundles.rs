@@ -101,7 +101,7 @@ impl Transfer<'_> {
 
 /// The same where learners of the user's made the models.
 fn of_learners(mixture: Mixture, learners: &Learners) -> Models {
-    let Mixture { device, role, epoch, seed, classes, combine, members, .. } = mixture;
+    let Mixture { device, role, epoch, seed, classes, combine, members, student, .. } = mixture;
     let (learner, layout) = (learners.name().to_owned(), learners.layout().clone());
-    Models { device, role, epoch, seed, learner, classes, layout, combine, members }
+    Models { device, role, epoch, seed, learner, classes, layout, combine, members, student }
 }

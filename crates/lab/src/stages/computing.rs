@@ -29,7 +29,7 @@ pub fn computing(run: &SeedRun<'_>, plan: &Plan) -> Result<Vec<ComputingRow>, Er
         let own = students.iter().find(|row| row.target == device.name);
         let training_gflop = if trains { gflop(warm_up + steps) } else { 0.0 };
         let handed_gflop = gflop(handed * steps);
-        let student_gflop = own.map_or(0.0, |row| row.gflop);
+        let student_gflop = own.and_then(|row| row.gflop).unwrap_or(0.0);
         ComputingRow {
             seed: run.setup.seed,
             device: device.name.clone(),

@@ -6,6 +6,7 @@ use stlf_learn::{Layout, Params};
 use stlf_method::combine::combine_with;
 use stlf_method::learner::{Lesson, Progress};
 use stlf_method::local_training::{OwnError, Split};
+use stlf_method::student::Owner;
 use stlf_planning::plan::Way;
 use stlf_protocol::Place;
 
@@ -139,6 +140,17 @@ impl SeedRun<'_> {
         made.ok_or_else(|| failure.unwrap_or(Error::Stopped))
     }
 
+    /// What owns the samples of a device.
+    pub(super) fn owner(&self, device: usize) -> Owner<'_> {
+        let own = &self.fleet.devices[device];
+        match self.learners {
+            Some(learners) => {
+                Owner::Learner { learner: &**learners.of(device), samples: own.samples() }
+            }
+            None => Owner::Network { spec: &self.setup.spec, inputs: &own.inputs },
+        }
+    }
+
     /// What the learner of a device says of some of its samples with a model.
     fn predicted(
         &self,
@@ -152,7 +164,11 @@ impl SeedRun<'_> {
         predicted.map_err(|source| self.failed(device, source))?.ok_or(Error::Stopped)
     }
 
-    fn failed(&self, device: usize, source: stlf_planning::Error) -> Error {
-        Error::Learner { device: self.fleet.devices[device].name.clone(), source }
+    /// The error that something failed at a device, whose learner it is if it has one of the user's.
+    pub(super) fn failed(&self, device: usize, source: stlf_planning::Error) -> Error {
+        match self.learners {
+            Some(_) => Error::Learner { device: self.fleet.devices[device].name.clone(), source },
+            None => source.into(),
+        }
     }
 }

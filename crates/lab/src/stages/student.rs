@@ -6,6 +6,7 @@ use stlf_method::adapt::{self, Adapt, Judged, Judgement, Obstacle};
 use stlf_method::ask::ask;
 use stlf_method::guard::Guard;
 use stlf_method::known::{Known, weighted_accuracy};
+use stlf_method::learner::Progress;
 use stlf_method::method::Method;
 use stlf_method::student::Student;
 use stlf_planning::plan::PlanLink;
@@ -99,15 +100,18 @@ impl Transfer<'_> {
         let Some(before) = self.combined(&links, target)? else { return Ok(None) };
         let known = self.known(&before, target)?;
         let planned: Vec<(&Params, f64)> = self.senders(&links).collect();
-        let place = Place::new(target);
-        let models = setup.target(place, &planned, &device.inputs, &known).informed();
+        let (place, owner) = (Place::new(target), self.run.owner(target));
+        let failed = |source| self.run.failed(target, source);
+        let mut watch = |_: Progress| self.run.watch.flow();
+        let informed = setup.target(place, owner, &planned, &known).informed(&mut watch);
+        let models = informed.map_err(failed)?.ok_or(Error::Stopped)?;
         let weights = links.iter().zip(&models);
         let links = weights.map(|(&link, &(_, weight))| PlanLink { weight, ..link }).collect();
         let truth = device.truth.as_ref();
-        if let Some(obstacle) = Obstacle::of(setup.shape, device.samples(), known.len()) {
+        if let Some(obstacle) = Obstacle::of(owner, known.len()) {
             let mixture = match known.is_empty() {
                 true => before.clone(),
-                false => setup.combine(&models, &device.inputs)?,
+                false => self.run.combine(target, &models)?,
             };
             let accuracy = truth.map(|truth| mixture.accuracy(truth));
             let row = StudentRow {
@@ -118,20 +122,20 @@ impl Transfer<'_> {
             let (tried, predictions) = (Tried { row, guards: Vec::new() }, mixture);
             return Ok(Some(Adapted { predictions, accuracy, links, student: None, tried }));
         }
-        let at = setup.target(place, &models, &device.inputs, &known);
+        let at = setup.target(place, owner, &models, &known);
         let name = format!("{}.safetensors", device.name);
         // A student is kept as soon as it is there.
         let student = match folder.read(&name)? {
-            Some(file) => Params::from_safetensors(&setup.spec, &file)
+            Some(file) => Params::from_safetensors(self.run.layout(), &file)
                 .map_err(|e| folder.broken(&name, &e.to_string()))?,
             None => {
-                let trained = at.student(setup.schooling, &mut || self.run.watch.flow())?;
+                let trained = at.student(setup.schooling, &mut watch).map_err(failed)?;
                 let student = trained.ok_or(Error::Stopped)?;
-                folder.write(&name, &student.to_safetensors(&setup.spec)?)?;
+                folder.write(&name, &student.to_safetensors(self.run.layout())?)?;
                 student
             }
         };
-        let judged = at.judge(&student)?;
+        let judged = at.judge(&student, &mut watch).map_err(failed)?.ok_or(Error::Stopped)?;
         let accuracies = truth.map(|truth| {
             let weights = at.evaluation_weights();
             let with_student = weighted_accuracy(&judged.with_student, truth, &weights);
@@ -195,7 +199,7 @@ impl Transfer<'_> {
             used: false,
             mixture_accuracy: None,
             student_accuracy: None,
-            gflop: 0.0,
+            gflop: None,
             joules: None,
         }
     }
@@ -216,7 +220,9 @@ impl Transfer<'_> {
             Judgement::Labels(by_labels) => Some(by_labels),
             Judgement::Guard(_) | Judgement::Nothing => None,
         };
-        let gflop = setup.schooling.operations(&setup.spec) as f64 / 1e9;
+        // Nobody knows what a learner of the user's computes.
+        let is_built_in = self.run.learners.is_none();
+        let gflop = is_built_in.then(|| setup.schooling.operations(&setup.spec) as f64 / 1e9);
         let row = StudentRow {
             labels,
             tried: true,
@@ -229,7 +235,7 @@ impl Transfer<'_> {
             mixture_accuracy,
             student_accuracy,
             gflop,
-            joules: self.run.config.energy.gflop_per_joule.map(|per_joule| gflop / per_joule),
+            joules: gflop.zip(self.run.config.energy.gflop_per_joule).map(|(all, per)| all / per),
             ..self.row_of(method, target, judged.tried(setup.adapt))
         };
         let guards = Guard::ALL.into_iter().filter_map(|guard| {

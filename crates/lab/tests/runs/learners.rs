@@ -97,7 +97,7 @@ impl Both {
 
     /// Learners that learn as the built-in network does, the number of their trainings, and which one fails.
     fn learners(&self, fails_at: usize) -> (Learners, Arc<AtomicUsize>) {
-        let config = self.built_in.for_learners();
+        let config = self.built_in.for_learners(false);
         let setup = Setup::new(&config, self.fleet.shape, 2, SEED).unwrap();
         let trainings = Arc::new(AtomicUsize::new(0));
         let learner = |at: usize| {
@@ -119,7 +119,7 @@ impl Both {
     /// A device by its number, with its learner.
     fn learner_of(&self, device: usize) -> (String, UserLearner) {
         let own = &self.fleet.devices[device];
-        let config = self.built_in.for_learners();
+        let config = self.built_in.for_learners(false);
         let setup = Setup::new(&config, self.fleet.shape, 2, SEED).unwrap();
         let learner = setup.built_in(own.inputs.as_slice().into(), own.labels.clone());
         let user = UserLearner {

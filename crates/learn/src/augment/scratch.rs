@@ -130,10 +130,36 @@ impl Scratch {
         }
     }
 
-    /// Moves the picture down and to the right.
-    pub(super) fn shift(&mut self, picture: &mut [f32], moved: (i32, i32)) {
-        self.widen(picture, moved, 0);
-        picture.copy_from_slice(&self.wide[..picture.len()]);
+    /// Moves the picture down and to the right, in place. What is moved farther than the picture is long shows its edge alone, as what is moved
+    /// by one pixel less does.
+    pub(super) fn shift(&self, picture: &mut [f32], (down, right): (i32, i32)) {
+        let Shape { height, width, .. } = self.shape;
+        assert_eq!(picture.len(), self.shape.len(), "a picture of the shape of the working memory");
+        let (tallest, widest) = (height as i32 - 1, width as i32 - 1);
+        let (down, right) = (down.clamp(-tallest, tallest), right.clamp(-widest, widest));
+        let by = down * width as i32 + right;
+        let (rows, columns) = (down.unsigned_abs() as usize, right.unsigned_abs() as usize);
+        for plane in picture.chunks_exact_mut(height * width) {
+            // All rows at once, so that what leaves one at its side enters the next, which is mended.
+            match usize::try_from(by) {
+                Ok(by) => plane.copy_within(..height * width - by, by),
+                Err(_) => plane.copy_within(by.unsigned_abs() as usize.., 0),
+            }
+            for row in plane.chunks_exact_mut(width) {
+                let (edge, repeated) = match right > 0 {
+                    true => (row[columns], &mut row[..columns]),
+                    false => (row[width - columns - 1], &mut row[width - columns..]),
+                };
+                repeated.iter_mut().for_each(|pixel| *pixel = edge);
+            }
+            let (edge, repeated) = match down > 0 {
+                true => (rows, 0..rows),
+                false => (height - rows - 1, height - rows..height),
+            };
+            for row in repeated {
+                plane.copy_within(edge * width..(edge + 1) * width, row * width);
+            }
+        }
     }
 
     /// Copies the picture, moved down and to the right and with so many pixels more at each side, all of which repeat its edges.

@@ -120,8 +120,8 @@ fn factors_have_the_papers_variance_and_the_picture_its_share() {
 fn a_shift_moves_pixels_and_repeats_edges() {
     let shape = Shape { channels: 1, height: 2, width: 3 };
     let picture = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0];
-    let mut scratch = Scratch::new(shape);
-    let mut moved = |down, right| {
+    let scratch = Scratch::new(shape);
+    let moved = |down, right| {
         let mut view = picture;
         scratch.shift(&mut view, (down, right));
         view
@@ -133,6 +133,19 @@ fn a_shift_moves_pixels_and_repeats_edges() {
     // Further than the picture is wide.
     assert_eq!(moved(-9, 9), [4.0; 6]);
     assert_eq!(moved(9, -9), [3.0; 6]);
+}
+
+#[test]
+fn every_shift_is_its_definition() {
+    for shape in SHAPES {
+        let (scratch, picture) = (Scratch::new(shape), random(shape, 10));
+        for (down, right) in (-9..=9).flat_map(|down| (-10..=10).map(move |right| (down, right))) {
+            let mut view = picture.clone();
+            scratch.shift(&mut view, (down, right));
+            let moved = |channel, y, x| at(shape, &picture, channel, y - down, x - right);
+            assert_eq!(view, each(shape, moved), "{shape} by {down} and {right}");
+        }
+    }
 }
 
 const STRAIGHT: Map = Map { x: [1.0, 0.0], y: [0.0, 1.0], moved: (0, 0) };

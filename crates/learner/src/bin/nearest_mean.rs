@@ -1,7 +1,9 @@
-//! `stlf-nearest-mean TABLE CLASS,CLASS,…`: the smallest program that is a learner, to read and for tests.
+//! `stlf-nearest-mean TABLE CLASS,CLASS,… [adapts]`: the smallest program that is a learner, to read and for tests.
 //!
 //! A class is where the mean of its samples lies; the nearer a sample is to it, the likelier it has that class. The table is CSV: features,
 //! and the class in the last column: empty for a sample without a label, and with a question mark after it where only evaluation may know it.
+//! With `adapts` it trains students: the means of its own samples, first by the classes of the mixture, and then by the nearest mean, again and
+//! again.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io::{BufRead, Write};
@@ -16,14 +18,21 @@ const PASSES: u64 = 10;
 
 type Failure = Box<dyn std::error::Error>;
 
+/// How far an altered sample moves at most, in standard deviations of each feature.
+const FARTHEST: f32 = 0.3;
+
 /// A learner with its samples.
 pub(crate) struct NearestMean {
     classes: Vec<String>,
     rows: Vec<Vec<f32>>,
     labels: Vec<i64>,
     truth: Vec<i64>,
+    adapts: bool,
     folder: PathBuf,
 }
+
+/// How many samples each class has, and their means.
+type Means = (Vec<f32>, Vec<f32>);
 
 /// A line to write, and whether the program goes on.
 pub(crate) type Say<'s> = dyn FnMut(Value) -> Result<(), Failure> + 's;
@@ -61,6 +70,7 @@ impl NearestMean {
         let (table, classes) =
             arguments.next().zip(arguments.next()).ok_or("TABLE CLASS,CLASS,… are needed")?;
         let classes: Vec<String> = classes.split(',').map(str::to_owned).collect();
+        let adapts = arguments.next().is_some_and(|word| word == "adapts");
         let text = std::fs::read_to_string(&table).map_err(|e| format!("{table}: {e}"))?;
         let (mut rows, mut labels, mut truth) = (Vec::new(), Vec::new(), Vec::new());
         let number =
@@ -71,7 +81,7 @@ impl NearestMean {
             labels.push(number(class));
             truth.push(number(class.trim_end_matches('?')));
         }
-        Ok(NearestMean { classes, rows, labels, truth, folder: PathBuf::new() })
+        Ok(NearestMean { classes, rows, labels, truth, adapts, folder: PathBuf::new() })
     }
 
     /// Answers a request. What cannot be done is said, and the next request may come.
@@ -108,6 +118,7 @@ impl NearestMean {
                 "name": "nearest-mean/1",
                 "classes": self.classes,
                 "model": model,
+                "adapts": self.adapts,
             })));
         }
         if let Some(describe) = request.get("describe") {
@@ -142,44 +153,99 @@ impl NearestMean {
                         sample.for_each(|(m, x)| *m += (x - *m) / counts[class]);
                     }
                 }
-                say(json!({ "id": request["id"], "progress": { "done": pass, "total": PASSES } }))?;
-                if lines.try_iter().any(|line| line["cancel"]["request"] == request["id"]) {
+                if !goes_on(pass, request, lines, say)? {
                     return Ok(None);
                 }
             }
-            let [counts, means] = [&counts, &means].map(|numbers| bytes(numbers));
-            self.write(
-                &train["to"],
-                &[
-                    ("counts", Dtype::F32, vec![count], &counts),
-                    ("means", Dtype::F32, vec![count, width], &means),
-                ],
-            )?;
+            self.write_model(&train["to"], &(counts, means))?;
+            return Ok(Some(json!({})));
+        }
+        if let Some(adapt) = request.get("adapt") {
+            let rows = self.read_rows(&adapt["rows"])?;
+            let mut model = self.read_model(&adapt["start"])?;
+            let mut said = self.read_array(&adapt["teacher"], "probabilities")?;
+            for pass in 1..=PASSES {
+                for class in 0..count {
+                    let own = rows.iter().zip(said.chunks_exact(count));
+                    let own: Vec<usize> =
+                        own.filter(|(_, p)| likeliest(p) == class).map(|(row, _)| *row).collect();
+                    if !own.is_empty() {
+                        model.0[class] = own.len() as f32;
+                        for column in 0..width {
+                            let sum: f32 = own.iter().map(|&row| self.rows[row][column]).sum();
+                            model.1[class * width + column] = sum / own.len() as f32;
+                        }
+                    }
+                }
+                said = rows.iter().flat_map(|&row| self.near(&model, &self.rows[row])).collect();
+                if !goes_on(pass, request, lines, say)? {
+                    return Ok(None);
+                }
+            }
+            self.write_model(&adapt["to"], &model)?;
             return Ok(Some(json!({})));
         }
         if let Some(predict) = request.get("predict") {
-            let (rows, (counts, means)) =
+            let (rows, model) =
                 (self.read_rows(&predict["rows"])?, self.read_model(&predict["model"])?);
-            let mut probabilities = Vec::new();
-            for &row in &rows {
-                let near = |class: usize| -> f32 {
-                    let mean = &means[class * width..(class + 1) * width];
-                    let far = mean.iter().zip(&self.rows[row]).map(|(m, x)| (m - x).powi(2));
-                    if counts[class] > 0.0 { -far.sum::<f32>() } else { f32::NEG_INFINITY }
-                };
-                let near: Vec<f32> = (0..count).map(near).collect();
-                let most = near.iter().copied().fold(f32::NEG_INFINITY, f32::max).max(f32::MIN);
-                let odds: Vec<f32> = near.iter().map(|n| (n - most).exp()).collect();
-                let sum: f32 = odds.iter().sum();
-                let share = |p: &f32| if sum > 0.0 { p / sum } else { 1.0 / count as f32 };
-                probabilities.extend(odds.iter().map(share));
-            }
+            let altered = predict["altered"].as_u64().map(|seed| (seed, self.deviations()));
+            let sample = |row: usize| match &altered {
+                Some((seed, deviations)) => self.altered(row, *seed, deviations),
+                None => self.rows[row].clone(),
+            };
+            let probabilities: Vec<f32> =
+                rows.iter().flat_map(|&row| self.near(&model, &sample(row))).collect();
             let shape = vec![rows.len(), count];
             let probabilities = bytes(&probabilities);
             self.write(&predict["to"], &[("probabilities", Dtype::F32, shape, &probabilities)])?;
             return Ok(Some(json!({})));
         }
         Err("an unknown request".into())
+    }
+
+    /// The probabilities of all classes of a sample.
+    fn near(&self, (counts, means): &Means, sample: &[f32]) -> Vec<f32> {
+        let (count, width) = (counts.len(), sample.len());
+        let near = |class: usize| -> f32 {
+            let mean = &means[class * width..(class + 1) * width];
+            let far = mean.iter().zip(sample).map(|(m, x)| (m - x).powi(2));
+            if counts[class] > 0.0 { -far.sum::<f32>() } else { f32::NEG_INFINITY }
+        };
+        let near: Vec<f32> = (0..count).map(near).collect();
+        let most = near.iter().copied().fold(f32::NEG_INFINITY, f32::max).max(f32::MIN);
+        let odds: Vec<f32> = near.iter().map(|n| (n - most).exp()).collect();
+        let sum: f32 = odds.iter().sum();
+        odds.iter().map(|p| if sum > 0.0 { p / sum } else { 1.0 / count as f32 }).collect()
+    }
+
+    /// The standard deviation of each feature.
+    fn deviations(&self) -> Vec<f32> {
+        let mean_of = |of: &dyn Fn(&[f32]) -> f32| {
+            self.rows.iter().map(|row| of(row)).sum::<f32>() / self.rows.len() as f32
+        };
+        let deviation = |column: usize| {
+            let mean = mean_of(&|row| row[column]);
+            mean_of(&|row| (row[column] - mean).powi(2)).sqrt()
+        };
+        (0..self.rows.first().map_or(0, Vec::len)).map(deviation).collect()
+    }
+
+    /// A sample that was moved a little, as is drawn from a seed.
+    fn altered(&self, row: usize, seed: u64, deviations: &[f32]) -> Vec<f32> {
+        let mut drawn = seed.wrapping_add(row as u64);
+        let moved = |(x, deviation): (&f32, &f32)| {
+            drawn = drawn.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            let share = (drawn >> 40) as f32 / (1_u64 << 23) as f32 - 1.0;
+            x + FARTHEST * share * deviation
+        };
+        self.rows[row].iter().zip(deviations).map(moved).collect()
+    }
+
+    fn write_model(&self, to: &Value, (counts, means): &Means) -> Result<(), Failure> {
+        let (count, width) = (counts.len(), means.len() / counts.len());
+        let [counts, means] = [counts, means].map(|numbers| bytes(numbers));
+        let counts = ("counts", Dtype::F32, vec![count], &counts[..]);
+        self.write(to, &[counts, ("means", Dtype::F32, vec![count, width], &means)])
     }
 
     fn write(
@@ -207,16 +273,35 @@ impl NearestMean {
         rows.chunks_exact(8).map(row).collect()
     }
 
-    fn read_model(&self, from: &Value) -> Result<(Vec<f32>, Vec<f32>), Failure> {
-        let file = self.read(from)?;
-        let file = SafeTensors::deserialize(&file)?;
-        let array = |name: &str| -> Result<Vec<f32>, Failure> {
-            let bytes = file.tensor(name)?.data().to_vec();
-            let number = |b: &[u8]| Ok(f32::from_le_bytes(b.try_into()?));
-            bytes.chunks_exact(4).map(number).collect()
-        };
-        Ok((array("counts")?, array("means")?))
+    fn read_model(&self, from: &Value) -> Result<Means, Failure> {
+        Ok((self.read_array(from, "counts")?, self.read_array(from, "means")?))
     }
+
+    fn read_array(&self, from: &Value, name: &str) -> Result<Vec<f32>, Failure> {
+        let file = self.read(from)?;
+        let bytes = SafeTensors::deserialize(&file)?.tensor(name)?.data().to_vec();
+        let number = |b: &[u8]| Ok(f32::from_le_bytes(b.try_into()?));
+        bytes.chunks_exact(4).map(number).collect()
+    }
+}
+
+/// Says how far a training is; `false` if it is to be given up.
+fn goes_on(
+    pass: u64,
+    request: &Value,
+    lines: &Receiver<Value>,
+    say: &mut Say<'_>,
+) -> Result<bool, Failure> {
+    say(json!({ "id": request["id"], "progress": { "done": pass, "total": PASSES } }))?;
+    Ok(!lines.try_iter().any(|line| line["cancel"]["request"] == request["id"]))
+}
+
+/// The first class of the largest probability.
+fn likeliest(probabilities: &[f32]) -> usize {
+    let more = |best: usize, class| {
+        if probabilities[class] > probabilities[best] { class } else { best }
+    };
+    (0..probabilities.len()).fold(0, more)
 }
 
 fn bytes(numbers: &[f32]) -> Vec<u8> {

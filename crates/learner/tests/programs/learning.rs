@@ -3,9 +3,10 @@
 use std::ops::ControlFlow;
 
 use stlf_learn::Params;
+use stlf_learn::evaluate::Predictions;
 use stlf_learner::conformance::{Outcome, check};
 use stlf_learner::{Crew, Program};
-use stlf_method::learner::{Lesson, UserLearner};
+use stlf_method::learner::{Adaptation, Lesson, UserLearner};
 
 use super::{GOOD, Place};
 
@@ -127,6 +128,44 @@ fn the_trial_of_programs_finds_nothing_wrong() {
         steps.iter().filter(|step| !matches!(step.outcome, Outcome::Passed(_))).collect();
     assert!(failed.is_empty(), "{failed:#?}");
     assert_eq!(steps.len(), 11);
+}
+
+#[test]
+fn a_program_that_says_that_it_can_trains_students() {
+    let place = Place::new();
+    let mut options = place.good();
+    options.command.push("adapts".to_owned());
+    let user = Program::start(options.clone()).unwrap();
+    assert!(Program::start(place.good()).unwrap().learner.adapts().is_none());
+    let adapts = user.learner.adapts().unwrap();
+    // The teacher takes the classes for each other, and is so believed: the means are those of the samples of the other class.
+    let rows: Vec<usize> = (0..20).collect();
+    let other =
+        |row: &usize| if user.places[*row].is_multiple_of(2) { [0.0, 1.0] } else { [1.0, 0.0] };
+    let teacher = Predictions::new(rows.iter().flat_map(other).collect(), 2);
+    let start = Params::from(vec![1.0, 1.0, 9.0, 9.0, 9.0, 9.0]);
+    let task = Adaptation { rows: &rows, teacher: &teacher, start: &start, seed: 1 };
+    let mut go_on = |_| ControlFlow::Continue(());
+    let student = adapts.adapt(task, &mut go_on).unwrap().unwrap();
+    let [low, high] = [0, 1].map(|odd| {
+        let own = (0..20).filter(|k| k % 2 == odd);
+        own.map(|k| (k % 3) as f32).sum::<f32>() / 10.0
+    });
+    assert_eq!(student, Params::from(vec![10.0, 10.0, 4.0, high, 0.0, low]));
+    assert_eq!(adapts.adapt(task, &mut |_| ControlFlow::Break(())).unwrap(), None);
+    // A seed alters samples in one way; some rows are altered as they are among all.
+    let mut altered = |rows: &[usize], seed: u64| {
+        adapts.predict_altered(&student, rows, seed, &mut go_on).unwrap().unwrap()
+    };
+    let (first, second) = (altered(&rows, 1), altered(&rows, 2));
+    assert!(first == altered(&rows, 1) && first != second);
+    assert_eq!(altered(&[17, 3], 1), first.of_all(&[17, 3]));
+    let crew = Crew::new(1).start(options.clone()).unwrap();
+    let same = crew.learner.adapts().unwrap().adapt(task, &mut go_on).unwrap().unwrap();
+    assert_eq!(same, student);
+    let steps = check(&options);
+    assert!(steps.iter().all(|step| matches!(step.outcome, Outcome::Passed(_))), "{steps:#?}");
+    assert_eq!(steps.len(), 13);
 }
 
 #[cfg(unix)]

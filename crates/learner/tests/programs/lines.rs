@@ -13,7 +13,15 @@ fn requests() -> Vec<Request> {
         Ask::Describe { to: file("1-samples.safetensors") },
         Ask::Train { rows: file("r"), start: None, to: file("m"), seed: u64::MAX },
         Ask::Train { rows: file("r"), start: Some(file("s")), to: file("m"), seed: 0 },
-        Ask::Predict { model: file("m"), rows: file("r"), to: file("p") },
+        Ask::Predict { model: file("m"), rows: file("r"), altered: None, to: file("p") },
+        Ask::Predict { model: file("m"), rows: file("r"), altered: Some(3), to: file("p") },
+        Ask::Adapt {
+            rows: file("r"),
+            teacher: file("t"),
+            start: file("s"),
+            to: file("m"),
+            seed: 1,
+        },
         Ask::Cancel { request: 3 },
         Ask::Stop {},
     ];
@@ -26,9 +34,12 @@ fn replies() -> Vec<Reply> {
         name: "pump-net/3".to_owned(),
         classes: vec!["ok".to_owned(), "worn".to_owned()],
         model: BTreeMap::from([("bias".to_owned(), vec![2])]),
+        adapts: false,
     };
+    let adapts = Welcome { adapts: true, ..welcome.clone() };
     let answers = [
         Answer::Ok(serde_json::to_value(welcome).unwrap()),
+        Answer::Ok(serde_json::to_value(adapts).unwrap()),
         Answer::Ok(json!({ "samples": 3 })),
         Answer::Ok(json!({})),
         Answer::Progress { done: 1, total: 0 },

@@ -1,9 +1,13 @@
+use std::ops::ControlFlow;
+
 use stlf_data::domains::{Colour, Half, Style, strokes};
 use stlf_data::{Dataset, Shape};
 use stlf_learn::Augment;
 
 use super::*;
-use crate::adapt::{Adapt, ByLabels, Judgement, LEAST_LABELS, LEAST_SAMPLES, Obstacle, Tried};
+use crate::adapt::{
+    Adapt, ByLabels, Judged, Judgement, LEAST_LABELS, LEAST_SAMPLES, Obstacle, Tried,
+};
 use crate::guard::Guard;
 use crate::local_training::{Split, Training};
 
@@ -42,11 +46,26 @@ fn models() -> (Spec, [Params; 2]) {
 
 /// A target that received these models.
 fn target<'a>(spec: &'a Spec, models: &'a [(&'a Params, f64)], inputs: &'a [f32]) -> Target<'a> {
-    Target { spec, models, combine: Combine::default(), inputs, known: &[], seed: 5 }
+    let owner = Owner::Network { spec, inputs };
+    Target { owner, models, combine: Combine::default(), known: &[], seed: 5 }
+}
+
+fn go_on(_: Progress) -> ControlFlow<()> {
+    ControlFlow::Continue(())
 }
 
 fn trained(target: &Target<'_>, steps: usize) -> Params {
-    target.student(schooling(steps), &mut || ControlFlow::Continue(())).unwrap().unwrap()
+    target.student(schooling(steps), &mut go_on).unwrap().unwrap()
+}
+
+fn judged(target: &Target<'_>, student: &Params) -> Judged {
+    target.judge(student, &mut go_on).unwrap().unwrap()
+}
+
+/// What the mixture says of all samples.
+fn mixture(target: &Target<'_>) -> Predictions {
+    let all: Vec<usize> = (0..target.owner.samples()).collect();
+    target.mixture(&all, &mut Calls::new(&mut go_on, 1)).unwrap().unwrap()
 }
 
 #[test]
@@ -61,7 +80,7 @@ fn a_seed_gives_one_student_and_it_can_be_ended() {
     assert!(student != a && student != b);
     for last in 1..=schooling(STEPS).looks() {
         let mut looks = 0;
-        let ended = target.student(schooling(STEPS), &mut || {
+        let ended = target.student(schooling(STEPS), &mut |_| {
             looks += 1;
             if looks == last { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         });
@@ -77,7 +96,7 @@ fn a_teacher_that_is_not_confident_teaches_nothing() {
     let (inputs, _) = pictures(60);
     let parts = [(&a, 0.3), (&nothing, 0.7)];
     let target = target(&spec, &parts, &inputs);
-    let mixture = target.mixture(&inputs).unwrap();
+    let mixture = mixture(&target);
     assert!(mixture.probabilities().all(|p| label(p, None, 0.0).is_none()));
     assert!(mixture.probabilities().all(|p| label(p, Some(&[0.9, 0.1]), 1.0) == Some(0)));
 }
@@ -103,11 +122,14 @@ fn it_starts_from_the_model_that_agrees_most_with_the_mixture() {
     contrary[last..].iter_mut().for_each(|p| *p = -*p);
     let parts = [(&contrary, 0.2), (&a, 0.8)];
     let target = target(&spec, &parts, &inputs);
-    let nearest = target.nearest(&target.mixture(&inputs).unwrap()).unwrap();
+    let all: Vec<usize> = (0..60).collect();
+    let mut watch = go_on;
+    let mut calls = Calls::new(&mut watch, 1);
+    let nearest = target.nearest(&mixture(&target), &all, &mut calls).unwrap().unwrap();
     assert!(std::ptr::eq(nearest, &a));
     assert!(trained(&target, 0) == a);
     let none = Target { models: &[], ..target };
-    assert!(none.student(schooling(1), &mut || ControlFlow::Continue(())).is_err());
+    assert!(none.student(schooling(1), &mut go_on).is_err());
 }
 
 #[test]
@@ -126,16 +148,21 @@ fn a_third_is_held_out_and_nothing_is_lost() {
 
 #[test]
 fn who_cannot_have_a_student_hears_why() {
-    let (picture, table) = (Shape::grey(28), Shape { channels: 1, height: 1, width: 784 });
-    assert_eq!(Obstacle::of(picture, LEAST_SAMPLES, 0), None);
-    assert_eq!(Obstacle::of(table, 20, LEAST_LABELS), None);
-    let told = |shape, samples| {
-        Obstacle::of(shape, samples, LEAST_LABELS - 1).map(|o| Tried::Not(o).to_string())
+    let picture = Spec::mlp(Shape::grey(2), 2).unwrap();
+    let table = Spec::mlp(Shape { channels: 1, height: 1, width: 4 }, 2).unwrap();
+    let inputs = vec![0.0; 4 * 1_000];
+    let of = |spec, samples: usize, labels| {
+        Obstacle::of(Owner::Network { spec, inputs: &inputs[..4 * samples] }, labels)
+    };
+    assert_eq!(of(&picture, LEAST_SAMPLES, 0), None);
+    assert_eq!(of(&table, 20, LEAST_LABELS), None);
+    let told = |spec, samples| {
+        of(spec, samples, LEAST_LABELS - 1).map(|obstacle| Tried::Not(obstacle).to_string())
     };
     let few = "not tried: it has 299 samples, under 300, and under 5 labels";
-    assert_eq!(told(picture, 299).as_deref(), Some(few));
+    assert_eq!(told(&picture, 299).as_deref(), Some(few));
     assert_eq!(
-        told(table, 1_000).as_deref(),
+        told(&table, 1_000).as_deref(),
         Some("not tried: it has no pictures, and under 5 labels")
     );
 }
@@ -159,7 +186,7 @@ fn on_pictures_of_another_kind_a_student_helps_and_is_accepted() {
     let parts = [(&source, 1.0)];
     let (inputs, truth) = drawn(Style::Coarse, 450, 2);
     let target = target(&spec, &parts, &inputs);
-    let judged = target.judge(&trained(&target, 2_000)).unwrap();
+    let judged = judged(&target, &trained(&target, 2_000));
     let gain = judged.with_student.accuracy(&truth) - judged.mixture.accuracy(&truth);
     let verdict = judged.verdict(Guard::default()).unwrap();
     assert!(gain > 0.01 && verdict.accepted, "{gain} {verdict:?}");
@@ -201,13 +228,13 @@ fn a_student_learns_from_labels_and_is_judged_by_others() {
     let parts = [(&model, 1.0)];
     let unaware = target(&spec, &parts, &inputs);
     // Nothing but labels can tell that the mixture is wrong.
-    let judged = unaware.judge(&trained(&unaware, STEPS)).unwrap();
-    assert_eq!(judged.judgement(), Judgement::Nothing);
-    assert!(!judged.is_used(Adapt::Guarded) && judged.mixture.accuracy(&truth) < 0.1);
+    let untaught = judged(&unaware, &trained(&unaware, STEPS));
+    assert_eq!(untaught.judgement(), Judgement::Nothing);
+    assert!(!untaught.is_used(Adapt::Guarded) && untaught.mixture.accuracy(&truth) < 0.1);
     let known: Vec<(usize, Class)> = (0..60).map(|sample| (sample, truth[sample])).collect();
     let aware = Target { known: &known, ..unaware };
     let (held_out, _) = aware.split();
-    let judged = aware.judge(&trained(&aware, 2_000)).unwrap();
+    let judged = judged(&aware, &trained(&aware, 2_000));
     let among: Vec<usize> = held_out.into_iter().filter(|sample| *sample < 60).collect();
     let right = |of: &Predictions| {
         let classes: Vec<Class> = of.classes().collect();
@@ -235,7 +262,7 @@ fn labels_speak_against_a_student_that_is_worse() {
     // The model agrees with the wrong labels, and a student that learned the right ones does not.
     let taught = Target { known: &right, ..target(&spec, &parts, &inputs) };
     let student = trained(&taught, 2_000);
-    let judged = Target { known: &wrong, ..taught }.judge(&student).unwrap();
+    let judged = judged(&Target { known: &wrong, ..taught }, &student);
     assert!(!judged.is_used(Adapt::Guarded) && judged.is_used(Adapt::Always));
     assert!(judged.tried(Adapt::Guarded).to_string().starts_with("refused (right on "));
 }
@@ -249,12 +276,13 @@ fn labels_move_weight_to_the_models_that_expect_them() {
     let good = trained(&taught, 2_000);
     let parts = [(&wrong, 0.8), (&good, 0.2)];
     let both = Target { models: &parts, ..taught };
-    let [(_, of_wrong), (_, of_good)] = both.informed()[..] else { unreachable!() };
+    let informed = |target: Target<'_>| -> Vec<f64> {
+        let informed = target.informed(&mut go_on).unwrap().unwrap();
+        informed.iter().map(|(_, weight)| *weight).collect()
+    };
+    let [of_wrong, of_good] = informed(both)[..] else { unreachable!() };
     assert!((of_wrong + of_good - 1.0).abs() < 1e-12 && of_good > 0.6, "{of_good}");
     // Without labels, and where parameters are averaged, weights are as planned.
-    let weights = |target: Target<'_>| -> Vec<f64> {
-        target.informed().iter().map(|(_, weight)| *weight).collect()
-    };
-    assert_eq!(weights(Target { known: &[], ..both }), [0.8, 0.2]);
-    assert_eq!(weights(Target { combine: Combine::Parameters, ..both }), [0.8, 0.2]);
+    assert_eq!(informed(Target { known: &[], ..both }), [0.8, 0.2]);
+    assert_eq!(informed(Target { combine: Combine::Parameters, ..both }), [0.8, 0.2]);
 }

@@ -10,6 +10,7 @@ use stlf_data::atomic_folder::Folder;
 use stlf_formats::{Followed, PlanFile, write_json};
 use stlf_learn::Params;
 use stlf_method::combine::Combine;
+use stlf_method::student::Student;
 use stlf_planning::Role;
 use stlf_planning::bound::BoundKind;
 use stlf_planning::plan::Terms;
@@ -95,7 +96,13 @@ fn models(view: &View<'_>, classes: &[String], learner: &str) -> Option<Models> 
         layout: device.layout().clone(),
         combine: combine(role, device.setup().combine),
         members,
+        student: student(view),
     })
+}
+
+/// The student that the device uses, if it does.
+fn student(view: &View<'_>) -> Option<Student> {
+    view.device.combined()?.student.clone()
 }
 
 /// How a device with this role combines its models.
@@ -119,7 +126,7 @@ fn mixture(view: &View<'_>, own: &DeviceData, classes: &[String]) -> Option<Mixt
         combine: combine(role, setup.combine),
         class_shares: None,
         members,
-        student: device.combined().and_then(|combined| combined.student.clone()),
+        student: student(view),
         expected: device.combined().and_then(|combined| combined.expected),
     };
     Some(mixture.with_class_shares(&own.inputs))

@@ -82,7 +82,7 @@ impl Options {
     /// Returns the configuration as it takes effect.
     pub(super) fn config(&self) -> Config {
         match &self.learner {
-            Some(_) => self.config.for_learners(),
+            Some(user) => self.config.for_learners(user.learner.adapts().is_some()),
             None => self.config.clone(),
         }
     }
@@ -98,7 +98,7 @@ impl Options {
         let samples = own.inputs.len() / shape.len().max(1);
         let setup = Setup::for_devices(config, shape, classes, samples, self.seed())?;
         let setup = match &self.learner {
-            Some(user) => setup.for_models_of(config, user.learner.layout())?,
+            Some(user) => setup.for_models_of(config, &*user.learner)?,
             None => setup,
         };
         let measures_links = self.watts.is_some();

@@ -1,17 +1,16 @@
 //! What a target makes of the models that it received: their mixture and, where all agreed to adapt, a student of it.
 
-use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
 use stlf_learn::Params;
 use stlf_learn::evaluate::Predictions;
-use stlf_method::adapt::{self, Adapt, Obstacle};
+use stlf_method::adapt::{self, Adapt, Judged, Obstacle};
 use stlf_method::combine::combine_with;
 use stlf_method::expectation::{Expected, Received, Tried, Warning, expected};
 use stlf_method::known::Known;
 use stlf_method::learner::{Learner, Progress};
-use stlf_method::student::{Student, Target};
+use stlf_method::student::{Owner, Student, Target};
 use stlf_method::trust::{Heard, Trust, among_compared, compared, trust};
 use stlf_planning::Error;
 use stlf_planning::witness::Claim;
@@ -29,6 +28,8 @@ pub(crate) struct Combining {
     pub(super) inputs: Arc<[f32]>,
     pub(super) known: Vec<Known>,
     pub(super) learner: Arc<dyn Learner>,
+    /// Whether that is the user's, which then trains students too.
+    pub(super) has_user_learner: bool,
     /// The numbers of all its samples.
     pub(super) rows: Vec<usize>,
     /// Who sent each, the model and its weight.
@@ -99,76 +100,125 @@ impl Combining {
         let Some(Trust { weights: trusted, refused, .. }) = self.trust(watch)? else {
             return Ok(None);
         };
-        let Combining { setup, place, inputs, known, learner, rows, claims, tried, .. } = self;
-        let (sent, schooled) = (self.models, self.schooled);
+        let Combining { setup, place, known, learner, rows, models: sent, .. } = &self;
+        let owner = self.owner();
         let refused = refused.into_iter().map(|at| sent[at].0).collect();
         let planned: Vec<(&Params, f64)> =
             sent.iter().zip(trusted).map(|((_, model, _), weight)| (&**model, weight)).collect();
         let models = match setup.adapt {
             Adapt::Off => planned.clone(),
-            _ => setup.target(place, &planned, &inputs, &known).informed(),
+            _ => {
+                let target = setup.target(*place, owner, &planned, known);
+                match target.informed(&mut |_| watch(Sign::GoesOn)) {
+                    Ok(Some(informed)) => informed,
+                    Ok(None) => return Ok(None),
+                    // Whose model it is that cannot be used is found out below.
+                    Err(_) => planned.clone(),
+                }
+            }
         };
         let weights: Vec<f64> = models.iter().map(|(_, weight)| *weight).collect();
-        let came = weights.iter().zip(claims).zip(tried);
+        let came = weights.iter().zip(&self.claims).zip(&self.tried);
         let received: Vec<Received> = came
             .map(|((&weight, claim), tried)| Received {
                 weight,
                 divergence: claim.divergence,
-                tried,
+                tried: tried.clone(),
             })
             .collect();
         let expect = |predictions: &Predictions| Some(expected(predictions, &received)?.0);
-        let obstacle = Obstacle::of(setup.shape, rows.len(), known.len());
-        if setup.adapt == Adapt::Off || obstacle.is_some() {
-            let (mut used, mut begun) = (None, 0);
-            let predicted = combine_with(setup.combine, &models, |at, model| {
-                (used, begun) = (at, begun + 1);
-                let percent = |progress: Progress| {
-                    let done = usize::from(WHOLE) * (begun - 1) + usize::from(progress.percent());
-                    (done / models.len()).min(usize::from(WHOLE)) as u8
-                };
-                learner.predict(model, &rows, &mut |p| watch(Sign::Percent(percent(p))))
-            });
-            let blame = |why| Failed { from: used.map(|at| sent[at].0), why };
-            let Some(predictions) = predicted.map_err(blame)? else { return Ok(None) };
-            let tried = obstacle.filter(|_| setup.adapt != Adapt::Off).map(adapt::Tried::Not);
-            let (student, schooled, expected) = (None, None, expect(&predictions));
-            return Ok(Some(Combined {
-                predictions,
-                tried,
-                student,
-                schooled,
-                weights,
-                refused,
-                expected,
-            }));
-        }
-        let (looks, mut done) = (setup.schooling.looks().max(1), 0);
-        let mut look = || -> ControlFlow<()> {
-            done += 1;
-            watch(Sign::Percent((usize::from(WHOLE) * done / looks) as u8))
-        };
-        let target = setup.target(place, &models, &inputs, &known);
-        let of = made_of(&setup, &target);
-        let schooled = match schooled.filter(|schooled| schooled.of == of) {
-            Some(schooled) => schooled,
-            None => match target.student(setup.schooling, &mut look)? {
-                Some(student) => Arc::new(Schooled { of, student }),
-                None => return Ok(None),
+        let target = setup.target(*place, owner, &models, known);
+        let obstacle = match setup.adapt {
+            Adapt::Off => None,
+            _ => match Obstacle::of(owner, known.len()) {
+                Some(obstacle) => Some(obstacle),
+                None => match self.with_student(&target, watch) {
+                    Ok(Some((schooled, judged))) => {
+                        let (tried, is_used) =
+                            (judged.tried(setup.adapt), judged.is_used(setup.adapt));
+                        let (share, predictions) = (judged.share, judged.predictions(setup.adapt));
+                        let params = || schooled.student.clone();
+                        return Ok(Some(Combined {
+                            expected: expect(&predictions),
+                            predictions,
+                            tried: Some(tried),
+                            student: is_used.then(|| Student { params: params(), share }),
+                            schooled: Some(schooled),
+                            weights,
+                            refused,
+                        }));
+                    }
+                    Ok(None) => return Ok(None),
+                    // A target does without a student that its learner cannot train.
+                    Err(why) => Some(Obstacle::Failed(why.to_string())),
+                },
             },
         };
-        let judged = target.judge(&schooled.student)?;
-        let (tried, is_used) = (judged.tried(setup.adapt), judged.is_used(setup.adapt));
-        let (share, predictions) = (judged.share, judged.predictions(setup.adapt));
-        Ok(Some(Combined {
-            expected: expect(&predictions),
-            predictions,
-            tried: Some(tried),
-            student: is_used.then(|| Student { params: schooled.student.clone(), share }),
-            schooled: Some(schooled),
-            weights,
-            refused,
-        }))
+        let (mut used, mut begun) = (None, 0);
+        let predicted = combine_with(setup.combine, &models, |at, model| {
+            (used, begun) = (at, begun + 1);
+            let percent = |progress: Progress| {
+                let done = usize::from(WHOLE) * (begun - 1) + usize::from(progress.percent());
+                (done / models.len()).min(usize::from(WHOLE)) as u8
+            };
+            learner.predict(model, rows, &mut |p| watch(Sign::Percent(percent(p))))
+        });
+        let blame = |why| Failed { from: used.map(|at| sent[at].0), why };
+        let Some(predictions) = predicted.map_err(blame)? else { return Ok(None) };
+        let (student, schooled, expected) = (None, None, expect(&predictions));
+        let tried = obstacle.map(adapt::Tried::Not);
+        Ok(Some(Combined { predictions, tried, student, schooled, weights, refused, expected }))
+    }
+
+    /// What has the samples of this target.
+    fn owner(&self) -> Owner<'_> {
+        match self.has_user_learner {
+            true => Owner::Learner { learner: &*self.learner, samples: self.rows.len() },
+            false => Owner::Network { spec: &self.setup.spec, inputs: &self.inputs },
+        }
+    }
+
+    /// The student of this target, which is not trained again of the same, and what it is judged by; `None` if `watch`, which hears how many
+    /// percent are done, ended it.
+    fn with_student(
+        &self,
+        target: &Target<'_>,
+        watch: &mut Watch<'_>,
+    ) -> Result<Option<(Arc<Schooled>, Judged)>, Error> {
+        // A learner may take long to judge, too.
+        let share = if self.has_user_learner { WHOLE / 2 } else { WHOLE };
+        let part =
+            |p: Progress| (u16::from(p.percent()) * u16::from(share) / u16::from(WHOLE)) as u8;
+        let of = self.made_of(target);
+        let schooled = match self.schooled.as_ref().filter(|schooled| schooled.of == of) {
+            Some(schooled) => schooled.clone(),
+            None => {
+                let mut look = |p: Progress| watch(Sign::Percent(part(p)));
+                match target.student(self.setup.schooling, &mut look)? {
+                    Some(student) => Arc::new(Schooled { of, student }),
+                    None => return Ok(None),
+                }
+            }
+        };
+        let mut look = |p: Progress| watch(Sign::Percent(share + part(p)));
+        let judged = target.judge(&schooled.student, &mut look)?;
+        Ok(judged.map(|judged| (schooled, judged)))
+    }
+
+    /// A hash of all that the student of this target depends on.
+    fn made_of(&self, target: &Target<'_>) -> [u8; 32] {
+        let Target { owner: _, models, combine, known, seed } = target;
+        let Setup { spec, schooling, .. } = &self.setup;
+        let mut hasher = Sha256::new();
+        // Debug formats name every field, so that no setting is forgotten. Of a learner, its features stand for its samples.
+        hasher.update(format!("{spec:?} {combine:?} {seed} {schooling:?} {known:?} "));
+        hasher.update(format!("{} {} ", models.len(), self.inputs.len()));
+        for (params, weight) in *models {
+            hasher.update(weight.to_le_bytes());
+            params.iter().for_each(|x| hasher.update(x.to_le_bytes()));
+        }
+        self.inputs.iter().for_each(|x| hasher.update(x.to_le_bytes()));
+        hasher.finalize().into()
     }
 
     /// Which models the target believes; `None` if `watch` ended it. One alone cannot be compared with anything.
@@ -189,19 +239,4 @@ impl Combining {
         let known = if models.len() > 1 { among_compared(&samples, known) } else { Vec::new() };
         Ok(Some(trust(&heard, &known)))
     }
-}
-
-/// A hash of all that the student of a target depends on.
-fn made_of(setup: &Setup, target: &Target<'_>) -> [u8; 32] {
-    let Target { spec, models, combine, inputs, known, seed } = target;
-    let mut hasher = Sha256::new();
-    // Debug formats name every field, so that no setting is forgotten.
-    hasher.update(format!("{spec:?} {combine:?} {seed} {:?} {known:?} ", setup.schooling));
-    hasher.update(format!("{} {} ", models.len(), inputs.len()));
-    for (params, weight) in *models {
-        hasher.update(weight.to_le_bytes());
-        params.iter().for_each(|x| hasher.update(x.to_le_bytes()));
-    }
-    inputs.iter().for_each(|x| hasher.update(x.to_le_bytes()));
-    hasher.finalize().into()
 }

@@ -269,13 +269,14 @@ impl Device {
         let (setup, inputs) = (self.setup.clone(), self.holdings.inputs.clone());
         let known = self.holdings.known();
         let (learner, rows) = (self.learner.clone(), self.holdings.rows());
-        let schooled = self.schooled.clone();
+        let (schooled, has_user_learner) = (self.schooled.clone(), self.has_user_learner);
         let combining = Combining {
             setup,
             place,
             inputs,
             known,
             learner,
+            has_user_learner,
             rows,
             models,
             claims,

@@ -15,7 +15,7 @@ use stlf_method::known::Known;
 use stlf_method::local_training::Split;
 use stlf_method::ring;
 use stlf_method::seeds::Draw;
-use stlf_method::student::Target;
+use stlf_method::student::{Owner, Target};
 use stlf_method::trust::{Heard, trust};
 use stlf_planning::Problem;
 use stlf_planning::Role;
@@ -320,17 +320,17 @@ fn ends_with(
     inputs: &[f32],
     known: &[Known],
 ) -> Predictions {
-    let (samples, how) = (inputs.len() / SHAPE.len(), setup.combine);
-    if setup.adapt == Adapt::Off || Obstacle::of(SHAPE, samples, known.len()).is_some() {
+    let (owner, how) = (Owner::Network { spec: &setup.spec, inputs }, setup.combine);
+    if setup.adapt == Adapt::Off || Obstacle::of(owner, known.len()).is_some() {
         return combine(how, &setup.spec, models, inputs).unwrap();
     }
     let seed = Draw::Student.seed(SEED, place.index());
-    let target = Target { spec: &setup.spec, models, combine: how, inputs, known, seed };
-    let models = target.informed();
+    let target = Target { owner, models, combine: how, known, seed };
+    let mut go_on = |_| ControlFlow::Continue(());
+    let models = target.informed(&mut go_on).unwrap().unwrap();
     let target = Target { models: &models, ..target };
-    let mut go_on = || ControlFlow::Continue(());
     let student = target.student(setup.schooling, &mut go_on).unwrap().unwrap();
-    target.judge(&student).unwrap().predictions(setup.adapt)
+    target.judge(&student, &mut go_on).unwrap().unwrap().predictions(setup.adapt)
 }
 
 #[test]

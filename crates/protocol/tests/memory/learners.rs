@@ -4,21 +4,26 @@
 use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex};
 
+use stlf_data::partition::{All, ClassesPerDevice, Paper};
 use stlf_learn::evaluate::Predictions;
 use stlf_learn::{Layout, Params};
-use stlf_method::learner::{Learner, Lesson, Progress, Watch};
+use stlf_method::adapt::Adapt;
+use stlf_method::learner::{Adaptation, Adapts, Learner, Lesson, Progress, Watch};
 use stlf_planning::Error;
+use stlf_protocol::device::Holdings;
 use stlf_protocol::in_memory_network::Network;
 use stlf_protocol::job::{Sign, Task};
-use stlf_protocol::{Action, Device};
+use stlf_protocol::{Action, Device, Place, Setup};
 
-use crate::common::{ALL, data, devices, holdings, setup, untrained};
+use crate::common::{ALL, DEVICES, data, dealt, devices, holdings, setup, untrained};
 
 /// A built-in network behind another name, which predicts by halves, and not at all by the models that it refuses.
 #[derive(Debug)]
 struct Wrapped {
     inner: Arc<dyn Learner>,
     refuses: Mutex<Option<Params>>,
+    /// Whether it says that it trains students, and whether it then can.
+    students: Option<bool>,
 }
 
 impl Learner for Wrapped {
@@ -46,16 +51,52 @@ impl Learner for Wrapped {
         }
         self.inner.predict(model, rows, watch)
     }
+
+    fn adapts(&self) -> Option<&dyn Adapts> {
+        self.students.map(|_| self as &dyn Adapts)
+    }
+}
+
+/// Its students are the models that they start from, and no sample is ever altered.
+impl Adapts for Wrapped {
+    fn adapt(
+        &self,
+        adaptation: Adaptation<'_>,
+        _: &mut Watch<'_>,
+    ) -> Result<Option<Params>, Error> {
+        match self.students {
+            Some(true) => Ok(Some(adaptation.start.clone())),
+            _ => Err(Error::field("learner", "no student today")),
+        }
+    }
+
+    fn predict_altered(
+        &self,
+        model: &Params,
+        rows: &[usize],
+        _: u64,
+        watch: &mut Watch<'_>,
+    ) -> Result<Option<Predictions>, Error> {
+        self.predict(model, rows, watch)
+    }
 }
 
 /// The usual devices with such learners, trained.
 fn wrapped() -> (Vec<Device>, Vec<Arc<Wrapped>>) {
-    let (setup, held) = (setup(), holdings(&data()));
+    wrapped_with(setup(), holdings(&data()), None)
+}
+
+/// The same with other settings and samples, where all say so of students.
+fn wrapped_with(
+    setup: Setup,
+    held: Vec<Holdings>,
+    students: Option<bool>,
+) -> (Vec<Device>, Vec<Arc<Wrapped>>) {
     let learners: Vec<Arc<Wrapped>> = held
         .iter()
         .map(|own| {
             let inner = setup.built_in(own.inputs.clone(), own.labels.clone());
-            Arc::new(Wrapped { inner, refuses: Mutex::default() })
+            Arc::new(Wrapped { inner, refuses: Mutex::default(), students })
         })
         .collect();
     let plain = untrained(&setup, held).into_iter().zip(&learners);
@@ -156,4 +197,45 @@ fn a_device_whose_learner_cannot_train_has_no_labels() {
     assert!(!plan.sources.contains(&ALL[0]), "{plan:?}");
     let outcome = network.devices[0].outcome().unwrap();
     assert_eq!(outcome.len(), labels + holdings(&data())[0].unlabeled);
+}
+
+#[test]
+fn a_learner_that_says_that_it_can_trains_students_and_others_are_not_asked() {
+    // Some targets have the 300 samples that a student needs.
+    let all = ClassesPerDevice::All(All::All);
+    let paper = Paper { devices: DEVICES, scale: 0.3, classes_per_device: all, ..Paper::default() };
+    let held = dealt(&data(), paper);
+    let ended = |adapt: Adapt, students: Option<bool>| {
+        run(wrapped_with(Setup { adapt, ..setup() }, held.clone(), students).0)
+    };
+    let off = ended(Adapt::Off, None);
+    let targets = off.devices[0].plan().unwrap().targets.clone();
+    let of = |network: &Network| -> Vec<_> {
+        let device = |place: &Place| &network.devices[place.index()];
+        targets.iter().map(|place| device(place).combined().unwrap().clone()).collect()
+    };
+    let told = |network: &Network| -> Vec<String> {
+        of(network).iter().map(|combined| combined.tried.as_ref().unwrap().to_string()).collect()
+    };
+    assert!(of(&off).iter().all(|combined| combined.tried.is_none()));
+    // What is not to be trained, cannot be, or is no more stable than the mixture, changes nothing.
+    let (cannot, fails) = (ended(Adapt::Guarded, None), ended(Adapt::Guarded, Some(false)));
+    let (same, used) = (ended(Adapt::Guarded, Some(true)), ended(Adapt::Always, Some(true)));
+    assert!(told(&cannot).iter().all(|told| told == "not tried: its learner trains no students"));
+    assert!(told(&fails).contains(&"not tried: learner: no student today".to_owned()));
+    assert!(told(&same).contains(&"refused (+0.000)".to_owned()), "{:?}", told(&same));
+    for network in [&cannot, &fails, &same] {
+        for (combined, plain) in of(network).iter().zip(of(&off)) {
+            assert_eq!(combined.predictions, plain.predictions);
+            assert!(combined.student.is_none());
+        }
+    }
+    let with_student = |place: &&Place| {
+        used.devices[place.index()].combined().is_some_and(|combined| combined.student.is_some())
+    };
+    let device = &used.devices[targets.iter().find(with_student).unwrap().index()];
+    let student = device.combined().unwrap().student.clone().unwrap();
+    assert_eq!(student.share, 0.5);
+    assert!(device.received().unwrap().iter().any(|(_, model, _)| **model == student.params));
+    assert!(used.finished.iter().all(|is| *is));
 }

@@ -158,7 +158,7 @@ pub(super) fn end(ended: &Ended) -> Result<String, Failure> {
         .map(|link| format!("{} {}", percent(link.weight), name(roster, link.from)))
         .collect();
     let told = accuracy.map_or(String::new(), |a| format!("; accuracy {}", percent(a)));
-    let tried = device.combined().and_then(|combined| combined.tried);
+    let tried = device.combined().and_then(|combined| combined.tried.as_ref());
     let student = tried.map_or(String::new(), |tried| format!("; its student: {tried}"));
     Ok(format!("{own} is a target of {}{told}{student}\n", from.join(", ")))
 }
