@@ -221,7 +221,9 @@ fn stopped(arguments: &[String], asked: &Path) -> String {
         .spawn()
         .unwrap();
     let noted = || std::fs::read_to_string(asked).ok().filter(|text| text.ends_with('\n'));
-    wait_for(DEADLINE, noted, || "the learner was not asked".to_owned());
+    let begins = || noted().map(Ok).or_else(|| child.try_wait().unwrap().map(Err));
+    let begun = wait_for(DEADLINE, begins, || "the learner was not asked".to_owned());
+    assert!(begun.is_ok(), "{arguments:?}: {begun:?}");
     let interrupt = ["-INT".to_owned(), child.id().to_string()];
     assert!(Command::new("kill").args(interrupt).status().unwrap().success());
     let has_ended = || child.try_wait().unwrap();
@@ -249,7 +251,8 @@ fn whoever_stops_a_learner_that_starts_is_told_so_at_once() {
         std::fs::write(path("hangs.sh"), text).unwrap();
         format!("sh '{}'", path("hangs.sh"))
     };
-    let simulation = simulated(&hanging("simulated"), &folder.path().join("run"));
+    let of_each = format!("{} {{device}}", hanging("simulated"));
+    let simulation = simulated(&of_each, &folder.path().join("run"));
     let said = stopped(&simulation, Path::new(&path("simulated")));
     assert!(said.ends_with("stopped\nhint: run the same command to continue\n"), "{said}");
     let (to, learner) = (path("node"), hanging("device"));
