@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from stlf.errors import optional
-from stlf.table import percent, short, text
+from stlf.table import energy, percent, short, text
 
 if TYPE_CHECKING:
     import pandas
@@ -172,5 +172,9 @@ class Sweep:
     def __str__(self) -> str:
         """A table, and whether it is proven."""
         rows = [[short(v) if isinstance(v, float) else str(v) for v in row] for row in self._rows()]
+        # Numbers in a data frame are joules; what people read has its unit.
+        headings = (*self._COLUMNS[:2], "energy", *self._COLUMNS[3:])
+        for row, segment in zip(rows, self.segments, strict=True):
+            row[2] = energy(segment.joules)
         proof = "every breakpoint proven" if self.proven else f"not all proven (gap up to {percent(self.largest_gap)})"
-        return text(self._COLUMNS, rows, right=self._COLUMNS[:-1]) + f"\n\n{len(rows)} plans, {proof}"
+        return text(headings, rows, right=headings[:-1]) + f"\n\n{len(rows)} plans, {proof}"

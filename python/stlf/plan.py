@@ -37,9 +37,9 @@ class Plan:
     >>> made.sources, made.targets, made.weights.tolist()
     (['gate'], ['roof'], [[0.0, 1.0], [0.0, 0.0]])
     >>> print(made.table())
-    device  role    samples  labeled  error  joules  receives from
+    device  role    samples  labeled  error  energy  receives from
     gate    source      900      900    0.1
-    roof    target      800        0              1  gate
+    roof    target      800        0            1 J  gate
     """
 
     def __init__(self, compiled: _internal.Plan) -> None:
@@ -193,6 +193,8 @@ class Plan:
         return f"within {percent(self.gap)} of optimal ({why})"
 
     _COLUMNS = ("device", "role", "samples", "labeled", "error", "joules", "receives from")
+    # Numbers in a data frame are joules; what people read has its unit.
+    _HEADINGS = (*_COLUMNS[:5], "energy", *_COLUMNS[6:])
 
     def _rows(self) -> list[tuple[Any, ...]]:
         unknown: list[tuple[int | None, int | None, float | None]] = [(None, None, None)] * len(self.names)
@@ -227,11 +229,11 @@ class Plan:
                 return ""
             return f"{value:,}" if isinstance(value, int) else short(value) if isinstance(value, float) else value
 
-        return [[cell(value) for value in row] for row in self._rows()]
+        return [[*map(cell, row[:5]), "" if row[5] is None else energy(row[5]), cell(row[6])] for row in self._rows()]
 
     def table(self) -> str:
         """Return every device with its role and whose models it receives, as text."""
-        return text(self._COLUMNS, self._cells(), right=self._COLUMNS[2:6])
+        return text(self._HEADINGS, self._cells(), right=self._HEADINGS[2:6])
 
     def to_pandas(self) -> pandas.DataFrame:
         """Return the table as a data frame, one row per device."""
@@ -373,7 +375,7 @@ class Plan:
     def _repr_html_(self) -> str:
         """The table for a notebook."""
         figures = "<br>".join(self._figures())
-        return f"<p><b>{self._headline()}</b></p>{html(self._COLUMNS, self._cells())}<p>{figures}</p>"
+        return f"<p><b>{self._headline()}</b></p>{html(self._HEADINGS, self._cells())}<p>{figures}</p>"
 
 
 def _check_gap(gap: float) -> None:

@@ -12,7 +12,7 @@ use stlf_planning::Role;
 
 use crate::Error;
 
-/// How many inputs are worth a thread of their own.
+/// How many inputs, at least, are worth a thread of their own. Models are prepared anew for every part of the inputs.
 const PART: usize = 1024;
 
 /// One model of a mixture.
@@ -85,7 +85,9 @@ impl Mixture {
     /// # Errors
     /// No model, or inputs of another network.
     pub fn predict(&self, inputs: &[f32]) -> Result<Predictions, Error> {
-        let part = PART * self.spec.input().len();
+        let numbers = self.spec.input().len();
+        let part =
+            (inputs.len() / numbers).div_ceil(rayon::current_num_threads()).max(PART) * numbers;
         if inputs.len() <= part {
             return self.predict_part(inputs);
         }

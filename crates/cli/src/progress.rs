@@ -69,11 +69,7 @@ impl Watch {
             self.spinner.get_or_insert_with(spinner).set_message(message(progress, elapsed));
         }
         let over = self.limit.is_some_and(|limit| elapsed >= limit);
-        if over || Watch::is_interrupted() {
-            ControlFlow::Break(())
-        } else {
-            ControlFlow::Continue(())
-        }
+        if over { ControlFlow::Break(()) } else { Watch::flow() }
     }
 
     /// Stops the clock, clears the spinner, and returns the time that has passed.
@@ -83,6 +79,11 @@ impl Watch {
             spinner.finish_and_clear();
         }
         elapsed
+    }
+
+    /// Returns whether to go on, until the user presses Ctrl-C.
+    pub(crate) fn flow() -> ControlFlow<()> {
+        if Watch::is_interrupted() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 
     /// Returns whether the user pressed Ctrl-C.

@@ -83,7 +83,7 @@ pub(crate) fn devices(problem: &Problem, plan: &Plan) -> String {
             ("labeled", Align::Right),
             ("error", Align::Right),
         ]);
-        columns.push(("joules", Align::Right));
+        columns.push(("energy", Align::Right));
     }
     columns.push(("receives from", Align::Left));
     let mut table = Table::new(&columns);
@@ -101,7 +101,7 @@ pub(crate) fn devices(problem: &Problem, plan: &Plan) -> String {
             let received: Vec<Option<f64>> = links.chain(handed).collect();
             let joules = received.iter().copied().sum::<Option<f64>>();
             let joules = joules.filter(|_| !received.is_empty());
-            cells.push(joules.map_or(String::new(), column).into());
+            cells.push(joules.map_or(String::new(), energy).into());
         }
         cells.push(receives(problem, plan, device).into());
         table.row(cells);
@@ -124,11 +124,6 @@ pub(crate) fn receives(problem: &Problem, plan: &Plan, device: usize) -> String 
         Some(from) => format!("{} (hand-over)", problem.name(from)),
         None => mixture(problem, plan.incoming(device)),
     }
-}
-
-/// Formats a number of the column `joules`, with two decimals, so that they line up, or with more digits if it is small.
-fn column(joules: f64) -> String {
-    if joules == 0.0 || joules >= 0.1 { format!("{joules:.2}") } else { short(joules) }
 }
 
 /// Returns the devices to show: all of them, or the first of each role.

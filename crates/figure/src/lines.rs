@@ -1,11 +1,14 @@
 //! Curves over an axis, with bands around them.
 
+mod field;
+
+use self::field::Field;
 use crate::axis::{Axis, Span};
 use crate::colour::Colour;
-use crate::figure::{Figure, Fill, Mark, Point, Stroke, Text, Weight};
+use crate::figure::{Figure, Point, Stroke, Text, Weight};
+use crate::font;
 use crate::head::{self, EDGE, Entry, LABEL, Marker, Sample, TICK};
 use crate::plot::Plot;
-use crate::{font, number};
 
 /// The largest number of points up to which a curve shows each of them.
 const MOST_MARKERS: usize = 40;
@@ -270,86 +273,6 @@ fn style(series: &Series, place: usize) -> Style {
     series.style.unwrap_or(Style::nth(place))
 }
 
-/// Both axes in place.
-struct Field {
-    plot: Plot,
-    x: Span,
-}
-
-impl Field {
-    fn across(&self, value: f64) -> Option<f64> {
-        let frame = &self.plot.frame;
-        self.x.share(value).map(|share| frame.left + share * frame.width())
-    }
-
-    fn point(&self, (x, y): (f64, f64)) -> Option<Point> {
-        Some((self.across(x)?, self.plot.down(y)?))
-    }
-
-    fn draw_band(&self, figure: &mut Figure, series: &Series, style: Style) {
-        let Some(band) = &series.band else { return };
-        let ends = series.points.iter().zip(band).map(|(&point, &(a, b))| {
-            let (x, _) = self.point(point)?;
-            if a.is_nan() || b.is_nan() {
-                return None;
-            }
-            let (low, high) = (self.plot.down_within(a.min(b)), self.plot.down_within(a.max(b)));
-            Some((x, low, high))
-        });
-        let fill = Fill { colour: style.colour, opacity: 0.16 };
-        for run in runs(ends) {
-            if let [(x, low, high)] = run[..] {
-                if self.plot.frame.holds((x, low)) {
-                    figure.line((x, low), (x, high), Stroke::solid(style.colour, 1.2));
-                }
-                continue;
-            }
-            let lower = run.iter().map(|&(x, low, _)| (x, low));
-            let upper = run.iter().rev().map(|&(x, _, high)| (x, high));
-            let area: Vec<Point> = lower.chain(upper).collect();
-            let points = self.plot.frame.cut_area(&area);
-            if !points.is_empty() {
-                figure.marks.push(Mark::Polygon { points, fill: Some(fill), stroke: None });
-            }
-        }
-    }
-
-    /// Draws a curve; returns how many of its points are seen.
-    fn draw_curve(&self, figure: &mut Figure, series: &Series, style: Style) -> usize {
-        let frame = &self.plot.frame;
-        let places = series.points.iter().map(|&point| self.point(point));
-        let mark_all = style.stroke().is_none()
-            || (style.marker.is_some() && series.points.len() <= MOST_MARKERS);
-        let mut seen = 0;
-        for run in runs(places) {
-            if let Some(stroke) = style.stroke() {
-                let parts = frame.cut_line(&series.join.corners(&run)).into_iter();
-                figure.marks.extend(parts.map(|points| Mark::Polyline { points, stroke }));
-            }
-            let inside = run.iter().filter(|&&point| frame.holds(point));
-            seen += inside.clone().count();
-            if mark_all || run.len() == 1 {
-                figure.marks.extend(inside.map(|&point| style.marker().at(point)));
-            }
-        }
-        seen
-    }
-
-    fn add_notes(&self, figure: &mut Figure, series: &Series) {
-        for (k, &point) in series.points.iter().enumerate() {
-            let Some((x, y)) = self.point(point).filter(|&at| self.plot.frame.holds(at)) else {
-                continue;
-            };
-            let mut note =
-                format!("{}: {}, {}", series.name, number::short(point.0), number::short(point.1));
-            if let Some((low, high)) = series.band.as_ref().and_then(|band| band.get(k)) {
-                note += &format!(" ({} to {})", number::short(*low), number::short(*high));
-            }
-            figure.note((x - 6.0, y - 6.0), (12.0, 12.0), note);
-        }
-    }
-}
-
 /// The stretches without a gap.
 pub(crate) fn runs<T>(items: impl Iterator<Item = Option<T>>) -> Vec<Vec<T>> {
     let mut runs = vec![Vec::new()];
@@ -366,7 +289,7 @@ pub(crate) fn runs<T>(items: impl Iterator<Item = Option<T>>) -> Vec<Vec<T>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::figure::Anchor;
+    use crate::figure::{Anchor, Mark};
 
     fn count(figure: &Figure, of: impl Fn(&Mark) -> bool) -> usize {
         figure.marks.iter().filter(|mark| of(mark)).count()

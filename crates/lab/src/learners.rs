@@ -85,8 +85,11 @@ impl Learners {
                 limits: Limits { disk, ..Limits::default() },
                 ..options
             });
-            let started = options.and_then(|options| crew.start(options));
-            let user = started.map_err(|e| of(name)(e.into()))?;
+            let started = options.and_then(|options| crew.start(options, &mut |_| count.asks()));
+            let user = started.map_err(|e| match e {
+                stlf_learner::Error::Stopped { .. } => Error::Stopped,
+                failed => of(name)(failed.into()),
+            })?;
             count.one()?;
             Ok(((*name).to_owned(), user))
         };

@@ -2,7 +2,6 @@
 
 use stlf_data::Class;
 
-use crate::layers::Mode;
 use crate::loss::softmax;
 use crate::network::Network;
 use crate::spec::Spec;
@@ -29,8 +28,7 @@ pub fn predict(spec: &Spec, params: &[f32], inputs: &[f32]) -> Predictions {
     let classes = spec.output().len();
     let mut probabilities = Vec::with_capacity(inputs.len() / spec.input().len() * classes);
     for inputs in inputs.chunks(BATCH * spec.input().len()) {
-        network.inputs(inputs.len() / spec.input().len()).copy_from_slice(inputs);
-        probabilities.extend_from_slice(network.forward(params, Mode::Evaluate));
+        probabilities.extend_from_slice(network.evaluate(params, inputs));
     }
     probabilities.chunks_exact_mut(classes).for_each(softmax);
     Predictions { classes, probabilities }

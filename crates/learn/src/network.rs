@@ -154,13 +154,26 @@ impl Network {
     }
 
     /// The outputs for the inputs written before, sample after sample.
-    pub fn forward(&mut self, params: &[f32], mut mode: Mode<'_>) -> &[f32] {
+    pub fn forward(&mut self, params: &[f32], mode: Mode<'_>) -> &[f32] {
+        self.pass(params, None, mode)
+    }
+
+    /// The outputs for inputs that lie elsewhere, which are not copied; there is no way back from them.
+    pub(crate) fn evaluate(&mut self, params: &[f32], inputs: &[f32]) -> &[f32] {
+        self.batch = inputs.len() / self.lens[0];
+        assert_eq!(inputs.len(), self.batch * self.lens[0], "whole samples");
+        assert!(self.batch <= self.capacity, "a batch of at most {} samples", self.capacity);
+        self.pass(params, Some(inputs), Mode::Evaluate)
+    }
+
+    fn pass(&mut self, params: &[f32], inputs: Option<&[f32]>, mut mode: Mode<'_>) -> &[f32] {
         assert_eq!(params.len(), self.parameters, "parameters of this network");
         let pass = Pass { kernels: self.kernels, params, batch: self.batch };
         self.training = matches!(mode, Mode::Train(_));
         for (s, stage) in self.stages.iter_mut().enumerate() {
             let (before, after) = self.activations.split_at_mut(s + 1);
-            let x = &before[s][..self.batch * self.lens[s]];
+            let x = inputs.filter(|_| s == 0).unwrap_or(&before[s]);
+            let x = &x[..self.batch * self.lens[s]];
             let y = &mut after[0][..self.batch * self.lens[s + 1]];
             match stage {
                 Stage::Block(block) => block.forward(&pass, x, y, &mut mode),

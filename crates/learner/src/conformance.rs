@@ -105,7 +105,7 @@ fn go_on() -> impl FnMut(Progress) -> ControlFlow<()> {
 
 fn greet(options: &Options) -> Step<Session> {
     let began = Instant::now();
-    let session = Session::start(options).map_err(told)?;
+    let session = Session::start(options, &mut go_on()).map_err(told)?;
     let welcome = &session.welcome;
     let text = format!(
         "{}, classes {}, model {} ({} numbers), after {}",
@@ -119,7 +119,7 @@ fn greet(options: &Options) -> Step<Session> {
 }
 
 fn describe(session: &mut Session) -> Step<Samples> {
-    let samples = session.describe().map_err(told)?;
+    let samples = session.describe(&mut go_on()).map_err(told)?;
     if samples.width == 0 {
         return Err("it gives no features; devices of a fleet are compared by them".to_owned());
     }
@@ -207,7 +207,7 @@ fn altered(session: &mut Session, model: &Params, rows: &[usize]) -> Step<()> {
 }
 
 fn nonsense(session: &mut Session, model: &Params, all: &[usize]) -> Step<()> {
-    match session.ask_for_nonsense() {
+    match session.ask_for_nonsense(&mut go_on()) {
         Err(Error::Refused { message, .. }) => {
             predicted(session, model, all)?;
             Ok(((), format!("of a file that is not there: {message}")))
@@ -246,8 +246,8 @@ fn same_again(
     options: &Options,
     (welcome, samples): &(crate::message::Welcome, Samples),
 ) -> Step<()> {
-    let mut session = Session::start(options).map_err(told)?;
-    let again = session.describe().map_err(told)?;
+    let mut session = Session::start(options, &mut go_on()).map_err(told)?;
+    let again = session.describe(&mut go_on()).map_err(told)?;
     if session.welcome != *welcome {
         return Err(format!("it was {}, and now says {:?}", welcome.name, session.welcome));
     }

@@ -55,15 +55,18 @@ impl Crew {
     /// Starts a program as [`Program::start`] does. It may rest afterwards.
     ///
     /// # Errors
-    /// It cannot be started, or does not say what it must.
-    pub fn start(&self, options: Options) -> Result<UserLearner, Error> {
+    /// It cannot be started, does not say what it must, or `watch` ends it.
+    pub fn start(&self, options: Options, watch: &mut Watch<'_>) -> Result<UserLearner, Error> {
         let mut state = self.lock();
         while !state.has_room(self.most) {
             state = self.waited(state);
+            if watch(Progress::default()).is_break() {
+                return Err(Error::Stopped { verb: "greet" });
+            }
         }
         state.starting += 1;
         drop(state);
-        let started = Program::start_as(options, |program| {
+        let started = Program::start_as(options, watch, |program| {
             let (mut state, program) = (self.lock(), Arc::new(program));
             let number = state.next;
             state.next += 1;

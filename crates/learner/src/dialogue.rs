@@ -1,6 +1,5 @@
 //! Requests to a running program, and what comes of each.
 
-use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 use std::time::{Duration, Instant};
@@ -20,6 +19,9 @@ const TICK: Duration = Duration::from_millis(50);
 
 /// How often it is looked at how much the learner's folder has.
 const LOOK: Duration = Duration::from_millis(500);
+
+/// How long a program has to end that has nothing to lose yet.
+const MOMENT: Duration = Duration::from_secs(1);
 
 /// How much of a line is quoted.
 const QUOTED: usize = 200;
@@ -58,15 +60,25 @@ impl Dialogue {
         self.next
     }
 
-    /// Asks for something that nobody ends.
-    pub(crate) fn whole(&mut self, ask: Ask) -> Result<Done, Error> {
+    /// Asks for something without which the program is of no use: if `watch` ends it, the program ends at once.
+    pub(crate) fn whole(&mut self, ask: Ask, watch: &mut Watch<'_>) -> Result<Done, Error> {
         let verb = ask.verb();
-        let done = self.ask(ask, &mut |_| ControlFlow::Continue(()))?;
-        done.ok_or_else(|| Error::line(verb, "cancelled", "nobody asked for that"))
+        let done = self.ask_within(ask, Duration::ZERO, watch)?;
+        done.ok_or(Error::Stopped { verb })
     }
 
     /// Asks for something, and hears what comes of it; `None` if `watch` ended it.
     pub(crate) fn ask(&mut self, ask: Ask, watch: &mut Watch<'_>) -> Result<Option<Done>, Error> {
+        self.ask_within(ask, self.grace, watch)
+    }
+
+    /// The same with another time to give up.
+    fn ask_within(
+        &mut self,
+        ask: Ask,
+        grace: Duration,
+        watch: &mut Watch<'_>,
+    ) -> Result<Option<Done>, Error> {
         let verb = ask.verb();
         let id = self.send(ask);
         let (mut heard_at, mut progress) = (Instant::now(), Progress::default());
@@ -77,8 +89,8 @@ impl Dialogue {
                 self.look(verb)?;
                 looked_at = Instant::now();
             }
-            if cancelled_at.is_some_and(|at| at.elapsed() >= self.grace) {
-                self.process.end();
+            if cancelled_at.is_some_and(|at| at.elapsed() >= grace) {
+                self.process.end_within(grace.max(MOMENT.min(self.grace)));
                 return Ok(None);
             }
             match self.process.hear(TICK) {

@@ -105,6 +105,12 @@ pub enum Error {
         /// What it says now.
         now: String,
     },
+    /// It was to be stopped before the learner was of use. The learner is ended.
+    #[error("stopped while the learner was to {verb}")]
+    Stopped {
+        /// What it was to do.
+        verb: &'static str,
+    },
     /// The learner failed as often as it may.
     #[error("started {times} times; the last time, {last}")]
     GaveUp {
@@ -155,7 +161,7 @@ impl Error {
             Error::TooMuch { .. } => Some(
                 "a learner writes the files that it is asked for, and its own elsewhere; --learner-disk allows more",
             ),
-            Error::Folder { .. } | Error::Another { .. } => None,
+            Error::Folder { .. } | Error::Another { .. } | Error::Stopped { .. } => None,
         }
     }
 }

@@ -118,19 +118,24 @@ impl Process {
     pub(crate) fn stop(&mut self) -> ExitStatus {
         if self.status.is_none() {
             self.input = None;
-            self.wait_for_end();
+            self.wait_for_end(self.grace);
         }
         self.end()
     }
 
     /// Ends the program and all that it started: asks for it, waits, and kills what is left.
     pub(crate) fn end(&mut self) -> ExitStatus {
+        self.end_within(self.grace)
+    }
+
+    /// The same with another time to wait.
+    pub(crate) fn end_within(&mut self, grace: Duration) -> ExitStatus {
         if let Some(status) = self.status {
             return status;
         }
         self.input = None;
         group::terminate(&self.child);
-        self.wait_for_end();
+        self.wait_for_end(grace);
         group::kill(&mut self.child);
         let status = self.child.wait().unwrap_or_default();
         // One that left the group may hold the log open.
@@ -139,8 +144,8 @@ impl Process {
         status
     }
 
-    fn wait_for_end(&mut self) {
-        let until = Instant::now() + self.grace;
+    fn wait_for_end(&mut self, grace: Duration) {
+        let until = Instant::now() + grace;
         while !group::has_ended(&mut self.child).unwrap_or(true) && Instant::now() < until {
             // A program that waits until its lines are read could not end.
             if self.lines.recv_timeout(TICK) == Err(RecvTimeoutError::Disconnected) {

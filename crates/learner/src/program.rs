@@ -33,22 +33,23 @@ impl Program {
     /// Starts a program, and returns it as a learner with all that it says of itself and its samples.
     ///
     /// # Errors
-    /// It cannot be started, or does not say what it must.
-    pub fn start(options: Options) -> Result<UserLearner, Error> {
-        Program::start_as(options, |program| Arc::new(program))
+    /// It cannot be started, does not say what it must, or `watch` ends it.
+    pub fn start(options: Options, watch: &mut Watch<'_>) -> Result<UserLearner, Error> {
+        Program::start_as(options, watch, |program| Arc::new(program))
     }
 
     /// The same where something else takes the program's place, which uses it.
     pub(crate) fn start_as(
         options: Options,
+        watch: &mut Watch<'_>,
         learner: impl FnOnce(Program) -> Arc<dyn Learner>,
     ) -> Result<UserLearner, Error> {
         if let Some(log) = &options.log {
             // The log is of this start and of those that follow it when the program fails.
             let _ = std::fs::remove_file(log);
         }
-        let mut session = Session::start(&options)?;
-        let samples = session.describe()?;
+        let mut session = Session::start(&options, watch)?;
+        let samples = session.describe(watch)?;
         let (welcome, layout) = (session.welcome.clone(), session.layout.clone());
         let (labeled, others): (Vec<usize>, Vec<usize>) =
             (0..samples.labels.len()).partition(|&at| samples.labels[at].is_some());
@@ -86,9 +87,11 @@ impl Program {
         let mut pauses = self.options.limits.pauses.iter();
         let mut times = 1;
         loop {
-            let done = self.running(&mut running).and_then(|session| ask(session, watch));
+            let session = self.running(&mut running, watch);
+            let done = session.and_then(|session| ask(session, watch));
             let error = match done {
                 Ok(done) => return Ok(done),
+                Err(Error::Stopped { .. }) => return Ok(None),
                 Err(error) => error,
             };
             if error.is_lost() {
@@ -108,10 +111,14 @@ impl Program {
     }
 
     /// The running program; if it does not run, it is started, and must say what it said before.
-    fn running<'s>(&self, session: &'s mut Option<Session>) -> Result<&'s mut Session, Error> {
+    fn running<'s>(
+        &self,
+        session: &'s mut Option<Session>,
+        watch: &mut Watch<'_>,
+    ) -> Result<&'s mut Session, Error> {
         let new = match session.take() {
             Some(session) => session,
-            None => Session::start(&self.options)?,
+            None => Session::start(&self.options, watch)?,
         };
         if new.welcome != self.welcome {
             let shown = |w: &Welcome| format!("{} with {} classes", w.name, w.classes.len());

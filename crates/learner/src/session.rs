@@ -28,16 +28,17 @@ pub(crate) struct Session {
 }
 
 impl Session {
-    /// Starts a learner in an empty folder, and greets it.
-    pub(crate) fn start(options: &Options) -> Result<Session, Error> {
+    /// Starts a learner in an empty folder, and greets it, unless `watch` ends that.
+    pub(crate) fn start(options: &Options, watch: &mut Watch<'_>) -> Result<Session, Error> {
         let folder = emptied(&options.folder)?;
         let limits = &options.limits;
         let mut dialogue = Dialogue::new(Process::start(options)?, &folder, limits);
-        let done = dialogue.whole(Ask::Hello {
+        let hello = Ask::Hello {
             protocol: PROTOCOL.to_owned(),
             folder: folder.display().to_string(),
             seed: options.seed,
-        })?;
+        };
+        let done = dialogue.whole(hello, watch)?;
         let welcome: Welcome = done.says()?;
         let Welcome { protocol, name, classes, model, .. } = &welcome;
         if protocol != PROTOCOL {
@@ -57,9 +58,9 @@ impl Session {
     }
 
     /// Has the learner describe its samples.
-    pub(crate) fn describe(&mut self) -> Result<Samples, Error> {
+    pub(crate) fn describe(&mut self, watch: &mut Watch<'_>) -> Result<Samples, Error> {
         let to = self.file("samples");
-        let done = self.dialogue.whole(Ask::Describe { to: to.clone() })?;
+        let done = self.dialogue.whole(Ask::Describe { to: to.clone() }, watch)?;
         let Described { samples } = done.says()?;
         let classes = self.welcome.classes.len();
         self.taken(&to, &done, |path| arrays::samples(path, samples, classes))
@@ -129,11 +130,11 @@ impl Session {
     }
 
     /// Asks for a prediction with a model that is not there.
-    pub(crate) fn ask_for_nonsense(&mut self) -> Result<(), Error> {
+    pub(crate) fn ask_for_nonsense(&mut self, watch: &mut Watch<'_>) -> Result<(), Error> {
         let rows = self.put_rows(std::iter::empty())?;
         let (model, to) = ("there-is-no-such-file.safetensors".to_owned(), self.file("nothing"));
-        let done =
-            self.dialogue.whole(Ask::Predict { model, rows: rows.clone(), altered: None, to });
+        let ask = Ask::Predict { model, rows: rows.clone(), altered: None, to };
+        let done = self.dialogue.whole(ask, watch);
         self.remove(&rows);
         done.map(drop)
     }

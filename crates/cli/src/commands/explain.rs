@@ -15,7 +15,7 @@ use stlf_planning::Plan;
 use stlf_planning::Problem;
 use stlf_planning::error::nearest;
 use stlf_planning::explain::{Alternative, Explanation, Sentences, account, doubt, explain};
-use stlf_planning::number_format::{clean, counted, short};
+use stlf_planning::number_format::{clean, counted, energy, short};
 use stlf_planning::plan::Status;
 use stlf_planning::planner::{self, Limits, Outcome, Settings};
 
@@ -195,7 +195,7 @@ fn of_student(row: &StudentRow) -> String {
             percent(row.mixture_stability)
         ),
     };
-    let joules = row.joules.map_or(String::new(), |joules| format!(", {} J", short(joules)));
+    let joules = row.joules.map_or(String::new(), |joules| format!(", {}", energy(joules)));
     let took =
         row.gflop.map(|all| format!(" That took {} GFLOP of computing{joules}.", short(all)));
     let outcome = row.outcome.split(" (").next().unwrap_or(&row.outcome);

@@ -79,6 +79,7 @@ fn line(step: &Checked) -> String {
 pub(crate) fn failure(error: &Error) -> Failure {
     let failure = match error {
         Error::Folder { .. } => Failure::io(error.to_string()),
+        Error::Stopped { .. } => Failure::interrupted(error.to_string()),
         _ => Failure::input(clean(&error.to_string())),
     };
     match error.hint() {

@@ -1,6 +1,5 @@
 //! `stlf predict`: new samples through what a device ended with.
 
-use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use stlf_bundle::models::Models;
@@ -97,18 +96,16 @@ fn by_mixture(args: &Args, samples: &Path) -> Result<Vec<u8>, Failure> {
 fn by_learner(args: &Args, program: &str) -> Result<Vec<u8>, Failure> {
     let bundle = args.bundle.find_of_learner()?;
     let folder = std::env::temp_dir().join(format!("stlf-learner-{}", std::process::id()));
+    Watch::listen()?;
+    let mut go_on = |_| Watch::flow();
     let predicted = Options::new(program, &folder, 0)
         .and_then(|options| {
-            Program::start(Options { environment: args.learner_env.clone(), ..options })
+            let options = Options { environment: args.learner_env.clone(), ..options };
+            Program::start(options, &mut go_on)
         })
         .map_err(|e| learner::failure(&e))
         .and_then(|user| {
             let models = Models::read(&bundle, &user).map_err(|e| failure(&e))?;
-            Watch::listen()?;
-            let mut go_on = |_| match Watch::is_interrupted() {
-                true => ControlFlow::Break(()),
-                false => ControlFlow::Continue(()),
-            };
             let predictions = models.predict(&user, &mut go_on);
             let predictions = predictions.map_err(|e| learner::failure(&e.into()))?;
             let predictions = predictions.ok_or_else(|| Failure::interrupted("stopped"))?;

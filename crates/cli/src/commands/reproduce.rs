@@ -1,7 +1,6 @@
 //! `stlf reproduce`: makes the paper's figures and tables again.
 
 use std::ffi::OsStr;
-use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
@@ -166,7 +165,7 @@ fn watched(artifact: Artifact, options: &Options, to: &Path, ui: &Ui) -> Result<
         {
             stages.see(&event);
         }
-        if Watch::is_interrupted() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        Watch::flow()
     };
     let made = reproduce(artifact, options, to, &heard, &observer);
     if let Ok(mut stages) = stages.lock()

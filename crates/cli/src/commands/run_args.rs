@@ -1,6 +1,5 @@
 //! The arguments that choose the run: a configuration or a run folder, and settings that override it.
 
-use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use stlf_config::Config;
@@ -66,7 +65,7 @@ pub(crate) fn watched<T>(
     let stages = Stages::start(seeds, ui)?;
     let result = work(&|event| {
         stages.see(&event);
-        if Watch::is_interrupted() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        Watch::flow()
     });
     stages.finish();
     result.map_err(|e| failure(&e))

@@ -10,7 +10,7 @@ use stlf_figure::{Axis, Figure, steps};
 use stlf_planning::Problem;
 use stlf_planning::Role;
 use stlf_planning::diff::{Decisions, diff};
-use stlf_planning::number_format::{counted, percent, short};
+use stlf_planning::number_format::{counted, energy, percent, short};
 use stlf_planning::plan::Terms;
 use stlf_planning::planner::Settings;
 use stlf_planning::problem::Model;
@@ -174,7 +174,7 @@ fn table(problem: &Problem, segments: &[Segment]) -> String {
     let mut table = Table::new(&[
         ("from", Align::Right),
         ("to", Align::Right),
-        ("joules", Align::Right),
+        ("energy", Align::Right),
         ("links", Align::Right),
         ("sources", Align::Right),
         ("error bound", Align::Right),
@@ -187,7 +187,7 @@ fn table(problem: &Problem, segments: &[Segment]) -> String {
         table.row([
             short(s.from).into(),
             short(s.to).into(),
-            short(s.joules).into(),
+            energy(s.joules).into(),
             links(s).into(),
             s.sources().to_string().into(),
             short(s.error_bound).into(),
@@ -252,10 +252,10 @@ fn draw(problem: &Problem, energy_weight: f64, swept: &Sweep) -> Figure {
     };
     let note = |s: &Segment| {
         format!(
-            "energy weight {} to {}\n{} J, {}, {}\nerror bound {}",
+            "energy weight {} to {}\n{}, {}, {}\nerror bound {}",
             short(s.from),
             short(s.to),
-            short(s.joules),
+            energy(s.joules),
             counted(s.links.len(), "link"),
             counted(s.sources(), "source"),
             short(s.error_bound)

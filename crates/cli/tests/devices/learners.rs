@@ -1,5 +1,6 @@
 //! A program as the learner of every device: in a simulation, and on devices that are processes of their own, it ends with the same.
 
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -7,6 +8,7 @@ use stlf_testing::{DEADLINE, wait_for};
 
 use crate::common::fleet::Fleet;
 use crate::common::{Ran, run};
+use crate::node::alone;
 
 const DEVICES: usize = 4;
 
@@ -275,23 +277,61 @@ fn whoever_stops_predictions_of_a_learner_gets_the_prompt_back_and_no_process_st
     let to = folder.path().join("run");
     assert_eq!(ran(&simulated(&learner, &to)).code, 0);
     let asked = folder.path().join("asked");
-    let hang = format!("echo $$ > '{}'; sleep 1000", asked.display());
+    let hang = format!("echo $$ >> '{}'; sleep 1000", asked.display());
     let own = learner.replace("{device}", "d4");
     let hanging = but_when_asked(folder.path(), &own, "predict", &hang);
+    let predict = ["predict", to.to_str().unwrap(), "--device", "d4", "--learner", &hanging];
+    stopped(&predict.map(str::to_owned), &asked);
+}
+
+/// Has a command run until a learner notes its number in a file, presses Ctrl-C, and returns what the command says. It must end as one that was
+/// stopped, and with it all learners that noted their numbers.
+#[cfg(unix)]
+fn stopped(arguments: &[String], asked: &Path) -> String {
     let mut child = Command::new(env!("CARGO_BIN_EXE_stlf"))
-        .args(["predict", to.to_str().unwrap(), "--device", "d4", "--learner", &hanging])
+        .args(arguments)
         .stdout(Stdio::null())
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    let pid = || std::fs::read_to_string(&asked).ok().filter(|text| text.ends_with('\n'));
-    let pid = wait_for(DEADLINE, pid, || "the learner was not asked".to_owned());
+    let noted = || std::fs::read_to_string(asked).ok().filter(|text| text.ends_with('\n'));
+    let begins = || noted().map(Ok).or_else(|| child.try_wait().unwrap().map(Err));
+    let begun = wait_for(DEADLINE, begins, || "the learner was not asked".to_owned());
+    assert!(begun.is_ok(), "{arguments:?}: {begun:?}");
     let interrupt = ["-INT".to_owned(), child.id().to_string()];
     assert!(Command::new("kill").args(interrupt).status().unwrap().success());
     let has_ended = || child.try_wait().unwrap();
     let ended = wait_for(DEADLINE, has_ended, || "it goes on".to_owned());
-    assert_eq!(ended.code(), Some(130));
-    let learners = Path::new("/proc").join(pid.trim());
-    let is_gone = || (!learners.exists()).then_some(());
-    wait_for(DEADLINE, is_gone, || "the learner goes on".to_owned());
+    let mut said = String::new();
+    child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+    assert_eq!(ended.code(), Some(130), "{said}");
+    for number in noted().unwrap().lines() {
+        let learner = Path::new("/proc").join(number);
+        let is_gone = || (!learner.exists()).then_some(());
+        wait_for(DEADLINE, is_gone, || format!("the learner {number} goes on"));
+    }
+    said
+}
+
+/// A program may take long until it greets, and may not want to end.
+#[cfg(unix)]
+#[test]
+fn whoever_stops_a_learner_that_starts_is_told_so_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let (roster, key) = alone(folder.path());
+    let hanging = |asked: &str| {
+        let text = format!("trap '' TERM\necho $$ >> '{}'\nexec sleep 1000\n", path(asked));
+        std::fs::write(path("hangs.sh"), text).unwrap();
+        format!("sh '{}'", path("hangs.sh"))
+    };
+    let of_each = format!("{} {{device}}", hanging("simulated"));
+    let simulation = simulated(&of_each, &folder.path().join("run"));
+    let said = stopped(&simulation, Path::new(&path("simulated")));
+    assert!(said.ends_with("stopped\nhint: run the same command to continue\n"), "{said}");
+    let (to, learner) = (path("node"), hanging("device"));
+    let device =
+        ["node", "start", "--roster", &roster, "--key", &key, "--to", &to, "--learner", &learner];
+    let said = stopped(&device.map(str::to_owned), Path::new(&path("device")));
+    assert!(said.ends_with("stopped while the learner was to greet\n"), "{said}");
 }

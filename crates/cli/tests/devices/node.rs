@@ -154,7 +154,7 @@ fn who_is_not_in_the_roster_is_told_so() {
 }
 
 /// A fleet of one device: its roster and its key.
-fn alone(folder: &std::path::Path) -> (String, String) {
+pub(crate) fn alone(folder: &std::path::Path) -> (String, String) {
     let path = |name: &str| folder.join(name).to_str().unwrap().to_owned();
     let (fleet, key_file) = (path("one"), path("a.key"));
     assert_eq!(run(&["fleet", "init", &fleet], "").code, 0);

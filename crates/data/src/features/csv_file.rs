@@ -24,7 +24,7 @@ pub(super) fn read(reader: impl Read, path: &Path, wanted: &Wanted<'_>) -> Resul
     let mut table = Table::new(Columns::new(&names, path, wanted)?, 2);
     let mut record = csv::StringRecord::new();
     while csv.read_record(&mut record).map_err(failed)? {
-        let cell = |at: usize| record.get(at).unwrap_or_default();
+        let cell = |at: usize| record.get(at).unwrap_or_default().trim();
         let row = table.labels.len() + table.first_row;
         table.push_label(table.columns.label.map(cell));
         if let Some(at) = table.columns.domain {
@@ -50,7 +50,8 @@ pub(super) fn header<R: Read>(
     reader: R,
     path: &Path,
 ) -> Result<(csv::Reader<R>, Vec<String>), Error> {
-    let mut csv = csv_reader().trim(csv::Trim::All).from_reader(reader);
+    // Cells are trimmed where they are used: a trimmed record is a copy.
+    let mut csv = csv_reader().trim(csv::Trim::Headers).from_reader(reader);
     let header = csv.headers().map_err(|e| csv_error(e, path))?;
     if header.is_empty() {
         return Err(Error::content(path, "the file is empty")
@@ -67,7 +68,7 @@ pub(super) fn not_numbers(reader: impl Read, path: &Path) -> Result<Vec<String>,
     let mut record = csv::StringRecord::new();
     while csv.read_record(&mut record).map_err(|e| csv_error(e, path))? {
         for (is_number, cell) in are_numbers.iter_mut().zip(&record) {
-            *is_number &= cell.parse().ok().and_then(feature).is_some();
+            *is_number &= cell.trim().parse().ok().and_then(feature).is_some();
         }
     }
     Ok(names.into_iter().zip(are_numbers).filter(|(_, is)| !is).map(|(name, _)| name).collect())

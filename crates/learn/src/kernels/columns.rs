@@ -15,8 +15,8 @@ pub(crate) struct Columns<'a> {
     pub stride: usize,
 }
 
-/// The widest tile of any instruction set is a divisor of this.
-pub(crate) const STRIDE: usize = 32;
+/// The widest register of any instruction set.
+pub(crate) const STRIDE: usize = 16;
 
 impl Columns<'_> {
     /// Whether every number touched lies inside the slices.
@@ -38,67 +38,89 @@ impl Columns<'_> {
 #[inline(always)]
 pub(super) unsafe fn columns<L: Lanes>(job: &Columns<'_>, out: &mut [f32]) {
     let outputs = job.start.len();
-    let mut pairs = out.chunks_exact_mut(2 * outputs);
-    let mut row = 0;
-    // SAFETY: `fits` holds, so that there are inputs for every row of the output.
-    unsafe {
-        for pair in &mut pairs {
-            let x = [row, row + 1].map(|row| job.x.as_ptr().add(row * job.inputs));
-            strip::<L, 2>(job, x, pair);
-            row += 2;
-        }
-        let rest = pairs.into_remainder();
-        if !rest.is_empty() {
-            strip::<L, 1>(job, [job.x.as_ptr().add(row * job.inputs)], rest);
-        }
-    }
-}
-
-/// All outputs of `R` rows, two registers at a time.
-#[inline(always)]
-unsafe fn strip<L: Lanes, const R: usize>(job: &Columns<'_>, x: [*const f32; R], out: &mut [f32]) {
-    let outputs = job.start.len();
-    let mut sums = [0.0; STRIDE];
     let mut first = 0;
-    // SAFETY: two registers hold at most STRIDE numbers, of which the stride of the weights is a multiple.
+    // SAFETY: `fits` holds. Every register has an output at least, so that none reaches past the stride.
     unsafe {
-        while first < outputs {
-            let tile = total::<L, R>(job, x, job.weights.as_ptr().add(first));
-            let count = (outputs - first).min(2 * L::N);
-            for r in 0..R {
-                tile[r][0].store(sums.as_mut_ptr());
-                tile[r][1].store(sums.as_mut_ptr().add(L::N));
-                let at = r * outputs + first;
-                let start = &job.start[first..first + count];
-                let to = out[at..at + count].iter_mut().zip(start).zip(&sums);
-                to.for_each(|((to, start), sum)| *to = start + sum);
-            }
-            first += 2 * L::N;
+        while outputs - first > L::N {
+            strips::<L, 2, 2>(job, first, out);
+            first = (first + 2 * L::N).min(outputs);
+        }
+        if first < outputs {
+            strips::<L, 4, 1>(job, first, out);
         }
     }
 }
 
-/// `R` rows of two registers.
-type Tile<L, const R: usize> = [[L; 2]; R];
+/// `V` registers of outputs from the one numbered `first` on: of `R` rows at a time, then of single ones.
+#[inline(always)]
+unsafe fn strips<L: Lanes, const R: usize, const V: usize>(
+    job: &Columns<'_>,
+    first: usize,
+    out: &mut [f32],
+) {
+    let rows = out.len() / job.start.len();
+    let mut row = 0;
+    // SAFETY: all rows are below their number.
+    unsafe {
+        while row + R <= rows {
+            strip::<L, R, V>(job, row, first, out);
+            row += R;
+        }
+        while row < rows {
+            strip::<L, 1, V>(job, row, first, out);
+            row += 1;
+        }
+    }
+}
+
+#[inline(always)]
+unsafe fn strip<L: Lanes, const R: usize, const V: usize>(
+    job: &Columns<'_>,
+    row: usize,
+    first: usize,
+    out: &mut [f32],
+) {
+    let outputs = job.start.len();
+    // SAFETY: `fits` holds, so that there are inputs and outputs for every row. Where fewer outputs than a register holds are left,
+    // they alone are touched.
+    unsafe {
+        let x = std::array::from_fn(|r| job.x.as_ptr().add((row + r) * job.inputs));
+        let tile: Tile<L, R, V> = total(job, x, job.weights.as_ptr().add(first));
+        for v in 0..V {
+            let at = first + v * L::N;
+            let (start, count) = (job.start.as_ptr().add(at), outputs - at);
+            for r in 0..R {
+                let to = out.as_mut_ptr().add((row + r) * outputs + at);
+                match count < L::N {
+                    true => L::load_part(start, count).plus(tile[r][v]).store_part(to, count),
+                    false => L::load(start).plus(tile[r][v]).store(to),
+                }
+            }
+        }
+    }
+}
+
+/// `R` rows of `V` registers.
+type Tile<L, const R: usize, const V: usize> = [[L; V]; R];
 
 /// The sums of the products at places i, i + N, i + 2N … of a row.
 #[inline(always)]
-unsafe fn lane<L: Lanes, const R: usize>(
+unsafe fn lane<L: Lanes, const R: usize, const V: usize>(
     job: &Columns<'_>,
     x: [*const f32; R],
     weights: *const f32,
     i: usize,
-) -> Tile<L, R> {
-    // SAFETY: as the caller vouches, k stays below `inputs`, and there are two registers at every k.
+) -> Tile<L, R, V> {
+    // SAFETY: as the caller vouches, k stays below `inputs`, and there are `V` registers at every k.
     unsafe {
-        let mut sums = [[L::splat(0.0); 2]; R];
+        let mut sums = [[L::splat(0.0); V]; R];
         let mut k = i;
         while k < job.inputs {
             let from = weights.add(k * job.stride);
-            let columns = [L::load(from), L::load(from.add(L::N))];
+            let columns: [L; V] = std::array::from_fn(|v| L::load(from.add(v * L::N)));
             for r in 0..R {
                 let factor = L::splat(x[r].add(k).read());
-                for v in 0..2 {
+                for v in 0..V {
                     sums[r][v] = sums[r][v].plus_product(factor, columns[v]);
                 }
             }
@@ -109,19 +131,22 @@ unsafe fn lane<L: Lanes, const R: usize>(
 }
 
 #[inline(always)]
-unsafe fn both<L: Lanes, const R: usize>(a: Tile<L, R>, b: Tile<L, R>) -> Tile<L, R> {
+unsafe fn both<L: Lanes, const R: usize, const V: usize>(
+    a: Tile<L, R, V>,
+    b: Tile<L, R, V>,
+) -> Tile<L, R, V> {
     // SAFETY: as the caller vouches for the instruction set.
     std::array::from_fn(|r| std::array::from_fn(|v| unsafe { a[r][v].plus(b[r][v]) }))
 }
 
 /// The sum of lanes i, i + 8 …, as [`Lanes::sum`] adds them; and so on for 4, 2 and 1.
 #[inline(always)]
-unsafe fn eighth<L: Lanes, const R: usize>(
+unsafe fn eighth<L: Lanes, const R: usize, const V: usize>(
     job: &Columns<'_>,
     x: [*const f32; R],
     w: *const f32,
     i: usize,
-) -> Tile<L, R> {
+) -> Tile<L, R, V> {
     unsafe {
         match L::N {
             16 => both(lane(job, x, w, i), lane(job, x, w, i + 8)),
@@ -131,12 +156,12 @@ unsafe fn eighth<L: Lanes, const R: usize>(
 }
 
 #[inline(always)]
-unsafe fn quarter<L: Lanes, const R: usize>(
+unsafe fn quarter<L: Lanes, const R: usize, const V: usize>(
     job: &Columns<'_>,
     x: [*const f32; R],
     w: *const f32,
     i: usize,
-) -> Tile<L, R> {
+) -> Tile<L, R, V> {
     unsafe {
         match L::N {
             4 => lane(job, x, w, i),
@@ -146,20 +171,20 @@ unsafe fn quarter<L: Lanes, const R: usize>(
 }
 
 #[inline(always)]
-unsafe fn half<L: Lanes, const R: usize>(
+unsafe fn half<L: Lanes, const R: usize, const V: usize>(
     job: &Columns<'_>,
     x: [*const f32; R],
     w: *const f32,
     i: usize,
-) -> Tile<L, R> {
+) -> Tile<L, R, V> {
     unsafe { both(quarter(job, x, w, i), quarter(job, x, w, i + 2)) }
 }
 
 #[inline(always)]
-unsafe fn total<L: Lanes, const R: usize>(
+unsafe fn total<L: Lanes, const R: usize, const V: usize>(
     job: &Columns<'_>,
     x: [*const f32; R],
     w: *const f32,
-) -> Tile<L, R> {
+) -> Tile<L, R, V> {
     unsafe { both(half(job, x, w, 0), half(job, x, w, 1)) }
 }

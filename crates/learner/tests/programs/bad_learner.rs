@@ -31,6 +31,7 @@ fn main() -> Result<(), Failure> {
         match fault {
             "never-greets" => hang(),
             "ends-at-once" => exit(3),
+            "never-describes" if has("describe") => hang(),
             "other-protocol" if has("hello") => {
                 writeln!(
                     out,

@@ -9,7 +9,7 @@ use stlf_learner::{Limits, Options, Program};
 use stlf_method::learner::{Lesson, UserLearner};
 use stlf_testing::{DEADLINE, wait_for};
 
-use super::Place;
+use super::{Place, started};
 
 /// Trains on all labels and predicts everything.
 fn learn(user: &UserLearner) -> Result<Params, stlf_planning::Error> {
@@ -26,14 +26,14 @@ fn learn(user: &UserLearner) -> Result<Params, stlf_planning::Error> {
 /// What is said of a fault that shows when the program learns.
 fn said(fault: &str) -> String {
     let place = Place::new();
-    let user = Program::start(place.bad(fault)).unwrap();
+    let user = started(place.bad(fault)).unwrap();
     learn(&user).unwrap_err().to_string()
 }
 
 #[test]
 fn a_program_that_does_not_start_as_it_must_is_told_at_once() {
     let place = Place::new();
-    let refused = |options: Options| Program::start(options).unwrap_err().to_string();
+    let refused = |options: Options| started(options).unwrap_err().to_string();
     let options = place.bad("none");
     let missing = Options { command: vec!["/no/such/program".to_owned()], ..options.clone() };
     assert!(refused(missing).starts_with("cannot start /no/such/program: "));
@@ -107,12 +107,12 @@ fn every_fault_has_one_clear_message() {
 #[test]
 fn a_program_that_fails_once_is_started_again_and_nothing_is_lost() {
     let good = Place::new();
-    let expected = learn(&Program::start(good.good()).unwrap()).unwrap();
+    let expected = learn(&started(good.good()).unwrap()).unwrap();
     let on = |user: &UserLearner, handed: &Params| {
         let lesson = Lesson { rows: &[0, 1, 2], start: Some(handed), seed: 1 };
         user.learner.train(lesson, &mut |_| ControlFlow::Continue(())).unwrap().unwrap()
     };
-    let expected_on = on(&Program::start(good.good()).unwrap(), &expected);
+    let expected_on = on(&started(good.good()).unwrap(), &expected);
     for fault in [
         "hangs-once",
         "exits-0-once",
@@ -121,13 +121,13 @@ fn a_program_that_fails_once_is_started_again_and_nothing_is_lost() {
         "exits-in-greeting-once",
     ] {
         let place = Place::new();
-        let user = Program::start(place.bad(fault)).unwrap();
+        let user = started(place.bad(fault)).unwrap();
         assert_eq!(learn(&user).unwrap(), expected, "{fault}");
         assert_eq!(on(&user, &expected), expected_on, "{fault}");
         assert!(place.path("done").exists(), "{fault} did not fail");
     }
     let place = Place::new();
-    let told = Program::start(place.bad("exits-in-describe")).unwrap_err().to_string();
+    let told = started(place.bad("exits-in-describe")).unwrap_err().to_string();
     let expected =
         "the learner was to describe its samples, but it ended (exit status: 4); its log is empty";
     assert_eq!(told, expected);
@@ -141,7 +141,7 @@ fn a_program_that_fills_the_disk_is_ended_and_its_files_are_removed() {
     options.limits.disk = MOST;
     // It writes all the time, and so it is not silent for what it does.
     options.limits.silence = DEADLINE;
-    let user = Program::start(options).unwrap();
+    let user = started(options).unwrap();
     let told = learn(&user).unwrap_err();
     let message = told.to_string();
     let folder = std::path::absolute(place.path("between")).unwrap();
@@ -159,9 +159,27 @@ fn a_program_that_fills_the_disk_is_ended_and_its_files_are_removed() {
 }
 
 #[test]
+fn a_program_that_starts_ends_at_once_if_it_is_stopped() {
+    for (fault, verb) in [("never-greets", "greet"), ("never-describes", "describe its samples")] {
+        let place = Place::new();
+        // Nothing else would end it before the deadline.
+        let limits = Limits { grace: 2 * DEADLINE, ..Limits::default() };
+        let options = Options { limits, ..place.bad(fault) };
+        let (began, mut asked) = (Instant::now(), 0);
+        let mut stop_later = |_| {
+            asked += 1;
+            if asked > 5 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        };
+        let error = Program::start(options, &mut stop_later).unwrap_err();
+        assert_eq!(error.to_string(), format!("stopped while the learner was to {verb}"));
+        assert!(began.elapsed() < DEADLINE, "{fault}");
+    }
+}
+
+#[test]
 fn a_program_that_does_not_give_up_is_ended_and_started_again() {
     let place = Place::new();
-    let user = Program::start(place.bad("ignores-cancel")).unwrap();
+    let user = started(place.bad("ignores-cancel")).unwrap();
     let began = Instant::now();
     let lesson = Lesson { rows: &[0], start: None, seed: 1 };
     assert_eq!(user.learner.train(lesson, &mut |_| ControlFlow::Break(())).unwrap(), None);
@@ -175,7 +193,7 @@ fn a_program_that_does_not_give_up_is_ended_and_started_again() {
 #[test]
 fn what_a_program_leaves_behind_is_ended_with_it() {
     let place = Place::new();
-    let user = Program::start(place.bad("forks")).unwrap();
+    let user = started(place.bad("forks")).unwrap();
     let said = learn(&user).unwrap_err().to_string();
     assert!(said.ends_with("it ended (exit status: 0); its log is empty"), "{said}");
     let child = std::fs::read_to_string(place.path("done")).unwrap();
@@ -188,7 +206,7 @@ fn what_a_program_leaves_behind_is_ended_with_it() {
     // One that does not end when it is told to.
     let place = Place::new();
     let began = Instant::now();
-    drop(Program::start(place.bad("stays")).unwrap());
+    drop(started(place.bad("stays")).unwrap());
     assert!(began.elapsed() < DEADLINE);
 }
 

@@ -4,11 +4,11 @@ use std::ops::ControlFlow;
 
 use stlf_learn::Params;
 use stlf_learn::evaluate::Predictions;
+use stlf_learner::Crew;
 use stlf_learner::conformance::{Outcome, check};
-use stlf_learner::{Crew, Program};
 use stlf_method::learner::{Adaptation, Lesson, UserLearner};
 
-use super::{GOOD, Place};
+use super::{GOOD, Place, started};
 
 fn train(user: &UserLearner, rows: &[usize], start: Option<&Params>) -> Params {
     let lesson = Lesson { rows, start, seed: 1 };
@@ -18,7 +18,7 @@ fn train(user: &UserLearner, rows: &[usize], start: Option<&Params>) -> Params {
 #[test]
 fn samples_with_a_label_come_first_and_rows_are_those_that_were_asked_for() {
     let place = Place::new();
-    let user = Program::start(place.good()).unwrap();
+    let user = started(place.good()).unwrap();
     assert_eq!(
         (user.name.as_str(), &user.classes[..]),
         ("nearest-mean/1", &["calm", "storm"].map(str::to_owned)[..])
@@ -54,7 +54,7 @@ fn samples_with_a_label_come_first_and_rows_are_those_that_were_asked_for() {
 #[test]
 fn a_training_tells_how_far_it_is_and_can_be_ended() {
     let place = Place::new();
-    let user = Program::start(place.good()).unwrap();
+    let user = started(place.good()).unwrap();
     let mut last = 0;
     let lesson = Lesson { rows: &[0, 1, 2], start: None, seed: 1 };
     let mut watch = |progress: stlf_method::learner::Progress| {
@@ -72,9 +72,11 @@ fn a_training_tells_how_far_it_is_and_can_be_ended() {
 fn a_crew_of_many_runs_few_at_a_time_and_learns_the_same() {
     const DEVICES: usize = 5;
     let (places, crew) = ([(); DEVICES].map(|()| Place::new()), Crew::new(2));
-    let alone = train(&Program::start(places[0].good()).unwrap(), &[0, 1, 2], None);
-    let users: Vec<UserLearner> =
-        places.iter().map(|place| crew.start(place.good()).unwrap()).collect();
+    let alone = train(&started(places[0].good()).unwrap(), &[0, 1, 2], None);
+    let users: Vec<UserLearner> = places
+        .iter()
+        .map(|place| crew.start(place.good(), &mut |_| ControlFlow::Continue(())).unwrap())
+        .collect();
     assert_eq!(crew.running(), 2);
     std::thread::scope(|scope| {
         for user in &users {
@@ -96,11 +98,11 @@ fn what_only_evaluation_may_know_is_no_label() {
     let place = Place::new();
     let hidden = "x,y,class\n0,0,calm?\n4,1,storm\n4,2,storm?\n";
     std::fs::write(place.path("table.csv"), hidden).unwrap();
-    let user = Program::start(place.good()).unwrap();
+    let user = started(place.good()).unwrap();
     assert_eq!((&user.places[..], &user.labels[..]), (&[1, 0, 2][..], &[1][..]));
     assert_eq!(user.truth(), Some(&[1, 0, 1][..]));
     std::fs::write(place.path("table.csv"), hidden.replace("calm?", "")).unwrap();
-    assert_eq!(Program::start(place.good()).unwrap().truth(), None);
+    assert_eq!(started(place.good()).unwrap().truth(), None);
 }
 
 /// Far less than this limit on a machine that has nothing else to do; the time is printed.
@@ -108,7 +110,7 @@ fn what_only_evaluation_may_know_is_no_label() {
 fn a_call_costs_little_beyond_the_program_s_own_work() {
     const CALLS: u32 = 200;
     let place = Place::new();
-    let user = Program::start(place.good()).unwrap();
+    let user = started(place.good()).unwrap();
     let model = train(&user, &[0, 1, 2], None);
     let began = std::time::Instant::now();
     for _ in 0..CALLS {
@@ -135,8 +137,8 @@ fn a_program_that_says_that_it_can_trains_students() {
     let place = Place::new();
     let mut options = place.good();
     options.command.push("adapts".to_owned());
-    let user = Program::start(options.clone()).unwrap();
-    assert!(Program::start(place.good()).unwrap().learner.adapts().is_none());
+    let user = started(options.clone()).unwrap();
+    assert!(started(place.good()).unwrap().learner.adapts().is_none());
     let adapts = user.learner.adapts().unwrap();
     // The teacher takes the classes for each other, and is so believed: the means are those of the samples of the other class.
     let rows: Vec<usize> = (0..20).collect();
@@ -181,7 +183,7 @@ fn a_program_sees_little_of_the_environment() {
     let mut options = place.good();
     options.command = vec!["sh".to_owned(), "-c".to_owned(), script];
     options.environment = vec!["CARGO_PKG_NAME".to_owned(), "NOT_THERE".to_owned()];
-    drop(Program::start(options).unwrap());
+    drop(started(options).unwrap());
     let text = std::fs::read_to_string(seen).unwrap();
     let names: Vec<&str> = text.lines().filter_map(|line| Some(line.split_once('=')?.0)).collect();
     // The shell adds some of its own.

@@ -5,13 +5,20 @@ mod faults;
 mod learning;
 mod lines;
 
+use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use stlf_learner::{Limits, Options};
+use stlf_learner::{Error, Limits, Options, Program};
+use stlf_method::learner::UserLearner;
 
 const GOOD: &str = env!("CARGO_BIN_EXE_stlf-nearest-mean");
 const BAD: &str = env!("CARGO_BIN_EXE_stlf-bad-learner");
+
+/// A program that nobody stops while it starts.
+fn started(options: Options) -> Result<UserLearner, Error> {
+    Program::start(options, &mut |_| ControlFlow::Continue(()))
+}
 
 /// A folder with a table of two classes: twenty samples, of which every fourth has no label.
 struct Place(tempfile::TempDir);

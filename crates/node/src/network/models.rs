@@ -1,9 +1,10 @@
 //! The transfer of models as verified blobs: a source gives them to its targets only, and a target keeps on disk what has arrived. Of its own
 //! models and of each other device's a device keeps the last of each way; what is older is removed after a while.
 
+mod shelf;
+
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -17,18 +18,16 @@ use iroh_blobs::provider::events::{
     ThrottleMode,
 };
 use iroh_blobs::provider::{StreamPair, handle_stream};
-use iroh_blobs::store::GcConfig;
-use iroh_blobs::store::fs::FsStore;
-use iroh_blobs::store::fs::options::Options as FsOptions;
-use iroh_blobs::store::mem::MemStore;
 use iroh_blobs::{Hash, HashAndFormat};
 use stlf_planning::plan::Way;
 use stlf_protocol::identity::PeerId;
 use stlf_protocol::wire::Offer;
-use tokio::runtime::Handle;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
+pub use self::shelf::StoreError;
+
+use self::shelf::Shelf;
 use super::peer_of;
 
 /// The time after which a model that has not arrived is given up.
@@ -45,17 +44,6 @@ const ASK_AGAIN_AFTER: [Duration; 4] = [
 
 /// How often models are removed that newer ones have replaced.
 const CLEAN_UP_EVERY: Duration = Duration::from_secs(300);
-
-/// What the names begin with that an earlier version gave to all models, by which none was ever removed.
-const NAMED_BEFORE: &str = "auto-";
-
-/// The longest time that a store which has failed may take to be closed, and then to be opened.
-const CLOSED_WITHIN: Duration = Duration::from_secs(2);
-
-/// The error that models cannot be stored.
-#[derive(Debug, thiserror::Error)]
-#[error("cannot keep models: {0}")]
-pub struct StoreError(String);
 
 /// The reason why a model did not arrive.
 struct Failure {
@@ -91,30 +79,10 @@ impl From<GetError> for Failure {
     }
 }
 
-/// The store that is open. It is closed when nobody has it any more: its own task that removes old models would keep it open for ever.
-#[derive(Debug)]
-struct Shelf(Mutex<Store>);
-
-impl Drop for Shelf {
-    fn drop(&mut self) {
-        let store = self.0.get_mut().unwrap_or_else(PoisonError::into_inner).clone();
-        if let Ok(runtime) = Handle::try_current() {
-            runtime.spawn(async move {
-                // One that is closed already needs no more.
-                let _ = store.shutdown().await;
-            });
-        }
-    }
-}
-
 /// The store of models, and the devices that may fetch each of them.
 #[derive(Debug, Clone)]
 pub(super) struct Models {
-    store: Arc<Shelf>,
-    /// Where the store is, if it is on disk.
-    folder: Option<PathBuf>,
-    /// Whether the store has failed since it was opened. It does not mend itself when there is room again.
-    has_failed: Arc<AtomicBool>,
+    shelf: Arc<Shelf>,
     allowed: Arc<Mutex<BTreeSet<(PeerId, Hash)>>>,
 }
 
@@ -125,38 +93,22 @@ impl Models {
     }
 
     async fn open_with(folder: Option<&Path>, clean_up: Duration) -> Result<Models, StoreError> {
-        let store = match folder {
-            Some(folder) => load(folder, clean_up).await?,
-            None => MemStore::new().into(),
-        };
-        Ok(Models {
-            store: Arc::new(Shelf(Mutex::new(store))),
-            folder: folder.map(Path::to_owned),
-            has_failed: Arc::default(),
-            allowed: Arc::default(),
-        })
+        let shelf = Arc::new(Shelf::open(folder, clean_up).await?);
+        Ok(Models { shelf, allowed: Arc::default() })
     }
 
     fn store(&self) -> Store {
-        self.store.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.shelf.store()
     }
 
     /// Returns whether the store has failed, so that it must be opened again.
     pub(super) fn has_failed(&self) -> bool {
-        self.has_failed.load(Ordering::Relaxed)
+        self.shelf.has_failed()
     }
 
     /// Opens a store that has failed again. Returns whether that worked.
     pub(super) async fn mend(&self) -> bool {
-        let Some(folder) = &self.folder else { return false };
-        // One that cannot be closed any more has let go of its files.
-        let _ = timeout(CLOSED_WITHIN, self.store().shutdown()).await;
-        let Ok(Ok(store)) = timeout(CLOSED_WITHIN, load(folder, CLEAN_UP_EVERY)).await else {
-            return false;
-        };
-        *self.store.0.lock().unwrap_or_else(PoisonError::into_inner) = store;
-        self.has_failed.store(false, Ordering::Relaxed);
-        true
+        self.shelf.mend().await
     }
 
     /// Stores the model of a way, and lets these devices and nobody else fetch it. A model that was offered before has been fetched by then
@@ -171,7 +123,7 @@ impl Models {
         let store = self.store();
         let added = store.blobs().add_bytes(model).with_named_tag(name(None, way)).await;
         let failed = |e: RequestError| {
-            self.has_failed.store(true, Ordering::Relaxed);
+            self.shelf.fails();
             StoreError(e.to_string())
         };
         let hash = added.map_err(failed)?.hash;
@@ -244,7 +196,9 @@ impl Models {
         };
         match timeout(NO_MODEL_AFTER, fetched).await {
             Ok(fetched) => fetched.map_err(|failure| {
-                self.has_failed.fetch_or(failure.whose == Whose::Store, Ordering::Relaxed);
+                if failure.whose == Whose::Store {
+                    self.shelf.fails();
+                }
                 failure.reason
             }),
             Err(_) => Err(format!("nothing came within {NO_MODEL_AFTER:?}")),
@@ -272,21 +226,8 @@ impl Models {
 
     /// Writes to disk what is still in memory.
     pub(super) async fn close(&self) {
-        // A store that cannot be closed is as good as one that was killed: it is read again from what is on disk.
-        let _ = self.store().shutdown().await;
+        self.shelf.close().await;
     }
-}
-
-/// Opens a store on disk.
-async fn load(folder: &Path, clean_up: Duration) -> Result<Store, StoreError> {
-    let failed = |e: String| StoreError(format!("{}: {e}", folder.display()));
-    let gc = Some(GcConfig { interval: clean_up, add_protected: None });
-    let options = FsOptions { gc, ..FsOptions::new(folder) };
-    let opened = FsStore::load_with_opts(folder.join("blobs.db"), options).await;
-    let store: Store = opened.map_err(|e| failed(e.to_string()))?.into();
-    let unnamed = store.tags().delete_prefix(NAMED_BEFORE).await;
-    unnamed.map_err(|e| failed(e.to_string()))?;
-    Ok(store)
 }
 
 /// Returns the name under which the last model of a way is kept, of this device or of another one.

@@ -2,7 +2,7 @@
 
 use super::{Alternative, Explanation, Flip, Impossible, MainLink, Quantity, Rival, Term};
 use crate::device::Role;
-use crate::number_format::{clean, mixture, percent, short};
+use crate::number_format::{clean, energy, mixture, percent, short};
 use crate::plan::{Plan, PlanLink, is_on_ring};
 use crate::planner::Infeasible;
 use crate::problem::Problem;
@@ -154,7 +154,7 @@ impl Sentences<'_> {
                     short(flip.now)
                 ),
                 quantity => {
-                    let (what, _) = subject(quantity);
+                    let what = subject(quantity);
                     format!("No value of {what} would make it drop {from}.")
                 }
             });
@@ -204,9 +204,9 @@ impl Sentences<'_> {
             return String::new();
         };
         let each = main.flips.iter().filter(|flip| is_reachable(flip)).filter_map(|flip| {
-            let (at, now) = (short(flip.at?), short(flip.now));
+            let (at, now) = (amount(flip.quantity, flip.at?), amount(flip.quantity, flip.now));
             Some(match flip.quantity {
-                Quantity::Energy => format!("{at} J ({now})"),
+                Quantity::Energy => format!("{at} ({now})"),
                 Quantity::LinkCost => format!("cost {at} ({now})"),
                 _ => format!("divergence {at} ({now})"),
             })
@@ -322,19 +322,26 @@ fn is_reachable(flip: &Flip) -> bool {
 fn conditions(flips: &[Flip]) -> (Vec<String>, Vec<&Flip>) {
     let (reachable, beyond): (Vec<&Flip>, Vec<&Flip>) = flips.iter().partition(|f| is_reachable(f));
     let condition = |flip: &Flip| {
-        let (what, unit) = subject(flip.quantity);
-        let at = short(flip.at?);
-        Some(format!("{what} rose above {at}{unit} (now {}{unit})", short(flip.now)))
+        let (at, now) = (amount(flip.quantity, flip.at?), amount(flip.quantity, flip.now));
+        Some(format!("{} rose above {at} (now {now})", subject(flip.quantity)))
     };
     (reachable.into_iter().filter_map(condition).collect(), beyond)
 }
 
 /// What a link's measurement is called in a sentence, and its unit.
-fn subject(quantity: Quantity) -> (&'static str, &'static str) {
+fn subject(quantity: Quantity) -> &'static str {
     match quantity {
-        Quantity::Energy => ("the link's energy", " J"),
-        Quantity::LinkCost => ("the link's cost", ""),
-        _ => ("their divergence", ""),
+        Quantity::Energy => "the link's energy",
+        Quantity::LinkCost => "the link's cost",
+        _ => "their divergence",
+    }
+}
+
+/// Formats a value of a quantity, an energy with its unit.
+fn amount(quantity: Quantity, value: f64) -> String {
+    match quantity {
+        Quantity::Energy => energy(value),
+        _ => short(value),
     }
 }
 

@@ -1,6 +1,5 @@
 //! `stlf data fetch`: downloads a data set.
 
-use std::ops::ControlFlow;
 use std::path::PathBuf;
 
 use clap::ValueEnum;
@@ -64,7 +63,7 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<(), Failure> {
     let mut transfer = Transfer::start(ui)?;
     let fetched = fetch(domain, &folder, args.mirror.as_deref(), &mut |progress: &Progress<'_>| {
         transfer.see(progress.file, progress.done, progress.total);
-        if Watch::is_interrupted() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        Watch::flow()
     });
     transfer.finish();
     match fetched.map_err(|e| Failure::in_data(&e))? {

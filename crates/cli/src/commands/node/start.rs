@@ -31,6 +31,7 @@ pub(super) fn with_learner(
     part: &Part,
     ui: &Ui,
 ) -> Result<Options, Failure> {
+    Watch::listen()?;
     let seed = options.config.seeds.first().copied().unwrap_or_default();
     if let Some(user) = own.start(&part.to, seed).map_err(|e| learner::failure(&e))? {
         let (samples, labels) =

@@ -11,6 +11,7 @@ use stlf_node::service::{Error, Options, settings};
 use stlf_protocol::membership::Timing;
 
 use super::super::numbers::positive;
+use crate::progress::Watch;
 
 /// The folder within the device's for files between a learner and stlf.
 const LEARNER: &str = "learner";
@@ -177,7 +178,7 @@ impl Args {
 }
 
 impl OwnLearner {
-    /// Starts the learner, if one is named. Its files are in the device's folder.
+    /// Starts the learner, if one is named, until Ctrl-C is pressed. Its files are in the device's folder.
     pub(super) fn start(
         &self,
         folder: &Path,
@@ -190,7 +191,7 @@ impl OwnLearner {
             limits: Limits { disk: (self.learner_disk * GIB) as u64, ..Limits::default() },
             ..stlf_learner::Options::new(program, folder.join(LEARNER), seed)?
         };
-        Program::start(options).map(Some)
+        Program::start(options, &mut |_| Watch::flow()).map(Some)
     }
 }
 

@@ -1,4 +1,5 @@
 use super::*;
+use crate::Dataset;
 use crate::partition::testing::{class_counts, samples_of};
 use crate::partition::{Partition, Scheme, Share, deal};
 
