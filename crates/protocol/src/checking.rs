@@ -14,6 +14,7 @@ use crate::job::Watch;
 use crate::planning::{Grounds, Planner, WORTH_NO_CHANGE, watched};
 use crate::roster::{Place, Roster};
 use crate::setup::Setup;
+use crate::shared::Fingerprint;
 use crate::wire::{EpochId, MOST_REPORTS, SignedPlan};
 
 /// For so few devices every machine finds the best plan in time.
@@ -31,8 +32,10 @@ pub enum Objection {
     /// It does not carry the reports that it was made from.
     #[error("the plan does not carry a report of every device")]
     WithoutReports,
-    /// A report is not signed by the device that it is of, for this epoch.
-    #[error("the plan carries a report that place {0} did not sign")]
+    /// A report is not signed by the device that it is of, for this epoch and the settings that all share.
+    #[error(
+        "the plan carries a report that place {0} did not sign for this epoch and these settings"
+    )]
     Forged(Place),
     /// The reports say what no device can measure.
     #[error("the plan carries a report of place {0} that cannot be: {1}")]
@@ -73,6 +76,8 @@ pub(crate) struct Check {
     pub(crate) signed: SignedPlan,
     pub(crate) roster: Roster,
     pub(crate) setup: Setup,
+    /// Of the settings that all are to share.
+    pub(crate) settings: Fingerprint,
 }
 
 impl Check {
@@ -95,7 +100,7 @@ impl Check {
 
     /// What the planner knew, by signed reports.
     fn desk(&self) -> Result<Planner, Objection> {
-        let Check { members, signed, roster, setup, epoch, .. } = self;
+        let Check { members, signed, roster, setup, settings, epoch, .. } = self;
         if signed.reports.len() != members.len() {
             return Err(Objection::WithoutReports);
         }
@@ -103,7 +108,7 @@ impl Check {
         let mut desk = Planner::new(members, &setup.divergence, &forbidden);
         for (&member, report) in members.iter().zip(&signed.reports) {
             let key = roster.at(member).map(|entry| entry.key);
-            if !key.is_some_and(|key| report.is_of(key, *epoch)) {
+            if !key.is_some_and(|key| report.is_of(key, *epoch, *settings)) {
                 return Err(Objection::Forged(member));
             }
             let heard = desk.hear(member, report, setup.unlabeled_as);

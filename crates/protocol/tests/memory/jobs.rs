@@ -4,6 +4,7 @@ use std::collections::{BTreeSet, VecDeque};
 use std::ops::ControlFlow;
 
 use stlf_protocol::job::{Sign, Task};
+use stlf_protocol::shared::Fingerprint;
 use stlf_protocol::wire::{Envelope, Message, SignedReport};
 use stlf_protocol::{Action, Device, Job, Phase, Place, Refusal};
 
@@ -52,7 +53,7 @@ fn a_planner_answers_while_it_searches_and_an_epoch_that_is_over_has_no_plan() {
     let unsigned = SignedReport { report: other.clone(), ..said.clone() };
     let unsigned = Envelope::new(report.epoch, Message::Report(unsigned));
     assert_eq!(planner.receive(from, &unsigned), Err(Refusal::UnsignedReport(from)));
-    let other = SignedReport::sign(other, report.epoch, &identity(from));
+    let other = SignedReport::sign(other, report.epoch, Fingerprint::default(), &identity(from));
     let twice = planner.receive(from, &Envelope::new(report.epoch, Message::Report(other)));
     assert_eq!(twice, Err(Refusal::Twice(from)));
     let known = planner.known();

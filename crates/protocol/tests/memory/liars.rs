@@ -10,7 +10,10 @@ use stlf_planning::Role;
 use stlf_protocol::checking::Objection;
 use stlf_protocol::device::Trained;
 use stlf_protocol::in_memory_network::Network;
-use stlf_protocol::wire::{Envelope, EpochId, Handover, Link, Message, Plan, SignedPlan};
+use stlf_protocol::shared::{Fingerprint, SharedSettings};
+use stlf_protocol::wire::{
+    Envelope, EpochId, Handover, Link, Message, Plan, SignedPlan, SignedReport,
+};
 use stlf_protocol::{Action, Device, Place, Refusal, Setup};
 
 use crate::common::{ALL, DEVICES, SHAPE, data, dealt, devices, devices_with, identity, setup};
@@ -108,6 +111,17 @@ fn a_planner_cannot_alter_invent_or_withhold_a_report() {
 }
 
 #[test]
+fn a_report_by_other_settings_is_none() {
+    let (mut devices, epoch, signed) = planned();
+    let other = SharedSettings::new([("data.classes".to_owned(), "storm, calm".to_owned())]);
+    let report = signed.reports[1].report.clone();
+    let report = SignedReport::sign(report, epoch, other.fingerprint(), &identity(ALL[1]));
+    let message = Envelope::new(epoch, Message::Report(report.clone()));
+    assert_eq!(devices[0].receive(ALL[1], &message), Err(Refusal::UnsignedReport(ALL[1])));
+    assert_eq!(objection(|signed| signed.reports[1] = report.clone()), Objection::Forged(ALL[1]));
+}
+
+#[test]
 fn a_planner_cannot_choose_witnesses_or_links_that_are_forbidden() {
     let witness = |signed: &mut SignedPlan| {
         let plan = &mut signed.plan;
@@ -129,7 +143,7 @@ fn a_report_must_be_possible() {
     let planner = &mut devices[0];
     let mut report = signed.reports[1].report.clone();
     report.source_error = Some(0.0);
-    let lie = stlf_protocol::wire::SignedReport::sign(report, epoch, &identity(ALL[1]));
+    let lie = SignedReport::sign(report, epoch, Fingerprint::default(), &identity(ALL[1]));
     let refused = planner.receive(ALL[1], &Envelope::new(epoch, Message::Report(lie)));
     // It has samples without labels, which count as errors.
     assert_eq!(refused, Err(Refusal::Unfit("a source error that its samples cannot have")));
