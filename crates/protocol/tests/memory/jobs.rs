@@ -12,8 +12,9 @@ use crate::common::{ALL, devices, identity, setup};
 
 /// Delivers everything until the first device is to search for a plan. That search, and the last report that came.
 pub(crate) fn until_search(devices: &mut [Device]) -> (Job, Place, Envelope) {
-    let begun = devices[0].begin(1, &ALL, &BTreeSet::new());
-    let mut waiting: VecDeque<(Place, Action)> = begun.into_iter().map(|a| (ALL[0], a)).collect();
+    let all: Vec<Place> = devices.iter().map(Device::place).collect();
+    let begun = devices[0].begin(1, &all, &BTreeSet::new());
+    let mut waiting: VecDeque<(Place, Action)> = begun.into_iter().map(|a| (all[0], a)).collect();
     let mut report = None;
     while let Some((at, action)) = waiting.pop_front() {
         let (to, actions) = match action {
