@@ -18,8 +18,8 @@ const MOST_ENDED: u32 = 10;
 const IN_A_ROW: u32 = 4;
 
 /// A device may begin so many epochs in a row that come to nothing, and one for each device of the roster. It is more than a single member
-/// can have an honest planner begin before that leaves the member out.
-const MOST_BEGUN: u32 = 2 * MOST_ENDED;
+/// can have an honest planner begin before that leaves the member out, also if the planner starts anew twice and counts from nothing.
+const MOST_BEGUN: u32 = 3 * MOST_ENDED;
 
 /// What a device has counted of others.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
