@@ -226,7 +226,7 @@ impl Membership {
     fn new_first(&mut self, place: Place) {
         self.untimely.remove(&place);
         if place < self.own {
-            self.left_out.retain(|&out, _| out < place);
+            self.left_out.retain(|&out, kept| out < place || out == place && kept.is_restless);
         }
     }
 

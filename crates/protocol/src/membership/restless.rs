@@ -37,7 +37,7 @@ pub(super) struct Restless {
 pub(super) struct Out {
     pub(super) until: Duration,
     /// Whether it stays out although it starts anew, or begins an epoch.
-    is_restless: bool,
+    pub(super) is_restless: bool,
 }
 
 impl Membership {
