@@ -38,6 +38,7 @@ use crate::job::Job;
 use crate::reply_record::Replying;
 use crate::roster::{Place, Roster};
 use crate::setup::Setup;
+use crate::shared::Fingerprint;
 use crate::wire::{Envelope, EpochId, Limits, Message, Offer, Plan};
 
 /// What a device holds; none of it leaves.
@@ -132,6 +133,8 @@ pub struct Device {
     place: Place,
     /// By which the epochs that it begins are told from others of the same number.
     start: u32,
+    /// Of the settings that all devices share, with which it signs its reports.
+    settings: Fingerprint,
     holdings: Holdings,
     /// What trains and predicts.
     learner: Arc<dyn Learner>,
@@ -176,6 +179,7 @@ impl Device {
             identity,
             place,
             start: 0,
+            settings: Fingerprint::default(),
             holdings,
             learner,
             has_user_learner: false,
@@ -299,6 +303,11 @@ impl Device {
     /// That number.
     pub fn start(&self) -> u32 {
         self.start
+    }
+
+    /// The settings that all devices are to share. Reports are signed together with them.
+    pub fn set_settings(&mut self, settings: Fingerprint) {
+        self.settings = settings;
     }
 
     /// As the planner: what one that waits for these needs of them, as far as this device has it and may pass it on.

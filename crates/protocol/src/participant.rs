@@ -110,13 +110,14 @@ pub struct Participant {
 impl Participant {
     /// A device that has just started, at time 0. `epoch` is the last one that it took part in, and `start` a number drawn for this start.
     pub fn new(
-        device: Device,
+        mut device: Device,
         roster: SignedRoster,
         settings: SharedSettings,
         timing: Timing,
         epoch: u64,
         start: u64,
     ) -> Participant {
+        device.set_settings(settings.fingerprint());
         let expected = present(roster.roster());
         let membership = Membership::new(device.place(), expected, epoch, timing, Duration::ZERO);
         let mut participant = Participant {
@@ -371,6 +372,14 @@ impl Participant {
         match self.membership.planner() {
             Some(planner) if planner != own => self.say(planner, Message::Done, world),
             _ => self.hear_done(own, world),
+        }
+        self.note_use();
+    }
+
+    /// Whether the epoch was of use: a planner's word alone does not say so.
+    fn note_use(&mut self) {
+        if self.has_ended && self.membership.is_over() && self.device.no_plan().is_none() {
+            self.membership.was_of_use();
         }
     }
 

@@ -19,6 +19,10 @@ pub(crate) const MOST_BYTES: usize = MOST_SETTINGS * 2 * (LONGEST + 2);
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SharedSettings(Vec<(String, String)>);
 
+/// What stands for all settings where a device signs what it found by them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Fingerprint([u8; 32]);
+
 /// A setting that two devices do not share.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
 pub struct Difference {
@@ -59,6 +63,14 @@ impl SharedSettings {
             (here != there).then(|| Difference { setting: name.clone(), here, there })
         };
         names.into_iter().find_map(differing)
+    }
+
+    /// Equal for devices that share all settings, in whatever order these are listed.
+    pub fn fingerprint(&self) -> Fingerprint {
+        let mut sorted: Vec<&(String, String)> = self.0.iter().collect();
+        sorted.sort_unstable();
+        let bytes = postcard::to_allocvec(&sorted).unwrap_or_default();
+        Fingerprint(Sha256::digest(&bytes).into())
     }
 
     pub(crate) fn check(&self) -> Result<(), Malformed> {

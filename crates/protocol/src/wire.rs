@@ -20,7 +20,7 @@ use crate::roster::Place;
 use crate::shared::SharedSettings;
 
 /// The version of these messages. Others are not understood.
-pub const VERSION: u16 = 9;
+pub const VERSION: u16 = 10;
 
 /// How much a [`Message::Probe`] has: enough to tell a link's rate rather than its delay, and less than most models.
 pub const PROBE_BYTES: usize = 16 << 10;
@@ -34,8 +34,8 @@ pub const LONGEST_REASON: usize = 500;
 /// The longest roster, in bytes.
 pub const LONGEST_ROSTER: usize = 4 << 20;
 
-/// More samples than anybody has; sums of such numbers are far from overflowing.
-const MOST_SAMPLES: u64 = 1 << 48;
+/// More samples than a device can hold; sums of such numbers are far from overflowing.
+const MOST_SAMPLES: u64 = 1 << 32;
 
 /// The percent of a whole training on the first way, and of another one on the second.
 const MOST_PERCENT: u8 = 200;

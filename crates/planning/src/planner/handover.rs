@@ -86,6 +86,14 @@ pub fn with_handovers(
     Plan { handovers, links, terms, lower_bound, status, ..plan }
 }
 
+/// What no plan with hand-overs costs less than, which is known long before a plan is; none where no plan of a problem has any. The problem must
+/// have a plan.
+pub fn floor(problem: &Problem, limits: &Limits, observer: &mut Observer<'_>) -> Option<f64> {
+    let Model::Measured(measured) = problem.model() else { return None };
+    let hands_on = problem.bound_kind() == BoundKind::Pooled;
+    hands_on.then(|| lower_bound(problem, measured, limits, observer))
+}
+
 /// What a search found.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Found {

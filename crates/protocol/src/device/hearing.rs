@@ -61,7 +61,7 @@ impl Device {
                     return Err(Refusal::Unfit("a report for somebody else"));
                 };
                 let key = self.roster.at(from).map(|member| member.key);
-                if !key.is_some_and(|key| report.is_of(key, id)) {
+                if !key.is_some_and(|key| report.is_of(key, id, self.settings)) {
                     return Err(Refusal::UnsignedReport(from));
                 }
                 desk.hear(from, report, self.setup.unlabeled_as)?;
@@ -184,6 +184,7 @@ impl Device {
                         signed: signed.clone(),
                         roster: self.roster.clone(),
                         setup: self.setup.clone(),
+                        settings: self.settings,
                     };
                     let labour = Labour::Check(Box::new(check));
                     Ok(vec![Action::Compute(Job::new(epoch.id.number, labour))])

@@ -139,7 +139,7 @@ impl Device {
         }
         let report = self.report_on(pairs);
         let (place, Some(epoch)) = (self.place, self.epoch.as_mut()) else { return Vec::new() };
-        let report = SignedReport::sign(report, epoch.id, &self.identity);
+        let report = SignedReport::sign(report, epoch.id, self.settings, &self.identity);
         match &mut epoch.seat {
             Seat::Planner(desk) => {
                 // One's own report is heard like any other.

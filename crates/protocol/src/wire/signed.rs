@@ -4,9 +4,10 @@ use serde::{Deserialize, Serialize};
 
 use super::{EpochId, Malformed, Plan, Report};
 use crate::identity::{Identity, PeerId};
+use crate::shared::Fingerprint;
 
 /// What a signature of a report is for.
-const REPORT: &str = "stlf-report/1";
+const REPORT: &str = "stlf-report/2";
 
 /// What a signature of a plan is for.
 const PLAN: &str = "stlf-plan-message/3";
@@ -19,25 +20,31 @@ pub const MOST_REPORTS: usize = 64;
 pub struct SignedReport {
     /// The report.
     pub report: Report,
-    /// Of the epoch and the report.
+    /// Of the epoch, the fleet's settings and the report.
     pub signature: Vec<u8>,
 }
 
 impl SignedReport {
-    /// Signs a report for an epoch; it is none for another.
-    pub fn sign(report: Report, epoch: EpochId, identity: &Identity) -> SignedReport {
-        let signature = identity.sign(REPORT, &bytes(epoch, &report));
+    /// Signs a report for an epoch, found by these settings; it is none for another epoch, or by others.
+    pub fn sign(
+        report: Report,
+        epoch: EpochId,
+        settings: Fingerprint,
+        identity: &Identity,
+    ) -> SignedReport {
+        let signature = identity.sign(REPORT, &bytes(epoch, settings, &report));
         SignedReport { report, signature }
     }
 
-    /// Whether the device with this key has signed it for this epoch.
-    pub fn is_of(&self, key: PeerId, epoch: EpochId) -> bool {
-        key.has_signed(REPORT, &bytes(epoch, &self.report), &self.signature)
+    /// Whether the device with this key has signed it for this epoch and these settings.
+    pub fn is_of(&self, key: PeerId, epoch: EpochId, settings: Fingerprint) -> bool {
+        key.has_signed(REPORT, &bytes(epoch, settings, &self.report), &self.signature)
     }
 }
 
-fn bytes(epoch: EpochId, report: &Report) -> Vec<u8> {
-    postcard::to_allocvec(&(epoch, report)).unwrap_or_default()
+/// The settings are not sent: whoever checks a signature knows its own.
+fn bytes(epoch: EpochId, settings: Fingerprint, report: &Report) -> Vec<u8> {
+    postcard::to_allocvec(&(epoch, settings, report)).unwrap_or_default()
 }
 
 /// A plan with the planner's signature.

@@ -163,6 +163,7 @@ fn what_cannot_be_is_refused() {
     assert!(lying(|r| r.source_error = Some(f64::NAN)));
     assert!(lying(|r| r.source_error = None));
     assert!(lying(|r| r.labeled = u64::MAX));
+    assert!(lying(|r| r.labeled = 1_000_000_000_000));
     assert!(lying(|r| (r.labeled, r.unlabeled, r.source_error) = (0, 0, None)));
     assert!(lying(|r| r.pairs[0].measured = Measured::Errors(Count { errors: 11, samples: 10 })));
     assert!(lying(
@@ -298,8 +299,12 @@ fn what_a_fleet_needs_is_within_its_limits() {
     let measured = Measured::Errors(Count { errors: MOST_SAMPLES, samples: MOST_SAMPLES });
     let pair = |peer| PairReport { peer, measured, joules: Some(1.0) };
     let pairs = places(0..devices).into_iter().map(pair);
-    let report =
-        Report { labeled: 1 << 47, unlabeled: 1 << 47, pairs: pairs.collect(), ..report() };
+    let report = Report {
+        labeled: MOST_SAMPLES / 2,
+        unlabeled: MOST_SAMPLES / 2,
+        pairs: pairs.collect(),
+        ..report()
+    };
     let reports = vec![signed(report.clone()); devices];
     let (sources, targets) = (places(0..100), places(100..200));
     let links = targets

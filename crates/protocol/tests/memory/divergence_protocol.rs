@@ -10,6 +10,7 @@ use stlf_method::divergence::sketch::{Bandwidth, Settings as SketchSettings};
 use stlf_method::divergence::{self, Settings, classifier, sketch};
 use stlf_method::seeds::Draw;
 use stlf_protocol::divergence_protocol::{Exchange, check, divergence as from_both};
+use stlf_protocol::shared::Fingerprint;
 use stlf_protocol::wire::{
     Count, Envelope, Measured, Message, Moments, PairReport, Report, Said, SignedReport, Turn,
 };
@@ -288,7 +289,8 @@ fn the_planner_takes_only_what_its_estimator_can_say() {
         let pair = |peer| PairReport { peer, measured, joules: None };
         let pairs = [0, 1, 2, 4, 5].map(|peer| pair(ALL[peer])).to_vec();
         let report = Report { labeled: 0, unlabeled: 10, source_error: None, pairs };
-        let report = SignedReport::sign(report, 1.into(), &identity(ALL[3]));
+        let report =
+            SignedReport::sign(report, 1.into(), Fingerprint::default(), &identity(ALL[3]));
         Envelope::new(1, Message::Report(report))
     };
     let errors = |samples| report(Measured::Errors(Count { errors: 0, samples }));

@@ -348,7 +348,10 @@ impl State {
                 }
             }
             Said::Complete(id) if running == Some(*id) => {
-                self.with(own, |device| device.hear_complete());
+                self.with(own, |device| {
+                    device.hear_complete();
+                    device.was_of_use();
+                });
             }
             Said::Known(epoch) => {
                 self.with(own, |device| device.hear_claim(place, *epoch, NOW));

@@ -4,6 +4,7 @@ use std::collections::{BTreeSet, VecDeque};
 use std::ops::ControlFlow;
 
 use stlf_protocol::job::{Sign, Task};
+use stlf_protocol::shared::Fingerprint;
 use stlf_protocol::wire::{Envelope, Message, SignedReport};
 use stlf_protocol::{Action, Device, Job, Phase, Place, Refusal};
 
@@ -11,8 +12,9 @@ use crate::common::{ALL, devices, identity, setup};
 
 /// Delivers everything until the first device is to search for a plan. That search, and the last report that came.
 pub(crate) fn until_search(devices: &mut [Device]) -> (Job, Place, Envelope) {
-    let begun = devices[0].begin(1, &ALL, &BTreeSet::new());
-    let mut waiting: VecDeque<(Place, Action)> = begun.into_iter().map(|a| (ALL[0], a)).collect();
+    let all: Vec<Place> = devices.iter().map(Device::place).collect();
+    let begun = devices[0].begin(1, &all, &BTreeSet::new());
+    let mut waiting: VecDeque<(Place, Action)> = begun.into_iter().map(|a| (all[0], a)).collect();
     let mut report = None;
     while let Some((at, action)) = waiting.pop_front() {
         let (to, actions) = match action {
@@ -52,7 +54,7 @@ fn a_planner_answers_while_it_searches_and_an_epoch_that_is_over_has_no_plan() {
     let unsigned = SignedReport { report: other.clone(), ..said.clone() };
     let unsigned = Envelope::new(report.epoch, Message::Report(unsigned));
     assert_eq!(planner.receive(from, &unsigned), Err(Refusal::UnsignedReport(from)));
-    let other = SignedReport::sign(other, report.epoch, &identity(from));
+    let other = SignedReport::sign(other, report.epoch, Fingerprint::default(), &identity(from));
     let twice = planner.receive(from, &Envelope::new(report.epoch, Message::Report(other)));
     assert_eq!(twice, Err(Refusal::Twice(from)));
     let known = planner.known();

@@ -8,17 +8,21 @@ use stlf_learn::Params;
 use stlf_method::divergence::{Settings, sketch};
 use stlf_planning::Role;
 use stlf_protocol::checking::Objection;
-use stlf_protocol::device::Trained;
+use stlf_protocol::device::{Holdings, Trained};
 use stlf_protocol::in_memory_network::Network;
-use stlf_protocol::wire::{Envelope, EpochId, Handover, Link, Message, Plan, SignedPlan};
-use stlf_protocol::{Action, Device, Place, Refusal, Setup};
+use stlf_protocol::shared::{Fingerprint, SharedSettings};
+use stlf_protocol::wire::{
+    Envelope, EpochId, Handover, Link, Message, Plan, SignedPlan, SignedReport,
+};
+use stlf_protocol::{Action, Device, Place, Refusal, Roster, Setup};
 
-use crate::common::{ALL, DEVICES, SHAPE, data, dealt, devices, devices_with, identity, setup};
+use crate::common::{
+    ALL, DEVICES, SHAPE, data, dealt, devices, devices_with, handing_on, identity, owner, setup,
+};
 use crate::jobs::until_search;
 
 /// Devices that have reported, and the plan that the first of them makes of it.
-fn planned() -> (Vec<Device>, EpochId, SignedPlan) {
-    let mut devices = devices();
+fn planned_by(mut devices: Vec<Device>) -> (Vec<Device>, EpochId, SignedPlan) {
     let (job, ..) = until_search(&mut devices);
     let searched = job.run(&mut |_| ControlFlow::Continue(())).unwrap();
     let actions = devices[0].computed(searched).unwrap();
@@ -30,6 +34,10 @@ fn planned() -> (Vec<Device>, EpochId, SignedPlan) {
     });
     let (epoch, signed) = plan.unwrap();
     (devices, epoch, signed)
+}
+
+fn planned() -> (Vec<Device>, EpochId, SignedPlan) {
+    planned_by(devices())
 }
 
 /// What the second device makes of what the planner says, which signs it.
@@ -44,7 +52,13 @@ fn heard(devices: &mut [Device], epoch: EpochId, said: SignedPlan) -> Result<(),
 
 /// What is wrong with a plan that was changed so.
 fn objection(change: impl FnOnce(&mut SignedPlan)) -> Objection {
-    let (mut devices, epoch, mut signed) = planned();
+    objection_in(planned(), change)
+}
+
+fn objection_in(
+    (mut devices, epoch, mut signed): (Vec<Device>, EpochId, SignedPlan),
+    change: impl FnOnce(&mut SignedPlan),
+) -> Objection {
     change(&mut signed);
     match heard(&mut devices, epoch, signed) {
         Err(Refusal::Plan(objection)) => {
@@ -92,6 +106,42 @@ fn a_planner_cannot_have_models_sent_to_itself() {
     assert_eq!(honest.to_string(), sentence);
 }
 
+/// More devices than every plan is searched for again, which hand models on.
+fn many() -> Vec<Device> {
+    const MANY: usize = 20;
+    let places = || (0..MANY).map(Place::new);
+    let roster = places().fold(Roster::new("many", owner().id()), |roster, place| {
+        roster.with(&format!("d{}", place.index() + 1), identity(place).id()).unwrap()
+    });
+    let mut setup = handing_on();
+    setup.training.steps = 20;
+    let (scale, alpha, classes_per_device) = (0.02, 100.0, ClassesPerDevice::All(All::All));
+    let scheme = Paper { devices: MANY, scale, alpha, classes_per_device, ..Paper::default() };
+    let device = |(place, holdings): (Place, Holdings)| {
+        let joules = places().filter(|&to| to != place).map(|to| (to, 3.0)).collect();
+        let (setup, roster) = (setup.clone(), roster.clone());
+        let mut device = Device::new(setup, roster, identity(place), holdings, joules).unwrap();
+        assert!(device.train(&mut || ControlFlow::Continue(())).unwrap());
+        device
+    };
+    places().zip(dealt(&data(), scheme)).map(device).collect()
+}
+
+#[test]
+fn a_plan_for_many_that_is_near_the_least_is_followed_and_no_other() {
+    let (mut devices, epoch, signed) = planned_by(many());
+    assert!(!signed.plan.handovers.is_empty());
+    assert_eq!(heard(&mut devices, epoch, signed.clone()), Ok(()));
+    assert_eq!(devices[1].plan(), Some(&signed.plan));
+    let greed = objection_in(planned_by(many()), |signed| greedy(&mut signed.plan));
+    let Objection::Misstated { stated, found } = greed else { panic!("{greed}") };
+    let honest = objection_in(planned_by(many()), |signed| {
+        greedy(&mut signed.plan);
+        signed.plan.objective = found;
+    });
+    assert_eq!(honest, Objection::Dearer { stated: found, best: stated });
+}
+
 #[test]
 fn a_planner_cannot_alter_invent_or_withhold_a_report() {
     assert_eq!(
@@ -105,6 +155,17 @@ fn a_planner_cannot_alter_invent_or_withhold_a_report() {
     let (mut devices, _, signed) = planned();
     let other = EpochId { number: 1, begun: 77 };
     assert!(matches!(heard(&mut devices, other, signed), Err(Refusal::Epoch { .. })));
+}
+
+#[test]
+fn a_report_by_other_settings_is_none() {
+    let (mut devices, epoch, signed) = planned();
+    let other = SharedSettings::new([("data.classes".to_owned(), "storm, calm".to_owned())]);
+    let report = signed.reports[1].report.clone();
+    let report = SignedReport::sign(report, epoch, other.fingerprint(), &identity(ALL[1]));
+    let message = Envelope::new(epoch, Message::Report(report.clone()));
+    assert_eq!(devices[0].receive(ALL[1], &message), Err(Refusal::UnsignedReport(ALL[1])));
+    assert_eq!(objection(|signed| signed.reports[1] = report.clone()), Objection::Forged(ALL[1]));
 }
 
 #[test]
@@ -129,7 +190,7 @@ fn a_report_must_be_possible() {
     let planner = &mut devices[0];
     let mut report = signed.reports[1].report.clone();
     report.source_error = Some(0.0);
-    let lie = stlf_protocol::wire::SignedReport::sign(report, epoch, &identity(ALL[1]));
+    let lie = SignedReport::sign(report, epoch, Fingerprint::default(), &identity(ALL[1]));
     let refused = planner.receive(ALL[1], &Envelope::new(epoch, Message::Report(lie)));
     // It has samples without labels, which count as errors.
     assert_eq!(refused, Err(Refusal::Unfit("a source error that its samples cannot have")));

@@ -9,6 +9,7 @@ use stlf_planning::Role;
 use stlf_planning::plan::Way;
 use stlf_protocol::device::{AsSource, AsTarget, Holdings, Part, Trained};
 use stlf_protocol::in_memory_network::Network;
+use stlf_protocol::shared::Fingerprint;
 use stlf_protocol::wire::{
     Count, Envelope, Link, Measured, Message, Offer, PairReport, Plan, Report, Said, SignedPlan,
     SignedReport, Turn,
@@ -117,7 +118,7 @@ fn message() -> impl Strategy<Value = Message> {
         let pairs = pairs(own).collect();
         let report = Report { labeled: 0, unlabeled: 9, source_error: None, pairs };
         let identity = crate::common::identity(own);
-        Message::Report(SignedReport::sign(report, 1.into(), &identity))
+        Message::Report(SignedReport::sign(report, 1.into(), Fingerprint::default(), &identity))
     };
     let links = ALL[1..].iter().map(|&to| Link { from: ALL[0], to, weight: 1.0 }).collect();
     let plan = Plan {

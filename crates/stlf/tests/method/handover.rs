@@ -11,7 +11,7 @@ use stlf_planning::Role;
 use stlf_planning::bound::{Bound, BoundKind, Complexity, Share};
 use stlf_planning::explain::{account, explain};
 use stlf_planning::plan::{Handover, Plan, PlanLink, evaluate, route};
-use stlf_planning::planner::handover::{Forms, with_handovers};
+use stlf_planning::planner::handover::{Forms, floor, with_handovers};
 use stlf_planning::planner::{Limits, Outcome, optimum};
 use stlf_planning::problem::{EnergyUnit, Links, Model, Parts, Source, Weights};
 
@@ -302,6 +302,8 @@ proptest! {
         let evaluated = evaluate(&problem, BoundKind::Pooled, &found.roles, &found.links, &found.handovers);
         prop_assert!((again - evaluated.total()).abs() < 1e-9, "{again} {evaluated:?}");
         prop_assert!(found.lower_bound <= found.objective() + 1e-9);
+        let least = floor(&problem, &Limits::default(), &mut |_| ControlFlow::Continue(()));
+        prop_assert_eq!(least.map(|least| least.min(found.objective())), Some(found.lower_bound));
         for &Handover { from, to } in &found.handovers {
             prop_assert!(plan.roles[from] == Role::Source && plan.roles[to] == Role::Source);
             prop_assert!(problem.link_energy(from, to).is_some());
