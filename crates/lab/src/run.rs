@@ -370,9 +370,7 @@ pub(crate) fn seed_run<'a>(
             }
             (scaled, None)
         }
-        Holdings::Learners(learners) => {
-            (Scaled::unscouted(learners.fleet()?), Some(&**learners))
-        }
+        Holdings::Learners(learners) => (Scaled::unscouted(learners.fleet()?), Some(&**learners)),
     };
     let setup = Setup::new(config, fleet.shape, holdings.classes().len(), seed)?;
     let run = SeedRun {

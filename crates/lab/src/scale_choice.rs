@@ -13,8 +13,8 @@ use stlf_method::scout::{Labeled, Scout, at_pretended_targets};
 use stlf_protocol::Setup;
 
 use crate::Error;
-use crate::stages::calibration;
 use crate::record::ScaleRow;
+use crate::stages::calibration;
 use crate::summary::Spread;
 
 /// The table of the accuracies that decided.

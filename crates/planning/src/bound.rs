@@ -61,7 +61,12 @@ pub struct Bound {
 
 impl Default for Bound {
     fn default() -> Self {
-        Bound { kind: BoundKind::Pooled, delta: 1e-3, complexity: Complexity::None, calibration: 1.0 }
+        Bound {
+            kind: BoundKind::Pooled,
+            delta: 1e-3,
+            complexity: Complexity::None,
+            calibration: 1.0,
+        }
     }
 }
 

@@ -38,8 +38,14 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<(), Failure> {
         return ui.print("There is no target: every device trains for itself.\n");
     }
     let folder = Folder::open(&folder).map_err(|e| Failure::in_data(&e))?;
-    let notes = [dealt(&outcome), scale(&outcome), calibration(&outcome, &config), expected(&outcome), students(&outcome, &config)]
-        .concat();
+    let notes = [
+        dealt(&outcome),
+        scale(&outcome),
+        calibration(&outcome, &config),
+        expected(&outcome),
+        students(&outcome, &config),
+    ]
+    .concat();
     ui.print(&(received(&outcome, &config, &folder)? + &notes))?;
     ui.print(&format!(
         "\nEvery target's predictions are in {}/seed-*/{FOLDER}\n",

@@ -60,7 +60,8 @@ impl Transfer<'_> {
             let own = self.alone(link.from, target)?;
             mixture.extend(own.and_then(|own| part(link, &own)));
         }
-        let bound = Bound { complexity: published_complexity(), calibration: 1.0, ..measured.bound };
+        let bound =
+            Bound { complexity: published_complexity(), calibration: 1.0, ..measured.bound };
         let error = 1.0 - combined.accuracy(truth);
         let samples = device.samples() as f64;
         let sum = |term: &dyn Fn(&Measured) -> f64| {

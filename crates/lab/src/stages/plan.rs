@@ -8,8 +8,8 @@ use stlf_planning::planner::Outcome;
 use stlf_planning::problem::{Links, Model};
 use stlf_protocol::Setup;
 
-use super::{SeedRun, calibration};
 use super::measure::Measured;
+use super::{SeedRun, calibration};
 use crate::baselines::Assignment;
 use crate::record::{LinkRow, TrainingRow};
 use crate::watch::Watch;
@@ -54,8 +54,7 @@ pub fn problem(
         source_error: row.source_error,
     };
     let devices = table.iter().map(device).collect();
-    let setup =
-        Setup { calibration: calibration::calibration(run, measured), ..run.setup.clone() };
+    let setup = Setup { calibration: calibration::calibration(run, measured), ..run.setup.clone() };
     Ok(setup.problem(devices, links(run, measured), Vec::new())?)
 }
 
@@ -95,7 +94,11 @@ pub fn links_only(run: &SeedRun<'_>, problem: &Problem) -> Result<Assignment, Er
 }
 
 /// The plan of a problem, within the limit of time.
-pub(super) fn planned(setup: &Setup, problem: &Problem, watch: &Watch<'_>) -> Result<Box<Plan>, Error> {
+pub(super) fn planned(
+    setup: &Setup,
+    problem: &Problem,
+    watch: &Watch<'_>,
+) -> Result<Box<Plan>, Error> {
     match within_limit(setup, problem, watch)? {
         Outcome::Planned(plan) => Ok(plan),
         Outcome::Infeasible(reason) => {

@@ -14,7 +14,7 @@ use stlf_planning::Device;
 use stlf_planning::Error;
 use stlf_planning::Problem;
 use stlf_planning::Role;
-use stlf_planning::bound::{Bound, BoundKind, Complexity};
+use stlf_planning::bound::{Bound, BoundKind};
 use stlf_planning::plan::PlanLink;
 use stlf_planning::problem::{EnergyUnit, Links, Parts, Source, Weights};
 

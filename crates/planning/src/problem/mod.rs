@@ -333,7 +333,8 @@ impl Measured {
 
     /// φ^T (ε̂_i + ½ d̂_ij), the part of a target's bound that grows with a link's weight; φ^T for a stranger.
     pub fn mixing_cost(&self, from: usize, to: usize, divergence: f64) -> f64 {
-        self.weights.target * (self.error_at(from, to, divergence) + self.bound.transfer(divergence))
+        self.weights.target
+            * (self.error_at(from, to, divergence) + self.bound.transfer(divergence))
     }
 
     /// T_ij, [`Bound::target`] from its parts.

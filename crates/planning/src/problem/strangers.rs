@@ -120,7 +120,11 @@ impl Measured {
     /// ε̂_i as it counts at a receiver. At a stranger, that of a model of use and half of its divergence make 1.
     pub(crate) fn error_at(&self, from: usize, to: usize, divergence: f64) -> f64 {
         let own = self.devices[from].source_error.unwrap_or(f64::INFINITY);
-        if self.is_stranger(to) && own < USEFUL { 1.0 - self.bound.transfer(divergence) } else { own }
+        if self.is_stranger(to) && own < USEFUL {
+            1.0 - self.bound.transfer(divergence)
+        } else {
+            own
+        }
     }
 }
 

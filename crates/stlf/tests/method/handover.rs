@@ -8,7 +8,7 @@ use rand_chacha::ChaCha8Rng;
 use stlf_planning::Device;
 use stlf_planning::Problem;
 use stlf_planning::Role;
-use stlf_planning::bound::{Bound, BoundKind, Complexity, Share};
+use stlf_planning::bound::{Bound, BoundKind, Share};
 use stlf_planning::explain::{account, explain};
 use stlf_planning::plan::{Handover, Plan, PlanLink, evaluate, route};
 use stlf_planning::planner::handover::{Forms, floor, with_handovers};

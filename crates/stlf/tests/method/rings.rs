@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use proptest::prelude::*;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
-use stlf_planning::bound::{Bound, BoundKind, Complexity, Share};
+use stlf_planning::bound::{Bound, BoundKind, Share};
 use stlf_planning::explain::account;
 use stlf_planning::plan::{
     Handover, Plan, PlanLink, check_handovers, evaluate, is_on_ring, route, times,

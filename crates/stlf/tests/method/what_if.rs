@@ -51,7 +51,11 @@ fn fleet() -> impl Strategy<Value = Problem> {
                             target: weights.1,
                             energy: weights.2,
                         },
-                        bound: Bound { kind, complexity: Complexity::Value(rho), ..Bound::default() },
+                        bound: Bound {
+                            kind,
+                            complexity: Complexity::Value(rho),
+                            ..Bound::default()
+                        },
                         energy_epsilon: 1e-3,
                         energy_unit,
                         disagreement: None,
