@@ -66,7 +66,7 @@ pub(crate) fn comparison(outcome: &Outcome, config: &Config, methods: &[Method])
          Accuracy: of a method's own targets on their own data, by labels that no method but Oracle sees.\n\
          Energy and sent: totals; {}.\n\
          Of all links: that energy over what it costs if every source sends to every target, which needs no measuring.\n\
-         {}{}{}{}{}{}{}{}{}{}",
+         {}{}{}{}{}{}{}{}{}{}{}",
         table.render(),
         missing(methods, &lines),
         paid(&lines),
