@@ -84,6 +84,7 @@ pub(crate) fn setup() -> Setup {
         preset: Preset::Balanced,
         weights: Preset::Balanced.weights(),
         bound: BoundKind::Pooled,
+        calibration: 1.0,
         strangers: Strangers::Planned,
         planner: planner::Settings::default(),
         energy: EnergyModel::Ranges,
