@@ -42,6 +42,7 @@ fn setup(hands_on: bool) -> Setup {
         preset: Preset::Balanced,
         weights: Preset::Balanced.weights(),
         bound: BoundKind::Paper,
+        calibration: 1.0,
         strangers: Strangers::Planned,
         planner,
         energy: EnergyModel::Ranges,
