@@ -162,7 +162,7 @@ fn a_program_that_says_that_it_can_trains_students() {
     let (first, second) = (altered(&rows, 1), altered(&rows, 2));
     assert!(first == altered(&rows, 1) && first != second);
     assert_eq!(altered(&[17, 3], 1), first.of_all(&[17, 3]));
-    let crew = Crew::new(1).start(options.clone()).unwrap();
+    let crew = Crew::new(1).start(options.clone(), &mut go_on).unwrap();
     let same = crew.learner.adapts().unwrap().adapt(task, &mut go_on).unwrap().unwrap();
     assert_eq!(same, student);
     let steps = check(&options);
