@@ -89,6 +89,10 @@ impl Config {
             let message = "under the paper's bound a target takes one model".to_owned();
             return Err(wrong("planner.strangers", message));
         }
+        if let Some(share) = self.planner.calibration.filter(|s| !(*s > 0.0 && *s <= 1.0)) {
+            let message = format!("expected a share above 0 and at most 1, found {share}");
+            return Err(wrong("planner.calibration", message));
+        }
         if self.planner.limit().is_none() {
             let message = format!("{} is not a number of seconds above 0", self.planner.time_limit);
             return Err(wrong("planner.time-limit", message));

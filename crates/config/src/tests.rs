@@ -161,6 +161,7 @@ fn errors_name_the_line_and_what_was_meant() {
         ("[planner]\nbound = \"poled\"", "line 2"),
         ("[planner]\npreset = \"papr\"", "`papr`, expected `balanced` or `paper`"),
         ("[planner]\nbound = \"poled\"", "`poled`, expected `pooled` or `paper`"),
+        ("[planner]\ncalibration = 1.5", "a share above 0 and at most 1, found 1.5"),
         ("[planner]\nsolver = \"exakt\"", "`exakt`, expected `exact` or `successive`"),
         (
             "[planner]\ncombine = \"mix\"",

@@ -4,6 +4,7 @@
 mod ask;
 mod baselines;
 mod baselines_fada;
+mod calibration;
 mod drift;
 mod expectation;
 mod handover;
