@@ -37,7 +37,7 @@ fn divergences_count_what_sources_found_and_a_third_of_all_links_is_enough() {
             "divergence.privacy=none",
             "compare.methods=[\"st-lf\"]",
         ];
-        let config = Config::default().with(changes).unwrap().with(more).unwrap();
+        let config = Config::default().with(changes).unwrap().with(more.iter().copied()).unwrap();
         run(&config, &folder.path().join(name), &|_| ControlFlow::Continue(())).unwrap()
     };
     let measured = outcome("measured", &[]);

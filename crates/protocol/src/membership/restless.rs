@@ -189,7 +189,10 @@ mod tests {
             let then = at((MOST + 1) * pace);
             assert!(!takes_part(&mut second, MOST + 1, then));
             let begin = Decision::Begin { number: MOST + 1, members: ALL[1..].to_vec() };
-            assert_eq!(second.tick(then, &[]), [Decision::LeaveOut(ALL[0]), begin]);
+            // Where epochs are long in coming, it also complains to the one that it leaves out, as it does of any that is late.
+            let mut decisions = second.tick(then, &[]);
+            decisions.retain(|decision| !matches!(decision, Decision::Complain { .. }));
+            assert_eq!(decisions, [Decision::LeaveOut(ALL[0]), begin]);
             // It stays out when it starts anew, and is heard again after ten times the patience.
             second.came(ALL[0], 2, 0, then + at(1));
             assert!(!takes_part(&mut second, MOST + 2, then + at(2)));
