@@ -12,7 +12,6 @@ mod blame;
 mod deciding;
 mod numbers;
 mod patience;
-mod restless;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -20,7 +19,6 @@ use std::time::Duration;
 pub use self::beginning::Beginning;
 pub use self::deciding::Decision;
 use self::numbers::Numbers;
-use self::restless::{Out, Restless};
 use crate::roster::Place;
 use crate::shared::Difference;
 use crate::wire::EpochId;
@@ -52,6 +50,12 @@ const LEFT_OUT_FOR: u32 = 10;
 /// A planner that does not act upon complaints is given up after so many times the patience.
 const PLANNER_MUST_ACT: u32 = 3;
 
+/// A device that starts anew, or ends an epoch otherwise, so many times in a row is left out like one that is silent.
+const MOST_ENDED: u32 = 10;
+
+/// In a row is what happens within this part of the patience after the time before.
+const IN_A_ROW: u32 = 4;
+
 /// What one device knows of who takes part.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Membership {
@@ -71,11 +75,14 @@ pub struct Membership {
     others_work: bool,
     numbers: Numbers,
     running: Option<Running>,
-    /// Devices that are left out.
-    left_out: BTreeMap<Place, Out>,
-    restless: Restless,
+    /// Until when silent devices are left out.
+    left_out: BTreeMap<Place, Duration>,
     /// Links over which no model came.
     forbidden: BTreeSet<(Place, Place)>,
+    /// How many times in a row a device has started anew, or ended an epoch otherwise, and when it did so last.
+    ended: BTreeMap<Place, (u32, Duration)>,
+    /// Those that were left out outside of any look at the clock, and that nobody was told of yet.
+    untold: BTreeSet<Place>,
     /// Since when somebody should have begun an epoch, and whether it was reminded.
     due: Option<Duration>,
     has_reminded: bool,
@@ -118,8 +125,9 @@ impl Membership {
             numbers: Numbers::from(epoch),
             running: None,
             left_out: BTreeMap::new(),
-            restless: Restless::default(),
             forbidden: BTreeSet::new(),
+            ended: BTreeMap::new(),
+            untold: BTreeSet::new(),
             due: None,
             has_reminded: false,
             untimely: BTreeMap::new(),
@@ -208,9 +216,6 @@ impl Membership {
             own.is_broken |= is_broken;
             is_broken && !own.is_over
         });
-        if is_broken && self.planner() == Some(self.own) {
-            self.ends_in_vain(place, now);
-        }
         if is_new || is_broken {
             self.has_ended(place, now);
         }
@@ -218,7 +223,6 @@ impl Membership {
         if !self.is_restless(place, now) {
             self.left_out.remove(&place);
             self.changed = now;
-            self.is_a_reason(place);
         }
     }
 
@@ -226,18 +230,34 @@ impl Membership {
     fn new_first(&mut self, place: Place) {
         self.untimely.remove(&place);
         if place < self.own {
-            self.left_out.retain(|&out, kept| out < place || out == place && kept.is_restless);
+            self.left_out.retain(|&out, _| out < place);
         }
+    }
+
+    /// A device has started anew, or ended an epoch that was under way.
+    fn has_ended(&mut self, place: Place, now: Duration) {
+        let in_a_row = self.timing.patience / IN_A_ROW;
+        let (count, last) = self.ended.entry(place).or_insert((0, now));
+        let continues = now.saturating_sub(*last) <= in_a_row;
+        (*count, *last) = (if continues { *count + 1 } else { 1 }, now);
+        if *count >= MOST_ENDED {
+            self.left_out.insert(place, now + self.timing.patience * LEFT_OUT_FOR);
+            if *count == MOST_ENDED {
+                self.untold.insert(place);
+            }
+        }
+    }
+
+    /// Whether a device starts anew all the time.
+    fn is_restless(&self, place: Place, now: Duration) -> bool {
+        let is_out = self.left_out.get(&place).is_some_and(|until| now < *until);
+        is_out && self.ended.get(&place).is_some_and(|(count, _)| *count >= MOST_ENDED)
     }
 
     /// A device that was asked to take part in an epoch takes part in this one. If it cannot come along, the planner begins anew.
     pub fn hear_takes_part(&mut self, place: Place, other: EpochId, now: Duration) {
         if !self.hear_claim(place, other.number, now) {
             return;
-        }
-        // Whoever was silent, because it followed somebody else, may not be any more.
-        if !self.is_restless(place, now) && self.left_out.remove(&place).is_some() {
-            self.changed = now;
         }
         let own = self.own;
         let begun =
@@ -247,7 +267,6 @@ impl Membership {
         {
             running.is_broken = true;
             if !running.is_over {
-                self.ends_in_vain(place, now);
                 self.has_ended(place, now);
             }
         }
@@ -275,15 +294,11 @@ impl Membership {
         if self.here.remove(&place) && !self.is_restless(place, now) {
             self.changed = now;
             self.new_first(place);
-            self.is_a_reason(place);
         }
         if let Some(running) = self.running.as_mut().filter(|r| !r.is_over)
             && running.members.contains(&place)
         {
             running.is_broken = true;
-            if running.members.first() == Some(&self.own) {
-                self.ends_in_vain(place, now);
-            }
         }
     }
 
@@ -312,7 +327,6 @@ impl Membership {
         // Whoever stands behind the planner is the planner's to leave out.
         if let Some(&planner) = members.first().filter(|&&planner| planner != self.own) {
             self.left_out.retain(|&out, _| out < planner);
-            self.begins_in_vain(planner);
         }
         let late = |(from, (other, _)): (&Place, &(EpochId, Vec<Place>))| {
             (other.number <= id.number).then_some(*from)
@@ -347,11 +361,7 @@ impl Membership {
             running.done.insert(from);
         }
         running.is_over = running.done == running.members;
-        let is_over = running.is_over;
-        if is_over {
-            self.was_completed();
-        }
-        is_over
+        running.is_over
     }
 
     /// There is a plan: what devices waited for before it is of no interest any more.
@@ -392,7 +402,7 @@ impl Membership {
 
     /// As the planner: nothing can be planned for this device as things are.
     pub fn leave_out(&mut self, place: Place, now: Duration) {
-        self.set_out(place, now);
+        self.left_out.insert(place, now + self.timing.patience * LEFT_OUT_FOR);
         if let Some(running) = &mut self.running {
             running.is_broken = true;
         }
@@ -400,7 +410,8 @@ impl Membership {
 
     /// Whoever is here and not left out.
     fn candidates(&self, now: Duration) -> BTreeSet<Place> {
-        self.here.iter().copied().filter(|&place| !self.is_out(place, now)).collect()
+        let out = |place: &Place| self.left_out.get(place).is_some_and(|until| now < *until);
+        self.here.iter().copied().filter(|place| !out(place)).collect()
     }
 }
 

@@ -373,14 +373,6 @@ impl Participant {
             Some(planner) if planner != own => self.say(planner, Message::Done, world),
             _ => self.hear_done(own, world),
         }
-        self.note_use();
-    }
-
-    /// Whether the epoch was of use: a planner's word alone does not say so.
-    fn note_use(&mut self) {
-        if self.has_ended && self.membership.is_over() && self.device.no_plan().is_none() {
-            self.membership.was_of_use();
-        }
     }
 
     /// Gives the device the energies of its links once all of them are measured, or their devices are gone.

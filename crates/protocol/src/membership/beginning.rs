@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Membership, PLANNER_MUST_ACT, Running};
+use super::{Membership, PLANNER_MUST_ACT};
 use crate::roster::Place;
 use crate::wire::EpochId;
 
@@ -24,14 +24,13 @@ pub enum Beginning {
 
 impl Membership {
     /// Whether a device may begin an epoch: nobody who stands before it in the roster is here, but for those that were silent for too
-    /// long; and it is not left out for beginning epochs without end.
+    /// long.
     pub fn may_begin(&self, place: Place, now: Duration) -> bool {
-        let is_first = self.candidates(now).first().is_none_or(|&first| place <= first);
-        is_first && !self.is_restless(place, now)
+        self.candidates(now).first().is_none_or(|&first| place <= first)
     }
 
     /// Whether a device may begin an epoch although somebody before it is here: it is the next, has given that one up, and this device is about
-    /// to, or at least sees why. Devices that give up at different times would otherwise leave each other out.
+    /// to. Devices that give up at different times would otherwise leave each other out.
     fn may_take_over(&self, place: Place, now: Duration) -> bool {
         let candidates = self.candidates(now);
         let is_next = candidates.iter().nth(1).is_some_and(|&second| place <= second);
@@ -42,12 +41,7 @@ impl Membership {
             }
             _ => self.due.is_some_and(|due| now.saturating_sub(due) >= patience),
         };
-        let begins = candidates.first().is_some_and(|&first| self.may_begin_without_end(first));
-        // Whoever has taken over goes on with it until its epoch is over.
-        let follows = |r: &Running| !r.is_over && r.members.first() == Some(&place);
-        let has_taken_over = self.running.as_ref().is_some_and(follows);
-        let may = does_nothing || begins || has_taken_over;
-        is_next && may && !self.is_restless(place, now)
+        is_next && does_nothing
     }
 
     /// What this device does about an epoch that another begins.
@@ -61,11 +55,7 @@ impl Membership {
         match self.running_id() {
             Some(own) if own == id => Beginning::Again,
             Some(own) if own.number >= id.number => Beginning::Late(own),
-            _ if (self.may_begin(from, now) || self.may_take_over(from, now))
-                && !self.begins_without_end(from, now) =>
-            {
-                Beginning::Enter
-            }
+            _ if self.may_begin(from, now) || self.may_take_over(from, now) => Beginning::Enter,
             _ => {
                 let before = self.untimely.insert(from, (id, members.to_vec()));
                 Beginning::Untimely { again: before.is_some_and(|(before, _)| before != id) }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use super::{Membership, PLANNER_MUST_ACT, Running};
+use super::{LEFT_OUT_FOR, Membership, PLANNER_MUST_ACT, Running};
 use crate::roster::Place;
 
 /// What is to be done.
@@ -55,7 +55,7 @@ impl Membership {
         if let Some(running) = self.running.as_mut().filter(mine) {
             running.is_broken |= insisting.iter().any(|place| running.members.contains(place));
         }
-        let untold = std::mem::take(&mut self.restless.untold);
+        let untold = std::mem::take(&mut self.untold);
         let mut decisions: Vec<Decision> = untold.into_iter().map(Decision::LeaveOut).collect();
         decisions.extend(self.lose_patience(now, missing));
         let candidates = self.candidates(now);
@@ -76,7 +76,7 @@ impl Membership {
             }
         } else if is_overdue && self.planner() != Some(first) {
             // Whoever should begin and does not is not waited for. What the planner of this epoch thinks of others is its own affair.
-            self.set_out(first, now);
+            self.left_out.insert(first, now + self.timing.patience * LEFT_OUT_FOR);
             decisions.push(Decision::LeaveOut(first));
         } else if since >= self.timing.patience && !self.has_reminded {
             self.has_reminded = true;

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use super::blame::{Blame, blame};
-use super::{Decision, Membership, PLANNER_MUST_ACT};
+use super::{Decision, LEFT_OUT_FOR, Membership, PLANNER_MUST_ACT};
 use crate::roster::Place;
 
 impl Membership {
@@ -17,12 +17,11 @@ impl Membership {
     /// Nothing has arrived for long: the planner leaves out who is silent, the others tell it whom they wait for.
     pub(super) fn lose_patience(&mut self, now: Duration, missing: &[Place]) -> Vec<Decision> {
         let patience = self.timing.patience;
-        let planner = self.planner().unwrap_or(self.own);
-        let is_gone = self.is_out(planner, now) || !self.here.contains(&planner);
         let Some(running) = self.running.as_mut().filter(|r| !r.is_over) else {
             return Vec::new();
         };
         let silence = now.saturating_sub(running.progress);
+        let planner = running.members.first().copied().unwrap_or(self.own);
         // A planner that knows of it begins anew. The others can only complain: theirs may be the one connection that broke.
         if running.is_broken && planner == self.own {
             return Vec::new();
@@ -38,7 +37,8 @@ impl Membership {
             }
             blame(self.own, &running.members, missing, &running.complaints, &running.done)
         } else if silence >= patience * PLANNER_MUST_ACT {
-            if is_gone {
+            let is_out = self.left_out.get(&planner).is_some_and(|until| now < *until);
+            if is_out || !self.here.contains(&planner) {
                 return decisions;
             }
             Blame { out: BTreeSet::from([planner]), links: BTreeSet::new() }
@@ -51,7 +51,7 @@ impl Membership {
         };
         running.is_broken = true;
         for place in out {
-            self.set_out(place, now);
+            self.left_out.insert(place, now + patience * LEFT_OUT_FOR);
             decisions.push(Decision::LeaveOut(place));
         }
         for (from, to) in links {

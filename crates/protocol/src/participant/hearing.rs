@@ -116,7 +116,6 @@ impl Participant {
             _ if planner == Some(place) => {
                 if !self.membership.is_over() {
                     self.membership.hear_complete();
-                    self.note_use();
                     world.tell(self, Event::Complete);
                 }
             }

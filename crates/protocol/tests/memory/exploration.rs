@@ -348,10 +348,7 @@ impl State {
                 }
             }
             Said::Complete(id) if running == Some(*id) => {
-                self.with(own, |device| {
-                    device.hear_complete();
-                    device.was_of_use();
-                });
+                self.with(own, |device| device.hear_complete());
             }
             Said::Known(epoch) => {
                 self.with(own, |device| device.hear_claim(place, *epoch, NOW));

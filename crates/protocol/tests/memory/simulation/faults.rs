@@ -157,7 +157,9 @@ impl Schedule {
         let mut liars = Vec::new();
         if devices > 2 && random.below(4) == 0 {
             let lie = Lie::random(&mut random);
-            liars.push((random.below(devices as u64) as usize, lie));
+            // The first of the roster may begin epochs, and nobody but the owner ends it if it does nothing else.
+            let first = u64::from(lie.begins());
+            liars.push(((first + random.below(devices as u64 - first)) as usize, lie));
         }
         let mut faults = Vec::new();
         for _ in 0..random.below(7) {

@@ -40,12 +40,10 @@ pub(crate) enum Kind {
     TakesModels,
     /// It says that it has other data again and again.
     Renews,
-    /// It breaks its connection to the planner, and to nobody else, again and again.
-    BreaksOff,
 }
 
 impl Lie {
-    pub(crate) const ALL: [Kind; 11] = [
+    pub(crate) const ALL: [Kind; 10] = [
         Kind::Repeats,
         Kind::Begins,
         Kind::Frames,
@@ -56,11 +54,15 @@ impl Lie {
         Kind::IsNeverDone,
         Kind::TakesModels,
         Kind::Renews,
-        Kind::BreaksOff,
     ];
 
     pub(crate) fn new(kind: Kind) -> Lie {
         Lie { kind, said: BTreeMap::new() }
+    }
+
+    /// Whether it begins epochs.
+    pub(crate) fn begins(&self) -> bool {
+        self.kind == Kind::Begins
     }
 
     pub(crate) fn random(random: &mut Random) -> Lie {
@@ -115,12 +117,9 @@ impl Simulation {
                 self.transmit(at, to, Envelope::new(epoch, said).to_bytes().into());
                 false
             }
-            Kind::Begins
-            | Kind::IsFarAhead
-            | Kind::IsElsewhere
-            | Kind::Restarts
-            | Kind::Renews
-            | Kind::BreaksOff => true,
+            Kind::Begins | Kind::IsFarAhead | Kind::IsElsewhere | Kind::Restarts | Kind::Renews => {
+                true
+            }
         }
     }
 
@@ -177,11 +176,6 @@ impl Simulation {
             Kind::Renews => {
                 let renewed = bytes(running, Message::Renewed);
                 say.extend(peers.into_iter().map(|to| (to, renewed.clone())));
-            }
-            Kind::BreaksOff => {
-                if let Some(planner) = planner.filter(|&planner| planner != at) {
-                    self.sever(at, planner, true);
-                }
             }
             Kind::IsSilent | Kind::IsNeverDone | Kind::TakesModels => {}
         }

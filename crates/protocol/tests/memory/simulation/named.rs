@@ -161,7 +161,7 @@ fn numbers_far_ahead_use_none_up() {
 
 #[test]
 fn who_starts_anew_all_the_time_holds_nobody_up() {
-    for kind in [Kind::Restarts, Kind::IsElsewhere, Kind::BreaksOff] {
+    for kind in [Kind::Restarts, Kind::IsElsewhere] {
         for mut fleet in fleets(5, &[(3, Lie::new(kind))]) {
             let now = fleet.now;
             fleet.at(now, Fault::End { place: place(4), says_so: true });
@@ -175,23 +175,6 @@ fn who_starts_anew_all_the_time_holds_nobody_up() {
 fn a_first_device_that_does_nothing_is_not_waited_for() {
     for fleet in fleets(4, &[(0, Lie::new(Kind::IsSilent))]) {
         assert!(fleet.converged().is_some());
-    }
-}
-
-#[test]
-fn a_first_device_that_begins_epochs_without_end_is_done_without() {
-    for devices in [3, 4, 6] {
-        for mut fleet in fleets(devices, &[(0, Lie::new(Kind::Begins))]) {
-            // While it is left out nothing that it begins changes what the others have.
-            let plan = fleet.converged();
-            let end = fleet.now + 5 * TIMING.patience;
-            fleet.run_until(end);
-            assert_eq!(fleet.converged(), plan, "{}", fleet.trace());
-            // It is heard again, and given up again.
-            let end = fleet.now + 10 * TIMING.patience;
-            fleet.run_until(end);
-            is_fine(&mut fleet, end, CONVERGED_AMONG_LIARS_AFTER);
-        }
     }
 }
 

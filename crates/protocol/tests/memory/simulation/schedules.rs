@@ -65,13 +65,3 @@ fn random_schedules_violate_nothing() {
     let seeds: Vec<u64> = violations.iter().map(|(seed, _)| *seed).collect();
     assert!(seeds.is_empty(), "{} of {count}: {seeds:?}\n{}", seeds.len(), violations[0].1);
 }
-
-/// Seeds of random schedules that were violated once.
-#[test]
-fn what_seeds_have_shown_is_not_seen_again() {
-    for seed in [576, 641, 8_935, 28_227, 78_587, 95_651] {
-        if let Err(what) = run(seed) {
-            panic!("{what}");
-        }
-    }
-}
