@@ -327,8 +327,8 @@ impl Job<'_> {
         let trained = train::train(run)?;
         let measured = measure::measure(run)?;
         let problem = plan::problem(run, &trained.table, &measured)?;
-        let problem = calibration::with_budget(run, problem, &measured)?;
-        outcome.calibrated.extend(calibration::calibrated(run, &problem));
+        let (problem, calibrated) = calibration::calibrated(run, problem, &measured)?;
+        outcome.calibrated.extend(calibrated);
         let plan = plan::plan(run, &problem)?;
         outcome.measuring.clone_from(&measured.cost);
         let strangers = plan.strangers(&problem);

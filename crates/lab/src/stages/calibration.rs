@@ -7,7 +7,6 @@
 use stlf_config::Config;
 use stlf_planning::Problem;
 use stlf_planning::bound::BoundKind;
-use stlf_planning::problem::Model;
 
 use super::measure::Measured;
 use super::{SeedRun, plan};
@@ -20,8 +19,8 @@ const LEAST: f64 = 0.05;
 /// What a plan may cost, measuring included, as a part of what all links would.
 const BUDGET: f64 = 1.0 / 3.0;
 
-/// Weights of energy that are tried, as parts of the usual one.
-const CHEAPER: [f64; 4] = [0.4, 0.2, 0.1, 0.05];
+/// Weights of energy that are tried, as parts of the usual one, which is the first.
+const WEIGHTS: [f64; 5] = [1.0, 0.4, 0.2, 0.1, 0.05];
 
 /// What a seed counts, where that was measured.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -32,20 +31,6 @@ pub struct Calibrated {
     pub energy: f64,
 }
 
-/// What the problem of a seed counts, if that was measured.
-pub(crate) fn calibrated(run: &SeedRun<'_>, problem: &Problem) -> Option<Calibrated> {
-    match problem.model() {
-        Model::Measured(m) if is_measured(run) => {
-            Some(Calibrated { share: m.bound.calibration, energy: m.weights.energy })
-        }
-        _ => None,
-    }
-}
-
-fn is_measured(run: &SeedRun<'_>) -> bool {
-    is_open(run.config) && !run.scouted.is_empty()
-}
-
 /// Whether a run measures the share: for rows of tables, under the pooled bound, unless the configuration has it.
 pub(crate) fn is_open(config: &Config) -> bool {
     let (data, planner) = (&config.data, &config.planner);
@@ -53,43 +38,43 @@ pub(crate) fn is_open(config: &Config) -> bool {
     is_table && planner.calibration.is_none() && planner.bound == BoundKind::Pooled
 }
 
-/// The share of ½ d̂ that counts in a seed: as configured, or as measured; 1 where neither.
-pub(crate) fn calibration(run: &SeedRun<'_>, measured: &Measured) -> f64 {
-    if !is_open(run.config) {
-        return run.setup.calibration;
-    }
-    let has_labels = |device: usize| !run.fleet.devices[device].labels.is_empty();
-    let between = measured.pairs.iter().filter(|&&(i, j, _)| has_labels(i) && has_labels(j));
-    let divergences: Vec<f64> = between.map(|&(_, _, divergence)| divergence).collect();
-    share(&run.scouted, &divergences).unwrap_or(1.0)
-}
-
-/// The problem with the least weight of energy at which its plan keeps within [`BUDGET`]; as it is where the share was not measured or the
-/// configuration has a weight.
+/// The problem as it is planned, and what it counts, if that was measured: the share of ½ d̂, and the least weight of energy of those tried
+/// at which the plan keeps within [`BUDGET`]. Where it does not at the usual weight, or nothing was measured, the problem stays as it is.
 ///
 /// What the bound promises of one more source on a ring is little beside a link at the usual weight. Where it is calibrated, that little is
-/// what to expect, and up to a third of all links is well spent on it.
-pub(crate) fn with_budget(
+/// what to expect, and up to a third of all links is well spent on it. In small fleets a third is soon spent. There plans rely on who is
+/// near, and divergences say that best as they are.
+pub(crate) fn calibrated(
     run: &SeedRun<'_>,
     problem: Problem,
     measured: &Measured,
-) -> Result<Problem, Error> {
-    if !is_measured(run) || run.config.planner.phi_e.is_some() {
-        return Ok(problem);
-    }
+) -> Result<(Problem, Option<Calibrated>), Error> {
+    let found = found(run, measured).filter(|_| is_open(run.config));
+    let Some(share) = found else { return Ok((problem, None)) };
     let measuring: f64 = measured.cost.iter().map(|row| row.joules).sum();
-    let mut kept = problem;
-    for part in CHEAPER {
-        let cheaper = kept.with_energy_weight(part * run.setup.weights.energy);
-        let plan = plan::planned(&run.setup, &cheaper, &run.watch)?;
-        let all = plan.all_to_all_joules(&cheaper).unwrap_or_default();
-        let total = plan.joules(&cheaper).map(|joules| joules + measuring);
+    let usual = run.setup.weights.energy;
+    let tried = if run.config.planner.phi_e.is_some() { &WEIGHTS[..1] } else { &WEIGHTS };
+    let (mut kept, mut counted) = (problem, None);
+    for part in tried {
+        let calibrated = Calibrated { share, energy: part * usual };
+        let other = kept.with_calibration(share).with_energy_weight(calibrated.energy);
+        let plan = plan::planned(&run.setup, &other, &run.watch)?;
+        let all = plan.all_to_all_joules(&other).unwrap_or_default();
+        let total = plan.joules(&other).map(|joules| joules + measuring);
         if total.is_none_or(|total| total > BUDGET * all) {
             break;
         }
-        kept = cheaper;
+        (kept, counted) = (other, Some(calibrated));
     }
-    Ok(kept)
+    Ok((kept, counted))
+}
+
+/// The share that scouts found in a seed, if there were any.
+fn found(run: &SeedRun<'_>, measured: &Measured) -> Option<f64> {
+    let has_labels = |device: usize| !run.fleet.devices[device].labels.is_empty();
+    let between = measured.pairs.iter().filter(|&&(i, j, _)| has_labels(i) && has_labels(j));
+    let divergences: Vec<f64> = between.map(|&(_, _, divergence)| divergence).collect();
+    share(&run.scouted, &divergences)
 }
 
 /// (ē + s) / (½ d̄): the mean error of scouts at devices with labels, and its standard error to be on the safe side, over the mean of

@@ -8,8 +8,8 @@ use stlf_planning::planner::Outcome;
 use stlf_planning::problem::{Links, Model};
 use stlf_protocol::Setup;
 
+use super::SeedRun;
 use super::measure::Measured;
-use super::{SeedRun, calibration};
 use crate::baselines::Assignment;
 use crate::record::{LinkRow, TrainingRow};
 use crate::watch::Watch;
@@ -54,8 +54,7 @@ pub fn problem(
         source_error: row.source_error,
     };
     let devices = table.iter().map(device).collect();
-    let setup = Setup { calibration: calibration::calibration(run, measured), ..run.setup.clone() };
-    Ok(setup.problem(devices, links(run, measured), Vec::new())?)
+    Ok(run.setup.problem(devices, links(run, measured), Vec::new())?)
 }
 
 /// Plans, and keeps the problem, the plan and its links. Planning takes less time than reading a plan back, so
@@ -87,8 +86,9 @@ pub fn plan(run: &SeedRun<'_>, problem: &Problem) -> Result<Box<Plan>, Error> {
 pub fn links_only(run: &SeedRun<'_>, problem: &Problem) -> Result<Assignment, Error> {
     let mut setup = run.setup.clone();
     setup.planner = setup.planner.handing_on(false);
-    // Links alone are not to cost what rings save.
+    // What was measured is for rings: links alone cost more than the budget.
     let problem = problem.with_energy_weight(setup.weights.energy);
+    let problem = problem.with_calibration(setup.calibration);
     let plan = planned(&setup, &problem, &run.watch)?;
     Ok(Assignment::from(&*plan))
 }

@@ -239,6 +239,15 @@ impl Problem {
         problem
     }
 
+    /// The same problem where this share of ½ d̂ counts ([`Bound::calibration`]); raw costs stay as they are.
+    pub fn with_calibration(&self, calibration: f64) -> Problem {
+        let mut problem = self.clone();
+        if let Model::Measured(m) = &mut problem.model {
+            m.bound.calibration = calibration;
+        }
+        problem
+    }
+
     /// The same problem under another bound; raw costs have none and stay as they are.
     pub fn with_bound(&self, kind: BoundKind) -> Problem {
         let mut problem = self.clone();
