@@ -168,7 +168,7 @@ def test_what_a_learner_raises_is_the_cause(tmp_path: Path) -> None:
     ]:
         with pytest.raises(stlf.InputError, match=message):
             stlf.run(CONFIG, learners=wrong, to=tmp_path / "wrong", progress=False)  # type: ignore[arg-type]
-    with pytest.raises(stlf.InputError, match="transfer.adapt: only built-in networks are students"):
+    with pytest.raises(stlf.InputError, match="transfer.adapt: the learner means/1 does not say that it trains any"):
         config = {**CONFIG, "transfer": {"adapt": "always"}}
         stlf.run(config, learners=learners(), to=tmp_path / "wrong", progress=False)
 
