@@ -273,8 +273,11 @@ pub(crate) fn calibration(outcome: &Outcome, config: &Config) -> String {
         ),
         false => (String::new(), String::new()),
     };
+    let (some, seeds) = (outcome.calibrated.len(), outcome.scales.len());
+    let where_so =
+        if some < seeds { format!(" in {some} of {seeds} seeds") } else { String::new() };
     format!(
-        "Divergences count {}: so much of what they say was found where sources tried each other's linear classifiers on their labels.{spent} \
+        "Divergences count {}{where_so}: so much of what they say was found where sources tried each other's linear classifiers on their labels.{spent} \
          Real devices do the same with planner.calibration = {share:.2}{set}.\n",
         percent(share)
     )

@@ -328,7 +328,7 @@ fn conditions(flips: &[Flip]) -> (Vec<String>, Vec<&Flip>) {
     (reachable.into_iter().filter_map(condition).collect(), beyond)
 }
 
-/// What a link's measurement is called in a sentence, and its unit.
+/// What a link's measurement is called in a sentence.
 fn subject(quantity: Quantity) -> &'static str {
     match quantity {
         Quantity::Energy => "the link's energy",
