@@ -22,7 +22,17 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// The run as it is once its first seed is done: its folder is read while it is written, so files come one by one.
+/// Puts a copy there at once, as a run does: whoever reads meanwhile must not see half of a file.
+fn appear(from: &Path, to: &Path) {
+    let aside = to.parent().unwrap().with_extension("aside");
+    match from.is_dir() {
+        true => copy(from, &aside),
+        false => drop(std::fs::copy(from, &aside).unwrap()),
+    }
+    std::fs::rename(aside, to).unwrap();
+}
+
+/// The run as it is once its first seed is done.
 fn half_done(whole: &Path, half: &Path) {
     std::fs::create_dir_all(half).unwrap();
     std::fs::copy(whole.join("config.toml"), half.join("config.toml")).unwrap();
@@ -48,11 +58,11 @@ fn a_run_under_way_is_followed_and_an_edit_marks_what_it_makes_untrue() {
         "return /1 of 2, \\d+ models/.test(document.querySelector('#progress-stages').innerText)",
     );
     // Another seed is there, and the page shows it although the run is not finished.
-    copy(&whole.join("seed-2"), &half.join("seed-2"));
+    appear(&whole.join("seed-2"), &half.join("seed-2"));
     browser.wait_for("the second seed", &seeds(2));
     assert_eq!(browser.script("return document.querySelector('#progress').hidden"), false);
     for file in ["results.csv", "results.jsonl", "manifest.json"] {
-        std::fs::copy(whole.join(file), half.join(file)).unwrap();
+        appear(&whole.join(file), &half.join(file));
     }
     browser.wait_for("the end", "return document.querySelector('#progress').hidden");
 

@@ -67,8 +67,9 @@
       note.textContent = 'The run is in progress; this page follows it, seed by seed.';
       const news = newSeeds(answer.stages);
       if (news && !page.edited()) {
-        asked = news;
-        page.load(await ask('/api/state'));
+        const state = await ask('/api/state');
+        asked = news; // not before the answer: one that failed is asked for again
+        page.load(state);
         return;
       }
     } catch (error) {
