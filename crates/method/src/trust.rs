@@ -5,7 +5,10 @@
 //! other. Which one that is, the target's labels tell where it knows some, and else the other models that it received, each with one
 //! vote, whatever it claims. A model that is outvoted is refused. Where nobody can tell, none of them decides alone.
 //!
-//! Models that contradict nobody keep the weights that were planned. So nothing changes where all are honest and their claims hold.
+//! A model may also contradict itself: if it doubts far more of the samples than its source claims that it errs on. That needs no other model.
+//!
+//! Models that contradict nobody keep the weights that were planned. So nothing changes where all are honest and their claims hold. Where all are
+//! refused, the planned weights stay as well: the target has nothing better until it gets another model.
 
 use stlf_data::Class;
 use stlf_planning::witness::{Claim, best_weights};
@@ -37,6 +40,8 @@ pub const MOST_SAMPLES: usize = 1000;
 pub struct Heard {
     /// What it says of the samples on which models are compared.
     pub classes: Vec<Class>,
+    /// Its mean [doubt](crate::expectation::doubt) about these samples, less what it [doubts too much](crate::expectation::Tried::modesty).
+    pub doubt: f64,
     /// Its planned weight; 0 of a witness.
     pub weight: f64,
     /// What its source's own numbers say.
@@ -81,8 +86,8 @@ pub fn trust(heard: &[Heard], known: &[Known]) -> Trust {
     let bench = Bench::new(heard, known);
     let mut standing: Vec<usize> = (0..heard.len()).collect();
     let mut disputed = Vec::new();
-    // What labels refute needs no other model, unless nothing else is there.
-    standing.retain(|&model| !bench.is_refuted(model));
+    // What labels or a model's own doubt refute needs no other model.
+    standing.retain(|&model| !bench.is_refuted(model) && !bench.doubts_its_claim(model));
     while let Some((accused, opponents)) = bench.weakest(&standing) {
         let support = |model: usize| bench.support(model, &standing);
         let strongest = opponents.iter().map(|&k| support(k)).fold(0.0, f64::max);
@@ -95,7 +100,7 @@ pub fn trust(heard: &[Heard], known: &[Known]) -> Trust {
     let refused: Vec<usize> = (0..heard.len()).filter(|model| !standing.contains(model)).collect();
     let lost: f64 = refused.iter().map(|&model| planned[model]).sum();
     let mut weights = planned;
-    if lost > 0.0 {
+    if lost > 0.0 && !standing.is_empty() {
         let claims: Vec<Claim> = standing.iter().map(|&model| heard[model].claim).collect();
         weights.fill(0.0);
         for (&model, weight) in standing.iter().zip(best_weights(&claims)) {
@@ -121,6 +126,8 @@ struct Bench {
     differ: Vec<Vec<f64>>,
     /// What each claims to err, at most 1.
     errors: Vec<f64>,
+    /// How much each doubts the samples.
+    doubts: Vec<f64>,
     /// The share of known labels that each has right, where enough are known.
     right: Option<Vec<f64>>,
     /// How far a share among the samples may be from that of all.
@@ -144,6 +151,7 @@ impl Bench {
         Bench {
             differ: heard.iter().map(|a| heard.iter().map(|b| differ(a, b)).collect()).collect(),
             errors: heard.iter().map(|model| model.claim.error.min(1.0)).collect(),
+            doubts: heard.iter().map(|model| model.doubt).collect(),
             right: (known.len() >= LEAST_LABELS).then(|| heard.iter().map(right).collect()),
             deviation: ((2.0 / DELTA).ln() / (2.0 * samples as f64)).sqrt(),
             labels: known.len(),
@@ -158,6 +166,11 @@ impl Bench {
         let best = right.iter().copied().fold(0.0, f64::max);
         right[model] < HALF * best
             && 1.0 - right[model] > self.errors[model] + TOLERANCE + deviation
+    }
+
+    /// Whether a model doubts more of the samples than what it claims allows.
+    fn doubts_its_claim(&self, model: usize) -> bool {
+        self.doubts[model] > self.errors[model] + TOLERANCE + self.deviation
     }
 
     /// Whether two models differ more often than what both claim allows.
@@ -219,7 +232,12 @@ mod tests {
             false => class,
         };
         let classes = truth.iter().enumerate().map(says).collect();
-        Heard { classes, weight, claim: Claim { error, samples: 1000.0, ..Claim::NOTHING } }
+        Heard {
+            classes,
+            doubt: 0.0,
+            weight,
+            claim: Claim { error, samples: 1000.0, ..Claim::NOTHING },
+        }
     }
 
     fn truth() -> Vec<Class> {
@@ -307,6 +325,21 @@ mod tests {
         assert_eq!(trust(&[liar(0.9), far(0.0)], &known).refused, [] as [usize; 0]);
         assert_eq!(trust(&[liar(0.3)], &known).weights, [1.0]);
         assert_eq!(among_compared(&compared(2500, &[(4, 1)]), &[(4, 1)]), [(2, 1)]);
+    }
+
+    #[test]
+    fn a_model_that_doubts_what_it_claims_to_know_is_refused_alone_and_among_others() {
+        let truth = truth();
+        let untrained = Heard { doubt: 0.9, ..model(&truth, 1, 1.0, 0.2) };
+        let alone = trust(std::slice::from_ref(&untrained), &[]);
+        assert_eq!((alone.refused, alone.weights), (vec![0], vec![1.0]), "there is nothing better");
+        let found = trust(&[untrained.clone(), model(&truth, 10, 0.0, 0.2)], &[]);
+        assert_eq!((found.refused, found.weights), (vec![0], vec![0.0, 1.0]));
+        // Who claims little may doubt much, and some doubt is nobody's fault.
+        for (doubt, error) in [(0.9, 0.8), (0.25, 0.1), (f64::NAN, 0.0)] {
+            let honest = Heard { doubt, ..model(&truth, 4, 1.0, error) };
+            assert_eq!(trust(&[honest], &[]).refused, [] as [usize; 0], "{doubt} {error}");
+        }
     }
 
     #[test]

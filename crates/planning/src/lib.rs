@@ -5,6 +5,7 @@
 //! Planning needs mathematics alone: no data, no training, no file, no random number.
 
 pub mod bound;
+mod conspicuous;
 pub mod device;
 pub mod diff;
 pub mod energy;

@@ -1,7 +1,8 @@
 //! Witnesses: devices whose models a target gets beside those of its plan, only to check these against them.
 //!
 //! A target without labels can tell that a source lies only by other models. To withstand f liars among those that it hears, it must hear
-//! 2 f + 1 of them, so that the honest ones are more.
+//! 2 f + 1 of them, so that the honest ones are more. The f of a target is what its fleet agreed on, or more where sources of its plan are
+//! conspicuous ([`Problem::conspicuous`]): as many as these.
 
 use stlf_optim::pooled::best_mixture;
 
@@ -45,29 +46,49 @@ impl Problem {
         Some(Claim { error, samples: device.samples() as f64, divergence })
     }
 
+    /// What a device's own numbers say of its model on its own samples; nothing without labels, or with raw costs.
+    pub fn own_claim(&self, device: usize) -> Option<Claim> {
+        let Model::Measured(m) = &self.model() else { return None };
+        let device = &m.devices[device];
+        Some(Claim {
+            error: device.source_error?,
+            samples: device.samples() as f64,
+            divergence: 0.0,
+        })
+    }
+
     /// The witnesses of a plan with these roles and links, sorted by target.
     pub fn witnesses(&self, roles: &[Role], links: &[PlanLink], liars: usize) -> Vec<Witness> {
         let targets = (0..roles.len()).filter(|&device| roles[device] == Role::Target);
-        let of = |to: usize| self.witnesses_of(to, incoming(links, to), liars);
+        let conspicuous = self.conspicuous();
+        let of = |to: usize| self.witnesses_of(to, incoming(links, to), liars, &conspicuous);
         targets.flat_map(|to| of(to).into_iter().map(move |from| Witness { to, from })).collect()
     }
 
-    /// The witnesses of a target with these links, ascending: so many that it hears at least 2 `liars` + 1 models, where so many devices with
-    /// labels reach it; none where it need not withstand liars. First come those that claim the smallest error there, whatever their role:
-    /// all devices with labels have trained a model.
-    pub fn witnesses_of(&self, to: usize, planned: &[PlanLink], liars: usize) -> Vec<usize> {
+    /// The witnesses of a target with these links, ascending: so many that it hears at least 2 f + 1 models, where so many devices with
+    /// labels reach it, and f is the larger of `liars` and the number of its sources that are conspicuous; none where both are 0. First come those
+    /// that are not conspicuous, and of these those that claim the smallest error there, whatever their role: all devices with labels have
+    /// trained a model.
+    pub fn witnesses_of(
+        &self,
+        to: usize,
+        planned: &[PlanLink],
+        liars: usize,
+        conspicuous: &[bool],
+    ) -> Vec<usize> {
+        let liars = liars.max(planned.iter().filter(|link| conspicuous[link.from]).count());
         if liars == 0 {
             return Vec::new();
         }
         let is_free = |from: &usize| *from != to && planned.iter().all(|l| l.from != *from);
-        let mut others: Vec<(f64, usize)> = (0..self.len())
+        let mut others: Vec<(bool, f64, usize)> = (0..self.len())
             .filter(is_free)
-            .filter_map(|from| Some((self.claim(from, to)?.error, from)))
+            .filter_map(|from| Some((conspicuous[from], self.claim(from, to)?.error, from)))
             .collect();
-        others.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+        others.sort_by(|a, b| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)).then(a.2.cmp(&b.2)));
         let missing = (2 * liars + 1).saturating_sub(planned.len());
         let mut chosen: Vec<usize> =
-            others.into_iter().take(missing).map(|(_, from)| from).collect();
+            others.into_iter().take(missing).map(|(.., from)| from).collect();
         chosen.sort_unstable();
         chosen
     }
@@ -91,9 +112,14 @@ mod tests {
 
     /// Four devices with labels, at these distances from a target without, the first of which it takes alone.
     fn problem(distances: [f64; 4]) -> Problem {
+        problem_with(distances, [500; 4])
+    }
+
+    /// The same with so many labels each.
+    fn problem_with(distances: [f64; 4], labels: [u64; 4]) -> Problem {
         let device = |i: usize| Device {
             name: format!("d{i}"),
-            labeled: if i < 4 { 500 } else { 0 },
+            labeled: if i < 4 { labels[i] } else { 0 },
             unlabeled: 500,
             source_error: (i < 4).then_some(0.1),
         };
@@ -127,6 +153,21 @@ mod tests {
             Some(Claim { error: 0.1 + 0.45, samples: 1000.0, divergence: 0.9 })
         );
         assert_eq!(problem.claim(4, 0), None, "without labels");
+    }
+
+    #[test]
+    fn targets_of_conspicuous_sources_hear_more_whatever_was_agreed_on() {
+        // The second has samples beyond all measure, and the target takes its model.
+        let problem = problem_with([0.2, 0.0, 0.9, 1.2], [500, 5_000_000, 500, 500]);
+        let conspicuous = problem.conspicuous();
+        assert_eq!(conspicuous, [false, true, false, false, false]);
+        let link = |from: usize| PlanLink { from, to: 4, weight: 1.0 };
+        let of =
+            |from: usize, liars: usize| problem.witnesses_of(4, &[link(from)], liars, &conspicuous);
+        assert_eq!(of(1, 0), [0, 2], "the nearest");
+        assert_eq!(of(0, 0), [] as [usize; 0], "the others' targets need none");
+        // As a witness it comes last, however good it claims to be.
+        assert_eq!((of(0, 1), of(0, 2)), (vec![2, 3], vec![1, 2, 3]));
     }
 
     #[test]

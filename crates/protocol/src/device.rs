@@ -21,6 +21,7 @@ use stlf_method::expectation::Trial;
 use stlf_method::known::Known;
 use stlf_method::learner::{Learner, Lesson, Progress};
 use stlf_method::local_training::OwnError;
+use stlf_planning::Problem;
 use stlf_planning::plan::{Terms, Way};
 
 pub use self::combining::{Combined, Schooled};
@@ -426,6 +427,11 @@ impl Device {
     /// What the epoch's plan costs, term by term. In large fleets, whose plans do not carry the reports that they follow from, only the planner knows.
     pub fn plan_terms(&self) -> Option<Terms> {
         self.following()?.terms()
+    }
+
+    /// The problem that the epoch's plan solves: what all devices reported. In large fleets only the planner knows it.
+    pub fn problem(&self) -> Option<&Problem> {
+        self.following()?.problem()
     }
 
     /// The epoch's plan.

@@ -1,6 +1,7 @@
 //! What the planner of an epoch knows, which is numbers, and the plan that follows.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use stlf_method::divergence::Settings;
 use stlf_planning::Problem;
@@ -54,6 +55,8 @@ pub(crate) struct Grounds {
     pub(crate) claims: Claims,
     /// What the plan costs, term by term.
     pub(crate) terms: Option<Terms>,
+    /// The problem that it solves.
+    pub(crate) problem: Option<Arc<Problem>>,
 }
 
 /// A plan, and what the device that searched for it knows of it.
@@ -186,11 +189,12 @@ impl Planner {
         Some(evaluate(problem, problem.bound_kind(), &roles, &links, &handovers))
     }
 
-    /// What the device at a place learns of a plan: what it costs, and what sources claim of their models there.
+    /// What the device at a place learns of a plan: the problem, what the plan costs, and what sources claim of their models there.
     pub(crate) fn grounds(&self, problem: &Problem, plan: &Plan, place: Place) -> Grounds {
         let claim = |(from, &member)| Some((member, problem.claim(from, self.index(place)?)?));
         let claims = self.members.iter().enumerate().filter_map(claim).collect();
-        Grounds { claims, terms: self.terms(problem, plan) }
+        let problem_of_plan = Some(Arc::new(problem.clone()));
+        Grounds { claims, terms: self.terms(problem, plan), problem: problem_of_plan }
     }
 
     /// The reports that a plan carries.

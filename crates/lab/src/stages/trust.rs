@@ -1,6 +1,6 @@
 //! Whether targets believe the models that they receive.
 
-use stlf_data::Class;
+use stlf_method::expectation::{Tried, doubt};
 use stlf_method::method::Method;
 use stlf_method::trust::{Heard, among_compared, compared, trust};
 use stlf_planning::plan::PlanLink;
@@ -18,12 +18,17 @@ impl Transfer<'_> {
         assigned: &Assignment,
         target: usize,
     ) -> Vec<usize> {
-        let liars = if is_ours(method) { self.run.setup.liars } else { 0 };
-        self.problem.witnesses_of(target, assigned.incoming(target), liars)
+        match is_ours(method) {
+            true => {
+                let (planned, liars) = (assigned.incoming(target), self.run.setup.liars);
+                self.problem.witnesses_of(target, planned, liars, &self.conspicuous)
+            }
+            false => Vec::new(),
+        }
     }
 
     /// The links into a target with the weights that their models have once it has checked them, and those of witnesses that it takes
-    /// instead. Other methods believe everything.
+    /// instead. Other methods believe everything. One model alone keeps its weight whatever comes of a check.
     pub(super) fn believed(
         &self,
         method: Method,
@@ -43,10 +48,14 @@ impl Transfer<'_> {
         let mut heard: Vec<Heard> = Vec::new();
         for link in &links {
             let Some(made) = self.prediction(link.from, target)? else { return Ok(links) };
-            let classes: Vec<Class> = made.classes().collect();
-            let classes = samples.iter().map(|&sample| classes[sample]).collect();
+            let (made, weight) = (made.of_all(&samples), link.weight);
             let claim = self.problem.claim(link.from, target).unwrap_or(Claim::NOTHING);
-            heard.push(Heard { classes, weight: link.weight, claim });
+            let mut doubt = doubt(&made).unwrap_or_default();
+            // How the model did at its sender makes no difference else.
+            if doubt > claim.error {
+                doubt -= self.modesty(link.from)?;
+            }
+            heard.push(Heard { classes: made.classes().collect(), doubt, weight, claim });
         }
         let weights = trust(&heard, &among_compared(&samples, &known)).weights;
         let believed = links.into_iter().zip(weights);
@@ -54,6 +63,12 @@ impl Transfer<'_> {
             .map(|(link, weight)| PlanLink { weight, ..link })
             .filter(|link| link.weight > 0.0)
             .collect())
+    }
+
+    /// How much more the model that a device sends doubts than it errs there.
+    fn modesty(&self, sender: usize) -> Result<f64, Error> {
+        let Some(model) = &self.models[sender] else { return Ok(0.0) };
+        Ok(Tried::alone(self.trial_of_sent(model, sender)?).modesty())
     }
 }
 

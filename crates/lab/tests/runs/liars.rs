@@ -21,7 +21,7 @@ fn options(fleet: &str) -> Options {
 }
 
 #[test]
-fn a_magnet_ruins_targets_that_believe_it_and_not_those_that_hear_enough() {
+fn a_magnet_ruins_targets_that_believe_it_and_not_those_that_check_it() {
     let to = tempfile::tempdir().unwrap();
     let heard = |_: &str, _: usize, _: usize| {};
     let made = reproduce(Artifact::Liars, &options("alike"), to.path(), &heard, &go_on).unwrap();
@@ -31,7 +31,7 @@ fn a_magnet_ruins_targets_that_believe_it_and_not_those_that_hear_enough() {
         .deserialize()
         .collect::<Result<_, _>>()
         .unwrap();
-    assert_eq!(rows.len(), (1 + 2 * 6) * 5);
+    assert_eq!(rows.len(), (1 + 2 * 8) * 5);
     let number = |lie: &str, liars: &str, defence: &str, key: &str| {
         let is = |row: &&BTreeMap<String, String>| {
             [("lie", lie), ("liars", liars), ("defence", defence)]
@@ -46,9 +46,13 @@ fn a_magnet_ruins_targets_that_believe_it_and_not_those_that_hear_enough() {
     assert_eq!(number("nobody lies", "0", "checked", "energy"), 1.0);
     assert!(number("nobody lies", "0", "7 models", "energy") > 1.0);
     assert!(number("inverted magnet", "1", "unchecked", "loss") > 0.5);
-    assert!(number("inverted magnet", "1", "3 models", "loss") < 0.05);
+    for defence in ["checked", "3 models"] {
+        for lie in ["magnet", "inverted magnet"] {
+            assert!(number(lie, "1", defence, "loss") < 0.05, "{lie} {defence}");
+            assert_eq!(number(lie, "1", defence, "refused"), 1.0, "{lie} {defence}");
+        }
+    }
     assert!(number("inverted magnet", "3", "7 models", "loss") < 0.1);
-    assert_eq!(number("inverted magnet", "1", "3 models", "refused"), 1.0);
     assert!(to.path().join("liars.svg").is_file());
     let unknown = reproduce(Artifact::Liars, &options("Z"), to.path(), &heard, &go_on);
     assert_eq!(unknown.unwrap_err().to_string(), "settings: none of Z is a fleet with liars");

@@ -7,7 +7,7 @@ use stlf_learn::Params;
 use stlf_learn::evaluate::Predictions;
 use stlf_method::adapt::{self, Adapt, Judged, Obstacle};
 use stlf_method::combine::combine_with;
-use stlf_method::expectation::{Expected, Received, Tried, Warning, expected};
+use stlf_method::expectation::{Expected, Received, Tried, Warning, doubt, expected};
 use stlf_method::known::Known;
 use stlf_method::learner::{Learner, Progress};
 use stlf_method::student::{Owner, Student, Target};
@@ -38,6 +38,10 @@ pub(crate) struct Combining {
     pub(super) claims: Vec<Claim>,
     /// How each did at sources that tried it.
     pub(super) tried: Vec<Tried>,
+    /// Of a target that has labels, the model that it trained on them, and what it claims of it: a witness that costs nothing.
+    pub(super) own: Option<(Params, Claim)>,
+    /// How many other devices could send their model.
+    pub(super) others: usize,
     /// The student that was trained last.
     pub(super) schooled: Option<Arc<Schooled>>,
 }
@@ -221,22 +225,44 @@ impl Combining {
         hasher.finalize().into()
     }
 
-    /// Which models the target believes; `None` if `watch` ended it. One alone cannot be compared with anything.
+    /// Which models the target believes; `None` if `watch` ended it.
     fn trust(&self, watch: &mut Watch<'_>) -> Result<Option<Trust>, Failed> {
-        let Combining { known, learner, rows, models, claims, .. } = self;
+        let Combining { known, learner, rows, models, claims, tried, own, .. } = self;
         let samples = compared(rows.len(), known);
+        let sent =
+            models.iter().zip(claims).zip(tried).map(|(((from, model, weight), claim), tried)| {
+                (Some(*from), &**model, *weight, *claim, tried.modesty())
+            });
+        // One's own model is only compared.
+        let own = own.iter().map(|(model, claim)| (None, model, 0.0, *claim, 1.0));
         let mut heard = Vec::new();
-        for ((from, model, weight), claim) in models.iter().zip(claims) {
-            let mut classes = Vec::new();
-            if models.len() > 1 {
-                let said = learner.predict(model, &samples, &mut |_| watch(Sign::GoesOn));
-                let said = said.map_err(|why| Failed { from: Some(*from), why })?;
-                let Some(said) = said else { return Ok(None) };
-                classes.extend(said.classes());
-            }
-            heard.push(Heard { classes, weight: *weight, claim: *claim });
+        for (from, model, weight, claim, modesty) in sent.chain(own) {
+            let said = learner.predict(model, &samples, &mut |_| watch(Sign::GoesOn));
+            let said = said.map_err(|why| Failed { from, why })?;
+            let Some(said) = said else { return Ok(None) };
+            let doubt = doubt(&said).unwrap_or_default() - modesty;
+            heard.push(Heard { classes: said.classes().collect(), doubt, weight, claim });
         }
-        let known = if models.len() > 1 { among_compared(&samples, known) } else { Vec::new() };
-        Ok(Some(trust(&heard, &known)))
+        let found = trust(&heard, &among_compared(&samples, known));
+        Ok(Some(self.of_those_sent(found)))
+    }
+
+    /// The same without the target's own model. It does not take part in the mixture, so that models keep their weights where it would be all
+    /// that is left, and where nobody else could send one, none is refused.
+    fn of_those_sent(&self, found: Trust) -> Trust {
+        let Trust { mut weights, mut refused, mut disputed } = found;
+        let sent = self.models.len();
+        let own = weights.drain(sent..).sum::<f64>();
+        [&mut refused, &mut disputed].into_iter().for_each(|which| which.retain(|at| *at < sent));
+        let total: f64 = weights.iter().sum();
+        if total <= 0.0 {
+            weights = self.models.iter().map(|(_, _, weight)| *weight).collect();
+        } else if own > 0.0 {
+            weights.iter_mut().for_each(|weight| *weight /= total);
+        }
+        if refused.len() == sent && self.others == 0 {
+            refused.clear();
+        }
+        Trust { weights, refused, disputed }
     }
 }

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use stlf_learn::Params;
 use stlf_method::divergence::Settings;
 use stlf_method::expectation::Tried;
-use stlf_planning::Role;
 use stlf_planning::plan::{Terms, Way};
 use stlf_planning::witness::Claim;
+use stlf_planning::{Problem, Role};
 
 use super::combining::Combined;
 use crate::divergence_protocol::{Exchange, Remembered, divergence};
@@ -240,9 +240,20 @@ impl Following {
         self.grounds.terms
     }
 
+    /// The problem that the plan solves, where that is known.
+    pub(super) fn problem(&self) -> Option<&Problem> {
+        self.grounds.problem.as_deref()
+    }
+
     /// What a source claims of its model here.
     pub(super) fn claim(&self, from: Place) -> Claim {
         self.grounds.claims.get(&from).copied().unwrap_or(Claim::NOTHING)
+    }
+
+    /// How many devices claim something of their models here, besides those that sent these.
+    pub(super) fn others_than(&self, sent: &[(Place, Arc<Params>, f64)]) -> usize {
+        let has_sent = |place: &Place| sent.iter().any(|(from, ..)| from == place);
+        self.grounds.claims.keys().filter(|place| !has_sent(place)).count()
     }
 
     /// Whom the device waits for: a source for one at a time.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use stlf_method::divergence::sketch::Sketch;
 use stlf_planning::plan::Way;
+use stlf_planning::witness::Claim;
 
 use super::combining::{Combined, Combining};
 use super::epoch::{AsTarget, Epoch, Following, Part, Phase, Seat};
@@ -263,6 +264,7 @@ impl Device {
         let claims = models.iter().map(|(from, ..)| following.claim(*from)).collect();
         let tried = models.iter().map(|(from, ..)| epoch.tried(following.sent_to_target(*from)));
         let tried = tried.collect();
+        let others = following.others_than(&models);
         if let Some(following) = epoch.following_mut() {
             following.part = Part::Target(AsTarget::Combines);
         }
@@ -270,6 +272,7 @@ impl Device {
         let known = self.holdings.known();
         let (learner, rows) = (self.learner.clone(), self.holdings.rows());
         let (schooled, has_user_learner) = (self.schooled.clone(), self.has_user_learner);
+        let own = self.trained.as_ref().map(|trained| (trained.model.clone(), self.own_claim()));
         let combining = Combining {
             setup,
             place,
@@ -281,10 +284,18 @@ impl Device {
             models,
             claims,
             tried,
+            own,
+            others,
             schooled,
         };
         let labour = Labour::Combine(Box::new(combining));
         vec![Action::Compute(Job::new(number, labour))]
+    }
+
+    /// What it claims of its own model on its own samples.
+    fn own_claim(&self) -> Claim {
+        let error = self.own_error().map_or(1.0, |error| error.source_error);
+        Claim { error, samples: self.holdings.rows().len() as f64, divergence: 0.0 }
     }
 
     /// What came of that.

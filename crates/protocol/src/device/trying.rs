@@ -2,7 +2,7 @@
 
 use stlf_data::Class;
 use stlf_learn::Params;
-use stlf_method::expectation::{Trial, Tried};
+use stlf_method::expectation::{Guessing, Trial, Tried};
 use stlf_method::learner::{Learner, Watch};
 use stlf_method::local_training::OwnError;
 use stlf_planning::Error;
@@ -22,6 +22,11 @@ pub struct Trained {
 }
 
 impl Device {
+    /// What it is told of its own model, if that is no better than guessing on its labels.
+    pub fn guessing(&self) -> Option<Guessing> {
+        Guessing::of_own(self.own_error()?, &self.holdings.labels)
+    }
+
     /// The trials that go along with the model that it sends on this way.
     pub fn tried(&self, way: Way) -> Tried {
         let epoch = self.epoch.as_ref();

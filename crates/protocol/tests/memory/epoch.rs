@@ -11,6 +11,7 @@ use stlf_method::adapt::{Adapt, Obstacle};
 use stlf_method::class_shares::balanced;
 use stlf_method::combine::{Combine, combine};
 use stlf_method::divergence;
+use stlf_method::expectation::doubt;
 use stlf_method::known::Known;
 use stlf_method::local_training::Split;
 use stlf_method::ring;
@@ -305,8 +306,9 @@ fn believe(
 ) {
     // So few samples are all compared.
     let heard = models.iter().zip(claims).map(|((model, weight), claim)| {
-        let classes = predict(&setup.spec, model, inputs).classes().collect();
-        Heard { classes, weight: *weight, claim: *claim }
+        let said = predict(&setup.spec, model, inputs);
+        let doubt = doubt(&said).unwrap();
+        Heard { classes: said.classes().collect(), doubt, weight: *weight, claim: *claim }
     });
     let believed = trust(&heard.collect::<Vec<_>>(), known);
     models.iter_mut().zip(believed.weights).for_each(|((_, weight), now)| *weight = now);

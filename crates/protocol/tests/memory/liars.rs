@@ -7,6 +7,7 @@ use stlf_data::partition::{All, ClassesPerDevice, Paper};
 use stlf_learn::Params;
 use stlf_method::divergence::{Settings, sketch};
 use stlf_planning::Role;
+use stlf_planning::bound::BoundKind;
 use stlf_protocol::checking::Objection;
 use stlf_protocol::device::{Holdings, Trained};
 use stlf_protocol::in_memory_network::Network;
@@ -251,4 +252,30 @@ fn a_model_that_others_contradict_is_refused_and_the_planner_hears_of_it() {
         assert_eq!(network.forbidden.len(), heard);
         assert!(network.forbidden.iter().all(|(from, _)| *from == place));
     }
+}
+
+#[test]
+fn a_model_that_nobody_trained_is_refused_though_it_is_the_only_one() {
+    // By the paper's bound every target gets one model.
+    let setup = Setup { bound: BoundKind::Paper, ..withstanding(0) };
+    let honest = network(&setup, &[]);
+    let plan = honest.devices[0].plan().unwrap();
+    assert!(plan.links.len() == plan.targets.len() && plan.witnesses.is_empty());
+    assert!(honest.forbidden.is_empty());
+    let place = plan.links[0].from;
+
+    let network = network(&setup, &[place.index()]);
+    let mut refused = Vec::new();
+    for device in network.devices.iter().filter(|device| device.combined().is_some()) {
+        let combined = device.combined().unwrap();
+        let has = device.received().unwrap().iter().any(|(from, ..)| *from == place);
+        refused.extend(has.then_some((place, device.place())));
+        assert_eq!(combined.refused, if has { vec![place] } else { Vec::new() });
+        // Until it gets another model, it does with what it has.
+        assert!((combined.weights.iter().sum::<f64>() - 1.0).abs() < 1e-6);
+    }
+    let mut forbidden = network.forbidden.clone();
+    forbidden.sort_unstable();
+    assert_eq!(forbidden, refused, "the planner hears of it");
+    assert!(!refused.is_empty());
 }

@@ -19,6 +19,10 @@ pub(super) enum Lie {
     Inverted,
     /// The same, said to be perfect everywhere.
     InvertedMagnet,
+    /// The same with honest error and samples, said to be near to everybody.
+    Near,
+    /// The same with somewhat better numbers than its own, such as an honest device could have.
+    Plausible,
     /// An untrained model, with the numbers of a trained one.
     Random,
     /// It is gone, and nobody hears of it: what the loss of its data alone costs.
@@ -27,9 +31,24 @@ pub(super) enum Lie {
     Backdoor,
 }
 
+/// What the numbers of a liar are multiplied by.
+struct Exaggeration {
+    error: f64,
+    samples: usize,
+    divergence: f64,
+}
+
 impl Lie {
-    pub(super) const ALL: [Lie; 6] =
-        [Lie::LeftOut, Lie::Magnet, Lie::Inverted, Lie::InvertedMagnet, Lie::Random, Lie::Backdoor];
+    pub(super) const ALL: [Lie; 8] = [
+        Lie::LeftOut,
+        Lie::Magnet,
+        Lie::Inverted,
+        Lie::InvertedMagnet,
+        Lie::Near,
+        Lie::Plausible,
+        Lie::Random,
+        Lie::Backdoor,
+    ];
 
     pub(super) fn name(self) -> &'static str {
         match self {
@@ -37,17 +56,26 @@ impl Lie {
             Lie::Magnet => "magnet",
             Lie::Inverted => "inverted labels",
             Lie::InvertedMagnet => "inverted magnet",
+            Lie::Near => "near everybody",
+            Lie::Plausible => "plausible magnet",
             Lie::Random => "random model",
             Lie::Backdoor => "back door",
         }
     }
 
-    /// Whether the liar says of itself that it is near everybody and never errs.
-    fn is_magnet(self) -> bool {
-        matches!(self, Lie::Magnet | Lie::InvertedMagnet | Lie::Backdoor)
+    /// What a liar makes of its own numbers; nothing if it tells them as they are.
+    fn exaggeration(self) -> Option<Exaggeration> {
+        match self {
+            Lie::Magnet | Lie::InvertedMagnet | Lie::Backdoor => {
+                Some(Exaggeration { error: 0.0, samples: 50, divergence: 0.0 })
+            }
+            Lie::Near => Some(Exaggeration { error: 1.0, samples: 1, divergence: 0.0 }),
+            Lie::Plausible => Some(Exaggeration { error: 0.7, samples: 2, divergence: 0.7 }),
+            Lie::LeftOut | Lie::Inverted | Lie::Random => None,
+        }
     }
 
-    /// What the liars claim, in the tables that a plan is made of: no error, fifty times the samples, and means like everybody's.
+    /// What the liars claim, in the tables that a plan is made of.
     pub(super) fn claim(self, liars: &[usize], trained: &mut Trained, measured: &mut Measured) {
         if self == Lie::LeftOut {
             for &liar in liars {
@@ -56,16 +84,17 @@ impl Lie {
                 row.source_error = None;
             }
         }
-        if !self.is_magnet() {
-            return;
-        }
+        let Some(Exaggeration { error, samples, divergence }) = self.exaggeration() else { return };
         for &liar in liars {
             let row = &mut trained.table[liar];
-            (row.labeled, row.unlabeled, row.source_error) = (row.labeled * 50, 0, Some(0.0));
+            // Who never errs has a label for everything: samples without one count as errors.
+            let unlabeled = if error > 0.0 { row.unlabeled * samples } else { 0 };
+            (row.labeled, row.unlabeled) = (row.labeled * samples, unlabeled);
+            row.source_error = row.source_error.map(|own| error * own);
         }
-        for (a, b, divergence) in &mut measured.pairs {
+        for (a, b, measured) in &mut measured.pairs {
             if liars.contains(a) || liars.contains(b) {
-                *divergence = 0.0;
+                *measured *= divergence;
             }
         }
     }
@@ -82,7 +111,9 @@ impl Lie {
     ) -> Result<Params, Error> {
         let setup = &run.setup;
         match self {
-            Lie::LeftOut | Lie::Inverted | Lie::InvertedMagnet => Ok(honest.clone()),
+            Lie::LeftOut | Lie::Inverted | Lie::InvertedMagnet | Lie::Near | Lie::Plausible => {
+                Ok(honest.clone())
+            }
             Lie::Magnet | Lie::Random => {
                 Ok(Params::initial(&setup.spec, 1_000 * setup.seed + liar as u64))
             }
@@ -106,7 +137,7 @@ impl Lie {
     pub(super) fn says(self, run: &SeedRun<'_>, model: &Params, inputs: &[f32]) -> Predictions {
         let said = predict(&run.setup.spec, model, inputs);
         match self {
-            Lie::Inverted | Lie::InvertedMagnet => {
+            Lie::Inverted | Lie::InvertedMagnet | Lie::Near | Lie::Plausible => {
                 let classes = run.setup.spec.output().len();
                 let turned = said.probabilities().flat_map(|probabilities| {
                     (0..classes).map(|class| probabilities[(class + classes - 1) % classes])

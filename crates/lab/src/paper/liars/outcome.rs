@@ -1,13 +1,17 @@
 //! One seed with every lie and every defence.
 
+use std::sync::OnceLock;
+
 use stlf_data::Class;
 use stlf_learn::Params;
 use stlf_learn::evaluate::{Predictions, predict};
+use stlf_method::expectation::{Trial, Tried, doubt};
 use stlf_method::known::Known;
 use stlf_method::trust::{Heard, among_compared, compared, trust};
 use stlf_planning::device::Role;
 use stlf_planning::witness::Claim;
 use stlf_planning::{Plan, Problem, planner};
+use stlf_protocol::Place;
 
 use super::lies::{Lie, TRIGGERED, mark};
 use super::{DEVICES, cases};
@@ -22,7 +26,7 @@ use crate::stages::train::train;
 pub(super) enum Defence {
     /// They believe everything.
     None,
-    /// They check what they receive by the plan.
+    /// They check what they receive by the plan, which has witnesses for those that get a model of a conspicuous source: the default.
     Checked,
     /// They hear at least three models.
     Three,
@@ -59,6 +63,9 @@ impl Defence {
 /// How many labels a target knows, where it knows any.
 const LABELS: usize = 10;
 
+/// The most epochs. The next one begins if a model is refused, and has another plan.
+const EPOCHS: usize = 10;
+
 /// What came of a seed with a lie and a defence.
 #[derive(Debug, Clone)]
 pub(super) struct Outcome {
@@ -81,6 +88,8 @@ struct Deceit<'a> {
     models: Vec<Option<Params>>,
     problem: Problem,
     plan: Plan,
+    /// `[sender][receiver]`: what each device's model says of each device's data, once somebody asked.
+    said: Vec<Vec<OnceLock<Predictions>>>,
 }
 
 /// What targets came to, added up.
@@ -93,6 +102,8 @@ struct Sums {
     honest: [usize; 2],
     joules: f64,
     planned_joules: f64,
+    /// Links over which a model came that was refused, in this epoch.
+    refused: Vec<(usize, usize)>,
 }
 
 /// All outcomes of a seed.
@@ -122,27 +133,39 @@ pub(super) fn of_seed(run: &SeedRun<'_>) -> Result<Vec<Outcome>, Error> {
             continue;
         };
         run.watch.check()?;
-        let deceit = Deceit { run, lie, liars, models, problem, plan: *plan };
-        outcomes.extend(Defence::ALL.map(|defence| deceit.outcome(defence)));
+        let n = models.len();
+        let said = (0..n).map(|_| (0..n).map(|_| OnceLock::new()).collect()).collect();
+        let deceit = Deceit { run, lie, liars, models, problem, plan: *plan, said };
+        for defence in Defence::ALL {
+            outcomes.push(deceit.outcome(defence)?);
+        }
     }
     Ok(outcomes)
 }
 
 impl Deceit<'_> {
-    fn outcome(&self, defence: Defence) -> Outcome {
-        let mut sums = Sums::default();
-        let witnesses = self.problem.witnesses(&self.plan.roles, &self.plan.links, defence.liars());
-        for target in self.plan.with_role(Role::Target) {
-            // Devices with labels are targets only where a liar has them.
-            if self.run.fleet.devices[target].labels.is_empty() {
-                let witnesses = witnesses.iter().filter(|w| w.to == target).map(|w| w.from);
-                self.serve(target, &witnesses.collect::<Vec<_>>(), defence, &mut sums);
+    /// What targets end with once no model is refused any more. As real devices do, they go on without links over which one was.
+    fn outcome(&self, defence: Defence) -> Result<Outcome, Error> {
+        let (mut problem, mut plan) = (self.problem.clone(), self.plan.clone());
+        let mut sums = self.epoch(&problem, &plan, defence, Sums::default());
+        for _ in 1..EPOCHS {
+            if sums.refused.is_empty() {
+                break;
             }
+            let refused = sums.refused.iter();
+            problem = refused.fold(problem, |problem, &(from, to)| problem.without_link(from, to));
+            let mut observer = |_: &_| self.run.watch.flow();
+            match self.run.setup.plan(&problem, &mut observer) {
+                planner::Outcome::Planned(next) => plan = *next,
+                planner::Outcome::Infeasible(_) => break,
+            }
+            self.run.watch.check()?;
+            sums = self.epoch(&problem, &plan, defence, sums);
         }
         let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
         let share =
             |[heard, refused]: [usize; 2]| (heard > 0).then(|| refused as f64 / heard as f64);
-        Outcome {
+        Ok(Outcome {
             seed: self.run.setup.seed,
             lie: self.lie,
             liars: self.liars.len(),
@@ -152,47 +175,95 @@ impl Deceit<'_> {
             refused: share(sums.liars),
             wrongly_refused: share(sums.honest),
             energy: sums.joules / sums.planned_joules,
+        })
+    }
+
+    /// What comes of one plan. Only refusals are counted on from those of the epochs before.
+    fn epoch(&self, problem: &Problem, plan: &Plan, defence: Defence, before: Sums) -> Sums {
+        let (liars, honest) = (before.liars, before.honest);
+        let mut sums = Sums { liars, honest, ..Sums::default() };
+        let witnesses = match defence {
+            Defence::None => Vec::new(),
+            _ => problem.witnesses(&plan.roles, &plan.links, defence.liars()),
+        };
+        // What liars make of models that they get is nobody's loss.
+        for to in plan.with_role(Role::Target).filter(|to| !self.liars.contains(to)) {
+            let witnesses = witnesses.iter().filter(|w| w.to == to).map(|w| (w.from, 0.0));
+            let links = plan.incoming(to).iter().map(|link| (link.from, link.weight));
+            let planned: Vec<(usize, f64)> = links.collect();
+            let joules = |from: usize| problem.link_energy(from, to).unwrap_or(0.0);
+            let energy =
+                |of: &[(usize, f64)]| of.iter().map(|(from, _)| joules(*from)).sum::<f64>();
+            let senders: Vec<(usize, f64)> = planned.iter().copied().chain(witnesses).collect();
+            let is_counted = self.run.fleet.devices[to].labels.is_empty();
+            if is_counted {
+                sums.planned_joules += energy(&planned);
+                sums.joules += energy(&senders);
+            }
+            let weights = match defence {
+                Defence::None => senders.iter().map(|(_, weight)| *weight).collect(),
+                _ => self.checked(problem, to, &senders, defence, &mut sums),
+            };
+            // Devices with labels are targets only where a liar has them.
+            if is_counted {
+                self.serve(to, &senders, &weights, &mut sums);
+            }
         }
+        sums
+    }
+
+    /// The weights of models at a target once it has checked them. One with labels has a model of its own to compare them with.
+    fn checked(
+        &self,
+        problem: &Problem,
+        to: usize,
+        senders: &[(usize, f64)],
+        defence: Defence,
+        sums: &mut Sums,
+    ) -> Vec<f64> {
+        let device = &self.run.fleet.devices[to];
+        let known = self.known(to, defence);
+        let samples = compared(device.samples(), &known);
+        let heard = |from: usize, weight: f64, claim: Claim| {
+            let said = self.says(from, to).of_all(&samples);
+            let doubt = doubt(&said).unwrap_or_default() - self.modesty(from);
+            Heard { classes: said.classes().collect(), doubt, weight, claim }
+        };
+        let claim = |from: usize| problem.claim(from, to).unwrap_or(Claim::NOTHING);
+        let sent = senders.iter().map(|&(from, weight)| heard(from, weight, claim(from)));
+        let own = problem.own_claim(to).map(|claim| Heard { doubt: 0.0, ..heard(to, 0.0, claim) });
+        let all: Vec<Heard> = sent.chain(own).collect();
+        let found = trust(&all, &among_compared(&samples, &known));
+        for (at, &(from, _)) in senders.iter().enumerate() {
+            let is_refused = found.refused.contains(&at);
+            let lies = self.liars.contains(&from);
+            let counts = if lies { &mut sums.liars } else { &mut sums.honest };
+            counts[0] += 1;
+            counts[1] += usize::from(is_refused);
+            sums.refused.extend(is_refused.then_some((from, to)));
+        }
+        found.weights[..senders.len()].to_vec()
+    }
+
+    /// How much more the model of a device doubts than it errs on the labels that it held out. A liar has none to show.
+    fn modesty(&self, from: usize) -> f64 {
+        let labels = &self.run.fleet.devices[from].labels;
+        if self.liars.contains(&from) || labels.is_empty() {
+            return 0.0;
+        }
+        let held = self.run.setup.rows(Place::new(from), labels.len()).held;
+        let truth: Vec<Class> = held.iter().map(|&row| labels[row]).collect();
+        Tried::alone(Trial::of(&self.says(from, from).of_all(&held), &truth)).modesty()
     }
 
     /// What one target makes of the models that it gets.
-    fn serve(&self, target: usize, witnesses: &[usize], defence: Defence, sums: &mut Sums) {
+    fn serve(&self, target: usize, senders: &[(usize, f64)], weights: &[f64], sums: &mut Sums) {
         let device = &self.run.fleet.devices[target];
-        let links = self.plan.incoming(target);
-        let joules = |from: usize| self.problem.link_energy(from, target).unwrap_or(0.0);
-        sums.planned_joules += links.iter().map(|link| joules(link.from)).sum::<f64>();
-        let senders: Vec<(usize, f64)> = links
-            .iter()
-            .map(|link| (link.from, link.weight))
-            .chain(witnesses.iter().map(|&from| (from, 0.0)))
-            .collect();
-        sums.joules += senders.iter().map(|(from, _)| joules(*from)).sum::<f64>();
-        let said: Vec<Predictions> =
-            senders.iter().map(|(from, _)| self.says(*from, &device.inputs)).collect();
-        let mut weights: Vec<f64> = senders.iter().map(|(_, weight)| *weight).collect();
-        if defence != Defence::None {
-            let known = self.known(target, defence);
-            let samples = compared(device.samples(), &known);
-            let heard: Vec<Heard> = (senders.iter().zip(&said))
-                .map(|(&(from, weight), said)| {
-                    let classes: Vec<Class> = said.classes().collect();
-                    let classes = samples.iter().map(|&sample| classes[sample]).collect();
-                    let claim = self.problem.claim(from, target).unwrap_or(Claim::NOTHING);
-                    Heard { classes, weight, claim }
-                })
-                .collect();
-            let found = trust(&heard, &among_compared(&samples, &known));
-            for (at, (from, _)) in senders.iter().enumerate() {
-                let lies = self.liars.contains(from);
-                let counts = if lies { &mut sums.liars } else { &mut sums.honest };
-                counts[0] += 1;
-                counts[1] += usize::from(found.refused.contains(&at));
-            }
-            weights = found.weights;
-        }
+        let said = senders.iter().map(|(from, _)| self.says(*from, target));
+        let said: Vec<&Predictions> = said.collect();
         let how = self.run.setup.combine;
-        let mixed = |said: &[Predictions]| {
-            how.mixed(&said.iter().zip(weights.iter().copied()).collect::<Vec<_>>())
+        let mixed = |said: &[&Predictions]| {
+            how.mixed(&said.iter().copied().zip(weights.iter().copied()).collect::<Vec<_>>())
         };
         let Some((truth, mixture)) = device.truth.as_ref().zip(mixed(&said)) else { return };
         sums.accuracies.push(mixture.accuracy(truth));
@@ -200,8 +271,8 @@ impl Deceit<'_> {
             let (mut inputs, shape) = (device.inputs.clone(), self.run.setup.shape);
             inputs.chunks_exact_mut(shape.len()).for_each(|picture| mark(picture, shape));
             let said: Vec<Predictions> =
-                senders.iter().map(|(from, _)| self.says(*from, &inputs)).collect();
-            let Some(marked) = mixed(&said) else { return };
+                senders.iter().map(|(from, _)| self.says_of(*from, &inputs)).collect();
+            let Some(marked) = mixed(&said.iter().collect::<Vec<_>>()) else { return };
             let others = marked.classes().zip(truth).filter(|(_, truth)| **truth != TRIGGERED);
             let (all, given) = others.fold((0, 0), |(all, given), (class, _)| {
                 (all + 1, given + usize::from(class == TRIGGERED))
@@ -211,16 +282,26 @@ impl Deceit<'_> {
         }
     }
 
-    /// The labels that a target knows: none, or ten at equal steps.
+    /// The labels that a target knows: its own, none, or ten at equal steps.
     fn known(&self, target: usize, defence: Defence) -> Vec<Known> {
-        let truth = self.run.fleet.devices[target].truth.as_ref();
+        let device = &self.run.fleet.devices[target];
+        if !device.labels.is_empty() {
+            return device.labels.iter().copied().enumerate().collect();
+        }
+        let truth = device.truth.as_ref();
         let Some(truth) = truth.filter(|_| defence == Defence::Labels) else { return Vec::new() };
         let step = (truth.len() / LABELS).max(1);
         (0..truth.len()).step_by(step).take(LABELS).map(|sample| (sample, truth[sample])).collect()
     }
 
+    /// What a device's model says of a target's samples.
+    fn says(&self, from: usize, target: usize) -> &Predictions {
+        let inputs = &self.run.fleet.devices[target].inputs;
+        self.said[from][target].get_or_init(|| self.says_of(from, inputs))
+    }
+
     /// What a device's model says of inputs; what a liar sends is its lie.
-    fn says(&self, from: usize, inputs: &[f32]) -> Predictions {
+    fn says_of(&self, from: usize, inputs: &[f32]) -> Predictions {
         let spec = &self.run.setup.spec;
         match (&self.models[from], self.lie.filter(|_| self.liars.contains(&from))) {
             (Some(model), Some(lie)) => lie.says(self.run, model, inputs),
