@@ -18,6 +18,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use rayon::prelude::*;
+use stlf_data::Shape;
 use stlf_data::domains::{Domain, Half, Options, load};
 use stlf_learn::evaluate::accuracy;
 use stlf_learn::loss::cross_entropy;
@@ -39,7 +40,7 @@ fn main() {
         }
         ["outputs", folder] => outputs(Path::new(folder)),
         ["initial", folder] => {
-            let spec = Spec::cnn(1, 10).unwrap();
+            let spec = Spec::cnn(Shape::grey(28), 10).unwrap();
             let file = Params::initial(&spec, 1).to_safetensors(&spec).unwrap();
             fs::write(Path::new(folder).join("model.safetensors"), file).unwrap();
         }
@@ -84,7 +85,7 @@ fn samples(folder: &Path) -> (Vec<f32>, Vec<u16>) {
 fn steps(folder: &Path, kernels: &'static Kernels, seconds: f64) {
     let (inputs, labels) = samples(folder);
     let examples = Examples { inputs: &inputs, labels: &labels };
-    let spec = Spec::cnn(1, 10).unwrap();
+    let spec = Spec::cnn(Shape::grey(28), 10).unwrap();
     let mut network = Network::with(&spec, BATCH, kernels, Fusion::Blocks);
     let initial = Params::initial(&spec, 1);
     let mut trainer = Trainer::new(&spec, initial, Descent::default(), 1).unwrap();
@@ -102,7 +103,7 @@ fn steps(folder: &Path, kernels: &'static Kernels, seconds: f64) {
 
 /// Ten devices, each with its own copy of the samples, as many at a time as there are threads.
 fn fleet(folder: &Path, threads: usize, seconds: f64) {
-    let spec = Spec::cnn(1, 10).unwrap();
+    let spec = Spec::cnn(Shape::grey(28), 10).unwrap();
     let mut devices: Vec<_> = (0..10)
         .map(|seed| {
             let initial = Params::initial(&spec, 1);
@@ -133,7 +134,7 @@ fn fleet(folder: &Path, threads: usize, seconds: f64) {
 
 /// The outputs of the first batch, and the gradients of its loss, without dropout.
 fn outputs(folder: &Path) {
-    let spec = Spec::cnn(1, 10).unwrap();
+    let spec = Spec::cnn(Shape::grey(28), 10).unwrap();
     let file = fs::read(folder.join("model.safetensors")).unwrap();
     let params = Params::from_safetensors(&spec, &file).unwrap();
     let (inputs, labels) = samples(folder);
@@ -158,7 +159,7 @@ fn train_on_mnist(data: &Path, epochs: usize, seed: u64) {
         (digits.inputs(&all), digits.labels(&all).unwrap())
     };
     let (inputs, labels) = half(Half::Train);
-    let spec = Spec::cnn(1, 10).unwrap();
+    let spec = Spec::cnn(Shape::grey(28), 10).unwrap();
     let initial = Params::initial(&spec, seed);
     let mut trainer = Trainer::new(&spec, initial, Descent::default(), seed).unwrap();
     let examples = Examples { inputs: &inputs, labels: &labels };

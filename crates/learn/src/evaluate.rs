@@ -203,6 +203,8 @@ pub fn accuracy(spec: &Spec, params: &[f32], examples: Examples<'_>) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use stlf_data::Shape;
+
     use super::*;
 
     fn predictions(rows: &[[f32; 3]]) -> Predictions {
@@ -236,7 +238,9 @@ mod tests {
     /// What a mixture says of a sample must not depend on what else it is asked.
     #[test]
     fn what_comes_of_an_input_does_not_depend_on_the_others() -> Result<(), crate::Error> {
-        for spec in [Spec::cnn(1, 3)?, Spec::mlp(stlf_data::Shape::grey(5), 3)?] {
+        let pictures = [28, 52].map(|side| Spec::cnn(Shape::grey(side), 3));
+        for spec in pictures.into_iter().chain([Spec::mlp(Shape::grey(5), 3)]) {
+            let spec = spec?;
             let (params, numbers) = (crate::Params::initial(&spec, 4), spec.input().len());
             let number = |k: usize| ((k * 7919) % 2003) as f32 / 1000.0 - 1.0;
             let inputs: Vec<f32> = (0..75 * numbers).map(number).collect();

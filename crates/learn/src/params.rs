@@ -141,15 +141,17 @@ impl std::ops::DerefMut for Params {
 
 #[cfg(test)]
 mod tests {
+    use stlf_data::Shape;
+
     use super::*;
 
     #[test]
     fn a_file_gives_back_what_went_in() -> Result<(), Error> {
-        let spec = Spec::cnn(3, 10)?;
+        let spec = Spec::cnn(Shape { channels: 3, height: 28, width: 28 }, 10)?;
         let params = Params::initial(&spec, 7);
         let file = params.to_safetensors(&spec)?;
         assert_eq!(Params::from_safetensors(&spec, &file)?, params);
-        let other = Spec::cnn(1, 10)?;
+        let other = Spec::cnn(Shape::grey(28), 10)?;
         let wrong = Params::from_safetensors(&other, &file);
         assert_eq!(
             wrong.map_err(|e| e.to_string()),

@@ -1,5 +1,7 @@
 //! What a network is made of, as data. Another network is another list of layers.
 
+use std::ops::RangeInclusive;
+
 use stlf_data::Shape;
 
 use crate::Error;
@@ -56,6 +58,12 @@ impl Layer {
     }
 }
 
+/// Pixels a side of the pictures for which the convolutional network is meant: its models stay under a megabyte.
+const PICTURE_SIDES: RangeInclusive<usize> = 28..=96;
+
+/// Pixels a side from which pictures are convolved once more: twice would leave ten of them.
+const THIRD_CONVOLUTION: usize = 52;
+
 /// Readings of a filter of the network for series.
 const SERIES_KERNEL: usize = 7;
 
@@ -73,14 +81,16 @@ pub struct Spec {
 }
 
 impl Spec {
-    /// The paper's convolutional network, for pictures of 28 × 28 pixels.
-    pub fn cnn(channels: usize, classes: usize) -> Result<Spec, Error> {
-        let input = Shape { channels, height: 28, width: 28 };
-        let layers = vec![
-            Layer::Conv2d { channels: 10, kernel: 5 },
-            Layer::MaxPool2d,
-            Layer::Relu,
-            Layer::Conv2d { channels: 20, kernel: 5 },
+    /// The paper's convolutional network, which is for pictures of 28 × 28 pixels. Larger ones leave more to the first linear layer, and
+    /// from 52 pixels a side on they are convolved once more: models stay small, and shapes that are large in pixels are seen whole. Only the
+    /// last convolution has dropout.
+    pub fn cnn(input: Shape, classes: usize) -> Result<Spec, Error> {
+        let convolution = |channels| Layer::Conv2d { channels, kernel: 5 };
+        let mut layers = vec![convolution(10), Layer::MaxPool2d, Layer::Relu, convolution(20)];
+        if input.height.min(input.width) >= THIRD_CONVOLUTION {
+            layers.extend([Layer::MaxPool2d, Layer::Relu, convolution(40)]);
+        }
+        layers.extend([
             Layer::Dropout2d { p: 0.5 },
             Layer::MaxPool2d,
             Layer::Relu,
@@ -88,8 +98,13 @@ impl Spec {
             Layer::Relu,
             Layer::Dropout { p: 0.5 },
             Layer::Linear { outputs: classes },
-        ];
+        ]);
         Spec::new(input, layers)
+    }
+
+    /// Whether inputs of this shape are pictures for which [`cnn`](Spec::cnn) is meant: 28 to 96 pixels a side.
+    pub fn is_for_cnn(input: Shape) -> bool {
+        [input.height, input.width].iter().all(|side| PICTURE_SIDES.contains(side))
     }
 
     /// A convolutional network for windows of series, which have a row for each channel: up to three convolutions of 7 readings. What
@@ -280,7 +295,7 @@ mod tests {
 
     #[test]
     fn the_papers_network_has_its_parameters_and_operations() -> Result<(), Error> {
-        let cnn = Spec::cnn(1, 10)?;
+        let cnn = Spec::cnn(Shape::grey(28), 10)?;
         assert_eq!(cnn.parameters(), 250 + 10 + 5000 + 20 + 16000 + 50 + 500 + 10);
         assert_eq!(cnn.output().len(), 10);
         let names: Vec<&str> = cnn.tensors().iter().map(|t| t.name.as_str()).collect();
@@ -292,6 +307,32 @@ mod tests {
         assert_eq!(cnn.operations_per_sample(), 576_000 + 1_920_000 + 96_000 + 3_000);
         assert_eq!(cnn.forward_operations_per_sample(), 288_000 + 640_000 + 32_000 + 1_000);
         Ok(())
+    }
+
+    #[test]
+    fn the_network_for_pictures_stays_small_at_every_size() {
+        for (height, width) in (20..=110).flat_map(|h| (20..=110).map(move |w| (h, w))) {
+            let input = Shape { channels: 3, height, width };
+            let meant = [height, width].iter().all(|side| (28..=96).contains(side));
+            assert_eq!(Spec::is_for_cnn(input), meant);
+            let spec = Spec::cnn(input, 10).unwrap();
+            assert_eq!(spec.output().len(), 10);
+            assert!(!meant || 4 * spec.parameters() < 900_000, "{input}: {}", spec.parameters());
+        }
+        let convolutions = |side: usize| {
+            let spec = Spec::cnn(Shape::grey(side), 10).unwrap();
+            let is_convolution = |layer: &Layer| matches!(layer, Layer::Conv2d { .. });
+            let linear = spec.layers().find(|(layer, _)| matches!(layer, Layer::Linear { .. }));
+            let count = spec.layers().filter(|(layer, _)| is_convolution(layer)).count();
+            (count, linear.unwrap().1)
+        };
+        let left = |channels, side: usize| Shape { channels, height: side, width: side };
+        assert_eq!(convolutions(28), (2, left(20, 4)));
+        assert_eq!(convolutions(32), (2, left(20, 5)));
+        assert_eq!(convolutions(51), (2, left(20, 9)));
+        assert_eq!(convolutions(52), (3, left(40, 3)));
+        assert_eq!(convolutions(64), (3, left(40, 4)));
+        assert_eq!(convolutions(96), (3, left(40, 8)));
     }
 
     #[test]

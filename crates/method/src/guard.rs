@@ -92,14 +92,18 @@ impl Guard {
     pub fn judge(self, predictor: Seen<'_>, mixture: Seen<'_>) -> Verdict {
         let score = self.score(predictor, mixture.plain);
         let of_mixture = self.score(mixture, mixture.plain);
-        let has_collapsed = match self {
-            Guard::Occlusion | Guard::Views => {
-                information(predictor.plain) < LEAST_INFORMATION * information(mixture.plain)
-            }
-            Guard::Confidence | Guard::Information | Guard::Agreement => false,
-        };
+        let has_collapsed =
+            self.takes_for_collapsed(information(predictor.plain), information(mixture.plain));
         let accepted = score - of_mixture >= self.threshold() && !has_collapsed;
         Verdict { score, of_mixture, accepted }
+    }
+
+    /// Whether this guard refuses a predictor whose predictions tell so much about samples, where the mixture's tell so much, however high its score.
+    pub fn takes_for_collapsed(self, information: f64, of_mixture: f64) -> bool {
+        match self {
+            Guard::Occlusion | Guard::Views => information < LEAST_INFORMATION * of_mixture,
+            Guard::Confidence | Guard::Information | Guard::Agreement => false,
+        }
     }
 
     fn score(self, of: Seen<'_>, mixture: &Predictions) -> f64 {

@@ -1,10 +1,11 @@
-//! The paper's figures and tables, made again, and five of ours, on natural fleets, on strangers, on few labels, on liars and on drift: each is a spec under `experiments/`, and what it gives is
+//! The paper's figures and tables, made again, and six of ours, on natural fleets, on strangers, on guards, on few labels, on liars and on drift: each is a spec under `experiments/`, and what it gives is
 //! written as tables, pictures and rows that every number can be traced to.
 
 mod bounds;
 mod convergence;
 mod drift;
 mod energy;
+mod guards;
 mod labels;
 mod liars;
 mod methods;
@@ -48,6 +49,8 @@ pub enum Artifact {
     Natural,
     /// Targets whose domain no source has seen, which the paper does not have either.
     Strangers,
+    /// Guards of students, and how often each of them errs.
+    Guards,
     /// Targets that ask for some labels, another one of ours.
     Labels,
     /// Sources that lie, and what targets lose to them, one more of ours.
@@ -58,7 +61,7 @@ pub enum Artifact {
 
 impl Artifact {
     /// All of them, in the paper's order, ours last.
-    pub const ALL: [Artifact; 13] = [
+    pub const ALL: [Artifact; 14] = [
         Artifact::Fig3,
         Artifact::Fig4,
         Artifact::Fig5,
@@ -69,6 +72,7 @@ impl Artifact {
         Artifact::Table2,
         Artifact::Natural,
         Artifact::Strangers,
+        Artifact::Guards,
         Artifact::Labels,
         Artifact::Liars,
         Artifact::Drift,
@@ -80,6 +84,7 @@ impl Artifact {
             self,
             Artifact::Natural
                 | Artifact::Strangers
+                | Artifact::Guards
                 | Artifact::Labels
                 | Artifact::Liars
                 | Artifact::Drift
@@ -104,6 +109,7 @@ impl Artifact {
             Artifact::Table2 => "table2",
             Artifact::Natural => "natural",
             Artifact::Strangers => "strangers",
+            Artifact::Guards => "guards",
             Artifact::Labels => "labels",
             Artifact::Liars => "liars",
             Artifact::Drift => "drift",
@@ -167,6 +173,7 @@ pub fn reproduce(
         Artifact::Table2 => bounds::make(artifact, &spec, &lab),
         Artifact::Natural => natural::make(artifact, &spec, &lab),
         Artifact::Strangers => strangers::make(artifact, &spec, &lab),
+        Artifact::Guards => guards::make(artifact, &spec, &lab),
         Artifact::Labels => labels::make(artifact, &spec, &lab),
         Artifact::Liars => liars::make(artifact, &spec, &lab),
         Artifact::Drift => drift::make(artifact, &spec, &lab),

@@ -127,6 +127,7 @@ pub(super) fn of(artifact: Artifact) -> Spec {
         Artifact::Table2 => include_str!("../../../../experiments/table2/spec.toml"),
         Artifact::Natural => include_str!("../../../../experiments/natural/spec.toml"),
         Artifact::Strangers => include_str!("../../../../experiments/strangers/spec.toml"),
+        Artifact::Guards => include_str!("../../../../experiments/guards/spec.toml"),
         Artifact::Labels => include_str!("../../../../experiments/labels/spec.toml"),
         Artifact::Liars => include_str!("../../../../experiments/liars/spec.toml"),
         Artifact::Drift => include_str!("../../../../experiments/drift/spec.toml"),
@@ -180,7 +181,8 @@ mod tests {
             assert_eq!(spec.deceived.is_empty(), artifact != Artifact::Liars);
             assert_eq!(spec.drifting.is_empty(), artifact != Artifact::Drift);
             assert_eq!(spec.fleet.is_empty(), artifact != Artifact::Natural && !asks);
-            assert_eq!(spec.stranger.is_empty(), artifact != Artifact::Strangers && !asks);
+            let has_strangers = [Artifact::Strangers, Artifact::Guards].contains(&artifact) || asks;
+            assert_eq!(spec.stranger.is_empty(), !has_strangers);
         }
         let published = published_accuracies();
         assert_eq!(published.len(), 9 * 9);

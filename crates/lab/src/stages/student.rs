@@ -63,6 +63,17 @@ pub fn read(seed: &Folder, methods: &[Method]) -> Result<Vec<StudentRow>, Error>
     Ok(rows)
 }
 
+/// What all guards say of a method's students; nothing where there are none.
+///
+/// # Errors
+/// A table that cannot be read.
+pub fn read_guards(seed: &Folder, method: Method) -> Result<Vec<GuardRow>, Error> {
+    match seed.file(FOLDER).is_dir() {
+        true => Ok(seed.folder(FOLDER)?.read_csv(&guard_table(method))?.unwrap_or_default()),
+        false => Ok(Vec::new()),
+    }
+}
+
 impl Transfer<'_> {
     /// Where the students of a method are kept; nothing if its targets train none.
     pub(super) fn students(

@@ -15,6 +15,9 @@ pub(super) const KERNELS: [usize; 4] = [1, 3, 5, 7];
 /// The pixels that the largest of them needs beyond each edge.
 const MARGIN: usize = 3;
 
+/// Numbers that come out of a convolution are counted up to a multiple of so many: whole tiles of registers, whatever the processor's are.
+const TILE: usize = 96;
+
 /// Pixels whose places in a distorted picture are computed together.
 const TOGETHER: usize = 16;
 
@@ -51,7 +54,7 @@ pub struct Scratch {
 struct Convolution {
     terms: Vec<Term>,
     rows: Vec<OutputRow>,
-    /// Numbers of a channel that come out, between rows as well.
+    /// Numbers of a channel that come out, between rows as well, and behind the last one.
     len: usize,
 }
 
@@ -60,7 +63,7 @@ impl Convolution {
         let Shape { channels, height, width } = shape;
         let stride = width + kernel - 1;
         let plane = (height + kernel - 1) * stride;
-        let len = height * stride + 1 - kernel;
+        let len = (height * stride + 1 - kernel).next_multiple_of(TILE);
         let taps = kernel * kernel;
         let terms = (0..channels * taps).map(|a| {
             let (channel, row, column) = (a / taps, a % taps / kernel, a % kernel);
@@ -83,7 +86,8 @@ impl Scratch {
 
     pub(super) fn with(shape: Shape, kernels: &'static Kernels) -> Scratch {
         let Shape { channels, height, width } = shape;
-        let wide = channels * (height + 2 * MARGIN) * (width + 2 * MARGIN);
+        // What is behind the picture is read, and what comes of it is not.
+        let wide = channels * ((height + 2 * MARGIN) * (width + 2 * MARGIN) + TILE);
         let largest = (2 * MARGIN + 1).pow(2);
         Scratch {
             kernels,
@@ -115,10 +119,9 @@ impl Scratch {
     pub(super) fn convolve(&mut self, picture: &mut [f32], moved: (i32, i32), size: usize) {
         let margin = KERNELS[size] / 2;
         self.widen(picture, moved, margin);
-        let Shape { channels, height, width } = self.shape;
+        let Shape { height, width, .. } = self.shape;
         let Convolution { terms, rows, len } = &self.convolutions[size];
-        let wide = channels * (height + 2 * margin) * (width + 2 * margin);
-        let job = Rows { a: &self.factors, b: &self.wide[..wide], terms, rows, len: *len };
+        let job = Rows { a: &self.factors, b: &self.wide, terms, rows, len: *len };
         self.kernels.rows(&job, &mut self.out);
         let planes = picture.chunks_exact_mut(height * width).zip(self.out.chunks_exact(*len));
         for (plane, out) in planes {

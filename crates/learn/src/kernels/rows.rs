@@ -44,12 +44,12 @@ pub(crate) struct Rows<'a> {
 impl Rows<'_> {
     /// Whether every number touched lies inside the slices.
     pub(super) fn fits(&self, out: &[f32]) -> bool {
-        let last = |starts: &mut dyn Iterator<Item = u32>| starts.max().unwrap_or(0) as usize;
         let nothing = self.terms.is_empty() || self.rows.is_empty() || self.len == 0;
-        let a =
-            last(&mut self.rows.iter().map(|r| r.a)) + last(&mut self.terms.iter().map(|t| t.a));
-        let b = last(&mut self.terms.iter().map(|t| t.b));
-        let o = last(&mut self.rows.iter().map(|r| r.out));
+        let farthest = |(a, b): (u32, u32), (x, y): (u32, u32)| (a.max(x), b.max(y));
+        let of_rows = self.rows.iter().map(|r| (r.a, r.out)).fold((0, 0), farthest);
+        let of_terms = self.terms.iter().map(|t| (t.a, t.b)).fold((0, 0), farthest);
+        let (a, b) = (of_rows.0 as usize + of_terms.0 as usize, of_terms.1 as usize);
+        let o = of_rows.1 as usize;
         nothing || a < self.a.len() && b + self.len <= self.b.len() && o + self.len <= out.len()
     }
 }
@@ -85,6 +85,13 @@ unsafe fn block<L: Lanes, const M: usize>(job: &Rows<'_>, rows: &[OutputRow], ou
         let start: [Start; M] = std::array::from_fn(|m| rows[m].start);
         let b = job.b.as_ptr();
         let to: [*mut f32; M] = std::array::from_fn(|m| out.as_mut_ptr().add(rows[m].out as usize));
+        // Three rows leave registers for wider tiles, which read each factor less often.
+        if L::WIDTH >= 4 && M <= 3 {
+            while p + 6 * L::N <= job.len {
+                tile::<L, M, 6>(a, start, job.terms, b.add(p), to.map(|o| o.add(p)));
+                p += 6 * L::N;
+            }
+        }
         if L::WIDTH >= 4 {
             while p + 4 * L::N <= job.len {
                 tile::<L, M, 4>(a, start, job.terms, b.add(p), to.map(|o| o.add(p)));

@@ -3,6 +3,7 @@
 use std::ops::ControlFlow;
 
 use rayon::prelude::*;
+use stlf_data::Shape;
 use stlf_data::domains::{Domain, Half, Options, load};
 use stlf_learn::evaluate::accuracy;
 use stlf_learn::{Descent, Examples, Network, Params, Spec, Trainer};
@@ -36,7 +37,7 @@ fn trained(spec: &Spec, digits: &Digits, epochs: usize) -> Params {
 #[test]
 fn a_domain_is_learned_and_the_others_are_not() {
     let domains = [Domain::Strokes, Domain::StrokesCoarse, Domain::StrokesTextured];
-    let spec = Spec::cnn(1, 10).unwrap();
+    let spec = Spec::cnn(Shape::grey(28), 10).unwrap();
     let half = |domain: Domain, half: Half, samples: usize| {
         let colour = Some(stlf_data::domains::Colour::Grey);
         let options = Options { half, colour, samples: Some(samples), ..Options::default() };
@@ -66,7 +67,7 @@ fn mnist_is_learned() {
         let folder = Some(folder.clone());
         Digits::load(Domain::Mnist, &Options { folder, half, ..Options::default() })
     };
-    let spec = Spec::cnn(1, 10).unwrap();
+    let spec = Spec::cnn(Shape::grey(28), 10).unwrap();
     let params = trained(&spec, &half(Half::Train), 4);
     let test = half(Half::Test);
     let accuracy = accuracy(&spec, &params, test.examples());

@@ -197,12 +197,13 @@ fn convolution_dropout_pool_and_relu_together() {
 
 #[test]
 fn the_built_in_networks() {
-    let case = |spec: Spec| {
-        let layers: Vec<Layer> = spec.layers().map(|(layer, _)| layer).collect();
-        check(spec.input(), &layers);
-    };
-    case(Spec::cnn(1, 10).unwrap());
-    case(Spec::cnn(3, 10).unwrap());
+    let layers = |spec: &Spec| spec.layers().map(|(layer, _)| layer).collect::<Vec<_>>();
+    let case = |spec: Spec| check(spec.input(), &layers(&spec));
+    case(Spec::cnn(Shape::grey(28), 10).unwrap());
+    case(Spec::cnn(picture(3, 28, 28), 10).unwrap());
+    case(Spec::cnn(Shape::grey(32), 10).unwrap());
+    // That of larger pictures on the smallest that it can take: a weight moves fewer pixels, of which fewer pass another on the way.
+    check(picture(2, 37, 36), &layers(&Spec::cnn(Shape::grey(64), 10).unwrap()));
     case(Spec::mlp(Shape::grey(28), 10).unwrap());
     case(Spec::series_cnn(2, 40, 5).unwrap());
 }

@@ -44,7 +44,7 @@ fn both_networks_learn() {
     let (inputs, labels) = quarters(600, 1, 1);
     let (test_inputs, test_labels) = quarters(200, 1, 2);
     let test = Examples { inputs: &test_inputs, labels: &test_labels };
-    for spec in [Spec::cnn(1, 4).unwrap(), Spec::mlp(Shape::grey(28), 4).unwrap()] {
+    for spec in [Spec::cnn(Shape::grey(28), 4).unwrap(), Spec::mlp(Shape::grey(28), 4).unwrap()] {
         let before = accuracy(&spec, &Params::initial(&spec, 1), test);
         let params = trained(&spec, Examples { inputs: &inputs, labels: &labels }, 1);
         let after = accuracy(&spec, &params, test);
@@ -56,7 +56,7 @@ fn both_networks_learn() {
 fn threads_change_no_bit() {
     let (inputs, labels) = quarters(60, 1, 3);
     let examples = Examples { inputs: &inputs, labels: &labels };
-    let spec = Spec::cnn(1, 4).unwrap();
+    let spec = Spec::cnn(Shape::grey(28), 4).unwrap();
     let seeds: Vec<u64> = (0..6).collect();
     let alone: Vec<Params> = seeds.iter().map(|&seed| trained(&spec, examples, seed)).collect();
     for threads in [1, 2, 5] {
@@ -70,7 +70,7 @@ fn threads_change_no_bit() {
 #[test]
 fn fused_layers_give_what_single_ones_give() {
     for channels in [1, 3] {
-        let spec = Spec::cnn(channels, 4).unwrap();
+        let spec = Spec::cnn(Shape { channels, height: 28, width: 28 }, 4).unwrap();
         let (inputs, labels) = quarters(12, channels, 4);
         let examples = Examples { inputs: &inputs, labels: &labels };
         for kernels in Kernels::available() {
@@ -90,7 +90,7 @@ fn fused_layers_give_what_single_ones_give() {
 
 #[test]
 fn a_smaller_batch_is_the_same_batch() {
-    let spec = Spec::cnn(1, 4).unwrap();
+    let spec = Spec::cnn(Shape::grey(28), 4).unwrap();
     let params = Params::initial(&spec, 5);
     let (inputs, _) = quarters(5, 1, 4);
     let mut network = Network::new(&spec, 5);
@@ -147,7 +147,7 @@ fn what_cannot_be_trained_is_refused() {
 fn views_change_what_is_seen_and_nothing_else_that_is_drawn() {
     let (inputs, labels) = quarters(60, 1, 3);
     let examples = Examples { inputs: &inputs, labels: &labels };
-    let spec = Spec::cnn(1, 4).unwrap();
+    let spec = Spec::cnn(Shape::grey(28), 4).unwrap();
     let trained = |inputs: Examples<'_>, augment: Augment, seed: u64| {
         let trainer = Trainer::new(&spec, Params::initial(&spec, 5), Descent::default(), seed);
         let mut trainer = trainer.unwrap().augmented(&spec, augment).unwrap();

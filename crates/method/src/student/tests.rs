@@ -108,7 +108,7 @@ fn the_moving_average_takes_over_bit_by_bit() {
     let expected = [0.0, 0.0, 0.25, 0.5, 1.0, 1.0];
     assert!(weights.iter().zip(expected).all(|(w, e)| (w - e).abs() < 1e-12), "{weights:?}");
     // Batches of 10, in all steps for training, and after the first 201 for the teacher.
-    let spec = Spec::cnn(1, 10).unwrap();
+    let spec = Spec::cnn(Shape::grey(28), 10).unwrap();
     assert_eq!(schooling.operations(&spec), 10 * (1_000 * 2_595_000 + 799 * 961_000));
 }
 
@@ -175,7 +175,7 @@ fn drawn(style: Style, count: usize, seed: u64) -> (Vec<f32>, Vec<Class>) {
 
 #[test]
 fn on_pictures_of_another_kind_a_student_helps_and_is_accepted() {
-    let spec = Spec::cnn(1, 10).unwrap();
+    let spec = Spec::cnn(Shape::grey(28), 10).unwrap();
     let (inputs, labels) = drawn(Style::Clean, 800, 1);
     let split = Split::new(&inputs, &labels, 784, 0.0, 1);
     let augment = Augment::None;

@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use stlf_config::model_bytes;
-use stlf_data::Class;
 use stlf_learn::Params;
 use stlf_learn::evaluate::{Predictions, predict};
 use stlf_method::divergence::sketch::{self, Sketch, agreed_features};
 use stlf_method::divergence::{self, Features, drift::GoesBy};
+use stlf_method::expectation::doubt;
 use stlf_method::trust::{Heard, compared, trust};
 use stlf_planning::plan::Plan;
 use stlf_planning::planner::Outcome;
@@ -278,11 +278,10 @@ impl<'a> Lives<'a> {
             .iter()
             .map(|link| {
                 let (model, _) = self.model(since, link.from)?;
-                let all: Vec<Class> =
-                    predict(&self.setup.spec, model, &held.inputs).classes().collect();
-                let classes = samples.iter().map(|&sample| all[sample]).collect();
+                let said = predict(&self.setup.spec, model, &held.inputs).of_all(&samples);
+                let (doubt, weight) = (doubt(&said).unwrap_or_default(), link.weight);
                 let claim = problem.claim(link.from, target).unwrap_or(Claim::NOTHING);
-                Some(Heard { classes, weight: link.weight, claim })
+                Some(Heard { classes: said.classes().collect(), doubt, weight, claim })
             })
             .collect();
         let weights = heard.map(|heard| trust(&heard, &[]).weights).unwrap_or_default();
