@@ -165,15 +165,19 @@ impl Config {
                 }
                 Spec::series_cnn(shape.channels, shape.width, classes)
             }
-            Model::Cnn if (shape.height, shape.width) != (28, 28) => {
+            Model::Cnn if !Spec::is_for_cnn(shape) => {
                 let other = match shape.is_picture() {
-                    true => "set data.image-size = 28 to resize them, or use model = \"mlp\"",
+                    true => {
+                        "set data.image-size = 28 to resize them (or 32, 64, 96, which take longer), or use model = \"mlp\""
+                    }
                     false => "use model = \"mlp\"",
                 };
-                let message = format!("the cnn takes pictures of 28 × 28, not {shape}; {other}");
+                let message = format!(
+                    "the cnn takes pictures of 28 to 96 pixels a side, not {shape}; {other}"
+                );
                 Err(stlf_learn::Error::Training(message))
             }
-            Model::Cnn => Spec::cnn(shape.channels, classes),
+            Model::Cnn => Spec::cnn(shape, classes),
             Model::Mlp => Spec::mlp(shape, classes),
         }
     }

@@ -76,14 +76,16 @@ fn quoted(text: &str) -> String {
     toml::Value::from(text).to_string()
 }
 
-/// Writes the template for a folder of pictures `device/class/picture`: each folder in it is a device. The cnn takes pictures of
-/// 28 × 28, so others are resized.
+/// Writes the template for a folder of pictures `device/class/picture`: each folder in it is a device. Square
+/// pictures of one size that the cnn takes stay as they are; others are resized.
 ///
 /// # Errors
 /// A folder that cannot be read, with one device only, or in which nothing has a label.
 #[cfg(feature = "images")]
 pub fn for_pictures(folder: &Path) -> Result<Written, Error> {
+    use stlf_data::Shape;
     use stlf_data::image_folder::{Survey, survey};
+    use stlf_learn::Spec;
 
     let Survey { domains, labeled, classes, sizes } = survey(folder)?;
     let wrong = |message: &str, hint: &str| Error::Setting {
@@ -107,17 +109,18 @@ pub fn for_pictures(folder: &Path) -> Result<Written, Error> {
     );
     let mut told = vec![told];
     let mut lines = vec![("[data]", "images", quoted(&folder.to_string_lossy()))];
-    if sizes.iter().any(|size| *size != [SIDE, SIDE]) {
+    let is_for_cnn = |side: usize| Spec::is_for_cnn(Shape::grey(side));
+    if !matches!(sizes[..], [[rows, columns]] if rows == columns && is_for_cnn(rows as usize)) {
         lines.push(("[data]", "image-size", SIDE.to_string()));
         told.push(format!(
-            "Pictures are resized to {SIDE} × {SIDE} for the built-in cnn. Where that shows too little, docs/data.md says what to do."
+            "Pictures are resized to {SIDE} × {SIDE} for the built-in cnn. Where that shows too little, data.image-size = 32, 64 or 96 shows more and takes longer."
         ));
     }
     lines.extend(partition.into_iter().map(|(key, value)| ("[partition]", key, value)));
     Ok(Written { text: filled(&lines), told })
 }
 
-/// Rows and columns of the pictures that the cnn takes.
+/// Rows and columns to which pictures are resized: the least that the cnn takes, which is learned the fastest.
 #[cfg(feature = "images")]
 const SIDE: u32 = 28;
 
@@ -318,6 +321,22 @@ mod tests {
         assert_eq!(config.partition, Some(Scheme::ByDomain(ByDomain::default())));
         assert_eq!((config.data.image_size, config.training.model), (Some(28), Model::Cnn));
         assert_eq!(config.data.images.as_deref(), Some(folder.path()));
+        // The same of 64 pixels a side, which the cnn takes; but not beside others.
+        let black: [u8; 84] = [
+            137, 80, 78, 71, 13, 10, 26, 10, 0, 0, 0, 13, 73, 72, 68, 82, 0, 0, 0, 64, 0, 0, 0, 64,
+            8, 0, 0, 0, 0, 143, 2, 46, 2, 0, 0, 0, 27, 73, 68, 65, 84, 120, 218, 237, 193, 129, 0,
+            0, 0, 0, 195, 160, 249, 83, 223, 224, 4, 85, 1, 0, 0, 0, 124, 3, 16, 64, 0, 1, 189, 60,
+            183, 143, 0, 0, 0, 0, 73, 69, 78, 68, 174, 66, 96, 130,
+        ];
+        for (place, resized) in
+            [("day/unlabeled", true), ("night/unlabeled", true), ("night/dog", false)]
+        {
+            std::fs::write(folder.path().join(place).join("1.png"), black).unwrap();
+            let Written { text, told } = for_pictures(folder.path()).unwrap();
+            let config = Config::parse(&text, Path::new("t")).unwrap();
+            assert_eq!(config.data.image_size, resized.then_some(28));
+            assert_eq!(told.len(), 1 + usize::from(resized));
+        }
     }
 
     #[test]

@@ -16,7 +16,7 @@ use stlf_planning::problem::{Preset, Strangers, Weights};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct Training {
-    /// `cnn`, for pictures of 28 × 28 and for windows of a series, or `mlp`, for anything.
+    /// `cnn`, for pictures of 28 to 96 pixels a side and for windows of a series, or `mlp`, for anything.
     pub model: Model,
     /// SGD steps of every device. Left out: 20,000 on pictures that are varied, else 10,000.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -97,7 +97,8 @@ impl Training {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Model {
-    /// Two convolutions and two linear layers; for windows of a series up to three convolutions along the time.
+    /// Two convolutions and two linear layers; three convolutions for pictures of 52 pixels a side or more; for windows of a series up to three
+    /// along the time.
     Cnn,
     /// One hidden layer of 64.
     Mlp,

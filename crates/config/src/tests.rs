@@ -123,6 +123,27 @@ fn windows_have_a_network_along_the_time() {
 }
 
 #[test]
+fn pictures_of_28_to_96_pixels_have_a_convolutional_network() {
+    let of = |channels, height, width| {
+        let shape = Shape { channels, height, width };
+        Config::default().network(shape, 4).map_err(|e| e.to_string())
+    };
+    for side in [28, 32, 64, 96] {
+        let shape = Shape { channels: 3, height: side, width: side };
+        assert_eq!(of(3, side, side), Ok(Spec::cnn(shape, 4).unwrap()));
+    }
+    for (height, width) in [(27, 28), (97, 96), (64, 224)] {
+        let told = format!(
+            "the cnn takes pictures of 28 to 96 pixels a side, not 1×{height}×{width}; \
+             set data.image-size = 28 to resize them (or 32, 64, 96, which take longer), or use model = \"mlp\""
+        );
+        assert_eq!(of(1, height, width), Err(told));
+    }
+    let table = of(1, 1, 40).unwrap_err();
+    assert!(table.ends_with("not 1×1×40; use model = \"mlp\""), "{table}");
+}
+
+#[test]
 fn errors_name_the_line_and_what_was_meant() {
     let error = Config::parse("\n[training]\nstep = 3\n", Path::new("a.toml")).unwrap_err();
     assert!(error.to_string().starts_with("a.toml, line 3: unknown field `step`"), "{error}");

@@ -1,7 +1,7 @@
 //! What is written down: one row per seed, method and target, and the tables between stages.
 
 use serde::{Deserialize, Serialize};
-use stlf_method::expectation::{Basis, Expected, Warning};
+use stlf_method::expectation::{Basis, Expected, Guessing, Warning};
 
 /// How a method served one target.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -49,6 +49,17 @@ pub struct TrainingRow {
     pub errors: usize,
     /// ε̂; empty without labels.
     pub source_error: Option<f64>,
+    /// The share of its labels that have its most common class; empty without labels, and not written by earlier versions.
+    #[serde(default)]
+    pub most_common: Option<f64>,
+}
+
+impl TrainingRow {
+    /// What the device is told of its own model, if that is no better than guessing.
+    pub fn guessing(&self) -> Option<Guessing> {
+        let right = self.measured.saturating_sub(self.errors);
+        Guessing::of(right, self.measured, self.most_common?)
+    }
 }
 
 /// The measured divergence of two devices.

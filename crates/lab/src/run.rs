@@ -15,7 +15,9 @@ use stlf_method::method::Method;
 use stlf_protocol::Setup;
 
 use crate::folder::hashes;
-use crate::record::{ComputingRow, ExpectedRow, MeasuringRow, Row, ScaleRow, StudentRow};
+use crate::record::{
+    ComputingRow, ExpectedRow, MeasuringRow, Row, ScaleRow, StudentRow, TrainingRow,
+};
 use crate::scale_choice::{self, Scaled};
 use crate::shard::{Block, Shard};
 use crate::stages::calibration::{self, Calibrated};
@@ -29,6 +31,8 @@ use crate::{Error, Folder, Learners};
 pub struct Outcome {
     /// One per seed, method and target.
     pub rows: Vec<Row>,
+    /// How devices trained alone, one per seed and device.
+    pub training: Vec<TrainingRow>,
     /// What measuring cost, one per seed and device.
     pub measuring: Vec<MeasuringRow>,
     /// A sentence on how the samples of a table were dealt, where nobody had said how; without its full stop.
@@ -271,6 +275,7 @@ impl Job<'_> {
         let mut all = Outcome { dealt_by, ..Outcome::default() };
         for outcome in outcomes {
             all.rows.extend(outcome.rows);
+            all.training.extend(outcome.training);
             all.measuring.extend(outcome.measuring);
             all.tried_scales.extend(outcome.tried_scales);
             all.scales.extend(outcome.scales);
@@ -330,6 +335,7 @@ impl Job<'_> {
         let (problem, calibrated) = calibration::calibrated(run, problem, &measured)?;
         outcome.calibrated.extend(calibrated);
         let plan = plan::plan(run, &problem)?;
+        outcome.training.clone_from(&trained.table);
         outcome.measuring.clone_from(&measured.cost);
         let strangers = plan.strangers(&problem);
         let is_mixed = |to: &&usize| !problem.required_into(**to).is_empty();

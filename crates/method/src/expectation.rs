@@ -11,12 +11,14 @@
 //! prior; a device's own has longer tails. Together they give the errors among the target's samples an interval. docs/expectation.md
 //! compares intervals with the truth on all fleets that we have.
 
+mod guessing;
 mod trial;
 mod words;
 
 use serde::{Deserialize, Serialize};
 use stlf_learn::evaluate::{Predictions, likeliest};
 
+pub use self::guessing::{Guessing, most_common};
 use self::trial::bias_of_all;
 pub use self::trial::{Trial, Tried};
 pub use self::words::Warning;

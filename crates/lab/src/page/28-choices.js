@@ -50,6 +50,14 @@
 
   const namesOf = (runs) => runs.map((run) => words.shorten(run.name, 40)).join(' and ');
 
+  // Long lists are cut: the explanation of each device says it too.
+  const MOST_NAMES = 5;
+  const fewNames = (devices) => {
+    const more = devices.length - MOST_NAMES;
+    const names = devices.slice(0, MOST_NAMES).map((device) => words.shorten(device.name, 40));
+    return names.join(', ') + (more > 0 ? ` and ${words.count(more)} more` : '');
+  };
+
   function drawNotice() {
     const { runs, live } = page.state.document;
     const said = [];
@@ -62,6 +70,12 @@
     const bare = runs.filter((run) => run.seeds.length === 0);
     if (bare.length > 0 && !(live && open.length > 0))
       said.push(`${namesOf(bare)} ${bare.length === 1 ? 'has' : 'have'} no seed with a plan yet.`);
+    const seed = page.seed();
+    const guessing = seed ? seed.devices.filter((device) => device.guessing) : [];
+    if (guessing.length > 0)
+      said.push(
+        `The own model of ${fewNames(guessing)} is no better than guessing: look at the labels and features there.`,
+      );
     if (page.edited())
       said.push(
         page.isRun()

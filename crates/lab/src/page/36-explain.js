@@ -41,6 +41,7 @@
         device.pin ? html('span', { class: 'quiet' }, ` pinned as ${device.pin}`) : null,
       ),
       html('dl', { class: 'pairs' }, ...pairs(device)),
+      ...(device.guessing ? [html('p', {}, `Trouble: ${device.guessing}.`)] : []),
       ...page.handovers.panel(plan, index),
       ...linkList(plan, index),
       ...prose(plan.explanations && plan.explanations[index]),

@@ -10,6 +10,7 @@ interface Device {
   source_error: number | null;
   eligible: boolean;
   pin: Role | null;
+  guessing?: string;
 }
 
 interface Link {

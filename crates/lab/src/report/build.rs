@@ -21,9 +21,10 @@ use super::explained;
 use super::planning::{planned, settings};
 use crate::record::{
     ConfusionRow, DivergenceRow, ExpectedRow, FrontierRow, MeasuringRow, Row, StudentRow,
+    TrainingRow,
 };
 use crate::run::seed_folder;
-use crate::stages::{expectation, frontier, measure, plan, student, transfer};
+use crate::stages::{expectation, frontier, measure, plan, student, train, transfer};
 use crate::summary::summarise;
 use crate::{Error, Folder};
 
@@ -164,6 +165,11 @@ fn of_seed(
     let mut shown = seed(number, &problem, &own, &settings, &frontier, pairs.as_deref(), observer);
     let expected = folder.read_csv(expectation::TABLE)?.unwrap_or_default();
     shown.targets = targets(rows, &expected, &student::read(folder, &[Method::StLf])?);
+    let training: Vec<TrainingRow> = folder.read_csv(train::TABLE)?.unwrap_or_default();
+    for device in &mut shown.devices {
+        let own = training.iter().find(|row| row.device == device.name);
+        device.guessing = own.and_then(|row| Some(row.guessing()?.to_string()));
+    }
     Ok(Some(shown))
 }
 
@@ -228,6 +234,7 @@ pub(super) fn devices(problem: &Problem) -> Vec<Device> {
             source_error: own.and_then(|d| d.source_error),
             eligible: problem.eligible(i),
             pin: problem.pin(i),
+            guessing: None,
         }
     };
     (0..problem.len()).map(device).collect()

@@ -161,6 +161,9 @@ pub struct Device {
     pub eligible: bool,
     /// A role that the user fixed.
     pub pin: Option<Role>,
+    /// What it is told of its own model, if that is no better than guessing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub guessing: Option<String>,
 }
 
 /// Squares, row by row.

@@ -101,7 +101,17 @@ impl Transfer<'_> {
 
 /// The same where learners of the user's made the models.
 fn of_learners(mixture: Mixture, learners: &Learners) -> Models {
-    let Mixture { device, role, epoch, seed, classes, combine, members, student, .. } = mixture;
-    let (learner, layout) = (learners.name().to_owned(), learners.layout().clone());
-    Models { device, role, epoch, seed, learner, classes, layout, combine, members, student }
+    Models {
+        device: mixture.device,
+        role: mixture.role,
+        epoch: mixture.epoch,
+        seed: mixture.seed,
+        learner: learners.name().to_owned(),
+        classes: mixture.classes,
+        layout: learners.layout().clone(),
+        combine: mixture.combine,
+        members: mixture.members,
+        student: mixture.student,
+        expected: mixture.expected,
+    }
 }

@@ -2,6 +2,7 @@
 
 use rayon::prelude::*;
 use stlf_learn::Params;
+use stlf_method::expectation::most_common;
 use stlf_method::local_training::{Split, Training};
 use stlf_method::seeds::Draw;
 use stlf_protocol::Place;
@@ -130,5 +131,6 @@ fn row(
         measured: own.map_or(0, |own| own.measured),
         errors: own.map_or(0, |own| own.errors),
         source_error: own.map(|own| own.source_error),
+        most_common: most_common(&device.labels),
     })
 }

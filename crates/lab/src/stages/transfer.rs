@@ -49,6 +49,8 @@ pub struct Transfer<'a> {
     pub(super) problem: &'a Problem,
     /// What every device sent before anything could be planned.
     pub(super) measuring: &'a [MeasuringRow],
+    /// Whether each device is conspicuous by its numbers.
+    pub(super) conspicuous: Vec<bool>,
     /// Ours' answer.
     pub(super) plan: Assignment,
     /// The trials that go along with models after hand-overs.
@@ -84,7 +86,8 @@ impl<'a> Transfer<'a> {
         let n = run.fleet.len();
         let predictions = (0..n).map(|_| (0..n).map(|_| OnceLock::new()).collect()).collect();
         let (plan, tried) = (plan.clone(), TriedModels::new());
-        Transfer { run, models, problem, measuring, plan, tried, predictions }
+        let conspicuous = problem.conspicuous();
+        Transfer { run, models, problem, measuring, conspicuous, plan, tried, predictions }
     }
 
     /// Sends models by the plan. Every target keeps what it makes of its samples and, where parameters are averaged,

@@ -2,8 +2,8 @@
 
 use std::ops::ControlFlow;
 
-use stlf_data::Class;
 use stlf_data::domains::{Colour, Half, Style, strokes};
+use stlf_data::{Class, Shape};
 use stlf_lab::baselines::fada::{DeviceData, Fleet, Settings};
 use stlf_learn::{Examples, Spec};
 
@@ -26,7 +26,7 @@ fn digits(style: Style, classes: &[Class], samples: usize, seed: u64) -> Digits 
 
 /// The weights of all devices but the last on the last.
 fn weights(devices: &[Digits], settings: Settings, seed: u64) -> Vec<f64> {
-    let spec = Spec::cnn(1, 10).unwrap();
+    let spec = Spec::cnn(Shape::grey(28), 10).unwrap();
     fn held(Digits { inputs, labels }: &Digits) -> DeviceData<'_> {
         DeviceData { labeled: Examples { inputs, labels }, inputs }
     }
@@ -112,7 +112,7 @@ fn parts_can_be_switched_off() {
 
 #[test]
 fn data_of_another_network_are_refused() {
-    let spec = Spec::cnn(1, 10).unwrap();
+    let spec = Spec::cnn(Shape::grey(28), 10).unwrap();
     let good = digits(Style::Clean, &ALL, 10, 1);
     let held = |labels: usize, inputs: usize| DeviceData {
         labeled: Examples { inputs: &good.inputs, labels: &good.labels[..labels] },

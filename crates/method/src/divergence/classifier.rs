@@ -21,8 +21,8 @@ use stlf_planning::error::Error;
 /// The network that tells two devices apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Architecture {
-    /// The paper's convolutional network with two outputs, for pictures of 28 × 28 pixels; for
-    /// other inputs the network with one hidden layer.
+    /// The convolutional network with two outputs for the pictures that it is meant for; for other inputs the network with one
+    /// hidden layer.
     #[default]
     Convolutional,
     /// One hidden layer of 64.
@@ -33,9 +33,7 @@ impl Architecture {
     /// The network for inputs of a shape.
     pub fn spec(self, shape: Shape) -> Result<Spec, Error> {
         let spec = match self {
-            Architecture::Convolutional if (shape.height, shape.width) == (28, 28) => {
-                Spec::cnn(shape.channels, 2)
-            }
+            Architecture::Convolutional if Spec::is_for_cnn(shape) => Spec::cnn(shape, 2),
             _ => Spec::mlp(shape, 2),
         };
         spec.map_err(|e| Error::field("divergence.network", e.to_string()))

@@ -100,6 +100,12 @@ impl Tried {
         Tried { at_sender, on_route }
     }
 
+    /// How much more a model doubts than it errs at its sender, at least 0: what a learner that says little of how sure it is doubts everywhere.
+    pub fn modesty(&self) -> f64 {
+        let more = |t: Trial| f64::from(t.doubt) - f64::from(t.errors) / f64::from(t.labels);
+        self.at_sender.map_or(0.0, more).max(0.0)
+    }
+
     /// What they add to a model that is sent.
     pub fn bytes(&self) -> u64 {
         Trial::BYTES * (u64::from(self.at_sender.is_some()) + self.on_route.len() as u64)
@@ -160,5 +166,12 @@ mod tests {
         assert_eq!((rows(Way::First), rows(Way::Second)), (vec![0, 1, 2], vec![]));
         assert_eq!(third.handed_on(7, None, trial(6)).on_route, third.on_route);
         assert!(third.is_possible() && !Tried::alone(trial(11)).is_possible());
+    }
+
+    #[test]
+    fn who_doubts_more_than_it_errs_is_modest() {
+        let tried = |errors, doubt| Tried::alone(Some(Trial { labels: 10, errors, doubt }));
+        assert_eq!((tried(1, 0.5).modesty() * 1e6).round(), 4e5);
+        assert_eq!((tried(9, 0.5).modesty(), Tried::default().modesty()), (0.0, 0.0));
     }
 }
