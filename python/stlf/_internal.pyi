@@ -36,6 +36,7 @@ __all__ = [
     "run",
     "source_error",
     "summarise",
+    "warnings",
 ]
 
 __version__: str
@@ -247,3 +248,4 @@ class Node:
     def stop(self) -> None: ...
 
 def summarise(results: str) -> list[dict[str, Any]]: ...
+def warnings(folder: str | PathLike[str]) -> list[str]: ...

@@ -92,12 +92,23 @@ class LearnerMixture:
         self.learner: str = document["learner"]
         self.classes_: npt.NDArray[np.str_] = np.array(document["classes"], dtype=np.str_)
         self._weights: dict[str, float] = {member["name"]: member["weight"] for member in document["members"]}
+        self._expected: dict[str, float] | None = document.get("expected")
 
     @property
     def members(self) -> dict[str, float]:
         """The weight of each device's model; they add up to 1."""
         total = sum(self._weights.values())
         return {name: weight / total for name, weight in self._weights.items()}
+
+    @property
+    def expected(self) -> tuple[float, float, float] | None:
+        """The accuracy that a target may expect on its own samples without labels, and the ends of its 90 % interval.
+
+        None for a source.
+        """
+        if self._expected is None:
+            return None
+        return self._expected["accuracy"], self._expected["low"], self._expected["high"]
 
     def predict_proba(self) -> npt.NDArray[np.float32]:
         """Return the probabilities of the classes for all samples of the learner, in the order of its `data()`."""
@@ -143,7 +154,7 @@ class Mixture:
     def expected(self) -> tuple[float, float, float] | None:
         """The accuracy that a target may expect on its own samples without labels, and the ends of its 90 % interval.
 
-        None for a source, and on real devices, which do not compute it yet.
+        None for a source.
         """
         return self._inner.expected
 

@@ -100,6 +100,18 @@ class Happened:
 
 
 @dataclass(frozen=True)
+class Warned:
+    """The device goes on, but somebody should look at it: its own model is no better than guessing.
+
+    >>> Warned("its own model is no better than guessing").reason
+    'its own model is no better than guessing'
+    """
+
+    reason: str
+    """What is wrong, and where to look."""
+
+
+@dataclass(frozen=True)
 class Failed:
     """Something failed, and the device goes on: its learner cannot train, or a file cannot be written.
 
@@ -140,7 +152,7 @@ class Finished:
         return self.folder / "mixture"
 
 
-Event = Training | Progress | Phase | Planned | Happened | Failed | Finished
+Event = Training | Progress | Phase | Planned | Happened | Warned | Failed | Finished
 """What a device tells."""
 
 
@@ -265,6 +277,8 @@ def _event(told: dict[str, Any], folder: Path) -> Event:
             return Planned(**told)
         case "finished":
             return Finished(**told, folder=folder)
+        case "warned":
+            return Warned(told["reason"])
         case "cannot_train" | "cannot_keep":
             return Failed(told["reason"])
         case _:

@@ -62,6 +62,13 @@ class Run:
         """Return the rows of a seed's table, such as `training.csv` or `divergence.csv`."""
         return list(csv.DictReader(files.read(self._of(seed) / name).decode().splitlines()))
 
+    def warnings(self, seed: int | None = None) -> list[str]:
+        """Return what devices of a seed are told, such as that their own model is no better than guessing.
+
+        Also that no source is near a target, so that little is known of its accuracy. Empty if all is well.
+        """
+        return _internal.warnings(self._of(seed))
+
     def _of(self, seed: int | None) -> Path:
         if not self.seeds:
             raise InputError(f"{self.folder} is not a run folder", "stlf.run makes one")

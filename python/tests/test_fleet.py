@@ -49,6 +49,52 @@ def test_what_makes_no_fleet_is_refused(make: object, message: str) -> None:
         make()  # type: ignore[operator]
 
 
+def test_a_picture_has_the_samples_of_each_device() -> None:
+    pytest.importorskip("matplotlib", reason="plot() needs matplotlib")
+    given = {
+        "gate": (np.zeros((4, 1)), [0, 1, -1, 1]),
+        "roof": (np.zeros((2, 1)), None),
+        "mast": (np.zeros((3, 1)), [1, 1, 0]),
+    }
+    fleet = stlf.Fleet.from_devices(given)
+    axes = fleet.plot()
+    assert [tick.get_text() for tick in axes.get_xticklabels()] == fleet.names
+    assert [entry.get_text() for entry in axes.get_legend().get_texts()] == ["with a label", "without"]
+    labeled, unlabeled = axes.containers
+    assert [bar.get_height() for bar in labeled] == [3, 0, 3]
+    # Those without stand on those with one.
+    assert [(bar.get_y(), bar.get_height()) for bar in unlabeled] == [(3, 1), (0, 2), (3, 0)]
+    assert fleet.plot(axes) is axes and len(axes.containers) == 4
+
+
+def test_a_module_of_pytorch_is_trained_and_measured() -> None:
+    torch = pytest.importorskip("torch", reason="needs PyTorch")
+    x = np.random.default_rng(0).normal(size=(200, 3))
+    fleet = stlf.Fleet.from_devices({"gate": (x, (x[:, 0] > 0).astype(int)), "roof": (x, None)})
+    fitted = []
+
+    def fit(x: np.ndarray, y: np.ndarray) -> object:
+        torch.manual_seed(0)
+        module = torch.nn.Sequential(torch.nn.Linear(3, 2), torch.nn.Dropout(0.9))
+        inputs, labels = torch.as_tensor(x, dtype=torch.float32), torch.as_tensor(y)
+        optimizer = torch.optim.Adam(module.parameters(), lr=0.1)
+        for _ in range(100):
+            optimizer.zero_grad()
+            torch.nn.functional.cross_entropy(module[0](inputs), labels).backward()
+            optimizer.step()
+        fitted.append(module.train())
+        return module
+
+    trained = stlf.train(fleet, fit)
+    # Measured without dropout and gradients, and left as it was.
+    assert list(trained.models) == ["gate"] and trained.errors["gate"] < 0.1
+    assert fitted[0].training
+    plan = stlf.plan(fleet, [[0, 0.4], [0.4, 0]], trained.errors)
+    given = plan.mixture("roof", trained.models)(x)
+    expected = fitted[0].eval()(torch.as_tensor(x, dtype=torch.float32)).softmax(-1).detach().numpy()
+    assert np.allclose(given, expected, atol=1e-6)
+
+
 def test_training_holds_out_labels_and_leaves_devices_without_them_alone() -> None:
     seen = {}
 

@@ -150,6 +150,23 @@ def test_what_goes_wrong_is_said_and_the_next_request_may_come(tmp_path: Path) -
     assert "this learner speaks" in error("hello", protocol="stlf-learner/9", folder=".", seed=1)
 
 
+def test_an_error_in_ones_own_code_is_told_in_one_line_with_its_place(tmp_path: Path) -> None:
+    class Odd(Means):
+        def train(self, lesson: stlf.Lesson) -> Any:
+            return np.linalg.inv(np.zeros((2, 2)))
+
+        def data(self) -> Any:
+            raise stlf.InputError("no table", "name one")
+
+    talk = Talk(Odd(), tmp_path)
+    arrays.write(tmp_path / "rows", {"rows": np.array([0])})
+    train, data = Odd.train.__code__.co_firstlineno + 1, Odd.data.__code__.co_firstlineno + 1
+    told = talk.ask("train", rows="rows", start=None, to="m", seed=3)[-1]["error"]["message"]
+    assert told == f"LinAlgError: Singular matrix (test_learner.py, line {train})"
+    told = talk.ask("describe", to="s")[-1]["error"]["message"]
+    assert told == f"InputError: no table; hint: name one (test_learner.py, line {data})"
+
+
 def test_training_ends_when_it_is_asked_to(tmp_path: Path) -> None:
     learner = Means()
     talk = Talk(learner, tmp_path)

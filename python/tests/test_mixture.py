@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import json
+import struct
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,7 @@ import pytest
 from conftest import Cli
 
 import stlf
+from stlf.digits import strokes
 
 COLUMNS = ["x", "y", "z"]
 
@@ -62,6 +65,70 @@ def of_pictures(tmp_path_factory: pytest.TempPathFactory) -> stlf.Run:
         "compare": {"methods": ["st-lf"]},
     }
     return stlf.run(small, to=tmp_path_factory.mktemp("pictures"), progress=False)
+
+
+def png(pixels: np.ndarray[Any, np.dtype[np.uint8]]) -> bytes:
+    """A picture in colour."""
+    rows, columns, _ = pixels.shape
+
+    def chunk(kind: bytes, content: bytes) -> bytes:
+        return struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))
+
+    lines = b"".join(b"\0" + row.tobytes() for row in pixels)
+    header = struct.pack(">IIBBBBB", columns, rows, 8, 2, 0, 0, 0)
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(lines)) + chunk(b"IEND", b"")
+
+
+def pictures(folder: Path, side: int, unlabeled: int) -> Path:
+    """Three cameras that see a bar or a ring somewhere, each in a light of its own; the last has no labels."""
+    rng = np.random.default_rng(5)
+    down, right = np.mgrid[:side, :side]
+    for camera in range(3):
+        for k in range(unlabeled if camera == 2 else 40):
+            y, x = rng.uniform(0.35 * side, 0.65 * side, 2)
+            bar = (np.abs(down - y) < side / 16) & (np.abs(right - x) < side / 4)
+            ring = np.abs(np.hypot(down - y, right - x) - side / 5) < side / 24
+            shape = bar if k % 2 else ring
+            light = np.array([60, 90, 120]) * (1 + 0.2 * camera) + rng.normal(0, 20, (side, side, 3))
+            seen = np.where(shape[:, :, None], 255 - light, light)
+            place = folder / f"c{camera}" / ("unlabeled" if camera == 2 else ("bar" if k % 2 else "ring"))
+            place.mkdir(parents=True, exist_ok=True)
+            (place / f"{k:03}.png").write_bytes(png(seen.clip(0, 255).astype(np.uint8)))
+    return folder
+
+
+@pytest.mark.parametrize(("side", "student"), [(32, True), (64, False), (96, False)])
+def test_larger_pictures_are_predicted_alike_everywhere(side: int, student: bool, cli: Cli, tmp_path: Path) -> None:
+    """The smallest with a student, whose training is as long as ever."""
+    torch = pytest.importorskip("torch", reason="to_torch() needs PyTorch")
+    unlabeled = 320 if student else 40
+    folder = pictures(tmp_path / "pictures", side, unlabeled)
+    config = {
+        "seeds": [3],
+        "data": {"images": str(folder)},
+        "partition": {"kind": "by-domain"},
+        "training": {"steps": 40},
+        "transfer": {"adapt": "always" if student else "off"},
+        "compare": {"methods": ["st-lf"]},
+    }
+    run = stlf.run(config, to=tmp_path / "run", progress=False)
+    mixture = stlf.load(run.folder, device="c2")
+    assert (mixture.role, mixture.n_features_in_) == ("target", 3 * side * side)
+    pixels = np.random.default_rng(1).integers(0, 256, (20, 3, side, side))
+    ours = mixture.predict_proba(pixels)
+    mixture.to_onnx(tmp_path / "m.onnx")
+    probabilities, _, metadata = in_onnx_runtime(tmp_path / "m.onnx", pixels.astype(np.float32))
+    assert np.abs(probabilities - ours).max() < 1e-5
+    assert metadata["student"] == str(student).lower()
+    with torch.no_grad():
+        given = mixture.to_torch()(torch.from_numpy(pixels)).numpy()
+    assert np.abs(given - ours).max() < 1e-5
+    ran = cli("predict", str(run.folder), str(folder), "--device", "c2")
+    assert ran.returncode == 0, ran.stderr
+    own = (run.folder / "seed-3" / "targets" / "c2.csv").read_text().splitlines()
+    assert len(own) == 1 + unlabeled and ran.stdout.splitlines()[-unlabeled:] == own[1:]
+    for file in (run.folder / "seed-3" / "mixtures" / "c2").glob("*.safetensors"):
+        assert file.stat().st_size < 650_000
 
 
 def readings(path: Path, offset: float) -> Path:
@@ -206,6 +273,27 @@ def test_pictures_with_a_student_go_through_onnx_runtime_and_pytorch(of_pictures
         probabilities, _, metadata = in_onnx_runtime(tmp_path / "m.onnx", pixels.astype(np.float32))
         assert np.abs(probabilities - ours).max() < 1e-5
         assert metadata["student"] == str(mixture.role == "target").lower()
+
+
+def test_every_target_of_the_demo_can_be_exported(tmp_path: Path) -> None:
+    """The fleets of `stlf demo` with all their settings, but trained for a shorter time."""
+    few = {"seeds": [0, 1, 2], "training": {"steps": 100}, "compare": {"methods": ["st-lf"]}}
+    run = stlf.run(few, to=tmp_path / "demo", progress=False)
+    digits = strokes(200, "textured", half="test")[0]
+    pixels = np.rint((digits + 1) * 127.5).astype(np.float32)
+    targets = [(seed, device) for seed in run.seeds for device in run.plan(seed).targets]
+    assert len(targets) >= 15
+    for seed, device in targets:
+        mixture = stlf.load(run.folder, device=device, seed=seed)
+        mixture.to_onnx(tmp_path / "m.onnx")
+        probabilities, label, _ = in_onnx_runtime(tmp_path / "m.onnx", pixels)
+        ours = mixture.predict_proba(pixels)
+        assert np.abs(probabilities - ours).max() < 1e-5, (seed, device)
+        # Where two classes are as likely as each other, rounding decides.
+        first, second = np.sort(ours)[:, -1], np.sort(ours)[:, -2]
+        clear = first - second > 1e-4
+        assert np.array_equal(mixture.classes_[label][clear], mixture.predict(pixels)[clear]), (seed, device)
+        assert clear.mean() > 0.9
 
 
 def test_pytorch_gives_our_answers(of_table: tuple[stlf.Run, Path], of_pictures: stlf.Run) -> None:

@@ -125,6 +125,8 @@ def test_a_run_takes_learners_of_this_process_and_goes_on(tmp_path: Path) -> Non
     shown = [row["class"] for row in done.read_table("targets/mast.csv")]
     assert list(mixture.predict()) == shown
     assert mixture.role == "target" and abs(sum(mixture.members.values()) - 1) < 1e-9
+    (row,) = (row for row in done.read_table("expected.csv") if row["target"] == "mast")
+    assert mixture.expected == tuple(float(row[key]) for key in ("expected", "low", "high"))
     other = Means(2)
     other.name = "means/2"
     with pytest.raises(stlf.InputError, match="models of the learner means/1"):

@@ -56,6 +56,13 @@ def test_a_run_leaves_what_it_promises(whole: stlf.Run) -> None:
     assert len(whole.to_pandas()) == len(whole.rows)
 
 
+def test_devices_whose_own_models_are_useless_are_named(tmp_path: Path) -> None:
+    # A step so small that models stay what they were drawn as.
+    useless = {**SMALL, "seeds": [0], "training": {"steps": 1, "learning-rate": 1e-9, "held-out": 0.5}}
+    told = stlf.run(useless, to=tmp_path, progress=False).warnings()
+    assert any("its own model is no better than guessing (" in line for line in told), told
+
+
 def test_python_and_the_command_line_leave_the_same_bytes(whole: stlf.Run, cli: Cli, tmp_path: Path) -> None:
     ran = cli("run", str(whole.folder / "config.toml"), "--to", str(tmp_path / "cli"))
     assert ran.returncode == 0, ran.stderr

@@ -41,7 +41,7 @@ fn mixture(kind: &str) -> Mixture {
     let (spec, models) = match kind {
         "one" => (Spec::mlp(table, CLASSES), 1),
         "four" => (Spec::mlp(table, CLASSES), 4),
-        "pictures" => (Spec::cnn(1, CLASSES), 1),
+        "pictures" => (Spec::cnn(Shape::grey(28), CLASSES), 1),
         other => panic!("{other} is no kind"),
     };
     let spec = spec.unwrap();

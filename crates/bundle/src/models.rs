@@ -7,6 +7,7 @@ use stlf_formats::{FileEntry, MemberEntry, ModelsFile, ModelsFormat, StudentEntr
 use stlf_learn::evaluate::Predictions;
 use stlf_learn::{Layout, Params};
 use stlf_method::combine::{Combine, combine_with};
+use stlf_method::expectation::Expected;
 use stlf_method::learner::{UserLearner, Watch};
 use stlf_method::student::Student;
 use stlf_planning::Role;
@@ -40,6 +41,8 @@ pub struct Models {
     pub members: Vec<Member>,
     /// The student, if the device uses one.
     pub student: Option<Student>,
+    /// The accuracy that a target may expect on its own samples, where that is known.
+    pub expected: Option<Expected>,
 }
 
 /// Prepares the folder, which takes the place of the one that is there when it is published; the plan is the bytes of `stlf-plan/2`. Files
@@ -81,6 +84,7 @@ pub fn prepare(
         combine: document::combine_entry(models.combine),
         members,
         student,
+        expected: models.expected.map(document::expected_entry),
         plan: files.put(PLAN.to_owned(), plan)?,
     };
     files.go_to(path);
@@ -134,6 +138,7 @@ impl Models {
             classes: file.classes,
             layout,
             combine: document::combined(file.combine),
+            expected: file.expected.map(document::expected).transpose().map_err(wrong)?,
         })
     }
 

@@ -5,10 +5,11 @@ use std::fmt::Display;
 use stlf_config::Config;
 use stlf_data::features::Scale;
 use stlf_lab::Outcome;
-use stlf_lab::record::{ComputingRow, ExpectedRow, StudentRow};
+use stlf_lab::record::{ComputingRow, ExpectedRow, StudentRow, TrainingRow};
 use stlf_lab::stages::calibration::Calibrated;
 use stlf_lab::stages::expectation::TABLE as EXPECTED;
 use stlf_lab::stages::student::FOLDER as STUDENTS;
+use stlf_lab::stages::train::TABLE as TRAINING;
 use stlf_lab::summary::{Line, Spread, summarise};
 use stlf_method::expectation::{Expected, Warning};
 use stlf_method::method::Method;
@@ -18,7 +19,7 @@ use stlf_planning::problem::{FAR, Preset};
 
 use crate::table::{Align, Cell, Table};
 
-/// The most targets that are named in a line.
+/// The most devices that are named in a line.
 const MOST_NAMES: usize = 5;
 
 /// Returns the table of a run, and a line that says what it shows.
@@ -66,7 +67,7 @@ pub(crate) fn comparison(outcome: &Outcome, config: &Config, methods: &[Method])
          Accuracy: of a method's own targets on their own data, by labels that no method but Oracle sees.\n\
          Energy and sent: totals; {}.\n\
          Of all links: that energy over what it costs if every source sends to every target, which needs no measuring.\n\
-         {}{}{}{}{}{}{}{}{}{}{}",
+         {}{}{}{}{}{}{}{}{}{}{}{}",
         table.render(),
         missing(methods, &lines),
         paid(&lines),
@@ -76,6 +77,7 @@ pub(crate) fn comparison(outcome: &Outcome, config: &Config, methods: &[Method])
         dealt(outcome),
         scale(outcome),
         calibration(outcome, config),
+        guessing(outcome),
         strangers(outcome, &lines),
         if ours(&lines).is_some() { expected(outcome) } else { String::new() },
         students(outcome, config),
@@ -156,19 +158,39 @@ pub(crate) fn expected(outcome: &Outcome) -> String {
 fn warnings(rows: &[ExpectedRow]) -> String {
     let line = |warning: Warning| {
         let told = rows.iter().filter(|row| row.warning == Some(warning));
-        let mut names: Vec<String> = told.map(|row| clean(&row.target)).collect();
-        let count = names.len();
-        names.sort();
-        names.dedup();
-        let others = names.len().saturating_sub(MOST_NAMES);
-        names.truncate(MOST_NAMES);
-        let more = if others > 0 { format!(" and {others} more") } else { String::new() };
-        (count > 0).then(|| {
-            let (of, names) = (counted(rows.len(), "target"), names.join(", "));
-            format!("At {count} of {of} ({names}{more}) {}\n", ask_for_labels(&warning, "RUN"))
+        let names: Vec<&str> = told.map(|row| row.target.as_str()).collect();
+        (!names.is_empty()).then(|| {
+            let (count, of) = (names.len(), counted(rows.len(), "target"));
+            let (names, told) = (few(names), ask_for_labels(&warning, "RUN"));
+            format!("At {count} of {of} ({names}) {told}\n")
         })
     };
     [Warning::Guessing, Warning::SaysLittle].into_iter().filter_map(line).collect()
+}
+
+/// Returns the first of these names, each once, and how many more there are.
+fn few(mut names: Vec<&str>) -> String {
+    names.sort_unstable();
+    names.dedup();
+    let others = names.len().saturating_sub(MOST_NAMES);
+    let named: Vec<String> = names.into_iter().take(MOST_NAMES).map(clean).collect();
+    let more = if others > 0 { format!(" and {others} more") } else { String::new() };
+    named.join(", ") + &more
+}
+
+/// Returns a line that names the devices whose own models are no better than guessing, if there are any.
+pub(crate) fn guessing(outcome: &Outcome) -> String {
+    let labeled = outcome.training.iter().filter(|row| row.source_error.is_some());
+    let useless = outcome.training.iter().filter(|row| row.guessing().is_some());
+    let names: Vec<&str> = useless.map(|row: &TrainingRow| row.device.as_str()).collect();
+    match names.len() {
+        0 => String::new(),
+        count => format!(
+            "At {count} of {} with labels ({}) the own model is no better than guessing: look at the labels and features there (seed-*/{TRAINING}).\n",
+            counted(labeled.count(), "device"),
+            few(names)
+        ),
+    }
 }
 
 /// Returns what a target is told, with what to do about it; `what` follows `stlf ask`.
@@ -265,9 +287,10 @@ pub(crate) fn calibration(outcome: &Outcome, config: &Config) -> String {
     let (spent, set) = match weight < config.planner.weights().energy {
         true => (
             format!(
-                " Energy counts {} instead of {}: the total stays within a third of all links.",
+                " Energy counts {} instead of {}: {}.",
                 short(weight),
-                short(config.planner.weights().energy)
+                short(config.planner.weights().energy),
+                budget(&outcome.calibrated)
             ),
             format!(" and planner.phi-e = {weight:.4}"),
         ),
@@ -281,6 +304,20 @@ pub(crate) fn calibration(outcome: &Outcome, config: &Config) -> String {
          Real devices do the same with planner.calibration = {share:.2}{set}.\n",
         percent(share)
     )
+}
+
+/// What calibrated plans may cost, in words.
+fn budget(calibrated: &[Calibrated]) -> String {
+    let (some, all) = (calibrated.iter().filter(|c| c.is_apart).count(), calibrated.len());
+    match some {
+        0 => "the total stays within a third of all links".to_owned(),
+        _ if some == all => {
+            "no source is near another, so that a plan may cost as much as all links".to_owned()
+        }
+        _ => format!(
+            "the total stays within a third of all links or, in {some} of {all} seeds, in which no source is near another, within all"
+        ),
+    }
 }
 
 /// By whose values features are scaled, in words.

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::fs::File;
 use std::io::{Read, Seek};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use stlf_config::Config;
 use stlf_data::columns::PARQUET;
@@ -13,6 +13,9 @@ use stlf_lab::stages::plan::{FILE as PLAN, PROBLEM};
 
 use crate::commands::run_args::failure;
 use crate::error::Failure;
+
+/// In the folder of a real device, its plan with the problem.
+const FULL_PLAN: &str = "full-plan.json";
 
 /// A file of more bytes than this is parsed while it is read, to save memory; smaller ones are read whole first, to save time.
 const LARGE: u64 = 64 << 20;
@@ -29,9 +32,35 @@ pub(crate) fn plan(path: &Path) -> Result<PlanFile, Failure> {
     PlanFile::read(&bytes(path)?).map_err(|e| Failure::in_file(&name(path), &e))
 }
 
-/// Reads a plan or a problem, according to the format that the file names; of a run folder, the plan.
+/// Reads a plan or a problem, according to the format that the file names; of a run folder or of a device's, the plan.
 pub(crate) fn plan_or_problem(path: &Path) -> Result<PlanOrProblem, Failure> {
-    either(&in_run(path, PLAN)?)
+    if let Some(full) = full_plan(path) {
+        return either(&full);
+    }
+    let path = in_run(path, PLAN)?;
+    if !is_large(&path) && !is_stdin(&path) && is_plan_by_places(&bytes(&path)?) {
+        let what = "says who sends to whom, and not the numbers that this follows from";
+        return Err(Failure::input(format!("{}: a device's plan {what}", name(&path)))
+            .hint("a device writes both to full-plan.json in its folder with its next plan; of more than 64 devices, only the one that plans"));
+    }
+    either(&path)
+}
+
+/// The file in the folder of a real device that has its plan with all numbers, if the path is this folder, or the plan in it by which the device
+/// continues.
+pub(crate) fn full_plan(path: &Path) -> Option<PathBuf> {
+    let folder =
+        if path.is_dir() { path } else { path.parent().filter(|_| path.ends_with(PLAN))? };
+    Some(folder.join(FULL_PLAN)).filter(|full| full.is_file())
+}
+
+/// Whether this is the plan by which a device continues. It has places in the roster instead of names, and no format.
+fn is_plan_by_places(bytes: &[u8]) -> bool {
+    let has = |file: &serde_json::Value, key: &str| file.get(key).is_some();
+    serde_json::from_slice(bytes).is_ok_and(|file: serde_json::Value| {
+        ["epoch", "sources", "targets", "objective"].iter().all(|key| has(&file, key))
+            && !has(&file, "format")
+    })
 }
 
 fn either(path: &Path) -> Result<PlanOrProblem, Failure> {

@@ -6,7 +6,7 @@ use stlf_planning::Role;
 use stlf_planning::error::Error;
 
 use super::document::{Kind, parse};
-use super::mixture::{CombineEntry, FileEntry, MemberEntry, StudentEntry};
+use super::mixture::{CombineEntry, ExpectedEntry, FileEntry, MemberEntry, StudentEntry};
 
 const KIND: Kind = Kind { format: "stlf-models/1", earlier: &[], noun: "list of models" };
 
@@ -38,6 +38,9 @@ pub struct ModelsFile {
     /// The student that the learner trained, if the device uses one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub student: Option<StudentEntry>,
+    /// The accuracy that the device may expect on its own samples, if it is a target.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expected: Option<ExpectedEntry>,
     /// The plan that the device followed, `stlf-plan/2`.
     pub plan: FileEntry,
 }

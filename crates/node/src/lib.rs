@@ -2,7 +2,7 @@
 //!
 //! - [`key_file`]: the file in which a device keeps its key.
 //! - [`status`]: the status of a device, for people and programs.
-//! - [`data_change`]: what has become of a device's table since the device read it.
+//! - [`data_change`]: what has become of a device's data since the device read them.
 //! - [`protection`]: what protects the samples behind what a device publishes.
 //! - [`status_file`]: the status with its time, as a running device writes it to a file.
 //! - `network`: QUIC connections between keys that are in the roster, behind the feature of that name.

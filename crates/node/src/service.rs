@@ -21,6 +21,7 @@
 //! It prints nothing and handles no signals: an observer is told of every event, and a function is asked whether to stop.
 
 mod address_book;
+mod data_files;
 mod data_watch;
 mod error;
 mod event;
@@ -46,7 +47,8 @@ use stlf_data::features::OwnScale;
 use stlf_protocol::{Device, Roster, SignedRoster};
 use tokio::runtime::Runtime;
 
-use self::data_watch::{DataWatch, TableFile};
+use self::data_files::DataFiles;
+use self::data_watch::DataWatch;
 pub use self::error::Error;
 pub use self::event::{Event, Line, Observer};
 use self::line_limit::LineLimit;
@@ -72,7 +74,7 @@ pub struct Service {
     /// What it has published once it takes part.
     publications: Publications,
     kept: StateDir,
-    /// Looks after its table, where it has one and takes part in more than one epoch.
+    /// Looks after its table or its pictures, where it has some and takes part in more than one epoch.
     watch: Option<DataWatch>,
 }
 
@@ -99,8 +101,8 @@ impl Service {
         let making = Arc::new(Making::new(options, identity, list)?);
         let Making { options, config, .. } = &*making;
         let user = options.learner.as_ref();
-        let table = config.data.features.as_deref().filter(|_| user.is_none());
-        let table = table.filter(|_| options.once.is_none()).map(TableFile::new);
+        let is_watched = user.is_none() && options.once.is_none();
+        let files = is_watched.then(|| DataFiles::of(&config.data)).flatten();
         let mut made = making.make(observer)?;
         let (own, classes) = (made.own.clone(), made.classes.clone());
         let mut kept = StateDir::open(&options.folder, config, own, classes, user)?;
@@ -122,7 +124,7 @@ impl Service {
         };
         can_listen(options.listen)?;
         let publications = publishing::admitted(config, &mut made, &mut kept)?;
-        let watch = table.and_then(|table| DataWatch::new(table, &making, &made));
+        let watch = files.and_then(|files| DataWatch::new(files, &making, &made));
         let Made { mut device, own, own_scale, .. } = made;
         let layout = device.layout();
         let schooled = kept.schooled(layout);
@@ -152,6 +154,7 @@ impl Service {
         stop: &dyn Fn() -> bool,
     ) -> Result<Ended, Error> {
         self.train(observer, stop)?;
+        warn(self.making.name(), &self.device, observer);
         self.take_part(observer, stop)
     }
 
@@ -240,6 +243,13 @@ impl Service {
     }
 }
 
+/// Tells of a device whose own model is no better than guessing.
+fn warn(device: &str, trained: &Device, observer: &mut Observer<'_>) {
+    if let Some(guessing) = trained.guessing() {
+        observer(&Event::Guesses { device, guessing });
+    }
+}
+
 /// Who keeps what happens, and who is told of it.
 struct Told<'s, 'o> {
     kept: StateDir,
@@ -272,7 +282,7 @@ impl Told<'_, '_> {
         Some(metrics)
     }
 
-    /// Shows what has become of the device's table, and tells of it.
+    /// Shows what has become of the device's data, and tells of it.
     fn hear_of_data(&mut self, device: &str, change: DataChange) {
         (self.observer)(&Event::Data { device, change: &change });
         self.kept.set_change(Some(change));

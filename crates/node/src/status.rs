@@ -112,6 +112,9 @@ pub struct Status {
     /// What it is told if that is little, or little is known of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warning: Option<String>,
+    /// What it is told of the model that it trained alone, if that is no better than guessing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub guessing: Option<String>,
     /// The reason why there is no plan.
     pub no_plan: Option<String>,
     /// All devices of the roster, as this device sees them.
@@ -212,6 +215,7 @@ impl Status {
             student: device.combined().and_then(|c| Some(c.tried.as_ref()?.to_string())),
             expected: device.combined().and_then(|c| c.expected),
             warning: device.combined().and_then(|c| Some(c.warning()?.to_string())),
+            guessing: device.guessing().map(|told| told.to_string()),
             no_plan: device.no_plan().map(str::to_owned),
             devices: present.map(peer).collect(),
             traffic,

@@ -19,7 +19,7 @@ pub struct StatusFile {
     /// What protects the samples behind what the device publishes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub protection: Option<Protection>,
-    /// What has become of the device's table since the device read it, if it has changed.
+    /// What has become of the device's data since the device read them, if they have changed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data: Option<DataChange>,
     /// The device's status at that time.

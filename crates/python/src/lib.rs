@@ -43,5 +43,5 @@ mod _internal {
     #[pymodule_export]
     use crate::problem::{Problem, draw_energy, source_error};
     #[pymodule_export]
-    use crate::run::{configure, default_folder, run, summarise};
+    use crate::run::{configure, default_folder, run, summarise, warnings};
 }

@@ -183,6 +183,9 @@ impl Teller {
             Event::Trains { labels, .. } => {
                 self.say(json!({ "kind": "training", "done": false, "labels": labels }));
             }
+            Event::Guesses { guessing, .. } => {
+                self.say(json!({ "kind": "warned", "reason": guessing.to_string() }));
+            }
             Event::CannotTrain { reason, .. } => {
                 self.say(json!({ "kind": "cannot_train", "reason": reason }));
             }

@@ -5,8 +5,10 @@ use std::path::{Path, PathBuf};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use stlf_config::Config;
+use stlf_lab::record::{ExpectedRow, Row, TrainingRow};
+use stlf_lab::stages::{expectation, train};
 use stlf_lab::summary::{Spread, summarise as lines};
-use stlf_lab::{Learners, Shard, Stage, record::Row};
+use stlf_lab::{Folder, Learners, Shard, Stage};
 
 use crate::errors::{in_run, input};
 use crate::learner::{Raised, user_learner, with_cause};
@@ -98,6 +100,24 @@ fn name(stage: Stage) -> &'static str {
         Stage::Adapt => "adapt",
         Stage::Compare => "compare",
     }
+}
+
+/// What devices of a seed's folder are told, each with its name: that their own model is no better than guessing, or that they may expect little.
+#[pyfunction]
+pub(crate) fn warnings(py: Python<'_>, folder: PathBuf) -> PyResult<Vec<String>> {
+    let wrong = |e: stlf_data::Error| in_run(py, &e.into());
+    let folder = Folder::open(&folder).map_err(wrong)?;
+    let training: Option<Vec<TrainingRow>> = folder.read_csv(train::TABLE).map_err(wrong)?;
+    let expected: Option<Vec<ExpectedRow>> = folder.read_csv(expectation::TABLE).map_err(wrong)?;
+    let own = training.unwrap_or_default().into_iter().filter_map(|row| {
+        let guessing = row.guessing()?;
+        Some(format!("{}: {guessing}", row.device))
+    });
+    let received = expected.unwrap_or_default().into_iter().filter_map(|row| {
+        let warning = row.warning?;
+        Some(format!("{}: {warning}", row.target))
+    });
+    Ok(own.chain(received).collect())
 }
 
 /// Methods side by side, from the lines of `results.jsonl`.

@@ -49,7 +49,7 @@ fn main() -> Result<(), Failure> {
     let folder = std::env::var_os("STLF_DATA").map(Into::into);
     let data = load(&[domain], &Options { folder, ..Options::default() })?;
     let spec = match model {
-        "cnn" => Spec::cnn(data.shape().channels, data.classes().len())?,
+        "cnn" => Spec::cnn(data.shape(), data.classes().len())?,
         "mlp" => Spec::mlp(data.shape(), data.classes().len())?,
         _ => return Err(format!("there is no model {model:?}: cnn, mlp").into()),
     };

@@ -84,9 +84,16 @@ class Server:
             self._say({"cancelled": {}})
         except Exception as error:
             traceback.print_exc()
-            self._say({"error": {"message": f"{type(error).__name__}: {error}"}})
+            self._say({"error": {"message": self._told(error)}})
         finally:
             self._current = None
+
+    def _told(self, error: Exception) -> str:
+        """Return an error in one line, with the last line of the learner's own file that led to it."""
+        told = "; ".join(f"{type(error).__name__}: {error}".splitlines())
+        own = getattr(sys.modules.get(type(self._learner).__module__), "__file__", None)
+        lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == own]
+        return f"{told} ({Path(own).name}, line {lines[-1]})" if own and lines else told
 
     def _say(self, answer: dict[str, Any]) -> None:
         self._out.write(json.dumps({"id": self._current, **answer}) + "\n")

@@ -5,10 +5,11 @@ use std::path::{Path, PathBuf};
 use clap::ValueEnum;
 use stlf_formats::{ExpectedEntry, ExplanationFile, PlanOrProblem, write_json};
 use stlf_lab::Folder;
-use stlf_lab::record::{ExpectedRow, StudentRow};
-use stlf_lab::stages::expectation::TABLE;
+use stlf_lab::record::{ExpectedRow, StudentRow, TrainingRow};
+use stlf_lab::stages::expectation::TABLE as EXPECTED;
 use stlf_lab::stages::plan::FILE as PLAN;
 use stlf_lab::stages::student;
+use stlf_lab::stages::train::TABLE as TRAINING;
 use stlf_method::expectation::Basis;
 use stlf_method::method::Method;
 use stlf_planning::Plan;
@@ -44,9 +45,10 @@ Examples:
   stlf plan fleet.json -o plan.json && stlf explain plan.json
   stlf explain plan.json --device car-3
   stlf explain runs/mine-1a2b3c4d --device d6    # with the accuracy that d6 may expect
+  stlf explain node                              # the plan that a real device follows
   stlf explain fleet.json --format json | jq '.devices[] | {name, role_flip}'")]
 pub(crate) struct Args {
-    /// A plan (stlf-plan/2), a problem (stlf-problem/1) to plan first, or a run folder; - for standard input.
+    /// A plan (stlf-plan/2), a problem (stlf-problem/1) to plan first, a run folder, or the folder of a real device; - for standard input.
     plan: PathBuf,
 
     /// Explain only this device, in full.
@@ -135,8 +137,9 @@ fn load(args: &Args, watch: &mut Watch) -> Result<(Problem, Plan), Failure> {
     match &args.problem {
         Some(path) => file.problem = Some(input::problem(path)?),
         None if file.problem.is_none() => {
-            return Err(Failure::input(format!("{name} does not contain its problem"))
-                .hint("name the problem's file with --problem"));
+            return Err(Failure::input(format!("{name} does not contain its problem")).hint(
+                "name the problem's file with --problem; of a real device, its folder. In fleets of more than 64 devices only the one that plans has the problem",
+            ));
         }
         None => {}
     }
@@ -146,6 +149,7 @@ fn load(args: &Args, watch: &mut Watch) -> Result<(Problem, Plan), Failure> {
 /// What came of a plan in a run folder.
 #[derive(Default)]
 struct Came {
+    training: Vec<TrainingRow>,
     expected: Vec<ExpectedRow>,
     students: Vec<StudentRow>,
 }
@@ -156,17 +160,28 @@ impl Came {
         if !path.is_dir() {
             return Ok(Came::default());
         }
+        if input::full_plan(path).is_some() {
+            return Ok(Came::default());
+        }
         let plan = input::in_run(path, PLAN)?;
         let seed = Folder::open(plan.parent().unwrap_or(path)).map_err(|e| Failure::in_data(&e))?;
-        let expected = seed.read_csv(TABLE).map_err(|e| Failure::in_data(&e))?;
+        let training = seed.read_csv(TRAINING).map_err(|e| Failure::in_data(&e))?;
+        let expected = seed.read_csv(EXPECTED).map_err(|e| Failure::in_data(&e))?;
         let students = student::read(&seed, &[Method::StLf]);
         let students = students.map_err(|e| Failure::input(e.to_string()))?;
-        Ok(Came { expected: expected.unwrap_or_default(), students })
+        let (training, expected) = (training.unwrap_or_default(), expected.unwrap_or_default());
+        Ok(Came { training, expected, students })
     }
 
-    /// What a device may expect, what that rests on, and what came of its student.
+    /// What a device is told of its own model, if that is no better than guessing.
+    fn trouble(&self, name: &str) -> Option<String> {
+        let own = self.training.iter().find(|row| row.device == name)?;
+        Some(format!("Trouble: {}.", own.guessing()?))
+    }
+
+    /// That, what a device may expect, what that rests on, and what came of its student.
     fn sentences(&self, name: &str) -> Vec<String> {
-        let mut sentences = Vec::new();
+        let mut sentences: Vec<String> = self.trouble(name).into_iter().collect();
         if let Some(row) = self.expected.iter().find(|row| row.target == name) {
             sentences.push(format!("It may expect an accuracy of {}.", row.interval()));
             sentences.extend(row.basis().iter().flat_map(Basis::sentences));
@@ -270,6 +285,9 @@ fn overview(words: &Sentences<'_>, explanations: &[Explanation], came: &Came) ->
             came.expected.iter().find(|row| row.target == words.problem.name(e.device))
         {
             text += &format!(" It may expect an accuracy of {}.", row.interval());
+        }
+        if let Some(trouble) = came.trouble(words.problem.name(e.device)) {
+            text += &format!(" {trouble}");
         }
         text.push('\n');
     }

@@ -14,13 +14,14 @@ use crate::output::write_file;
 use crate::progress::{Stages, Watch};
 use crate::ui::Ui;
 
-/// Reproduce the paper's figures and tables, next to the published numbers, and compare methods on natural fleets, on strangers, with few labels, among liars and under drift.
+/// Reproduce the paper's figures and tables, next to the published numbers, and compare methods on natural fleets, on strangers, with few labels, among liars and under drift, and guards of students.
 ///
 /// Without --data it uses drawn digits, which stand in for MNIST, USPS and MNIST-M; with it, the real sets. Every
 /// figure is written as CSV and SVG, every table as CSV, Markdown and LaTeX. Runs are kept and not repeated.
 ///
-/// The paper does not have five of them. `natural`: people, writers of digits and months as devices. Their files are expected in the
+/// The paper does not have six of them. `natural`: people, writers of digits and months as devices. Their files are expected in the
 /// folder natural/ of --data; experiments/natural/README.md says which. `strangers`: targets whose domain no source has seen.
+/// `guards`: how often students that do harm are accepted, at which threshold.
 /// `labels`: what 10, 30 and 100 labels of their own samples bring targets. `liars`: what
 /// targets lose to sources that lie. `drift`: what it costs not to measure and plan again when data change, and what it costs to do so;
 /// it reads the gas sensors of natural/.
@@ -36,13 +37,14 @@ Examples:
   stlf reproduce all --data data --paper-faithful  also the paper's method as published
   stlf reproduce natural --data data               people, writers and months as devices
   stlf reproduce strangers --data data             targets whose domain no source has seen
+  stlf reproduce guards                            how often guards of students err
   stlf reproduce labels --data data                targets that ask for some labels
   stlf reproduce liars                             sources that lie
   stlf reproduce drift --data data                 devices whose data change
 
 The specs are under experiments/, each with what the paper shows and what to expect.")]
 pub(crate) struct Args {
-    /// fig3, fig4, fig5, fig6, fig7, fig8, table1, table2, all of these (all), natural, strangers, labels, liars or drift.
+    /// fig3, fig4, fig5, fig6, fig7, fig8, table1, table2, all of these (all), natural, strangers, guards, labels, liars or drift.
     #[arg(required = true, value_name = "WHAT", value_parser = Names, hide_possible_values = true)]
     what: Vec<What>,
 
@@ -50,7 +52,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
 
-    /// The number of seeds [default: 5, for natural, strangers, labels and drift 10, or 2 with --quick]
+    /// The number of seeds [default: 5, for natural, strangers, guards, labels and drift 10, or 2 with --quick]
     #[arg(long, value_name = "K", value_parser = within(1..=10_000))]
     seeds: Option<u32>,
 

@@ -1,4 +1,4 @@
-//! Devices whose tables change while they run.
+//! Devices whose tables, or pictures, change while they run.
 
 use std::fmt::Write;
 
@@ -124,4 +124,70 @@ fn a_table_that_drifts_has_the_fleet_plan_anew_and_others_do_not() {
     fleet.start(2, &["--data", &own, "--settle", "0.5"]);
     fleet.wait_for(&[1, 2, 3], 3, third);
     assert!(fleet.log(2)[before..].contains("has trained before"), "{}", fleet.log(2));
+}
+
+/// Puts pictures of one kind into a device's folder: upright or flat bars before this shade.
+fn paint(fleet: &Fleet, k: usize, class: &str, numbers: std::ops::Range<u32>, shade: u8) {
+    let folder = fleet.path(&format!("d{k}/site/{class}"));
+    std::fs::create_dir_all(&folder).unwrap();
+    for number in numbers {
+        let is_upright = match class {
+            "unlabeled" => number.is_multiple_of(2),
+            class => class == "upright",
+        };
+        let picture = image::GrayImage::from_fn(8, 8, |x, y| {
+            let across = if is_upright { x } else { y };
+            let noise = ((number * 31 + x * 17 + y * 29 + number / 7) % 40) as u8;
+            image::Luma([if across / 2 == number % 4 { 200 } else { shade } + noise])
+        });
+        // Whoever writes a picture under a hidden name first lets nobody see a half of it.
+        let (half, whole) = (folder.join(".half.png"), folder.join(format!("{number}.png")));
+        picture.save(&half).unwrap();
+        std::fs::rename(half, whole).unwrap();
+    }
+}
+
+#[test]
+fn a_folder_of_pictures_that_drifts_has_the_fleet_plan_anew_and_others_do_not() {
+    let mut fleet =
+        Fleet::on("127.0.8.32", 3, 3, "seeds=[3] training.model=mlp training.steps=300");
+    for k in 1..=3 {
+        // The last has a label of each class, and no more.
+        let labeled = if k < 3 { 0..150 } else { 0..1 };
+        for class in ["flat", "upright"] {
+            paint(&fleet, k, class, labeled.clone(), 10);
+        }
+        if k == 3 {
+            paint(&fleet, 3, "unlabeled", 1..300, 10);
+        }
+        let own = fleet.text(&format!("d{k}"));
+        fleet.start(k, &["--data", &own, "--settle", "0.5"]);
+    }
+    let first = fleet.wait_for(&[1, 2, 3], 3, 0);
+
+    // Some pictures more, which are like the others.
+    paint(&fleet, 2, "flat", 150..160, 10);
+    paint(&fleet, 2, "upright", 150..160, 10);
+    let slight = wait_for_change(&fleet, 2, Some("slight"));
+    assert_eq!((&slight["of"], &slight["rows"]), (&"pictures".into(), &320.into()), "{slight}");
+    let status = run(&["node", "status", "--at", &fleet.text("node-2")], "");
+    let said = "its folder of pictures has changed too little to matter (320 pictures, d̂ 0.00)";
+    assert!(status.out.contains(said), "{}", status.out);
+
+    // A class that the fleet does not know.
+    paint(&fleet, 2, "slanted", 0..5, 10);
+    let unusable = wait_for_change(&fleet, 2, Some("unusable"));
+    assert!(unusable["reason"].as_str().unwrap().contains("data.classes differs"), "{unusable}");
+    std::fs::remove_dir_all(fleet.path("d2/site/slanted")).unwrap();
+    wait_for_change(&fleet, 2, Some("slight"));
+    assert_eq!(fleet.status(2).unwrap()["epoch"], first);
+
+    // It has become light.
+    paint(&fleet, 2, "flat", 0..160, 120);
+    paint(&fleet, 2, "upright", 0..160, 120);
+    let matters = wait_for_change(&fleet, 2, Some("matters"));
+    assert!(matters["divergence"].as_f64().unwrap() > 1.0, "{matters}");
+    fleet.wait_for(&[1, 2, 3], 3, first);
+    assert_eq!(times(&fleet.log(2), "training on 320 labels"), 1, "{}", fleet.log(2));
+    assert_eq!(times(&fleet.log(1), ": training on "), 1, "{}", fleet.log(1));
 }

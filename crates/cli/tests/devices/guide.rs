@@ -147,6 +147,17 @@ fn devices_with_learners_of_their_own_join_by_tickets() {
     let terms: f64 =
         ["source", "target", "energy"].iter().map(|t| plan["terms"][t].as_f64().unwrap()).sum();
     assert!((terms - plan["objective"].as_f64().unwrap()).abs() < 1e-6, "{plan}");
+    assert_eq!(plan["problem"], serde_json::Value::Null, "what others reported is in no bundle");
+    for path in ["yard/node", "yard/node/plan.json", "gate/node/full-plan.json"] {
+        let path = machines.path(path);
+        let explain = std::process::Command::new(env!("CARGO_BIN_EXE_stlf"))
+            .args(["explain", path.to_str().unwrap(), "--device", "yard"])
+            .output()
+            .unwrap();
+        let told = String::from_utf8_lossy(&explain.stdout).into_owned();
+        assert!(explain.status.success(), "{}", String::from_utf8_lossy(&explain.stderr));
+        assert!(told.contains("yard") && told.contains("gate"), "{told}");
+    }
 
     machines.kill("yard");
     machines.start("yard", "stlf node start");

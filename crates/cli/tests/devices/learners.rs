@@ -313,6 +313,51 @@ fn stopped(arguments: &[String], asked: &Path) -> String {
     said
 }
 
+/// Both at once, while the learner works: what a device without power leaves behind.
+#[cfg(unix)]
+#[test]
+fn a_device_killed_together_with_its_learner_goes_on_when_it_is_started_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(learner) = tables(folder.path()) else { return };
+    let own = |k: usize| learner.replace("{device}", ["d1", "d2", "d4"][k - 1]);
+    let mut fleet = Fleet::on("127.0.8.46", 3, 3, SETTINGS);
+    let options = ["--settle", "0.5", "--patience", "10", "--learner"];
+    let start =
+        |fleet: &mut Fleet, k, by: &str| fleet.start(k, &[&options[..], &[by][..]].concat());
+    (2..=3).for_each(|k| start(&mut fleet, k, &own(k)));
+    let (all, mut epoch) = ([1, 2, 3], 0);
+    for (k, calls) in [(1, &["train", "predict"][..]), (3, &["predict"])] {
+        if epoch > 0 {
+            fleet.kill(k);
+        }
+        for asked in calls {
+            let place = folder.path().join(format!("{k}-{asked}"));
+            std::fs::create_dir(&place).unwrap();
+            let file = place.join("asked");
+            let hang = format!("echo $$ > '{}'; sleep 1000", file.display());
+            start(&mut fleet, k, &but_when_asked(&place, &own(k), asked, &hang));
+            let noted = || std::fs::read_to_string(&file).ok().filter(|text| text.ends_with('\n'));
+            let told = || format!("d{k} does not {asked}\n{}", fleet.log(k));
+            let group = format!("-{}", wait_for(DEADLINE, noted, told).trim());
+            fleet.kill(k);
+            assert!(Command::new("kill").args(["-9", "--", &group]).status().unwrap().success());
+        }
+        // The others finish without it, and once it is back everyone does.
+        let others: Vec<usize> = all.into_iter().filter(|&other| other != k).collect();
+        epoch = fleet.wait_for(&others, 2, epoch);
+        start(&mut fleet, k, &own(k));
+        epoch = fleet.wait_for(&all, 3, epoch);
+    }
+    let plan = fleet.one_plan(&all);
+    assert_eq!((&plan["epoch"], &plan["targets"]), (&epoch.into(), &serde_json::json!([2])));
+    assert_eq!(fleet.log(2).matches("d2: training on ").count(), 1, "{}", fleet.log(2));
+    // What the target has is whole: its learner predicts the same with it.
+    let predictions = std::fs::read(fleet.path("node-3/predictions.csv")).unwrap();
+    assert_eq!(predictions.iter().filter(|byte| **byte == b'\n').count(), 1 + 300);
+    let predicted = run(&["predict", &fleet.text("node-3"), "--learner", &own(3)], "");
+    assert_eq!(predicted.out.as_bytes(), predictions, "{}", predicted.err);
+}
+
 /// A program may take long until it greets, and may not want to end.
 #[cfg(unix)]
 #[test]

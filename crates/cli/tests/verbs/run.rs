@@ -80,6 +80,40 @@ fn stages_stand_alone_and_the_run_goes_on_from_them() {
     assert_eq!(run(&["run", to, "-c", "training.steps=21"], "").code, 2, "another configuration");
 }
 
+#[test]
+fn devices_whose_own_models_are_no_better_than_guessing_are_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let run_with = |name: &str, changes: &str| {
+        let to = folder.path().join(name);
+        let settings = format!("{SMALL} seeds=[1] training.held-out=0.5 {changes}");
+        let ran = run(&["run", "-c", &settings, "--to", to.to_str().unwrap()], "");
+        assert_eq!((ran.code, ran.err.as_str()), (0, ""));
+        (to, ran.out)
+    };
+    let (_, learned) = run_with("learned", "training.steps=400");
+    assert!(!learned.contains("no better than guessing:"), "{learned}");
+    // A step so small that models stay what they were drawn as.
+    let (to, useless) = run_with("useless", "training.learning-rate=1e-9");
+    let labeled: Vec<_> = table(&to.join("seed-1").join("training.csv"))
+        .into_iter()
+        .filter(|row| !row["source-error"].is_empty())
+        .collect();
+    let count = labeled.len();
+    let told = format!("of {count} devices with labels (");
+    assert!(useless.contains(&told), "{told}: {useless}");
+    assert!(useless.contains("the own model is no better than guessing: look at"), "{useless}");
+    let is_told = |row: &BTreeMap<String, String>| {
+        let explained = run(&["explain", to.to_str().unwrap(), "--device", &row["device"]], "");
+        explained.out.contains("Trouble: its own model is no better than guessing (")
+    };
+    assert!(labeled.iter().any(is_told));
+    let page = folder.path().join("page.html");
+    let made = run(&["report", to.to_str().unwrap(), "-o", page.to_str().unwrap()], "");
+    assert_eq!(made.code, 0, "{}", made.err);
+    let page = std::fs::read_to_string(&page).unwrap();
+    assert!(page.contains("\"guessing\":\"its own model is no better than guessing ("));
+}
+
 #[cfg(unix)]
 #[test]
 fn killed_at_any_moment_it_ends_with_the_same_bytes() {

@@ -1,10 +1,9 @@
-//! The table of a device while it takes part: whether it has changed, whether that matters, and the device with the new rows.
+//! The data of a device while it takes part: whether they have changed, whether that matters, and the device with the new samples.
 
 use std::ops::ControlFlow;
-use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
-use std::time::{Duration, SystemTime};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use stlf_data::features::Origin;
 use stlf_protocol::Device;
@@ -13,57 +12,20 @@ use stlf_protocol::shared::SharedSettings;
 use tokio::sync::mpsc::Sender;
 use tokio::task::spawn_blocking;
 
+use super::data_files::DataFiles;
 use super::making::{Made, Making};
 use super::state_dir::training_of;
-use super::{Error, Event, Told, locked, publishing};
-use crate::data_change::DataChange;
+use super::{Error, Event, Told, locked, publishing, warn};
+use crate::data_change::{DataChange, Effect, ReadFrom};
 use crate::network::Order;
 
-/// The interval at which the file is looked at. A file that changes from one look to the next is still being written, and is not read.
+/// The least time between two looks at the files. What differs from one look to the next is still being written, and is not read.
 const EVERY: Duration = Duration::from_secs(1);
 
-/// By which a file is known to have changed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Stamp {
-    modified: Option<SystemTime>,
-    bytes: u64,
-}
+/// The time between two looks is so many times that of a look: a folder may have very many pictures.
+const RESTS: u32 = 100;
 
-/// A file, and how it was when it was read.
-#[derive(Debug)]
-pub(super) struct TableFile {
-    path: PathBuf,
-    /// None where there is no file.
-    read: Option<Stamp>,
-    /// How it was at the last look.
-    seen: Option<Stamp>,
-}
-
-impl TableFile {
-    /// A file that is about to be read.
-    pub(super) fn new(path: &Path) -> TableFile {
-        let read = stamp(path);
-        TableFile { path: path.to_owned(), read, seen: read }
-    }
-
-    /// Whether it has changed since it was read, and not since the last look. If so, it is about to be read.
-    fn has_changed(&mut self) -> bool {
-        let now = stamp(&self.path);
-        let is_at_rest = std::mem::replace(&mut self.seen, now) == now;
-        let has_changed = is_at_rest && now != self.read;
-        if has_changed {
-            self.read = now;
-        }
-        has_changed
-    }
-}
-
-fn stamp(path: &Path) -> Option<Stamp> {
-    let found = std::fs::metadata(path).ok()?;
-    Some(Stamp { modified: found.modified().ok(), bytes: found.len() })
-}
-
-/// What the device has, which a table that has changed is held against.
+/// What the device has, which data that have changed are held against.
 struct Known {
     settings: SharedSettings,
     goes_by: GoesBy,
@@ -82,19 +44,20 @@ fn hash(making: &Making, made: &Made) -> String {
     training_of(&making.config, &made.own, making.options.learner.as_ref())
 }
 
-/// What a look into the table leads to.
+/// What reading the data again leads to.
 enum Look {
-    /// It has the rows that the device has.
+    /// They are those that the device has.
     Same,
-    /// The device goes on with the rows that it has.
-    Keeps(DataChange),
-    /// The device is to take part with the new rows.
-    New(Box<Made>, DataChange),
+    /// The device goes on with the samples that it has.
+    Keeps(Effect),
+    /// The device is to take part with the new samples.
+    New(Box<Made>, Effect),
 }
 
-/// Looks after a device's table.
+/// Looks after a device's data.
 pub(super) struct DataWatch {
-    file: TableFile,
+    of: ReadFrom,
+    files: Arc<Mutex<DataFiles>>,
     making: Arc<Making>,
     known: Arc<Known>,
     /// Ends a training.
@@ -108,19 +71,26 @@ impl Drop for DataWatch {
 }
 
 impl DataWatch {
-    /// Of a device that takes part with what was made of this file.
-    pub(super) fn new(file: TableFile, making: &Arc<Making>, made: &Made) -> Option<DataWatch> {
+    /// Of a device that takes part with what was made of these files.
+    pub(super) fn new(files: DataFiles, making: &Arc<Making>, made: &Made) -> Option<DataWatch> {
+        let (of, files) = (files.of, Arc::new(Mutex::new(files)));
         let known = Arc::new(Known::new(making, made)?);
-        Some(DataWatch { file, making: Arc::clone(making), known, stop: Arc::default() })
+        Some(DataWatch { of, files, making: Arc::clone(making), known, stop: Arc::default() })
     }
 
-    /// Looks at the file again and again; never ends. If a change matters, the device with the new rows trains, its publications are on disk, and
-    /// then whoever drives the old one gets it.
+    /// Looks at the files again and again; never ends. If a change matters, the device with the new samples trains, its publications are on disk,
+    /// and then whoever drives the old one gets it.
     pub(super) async fn run(mut self, told: &Mutex<Told<'_, '_>>, orders: Sender<Order>) {
+        let mut pause = EVERY;
         loop {
-            tokio::time::sleep(EVERY).await;
+            tokio::time::sleep(pause).await;
             // What was read last is not in use yet.
-            if locked(told).kept.awaits_data() || !self.file.has_changed() {
+            if locked(told).kept.awaits_data() {
+                continue;
+            }
+            let (have_changed, took) = self.have_changed().await;
+            pause = EVERY.max(took * RESTS);
+            if !have_changed {
                 continue;
             }
             let (making, known) = (Arc::clone(&self.making), Arc::clone(&self.known));
@@ -145,18 +115,34 @@ impl DataWatch {
                 let (device, labels) = (self.making.name(), made.own.labels.len());
                 (locked(told).observer)(&Event::Trains { device, labels });
             }
-            match self.train(made).await.and_then(|made| self.admit(*made, told)) {
+            let trained = self.train(made).await;
+            if let Ok(made) = &trained {
+                warn(self.making.name(), &made.device, locked(told).observer);
+            }
+            match trained.and_then(|made| self.admit(*made, told)) {
                 Ok(device) => drop(orders.send(Order::Renew(Box::new(device))).await),
                 Err(trouble) => self.tell(unusable(&trouble), told),
             }
         }
     }
 
-    fn tell(&self, change: DataChange, told: &Mutex<Told<'_, '_>>) {
+    /// Whether the files have changed and are at rest, and how long the look took, which holds nothing up.
+    async fn have_changed(&self) -> (bool, Duration) {
+        let files = Arc::clone(&self.files);
+        let looked = spawn_blocking(move || {
+            let start = Instant::now();
+            let mut files = files.lock().unwrap_or_else(PoisonError::into_inner);
+            (files.have_changed(), start.elapsed())
+        });
+        looked.await.unwrap_or_default()
+    }
+
+    fn tell(&self, effect: Effect, told: &Mutex<Told<'_, '_>>) {
+        let change = DataChange { of: self.of, effect };
         locked(told).hear_of_data(self.making.name(), change);
     }
 
-    /// Has a device train on its new rows, without holding anything up.
+    /// Has a device train on its new samples, without holding anything up.
     async fn train(&self, mut made: Box<Made>) -> Result<Box<Made>, Error> {
         let stop = Arc::clone(&self.stop);
         let mut go_on = move || match stop.load(Ordering::Relaxed) {
@@ -174,7 +160,7 @@ impl DataWatch {
         }
     }
 
-    /// Counts what the device publishes of its new rows, and keeps that, its scale and its model.
+    /// Counts what the device publishes of its new samples, and keeps that, its scale and its model.
     fn admit(&mut self, mut made: Made, told: &Mutex<Told<'_, '_>>) -> Result<Device, Error> {
         let kept = &mut locked(told).kept;
         let publications = publishing::admitted(&self.making.config, &mut made, kept)?;
@@ -192,11 +178,11 @@ impl DataWatch {
     }
 }
 
-fn unusable(trouble: &dyn std::fmt::Display) -> DataChange {
-    DataChange::Unusable { reason: trouble.to_string() }
+fn unusable(trouble: &dyn std::fmt::Display) -> Effect {
+    Effect::Unusable { reason: trouble.to_string() }
 }
 
-/// Reads the table, and holds it against what the device has.
+/// Reads the data, and holds them against what the device has.
 fn look(making: &Making, known: &Known) -> Look {
     let made = match making.make(&mut |_| {}) {
         Ok(made) => made,
@@ -215,40 +201,9 @@ fn look(making: &Making, known: &Known) -> Look {
     match change.matters() || in_scale {
         true => {
             let in_labels = change.in_labels;
-            let change = DataChange::Matters { rows, divergence, in_labels, in_scale };
+            let change = Effect::Matters { rows, divergence, in_labels, in_scale };
             Look::New(Box::new(made), change)
         }
-        false => Look::Keeps(DataChange::Slight { rows, divergence }),
-    }
-}
-
-#[cfg(test)]
-#[allow(clippy::unwrap_used, reason = "tests")]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_file_is_read_again_when_it_has_changed_and_is_at_rest() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("own.csv");
-        std::fs::write(&path, "x\n1\n").unwrap();
-        let mut file = TableFile::new(&path);
-        assert!(!file.has_changed() && !file.has_changed());
-        for text in ["x\n1\n2\n", "x\n1\n2\n3\n"] {
-            std::fs::write(&path, text).unwrap();
-            assert!(!file.has_changed(), "it may still be written");
-        }
-        assert!(file.has_changed());
-        assert!(!file.has_changed(), "it was read");
-        std::fs::remove_file(&path).unwrap();
-        assert_eq!(
-            [file.has_changed(), file.has_changed(), file.has_changed()],
-            [false, true, false]
-        );
-        std::fs::write(&path, "x\n1\n").unwrap();
-        assert_eq!(
-            [file.has_changed(), file.has_changed(), file.has_changed()],
-            [false, true, false]
-        );
+        false => Look::Keeps(Effect::Slight { rows, divergence }),
     }
 }

@@ -7,6 +7,7 @@ use std::time::SystemTime;
 use serde::Serialize;
 use serde_json::Value;
 use stlf_data::features::Origin;
+use stlf_method::expectation::Guessing;
 use stlf_protocol::Place;
 
 use crate::data_change::DataChange;
@@ -50,9 +51,16 @@ pub enum Event<'a> {
         /// What the learner says.
         reason: &'a str,
     },
+    /// The model that the device has trained is no better than guessing on its own labels.
+    Guesses {
+        /// The device's name.
+        device: &'a str,
+        /// What was counted.
+        guessing: Guessing,
+    },
     /// Metrics for Prometheus are served on this address.
     ServesNumbers(SocketAddr),
-    /// The device's table has changed while the device takes part.
+    /// The device's table, or its folder of pictures, has changed while the device takes part.
     Data {
         /// The device's name.
         device: &'a str,

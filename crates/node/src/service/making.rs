@@ -1,4 +1,4 @@
-//! A device made of its data: at its start, and again when its table has changed.
+//! A device made of its data: at its start, and again when they have changed.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

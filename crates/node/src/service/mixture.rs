@@ -7,9 +7,10 @@ use stlf_bundle::models::{self, Models};
 use stlf_bundle::{Member, Mixture};
 use stlf_config::fleet::DeviceData;
 use stlf_data::atomic_folder::Folder;
-use stlf_formats::{Followed, PlanFile, write_json};
+use stlf_formats::{Followed, PlanFile, ProblemFile, write_json};
 use stlf_learn::Params;
 use stlf_method::combine::Combine;
+use stlf_method::expectation::Expected;
 use stlf_method::student::Student;
 use stlf_planning::Role;
 use stlf_planning::bound::BoundKind;
@@ -46,7 +47,13 @@ pub(super) fn keep(
     }
 }
 
-/// The plan that the device followed.
+/// The plan that the device follows, with the problem that it solves, as far as the device knows it.
+pub(super) fn full_plan(view: &View<'_>) -> Option<PlanFile> {
+    let problem = view.device.problem().map(ProblemFile::from_problem);
+    Some(PlanFile { problem, ..plan(view)? })
+}
+
+/// The plan that the device follows. A bundle may be copied to where nobody is to know what others reported.
 fn plan(view: &View<'_>) -> Option<PlanFile> {
     let device = view.device;
     followed(device.plan()?, device.plan_terms(), view.roster, device.setup().bound)
@@ -97,12 +104,18 @@ fn models(view: &View<'_>, classes: &[String], learner: &str) -> Option<Models> 
         combine: combine(role, device.setup().combine),
         members,
         student: student(view),
+        expected: expected(view),
     })
 }
 
 /// The student that the device uses, if it does.
 fn student(view: &View<'_>) -> Option<Student> {
     view.device.combined()?.student.clone()
+}
+
+/// The accuracy that the device may expect, if it is a target.
+fn expected(view: &View<'_>) -> Option<Expected> {
+    view.device.combined()?.expected
 }
 
 /// How a device with this role combines its models.
@@ -127,7 +140,7 @@ fn mixture(view: &View<'_>, own: &DeviceData, classes: &[String]) -> Option<Mixt
         class_shares: None,
         members,
         student: student(view),
-        expected: device.combined().and_then(|combined| combined.expected),
+        expected: expected(view),
     };
     Some(mixture.with_class_shares(&own.inputs))
 }

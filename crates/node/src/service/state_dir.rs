@@ -36,6 +36,8 @@ use crate::status_file::{FILE as STATUS, StatusFile};
 
 const EPOCH: &str = "epoch.json";
 const PLAN: &str = "plan.json";
+/// The plan by names, with the problem that it solves: what people and `stlf explain` read.
+const FULL_PLAN: &str = "full-plan.json";
 const PREDICTIONS: &str = "predictions.csv";
 const LEDGER: &str = "privacy.json";
 const RECORD: &str = "published.json";
@@ -65,7 +67,7 @@ pub(super) struct StateDir {
     coming: Option<(DeviceData, String)>,
     /// How often the device has got other data.
     renewals: usize,
-    /// What has become of its table, which is shown with its status.
+    /// What has become of its data, which is shown with its status.
     change: Option<DataChange>,
     /// Whether divergences were told that are not on disk yet.
     has_told: bool,
@@ -181,7 +183,7 @@ impl StateDir {
         self.coming.is_some()
     }
 
-    /// Takes what has become of the device's table, which is shown with its status.
+    /// Takes what has become of the device's data, which is shown with its status.
     pub(super) fn set_change(&mut self, change: Option<DataChange>) {
         self.change = change;
     }
@@ -237,6 +239,9 @@ impl StateDir {
             Event::Planned { .. } => {
                 if let Some(plan) = view.device.plan() {
                     folder.write_json_durably(PLAN, plan)?;
+                }
+                if let Some(plan) = mixture::full_plan(view) {
+                    folder.write_json(FULL_PLAN, &plan)?;
                 }
             }
             Event::TrainedOn { way, .. } => {

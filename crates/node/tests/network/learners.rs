@@ -160,6 +160,9 @@ fn a_device_without_labels_gets_models_of_the_users_learner_and_nobody_trains_tw
         let bytes = std::fs::read(fleet.path("mast").join("mixture/models.json")).unwrap();
         let models = ModelsFile::read(&bytes).unwrap();
         assert_eq!((models.learner.as_str(), models.epoch), ("nearest-mean/1", Some(plan.epoch)));
+        let may_expect = ended[2].1.device.combined().unwrap().expected.unwrap();
+        let told = models.expected.unwrap();
+        assert_eq!((told.low, told.high), (may_expect.low, may_expect.high));
         let senders: Vec<String> = models.members.iter().map(|m| m.name.clone()).collect();
         let expected: Vec<String> =
             plan.incoming(Place::new(2)).map(|link| NAMES[link.from.index()].to_owned()).collect();

@@ -452,6 +452,44 @@ fn what_is_wrong_is_said_before_anything_is_begun() {
 }
 
 #[test]
+fn a_device_whose_own_model_is_no_better_than_guessing_is_told() {
+    let fleet = Fleet::new();
+    let table = fleet.path("table.csv");
+    let told = |is_noise: bool| {
+        let row = |k: usize| {
+            let (x, y) = ((k * 37) % 101, (k * 53) % 103);
+            // A label that hangs together with the rows, or with nothing that is in the table.
+            let is_storm = if is_noise { (k * k / 3 + k / 7).is_multiple_of(2) } else { x > y };
+            format!("{x},{y},{}\n", ["calm", "storm"][usize::from(is_storm)])
+        };
+        let text = "x,y,label\n".to_owned() + &(0..800).map(row).collect::<String>();
+        std::fs::write(&table, text).unwrap();
+        let changes = ["training.model=mlp", "training.steps=300", "divergence.features=32"];
+        let config = settings(None, Some(&table), &changes).unwrap();
+        let mut options = Options { config, ..fleet.options("gate") };
+        options.timing.wait = Duration::ZERO;
+        let mut told = None;
+        let mut tell = |event: &Event<'_>| {
+            if let Event::Guesses { device, guessing } = event {
+                told = Some(format!("{device}: {guessing}"));
+            }
+        };
+        let service = Service::new(options, &mut tell).unwrap();
+        let alone = service.run(&mut tell, &|| false).unwrap_err();
+        assert!(matches!(alone, Error::Network(network::Error::Alone(_))), "{alone}");
+        let status = std::fs::read(fleet.path("gate").join(FILE)).unwrap();
+        let StatusFile { status, .. } = serde_json::from_slice(&status).unwrap();
+        assert_eq!(told, status.guessing.map(|shown| format!("gate: {shown}")));
+        told
+    };
+    assert_eq!(told(false), None);
+    let words = told(true).unwrap();
+    assert!(words.starts_with("gate: its own model is no better than guessing ("), "{words}");
+    assert!(words.contains(" of 160 labels right; its most common class alone has 5"), "{words}");
+    assert_eq!(told(true).as_ref(), Some(&words), "also if it has trained before");
+}
+
+#[test]
 fn a_device_scales_a_table_of_its_own_by_its_own_rows_and_trains_anew_on_other_rows() {
     let fleet = Fleet::new();
     let table = fleet.path("table.csv");

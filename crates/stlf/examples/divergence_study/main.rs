@@ -182,7 +182,7 @@ fn prepare(name: &str, seed: u64) -> Result<Trial, Failure> {
         predictions: Vec::new(),
     };
     let steps = if hard { 6000 } else { 2000 };
-    let spec = Spec::cnn(trial.shape.channels, 10)?;
+    let spec = Spec::cnn(trial.shape, 10)?;
     let trained: Vec<(Params, f64)> = trial
         .sources
         .par_iter()

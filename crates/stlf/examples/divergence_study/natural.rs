@@ -84,7 +84,7 @@ impl Fleet {
     fn whole(&self) -> Result<Spec, Failure> {
         Ok(match self.shape.height {
             1 => Spec::mlp(self.shape, self.classes)?,
-            _ => Spec::cnn(self.shape.channels, self.classes)?,
+            _ => Spec::cnn(self.shape, self.classes)?,
         })
     }
 

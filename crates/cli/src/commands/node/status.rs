@@ -150,6 +150,9 @@ fn text(shown: &StatusFile, scope: Scope) -> String {
     if let Some(warning) = &status.warning {
         text += &format!("{}\n", ask_for_labels(&clean(warning), OWN_SAMPLES));
     }
+    if let Some(guessing) = &status.guessing {
+        text += &format!("{}\n", clean(guessing));
+    }
     match scope {
         Scope::Device => {
             if let Some(own) = status.devices.iter().find(|peer| peer.name == status.device) {

@@ -33,6 +33,7 @@ pub(super) fn sentence(event: &service::Event<'_>) -> String {
             let (device, reason) = (clean(device), clean(reason));
             format!("{device}: cannot train, and takes part as a device without labels: {reason}")
         }
+        service::Event::Guesses { device, guessing } => format!("{}: {guessing}", clean(device)),
         service::Event::ServesNumbers(address) => {
             format!("numbers for Prometheus at http://{address}/metrics")
         }
@@ -97,7 +98,7 @@ fn words(roster: &Roster, event: &Event) -> String {
         Event::Measured => "measured divergences".to_owned(),
         Event::Planned { optimal: true } => "plan ready: proven optimal".to_owned(),
         Event::Planned { optimal: false } => {
-            "plan ready: not proven optimal (plan.json says its gap)".to_owned()
+            "plan ready: not proven optimal (a better one may exist)".to_owned()
         }
         Event::NoPlan(reason) => format!("there is no plan: {}", clean(reason)),
         Event::LeftOut(place) => format!("{} is left out for now", name(place)),

@@ -64,6 +64,7 @@ pub(super) fn html(shown: &StatusFile, refusals: &[String]) -> String {
         notes.push(format!("waits for the model of {}", status.waits_for.join(", ")));
     }
     notes.extend(shown.data.iter().map(ToString::to_string));
+    notes.extend(status.guessing.clone());
     notes.extend(status.warning.iter().map(|warning| ask_for_labels(warning, OWN_SAMPLES)));
     let here = status.devices.iter().filter(|peer| peer.here).count();
     let t = status.traffic;
@@ -159,5 +160,7 @@ mod tests {
         );
         let advice = "<li>no source is near: ask for labels with stlf ask node SAMPLES</li>";
         assert!(told.contains(advice), "{told}");
+        status["guessing"] = json!("its own model is no better than guessing");
+        assert!(page(&status).contains("<li>its own model is no better than guessing</li>"));
     }
 }
