@@ -4,16 +4,17 @@ mod combining;
 mod epoch;
 mod handed;
 mod hearing;
+mod refusal;
 mod renewal;
 mod steps;
 mod trying;
+mod view;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use stlf_data::Class;
-use stlf_learn::evaluate::Predictions;
 use stlf_learn::{Layout, Params};
 use stlf_method::adapt::Adapt;
 use stlf_method::divergence::sketch::Sketch;
@@ -21,8 +22,7 @@ use stlf_method::expectation::Trial;
 use stlf_method::known::Known;
 use stlf_method::learner::{Learner, Lesson, Progress};
 use stlf_method::local_training::OwnError;
-use stlf_planning::Problem;
-use stlf_planning::plan::{Terms, Way};
+use stlf_planning::plan::Way;
 
 pub use self::combining::{Combined, Schooled};
 pub(crate) use self::combining::{Combining, Failed};
@@ -30,10 +30,11 @@ pub use self::epoch::{AsSource, AsTarget, Following, Part, Phase};
 use self::epoch::{Epoch, Seat};
 pub use self::handed::HandedOn;
 pub(crate) use self::handed::{TrainedOn, TrainingOn};
+pub use self::refusal::Refusal;
+pub(crate) use self::refusal::{note, note_of};
 pub use self::renewal::{Change, GoesBy};
 pub use self::trying::Trained;
 use self::trying::try_out;
-use crate::checking::Objection;
 use crate::identity::Identity;
 use crate::job::Job;
 use crate::reply_record::Replying;
@@ -89,40 +90,6 @@ pub enum Action {
     LeaveOut(Place),
     /// The epoch is over for this device.
     Finish,
-}
-
-/// Why a message is not heeded; counted, and otherwise without effect.
-#[derive(Debug, Clone, PartialEq, thiserror::Error)]
-pub enum Refusal {
-    /// Of an epoch that is not this one.
-    #[error("epoch {offered}, where it is {known}")]
-    Epoch {
-        /// The message's.
-        offered: u64,
-        /// The device's.
-        known: u64,
-    },
-    /// From a device that does not take part.
-    #[error("place {0} does not take part")]
-    Stranger(Place),
-    /// From a device that has no say in this.
-    #[error("place {0} is not the planner")]
-    NotPlanner(Place),
-    /// Said before, differently.
-    #[error("place {0} says two things")]
-    Twice(Place),
-    /// Of another size than all agreed on, or without what it must have.
-    #[error("{0}")]
-    Unfit(&'static str),
-    /// A signature that is not the planner's.
-    #[error("the plan is not signed by its planner")]
-    Unsigned,
-    /// A report without the signature of who sent it.
-    #[error("place {0} has not signed its report for this epoch")]
-    UnsignedReport(Place),
-    /// A plan that does not follow from what devices reported.
-    #[error(transparent)]
-    Plan(#[from] Objection),
 }
 
 /// A device.
@@ -378,67 +345,6 @@ impl Device {
         }
     }
 
-    /// Which epoch it takes part in.
-    pub fn epoch_id(&self) -> Option<EpochId> {
-        self.epoch.as_ref().map(|epoch| epoch.id)
-    }
-
-    /// The number of the epoch that it takes part in.
-    pub fn epoch(&self) -> Option<u64> {
-        self.epoch_id().map(|id| id.number)
-    }
-
-    /// What it is at in its epoch.
-    pub fn phase(&self) -> Option<&Phase> {
-        self.epoch.as_ref().map(Epoch::phase)
-    }
-
-    /// Whether its part of the epoch is over.
-    pub fn is_done(&self) -> bool {
-        self.phase().is_some_and(Phase::is_done)
-    }
-
-    /// Why there is no plan in this epoch.
-    pub fn no_plan(&self) -> Option<&str> {
-        match self.phase()? {
-            Phase::Unplanned(reason) => Some(reason),
-            _ => None,
-        }
-    }
-
-    /// What its samples came to under the epoch's plan; `None` as long as there is nothing, and for a source.
-    pub fn outcome(&self) -> Option<&Predictions> {
-        self.combined().map(|combined| &combined.predictions)
-    }
-
-    /// The same with what came of its student.
-    pub fn combined(&self) -> Option<&Combined> {
-        match self.following()?.part() {
-            Part::Target(AsTarget::Has(combined)) => Some(combined),
-            _ => None,
-        }
-    }
-
-    /// The models that it combines as a target, with who sent each and its weight, once all of them are there; `None` for a source.
-    pub fn received(&self) -> Option<Vec<(Place, Arc<Params>, f64)>> {
-        self.following()?.to_combine(self.place).filter(|received| !received.is_empty())
-    }
-
-    /// What the epoch's plan costs, term by term. In large fleets, whose plans do not carry the reports that they follow from, only the planner knows.
-    pub fn plan_terms(&self) -> Option<Terms> {
-        self.following()?.terms()
-    }
-
-    /// The problem that the epoch's plan solves: what all devices reported. In large fleets only the planner knows it.
-    pub fn problem(&self) -> Option<&Problem> {
-        self.following()?.problem()
-    }
-
-    /// The epoch's plan.
-    pub fn plan(&self) -> Option<&Plan> {
-        self.epoch.as_ref()?.plan()
-    }
-
     fn following(&self) -> Option<&Following> {
         self.epoch.as_ref()?.following()
     }
@@ -446,31 +352,5 @@ impl Device {
     fn to_others(&self, members: &[Place], epoch: EpochId, message: &Message) -> Vec<Action> {
         let others = members.iter().filter(|&&m| m != self.place);
         others.map(|&m| Action::Send(m, Envelope::new(epoch, message.clone()))).collect()
-    }
-}
-
-/// Notes what a device said; twice the same is fine, two things are not. Whether it is new.
-pub(crate) fn note<T: PartialEq>(
-    known: &mut BTreeMap<Place, T>,
-    from: Place,
-    said: T,
-) -> Result<bool, Refusal> {
-    note_of(known, from, from, said)
-}
-
-/// The same of one of several things that a device says.
-pub(crate) fn note_of<K: Ord, T: PartialEq>(
-    known: &mut BTreeMap<K, T>,
-    from: Place,
-    of: K,
-    said: T,
-) -> Result<bool, Refusal> {
-    match known.get(&of) {
-        Some(before) if *before != said => Err(Refusal::Twice(from)),
-        Some(_) => Ok(false),
-        None => {
-            known.insert(of, said);
-            Ok(true)
-        }
     }
 }

@@ -1,31 +1,30 @@
 //! The state of the loop: a participant, and what surrounds it: connections, jobs, models on their way.
 
+mod outside;
 mod strangers;
+mod world;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use iroh::endpoint::{Connection, Side};
-use iroh::{EndpointAddr, TransportAddr};
-use stlf_learn::{Layout, Params};
-use stlf_planning::plan::Way;
+use iroh::EndpointAddr;
+use stlf_learn::Params;
 use stlf_protocol::device::{Device, Refusal};
 use stlf_protocol::identity::PeerId;
-use stlf_protocol::job::Job;
 use stlf_protocol::membership::Membership;
-use stlf_protocol::participant::{Absence, Closing, Event, Participant, Surroundings};
+use stlf_protocol::participant::{Absence, Event, Participant, Surroundings};
 use stlf_protocol::roster::{Place, Roster, SignedRoster};
-use stlf_protocol::wire::{Envelope, Message, Offer, PROBE_BYTES};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
+use self::outside::{Outside, add_traffic};
+use self::world::World;
 use super::absences::Absences;
 use super::addresses::Addresses;
 use super::jobs::Jobs;
-use super::link::{self, Ears, NOT_IN_ROSTER, News, PeerNews};
+use super::link::{Ears, NOT_IN_ROSTER, News, PeerNews};
 use super::neighbours::{self, Announced};
 use super::rates::Rates;
 use super::waiting::Waiting;
@@ -62,33 +61,6 @@ pub(super) type Observer<'o> = dyn FnMut(&View<'_>, Event) + Send + 'o;
 pub(super) struct Member {
     participant: Participant,
     outside: Outside,
-}
-
-/// What the loop does for the participant.
-struct Outside {
-    layout: Layout,
-    ears: Ears,
-    connections: BTreeMap<Place, Connection>,
-    /// Connections to keys that are not in the roster, and since when.
-    strangers: BTreeMap<PeerId, (Connection, Duration)>,
-    absences: Absences,
-    addresses: Addresses,
-    /// What this device says first to one that does not know it.
-    introduction: watch::Sender<Arc<[u8]>>,
-    /// The computations of this epoch.
-    jobs: Jobs,
-    rates: Rates,
-    waiting: Waiting,
-    joule_bits_per_second: f64,
-    tally: Tally,
-    sending: JoinSet<()>,
-    fetching: JoinSet<()>,
-}
-
-/// The same with somebody who is told of every event.
-struct World<'a, 'o> {
-    outside: &'a mut Outside,
-    observer: &'a mut Observer<'o>,
 }
 
 impl Member {
@@ -312,151 +284,4 @@ impl Member {
             }
         }
     }
-}
-
-impl Outside {
-    /// Returns whether a new connection takes the place of the one that there is, if any. Where both have called, the call of the one that
-    /// is later in the roster counts, so that both ends keep the same.
-    fn takes(&self, place: Place, own: Place, connection: &Connection) -> bool {
-        let is_by_later = |c: &Connection| (c.side() == Side::Client) == (own > place);
-        let yields = |known: &Connection| known.close_reason().is_some() || !is_by_later(known);
-        is_by_later(connection) || self.connections.get(&place).is_none_or(yields)
-    }
-
-    /// Notes where all devices are that are connected.
-    fn look_where_all_are(&mut self) {
-        for (place, connection) in &self.connections {
-            let paths = connection.paths();
-            let direct = paths.iter().filter(|path| path.is_ip());
-            if let Some(path) = direct.max_by_key(|path| path.is_selected())
-                && let TransportAddr::Ip(address) = path.remote_addr()
-            {
-                self.addresses.saw(*place, *address);
-            }
-        }
-    }
-
-    /// Uses a new connection to a device in place of any other.
-    fn came(&mut self, place: Place, connection: Connection) {
-        if let Some(old) = self.connections.insert(place, connection) {
-            add_traffic(&mut self.tally, &old);
-            old.close(200_u32.into(), b"there is a newer connection");
-        }
-    }
-
-    fn transmit(&mut self, to: Place, bytes: Arc<[u8]>) {
-        let Some(connection) = self.connections.get(&to).cloned() else { return };
-        if !self.waiting.takes(to, bytes.len()) {
-            // It is noticed as lost; what it has not got is sent again if it comes back.
-            return connection.close(429_u32.into(), b"it does not take what it is sent");
-        }
-        self.rates.sets_out(to);
-        self.sending.spawn(link::send(connection, bytes, self.ears.queue.clone()));
-    }
-
-    /// Sends the next probe over a link, if links are measured and nothing else is on its way there.
-    fn probe(&mut self, to: Place, participant: &Participant) {
-        if self.joule_bits_per_second > 0.0 && self.rates.takes_probe(to) {
-            let known = participant.membership().epoch();
-            let probe = Envelope::new(known, Message::Probe(vec![0; PROBE_BYTES]));
-            self.transmit(to, probe.to_bytes().into());
-        }
-    }
-}
-
-impl Surroundings for World<'_, '_> {
-    fn send(&mut self, to: Place, bytes: Arc<[u8]>) {
-        self.outside.transmit(to, bytes);
-    }
-
-    fn close(&mut self, place: Place, why: Closing) {
-        let connections = &mut self.outside.connections;
-        match why {
-            Closing::Removed => {
-                if let Some(connection) = connections.remove(&place) {
-                    connection.close(NOT_IN_ROSTER.into(), b"no longer in the roster");
-                }
-            }
-            Closing::TooMuchRefused => {
-                if let Some(connection) = connections.get(&place) {
-                    connection.close(429_u32.into(), b"too much that is refused");
-                }
-            }
-        }
-    }
-
-    fn begin_epoch(&mut self, now: Duration) {
-        self.outside.jobs = Jobs::new(self.outside.ears.queue.clone(), now);
-    }
-
-    fn compute(&mut self, job: Job) {
-        self.outside.jobs.add(job);
-    }
-
-    fn is_computing(&mut self) -> bool {
-        self.outside.jobs.start_waiting();
-        self.outside.jobs.is_busy()
-    }
-
-    fn progress(&mut self, now: Duration, every: Duration) -> Option<u8> {
-        self.outside.jobs.news(now, every)
-    }
-
-    fn offer(&mut self, model: &Params, way: Way, to: Vec<(Place, PeerId)>, epoch: u64) {
-        let Ok(model) = model.to_safetensors(&self.outside.layout) else { return };
-        let Ears { models, queue, .. } = self.outside.ears.clone();
-        self.outside.sending.spawn(link::offer(models, model, way, to, epoch, queue));
-    }
-
-    fn fetch(&mut self, from: Place, offer: Offer, epoch: u64) -> bool {
-        let connection = self.outside.connections.get(&from).filter(|c| c.close_reason().is_none());
-        let Some(connection) = connection.cloned() else { return false };
-        let Ears { models, queue, .. } = self.outside.ears.clone();
-        self.outside.fetching.spawn(link::fetch(connection, models, offer, epoch, queue));
-        true
-    }
-
-    fn joules(&mut self, of: &[Place]) -> Option<BTreeMap<Place, f64>> {
-        let Outside { rates, joule_bits_per_second, .. } = &self.outside;
-        let all_known = of.iter().all(|&place| rates.is_known(place));
-        all_known.then(|| rates.joules(*joule_bits_per_second))
-    }
-
-    fn tell(&mut self, participant: &Participant, event: Event) {
-        if matches!(event, Event::Alive) {
-            self.outside.look_where_all_are();
-        }
-        let Outside { connections, tally, ears, introduction, absences, addresses, .. } =
-            &mut *self.outside;
-        if matches!(event, Event::Refused { .. }) {
-            tally.refused += 1;
-        }
-        if matches!(event, Event::Roster(_)) {
-            ears.longest.store(participant.device().limits().longest(), Ordering::Relaxed);
-            introduction.send_replace(participant.introduction().into());
-        }
-        let came = match event {
-            Event::Came(place) => Some(place),
-            _ => None,
-        };
-        let mut tally = *tally;
-        connections.values().for_each(|connection| add_traffic(&mut tally, connection));
-        let (device, membership) = (participant.device(), participant.membership());
-        let roster = participant.roster();
-        let absent = absences.all(roster, addresses);
-        let seen = addresses.seen();
-        let view = View { device, membership, roster, absent: &absent, seen, tally };
-        (self.observer)(&view, event);
-        if let Some(place) = came {
-            self.outside.rates.came(place);
-            self.outside.probe(place, participant);
-        }
-    }
-}
-
-/// Adds the bytes that went over a connection, including the overhead of packets.
-fn add_traffic(tally: &mut Tally, connection: &Connection) {
-    let stats = connection.stats();
-    tally.sent += stats.udp_tx.bytes;
-    tally.received += stats.udp_rx.bytes;
 }

@@ -1,0 +1,66 @@
+//! Why a message is not heeded.
+
+use std::collections::BTreeMap;
+
+use crate::checking::Objection;
+use crate::roster::Place;
+
+/// Why a message is not heeded; counted, and otherwise without effect.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum Refusal {
+    /// Of an epoch that is not this one.
+    #[error("epoch {offered}, where it is {known}")]
+    Epoch {
+        /// The message's.
+        offered: u64,
+        /// The device's.
+        known: u64,
+    },
+    /// From a device that does not take part.
+    #[error("place {0} does not take part")]
+    Stranger(Place),
+    /// From a device that has no say in this.
+    #[error("place {0} is not the planner")]
+    NotPlanner(Place),
+    /// Said before, differently.
+    #[error("place {0} says two things")]
+    Twice(Place),
+    /// Of another size than all agreed on, or without what it must have.
+    #[error("{0}")]
+    Unfit(&'static str),
+    /// A signature that is not the planner's.
+    #[error("the plan is not signed by its planner")]
+    Unsigned,
+    /// A report without the signature of who sent it.
+    #[error("place {0} has not signed its report for this epoch")]
+    UnsignedReport(Place),
+    /// A plan that does not follow from what devices reported.
+    #[error(transparent)]
+    Plan(#[from] Objection),
+}
+
+/// Notes what a device said; twice the same is fine, two things are not. Whether it is new.
+pub(crate) fn note<T: PartialEq>(
+    known: &mut BTreeMap<Place, T>,
+    from: Place,
+    said: T,
+) -> Result<bool, Refusal> {
+    note_of(known, from, from, said)
+}
+
+/// The same of one of several things that a device says.
+pub(crate) fn note_of<K: Ord, T: PartialEq>(
+    known: &mut BTreeMap<K, T>,
+    from: Place,
+    of: K,
+    said: T,
+) -> Result<bool, Refusal> {
+    match known.get(&of) {
+        Some(before) if *before != said => Err(Refusal::Twice(from)),
+        Some(_) => Ok(false),
+        None => {
+            known.insert(of, said);
+            Ok(true)
+        }
+    }
+}
