@@ -7,6 +7,9 @@ use std::process::Command;
 use crate::sbom;
 use crate::steps::{Done, Failure, command, succeeds};
 
+/// The profile of `Cargo.toml` that the program and the wheel are built with.
+pub(crate) const PROFILE: &str = "shipped";
+
 /// Completion scripts: the shell, and the file that it looks for.
 const SHELLS: [(&str, &str); 3] = [("bash", "stlf.bash"), ("zsh", "_stlf"), ("fish", "stlf.fish")];
 

@@ -142,9 +142,9 @@ fn release() -> Result<(), Failure> {
     let (root, target) = (root(), target_folder());
     enter(&root)?;
     let mut steps = Steps::new();
-    let build = ["build", "--release", "--locked", "--package", "stlf-cli"];
+    let build = ["build", "--profile", dist::PROFILE, "--locked", "--package", "stlf-cli"];
     steps.step("the program", || command("cargo", &build, &[]))?;
-    let program = target.join("release").join("stlf");
+    let program = target.join(dist::PROFILE).join("stlf");
     steps.step("the release", || packed(&root, &program, Build::Release, &target.join("dist")))?;
     println!("\neverything is in {}", target.join("dist").display());
     Ok(())

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::dist;
 use crate::steps::{Done, Failure, cargo, command, succeeds};
 
 /// What the package asks of Python.
@@ -37,7 +38,7 @@ impl Environment {
     /// Builds the wheel into a folder of its own under `target`.
     pub(crate) fn wheel(&self, target: &Path, build: Build) -> Result<PathBuf, Failure> {
         let (own, wheels) = (self.program("python"), target.join("wheels"));
-        let profile = if build == Build::Release { "release" } else { "dev" };
+        let profile = if build == Build::Release { dist::PROFILE } else { "dev" };
         let wheels = wheels.join(profile);
         let (folder, out) = (target.to_string_lossy(), wheels.to_string_lossy());
         let arguments =
