@@ -61,13 +61,14 @@ const LONGEST_FILE: usize = 600;
 
 /// All rules.
 pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
-    let rules: [fn(&Tree) -> Vec<Finding>; 9] = [
+    let rules: [fn(&Tree) -> Vec<Finding>; 10] = [
         dependency_direction,
         one_file_names_the_conic_solver,
         one_folder_is_unsafe,
         only_the_command_line_prints,
         pure_crates_stay_pure,
         nothing_left_undone,
+        merges_are_finished,
         file_length,
         file_size,
         no_places_of_our_own,
@@ -252,6 +253,20 @@ fn nothing_left_undone(tree: &Tree) -> Vec<Finding> {
     })
     .map(|(path, line, word)| Finding::new(&path, line, format!("{word} is left")))
     .collect()
+}
+
+/// No text has the lines that git leaves where two versions did not fit together.
+fn merges_are_finished(tree: &Tree) -> Vec<Finding> {
+    let is_left = |line: &str| ["<<<<<<< ", ">>>>>>> "].iter().any(|mark| line.starts_with(mark));
+    let lines = tree.files.iter().flat_map(|file| {
+        file.text().lines().zip(1..).map(move |(line, number)| (file, line, number))
+    });
+    lines
+        .filter(|(_, line, _)| is_left(line))
+        .map(|(file, _, number)| {
+            Finding::new(&file.path, number, "a conflict is left from a merge".to_owned())
+        })
+        .collect()
 }
 
 fn file_length(tree: &Tree) -> Vec<Finding> {
@@ -451,6 +466,14 @@ mod tests {
         let tree = tree(&[("README.md", &text), ("Cargo.lock", &text)]);
         let lines: Vec<_> = no_places_of_our_own(&tree).iter().map(|f| f.line).collect();
         assert_eq!(lines, [1, 2]);
+    }
+
+    #[test]
+    fn conflicts_of_a_merge_are_found_in_any_text() {
+        let text = format!("a\n{} HEAD\nb\n{} other\n", "<".repeat(7), ">".repeat(7));
+        let tree = tree(&[("a.md", &text), ("b.md", "<<<<<<<\n- a >>>>>>> b\n")]);
+        let lines: Vec<_> = merges_are_finished(&tree).iter().map(|f| f.line).collect();
+        assert_eq!(lines, [2, 4]);
     }
 
     #[test]
