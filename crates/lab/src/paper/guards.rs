@@ -262,7 +262,8 @@ impl Tally {
             accepted: accepted.len(),
             wrongly_accepted: accepted.iter().filter(|gain| **gain < 0.0).count(),
             worst_loss: accepted.iter().fold(0.0, |worst: f64, gain| worst.max(-gain)),
-            gain: accepted.iter().sum::<f64>() / own.len().max(1) as f64,
+            // An empty sum of floats is −0.
+            gain: accepted.iter().fold(0.0, |sum, gain| sum + gain) / own.len().max(1) as f64,
         }
     }
 }
