@@ -1,25 +1,32 @@
 //! Guards without labels: how often each accepts a student that does harm, at the threshold in use and at others, of built-in networks and of a
-//! learner that alters samples in ways of its own. Domains of targets are known to some source, or to none.
+//! learner that alters samples in ways of its own. Domains of targets are known to some source, or to none. Sources that pretend to be targets
+//! choose a threshold for their fleet, which is compared with the one in use.
 
 mod nearest_means;
+mod pretended;
 
-use std::path::PathBuf;
+use std::borrow::Cow;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
 
 use serde::Serialize;
 use stlf_config::Config;
 use stlf_config::fleet::{Fleet, load};
+use stlf_data::Dataset;
 use stlf_method::guard::Guard;
 use stlf_method::method::Method;
 
 use self::nearest_means::{Alteration, learners};
+use self::pretended::compared;
 use super::output::{Output, Table, percent};
 use super::settings::{Lab, Variant};
 use super::spec::{self, Spec};
 use super::strangers::Kind;
 use super::{Artifact, Made};
 use crate::record::GuardRow;
-use crate::run::{run_with, seed_folder};
-use crate::stages::student;
+use crate::run::{Holdings, open, run_with, seed_run};
+use crate::stages::{pretended as pretending, student};
+use crate::watch::Watch;
 use crate::{Error, Folder, compare};
 
 /// The thresholds that are compared, of guards that count what stays the same.
@@ -50,7 +57,30 @@ struct Group {
 /// A student: what each guard says, and what it adds to the accuracy.
 struct Judged {
     group: Group,
+    /// The fleet: the name of its case, and the seed.
+    fleet: (String, u64),
     rows: Vec<GuardRow>,
+    gain: f64,
+}
+
+/// The students of all fleets.
+#[derive(Default)]
+struct Students {
+    /// Of targets.
+    of_targets: Vec<Judged>,
+    /// Of sources that pretend to be targets.
+    pretended: Vec<Judged>,
+}
+
+/// What comes of accepting some students.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Tally {
+    accepted: usize,
+    /// How many of these are harmful.
+    wrongly_accepted: usize,
+    /// The most that a target loses by one of them.
+    worst_loss: f64,
+    /// What they add, mean over all targets.
     gain: f64,
 }
 
@@ -81,17 +111,19 @@ struct Entry {
 /// All groups of students, every guard, as rows; the guard in use as a table.
 pub(super) fn make(artifact: Artifact, spec: &Spec, lab: &Lab<'_>) -> Result<Made, Error> {
     let cases = cases(spec, lab)?;
-    let mut judged = Vec::new();
+    let mut students = Students::default();
     for (place, case) in cases.iter().enumerate() {
         (lab.heard)(&case.title, place + 1, cases.len());
-        judged.extend(case.of_networks(lab)?);
+        case.of_networks(lab, &mut students)?;
+        let data = load(&case.config)?;
         for alteration in Alteration::ALL {
-            judged.extend(case.of_learners(alteration, lab)?);
+            case.of_learners(&data, alteration, lab, &mut students)?;
         }
     }
-    let entries = entries(&judged);
+    let entries = entries(&students.of_targets);
     let mut output = Output::new(artifact, lab.folder);
     output.rows("", &entries)?;
+    output.rows("pretended", &compared(&students))?;
     let table = table(&entries);
     output.table(&table)?;
     Ok(output.made(spec, &table, note(&entries)))
@@ -128,28 +160,34 @@ fn cases(spec: &Spec, lab: &Lab<'_>) -> Result<Vec<Case>, Error> {
 }
 
 /// The folder with this at the end of its name.
-fn suffixed(path: &std::path::Path, suffix: &str) -> PathBuf {
+fn suffixed(path: &Path, suffix: &str) -> PathBuf {
     let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
     path.with_file_name(format!("{}-{suffix}", name.unwrap_or_default()))
 }
 
 impl Case {
     /// The students of built-in networks.
-    fn of_networks(&self, lab: &Lab<'_>) -> Result<Vec<Judged>, Error> {
+    fn of_networks(&self, lab: &Lab<'_>, to: &mut Students) -> Result<(), Error> {
         compare(&self.config, &self.path, &METHODS, lab.observer)?;
-        let mut judged = Vec::new();
+        let holdings = Holdings::Dealt(Box::new(load(&self.config)?));
         for seed in lab.seeds() {
-            judged.extend(self.judged("networks", &self.path.join(seed_folder(seed)))?);
+            let folder = open(&self.config, &self.path)?;
+            self.read("networks", (&self.config, &holdings), (&folder, seed), lab, to)?;
         }
-        Ok(judged)
+        Ok(())
     }
 
     /// The students of learners that alter samples so, in the same fleets.
-    fn of_learners(&self, alteration: Alteration, lab: &Lab<'_>) -> Result<Vec<Judged>, Error> {
-        let (data, name) = (load(&self.config)?, alteration.name());
-        let mut judged = Vec::new();
+    fn of_learners(
+        &self,
+        data: &Dataset,
+        alteration: Alteration,
+        lab: &Lab<'_>,
+        to: &mut Students,
+    ) -> Result<(), Error> {
+        let name = alteration.name();
         for seed in lab.seeds() {
-            let fleet = Fleet::deal(&data, &self.config.scheme(&data), None, seed)?;
+            let fleet = Fleet::deal(data, &self.config.scheme(data), None, seed)?;
             let devices = fleet.devices.iter().map(|device| device.name.clone()).collect();
             let learners = learners(fleet, data.classes(), alteration)?;
             let mut config = Config { seeds: vec![seed], ..Config::default() };
@@ -158,27 +196,48 @@ impl Case {
             config.compare = self.config.compare.clone();
             let path = suffixed(&self.path, &format!("{name}-{seed}"));
             run_with(&config, &learners, &path, lab.observer)?;
+            let folder = open(&config, &path)?;
+            let config = learners.configured(&config)?;
+            let holdings = Holdings::Learners(Cow::Borrowed(&learners));
             let group = format!("learner, {name}");
-            judged.extend(self.judged(&group, &path.join(seed_folder(seed)))?);
+            self.read(&group, (&config, &holdings), (&folder, seed), lab, to)?;
         }
-        Ok(judged)
+        Ok(())
     }
 
-    /// What guards say of all students in a seed's folder.
-    fn judged(&self, students: &str, folder: &std::path::Path) -> Result<Vec<Judged>, Error> {
-        let folder = Folder::open(folder)?;
-        let domain = if self.is_known { "known" } else { "unseen" };
-        let mut judged = Vec::new();
+    /// What guards say of all students of a seed of a run, those of sources that pretend to be targets too, which are trained here.
+    fn read(
+        &self,
+        students: &str,
+        (config, holdings): (&Config, &Holdings<'_>),
+        (folder, seed): (&Folder, u64),
+        lab: &Lab<'_>,
+        to: &mut Students,
+    ) -> Result<(), Error> {
+        let stopped = AtomicBool::new(false);
+        let watch = Watch::new(lab.observer, &stopped);
+        let (run, _) = seed_run(config, holdings, seed, folder, watch.of(seed))?;
+        let pretended = pretending::pretended(&run, &METHODS)?;
         for method in METHODS {
-            let group = Group { students: format!("{students}, {}", method.label()), domain };
-            let rows = student::read_guards(&folder, method)?;
-            let of_targets = rows.chunk_by(|a, b| a.target == b.target);
-            judged.extend(of_targets.filter_map(|rows| {
-                let gain = rows.first()?.gain?;
-                Some(Judged { group: group.clone(), rows: rows.to_vec(), gain })
-            }));
+            let of_targets = student::read_guards(&run.folder, method)?;
+            to.of_targets.extend(self.judged(students, method, seed, &of_targets));
+            let own = pretended.iter().filter(|(of, _)| *of == method);
+            let own: Vec<GuardRow> = own.map(|(_, row)| row.clone()).collect();
+            to.pretended.extend(self.judged(students, method, seed, &own));
         }
-        Ok(judged)
+        Ok(())
+    }
+
+    /// What guards say of each student of a method in a seed.
+    fn judged(&self, students: &str, method: Method, seed: u64, rows: &[GuardRow]) -> Vec<Judged> {
+        let domain = if self.is_known { "known" } else { "unseen" };
+        let group = Group { students: format!("{students}, {}", method.label()), domain };
+        let of_devices = rows.chunk_by(|a, b| a.target == b.target);
+        let judged = of_devices.filter_map(|rows| {
+            let (group, fleet) = (group.clone(), (self.name.clone(), seed));
+            Some(Judged { group, fleet, rows: rows.to_vec(), gain: rows.first()?.gain? })
+        });
+        judged.collect()
     }
 }
 
@@ -194,16 +253,36 @@ impl Judged {
     }
 }
 
-fn entries(judged: &[Judged]) -> Vec<Entry> {
-    let mut groups: Vec<&Group> = Vec::new();
-    for one in judged {
-        if !groups.contains(&&one.group) {
-            groups.push(&one.group);
+impl Tally {
+    /// Of the students that are accepted.
+    fn of(own: &[&Judged], is_accepted: impl Fn(&Judged) -> bool) -> Tally {
+        let accepted: Vec<f64> =
+            own.iter().filter(|one| is_accepted(one)).map(|one| one.gain).collect();
+        Tally {
+            accepted: accepted.len(),
+            wrongly_accepted: accepted.iter().filter(|gain| **gain < 0.0).count(),
+            worst_loss: accepted.iter().fold(0.0, |worst: f64, gain| worst.max(-gain)),
+            // An empty sum of floats is −0.
+            gain: accepted.iter().fold(0.0, |sum, gain| sum + gain) / own.len().max(1) as f64,
         }
     }
+}
+
+/// Every group with its students, in the order in which they first appear.
+fn groups(judged: &[Judged]) -> Vec<(&Group, Vec<&Judged>)> {
+    let mut groups: Vec<(&Group, Vec<&Judged>)> = Vec::new();
+    for one in judged {
+        match groups.iter_mut().find(|(group, _)| **group == one.group) {
+            Some((_, own)) => own.push(one),
+            None => groups.push((&one.group, vec![one])),
+        }
+    }
+    groups
+}
+
+fn entries(judged: &[Judged]) -> Vec<Entry> {
     let mut entries = Vec::new();
-    for group in groups {
-        let own: Vec<&Judged> = judged.iter().filter(|one| one.group == *group).collect();
+    for (group, own) in groups(judged) {
         for guard in Guard::ALL {
             let in_use = guard.threshold();
             let mut thresholds = match guard {
@@ -220,9 +299,8 @@ fn entries(judged: &[Judged]) -> Vec<Entry> {
 }
 
 fn entry(group: &Group, own: &[&Judged], guard: Guard, threshold: f64) -> Entry {
-    let accepted: Vec<f64> =
-        (own.iter()).filter(|one| one.is_accepted(guard, threshold)).map(|one| one.gain).collect();
-    let mean = |gains: f64| gains / own.len().max(1) as f64;
+    let Tally { accepted, wrongly_accepted, worst_loss, gain } =
+        Tally::of(own, |one| one.is_accepted(guard, threshold));
     Entry {
         students: group.students.clone(),
         domain: group.domain,
@@ -231,11 +309,11 @@ fn entry(group: &Group, own: &[&Judged], guard: Guard, threshold: f64) -> Entry 
         in_use: threshold == guard.threshold(),
         trained: own.len(),
         harmful: own.iter().filter(|one| one.gain < 0.0).count(),
-        accepted: accepted.len(),
-        wrongly_accepted: accepted.iter().filter(|gain| **gain < 0.0).count(),
-        worst_loss: accepted.iter().fold(0.0, |worst: f64, gain| worst.max(-gain)),
-        gain: mean(accepted.iter().sum()),
-        gain_of_all: mean(own.iter().map(|one| one.gain).sum()),
+        accepted,
+        wrongly_accepted,
+        worst_loss,
+        gain,
+        gain_of_all: Tally::of(own, |_| true).gain,
     }
 }
 
@@ -290,79 +368,4 @@ fn note(entries: &[Entry]) -> String {
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
-mod tests {
-    use std::ops::ControlFlow;
-
-    use super::super::settings::Options;
-    use super::*;
-
-    /// A student whose scores exceed the mixture's by this margin, that tells so much about samples where the mixture tells 1, and adds so much.
-    fn judged(margin: f64, information: f64, gain: f64) -> Judged {
-        let row = |guard: Guard| {
-            let (score, of_mixture) = match guard {
-                Guard::Information => (information, 1.0),
-                _ => (0.5 + margin, 0.5),
-            };
-            let (target, guard) = ("d1".to_owned(), guard.name().to_owned());
-            GuardRow { target, guard, score, of_mixture, accepted: false, gain: Some(gain) }
-        };
-        let group = Group { students: "networks".to_owned(), domain: "known" };
-        Judged { group, rows: Guard::ALL.map(row).to_vec(), gain }
-    }
-
-    #[test]
-    fn students_are_counted_at_every_threshold() {
-        let all = [
-            judged(0.035, 1.0, 0.01),
-            judged(0.015, 1.0, -0.02),
-            // It says the same of everything.
-            judged(0.2, 0.5, -0.4),
-            judged(-0.01, 1.0, 0.03),
-        ];
-        let entries = entries(&all);
-        let at = |guard: Guard, threshold: f64| {
-            let is_it = |e: &&Entry| (e.guard, e.threshold) == (guard.name(), threshold);
-            let entry = entries.iter().find(is_it).unwrap();
-            assert_eq!((entry.trained, entry.harmful), (4, 2));
-            assert_eq!(entry.in_use, guard.threshold() == threshold);
-            (entry.accepted, entry.wrongly_accepted, entry.worst_loss)
-        };
-        assert_eq!(at(Guard::Occlusion, 0.0), (2, 1, 0.02));
-        assert_eq!(at(Guard::Occlusion, 0.02), (1, 0, 0.0));
-        assert_eq!(at(Guard::Occlusion, 0.05), (0, 0, 0.0));
-        assert_eq!(at(Guard::Confidence, 0.0), (3, 2, 0.4));
-        let text = note(&entries);
-        assert!(text.contains("0 of 2 harmful students are accepted, of 4 in all"), "{text}");
-    }
-
-    #[test]
-    fn students_of_a_learner_are_judged_by_its_own_alterations() {
-        let to = tempfile::tempdir().unwrap();
-        let folder = Folder::open(to.path()).unwrap();
-        let options = Options {
-            data: None,
-            seeds: 1,
-            quick: true,
-            paper_faithful: false,
-            settings: vec!["strangers-MM".to_owned()],
-        };
-        let lab = Lab {
-            options: &options,
-            folder: &folder,
-            heard: &|_, _, _| {},
-            observer: &|_| ControlFlow::Continue(()),
-        };
-        let cases = cases(&spec::of(Artifact::Guards), &lab).unwrap();
-        let [case] = &cases[..] else { panic!("{} cases", cases.len()) };
-        let judged = case.of_learners(Alteration::Shift, &lab).unwrap();
-        assert!(judged.len() >= 5, "{}", judged.len());
-        for one in &judged {
-            for (guard, row) in Guard::ALL.into_iter().zip(&one.rows) {
-                assert_eq!(guard.name(), row.guard);
-                assert_eq!(one.is_accepted(guard, guard.threshold()), row.accepted, "{row:?}");
-            }
-            // A learner alters samples in one way, for whatever guard.
-            assert_eq!(one.rows[0].score.to_bits(), one.rows[1].score.to_bits());
-        }
-    }
-}
+mod tests;

@@ -52,7 +52,7 @@ impl Transfer<'_> {
     }
 
     /// A method's roles and links.
-    fn assign(&self, method: Method) -> Result<Assignment, Error> {
+    pub(super) fn assign(&self, method: Method) -> Result<Assignment, Error> {
         let run = self.run;
         let mut context = Context::new(self.problem, self.plan.clone())?;
         if method.needs_links_only() && !self.plan.handovers.is_empty() {

@@ -12,6 +12,7 @@ pub mod handover;
 mod learning;
 pub mod measure;
 pub mod plan;
+pub mod pretended;
 pub mod shared_model;
 pub mod student;
 pub mod train;

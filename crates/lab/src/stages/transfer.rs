@@ -68,11 +68,7 @@ impl<'a> Transfer<'a> {
         measuring: &'a [MeasuringRow],
         plan: &Plan,
     ) -> Transfer<'a> {
-        let balanced = |(device, model): (&DeviceData, &Option<Params>)| {
-            model.as_ref().map(|model| run.setup.sent(model, &device.labels))
-        };
-        let models = run.fleet.devices.iter().zip(models).map(balanced).collect();
-        Transfer::of(run, models, problem, measuring, &Assignment::from(plan))
+        Transfer::of(run, sent(run, models), problem, measuring, &Assignment::from(plan))
     }
 
     /// With models as their devices send them.
@@ -289,6 +285,14 @@ impl<'a> Transfer<'a> {
         let made = self.run.predict(receiver, model)?;
         Ok(Some(place.get_or_init(|| made)))
     }
+}
+
+/// Models as their devices send them.
+pub(super) fn sent(run: &SeedRun<'_>, models: &[Option<Params>]) -> Vec<Option<Params>> {
+    let balanced = |(device, model): (&DeviceData, &Option<Params>)| {
+        model.as_ref().map(|model| run.setup.sent(model, &device.labels))
+    };
+    run.fleet.devices.iter().zip(models).map(balanced).collect()
 }
 
 /// The file of a method's rows.
