@@ -61,13 +61,14 @@ const LONGEST_FILE: usize = 600;
 
 /// All rules.
 pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
-    let rules: [fn(&Tree) -> Vec<Finding>; 9] = [
+    let rules: [fn(&Tree) -> Vec<Finding>; 10] = [
         dependency_direction,
         one_file_names_the_conic_solver,
         one_folder_is_unsafe,
         only_the_command_line_prints,
         pure_crates_stay_pure,
         nothing_left_undone,
+        no_merge_left_undone,
         file_length,
         file_size,
         no_places_of_our_own,
@@ -252,6 +253,20 @@ fn nothing_left_undone(tree: &Tree) -> Vec<Finding> {
     })
     .map(|(path, line, word)| Finding::new(&path, line, format!("{word} is left")))
     .collect()
+}
+
+/// No file has the lines that git writes where a merge was not resolved.
+fn no_merge_left_undone(tree: &Tree) -> Vec<Finding> {
+    // Repeated here so that this file passes its own check.
+    let marks = ["<", ">"].map(|sign| sign.repeat(7) + " ");
+    let marked = |line: &str| marks.iter().any(|mark| line.starts_with(mark.as_str()));
+    let lines = tree.files.iter().flat_map(|file| {
+        file.text().lines().enumerate().map(move |(number, line)| (file, number + 1, line))
+    });
+    lines
+        .filter(|(_, _, line)| marked(line))
+        .map(|(file, number, _)| Finding::new(&file.path, number, "a merge is not resolved"))
+        .collect()
 }
 
 fn file_length(tree: &Tree) -> Vec<Finding> {
@@ -451,6 +466,16 @@ mod tests {
         let tree = tree(&[("README.md", &text), ("Cargo.lock", &text)]);
         let lines: Vec<_> = no_places_of_our_own(&tree).iter().map(|f| f.line).collect();
         assert_eq!(lines, [1, 2]);
+    }
+
+    #[test]
+    fn a_merge_that_was_not_resolved_is_found_in_any_text() {
+        let [ours, theirs] = ["<", ">"].map(|sign| sign.repeat(7));
+        let text = format!("- a\n{ours} HEAD\n- b\n=======\n- c\n{theirs} other\n");
+        let tree = tree(&[("NEWS.md", &text), ("b.md", "a heading\n=======\n\n    >>> f()\n")]);
+        let found = no_merge_left_undone(&tree);
+        let lines: Vec<_> = found.iter().map(|f| (f.path.as_str(), f.line)).collect();
+        assert_eq!(lines, [("NEWS.md", 2), ("NEWS.md", 6)]);
     }
 
     #[test]
