@@ -6,14 +6,17 @@ use stlf_planning::number_format::{counted, percent};
 /// Classes with fewer labels than this, in the mean, are hardly learned.
 const LABELS_OF_A_CLASS: usize = 5;
 
-/// Says that labels look like measurements, if there are hardly more of them than classes.
+/// Says that labels look like measurements, if there are hardly more of them than classes, or most classes are numbers with a fraction.
 pub(super) fn too_many_classes(data: &Dataset, label: &str) -> Option<String> {
     let labels = (0..data.len()).filter(|&sample| data.label(sample).is_some()).count();
-    let classes = data.classes().len();
-    (classes > 2 && labels < LABELS_OF_A_CLASS * classes).then(|| {
+    let classes = data.classes();
+    let has_fraction = |name: &&String| name.parse().is_ok_and(|number: f64| number.fract() != 0.0);
+    let fractions = classes.iter().filter(has_fraction).count();
+    let is_quantity = labels < LABELS_OF_A_CLASS * classes.len() || 2 * fractions > classes.len();
+    (classes.len() > 2 && is_quantity).then(|| {
         format!(
             "Column {label} has {} in {}. If it is a quantity, cut it into a few ranges first: what is learned are classes.",
-            counted(classes, "different label"),
+            counted(classes.len(), "different label"),
             counted(labels, "row")
         )
     })
@@ -70,11 +73,14 @@ mod tests {
 
     #[test]
     fn labels_that_look_like_a_quantity_are_told() {
-        let row = |k: usize| format!("d{},{}.5,{k}", k % 3, k % 20);
+        let row = |k: usize| format!("d{},{},{k}", k % 3, k % 20);
         let (_folder, table) = written("device,wage,x", row);
         let (_, told) = config(&table, "wage", None);
         assert!(told[1].starts_with("Column wage has 20 different labels in 90 rows."), "{told:?}");
         let (_folder, table) = written("device,wage,x", |k| format!("d{},{},{k}", k % 3, k % 18));
         assert_eq!(config(&table, "wage", None).1.len(), 1);
+        let (_folder, table) = written("device,wage,x", |k| format!("d{},{}.5,{k}", k % 3, k % 4));
+        let (_, told) = config(&table, "wage", None);
+        assert!(told[1].starts_with("Column wage has 4 different labels in 90 rows."), "{told:?}");
     }
 }
