@@ -115,7 +115,13 @@ fn strangers(outcome: &Outcome, lines: &[Line]) -> String {
     if far == 0 {
         return String::new();
     }
+    // Of the links alone: what measuring costs does not say whether there are more of them.
+    let share = |line: &Line| {
+        line.energy_share.map(|all| all.mean * line.joules.mean / line.total_joules.mean)
+    };
+    let all = ours(lines).and_then(share).is_some_and(|share| share > 0.9);
     let then = match outcome.mixed_for_strangers {
+        0 if all => "Models go over nearly all links already.".to_owned(),
         0 => {
             "Models over all links may do better there: -c \"planner.handovers=false planner.phi-e=0.001\"."
                 .to_owned()

@@ -48,7 +48,7 @@ pub struct Data {
     /// is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub time: Option<String>,
-    /// All classes of the table, where it need not have a label of each: a device of a fleet has its own table.
+    /// All classes of the table or of the pictures, where there need not be a label of each: a device of a fleet has its own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub classes: Option<Vec<String>>,
     /// By whose values the features of the table are scaled. Left out: by those of all devices, or by its own where one device has the

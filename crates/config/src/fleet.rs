@@ -164,7 +164,8 @@ pub fn load(config: &Config) -> Result<Dataset, Error> {
     #[cfg(feature = "images")]
     if let Some(folder) = &data.images {
         let size = data.image_size.map(|side| [side, side]);
-        let options = stlf_data::image_folder::Options { size, colour: None };
+        let classes = data.classes.clone();
+        let options = stlf_data::image_folder::Options { size, colour: None, classes };
         return Ok(stlf_data::image_folder::load(folder, &options)?);
     }
     if let Some(table) = &data.features {

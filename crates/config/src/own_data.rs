@@ -1,12 +1,16 @@
 //! A configuration for data of one's own, which runs as it is: the template with what a table or a folder of pictures itself tells.
 
+mod classes;
+
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use stlf_data::features::Series;
+use stlf_data::features::{NotNumbers, Series};
 use stlf_data::partition::Scheme;
 use stlf_data::{Dataset, features};
+use stlf_planning::number_format::counted;
 
+use self::classes::{too_many_classes, unequal_classes};
 use crate::{Error, TEMPLATE};
 
 /// Keys of a section with their values.
@@ -27,37 +31,70 @@ pub struct Written {
 /// # Errors
 /// A table that cannot be read, that has no such column, or in which nothing has a label.
 pub fn for_table(table: &Path, mut options: features::Options) -> Result<Written, Error> {
-    let others = features::not_numbers(table)?;
-    let is_ignored = |name: &String| {
+    let is_role = |name: &str| {
         let is = |named: &Option<String>, usual: [&str; 2]| match named {
             Some(named) => name == named,
-            None => usual.contains(&name.as_str()),
+            None => usual.contains(&name),
         };
         let is_time = options.windows.is_some() && is(&options.time, ["time", "timestamp"]);
-        *name != options.label && !is(&options.domain, ["device", "domain"]) && !is_time
+        name == options.label || is(&options.domain, ["device", "domain"]) || is_time
     };
-    options.ignore = others.into_iter().filter(is_ignored).collect();
-    let label = &options.label;
-    let data = features::load(table, &options)?;
-    if data.classes().is_empty() {
+    let (unused, nameless): (Vec<NotNumbers>, Vec<_>) = features::not_numbers(table)?
+        .into_iter()
+        .filter(|column| !is_role(&column.name))
+        .partition(|column| !column.name.is_empty());
+    let all = features::columns(table, &options)?;
+    if all.len() == unused.len() {
         return Err(Error::Setting {
             path: table.to_owned(),
             line: None,
-            message: format!("column {label:?}: no row has a label"),
-            hint: Some("some devices need labels; --label names another column".to_owned()),
+            message: format!("no column is a number in every row: {}", list(&unused)),
+            hint: Some(
+                "fill in empty cells or remove their rows, and write numbers for words".to_owned(),
+            ),
         });
+    }
+    options.ignore = unused.iter().map(|column| column.name.clone()).collect();
+    let label = &options.label;
+    let data = features::load(table, &options)?;
+    let wrong = |message: String, hint: &str| Error::Setting {
+        path: table.to_owned(),
+        line: None,
+        message: format!("column {label:?}: {message}"),
+        hint: Some(format!("{hint}; --label names another column")),
+    };
+    match data.classes() {
+        [] => return Err(wrong("no row has a label".to_owned(), "some devices need labels")),
+        [class] => {
+            let message = format!("all labels are {class:?}: there is nothing to learn");
+            return Err(wrong(message, "there should be two classes or more"));
+        }
+        _ => {}
     }
     let (partition, mut told) = partition(&data, table)?;
     told.extend(data.series().map(|series| told_of(series, &data)));
-    if !options.ignore.is_empty() {
-        let names = options.ignore.join(", ");
+    told.extend(too_many_classes(&data, label));
+    let unequal = unequal_classes(&data);
+    told.extend(unequal.clone());
+    if !unused.is_empty() {
+        let names = list(&unused);
         told.push(format!("Not used, because they are not numbers in every row: {names}."));
+    }
+    if !nameless.is_empty() {
+        let (columns, have) = match nameless.len() {
+            1 => ("the column", "has"),
+            _ => ("the columns", "have"),
+        };
+        told.push(format!("Not used: {columns} that {have} no name."));
     }
     let mut lines = vec![
         ("[data]", "features", quoted(&table.to_string_lossy())),
         ("[data]", "label", quoted(label)),
         ("[training]", "model", quoted(if data.series().is_some() { "cnn" } else { "mlp" })),
     ];
+    if unequal.is_some() {
+        lines.push(("[training]", "balanced", "false".to_owned()));
+    }
     if let Some(Series { windows, time, .. }) = data.series() {
         lines.push(("[data]", "window", windows.length.to_string()));
         lines.push(("[data]", "stride", windows.stride.to_string()));
@@ -69,6 +106,18 @@ pub fn for_table(table: &Path, mut options: features::Options) -> Result<Written
     }
     lines.extend(partition.into_iter().map(|(key, value)| ("[partition]", key, value)));
     Ok(Written { text: filled(&lines), told })
+}
+
+/// Columns by name; of those that would be numbers, in how many rows they are not.
+fn list(columns: &[NotNumbers]) -> String {
+    let named = columns.iter().map(|column| match column {
+        NotNumbers { name, missing, others: false } => {
+            let rows = counted(*missing, "row");
+            format!("{name} (empty in {rows})")
+        }
+        NotNumbers { name, .. } => name.clone(),
+    });
+    named.collect::<Vec<_>>().join(", ")
 }
 
 /// A text as TOML writes it.
@@ -223,7 +272,10 @@ mod tests {
     use super::*;
     use crate::{Config, Model};
 
-    fn written(columns: &str, row: impl Fn(usize) -> String) -> (tempfile::TempDir, String) {
+    pub(super) fn written(
+        columns: &str,
+        row: impl Fn(usize) -> String,
+    ) -> (tempfile::TempDir, String) {
         let folder = tempfile::tempdir().unwrap();
         let table = folder.path().join("my \"own\".csv");
         let rows: String = (0..90).map(|k| row(k) + "\n").collect();
@@ -237,7 +289,7 @@ mod tests {
         features::Options { label: label.to_owned(), domain, ..features::Options::default() }
     }
 
-    fn config(table: &str, label: &str, device: Option<&str>) -> (Config, Vec<String>) {
+    pub(super) fn config(table: &str, label: &str, device: Option<&str>) -> (Config, Vec<String>) {
         let Written { text, told } = for_table(Path::new(table), asked(label, device)).unwrap();
         (Config::parse(&text, Path::new("t")).unwrap(), told)
     }
@@ -345,8 +397,34 @@ mod tests {
         let error = |label: &str| for_table(Path::new(&table), asked(label, None)).unwrap_err();
         assert!(error("label").to_string().contains("no row has a label"));
         assert!(error("y").hint().is_some_and(|hint| hint.contains("device, label, x")));
-        let (_folder, table) = written("device,label,x", |k| format!("one,a,{k}"));
+        let (_folder, table) = written("device,label,x", |k| format!("{},a,{k}", k % 3));
+        let error = for_table(Path::new(&table), asked("label", None)).unwrap_err().to_string();
+        assert!(error.ends_with("all labels are \"a\": there is nothing to learn"), "{error}");
+        let (_folder, table) = written("device,label,x", |k| format!("one,{},{k}", k % 2));
         let error = for_table(Path::new(&table), asked("label", None)).unwrap_err().to_string();
         assert!(error.contains("names one device only"), "{error}");
+        let (_folder, table) =
+            written("device,label,x,y,z", |k| format!("{},a,{},hot,NA", k % 3, ["", "1"][k % 2]));
+        let error = for_table(Path::new(&table), asked("label", None)).unwrap_err();
+        assert!(
+            error.to_string().ends_with(
+                "no column is a number in every row: x (empty in 45 rows), y, z (empty in 90 rows)"
+            ),
+            "{error}"
+        );
+        assert!(error.hint().is_some_and(|hint| hint.starts_with("fill in empty cells")));
+    }
+
+    #[test]
+    fn columns_that_are_not_used_are_told_with_what_they_lack() {
+        let row = |k: usize| {
+            let age = if k == 7 { String::new() } else { k.to_string() };
+            format!("{k},d{},{},calm,{k},{age}", k % 3, k % 2)
+        };
+        let (_folder, table) = written(",device,label,note,x,age", row);
+        let (config, told) = config(&table, "label", None);
+        assert_eq!(config.data.ignore, ["note", "age"].map(str::to_owned));
+        assert!(told[1].ends_with("in every row: note, age (empty in 1 row)."), "{told:?}");
+        assert_eq!(told[2], "Not used: the column that has no name.");
     }
 }

@@ -1,9 +1,9 @@
 //! Sensor data: a table of features in CSV, plain or gzip, or Parquet, one sample a row; or of readings in the order of time, from which
 //! windows are cut ([`Series`]).
 //!
-//! One column holds the labels (strings or whole numbers; empty, null or −1 where there is none),
-//! one may hold the domain (the device, say; then samples are dealt by it), and every other column is a feature and must be a
-//! number. Rows keep their order: sample 0 is the first row.
+//! One column holds the labels (strings or whole numbers; empty, null, NA or −1 where there is none),
+//! one may hold the domain (the device, say; then samples are dealt by it), and every other column that has a name is a feature and
+//! must be a number. Rows keep their order: sample 0 is the first row.
 //!
 //! Features are kept as they are in the table; [`Scaler`] scales them once it is known which device holds which rows.
 
@@ -135,11 +135,32 @@ pub fn columns(path: &Path, options: &Options) -> Result<Vec<String>, Error> {
     Ok(Columns::new(&names, path, &Wanted::All(options))?.feature_names)
 }
 
-/// The names of the columns that cannot be features, because not every row has a number there, in their order.
+/// A column that cannot be a feature, because not every row has a number there, or because it has no name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NotNumbers {
+    /// Empty where it has none, as the numbers of rows that some programs write.
+    pub name: String,
+    /// The rows in which nothing stands there.
+    pub missing: usize,
+    /// Whether there is a row with something that is no number.
+    pub others: bool,
+}
+
+impl NotNumbers {
+    fn new(name: String) -> NotNumbers {
+        NotNumbers { name, missing: 0, others: false }
+    }
+
+    fn is_no_feature(&self) -> bool {
+        self.name.is_empty() || self.missing > 0 || self.others
+    }
+}
+
+/// The columns that cannot be features, in their order.
 ///
 /// # Errors
 /// A table that cannot be read.
-pub fn not_numbers(path: &Path) -> Result<Vec<String>, Error> {
+pub fn not_numbers(path: &Path) -> Result<Vec<NotNumbers>, Error> {
     match open(path)? {
         Opened::Csv(reader) => csv_file::not_numbers(reader, path),
         #[cfg(feature = "parquet")]
@@ -329,10 +350,15 @@ fn class_name(text: &str) -> Option<String> {
         Ok(number) if number.fract() == 0.0 && number.abs() < 1e15 => {
             Some((number as i64).to_string())
         }
-        Ok(number) if number.is_nan() => None,
-        _ if text.is_empty() || text == "null" => None,
+        _ if is_missing(text) => None,
         _ => Some(text.to_owned()),
     }
+}
+
+/// Whether a cell has nothing in it, as the programs that write tables put it.
+fn is_missing(cell: &str) -> bool {
+    matches!(cell, "" | "null" | "NULL" | "NA" | "N/A" | "<NA>")
+        || cell.parse().is_ok_and(f64::is_nan)
 }
 
 /// Whole numbers by size, then everything else by the alphabet.

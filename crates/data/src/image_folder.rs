@@ -25,6 +25,8 @@ pub struct Options {
     pub size: Option<[u32; 2]>,
     /// Grey (ITU-R BT.601) or coloured. Left out: coloured as soon as one picture is.
     pub colour: Option<Colour>,
+    /// All classes in their order, where the folder need not have pictures of each. Left out: those that it has.
+    pub classes: Option<Vec<String>>,
 }
 
 /// A picture and what its place says about it.
@@ -48,7 +50,7 @@ struct Listing {
 /// # Errors
 /// Names the picture that cannot be read or has another size, or says what the folder lacks.
 pub fn load(folder: &Path, options: &Options) -> Result<Dataset, Error> {
-    let listing = Listing::new(folder)?;
+    let listing = Listing::new(folder, options.classes.as_deref())?;
     let (size, colour) = common(&listing.samples, options)?;
     let [height, width] = size;
     let channels = match colour {
@@ -90,7 +92,7 @@ pub struct Survey {
 /// # Errors
 /// Names the picture that cannot be read, or says what the folder lacks.
 pub fn survey(folder: &Path) -> Result<Survey, Error> {
-    let Listing { domains, classes, samples } = Listing::new(folder)?;
+    let Listing { domains, classes, samples } = Listing::new(folder, None)?;
     let mut labeled = vec![false; domains.len()];
     let mut sizes = Vec::new();
     for sample in &samples {
@@ -127,7 +129,7 @@ pub fn load_unlabeled(
         false => vec![path.to_owned()],
     };
     if paths.is_empty() {
-        paths = Listing::new(path)?.samples.into_iter().map(|sample| sample.path).collect();
+        paths = Listing::new(path, None)?.samples.into_iter().map(|sample| sample.path).collect();
     }
     let size = [shape.height as u32, shape.width as u32];
     for path in paths.iter().filter(|_| !resize) {
@@ -146,7 +148,8 @@ pub fn load_unlabeled(
 }
 
 impl Listing {
-    fn new(folder: &Path) -> Result<Listing, Error> {
+    /// With these classes, or with those that there are.
+    fn new(folder: &Path, given: Option<&[String]>) -> Result<Listing, Error> {
         let mut domains = Vec::new();
         let mut classes: Vec<String> = Vec::new();
         let mut found: Vec<(PathBuf, usize, Option<String>)> = Vec::new();
@@ -173,16 +176,25 @@ impl Listing {
         }
         classes.sort();
         classes.dedup();
+        if let Some(given) = given {
+            if let Some(other) = classes.iter().find(|class| !given.contains(class)) {
+                let message = format!("has pictures of {other:?}, which is not a class");
+                return Err(Error::content(folder, message)
+                    .with_hint(format!("the classes are: {}", given.join(", "))));
+            }
+            classes = given.to_vec();
+        }
         if classes.len().max(domains.len()) > usize::from(Class::MAX) {
             let message = format!("has more than {} classes or domains", Class::MAX);
             return Err(Error::content(folder, message));
         }
-        let number = |class: String| classes.binary_search(&class).ok();
-        let mut samples: Vec<Sample> = found
+        // By the names of classes, so that the order of samples does not depend on that of the classes.
+        found.sort_by(|a, b| (a.1, &a.2, &a.0).cmp(&(b.1, &b.2, &b.0)));
+        let number = |class: String| classes.iter().position(|known| *known == class);
+        let samples = found
             .into_iter()
             .map(|(path, domain, class)| Sample { path, domain, class: class.and_then(number) })
             .collect();
-        samples.sort_by(|a, b| (a.domain, a.class, &a.path).cmp(&(b.domain, b.class, &b.path)));
         Ok(Listing { domains, classes, samples })
     }
 }
@@ -314,6 +326,28 @@ mod tests {
     }
 
     #[test]
+    fn classes_can_be_given_where_pictures_of_some_are_missing() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = folder.path();
+        grey(at, "a/unlabeled/1.png", [2, 2], 10);
+        let given = ["spoon", "cup"].map(str::to_owned);
+        let options = Options { classes: Some(given.to_vec()), ..Options::default() };
+        let set = load(at, &options).unwrap();
+        assert_eq!((set.classes(), set.label(0)), (&given[..], None));
+        // Samples keep their order, whatever the order of the classes.
+        grey(at, "a/spoon/1.png", [2, 2], 20);
+        grey(at, "a/cup/1.png", [2, 2], 30);
+        let set = load(at, &options).unwrap();
+        assert_eq!(shades(&set), shades(&load(at, &Options::default()).unwrap()));
+        let labels: Vec<Option<Class>> = (0..3).map(|i| set.label(i)).collect();
+        assert_eq!(labels, [None, Some(1), Some(0)]);
+        grey(at, "a/fork/1.png", [2, 2], 40);
+        let error = load(at, &options).unwrap_err();
+        assert!(error.to_string().ends_with("has pictures of \"fork\", which is not a class"));
+        assert_eq!(error.hint(), Some("the classes are: spoon, cup"));
+    }
+
+    #[test]
     fn colour_and_size_are_common_to_all() {
         let folder = tempfile::tempdir().unwrap();
         let at = folder.path();
@@ -323,7 +357,7 @@ mod tests {
         let Values::Pixels(pixels) = coloured.values() else { panic!("pixels") };
         assert_eq!(coloured.shape().channels, 3);
         assert_eq!((pixels[0], pixels[47], pixels[48], pixels[64]), (100, 100, 255, 0));
-        let small = Options { size: Some([2, 3]), colour: Some(Colour::Grey) };
+        let small = Options { size: Some([2, 3]), colour: Some(Colour::Grey), classes: None };
         let small = load(at, &small).unwrap();
         assert_eq!(small.shape(), Shape { channels: 1, height: 2, width: 3 });
         assert_eq!(shades(&small), [100, 76]);

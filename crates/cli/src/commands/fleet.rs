@@ -121,7 +121,12 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<(), Failure> {
         }
         What::Remove { name, fleet } => {
             let signed = fleet.keep(fleet.read()?.roster().clone().without(name))?;
-            ui.print(&show(&signed))
+            ui.print(&show(&signed))?;
+            ui.print(&format!(
+                "\nDevices do not know it yet: copy {} over the roster.json in the folder of one that stays \
+                 (node, unless it was started with --to or --roster). It tells the others.\n",
+                fleet.roster().display()
+            ))
         }
         What::Show { fleet } => ui.print(&show(&fleet.read()?)),
         What::Status(args) => status::run(args, status::Scope::Fleet, ui),

@@ -30,6 +30,8 @@ fn a_fleet_is_made_grows_shrinks_and_cannot_be_forged() {
         "{}",
         removed.out
     );
+    let next = format!("Devices do not know it yet: copy {fleet}/roster.json over");
+    assert!(removed.out.contains(&next), "{}", removed.out);
 
     // Nobody but the owner changes a roster.
     let roster = format!("{fleet}/roster.json");
@@ -40,4 +42,16 @@ fn a_fleet_is_made_grows_shrinks_and_cannot_be_forged() {
     assert!(forged.err.contains("has not signed this roster"), "{}", forged.err);
     assert_eq!(run(&["fleet", "show", "--fleet", &path("nowhere")], "").code, 2);
     assert_eq!(run(&["fleet", "add", "x", "abc", "--fleet", &fleet], "").code, 2);
+}
+
+#[test]
+fn tickets_that_nobody_used_in_time_are_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let fleet = folder.path().join("harbour").to_str().unwrap().to_owned();
+    let invite = ["fleet", "invite", &fleet, "--devices", "2", "--expires", "1s"];
+    let invited = run(&[&invite[..], &["--listen", "127.0.0.1:0"]].concat(), "");
+    assert_eq!((invited.code, invited.out.lines().count()), (0, 2), "{}", invited.err);
+    assert!(invited.err.contains("for 2 devices, at most 1 second\n"), "{}", invited.err);
+    let told = "2 tickets expired that nobody had used: stlf fleet invite ";
+    assert!(invited.err.contains(told), "{}", invited.err);
 }

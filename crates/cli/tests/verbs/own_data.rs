@@ -54,6 +54,34 @@ fn a_table_becomes_a_configuration_that_runs_as_it_is() {
 }
 
 #[test]
+fn a_table_as_a_spreadsheet_writes_it_is_the_same_as_any_other() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    table(at, "device,time,x,y,z,label", |_, class| ["calm", "storm"][class].to_owned());
+    let plain = std::fs::read_to_string(at.join("my.csv")).unwrap();
+    let ran = |name: &str, text: &str| {
+        std::fs::write(at.join("my.csv"), text).unwrap();
+        let written = within(at, &["new", name, "--features", "my.csv"]);
+        assert!(written.out.contains("Column device names 4 devices"), "{}", written.out);
+        let quick = "training.steps=50 seeds=[1] compare.methods=[\"st-lf\"]";
+        let ran = within(at, &["run", &format!("{name}.toml"), "-c", quick, "--to", name]);
+        assert_eq!((ran.code, ran.err.as_str()), (0, ""));
+        std::fs::read(at.join(name).join("results.csv")).unwrap()
+    };
+    let expected = ran("plain", &plain);
+    // With the mark by which spreadsheets know UTF-8, which is no part of the first column's name.
+    assert_eq!(ran("marked", &format!("\u{feff}{}", plain.replace('\n', "\r\n"))), expected);
+    let european = plain.replace(',', ";").replace('.', ",");
+    assert_eq!(ran("european", &european), expected);
+    // With a number for each row, as R and pandas write it.
+    let numbered = plain.lines().enumerate().map(|(k, line)| match k {
+        0 => format!(",{line}\n"),
+        _ => format!("{k},{line}\n"),
+    });
+    assert_eq!(ran("numbered", &numbered.collect::<String>()), expected);
+}
+
+#[test]
 fn without_a_column_of_devices_rows_are_dealt_and_half_of_the_labels_hidden() {
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path();

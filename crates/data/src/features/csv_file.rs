@@ -1,12 +1,18 @@
 //! A table of features in CSV.
 
-use std::io::Read;
+use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 
 use super::series::Time;
-use super::{Columns, Options, Table, Wanted, feature, time};
+use super::{Columns, NotNumbers, Options, Table, Wanted, feature, is_missing, time};
 use crate::columns::{RowError, csv_reader};
 use crate::{Dataset, Error};
+
+/// What some spreadsheets write in front of a table in UTF-8. It would be a part of the first column's name.
+const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
+
+/// A header longer than this is not looked at for its separator.
+const LONGEST_HEADER: u64 = 1 << 20;
 
 /// Reads CSV with a header; errors name `path`.
 ///
@@ -18,7 +24,7 @@ pub fn read_csv(reader: impl Read, path: &Path, options: &Options) -> Result<Dat
 
 pub(super) fn read(reader: impl Read, path: &Path, wanted: &Wanted<'_>) -> Result<Dataset, Error> {
     let failed = |e: csv::Error| csv_error(e, path);
-    let (mut csv, header) = header(reader, path)?;
+    let (mut csv, header, separator) = header(reader, path)?;
     let names: Vec<&str> = header.iter().map(String::as_str).collect();
     // The header is row 1, so the first sample is row 2, as a spreadsheet counts.
     let mut table = Table::new(Columns::new(&names, path, wanted)?, 2);
@@ -28,6 +34,10 @@ pub(super) fn read(reader: impl Read, path: &Path, wanted: &Wanted<'_>) -> Resul
         let row = table.labels.len() + table.first_row;
         table.push_label(table.columns.label.map(cell));
         if let Some(at) = table.columns.domain {
+            if cell(at).is_empty() {
+                let message = format!("row {row}, column {}: is empty", names[at]);
+                return Err(Error::content(path, message).with_hint("every row needs its device"));
+            }
             table.push_domain(cell(at));
         }
         if let Some(at) = table.columns.time {
@@ -38,40 +48,89 @@ pub(super) fn read(reader: impl Read, path: &Path, wanted: &Wanted<'_>) -> Resul
             table.times.push(Time::new(cell(at)).ok_or_else(no_time)?);
         }
         for &at in &table.columns.features {
-            let number = cell(at).parse().ok().and_then(feature);
+            let number = separator.number(cell(at));
             table.values.push(number.ok_or_else(|| not_a_number(path, row, names[at], cell(at)))?);
         }
     }
     table.into_dataset(path, wanted)
 }
 
-/// What is left to read after the header, and the names in it.
+/// What is left to read after the header, the names in it, and what stands between cells.
 pub(super) fn header<R: Read>(
     reader: R,
     path: &Path,
-) -> Result<(csv::Reader<R>, Vec<String>), Error> {
+) -> Result<(csv::Reader<impl Read + use<R>>, Vec<String>, Separator), Error> {
+    let mut reader = BufReader::new(reader);
+    let mut first = Vec::new();
+    let line = reader.by_ref().take(LONGEST_HEADER).read_until(b'\n', &mut first);
+    line.map_err(|e| Error::file(path, e))?;
+    if first.starts_with(BYTE_ORDER_MARK) {
+        first.drain(..BYTE_ORDER_MARK.len());
+    }
+    let separator = Separator::of(&first);
     // Cells are trimmed where they are used: a trimmed record is a copy.
-    let mut csv = csv_reader().trim(csv::Trim::Headers).from_reader(reader);
+    let mut csv = csv_reader()
+        .trim(csv::Trim::Headers)
+        .delimiter(separator.0)
+        .from_reader(std::io::Cursor::new(first).chain(reader));
     let header = csv.headers().map_err(|e| csv_error(e, path))?;
     if header.is_empty() {
         return Err(Error::content(path, "the file is empty")
             .with_hint("the first row must name the columns"));
     }
     let names = header.iter().map(str::to_owned).collect();
-    Ok((csv, names))
+    Ok((csv, names, separator))
 }
 
-/// The names of the columns that are not numbers in every row.
-pub(super) fn not_numbers(reader: impl Read, path: &Path) -> Result<Vec<String>, Error> {
-    let (mut csv, names) = header(reader, path)?;
-    let mut are_numbers = vec![true; names.len()];
+/// What stands between two cells: commas, or what spreadsheets write instead of them, semicolons and tabs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Separator(u8);
+
+impl Separator {
+    /// The most frequent one of a header, outside quotes; of two the first here.
+    fn of(header: &[u8]) -> Separator {
+        let count = |separator: u8| {
+            let mut quoted = false;
+            let outside = header.iter().filter(|&&byte| {
+                quoted ^= byte == b'"';
+                byte == separator && !quoted
+            });
+            outside.count()
+        };
+        let most = b"\t;,".iter().copied().max_by_key(|&separator| count(separator));
+        Separator(most.unwrap_or(b','))
+    }
+
+    /// A cell as a number. Where semicolons stand between cells, a comma may be the decimal point.
+    fn number(self, cell: &str) -> Option<f64> {
+        let number = match cell.parse() {
+            Ok(number) => number,
+            Err(_) if self.0 == b';' && !cell.contains('.') => {
+                cell.replacen(',', ".", 1).parse().ok()?
+            }
+            Err(_) => return None,
+        };
+        feature(number)
+    }
+}
+
+/// The columns that are not numbers in every row.
+pub(super) fn not_numbers(reader: impl Read, path: &Path) -> Result<Vec<NotNumbers>, Error> {
+    let (mut csv, names, separator) = header(reader, path)?;
+    let mut columns: Vec<NotNumbers> = names.into_iter().map(NotNumbers::new).collect();
     let mut record = csv::StringRecord::new();
     while csv.read_record(&mut record).map_err(|e| csv_error(e, path))? {
-        for (is_number, cell) in are_numbers.iter_mut().zip(&record) {
-            *is_number &= cell.trim().parse().ok().and_then(feature).is_some();
+        for (column, cell) in columns.iter_mut().zip(&record) {
+            let cell = cell.trim();
+            if is_missing(cell) {
+                column.missing += 1;
+            } else {
+                column.others |= separator.number(cell).is_none();
+            }
         }
     }
-    Ok(names.into_iter().zip(are_numbers).filter(|(_, is)| !is).map(|(name, _)| name).collect())
+    columns.retain(NotNumbers::is_no_feature);
+    Ok(columns)
 }
 
 fn not_a_number(path: &Path, row: usize, column: &str, cell: &str) -> Error {
@@ -188,7 +247,52 @@ mod tests {
     fn columns_that_are_not_always_numbers_are_named() {
         let text = "time,label,x,y,z\n12:00,1,1e3,2,\n12:01,,4,inf,5\n";
         let found = not_numbers(text.as_bytes(), Path::new("t.csv")).unwrap();
-        assert_eq!(found, ["time", "label", "y", "z"]);
+        let found: Vec<_> = found.iter().map(|c| (c.name.as_str(), c.missing, c.others)).collect();
+        assert_eq!(
+            found,
+            [("time", 0, true), ("label", 1, false), ("y", 0, true), ("z", 1, false)]
+        );
+    }
+
+    #[test]
+    fn what_other_programs_write_for_a_missing_label_is_none() {
+        let text = "label,x\nrun,1\nNA,2\nN/A,3\nNULL,4\nNaN,5\n<NA>,6\nna,7\n";
+        let set = read(text, &Options::default()).unwrap();
+        assert_eq!(set.classes(), ["na", "run"]);
+        assert_eq!(labels(&set), [Some(1), None, None, None, None, None, Some(0)]);
+    }
+
+    #[test]
+    fn columns_without_a_name_are_no_features() {
+        // The first as R and pandas number rows, the last two as spreadsheets leave them behind.
+        let text = "\"\",device,x,label,,\n1,a,10,run,,\n2,b,20,walk,,\n";
+        let set = read(text, &Options::default()).unwrap();
+        assert_eq!((features(&set), set.columns()), (&[10., 20.][..], &["x".to_owned()][..]));
+        let path = Path::new("t.csv");
+        let found = not_numbers(text.as_bytes(), path).unwrap();
+        assert_eq!(found.len(), 2 + 3, "{found:?}");
+    }
+
+    #[test]
+    fn semicolons_and_tabs_are_read_as_spreadsheets_write_them() {
+        let commas = "device,label,x,y\na,run,1.5,-2e-1\nb,walk,3,4\n";
+        let semicolons = "\u{feff}device;label;x;y\r\na;run;1,5;-2e-1\r\nb;walk;3;4\r\n";
+        let expected = read(commas, &Options::default()).unwrap();
+        assert_eq!(features(&expected), [1.5, -0.2, 3.0, 4.0]);
+        for text in [semicolons.to_owned(), commas.replace(',', "\t"), semicolons.replace(',', ".")]
+        {
+            let set = read(&text, &Options::default()).unwrap();
+            assert_eq!(features(&set), features(&expected), "{text}");
+            assert_eq!((set.domains(), set.columns()), (expected.domains(), expected.columns()));
+            assert_eq!(labels(&set), labels(&expected));
+        }
+        // A comma in a name is one, and 1.234,5 or 1,234 between tabs could be either number.
+        let set = read("label;\"x, y\";\"z, w\"\na;1;2\n", &Options::default()).unwrap();
+        assert_eq!(set.columns(), ["x, y", "z, w"].map(str::to_owned));
+        for text in ["label;x\na;1.234,5\n", "label\tx\na\t1,234\n", "label;x\na;1,2,3\n"] {
+            let error = read(text, &Options::default()).unwrap_err().to_string();
+            assert!(error.ends_with("is not a number"), "{error}");
+        }
     }
 
     #[test]
@@ -206,6 +310,10 @@ mod tests {
         assert_eq!(error("x,y\n1,2\n"), "t.csv: column \"label\" is missing");
         assert_eq!(error("label,x,x\n1,2,3\n"), "t.csv: column \"x\" is there twice");
         assert_eq!(error("label,device\n1,2\n"), "t.csv: has no column of features");
+        assert_eq!(
+            error("label,device,x\n1,a,3\n1, ,4\n"),
+            "t.csv: row 3, column device: is empty"
+        );
         assert_eq!(
             error("label,device,domain,x\n1,2,3,4\n"),
             "t.csv: has both a column \"domain\" and a column \"device\""

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::series::Time;
-use super::{Columns, Options, Table, Wanted, feature, time};
+use super::{Columns, NotNumbers, Options, Table, Wanted, feature, time};
 use crate::columns::{Broken, Cell, Kind, ParquetTable};
 use crate::{Dataset, Error};
 
@@ -25,15 +25,19 @@ pub(super) fn names(bytes: Vec<u8>, path: &Path) -> Result<Vec<String>, Error> {
     ParquetTable::with(bytes, |e| broken(path, &e), |file| Ok(file.names()))
 }
 
-/// The names of the columns that are not numbers in every row.
-pub(super) fn not_numbers(bytes: Vec<u8>, path: &Path) -> Result<Vec<String>, Error> {
+/// The columns that are not numbers in every row.
+pub(super) fn not_numbers(bytes: Vec<u8>, path: &Path) -> Result<Vec<NotNumbers>, Error> {
     let look = |file: &ParquetTable| {
         let names = file.names();
-        let is_number = |at: usize| {
-            let part = |group| Part { file, group, name: &names[at], at, path, first: 0 };
-            (0..file.groups()).all(|group| part(group).numbers().is_ok())
-        };
-        Ok((0..names.len()).filter(|&at| !is_number(at)).map(|at| names[at].clone()).collect())
+        let mut columns: Vec<NotNumbers> = names.iter().cloned().map(NotNumbers::new).collect();
+        for (at, column) in columns.iter_mut().enumerate() {
+            for group in 0..file.groups() {
+                let part = Part { file, group, name: &names[at], at, path, first: 0 };
+                part.look_at(column)?;
+            }
+        }
+        columns.retain(NotNumbers::is_no_feature);
+        Ok(columns)
     };
     ParquetTable::with(bytes, |e| broken(path, &e), look)
 }
@@ -137,6 +141,21 @@ impl Part<'_> {
             Cell::Integer(value) => each(row, Some(&value.to_string())),
             Cell::Single(value) => each(row, Some(&value.to_string())),
             Cell::Double(value) => each(row, Some(&value.to_string())),
+        })
+    }
+
+    /// Counts in `column` the rows in which nothing stands, and notes whether there is something else than numbers.
+    fn look_at(&self, column: &mut NotNumbers) -> Result<(), Error> {
+        if !matches!(self.file.kind(self.at), Kind::Booleans | Kind::Integers | Kind::Floats) {
+            column.others = true;
+            return Ok(());
+        }
+        self.read(|_, cell| {
+            match cell.number() {
+                Some(number) if !number.is_nan() => column.others |= feature(number).is_none(),
+                _ => column.missing += 1,
+            }
+            Ok(())
         })
     }
 

@@ -23,7 +23,7 @@ impl Columns {
     pub(super) fn new(names: &[&str], path: &Path, wanted: &Wanted<'_>) -> Result<Columns, Error> {
         let column = |name: &str| format!("column {name:?}");
         for (k, name) in names.iter().enumerate() {
-            if names[..k].contains(name) {
+            if !name.is_empty() && names[..k].contains(name) {
                 let message = format!("{} is there twice", column(name));
                 return Err(Error::content(path, message));
             }
@@ -67,8 +67,8 @@ impl Columns {
             (_, Some(name)) => Some(need(name)?),
             (_, None) => usual(["time", "timestamp"], "time")?,
         };
-        let is_feature =
-            |k: &usize| *k != label && Some(*k) != domain && Some(*k) != time && !ignored(*k);
+        let has_role = |k: usize| k == label || Some(k) == domain || Some(k) == time;
+        let is_feature = |k: &usize| !names[*k].is_empty() && !has_role(*k) && !ignored(*k);
         let features: Vec<usize> = (0..names.len()).filter(is_feature).collect();
         if features.is_empty() {
             return Err(Error::content(path, "has no column of features").with_hint(match options

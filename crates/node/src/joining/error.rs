@@ -95,6 +95,9 @@ impl Error {
             Error::NoAnswer { .. } => Some(
                 "is `stlf fleet invite` still running on the owner's machine, and do firewalls let UDP pass?",
             ),
+            Error::Refused { reason, .. } if reason.starts_with("data.classes differs") => Some(
+                "where a device may lack some classes, the owner names all of them: stlf fleet invite NAME --classes A,B",
+            ),
             Error::OtherKey { .. } => Some("ask the owner of the fleet for a new ticket"),
             _ => None,
         };

@@ -36,7 +36,7 @@ pub(crate) struct Args {
     #[arg(short = 'c', long = "set", value_name = "KEY=VALUE ...")]
     set: Vec<String>,
 
-    /// All classes, if the tables of the devices need not have labels of each [default: those that they have]
+    /// All classes, if the tables or folders of pictures of the devices need not have labels of each [default: those that they have]
     #[arg(long, value_delimiter = ',', value_name = "NAME,...")]
     classes: Vec<String>,
 
@@ -81,19 +81,29 @@ fn time(text: &str) -> Result<Duration, String> {
 pub(crate) fn run(args: &Args, ui: &Ui) -> Result<(), Failure> {
     let options = options(args).map_err(|e| failure(&e.into()))?;
     Watch::listen()?;
-    let mut printed = Ok(());
-    let mut tell = |event: &Event| match event {
-        Event::Invites { tickets, .. } => {
-            ui.note(&sentence(event));
-            let lines: String = tickets.iter().map(|ticket| format!("{ticket}\n")).collect();
-            printed = ui.print(&lines);
+    let (mut printed, mut unused) = (Ok(()), 0);
+    let mut tell = |event: &Event| {
+        ui.note(&sentence(event));
+        match event {
+            Event::Invites { tickets, open, .. } => {
+                unused = *open;
+                let lines: String = tickets.iter().map(|ticket| format!("{ticket}\n")).collect();
+                printed = ui.print(&lines);
+            }
+            Event::Joined { .. } => unused = unused.saturating_sub(1),
+            _ => {}
         }
-        event => ui.note(&sentence(event)),
     };
     let devices = serve(&options, &mut tell, &Watch::is_interrupted).map_err(|e| failure(&e))?;
     printed?;
     let fleet = clean(&args.name.display().to_string());
     ui.note(&format!("{fleet} has {}\n", counted(devices, "device")));
+    if unused > 0 && !Watch::is_interrupted() {
+        let tickets = counted(unused, "ticket");
+        ui.note(&format!(
+            "{tickets} expired that nobody had used: stlf fleet invite {fleet} --devices {unused} makes new ones\n"
+        ));
+    }
     Ok(())
 }
 
@@ -127,12 +137,14 @@ fn sentence(event: &Event) -> String {
         Event::Invites { fleet, addresses, tickets, replaced, open, expires } => {
             let at: Vec<String> = addresses.iter().map(SocketAddr::to_string).collect();
             let fleet = clean(fleet);
-            let minutes = expires.as_secs().div_ceil(60);
+            let at_most = match expires.as_secs() {
+                seconds @ ..120 => counted(seconds as usize, "second"),
+                seconds => counted(seconds.div_ceil(60) as usize, "minute"),
+            };
             let mut text = format!(
-                "{fleet} waits at {} for {}, at most {}\n",
+                "{fleet} waits at {} for {}, at most {at_most}\n",
                 at.join(", "),
                 counted(*open, "device"),
-                counted(minutes as usize, "minute")
             );
             if *replaced > 0 {
                 let earlier = counted(*replaced, "earlier ticket");
