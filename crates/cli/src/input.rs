@@ -10,12 +10,10 @@ use stlf_data::columns::PARQUET;
 use stlf_formats::{LinkTable, PlanFile, PlanOrProblem, ProblemFile};
 use stlf_lab::run::seed_folder;
 use stlf_lab::stages::plan::{FILE as PLAN, PROBLEM};
+use stlf_node::status_file::FULL_PLAN;
 
 use crate::commands::run_args::failure;
 use crate::error::Failure;
-
-/// In the folder of a real device, its plan with the problem.
-const FULL_PLAN: &str = "full-plan.json";
 
 /// A file of more bytes than this is parsed while it is read, to save memory; smaller ones are read whole first, to save time.
 const LARGE: u64 = 64 << 20;

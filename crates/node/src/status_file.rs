@@ -9,6 +9,9 @@ use crate::protection::Protection;
 /// The name of the status file within the device's folder.
 pub const FILE: &str = "status.json";
 
+/// The file beside it that has the plan by names, with the problem that it solves: what people and `stlf explain` read.
+pub const FULL_PLAN: &str = "full-plan.json";
+
 /// A device's status, with the time at which it was written.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct StatusFile {

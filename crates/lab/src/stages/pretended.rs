@@ -1,11 +1,10 @@
 //! Sources that pretend to be targets: each hides its labels from itself and trains a student from what the other sources' models make of its
 //! samples. Guards judge these students as those of targets, and here labels say what each of them adds.
 
+use rayon::prelude::*;
 use stlf_config::fleet::DeviceData;
 use stlf_method::method::Method;
 use stlf_planning::device::Role;
-
-use rayon::prelude::*;
 
 use super::transfer::{Transfer, sent};
 use super::{SeedRun, measure, plan, student, train};

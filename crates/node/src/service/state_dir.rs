@@ -32,12 +32,10 @@ use super::{Error, memory, mixture};
 use crate::data_change::DataChange;
 use crate::network::{Event, View};
 use crate::protection::Protection;
-use crate::status_file::{FILE as STATUS, StatusFile};
+use crate::status_file::{FILE as STATUS, FULL_PLAN, StatusFile};
 
 const EPOCH: &str = "epoch.json";
 const PLAN: &str = "plan.json";
-/// The plan by names, with the problem that it solves: what people and `stlf explain` read.
-const FULL_PLAN: &str = "full-plan.json";
 const PREDICTIONS: &str = "predictions.csv";
 const LEDGER: &str = "privacy.json";
 const RECORD: &str = "published.json";
