@@ -1,4 +1,4 @@
-//! What the devices of a fleet compute: each alone ([`local_training`], by a [`learner`]), two about each other ([`divergence`]), a target with what it
+//! What the devices of a fleet compute: each alone ([`local_training`], by a [`learner`]), two about each other ([`divergence`]), a source with what it is handed ([`handed`]), a target with what it
 //! received ([`trust`], [`combine`], [`student`]), and may expect of it ([`expectation`]).
 //!
 //! The crate opens no file, prints nothing, reads no clock and no global random source: everything drawn follows from [`seeds`].
@@ -11,6 +11,7 @@ pub mod divergence;
 pub mod energy;
 pub mod expectation;
 pub mod guard;
+pub mod handed;
 pub mod known;
 pub mod learner;
 pub mod local_training;

@@ -17,20 +17,20 @@ use crate::adapt::LEAST_LABELS;
 use crate::known::Known;
 
 /// How much more often than they claim two models may differ. Divergences are estimates, and the bound leaves out what no classifier could learn.
-const TOLERANCE: f64 = 0.1;
+pub(crate) const TOLERANCE: f64 = 0.1;
 
 /// How much more often others must agree with one of two models that contradict each other.
 const DECISIVE: f64 = 0.05;
 
 /// By labels, a model is refused only if it has less than this share right of what another one has. What is not so bad is weighed by labels anyway
 /// ([`crate::known`]).
-const HALF: f64 = 0.5;
+pub(crate) const HALF: f64 = 0.5;
 
 /// The largest weight of a model that another one contradicts, where nobody can tell which is right.
 const MOST_DISPUTED: f64 = 2.0 / 3.0;
 
 /// The confidence with which a share among the samples is taken for one of all: 1 − δ.
-const DELTA: f64 = 1e-3;
+pub(crate) const DELTA: f64 = 1e-3;
 
 /// The most samples on which models are compared.
 pub const MOST_SAMPLES: usize = 1000;

@@ -208,9 +208,7 @@ impl Status {
             waits_for: (device.missing().into_iter().filter(|_| stage == Stage::Receiving))
                 .filter_map(name)
                 .collect(),
-            refuses: (device.combined().into_iter().flat_map(|c| c.refused.iter()))
-                .filter_map(|&place| name(place))
-                .collect(),
+            refuses: device.refuses().into_iter().filter_map(name).collect(),
             withheld: device.withheld().filter_map(name).collect(),
             student: device.combined().and_then(|c| Some(c.tried.as_ref()?.to_string())),
             expected: device.combined().and_then(|c| c.expected),

@@ -41,6 +41,19 @@ impl Problem {
         };
         (0..self.len()).map(|d| m.sender[d].is_finite() && is_conspicuous(d)).collect()
     }
+
+    /// The same problem without links to devices with labels from those whose models several had no use for: they hand nothing on.
+    #[must_use]
+    pub fn without_useless_handovers(self) -> Problem {
+        let Model::Measured(m) = self.model() else { return self };
+        let useless = (0..self.len()).filter(|&from| m.is_of_no_use_to_several(from));
+        let labeled = |from: usize| {
+            let to = (0..self.len()).filter(|&to| m.devices[to].labeled > 0);
+            to.map(move |to| (from, to))
+        };
+        let links: Vec<(usize, usize)> = useless.flat_map(labeled).collect();
+        links.into_iter().fold(self, |problem, (from, to)| problem.without_link(from, to))
+    }
 }
 
 impl Measured {
@@ -162,6 +175,15 @@ mod tests {
     fn one_whose_models_two_had_no_use_for_is_conspicuous() {
         let once = problem(|_, _| {}).without_link(0, 5);
         assert_eq!(found(&once), [] as [usize; 0]);
-        assert_eq!(found(&once.without_link(0, 6)), [0]);
+        let twice = once.clone().without_link(0, 6);
+        assert_eq!(found(&twice), [0]);
+        // It hands nothing on, and may send to the device without labels that had nothing against it.
+        let [still, apart] = [&once, &twice].map(|p| p.clone().without_useless_handovers());
+        let reached = |problem: &Problem, from: usize| -> Vec<usize> {
+            (0..8).filter(|&to| problem.claim(from, to).is_some()).collect()
+        };
+        assert_eq!((reached(&twice, 0), reached(&apart, 0)), (vec![1, 2, 3, 4, 7], vec![7]));
+        assert_eq!(reached(&apart, 1), reached(&twice, 1));
+        assert_eq!(reached(&still, 0), reached(&once, 0));
     }
 }

@@ -331,6 +331,7 @@ impl Planner {
         stlf_planning::Plan { links, handovers, terms, ..plan.clone() }
     }
 
+    /// The problem of all reports, without what was of no use before.
     pub(crate) fn problem(&self, roster: &Roster, setup: &Setup) -> Result<Problem, NoPlan> {
         let incomplete = || NoPlan::Because("a device has not reported".to_owned());
         let n = self.members.len();
@@ -360,7 +361,8 @@ impl Planner {
         let devices = self.members.iter().map(device).collect::<Option<_>>();
         let links = Links::from_rows(n, divergences, energy);
         let problem = setup.problem(devices.ok_or_else(incomplete)?, links, forbidden.collect());
-        problem.map_err(|e| NoPlan::Because(e.to_string()))
+        let problem = problem.map_err(|e| NoPlan::Because(e.to_string()))?;
+        Ok(problem.without_useless_handovers())
     }
 
     /// What the i-th member says of its pair with the j-th.

@@ -3,10 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use stlf_learn::Params;
-use stlf_method::expectation::{Trial, Tried};
+use stlf_method::expectation::Tried;
+use stlf_method::handed::{Standard, Verdict};
 use stlf_method::method::Method;
 use stlf_planning::device::Role;
-use stlf_planning::plan::{Handover, Way, handed_from, legs, route, times, way_to_targets};
+use stlf_planning::plan::{Handover, Leg, Way, handed_from, legs, route, times, way_to_targets};
+use stlf_planning::witness::Claim;
 
 use crate::baselines::Assignment;
 use rayon::prelude::*;
@@ -117,17 +119,22 @@ impl Transfer<'_> {
                 .par_iter()
                 .filter_map(|leg| Some((leg, sent.get(&(leg.handover.from, leg.sent))?)))
                 .map(|(leg, handed)| {
-                    let to = leg.handover.to;
+                    let (to, from) = (leg.handover.to, (leg.handover.from, leg.sent));
                     let labels = &run.fleet.devices[to].labels;
-                    let rows = Trial::rows_of_handed(labels.len(), leg.taken);
-                    let as_handed = self.trial(handed, to, &rows)?;
+                    let instead = sent.get(&(to, Way::First));
+                    let verdict = self.verdict(assigned, leg, handed, instead)?;
+                    let Verdict::Believed(as_handed) = verdict else {
+                        let tried = tried.get(&(to, Way::First)).cloned().unwrap_or_default();
+                        return Ok(instead.map(|own| ((to, leg.taken), own.clone(), tried)));
+                    };
                     let trained = train(handed, to, leg.taken)?;
                     let model = run.setup.handed_on(handed, &trained, labels, leg.ring);
-                    let before = tried.get(&(leg.handover.from, leg.sent)).cloned();
+                    let before = tried.get(&from).cloned();
                     let as_sent = self.trial_of_sent(&model, to)?;
                     let tried = before.unwrap_or_default().handed_on(to, as_handed, as_sent);
-                    Ok(((to, leg.taken), model, tried))
+                    Ok(Some(((to, leg.taken), model, tried)))
                 })
+                .filter_map(Result::transpose)
                 .collect::<Result<_, Error>>()?;
             for (of, model, with) in made {
                 sent.insert(of, model);
@@ -137,6 +144,27 @@ impl Transfer<'_> {
         let to_targets = |device| (device, way_to_targets(&assigned.handovers, device));
         let models = (0..self.models.len()).map(|device| sent.remove(&to_targets(device)));
         Ok((models.collect(), tried))
+    }
+
+    /// Whether a source believes the model that is handed to it on a leg, where it would send this instead.
+    fn verdict(
+        &self,
+        assigned: &Assignment,
+        leg: &Leg,
+        handed: &Params,
+        instead: Option<&Params>,
+    ) -> Result<Verdict, Error> {
+        let Handover { from, to } = leg.handover;
+        let route = route(&assigned.handovers, from).into_iter().filter(|&source| source != to);
+        let claims = route.map(|source| self.problem.claim(source, to).unwrap_or(Claim::NOTHING));
+        let classes = self.run.setup.spec.output().len();
+        let standard = Standard { claims: claims.collect(), classes, way: leg.taken };
+        let all: Vec<usize> = (0..self.run.fleet.devices[to].labels.len()).collect();
+        let own = match instead.filter(|_| standard.compares()) {
+            Some(instead) => self.trial(instead, to, &all)?,
+            None => None,
+        };
+        Ok(standard.verdict(self.trial(handed, to, &all)?, own))
     }
 
     /// What an assignment sends: hand-overs, then links.

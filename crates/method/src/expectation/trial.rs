@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use stlf_data::Class;
 use stlf_learn::evaluate::Predictions;
-use stlf_planning::plan::Way;
 
 use super::{doubt, log_odds, log_odds_of_doubt};
 
@@ -35,15 +34,6 @@ impl Trial {
     /// Whether these numbers can have been counted.
     pub fn is_possible(&self) -> bool {
         self.labels > 0 && self.errors <= self.labels && (0.0..=1.0).contains(&self.doubt)
-    }
-
-    /// The labels, by their numbers, on which a device with so many tries a model that is handed to it: all of them on the first way. On the
-    /// second the model has seen this device, and there is nothing to try.
-    pub fn rows_of_handed(labels: usize, way: Way) -> Vec<usize> {
-        match way {
-            Way::First => (0..labels).collect(),
-            Way::Second => Vec::new(),
-        }
     }
 
     /// The bias that it shows, and the variance that so few labels give it.
@@ -162,8 +152,6 @@ mod tests {
         assert!(third.on_route.keys().eq(&[4, 7]));
         assert_eq!((second.bytes(), third.bytes()), (24, 24));
         // The second way round a ring adds nothing to the route.
-        let rows = |way| Trial::rows_of_handed(3, way);
-        assert_eq!((rows(Way::First), rows(Way::Second)), (vec![0, 1, 2], vec![]));
         assert_eq!(third.handed_on(7, None, trial(6)).on_route, third.on_route);
         assert!(third.is_possible() && !Tried::alone(trial(11)).is_possible());
     }

@@ -1,4 +1,4 @@
-//! What a device knows of an epoch, and the phase that it is in.
+//! What a device knows of an epoch, and how far it is with the plan.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -10,11 +10,11 @@ use stlf_planning::plan::{Terms, Way};
 use stlf_planning::witness::Claim;
 use stlf_planning::{Problem, Role};
 
-use super::combining::Combined;
+use super::phase::{AsSource, AsTarget, Part, Phase};
 use crate::divergence_protocol::{Exchange, Remembered, divergence};
 use crate::planning::{Claims, Grounds, Planner};
 use crate::roster::Place;
-use crate::wire::{EpochId, Leg, Measured, Offer, Plan, SignedPlan};
+use crate::wire::{EpochId, Leg, Offer, Plan, SignedPlan};
 
 /// The percent of a whole training on a model. On the second way they are counted on from here.
 pub(super) const WHOLE: u8 = 100;
@@ -45,27 +45,6 @@ pub(super) enum Seat {
     Reporter(Place),
 }
 
-/// What a device is at in an epoch, with what it has come to by then. It only goes forward.
-#[derive(Debug)]
-pub enum Phase {
-    /// It measures divergences with the others.
-    Measuring,
-    /// It has these, and does not know yet what its links cost.
-    MeasuringLinks(Vec<(Place, Measured)>),
-    /// As the planner: it has measured everything, and waits for what others report.
-    Collecting,
-    /// As any other: it has reported, and waits for the plan.
-    Reported,
-    /// As the planner: a plan is searched for.
-    Searching,
-    /// As the planner: no plan can have the device at this place in it. An epoch without it will follow.
-    Unplannable(Place),
-    /// There is no plan, for this reason.
-    Unplanned(String),
-    /// There is a plan, in which this device has its part.
-    Following(Box<Following>),
-}
-
 /// A model as a source sends it: whose it is, and the way that it has been on there.
 pub(super) type Sent = (Place, Way);
 
@@ -83,87 +62,9 @@ pub struct Following {
     fetched: BTreeSet<Sent>,
     /// Those of them that have come.
     pub(super) models: BTreeMap<Sent, Arc<Params>>,
+    /// The ways on which a source does not believe the model that was handed to it.
+    pub(super) refused: BTreeSet<Way>,
     pub(super) part: Part,
-}
-
-/// A device's part in a plan.
-#[derive(Debug)]
-pub enum Part {
-    /// Others get its model.
-    Source(AsSource),
-    /// It gets others' models.
-    Target(AsTarget),
-}
-
-/// How far a source is. Whatever it has made so far may be fetched: when it awaits the second way, the model of the first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum AsSource {
-    /// A model is to be handed to it.
-    Awaits(Leg),
-    /// It trains on the model that was.
-    TrainsOn(Leg),
-    /// Its model is what the plan makes of it, and may be fetched.
-    Offers,
-}
-
-impl AsSource {
-    /// The way on which the source has not handed its model on yet; none once it has on all.
-    fn way(&self) -> Option<Way> {
-        match self {
-            AsSource::Awaits(leg) | AsSource::TrainsOn(leg) => Some(leg.taken),
-            AsSource::Offers => None,
-        }
-    }
-
-    fn order(&self) -> u8 {
-        match self {
-            AsSource::Awaits(leg) => 2 * leg.taken as u8,
-            AsSource::TrainsOn(leg) => 2 * leg.taken as u8 + 1,
-            AsSource::Offers => 4,
-        }
-    }
-}
-
-/// How far a target is.
-#[derive(Debug, Clone, PartialEq)]
-pub enum AsTarget {
-    /// Some model has not come yet.
-    Awaits,
-    /// All are here, and are combined; a student may be trained.
-    Combines,
-    /// What its inputs came to.
-    Has(Box<Combined>),
-}
-
-impl Phase {
-    /// How far this is: within an epoch it never becomes less.
-    pub fn order(&self) -> u8 {
-        match self {
-            Phase::Measuring => 0,
-            Phase::MeasuringLinks(_) => 1,
-            Phase::Collecting | Phase::Reported => 2,
-            Phase::Searching => 3,
-            Phase::Following(following) => match &following.part {
-                Part::Source(source) => 4 + source.order(),
-                Part::Target(AsTarget::Awaits) => 4,
-                Part::Target(AsTarget::Combines) => 5,
-                Part::Target(AsTarget::Has(_)) => 8,
-            },
-            Phase::Unplannable(_) | Phase::Unplanned(_) => 8,
-        }
-    }
-
-    /// Whether the device's part of the epoch is over.
-    pub fn is_done(&self) -> bool {
-        match self {
-            Phase::Unplanned(_) => true,
-            Phase::Following(following) => matches!(
-                following.part,
-                Part::Source(AsSource::Offers) | Part::Target(AsTarget::Has(_))
-            ),
-            _ => false,
-        }
-    }
 }
 
 impl Following {
@@ -182,8 +83,8 @@ impl Following {
             }),
             Some(Role::Target) | None => Part::Target(AsTarget::Awaits),
         };
-        let (fetched, models) = (BTreeSet::new(), BTreeMap::new());
-        Following { plan, grounds, legs, needed, fetched, models, part }
+        let (fetched, models, refused) = (BTreeSet::new(), BTreeMap::new(), BTreeSet::new());
+        Following { plan, grounds, legs, needed, fetched, models, refused, part }
     }
 
     /// The model that is handed to the device at a place on this way, if any.
@@ -212,6 +113,11 @@ impl Following {
             Part::Source(source) => source.way().is_none_or(|next| way < next),
             Part::Target(_) => false,
         }
+    }
+
+    /// Whether a source does not believe the model that was handed to it on this way.
+    pub(super) fn refuses(&self, way: Way) -> bool {
+        self.refused.contains(&way)
     }
 
     /// Whether the device needs this model.
@@ -248,6 +154,12 @@ impl Following {
     /// What a source claims of its model here.
     pub(super) fn claim(&self, from: Place) -> Claim {
         self.grounds.claims.get(&from).copied().unwrap_or(Claim::NOTHING)
+    }
+
+    /// What the sources claim here on whose way a model came to this one of them, but for itself.
+    pub(super) fn claims_of_route(&self, from: Place, to: Place) -> Vec<Claim> {
+        let route = self.plan.route(from).into_iter().filter(|&place| place != to);
+        route.map(|place| self.claim(place)).collect()
     }
 
     /// How many devices claim something of their models here, besides those that sent these.

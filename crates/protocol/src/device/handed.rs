@@ -1,5 +1,5 @@
 //! Models that other sources hand to this device: each is fetched, trained on with the device's own labels, and only then sent. On a ring a
-//! model comes twice.
+//! model comes twice. One that the device does not believe ([`stlf_method::handed`]) it does not train on, and sends what it has itself.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,11 +8,13 @@ use sha2::{Digest, Sha256};
 use stlf_data::Class;
 use stlf_learn::Params;
 use stlf_method::expectation::Trial;
+use stlf_method::handed::{Standard, Verdict};
 use stlf_method::learner::{Learner, Lesson, Progress};
 use stlf_method::local_training::Rows;
 use stlf_planning::plan::{RingPlace, Way};
 
-use super::epoch::{AsSource, Epoch, Following, Part, WHOLE};
+use super::epoch::{Epoch, Following, WHOLE};
+use super::phase::{AsSource, Part};
 use super::trying::try_out;
 use super::{Action, Device, Refusal};
 use crate::job::{Job, Labour, Sign, Watch};
@@ -59,14 +61,18 @@ pub(crate) struct TrainingOn {
     seed: u64,
     handed: Arc<Params>,
     ring: Option<RingPlace>,
+    standard: Standard,
+    /// What the device sends if it does not believe the model.
+    instead: Option<Params>,
 }
 
-/// What came of training on, with how the model did before and does now.
+/// What came of a model that was handed over.
 #[derive(Debug)]
-pub(crate) struct TrainedOn {
-    trained: Params,
-    as_handed: Option<Trial>,
-    as_sent: Option<Trial>,
+pub(crate) enum TrainedOn {
+    /// The device trained on it. With that is how the model did before, and does now.
+    Made { trained: Params, as_handed: Option<Trial>, as_sent: Option<Trial> },
+    /// The device does not believe it.
+    Refused,
 }
 
 impl TrainingOn {
@@ -80,10 +86,17 @@ impl TrainingOn {
         watch: &mut Watch<'_>,
     ) -> Result<Option<TrainedOn>, stlf_planning::Error> {
         let TrainingOn { way, learner, setup, labels, rows, seed, handed, ring, .. } = self;
-        let all = Trial::rows_of_handed(labels.len(), way);
-        let goes_on = &mut |_: Progress| watch(Sign::GoesOn);
-        let Some(as_handed) = try_out(&*learner, &handed, &labels, &all, goes_on)? else {
-            return Ok(None);
+        let all: Vec<usize> = (0..labels.len()).collect();
+        let mut on_all =
+            |model: &Params| try_out(&*learner, model, &labels, &all, &mut |_| watch(Sign::GoesOn));
+        let Some(came) = on_all(&handed)? else { return Ok(None) };
+        let own = match self.instead.filter(|_| self.standard.compares()) {
+            Some(instead) => on_all(&instead)?,
+            None => Some(None),
+        };
+        let Some(own) = own else { return Ok(None) };
+        let Verdict::Believed(as_handed) = self.standard.verdict(came, own) else {
+            return Ok(Some(TrainedOn::Refused));
         };
         let lesson = Lesson { rows: &rows.trained, start: Some(&handed), seed };
         let percent = |progress: Progress| Sign::Percent(WHOLE * way as u8 + progress.percent());
@@ -92,7 +105,7 @@ impl TrainingOn {
         let sent = setup.handed_on(&handed, &trained, &labels, ring);
         let goes_on = &mut |_: Progress| watch(Sign::GoesOn);
         let as_sent = try_out(&*learner, &sent, &labels, &rows.held, goes_on)?;
-        Ok(as_sent.map(|as_sent| TrainedOn { trained, as_handed, as_sent }))
+        Ok(as_sent.map(|as_sent| TrainedOn::Made { trained, as_handed, as_sent }))
     }
 }
 
@@ -117,15 +130,42 @@ impl Device {
         let labels = &self.holdings.labels;
         let handed = self.following().and_then(|f| Some((f, f.leg(self.place, way)?)));
         match (handed, way) {
+            (Some((following, _)), _) if following.refuses(way) => self.instead(way),
             (Some((following, leg)), _) => {
                 let trained =
                     &self.handed_on.get(&way).filter(|_| following.has_made(way))?.trained;
                 let handed = following.models.get(&(leg.from, leg.sent))?;
                 Some(self.setup.handed_on(handed, trained, labels, leg.ring))
             }
-            (None, Way::First) => self.model().map(|model| self.setup.sent(model, labels)),
+            (None, Way::First) => self.own_sent(),
             (None, Way::Second) => None,
         }
+    }
+
+    /// Its own model as others get it.
+    fn own_sent(&self) -> Option<Params> {
+        self.model().map(|model| self.setup.sent(model, &self.holdings.labels))
+    }
+
+    /// What it sends on this way if it does not believe the model that was handed to it: its own, and on the second way what it sent on the first.
+    fn instead(&self, way: Way) -> Option<Params> {
+        match way {
+            Way::First => self.own_sent(),
+            Way::Second => self.sent_model(Way::First),
+        }
+    }
+
+    /// Those whose models it does not believe: as a target, because others or labels contradict them, as a source, because its labels do.
+    pub fn refuses(&self) -> Vec<Place> {
+        let as_target = self.combined().into_iter().flat_map(|combined| combined.refused.clone());
+        let as_source = self.following().into_iter().flat_map(|following| {
+            let leg = |way: &Way| Some(following.leg(self.place, *way)?.from);
+            following.refused.iter().filter_map(leg).collect::<Vec<_>>()
+        });
+        let mut refuses: Vec<Place> = as_target.chain(as_source).collect();
+        refuses.sort_unstable();
+        refuses.dedup();
+        refuses
     }
 
     /// So many percent of training on are done, on the second way above 100. The others are to hear of it, who would lose patience.
@@ -149,11 +189,26 @@ impl Device {
             return actions;
         }
         following.part = Part::Source(AsSource::TrainsOn(leg));
+        let claims = following.claims_of_route(from, self.place);
+        let standard = Standard { claims, classes: self.setup.spec.output().len(), way };
+        let instead = self.instead(way);
         let (learner, setup) = (self.learner.clone(), self.setup.clone());
         let labels = self.holdings.labels.clone();
         let rows = self.setup.rows(self.place, labels.len());
         let seed = self.setup.training_seed(self.place, Some(way));
-        let training = TrainingOn { from, way, learner, setup, labels, rows, seed, handed, ring };
+        let training = TrainingOn {
+            from,
+            way,
+            learner,
+            setup,
+            labels,
+            rows,
+            seed,
+            handed,
+            ring,
+            standard,
+            instead,
+        };
         vec![Action::Compute(Job::new(number, Labour::TrainOn(Box::new(training))))]
     }
 
@@ -167,13 +222,22 @@ impl Device {
     ) -> Result<Vec<Action>, Refusal> {
         let asked = self.following().and_then(|following| match following.part() {
             Part::Source(AsSource::TrainsOn(leg)) => {
-                Some((leg.taken, following.models.get(&(leg.from, leg.sent))?.clone()))
+                Some((*leg, following.models.get(&(leg.from, leg.sent))?.clone()))
             }
             _ => None,
         });
-        let (way, handed) = asked.ok_or(Refusal::Unfit("a training that nobody asked for"))?;
-        let TrainedOn { trained, as_handed, as_sent } =
-            trained.ok_or(Refusal::Unfit("a model that cannot be trained on"))?;
+        let (leg, handed) = asked.ok_or(Refusal::Unfit("a training that nobody asked for"))?;
+        let way = leg.taken;
+        let made = trained.ok_or(Refusal::Unfit("a model that cannot be trained on"))?;
+        let TrainedOn::Made { trained, as_handed, as_sent } = made else {
+            if let Some(following) = self.epoch.as_mut().and_then(Epoch::following_mut) {
+                following.refused.insert(way);
+            }
+            // The next plan does without it.
+            let mut actions = self.model_failed(leg.from);
+            actions.extend(self.offer(way));
+            return Ok(actions);
+        };
         self.check_model(&trained)?;
         let made = HandedOn { handed: hash(&handed), trained, as_handed, as_sent };
         self.handed_on.insert(way, made);

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use stlf_learn::Params;
 use stlf_planning::plan::Way;
 
-use super::epoch::{Epoch, Phase, Seat};
+use super::epoch::{Epoch, Seat};
+use super::phase::Phase;
 use super::steps::in_epoch;
 use super::{Action, Device, Refusal, note_of};
 use crate::checking::{Check, Objection};

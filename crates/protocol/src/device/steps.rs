@@ -8,7 +8,8 @@ use stlf_planning::plan::Way;
 use stlf_planning::witness::Claim;
 
 use super::combining::{Combined, Combining};
-use super::epoch::{AsTarget, Epoch, Following, Part, Phase, Seat};
+use super::epoch::{Epoch, Following, Seat};
+use super::phase::{AsTarget, Part, Phase};
 use super::{Action, Device, Refusal, Setup};
 use crate::divergence_protocol::{Exchange, Step};
 use crate::job::{Job, Labour};

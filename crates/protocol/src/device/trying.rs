@@ -32,8 +32,10 @@ impl Device {
         let epoch = self.epoch.as_ref();
         let handed =
             epoch.and_then(|epoch| Some((epoch, epoch.following()?.leg(self.place, way)?)));
-        match handed {
-            Some((epoch, leg)) => {
+        let is_refused = self.following().is_some_and(|following| following.refuses(way));
+        match (handed, way) {
+            (Some(_), Way::Second) if is_refused => self.tried(Way::First),
+            (Some((epoch, leg)), _) if !is_refused => {
                 let known = self.handed_on.get(&way);
                 let [as_handed, as_sent] = [
                     known.and_then(|known| known.as_handed),
@@ -42,7 +44,7 @@ impl Device {
                 let before = epoch.tried((leg.from, leg.sent));
                 before.handed_on(self.place.index(), as_handed, as_sent)
             }
-            None => Tried::alone(self.trained.as_ref().and_then(|trained| trained.trial)),
+            _ => Tried::alone(self.trained.as_ref().and_then(|trained| trained.trial)),
         }
     }
 }

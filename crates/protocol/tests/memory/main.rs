@@ -10,6 +10,7 @@ mod differencing;
 mod divergence_protocol;
 mod epoch;
 mod exploration;
+mod handed;
 mod handover;
 mod introduction;
 mod jobs;
