@@ -8,6 +8,7 @@ use stlf_lab::Outcome;
 use stlf_lab::record::{ComputingRow, ExpectedRow, StudentRow, TrainingRow};
 use stlf_lab::stages::calibration::Calibrated;
 use stlf_lab::stages::expectation::TABLE as EXPECTED;
+use stlf_lab::stages::handover::REFUSED;
 use stlf_lab::stages::student::FOLDER as STUDENTS;
 use stlf_lab::stages::train::TABLE as TRAINING;
 use stlf_lab::summary::{Line, Spread, summarise};
@@ -67,7 +68,7 @@ pub(crate) fn comparison(outcome: &Outcome, config: &Config, methods: &[Method])
          Accuracy: of a method's own targets on their own data, by labels that no method but Oracle sees.\n\
          Energy and sent: totals; {}.\n\
          Of all links: that energy over what it costs if every source sends to every target, which needs no measuring.\n\
-         {}{}{}{}{}{}{}{}{}{}{}{}",
+         {}{}{}{}{}{}{}{}{}{}{}{}{}",
         table.render(),
         missing(methods, &lines),
         paid(&lines),
@@ -78,6 +79,7 @@ pub(crate) fn comparison(outcome: &Outcome, config: &Config, methods: &[Method])
         scale(outcome),
         calibration(outcome, config),
         guessing(outcome),
+        refused(outcome),
         strangers(outcome, &lines),
         if ours(&lines).is_some() { expected(outcome) } else { String::new() },
         students(outcome, config),
@@ -195,6 +197,19 @@ pub(crate) fn guessing(outcome: &Outcome) -> String {
             "At {count} of {} with labels ({}) the own model is no better than guessing: look at the labels and features there (seed-*/{TRAINING}).\n",
             counted(labeled.count(), "device"),
             few(names)
+        ),
+    }
+}
+
+/// Returns a line that names the devices whose models other sources refused, if there are any.
+pub(crate) fn refused(outcome: &Outcome) -> String {
+    let names: Vec<&str> = outcome.refused.iter().map(|row| row.from.as_str()).collect();
+    match names.len() {
+        0 => String::new(),
+        count => format!(
+            "{} handed on by {} contradicted by the labels of the next source, which handed its own on instead: look at the labels of both (seed-*/{REFUSED}).\n",
+            counted(count, "model"),
+            few(names) + if count == 1 { " was" } else { " were" },
         ),
     }
 }

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use stlf_method::expectation::{Basis, Expected, Guessing, Warning};
+use stlf_planning::plan::Way;
 
 /// How a method served one target.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -353,6 +354,32 @@ pub struct RelayRow {
     pub weight: Option<f64>,
     /// K.
     pub joules: Option<f64>,
+}
+
+/// A model that a source refused because its labels contradict it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct RefusedRow {
+    /// Who handed it on.
+    pub from: String,
+    /// The source.
+    pub to: String,
+    /// The way that the model was on.
+    pub way: Way,
+    /// The number of the source's labels.
+    pub labels: u32,
+    /// Those that the model gets wrong.
+    pub errors: u32,
+}
+
+impl RefusedRow {
+    /// What the source is told of it, without its full stop.
+    pub fn told(&self) -> String {
+        let RefusedRow { from, labels, errors, .. } = self;
+        format!(
+            "it refused the model that {from} handed to it, which gets {errors} of its {labels} labels wrong, and handed its own on instead"
+        )
+    }
 }
 
 /// One link of the plan.

@@ -16,13 +16,13 @@ use stlf_protocol::Setup;
 
 use crate::folder::hashes;
 use crate::record::{
-    ComputingRow, ExpectedRow, MeasuringRow, Row, ScaleRow, StudentRow, TrainingRow,
+    ComputingRow, ExpectedRow, MeasuringRow, RefusedRow, Row, ScaleRow, StudentRow, TrainingRow,
 };
 use crate::scale_choice::{self, Scaled};
 use crate::shard::{Block, Shard};
 use crate::stages::calibration::{self, Calibrated};
 use crate::stages::transfer::Transfer;
-use crate::stages::{SeedRun, computing, expectation, measure, plan, student, train};
+use crate::stages::{SeedRun, computing, expectation, handover, measure, plan, student, train};
 use crate::watch::{Observer, Stage, Watch};
 use crate::{Error, Folder, Learners};
 
@@ -49,6 +49,8 @@ pub struct Outcome {
     pub mixed_for_strangers: usize,
     /// The accuracy that targets may expect, one per seed and target.
     pub expected: Vec<ExpectedRow>,
+    /// Models that sources refused, one per seed and hand-over.
+    pub refused: Vec<RefusedRow>,
     /// What came of students, one per seed, method and target, where targets train any.
     pub students: Vec<StudentRow>,
     /// What devices compute for ST-LF, one per seed and device, where that is priced.
@@ -283,6 +285,7 @@ impl Job<'_> {
             all.strangers += outcome.strangers;
             all.mixed_for_strangers += outcome.mixed_for_strangers;
             all.expected.extend(outcome.expected);
+            all.refused.extend(outcome.refused);
             all.students.extend(outcome.students);
             all.computing.extend(outcome.computing);
         }
@@ -354,6 +357,7 @@ impl Job<'_> {
             shown = self.methods.to_vec();
         }
         outcome.expected = run.folder.read_csv(expectation::TABLE)?.unwrap_or_default();
+        outcome.refused = run.folder.read_csv(handover::REFUSED)?.unwrap_or_default();
         outcome.students = student::read(&run.folder, &shown)?;
         outcome.computing = computing::computing(run, &plan)?;
         Ok(outcome)

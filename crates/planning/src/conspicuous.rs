@@ -28,7 +28,8 @@ const UNUSED_BY: usize = 2;
 
 impl Problem {
     /// Whether each device is conspicuous: its error and samples, or its divergences, are far better than those of others allow, or the links
-    /// from it to several devices are forbidden. One device cannot make another one conspicuous.
+    /// from it to several devices are forbidden. One device cannot make another one conspicuous by that. It can by refusing what the other
+    /// handed to it, and is conspicuous itself then ([`Problem::with_alone`]).
     pub fn conspicuous(&self) -> Vec<bool> {
         let Model::Measured(m) = self.model() else { return vec![false; self.len()] };
         let mut terms: Vec<f64> = m.sender.iter().copied().filter(|s| s.is_finite()).collect();
@@ -36,23 +37,11 @@ impl Problem {
         let Some(&median) = terms.get(terms.len() / 2) else { return vec![false; self.len()] };
         let is_conspicuous = |device: usize| {
             m.sender[device] < TOO_GOOD * median
+                || !m.hands_on(device)
                 || m.is_of_no_use_to_several(device)
                 || m.is_too_near(device)
         };
         (0..self.len()).map(|d| m.sender[d].is_finite() && is_conspicuous(d)).collect()
-    }
-
-    /// The same problem without links to devices with labels from those whose models several had no use for: they hand nothing on.
-    #[must_use]
-    pub fn without_useless_handovers(self) -> Problem {
-        let Model::Measured(m) = self.model() else { return self };
-        let useless = (0..self.len()).filter(|&from| m.is_of_no_use_to_several(from));
-        let labeled = |from: usize| {
-            let to = (0..self.len()).filter(|&to| m.devices[to].labeled > 0);
-            to.map(move |to| (from, to))
-        };
-        let links: Vec<(usize, usize)> = useless.flat_map(labeled).collect();
-        links.into_iter().fold(self, |problem, (from, to)| problem.without_link(from, to))
     }
 }
 
@@ -96,9 +85,14 @@ fn is_too_near(links: &Links, device: usize, others: impl Iterator<Item = usize>
 #[cfg(test)]
 #[allow(clippy::unwrap_used, reason = "tests")]
 mod tests {
+    use std::ops::ControlFlow;
+
     use super::*;
     use crate::bound::BoundKind;
     use crate::device::Device;
+    use crate::plan::{Plan, evaluate};
+    use crate::planner::handover::Forms;
+    use crate::planner::{self, Outcome, Progress, Settings};
     use crate::problem::{Parts, Preset};
 
     const SOURCES: usize = 5;
@@ -175,15 +169,35 @@ mod tests {
     fn one_whose_models_two_had_no_use_for_is_conspicuous() {
         let once = problem(|_, _| {}).without_link(0, 5);
         assert_eq!(found(&once), [] as [usize; 0]);
-        let twice = once.clone().without_link(0, 6);
-        assert_eq!(found(&twice), [0]);
-        // It hands nothing on, and may send to the device without labels that had nothing against it.
-        let [still, apart] = [&once, &twice].map(|p| p.clone().without_useless_handovers());
-        let reached = |problem: &Problem, from: usize| -> Vec<usize> {
-            (0..8).filter(|&to| problem.claim(from, to).is_some()).collect()
+        assert_eq!(found(&once.without_link(0, 6)), [0]);
+    }
+
+    #[test]
+    fn one_that_refuses_what_it_was_handed_and_who_handed_it_on_are_conspicuous() {
+        // All are alike and have few labels, so that they hand models on.
+        let alike = problem(|devices, set| {
+            devices[..SOURCES].iter_mut().for_each(|device| device.labeled = 80);
+            (0..8).for_each(|i| (0..i).for_each(|j| set(i, j, 0.1)));
+        });
+        let disputed = alike.clone().with_alone([1, 3]);
+        assert_eq!(found(&disputed), [1, 3]);
+        // They hand nothing on any more, and nothing is handed to them.
+        let planned = |problem: &Problem| {
+            let settings = Settings { handovers: Some(Forms::ALL), ..Settings::default() };
+            let mut observer = |_: &Progress| ControlFlow::Continue(());
+            match planner::plan(problem, &settings, &mut observer) {
+                Outcome::Planned(plan) => *plan,
+                Outcome::Infeasible(why) => panic!("{why}"),
+            }
         };
-        assert_eq!((reached(&twice, 0), reached(&apart, 0)), (vec![1, 2, 3, 4, 7], vec![7]));
-        assert_eq!(reached(&apart, 1), reached(&twice, 1));
-        assert_eq!(reached(&still, 0), reached(&once, 0));
+        let [before, after] = [&alike, &disputed].map(planned);
+        let takes_part =
+            |plan: &Plan, device| plan.handovers.iter().any(|h| h.from == device || h.to == device);
+        assert!((0..SOURCES).all(|i| takes_part(&before, i)), "{:?}", before.handovers);
+        assert!([0, 2, 4].iter().all(|&device| takes_part(&after, device)));
+        assert!([1, 3].iter().all(|&device| !takes_part(&after, device)), "{:?}", after.handovers);
+        let Plan { bound, roles, links, handovers, .. } = before;
+        let as_before = evaluate(&disputed, bound, &roles, &links, &handovers);
+        assert_eq!(as_before.total(), f64::INFINITY);
     }
 }

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use stlf_config::Config;
-use stlf_lab::record::{ExpectedRow, Row, TrainingRow};
-use stlf_lab::stages::{expectation, train};
+use stlf_lab::record::{ExpectedRow, RefusedRow, Row, TrainingRow};
+use stlf_lab::stages::{expectation, handover, train};
 use stlf_lab::summary::{Spread, summarise as lines};
 use stlf_lab::{Folder, Learners, Shard, Stage};
 
@@ -102,7 +102,7 @@ fn name(stage: Stage) -> &'static str {
     }
 }
 
-/// What devices of a seed's folder are told, each with its name: that their own model is no better than guessing, or that they may expect little.
+/// What devices of a seed's folder are told, each with its name: that their own model is no better than guessing, that they refused what was handed to them, or that they may expect little.
 #[pyfunction]
 pub(crate) fn warnings(py: Python<'_>, folder: PathBuf) -> PyResult<Vec<String>> {
     let wrong = |e: stlf_data::Error| in_run(py, &e.into());
@@ -113,11 +113,14 @@ pub(crate) fn warnings(py: Python<'_>, folder: PathBuf) -> PyResult<Vec<String>>
         let guessing = row.guessing()?;
         Some(format!("{}: {guessing}", row.device))
     });
+    let refused: Option<Vec<RefusedRow>> = folder.read_csv(handover::REFUSED).map_err(wrong)?;
+    let handed = refused.unwrap_or_default();
+    let handed = handed.into_iter().map(|row| format!("{}: {}", row.to, row.told()));
     let received = expected.unwrap_or_default().into_iter().filter_map(|row| {
         let warning = row.warning?;
         Some(format!("{}: {warning}", row.target))
     });
-    Ok(own.chain(received).collect())
+    Ok(own.chain(handed).chain(received).collect())
 }
 
 /// Methods side by side, from the lines of `results.jsonl`.

@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 use clap::ValueEnum;
 use stlf_formats::{ExpectedEntry, ExplanationFile, PlanOrProblem, write_json};
 use stlf_lab::Folder;
-use stlf_lab::record::{ExpectedRow, StudentRow, TrainingRow};
+use stlf_lab::record::{ExpectedRow, RefusedRow, StudentRow, TrainingRow};
 use stlf_lab::stages::expectation::TABLE as EXPECTED;
+use stlf_lab::stages::handover::REFUSED;
 use stlf_lab::stages::plan::FILE as PLAN;
 use stlf_lab::stages::student;
 use stlf_lab::stages::train::TABLE as TRAINING;
@@ -152,6 +153,7 @@ struct Came {
     training: Vec<TrainingRow>,
     expected: Vec<ExpectedRow>,
     students: Vec<StudentRow>,
+    refused: Vec<RefusedRow>,
 }
 
 impl Came {
@@ -169,8 +171,9 @@ impl Came {
         let expected = seed.read_csv(EXPECTED).map_err(|e| Failure::in_data(&e))?;
         let students = student::read(&seed, &[Method::StLf]);
         let students = students.map_err(|e| Failure::input(e.to_string()))?;
+        let refused = seed.read_csv(REFUSED).map_err(|e| Failure::in_data(&e))?;
         let (training, expected) = (training.unwrap_or_default(), expected.unwrap_or_default());
-        Ok(Came { training, expected, students })
+        Ok(Came { training, expected, students, refused: refused.unwrap_or_default() })
     }
 
     /// What a device is told of its own model, if that is no better than guessing.
@@ -182,6 +185,8 @@ impl Came {
     /// That, what a device may expect, what that rests on, and what came of its student.
     fn sentences(&self, name: &str) -> Vec<String> {
         let mut sentences: Vec<String> = self.trouble(name).into_iter().collect();
+        let refused = self.refused.iter().filter(|row| row.to == name);
+        sentences.extend(refused.map(|row| format!("Trouble: {}.", clean(&row.told()))));
         if let Some(row) = self.expected.iter().find(|row| row.target == name) {
             sentences.push(format!("It may expect an accuracy of {}.", row.interval()));
             sentences.extend(row.basis().iter().flat_map(Basis::sentences));

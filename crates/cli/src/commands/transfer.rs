@@ -9,7 +9,7 @@ use stlf_lab::{Folder, Outcome, Stage};
 use stlf_planning::number_format::{energy, percent};
 
 use super::run_args::{RunArgs, watched};
-use crate::comparison::{calibration, dealt, expected, guessing, scale, students};
+use crate::comparison::{calibration, dealt, expected, guessing, refused, scale, students};
 use crate::error::Failure;
 use crate::table::{Align, Cell, Table};
 use crate::ui::Ui;
@@ -43,6 +43,7 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<(), Failure> {
         scale(&outcome),
         calibration(&outcome, &config),
         guessing(&outcome),
+        refused(&outcome),
         expected(&outcome),
         students(&outcome, &config),
     ]

@@ -1,6 +1,7 @@
 //! Sources that lie: what targets lose, if they believe everything, if they check what they receive, and if they get more models to check
 //! it against.
 
+mod handing_on;
 mod lies;
 mod outcome;
 
@@ -41,10 +42,18 @@ pub(super) struct Deceived {
     drawn: Vec<String>,
     /// The classes of a device; all if not given.
     classes: Option<usize>,
+    /// Whether sources hand their models on.
+    #[serde(default)]
+    handovers: bool,
+    /// The scale of the numbers of samples; the usual one if not given.
+    scale: Option<f64>,
 }
 
 /// How many of the ten devices lie.
 const LIARS: [usize; 2] = [1, 3];
+
+/// The same where sources hand their models on, which makes many trainings of each lie.
+const LIARS_ON_ROUTES: [usize; 1] = [1];
 
 /// The devices of a fleet, and how many of them have labels.
 const DEVICES: (usize, usize) = (10, 7);
@@ -106,7 +115,7 @@ impl Deceived {
         lab.folder.path().join("runs").join(format!("liars-{name}-{data}{quick}-{seeds}"))
     }
 
-    /// Models as sources train them, without hand-overs and students, of which a liar would spoil more at once.
+    /// Models as sources train them, without students, and without hand-overs but where these are asked for: of them a liar would spoil more at once.
     fn config(&self, lab: &Lab<'_>) -> Config {
         let mut config = Config { seeds: lab.seeds(), ..Config::default() };
         let real = lab.options.data.is_some();
@@ -127,13 +136,13 @@ impl Deceived {
                 None => ClassesPerDevice::All(All::All),
             },
             arrangement: if several { Arrangement::Split } else { Arrangement::Single },
-            scale: if lab.options.quick { 0.2 } else { 0.5 },
+            scale: self.scale.unwrap_or(if lab.options.quick { 0.2 } else { 0.5 }),
             ..Paper::default()
         }));
         config.training.steps = Some(if lab.options.quick { STEPS / 4 } else { STEPS });
         config.training.augment = Some(Augment::None);
         config.transfer.adapt = Adapt::Off;
-        config.planner.handovers = Some(false);
+        config.planner.handovers = Some(self.handovers);
         config
     }
 
@@ -157,7 +166,7 @@ impl Deceived {
 /// The entries of a fleet: first nobody lies, then every lie.
 fn of_fleet(fleet: &Deceived, outcomes: &[Outcome]) -> Vec<Entry> {
     let mut entries = Vec::new();
-    for (lie, liars) in cases() {
+    for (lie, liars) in cases(fleet.handovers) {
         for defence in Defence::ALL {
             let is_own = |o: &&Outcome| (o.lie, o.liars, o.defence) == (lie, liars, defence);
             let own: Vec<&Outcome> = outcomes.iter().filter(is_own).collect();
@@ -190,9 +199,11 @@ fn of_fleet(fleet: &Deceived, outcomes: &[Outcome]) -> Vec<Entry> {
     entries
 }
 
-/// Every lie with every number of liars, after none.
-fn cases() -> Vec<(Option<Lie>, usize)> {
-    let lies = Lie::ALL.into_iter().flat_map(|lie| LIARS.map(|liars| (Some(lie), liars)));
+/// Every lie with every number of liars, after none, where sources hand models on or do not.
+fn cases(hand_on: bool) -> Vec<(Option<Lie>, usize)> {
+    let liars = if hand_on { &LIARS_ON_ROUTES[..] } else { &LIARS };
+    let lies = Lie::ALL.into_iter();
+    let lies = lies.flat_map(|lie| liars.iter().map(move |&liars| (Some(lie), liars)));
     std::iter::once((None, 0)).chain(lies).collect()
 }
 

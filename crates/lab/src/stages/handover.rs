@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use stlf_learn::Params;
-use stlf_method::expectation::Tried;
+use stlf_method::expectation::{Trial, Tried};
 use stlf_method::handed::{Standard, Verdict};
 use stlf_method::method::Method;
 use stlf_planning::device::Role;
@@ -17,14 +17,26 @@ use super::expectation::TriedModels;
 use super::train::splits;
 use super::transfer::Transfer;
 use super::trust::is_ours;
-use crate::record::{RelayRow, Row};
+use crate::record::{RefusedRow, RelayRow, Row};
 use crate::{Error, Stage};
 
 /// Who hands on to whom, and what targets get.
 pub const TABLE: &str = "relays.csv";
 
+/// Models that a source refused; absent if there is none.
+pub const REFUSED: &str = "refused.csv";
+
 /// The models that were handed on.
 const FOLDER: &str = "relayed";
+
+/// What comes of all hand-overs.
+struct HandedOn {
+    /// As each device sends it.
+    models: Vec<Option<Params>>,
+    /// The trials that go along with every model that is sent.
+    tried: TriedModels,
+    refused: Vec<RefusedRow>,
+}
 
 impl Transfer<'_> {
     /// The same with models as they are after hand-overs; nothing where there are none.
@@ -42,10 +54,10 @@ impl Transfer<'_> {
             folder.remove_folder(FOLDER)?;
             folder.write_csv(TABLE, &table)?;
         }
-        let (models, tried) = self.hand_on(assigned)?;
+        let HandedOn { models, tried, refused } = self.hand_on(assigned)?;
         let mut handed_on =
             Transfer::of(self.run, models, self.problem, self.measuring, &self.plan);
-        handed_on.tried = tried;
+        (handed_on.tried, handed_on.refused) = (tried, refused);
         Ok(Some(handed_on))
     }
 
@@ -85,9 +97,8 @@ impl Transfer<'_> {
         }
     }
 
-    /// The models after all hand-overs, as each device sends them, and the trials that go along with every model that is sent; what is trained
-    /// is kept at once.
-    fn hand_on(&self, assigned: &Assignment) -> Result<(Vec<Option<Params>>, TriedModels), Error> {
+    /// What comes of all hand-overs; what is trained is kept at once.
+    fn hand_on(&self, assigned: &Assignment) -> Result<HandedOn, Error> {
         let (run, splits) = (self.run, splits(self.run)?);
         let folder = run.folder.folder(FOLDER)?;
         let legs = legs(&assigned.handovers, &assigned.links);
@@ -112,46 +123,62 @@ impl Transfer<'_> {
         let mut sent: BTreeMap<(usize, Way), Params> = own
             .filter_map(|(device, model)| Some(((device, Way::First), model.clone()?)))
             .collect();
-        let mut tried = self.all_tried()?;
+        let (mut tried, mut refused) = (self.all_tried()?, Vec::new());
         // Models that have been handed on equally often do not wait for each other.
         for wave in legs.chunk_by(|a, b| a.before == b.before) {
-            let made: Vec<((usize, Way), Params, Tried)> = wave
+            let made: Vec<((usize, Way), Params, Tried, Option<RefusedRow>)> = wave
                 .par_iter()
                 .filter_map(|leg| Some((leg, sent.get(&(leg.handover.from, leg.sent))?)))
                 .map(|(leg, handed)| {
                     let (to, from) = (leg.handover.to, (leg.handover.from, leg.sent));
                     let labels = &run.fleet.devices[to].labels;
                     let instead = sent.get(&(to, Way::First));
-                    let verdict = self.verdict(assigned, leg, handed, instead)?;
+                    let came = self.on_all_labels(handed, to)?;
+                    let verdict = self.verdict(assigned, leg, came, instead)?;
                     let Verdict::Believed(as_handed) = verdict else {
                         let tried = tried.get(&(to, Way::First)).cloned().unwrap_or_default();
-                        return Ok(instead.map(|own| ((to, leg.taken), own.clone(), tried)));
+                        let row = came.map(|trial| self.refused_row(leg, trial));
+                        count.one()?;
+                        return Ok(instead.map(|own| ((to, leg.taken), own.clone(), tried, row)));
                     };
                     let trained = train(handed, to, leg.taken)?;
                     let model = run.setup.handed_on(handed, &trained, labels, leg.ring);
                     let before = tried.get(&from).cloned();
                     let as_sent = self.trial_of_sent(&model, to)?;
                     let tried = before.unwrap_or_default().handed_on(to, as_handed, as_sent);
-                    Ok(Some(((to, leg.taken), model, tried)))
+                    Ok(Some(((to, leg.taken), model, tried, None)))
                 })
                 .filter_map(Result::transpose)
                 .collect::<Result<_, Error>>()?;
-            for (of, model, with) in made {
+            for (of, model, with, row) in made {
                 sent.insert(of, model);
                 tried.insert(of, with);
+                refused.extend(row);
             }
         }
         let to_targets = |device| (device, way_to_targets(&assigned.handovers, device));
         let models = (0..self.models.len()).map(|device| sent.remove(&to_targets(device)));
-        Ok((models.collect(), tried))
+        Ok(HandedOn { models: models.collect(), tried, refused })
     }
 
-    /// Whether a source believes the model that is handed to it on a leg, where it would send this instead.
+    /// How a model does on all labels of a device.
+    fn on_all_labels(&self, model: &Params, at: usize) -> Result<Option<Trial>, Error> {
+        let all: Vec<usize> = (0..self.run.fleet.devices[at].labels.len()).collect();
+        self.trial(model, at, &all)
+    }
+
+    fn refused_row(&self, leg: &Leg, Trial { labels, errors, .. }: Trial) -> RefusedRow {
+        let [from, to] =
+            [leg.handover.from, leg.handover.to].map(|device| self.problem.name(device).to_owned());
+        RefusedRow { from, to, way: leg.taken, labels, errors }
+    }
+
+    /// Whether a source believes the model that is handed to it on a leg and did so on its labels, where it would send this instead.
     fn verdict(
         &self,
         assigned: &Assignment,
         leg: &Leg,
-        handed: &Params,
+        came: Option<Trial>,
         instead: Option<&Params>,
     ) -> Result<Verdict, Error> {
         let Handover { from, to } = leg.handover;
@@ -159,12 +186,11 @@ impl Transfer<'_> {
         let claims = route.map(|source| self.problem.claim(source, to).unwrap_or(Claim::NOTHING));
         let classes = self.run.setup.spec.output().len();
         let standard = Standard { claims: claims.collect(), classes, way: leg.taken };
-        let all: Vec<usize> = (0..self.run.fleet.devices[to].labels.len()).collect();
         let own = match instead.filter(|_| standard.compares()) {
-            Some(instead) => self.trial(instead, to, &all)?,
+            Some(instead) => self.on_all_labels(instead, to)?,
             None => None,
         };
-        Ok(standard.verdict(self.trial(handed, to, &all)?, own))
+        Ok(standard.verdict(came, own))
     }
 
     /// What an assignment sends: hand-overs, then links.

@@ -47,7 +47,7 @@ pub fn some(run: &SeedRun<'_>, block: Block) -> Result<(), Error> {
 }
 
 /// The labels of every device, to train on and to measure on. In a simulated fleet a device's place is its index.
-pub(super) fn splits(run: &SeedRun<'_>) -> Result<Vec<Split>, Error> {
+pub(crate) fn splits(run: &SeedRun<'_>) -> Result<Vec<Split>, Error> {
     let splits: Vec<Split> = (run.fleet.devices.iter().enumerate())
         .map(|(i, device)| run.setup.split(Place::new(i), &device.inputs, &device.labels))
         .collect();

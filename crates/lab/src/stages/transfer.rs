@@ -19,8 +19,9 @@ use stlf_config::model_bytes;
 
 use super::SeedRun;
 use super::expectation::{self, TriedModels};
+use super::handover::REFUSED;
 use super::student::{Adapted, Tried};
-use crate::record::{ConfusionRow, MeasuringRow, Row};
+use crate::record::{ConfusionRow, MeasuringRow, RefusedRow, Row};
 use crate::{Error, Folder, Stage};
 
 /// What each target ended with.
@@ -55,6 +56,8 @@ pub struct Transfer<'a> {
     pub(super) plan: Assignment,
     /// The trials that go along with models after hand-overs.
     pub(super) tried: TriedModels,
+    /// Models that sources refused on the way.
+    pub(super) refused: Vec<RefusedRow>,
     /// `[sender][receiver]`: what each device's model says of each device's data, once somebody asked.
     predictions: Vec<Vec<OnceLock<Predictions>>>,
 }
@@ -81,9 +84,9 @@ impl<'a> Transfer<'a> {
     ) -> Transfer<'a> {
         let n = run.fleet.len();
         let predictions = (0..n).map(|_| (0..n).map(|_| OnceLock::new()).collect()).collect();
-        let (plan, tried) = (plan.clone(), TriedModels::new());
+        let (plan, tried, refused) = (plan.clone(), TriedModels::new(), Vec::new());
         let conspicuous = problem.conspicuous();
-        Transfer { run, models, problem, measuring, conspicuous, plan, tried, predictions }
+        Transfer { run, models, problem, measuring, conspicuous, plan, tried, refused, predictions }
     }
 
     /// Sends models by the plan. Every target keeps what it makes of its samples and, where parameters are averaged,
@@ -111,6 +114,9 @@ impl<'a> Transfer<'a> {
         let tried = sent.all_tried()?;
         let expected = sent.expected(&served, &tried);
         self.run.folder.write_csv(expectation::TABLE, &expected)?;
+        if !sent.refused.is_empty() {
+            self.run.folder.write_csv(REFUSED, &sent.refused)?;
+        }
         sent.keep_bundles(&served, &expected, classes)?;
         let mut rows = self.with_measuring(Method::StLf, served);
         self.count_handovers(&mut rows, &self.plan);

@@ -50,7 +50,7 @@ fn every_hand_over_is_trained_and_counted_once() {
     assert!(hand_overs.len() >= 2, "{sent:?}");
 
     let rows: Vec<&Row> = outcome.rows.iter().filter(|r| r.method == "st-lf").collect();
-    assert_eq!(rows.len(), 4);
+    assert_eq!((rows.len(), outcome.refused.len()), (4, 0));
     let links: usize = rows.iter().map(|row| row.links).sum();
     assert_eq!(links, sent.len());
     let joules: f64 = rows.iter().map(|row| row.joules).sum();
@@ -66,6 +66,31 @@ fn every_hand_over_is_trained_and_counted_once() {
     for hop in hand_overs {
         assert!(relayed[&hop.to] != own[&hop.to] && relayed[&hop.to] != own[&hop.from]);
     }
+}
+
+#[test]
+fn what_a_source_with_wrong_labels_hands_on_is_refused_and_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = alike().with(["partition.mislabeled-devices=1", "training.steps=300"]).unwrap();
+    let outcome = run(&config, folder.path(), &|_| ControlFlow::Continue(())).unwrap();
+    let is_wrong = |name: &str| name == "d1";
+    let hand_overs = table(folder.path());
+    let with_wrong = hand_overs.iter().filter(|row| row.weight.is_none());
+    let mut disputed: Vec<(String, String)> = with_wrong
+        .filter(|row| is_wrong(&row.from) || is_wrong(&row.to))
+        .map(|row| (row.from.clone(), row.to.clone()))
+        .collect();
+    disputed.sort();
+    assert!(!disputed.is_empty(), "{hand_overs:?}");
+    // Between one with wrong labels and another either refuses what the other hands on, and nobody else refuses anything.
+    let mut refused: Vec<(String, String)> =
+        outcome.refused.iter().map(|row| (row.from.clone(), row.to.clone())).collect();
+    refused.sort();
+    refused.dedup();
+    assert_eq!(refused, disputed);
+    let row = &outcome.refused[0];
+    assert!(2 * row.errors > row.labels && row.told().contains(&row.from), "{row:?}");
+    assert!(folder.path().join("seed-3/refused.csv").exists());
 }
 
 #[test]

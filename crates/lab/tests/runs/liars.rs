@@ -57,3 +57,23 @@ fn a_magnet_ruins_targets_that_believe_it_and_not_those_that_check_it() {
     let unknown = reproduce(Artifact::Liars, &options("Z"), to.path(), &heard, &go_on);
     assert_eq!(unknown.unwrap_err().to_string(), "settings: none of Z is a fleet with liars");
 }
+
+#[test]
+fn a_magnet_that_hands_models_on_is_refused_by_the_next_source() {
+    let to = tempfile::tempdir().unwrap();
+    let heard = |_: &str, _: usize, _: usize| {};
+    reproduce(Artifact::Liars, &options("rings"), to.path(), &heard, &go_on).unwrap();
+    let rows: Vec<BTreeMap<String, String>> = csv::Reader::from_path(to.path().join("liars.csv"))
+        .unwrap()
+        .deserialize()
+        .collect::<Result<_, _>>()
+        .unwrap();
+    assert_eq!(rows.len(), (1 + 8) * 5);
+    let loss = |lie: &str, defence: &str| -> f64 {
+        let row = rows.iter().find(|row| row["lie"] == lie && row["defence"] == defence).unwrap();
+        row["loss"].parse().unwrap()
+    };
+    assert_eq!(loss("nobody lies", "checked"), 0.0);
+    let (before, after) = (loss("magnet", "unchecked"), loss("magnet", "checked"));
+    assert!(before > 0.4 && after < before / 2.0, "{before} {after}");
+}

@@ -26,13 +26,13 @@ pub fn evaluate(
     Terms { source, target, energy }
 }
 
-/// φ^E Σ K of hand-overs; infinite where a link is missing.
+/// φ^E Σ K of hand-overs; infinite where a link is missing, or one of its ends takes no part in any.
 fn handover_energy(problem: &Problem, links: &[PlanLink], handovers: &[Handover]) -> f64 {
     let Model::Measured(m) = problem.model() else {
         return if handovers.is_empty() { 0.0 } else { f64::INFINITY };
     };
     let energy = |h: &Handover| {
-        let link = m.links.get(h.from, h.to)?;
+        let link = m.links.get(h.from, h.to).filter(|_| m.hands_on(h.from) && m.hands_on(h.to))?;
         Some(times(handovers, links, *h) as f64 * m.energy_cost(link.energy))
     };
     // An empty sum of floats is −0.

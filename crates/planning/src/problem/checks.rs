@@ -138,6 +138,7 @@ impl Problem {
                     sender,
                     disagreement,
                     strangers: Vec::new(),
+                    alone: Vec::new(),
                 }))
             }
             Source::Costs { source, mut link } => {

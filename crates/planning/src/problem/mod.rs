@@ -128,6 +128,8 @@ pub struct Measured {
     pub disagreement: Option<Disagreement>,
     /// Whether no source is near a device, so that all of them count alike for it; empty if there is none such.
     pub(crate) strangers: Vec<bool>,
+    /// Whether a device takes no part in hand-overs; empty if all may.
+    pub(crate) alone: Vec<bool>,
 }
 
 /// A checked planning problem.
@@ -282,6 +284,20 @@ impl Problem {
         problem
     }
 
+    /// Returns the same problem, in which these devices take no part in hand-overs: one of them handed the other a model that it refused, and nobody
+    /// knows which of the two is wrong. Neither can keep more than itself from hand-overs and one other.
+    #[must_use]
+    pub fn with_alone(mut self, devices: impl IntoIterator<Item = usize>) -> Problem {
+        let n = self.len();
+        if let Model::Measured(m) = &mut self.model {
+            for device in devices {
+                m.alone.resize(n, false);
+                m.alone[device] = true;
+            }
+        }
+        self
+    }
+
     /// Returns the same problem with this link forbidden.
     pub fn without_link(mut self, from: usize, to: usize) -> Problem {
         match &mut self.model {
@@ -296,6 +312,11 @@ impl Problem {
 }
 
 impl Measured {
+    /// Whether a device may take part in hand-overs.
+    pub(crate) fn hands_on(&self, device: usize) -> bool {
+        !self.alone.get(device).copied().unwrap_or_default()
+    }
+
     fn samples(&self, device: usize) -> f64 {
         self.devices[device].samples() as f64
     }

@@ -1,8 +1,7 @@
 //! How sources lie in the experiment: by the model that they send, and by what they claim.
 
 use stlf_data::{Class, Shape};
-use stlf_learn::Params;
-use stlf_learn::evaluate::{Predictions, predict};
+use stlf_learn::{Layout, Params};
 use stlf_protocol::Place;
 
 use crate::Error;
@@ -99,7 +98,7 @@ impl Lie {
         }
     }
 
-    /// The model that a liar sends, of which [`Lie::says`] makes what targets see.
+    /// The model that a liar sends, where it has trained this one.
     ///
     /// # Errors
     /// It was stopped, or cannot train.
@@ -111,8 +110,9 @@ impl Lie {
     ) -> Result<Params, Error> {
         let setup = &run.setup;
         match self {
-            Lie::LeftOut | Lie::Inverted | Lie::InvertedMagnet | Lie::Near | Lie::Plausible => {
-                Ok(honest.clone())
+            Lie::LeftOut => Ok(honest.clone()),
+            Lie::Inverted | Lie::InvertedMagnet | Lie::Near | Lie::Plausible => {
+                Ok(self.turned(run, honest))
             }
             Lie::Magnet | Lie::Random => {
                 Ok(Params::initial(&setup.spec, 1_000 * setup.seed + liar as u64))
@@ -133,19 +133,24 @@ impl Lie {
         }
     }
 
-    /// What a liar's model says of inputs.
-    pub(super) fn says(self, run: &SeedRun<'_>, model: &Params, inputs: &[f32]) -> Predictions {
-        let said = predict(&run.setup.spec, model, inputs);
-        match self {
-            Lie::Inverted | Lie::InvertedMagnet | Lie::Near | Lie::Plausible => {
-                let classes = run.setup.spec.output().len();
-                let turned = said.probabilities().flat_map(|probabilities| {
-                    (0..classes).map(|class| probabilities[(class + classes - 1) % classes])
-                });
-                Predictions::new(turned.collect(), classes)
-            }
-            Lie::LeftOut | Lie::Magnet | Lie::Random | Lie::Backdoor => said,
+    /// Whether it is a model that gives every sample the class after its own.
+    pub(super) fn turns(self) -> bool {
+        matches!(self, Lie::Inverted | Lie::InvertedMagnet | Lie::Near | Lie::Plausible)
+    }
+
+    /// A model with the outputs of its last layer moved on by one, if that is the lie.
+    pub(super) fn turned(self, run: &SeedRun<'_>, model: &Params) -> Params {
+        let classes = run.setup.spec.output().len();
+        let layout: &Layout = run.setup.spec.as_ref();
+        let mut turned: Vec<f32> = model.iter().copied().collect();
+        // Every network ends with a layer of one output a class: weights, output by output, and biases.
+        let last = layout.tensors().iter().rev().take(2).filter(|_| self.turns());
+        for tensor in last {
+            turned[tensor.range.clone()].rotate_right(tensor.range.len() / classes);
         }
+        let mut params = model.clone();
+        params.iter_mut().zip(turned).for_each(|(param, turned)| *param = turned);
+        params
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::sync::OnceLock;
 
+use rayon::prelude::*;
 use stlf_data::Class;
 use stlf_learn::Params;
 use stlf_learn::evaluate::{Predictions, predict};
@@ -13,13 +14,14 @@ use stlf_planning::witness::Claim;
 use stlf_planning::{Plan, Problem, planner};
 use stlf_protocol::Place;
 
+use super::handing_on::{Sent, Trainings};
 use super::lies::{Lie, TRIGGERED, mark};
 use super::{DEVICES, cases};
 use crate::Error;
 use crate::stages::SeedRun;
 use crate::stages::measure::measure;
 use crate::stages::plan::problem;
-use crate::stages::train::train;
+use crate::stages::train::{splits, train};
 
 /// What targets do about liars.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -81,13 +83,20 @@ pub(super) struct Outcome {
 }
 
 /// A fleet in which some lie, and its plan.
-struct Deceit<'a> {
-    run: &'a SeedRun<'a>,
-    lie: Option<Lie>,
-    liars: Vec<usize>,
-    models: Vec<Option<Params>>,
+pub(super) struct Deceit<'a> {
+    pub(super) run: &'a SeedRun<'a>,
+    pub(super) lie: Option<Lie>,
+    pub(super) liars: Vec<usize>,
+    /// As each device sends its own.
+    pub(super) models: Vec<Option<Params>>,
+    pub(super) trainings: &'a Trainings,
     problem: Problem,
     plan: Plan,
+}
+
+/// The models that are on their way in an epoch.
+struct Models {
+    models: Vec<Option<Params>>,
     /// `[sender][receiver]`: what each device's model says of each device's data, once somebody asked.
     said: Vec<Vec<OnceLock<Predictions>>>,
 }
@@ -112,8 +121,8 @@ pub(super) fn of_seed(run: &SeedRun<'_>) -> Result<Vec<Outcome>, Error> {
     let sent: Vec<Option<Params>> = (run.fleet.devices.iter().zip(&trained.models))
         .map(|(device, model)| Some(run.setup.sent(model.as_ref()?, &device.labels)))
         .collect();
-    let mut outcomes = Vec::new();
-    for (lie, count) in cases() {
+    let trainings = Trainings::new(splits(run)?);
+    let of_case = |(lie, count): (Option<Lie>, usize)| -> Result<Vec<Outcome>, Error> {
         // Other devices lie in other seeds.
         let first = run.setup.seed as usize;
         let liars: Vec<usize> = (0..count).map(|k| (first + k) % DEVICES.1).collect();
@@ -130,37 +139,40 @@ pub(super) fn of_seed(run: &SeedRun<'_>) -> Result<Vec<Outcome>, Error> {
         let problem = problem(run, &trained.table, &measured)?;
         let mut observer = |_: &_| run.watch.flow();
         let planner::Outcome::Planned(plan) = run.setup.plan(&problem, &mut observer) else {
-            continue;
+            return Ok(Vec::new());
         };
         run.watch.check()?;
-        let n = models.len();
-        let said = (0..n).map(|_| (0..n).map(|_| OnceLock::new()).collect()).collect();
-        let deceit = Deceit { run, lie, liars, models, problem, plan: *plan, said };
-        for defence in Defence::ALL {
-            outcomes.push(deceit.outcome(defence)?);
-        }
-    }
-    Ok(outcomes)
+        let (plan, trainings) = (*plan, &trainings);
+        let deceit = Deceit { run, lie, liars, models, trainings, problem, plan };
+        Defence::ALL.into_iter().map(|defence| deceit.outcome(defence)).collect()
+    };
+    let hands_on = run.setup.planner.handovers.is_some();
+    let outcomes: Vec<Vec<Outcome>> =
+        cases(hands_on).into_par_iter().map(of_case).collect::<Result<_, Error>>()?;
+    Ok(outcomes.concat())
 }
 
 impl Deceit<'_> {
     /// What targets end with once no model is refused any more. As real devices do, they go on without links over which one was.
     fn outcome(&self, defence: Defence) -> Result<Outcome, Error> {
         let (mut problem, mut plan) = (self.problem.clone(), self.plan.clone());
-        let mut sums = self.epoch(&problem, &plan, defence, Sums::default());
+        let mut sums = self.epoch(&problem, &plan, defence, Sums::default())?;
         for _ in 1..EPOCHS {
             if sums.refused.is_empty() {
                 break;
             }
             let refused = sums.refused.iter();
             problem = refused.fold(problem, |problem, &(from, to)| problem.without_link(from, to));
+            let is_labeled = |device: usize| !self.run.fleet.devices[device].labels.is_empty();
+            let disputed = sums.refused.iter().filter(|(a, b)| is_labeled(*a) && is_labeled(*b));
+            problem = problem.with_alone(disputed.flat_map(|&(from, to)| [from, to]));
             let mut observer = |_: &_| self.run.watch.flow();
             match self.run.setup.plan(&problem, &mut observer) {
                 planner::Outcome::Planned(next) => plan = *next,
                 planner::Outcome::Infeasible(_) => break,
             }
             self.run.watch.check()?;
-            sums = self.epoch(&problem, &plan, defence, sums);
+            sums = self.epoch(&problem, &plan, defence, sums)?;
         }
         let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
         let share =
@@ -179,9 +191,17 @@ impl Deceit<'_> {
     }
 
     /// What comes of one plan. Only refusals are counted on from those of the epochs before.
-    fn epoch(&self, problem: &Problem, plan: &Plan, defence: Defence, before: Sums) -> Sums {
+    fn epoch(
+        &self,
+        problem: &Problem,
+        plan: &Plan,
+        defence: Defence,
+        before: Sums,
+    ) -> Result<Sums, Error> {
         let (liars, honest) = (before.liars, before.honest);
-        let mut sums = Sums { liars, honest, ..Sums::default() };
+        let Sent { models, refused } = self.hand_on(problem, plan, defence == Defence::None)?;
+        let models = Models::new(models);
+        let mut sums = Sums { liars, honest, refused, ..Sums::default() };
         let witnesses = match defence {
             Defence::None => Vec::new(),
             _ => problem.witnesses(&plan.roles, &plan.links, defence.liars()),
@@ -202,19 +222,20 @@ impl Deceit<'_> {
             }
             let weights = match defence {
                 Defence::None => senders.iter().map(|(_, weight)| *weight).collect(),
-                _ => self.checked(problem, to, &senders, defence, &mut sums),
+                _ => self.checked(&models, problem, to, &senders, defence, &mut sums),
             };
             // Devices with labels are targets only where a liar has them.
             if is_counted {
-                self.serve(to, &senders, &weights, &mut sums);
+                self.serve(&models, to, &senders, &weights, &mut sums);
             }
         }
-        sums
+        Ok(sums)
     }
 
     /// The weights of models at a target once it has checked them. One with labels has a model of its own to compare them with.
     fn checked(
         &self,
+        models: &Models,
         problem: &Problem,
         to: usize,
         senders: &[(usize, f64)],
@@ -225,8 +246,8 @@ impl Deceit<'_> {
         let known = self.known(to, defence);
         let samples = compared(device.samples(), &known);
         let heard = |from: usize, weight: f64, claim: Claim| {
-            let said = self.says(from, to).of_all(&samples);
-            let doubt = doubt(&said).unwrap_or_default() - self.modesty(from);
+            let said = models.say(self.run, from, to).of_all(&samples);
+            let doubt = doubt(&said).unwrap_or_default() - self.modesty(models, from);
             Heard { classes: said.classes().collect(), doubt, weight, claim }
         };
         let claim = |from: usize| problem.claim(from, to).unwrap_or(Claim::NOTHING);
@@ -246,20 +267,27 @@ impl Deceit<'_> {
     }
 
     /// How much more the model of a device doubts than it errs on the labels that it held out. A liar has none to show.
-    fn modesty(&self, from: usize) -> f64 {
+    fn modesty(&self, models: &Models, from: usize) -> f64 {
         let labels = &self.run.fleet.devices[from].labels;
         if self.liars.contains(&from) || labels.is_empty() {
             return 0.0;
         }
         let held = self.run.setup.rows(Place::new(from), labels.len()).held;
         let truth: Vec<Class> = held.iter().map(|&row| labels[row]).collect();
-        Tried::alone(Trial::of(&self.says(from, from).of_all(&held), &truth)).modesty()
+        Tried::alone(Trial::of(&models.say(self.run, from, from).of_all(&held), &truth)).modesty()
     }
 
     /// What one target makes of the models that it gets.
-    fn serve(&self, target: usize, senders: &[(usize, f64)], weights: &[f64], sums: &mut Sums) {
+    fn serve(
+        &self,
+        models: &Models,
+        target: usize,
+        senders: &[(usize, f64)],
+        weights: &[f64],
+        sums: &mut Sums,
+    ) {
         let device = &self.run.fleet.devices[target];
-        let said = senders.iter().map(|(from, _)| self.says(*from, target));
+        let said = senders.iter().map(|(from, _)| models.say(self.run, *from, target));
         let said: Vec<&Predictions> = said.collect();
         let how = self.run.setup.combine;
         let mixed = |said: &[&Predictions]| {
@@ -271,7 +299,7 @@ impl Deceit<'_> {
             let (mut inputs, shape) = (device.inputs.clone(), self.run.setup.shape);
             inputs.chunks_exact_mut(shape.len()).for_each(|picture| mark(picture, shape));
             let said: Vec<Predictions> =
-                senders.iter().map(|(from, _)| self.says_of(*from, &inputs)).collect();
+                senders.iter().map(|(from, _)| models.say_of(self.run, *from, &inputs)).collect();
             let Some(marked) = mixed(&said.iter().collect::<Vec<_>>()) else { return };
             let others = marked.classes().zip(truth).filter(|(_, truth)| **truth != TRIGGERED);
             let (all, given) = others.fold((0, 0), |(all, given), (class, _)| {
@@ -293,21 +321,27 @@ impl Deceit<'_> {
         let step = (truth.len() / LABELS).max(1);
         (0..truth.len()).step_by(step).take(LABELS).map(|sample| (sample, truth[sample])).collect()
     }
+}
 
-    /// What a device's model says of a target's samples.
-    fn says(&self, from: usize, target: usize) -> &Predictions {
-        let inputs = &self.run.fleet.devices[target].inputs;
-        self.said[from][target].get_or_init(|| self.says_of(from, inputs))
+impl Models {
+    fn new(models: Vec<Option<Params>>) -> Models {
+        let n = models.len();
+        let said = (0..n).map(|_| (0..n).map(|_| OnceLock::new()).collect()).collect();
+        Models { models, said }
     }
 
-    /// What a device's model says of inputs; what a liar sends is its lie.
-    fn says_of(&self, from: usize, inputs: &[f32]) -> Predictions {
-        let spec = &self.run.setup.spec;
-        match (&self.models[from], self.lie.filter(|_| self.liars.contains(&from))) {
-            (Some(model), Some(lie)) => lie.says(self.run, model, inputs),
-            (Some(model), None) => predict(spec, model, inputs),
-            // Only devices with labels send models.
-            (None, _) => predict(spec, &Params::zeros(spec), inputs),
+    /// What a device's model says of a target's samples.
+    fn say(&self, run: &SeedRun<'_>, from: usize, target: usize) -> &Predictions {
+        let inputs = &run.fleet.devices[target].inputs;
+        self.said[from][target].get_or_init(|| self.say_of(run, from, inputs))
+    }
+
+    /// What a device's model says of inputs. Only devices with labels send models.
+    fn say_of(&self, run: &SeedRun<'_>, from: usize, inputs: &[f32]) -> Predictions {
+        let spec = &run.setup.spec;
+        match &self.models[from] {
+            Some(model) => predict(spec, model, inputs),
+            None => predict(spec, &Params::zeros(spec), inputs),
         }
     }
 }

@@ -36,7 +36,8 @@ pub(super) fn best(
     without: Option<Handover>,
     watch: &mut Watch<'_>,
 ) -> Option<Found> {
-    let sources: Vec<usize> = (0..roles.len()).filter(|&i| roles[i] == Role::Source).collect();
+    let hands_on = |i: &usize| roles[*i] == Role::Source && measured.hands_on(*i);
+    let sources: Vec<usize> = (0..roles.len()).filter(hands_on).collect();
     if largest < 2 || sources.len() < 2 || sources.len() > MOST_SOURCES {
         return None;
     }

@@ -96,7 +96,7 @@ impl<'a> Search<'a> {
         without: Option<Handover>,
     ) -> Search<'a> {
         let all = |role: Role| (0..roles.len()).filter(move |&i| roles[i] == role);
-        let sources: Vec<usize> = all(Role::Source).collect();
+        let sources: Vec<usize> = all(Role::Source).filter(|&i| measured.hands_on(i)).collect();
         let target = |device: usize| {
             let required = problem.required_into(device);
             let senders = measured.links.incoming(device).map(|link| link.from).filter(|&from| {
@@ -109,7 +109,8 @@ impl<'a> Search<'a> {
             }
         };
         let nearest = |to: usize| {
-            let incoming = measured.links.incoming(to).filter(|l| roles[l.from] == Role::Source);
+            let hands_on = |from: usize| roles[from] == Role::Source && measured.hands_on(from);
+            let incoming = measured.links.incoming(to).filter(|l| hands_on(l.from));
             let mut by_cost: Vec<(f64, usize)> = incoming
                 .map(|l| {
                     let error = measured.mixing_cost(l.from, to, l.divergence);
