@@ -104,8 +104,8 @@ pub(crate) fn handed_on_cost<'r>(
     forgets: impl Fn(usize) -> bool,
 ) -> Option<(f64, f64)> {
     let samples = |i: usize| m.devices[i].samples() as f64;
-    let (mut error, mut energy) = (0.0, 0.0);
-    // α of every source whose samples are in some model.
+    let (mut error, mut energy, mut spread) = (0.0, 0.0, 0.0);
+    // α of every source whose samples are in several models.
     let mut weights: Vec<(usize, f64)> = Vec::new();
     for link in links {
         energy += m.energy_cost(m.links.get(link.from, target)?.energy);
@@ -119,13 +119,15 @@ pub(crate) fn handed_on_cost<'r>(
             let own = m.links.get(i, target)?.divergence;
             let weight = link.weight * samples(i) / all;
             error += weight * (m.error_at(i, target, own) + m.bound.transfer(own + forgotten));
+            // A route has each source once, two routes may have the same ones.
             match weights.iter_mut().find(|(source, _)| *source == i) {
+                _ if links.len() == 1 => spread += weight * weight / samples(i),
                 Some((_, sum)) => *sum += weight,
                 None => weights.push((i, weight)),
             }
         }
     }
-    let spread = weights.iter().map(|(i, weight)| weight * weight / samples(*i)).sum();
+    spread += weights.iter().map(|(i, weight)| weight * weight / samples(*i)).sum::<f64>();
     let bound = m.bound.pooled(error, spread, samples(target));
     Some((m.weights.target * bound, energy))
 }

@@ -5,6 +5,9 @@
 //! number of clusters; each of the cheapest begins a local search that moves one source at a time. A ring that saves less than it costs is
 //! dropped. A target takes the model of a ring, or, of sources that are on none, the plan's links or one source's own model.
 
+use std::collections::HashMap;
+use std::rc::Rc;
+
 use super::{Found, Watch};
 use crate::bound::BoundKind;
 use crate::device::Role;
@@ -62,8 +65,17 @@ pub(super) fn best(
     let targets: Vec<Target> =
         (0..roles.len()).filter(|&i| roles[i] == Role::Target).map(target).collect();
     let count = sources.len();
-    let mut search =
-        Search { problem, measured, targets, sources: count, without, largest, effort: EFFORT };
+    let priced = HashMap::new();
+    let mut search = Search {
+        problem,
+        measured,
+        targets,
+        sources: count,
+        without,
+        largest,
+        effort: EFFORT,
+        priced,
+    };
     let mut begun: Vec<Solution> = Vec::new();
     for groups in clusters(measured, &sources) {
         if watch().is_break() || search.effort == 0 {
@@ -72,16 +84,15 @@ pub(super) fn best(
         begun.push(search.solution(groups));
     }
     begun.sort_by(|a, b| a.objective.total_cmp(&b.objective));
-    let mut found: Option<Solution> = None;
+    let mut found: Option<Ordered> = None;
     for begun in begun.into_iter().take(STARTS) {
-        let mut solution = search.improved(begun, &sources, watch);
-        search.put_in_order(&mut solution);
-        if found.as_ref().is_none_or(|best| solution.is_below(best)) {
-            found = Some(solution);
+        let solution = search.improved(begun, &sources, watch);
+        let ordered = search.in_order(&solution);
+        if found.as_ref().is_none_or(|best| is_below(ordered.objective, best.objective)) {
+            found = Some(ordered);
         }
     }
-    let solution = found?;
-    let (handovers, links) = search.taken(&solution);
+    let (handovers, links) = search.taken(&found?.rings);
     let terms = evaluate(problem, BoundKind::Pooled, roles, &links, &handovers);
     (!handovers.is_empty()).then_some(Found { handovers, links, terms })
 }
@@ -105,30 +116,62 @@ struct Target {
 
 impl Target {
     /// The best of sources that are on none of these rings.
-    fn alone(&self, rings: &[&Ring]) -> Option<&Offer> {
+    fn alone(&self, rings: &[Ring]) -> Option<&Offer> {
         let is_free = |link: &PlanLink| rings.iter().all(|ring| !ring.order.contains(&link.from));
         self.offers.iter().find(|offer| offer.links.iter().all(is_free))
+    }
+
+    /// The price of the best of sources that are on no ring, and for every ring the same if it is left out. `ring_of` has each device's ring.
+    fn prices_alone(&self, ring_of: &[Option<usize>], rings: usize) -> (f64, Vec<f64>) {
+        let mut without = vec![f64::INFINITY; rings];
+        for offer in &self.offers {
+            let mut of = offer.links.iter().filter_map(|link| ring_of[link.from]);
+            match of.next() {
+                None => {
+                    without.iter_mut().for_each(|price| *price = price.min(offer.price));
+                    return (offer.price, without);
+                }
+                // Offers ascend.
+                Some(ring) if of.all(|other| other == ring) => {
+                    without[ring] = without[ring].min(offer.price);
+                }
+                Some(_) => {}
+            }
+        }
+        (f64::INFINITY, without)
     }
 }
 
 /// Sources in the order in which they pass a model on, the last one sends it to targets.
+#[derive(Clone)]
 struct Ring {
     order: Vec<usize>,
     /// φ^E Σ K of its hand-overs, those within it twice.
     price: f64,
 }
 
+/// A ring with what its model costs each target.
+struct Priced {
+    ring: Ring,
+    at: Vec<f64>,
+}
+
 /// Groups of sources with the rings that pay, and what all of it costs besides sources.
 struct Solution {
     groups: Vec<Vec<usize>>,
+    rings: Vec<Rc<Priced>>,
+    objective: f64,
+}
+
+/// Rings in which the sources stand in a cheap order.
+struct Ordered {
     rings: Vec<Ring>,
     objective: f64,
 }
 
-impl Solution {
-    fn is_below(&self, other: &Solution) -> bool {
-        self.objective < other.objective - LEAST * other.objective.abs()
-    }
+/// Whether one objective is below another by more than rounding.
+fn is_below(objective: f64, other: f64) -> bool {
+    objective < other - LEAST * other.abs()
 }
 
 /// Partitions of the sources, from one group to as many as there are sources: the two groups that are nearest in the mean are joined.
@@ -200,8 +243,10 @@ struct Search<'a> {
     /// A hand-over that is not to be.
     without: Option<Handover>,
     largest: usize,
-    /// How many prices may still be computed.
+    /// How many prices may still be computed, or looked up again.
     effort: usize,
+    /// The rings of groups that were tried; none where a group has none.
+    priced: HashMap<Vec<usize>, Option<Rc<Priced>>>,
 }
 
 impl Search<'_> {
@@ -209,32 +254,61 @@ impl Search<'_> {
     fn solution(&mut self, groups: Vec<Vec<usize>>) -> Solution {
         let sizes = 2..=self.largest;
         let formed = groups.iter().filter(|g| sizes.contains(&g.len()));
-        let mut rings: Vec<Ring> = formed.filter_map(|group| self.ring(group)).collect();
+        let mut rings: Vec<Rc<Priced>> = formed.filter_map(|group| self.priced(group)).collect();
         let prices = rings.len() * self.targets.len();
         self.effort = self.effort.saturating_sub(prices.max(1));
-        let mut prices: Vec<Vec<f64>> = rings
-            .iter()
-            .map(|ring| self.targets.iter().map(|target| self.price(ring, target)).collect())
-            .collect();
         loop {
-            // What everything costs without one of the rings, or with all.
-            let cost = |except: Option<usize>| -> f64 {
-                let kept = (0..rings.len()).filter(|ring| Some(*ring) != except);
-                let others: Vec<&Ring> = kept.clone().map(|ring| &rings[ring]).collect();
-                let least = |(at, target): (usize, &Target)| {
-                    let alone = target.alone(&others).map_or(f64::INFINITY, |offer| offer.price);
-                    kept.clone().map(|ring| prices[ring][at]).fold(alone, f64::min)
-                };
-                let paid: f64 = self.targets.iter().enumerate().map(least).sum();
-                paid + others.iter().map(|ring| ring.price).sum::<f64>()
-            };
-            let objective = cost(None);
-            let less = (0..rings.len()).map(|ring| (cost(Some(ring)), ring));
+            let (objective, without) = self.costs(&rings);
+            let less = without.into_iter().zip(0..);
             let less = less.min_by(|a, b| a.0.total_cmp(&b.0)).filter(|l| l.0 <= objective);
             let Some((_, ring)) = less else { return Solution { groups, rings, objective } };
             rings.remove(ring);
-            prices.remove(ring);
         }
+    }
+
+    /// The ring of a group, which many solutions have.
+    fn priced(&mut self, group: &[usize]) -> Option<Rc<Priced>> {
+        if let Some(known) = self.priced.get(group) {
+            return known.clone();
+        }
+        let priced = self.ring(group).map(|ring| {
+            let at = self.targets.iter().map(|target| self.price(&ring, target)).collect();
+            Rc::new(Priced { ring, at })
+        });
+        self.priced.insert(group.to_vec(), priced.clone());
+        priced
+    }
+
+    /// What everything costs with these rings, and without each of them.
+    fn costs(&self, rings: &[Rc<Priced>]) -> (f64, Vec<f64>) {
+        let mut ring_of = vec![None; self.problem.len()];
+        for (number, priced) in rings.iter().enumerate() {
+            priced.ring.order.iter().for_each(|&source| ring_of[source] = Some(number));
+        }
+        let (mut all, mut without) = (0.0, vec![0.0; rings.len()]);
+        for (at, target) in self.targets.iter().enumerate() {
+            let (alone, alone_without) = target.prices_alone(&ring_of, rings.len());
+            // The cheapest ring, and the price of the second.
+            let (mut first, mut second) = ((f64::INFINITY, None), f64::INFINITY);
+            for (number, priced) in rings.iter().enumerate() {
+                let price = priced.at[at];
+                match price < first.0 {
+                    true => (first, second) = ((price, Some(number)), first.0),
+                    false => second = second.min(price),
+                }
+            }
+            all += alone.min(first.0);
+            for (number, (paid, alone)) in without.iter_mut().zip(alone_without).enumerate() {
+                *paid += alone.min(if first.1 == Some(number) { second } else { first.0 });
+            }
+        }
+        let passing_on = |except: Option<usize>| -> f64 {
+            let kept = rings.iter().enumerate().filter(|(number, _)| Some(*number) != except);
+            kept.map(|(_, priced)| priced.ring.price).sum()
+        };
+        let numbered = without.into_iter().enumerate();
+        let without = numbered.map(|(number, paid)| paid + passing_on(Some(number))).collect();
+        (all + passing_on(None), without)
     }
 
     /// Moves one source to another group, or out of all, as long as that helps.
@@ -259,7 +333,7 @@ impl Search<'_> {
                     }
                     groups.retain(|group| !group.is_empty());
                     let other = self.solution(groups);
-                    if other.is_below(&best) {
+                    if is_below(other.objective, best.objective) {
                         best = other;
                         is_better = true;
                     }
@@ -330,10 +404,12 @@ impl Search<'_> {
         price.map_or(f64::INFINITY, |(error, energy)| error + energy)
     }
 
-    /// Puts the sources of every ring in an order that is cheap for the targets that take its model.
-    fn put_in_order(&self, solution: &mut Solution) {
-        let (_, links) = self.taken(solution);
-        for ring in &mut solution.rings {
+    /// The rings of a solution with their sources in an order that is cheap for the targets that take the model.
+    fn in_order(&self, solution: &Solution) -> Ordered {
+        let rings = solution.rings.iter().map(|priced| priced.ring.clone());
+        let mut ordered = Ordered { rings: rings.collect(), objective: solution.objective };
+        let (_, links) = self.taken(&ordered.rings);
+        for ring in &mut ordered.rings {
             let last = ring.order[ring.order.len() - 1];
             let targets = || links.iter().filter(|link| link.from == last).map(|link| link.to);
             let cost = |order: &[usize]| {
@@ -345,19 +421,19 @@ impl Search<'_> {
                 let before = cost(&ring.order);
                 ring.order = reordered(std::mem::take(&mut ring.order), cost);
                 ring.price = self.hops(&ring.order).unwrap_or(f64::INFINITY);
-                solution.objective += cost(&ring.order) - before;
+                ordered.objective += cost(&ring.order) - before;
             }
         }
+        ordered
     }
 
     /// Hand-overs and links, each sorted by receiver.
-    fn taken(&self, solution: &Solution) -> (Vec<Handover>, Vec<PlanLink>) {
+    fn taken(&self, rings: &[Ring]) -> (Vec<Handover>, Vec<PlanLink>) {
         let mut links = Vec::new();
-        let rings: Vec<&Ring> = solution.rings.iter().collect();
         for target in &self.targets {
             let offers = rings.iter().map(|ring| (self.price(ring, target), ring));
             let best = offers.min_by(|a, b| a.0.total_cmp(&b.0));
-            match (best, target.alone(&rings)) {
+            match (best, target.alone(rings)) {
                 (best, Some(alone)) if best.is_none_or(|(price, _)| alone.price <= price) => {
                     links.extend_from_slice(&alone.links);
                 }
@@ -372,7 +448,7 @@ impl Search<'_> {
             let next = ring.order.iter().cycle().skip(1);
             ring.order.iter().zip(next).map(|(&from, &to)| Handover { from, to }).collect()
         };
-        let mut handovers: Vec<Handover> = solution.rings.iter().flat_map(hops).collect();
+        let mut handovers: Vec<Handover> = rings.iter().flat_map(hops).collect();
         handovers.sort_unstable_by_key(|h| h.to);
         (handovers, links)
     }

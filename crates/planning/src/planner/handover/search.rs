@@ -25,12 +25,20 @@ const LEAST: f64 = 1e-9;
 
 /// The sources that a source's model has been at, the source itself last.
 fn route(handed_from: &[Option<usize>], source: usize) -> Vec<usize> {
-    let mut route = vec![source];
-    while let Some(from) = handed_from[route[route.len() - 1]] {
-        route.push(from);
+    let mut route = Vec::new();
+    follow(handed_from, source, &mut route);
+    route
+}
+
+/// Writes the same into a list that is there.
+fn follow(handed_from: &[Option<usize>], source: usize, route: &mut Vec<usize>) {
+    route.clear();
+    let mut next = Some(source);
+    while let Some(source) = next {
+        route.push(source);
+        next = handed_from[source];
     }
     route.reverse();
-    route
 }
 
 /// A target, and what it can take.
@@ -63,8 +71,8 @@ struct Forest {
     routes: Vec<Vec<usize>>,
     /// One per target: the price of each offer.
     prices: Vec<Vec<f64>>,
-    /// One per target: the cheapest offer.
-    best: Vec<usize>,
+    /// One per target: its offers, the cheapest first.
+    ranked: Vec<Vec<usize>>,
     objective: f64,
 }
 
@@ -231,45 +239,50 @@ impl<'a> Search<'a> {
         let routes: Vec<Vec<usize>> =
             (0..handed_from.len()).map(|i| route(&handed_from, i)).collect();
         let price = |target: &Target, offer: usize| {
-            let price = self.price(&routes, target.offer(offer), target.device);
+            let route = |source: usize| &routes[source];
+            let price = self.price(route, target.offer(offer), target.device);
             price.map_or(f64::INFINITY, |(error, energy)| error + energy)
         };
         let mut objective = self.handover_energy(&handed_from)?;
-        let (mut prices, mut best) = (Vec::new(), Vec::new());
+        let (mut prices, mut ranked) = (Vec::new(), Vec::new());
         for target in &self.targets {
             let offers: Vec<f64> = (0..=target.single.len()).map(|o| price(target, o)).collect();
-            let least = (0..offers.len()).min_by(|&a, &b| offers[a].total_cmp(&offers[b]))?;
-            objective += offers[least];
+            let mut order: Vec<usize> = (0..offers.len()).collect();
+            order.sort_by(|&a, &b| offers[a].total_cmp(&offers[b]));
+            objective += offers[order[0]];
             prices.push(offers);
-            best.push(least);
+            ranked.push(order);
         }
-        objective.is_finite().then_some(Forest { handed_from, routes, prices, best, objective })
+        objective.is_finite().then_some(Forest { handed_from, routes, prices, ranked, objective })
     }
 
     /// Returns the cost of another forest: only models with another route are priced again. Nothing where a route is
     /// too long or lacks a link.
     fn cost(&self, now: &Forest, handed_from: &[Option<usize>]) -> Option<f64> {
         let mut cost = self.handover_energy(handed_from)?;
-        let routes: Vec<Vec<usize>> =
-            (0..handed_from.len()).map(|i| route(handed_from, i)).collect();
-        if routes.iter().any(|route| route.len() > self.longest + 1) {
-            return None;
+        // One per source whose route is another. Most are as before.
+        let mut changed: Vec<(usize, Vec<usize>)> = Vec::new();
+        let mut is_new = vec![false; handed_from.len()];
+        let mut route = Vec::with_capacity(self.longest + 2);
+        for &source in &self.sources {
+            follow(handed_from, source, &mut route);
+            if route.len() > self.longest + 1 {
+                return None;
+            }
+            if route != now.routes[source] {
+                is_new[source] = true;
+                changed.push((source, route.clone()));
+            }
         }
-        let is_new: Vec<bool> =
-            routes.iter().zip(&now.routes).map(|(new, old)| new != old).collect();
-        let changed: Vec<usize> = self.sources.iter().copied().filter(|&i| is_new[i]).collect();
-        for ((target, known), &best) in self.targets.iter().zip(&now.prices).zip(&now.best) {
+        let changed_to = |source: usize| changed.iter().find(|(of, _)| *of == source);
+        let route = |source| changed_to(source).map_or(&now.routes[source], |(_, route)| route);
+        for ((target, known), ranked) in self.targets.iter().zip(&now.prices).zip(&now.ranked) {
             let stays = |offer: usize| target.offer(offer).iter().all(|l| !is_new[l.from]);
-            let mut least = match stays(best) {
-                true => known[best],
-                false => (0..known.len())
-                    .filter(|&offer| stays(offer))
-                    .map(|offer| known[offer])
-                    .fold(f64::INFINITY, f64::min),
-            };
-            let singles = changed.iter().filter_map(|&from| target.single_from(from));
+            let stay = ranked.iter().find(|&&offer| stays(offer));
+            let mut least = stay.map_or(f64::INFINITY, |&offer| known[offer]);
+            let singles = changed.iter().filter_map(|(from, _)| target.single_from(*from));
             for offer in std::iter::once(0).filter(|&planned| !stays(planned)).chain(singles) {
-                let price = self.price(&routes, target.offer(offer), target.device);
+                let price = self.price(route, target.offer(offer), target.device);
                 if let Some((error, energy)) = price {
                     least = least.min(error + energy);
                 }
@@ -293,16 +306,16 @@ impl<'a> Search<'a> {
     }
 
     /// What a target pays for these models: φ^T T_j and φ^E Σ K of its links; nothing without a model.
-    fn price(
+    fn price<'r>(
         &self,
-        routes: &[Vec<usize>],
+        route: impl Fn(usize) -> &'r Vec<usize>,
         links: &[PlanLink],
         target: usize,
     ) -> Option<(f64, f64)> {
         if links.is_empty() {
             return None;
         }
-        handed_on_cost(self.measured, links, target, |source| &routes[source], |_| true)
+        handed_on_cost(self.measured, links, target, |source| &route(source)[..], |_| true)
     }
 
     /// What targets take of a forest, without hand-overs that nobody profits from.
@@ -310,9 +323,10 @@ impl<'a> Search<'a> {
         let mut terms = Terms { source, ..Terms::default() };
         let mut links = Vec::new();
         let mut is_used = vec![false; forest.handed_from.len()];
-        for (target, &best) in self.targets.iter().zip(&forest.best) {
-            let taken = target.offer(best);
-            let (error, energy) = self.price(&forest.routes, taken, target.device)?;
+        for (target, ranked) in self.targets.iter().zip(&forest.ranked) {
+            let taken = target.offer(ranked[0]);
+            let route = |source: usize| &forest.routes[source];
+            let (error, energy) = self.price(route, taken, target.device)?;
             terms.target += error;
             terms.energy += energy;
             links.extend_from_slice(taken);
