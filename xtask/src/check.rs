@@ -20,13 +20,18 @@ const INSTALLED: [(&str, &[&str]); 4] = [
 const WITHOUT_DEVICES: [&str; 5] =
     ["--package", "stlf-cli", "--no-default-features", "--features", "fetch,images,parquet"];
 
+/// All targets with all features. The Python package has one target and no features, and comes last: its macros need more of the crate that
+/// parses Rust, so that nearly everything would be checked a second time for what comes after it.
+const ALL_BUT_PYTHON: [&str; 5] =
+    ["--workspace", "--exclude", "stlf-python", "--all-targets", "--all-features"];
+
 /// Everything that must hold before a change is handed in.
 pub(crate) fn whole() -> Result<(), Failure> {
     let root = root();
     enter(&root)?;
     let mut steps = Steps::new();
     before_building(&mut steps)?;
-    steps.step("lints", || lint(&["--workspace", "--all-targets", "--all-features"]))?;
+    steps.step("lints", || lint(&ALL_BUT_PYTHON))?;
     for (what, package) in INSTALLED {
         steps.step(&format!("lints of {what}"), || lint(package))?;
     }
