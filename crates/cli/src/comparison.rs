@@ -207,7 +207,7 @@ pub(crate) fn refused(outcome: &Outcome) -> String {
     match names.len() {
         0 => String::new(),
         count => format!(
-            "{} handed on by {} contradicted by the labels of the next source, which handed its own on instead: look at the labels of both (seed-*/{REFUSED}).\n",
+            "{} handed on by {} contradicted by the labels of the next source, which handed on what it had itself: look at the labels of both (seed-*/{REFUSED}).\n",
             counted(count, "model"),
             few(names) + if count == 1 { " was" } else { " were" },
         ),

@@ -377,7 +377,7 @@ impl RefusedRow {
     pub fn told(&self) -> String {
         let RefusedRow { from, labels, errors, .. } = self;
         format!(
-            "it refused the model that {from} handed to it, which gets {errors} of its {labels} labels wrong, and handed its own on instead"
+            "it refused the model that {from} handed to it, which gets {errors} of its {labels} labels wrong, and handed on what it had itself"
         )
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! A source has labels, so that it needs no other model to judge one by. It refuses a model that errs on more of them than
 //!
-//! - the sources of its route claim, ε̂_k + ½ d̂_kj in the mean over their samples, and a tenth;
+//! - the sources that it has been at claim, ε̂_k + ½ d̂_kj in the mean over their samples, and a tenth;
 //! - guessing would;
 //! - on the second way round a ring, where the model has been here before: one that has half as many right as what the source handed on the
 //!   first time.
@@ -18,7 +18,7 @@ use crate::trust::{DELTA, HALF, TOLERANCE};
 /// What a source holds a model against that is handed to it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Standard {
-    /// What the sources on the model's route claim here.
+    /// What the sources claim here that the model has been at.
     pub claims: Vec<Claim>,
     /// The number of classes.
     pub classes: usize,

@@ -28,8 +28,8 @@ const UNUSED_BY: usize = 2;
 
 impl Problem {
     /// Whether each device is conspicuous: its error and samples, or its divergences, are far better than those of others allow, or the links
-    /// from it to several devices are forbidden. One device cannot make another one conspicuous by that. It can by refusing what the other
-    /// handed to it, and is conspicuous itself then ([`Problem::with_alone`]).
+    /// from it to several devices are forbidden. One device cannot make another one conspicuous by that. It can by refusing a model of the
+    /// other, and is conspicuous itself then ([`Problem::with_disputes`]).
     pub fn conspicuous(&self) -> Vec<bool> {
         let Model::Measured(m) = self.model() else { return vec![false; self.len()] };
         let mut terms: Vec<f64> = m.sender.iter().copied().filter(|s| s.is_finite()).collect();
@@ -179,8 +179,10 @@ mod tests {
             devices[..SOURCES].iter_mut().for_each(|device| device.labeled = 80);
             (0..8).for_each(|i| (0..i).for_each(|j| set(i, j, 0.1)));
         });
-        let disputed = alike.clone().with_alone([1, 3]);
+        let disputed = alike.clone().with_disputes([(1, 3), (3, 1), (0, 6)]);
         assert_eq!(found(&disputed), [1, 3]);
+        // Who is in dispute with several is the one that is wrong.
+        assert_eq!(found(&alike.clone().with_disputes([(1, 3), (1, 4), (2, 1)])), [1]);
         // They hand nothing on any more, and nothing is handed to them.
         let planned = |problem: &Problem| {
             let settings = Settings { handovers: Some(Forms::ALL), ..Settings::default() };

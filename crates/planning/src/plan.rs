@@ -11,7 +11,7 @@ use crate::problem::{Model, Problem, is_far};
 
 pub(crate) use cost::handed_on_cost;
 pub use cost::{column_cost, evaluate};
-pub use legs::{Leg, RingPlace, Way, legs, way_to_targets};
+pub use legs::{Leg, RingPlace, Way, been_at, legs, way_to_targets};
 pub use stlf_optim::status::Status;
 
 /// A weighted link, α_ij.

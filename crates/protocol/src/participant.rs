@@ -242,7 +242,11 @@ impl Participant {
         let (task, blamed) = (computed.task(), computed.blamed().cloned());
         let actions = match (self.device.computed(computed), task) {
             (Ok(actions), Task::TrainOn { from, way }) => {
-                world.tell(self, Event::TrainedOn { from, way });
+                let event = match self.device.refuses_on(way) {
+                    true => Event::Distrusts { from },
+                    false => Event::TrainedOn { from, way },
+                };
+                world.tell(self, event);
                 actions
             }
             (Ok(actions), Task::Combine) => {

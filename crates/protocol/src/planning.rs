@@ -362,16 +362,7 @@ impl Planner {
         let links = Links::from_rows(n, divergences, energy);
         let problem = setup.problem(devices.ok_or_else(incomplete)?, links, forbidden.collect());
         let problem = problem.map_err(|e| NoPlan::Because(e.to_string()))?;
-        let alone = self.disputed().filter_map(|place| self.index(place));
-        Ok(problem.with_alone(alone))
-    }
-
-    /// Devices with labels between which a model was of no use: one of the two is wrong.
-    fn disputed(&self) -> impl Iterator<Item = Place> + '_ {
-        let is_labeled =
-            |place: Place| self.reports.get(&place).is_some_and(|signed| signed.report.labeled > 0);
-        let ends = self.forbidden.iter().filter(move |(a, b)| is_labeled(*a) && is_labeled(*b));
-        ends.flat_map(|&(from, to)| [from, to])
+        Ok(problem.with_disputes(self.forbidden.iter().filter_map(ends)))
     }
 
     /// What the i-th member says of its pair with the j-th.

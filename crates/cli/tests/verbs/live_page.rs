@@ -55,7 +55,7 @@ fn a_run_under_way_is_followed_and_an_edit_marks_what_it_makes_untrue() {
     assert_eq!(browser.script(&seeds(1)), true);
     browser.wait_for(
         "the progress of training",
-        "return /1 of 2, \\d+ models/.test(document.querySelector('#progress-stages').innerText)",
+        "return /1 of 2, \\d+ models/.test(document.querySelector('#progress-stages')?.innerText)",
     );
     // Another seed is there, and the page shows it although the run is not finished.
     appear(&whole.join("seed-2"), &half.join("seed-2"));
@@ -67,20 +67,20 @@ fn a_run_under_way_is_followed_and_an_edit_marks_what_it_makes_untrue() {
     browser.wait_for("the end", "return document.querySelector('#progress').hidden");
 
     // An edit is planned at once; what the run measured stays, marked as older, and what would be untrue goes.
-    let shown = "return document.querySelector('#facts').innerText";
+    let shown = "return document.querySelector('#facts')?.innerText";
     let before = browser.script(shown);
     browser.wait_for("the fields", "return !document.querySelector('#edit').hidden");
     browser.type_into("#phi-e", "\u{e009}a\u{e000}3");
     browser.wait_for("another plan", &format!("{shown} !== {before}"));
     for section in ["methods", "targets", "confusion"] {
         let marked = format!(
-            "return document.querySelector('#{section} .older').innerText.includes('without your edits')"
+            "return document.querySelector('#{section} .older')?.innerText?.includes('without your edits')"
         );
         browser.wait_for(section, &marked);
     }
     for section in ["objective", "frontier"] {
         let marked = format!(
-            "return document.querySelector('#{section} .none').innerText.includes('not computed for an edited')"
+            "return document.querySelector('#{section} .none')?.innerText?.includes('not computed for an edited')"
         );
         browser.wait_for(section, &marked);
     }
@@ -149,7 +149,7 @@ fn a_device_of_a_large_fleet_is_explained_when_asked() {
     browser.script("document.querySelector('#explain-further').click()");
     browser.wait_for(
         "what would change that",
-        "return /as a target it would cost/.test(document.querySelector('#explanation').innerText)",
+        "return /as a target it would cost/.test(document.querySelector('#explanation')?.innerText)",
     );
     assert_eq!(browser.complaints(), [] as [String; 0]);
     // The page that is written as a file says how to ask.
@@ -161,6 +161,6 @@ fn a_device_of_a_large_fleet_is_explained_when_asked() {
     browser.click("#graph [role=button]");
     browser.wait_for(
         "the command",
-        "return /stlf explain FILE --device n\\d+/.test(document.querySelector('#explanation').innerText)",
+        "return /stlf explain FILE --device n\\d+/.test(document.querySelector('#explanation')?.innerText)",
     );
 }

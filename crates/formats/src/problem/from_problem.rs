@@ -41,6 +41,7 @@ impl ProblemFile {
                 source_error: None,
                 role: problem.pin(i),
                 stranger: false,
+                in_dispute: false,
             })
             .collect();
         match problem.model() {
@@ -58,6 +59,9 @@ impl ProblemFile {
                 }
                 for stranger in problem.strangers() {
                     devices[stranger].stranger = true;
+                }
+                for device in problem.in_dispute() {
+                    devices[device].in_dispute = true;
                 }
                 let mut links = Cow::Borrowed(&m.links);
                 for &(link, to) in &m.forbidden {

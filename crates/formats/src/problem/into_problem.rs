@@ -57,6 +57,7 @@ impl ProblemFile {
                 source_error: None,
                 role: None,
                 stranger: false,
+                in_dispute: false,
             };
             (0..n).map(entry).collect()
         });
@@ -116,6 +117,7 @@ impl ProblemFile {
             disagreement: self.disagreement.map(|d| flatten(d, n)).transpose()?,
         };
         let strangers: Vec<usize> = (0..n).filter(|&i| entries[i].stranger).collect();
+        let in_dispute: Vec<usize> = (0..n).filter(|&i| entries[i].in_dispute).collect();
         let parts = Parts {
             forbidden: resolve(&self.forbidden_links, "forbidden_links", &index)?,
             required: resolve(&self.required_links, "required_links", &index)?,
@@ -123,7 +125,7 @@ impl ProblemFile {
             source,
             devices: devices(entries)?,
         };
-        let problem = Problem::new(parts)?.with_strangers(&strangers);
+        let problem = Problem::new(parts)?.with_strangers(&strangers).with_in_dispute(&in_dispute);
         scale.check_problem(&problem)?;
         Ok(problem)
     }

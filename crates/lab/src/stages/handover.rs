@@ -7,7 +7,9 @@ use stlf_method::expectation::{Trial, Tried};
 use stlf_method::handed::{Standard, Verdict};
 use stlf_method::method::Method;
 use stlf_planning::device::Role;
-use stlf_planning::plan::{Handover, Leg, Way, handed_from, legs, route, times, way_to_targets};
+use stlf_planning::plan::{
+    Handover, Leg, Way, been_at, handed_from, legs, route, times, way_to_targets,
+};
 use stlf_planning::witness::Claim;
 
 use crate::baselines::Assignment;
@@ -28,6 +30,15 @@ pub const REFUSED: &str = "refused.csv";
 
 /// The models that were handed on.
 const FOLDER: &str = "relayed";
+
+/// What a source sends after one leg.
+struct Sent {
+    of: (usize, Way),
+    model: Params,
+    tried: Tried,
+    /// If that is not what it was handed.
+    refused: Option<RefusedRow>,
+}
 
 /// What comes of all hand-overs.
 struct HandedOn {
@@ -126,34 +137,40 @@ impl Transfer<'_> {
         let (mut tried, mut refused) = (self.all_tried()?, Vec::new());
         // Models that have been handed on equally often do not wait for each other.
         for wave in legs.chunk_by(|a, b| a.before == b.before) {
-            let made: Vec<((usize, Way), Params, Tried, Option<RefusedRow>)> = wave
+            let made: Vec<Sent> = wave
                 .par_iter()
                 .filter_map(|leg| Some((leg, sent.get(&(leg.handover.from, leg.sent))?)))
                 .map(|(leg, handed)| {
                     let (to, from) = (leg.handover.to, (leg.handover.from, leg.sent));
+                    let of = (to, leg.taken);
                     let labels = &run.fleet.devices[to].labels;
                     let instead = sent.get(&(to, Way::First));
                     let came = self.on_all_labels(handed, to)?;
                     let verdict = self.verdict(assigned, leg, came, instead)?;
                     let Verdict::Believed(as_handed) = verdict else {
                         let tried = tried.get(&(to, Way::First)).cloned().unwrap_or_default();
-                        let row = came.map(|trial| self.refused_row(leg, trial));
+                        let refused = came.map(|trial| self.refused_row(leg, trial));
                         count.one()?;
-                        return Ok(instead.map(|own| ((to, leg.taken), own.clone(), tried, row)));
+                        return Ok(instead.map(|own| Sent {
+                            of,
+                            model: own.clone(),
+                            tried,
+                            refused,
+                        }));
                     };
                     let trained = train(handed, to, leg.taken)?;
                     let model = run.setup.handed_on(handed, &trained, labels, leg.ring);
                     let before = tried.get(&from).cloned();
                     let as_sent = self.trial_of_sent(&model, to)?;
                     let tried = before.unwrap_or_default().handed_on(to, as_handed, as_sent);
-                    Ok(Some(((to, leg.taken), model, tried, None)))
+                    Ok(Some(Sent { of, model, tried, refused: None }))
                 })
                 .filter_map(Result::transpose)
                 .collect::<Result<_, Error>>()?;
-            for (of, model, with, row) in made {
-                sent.insert(of, model);
-                tried.insert(of, with);
-                refused.extend(row);
+            for made in made {
+                sent.insert(made.of, made.model);
+                tried.insert(made.of, made.tried);
+                refused.extend(made.refused);
             }
         }
         let to_targets = |device| (device, way_to_targets(&assigned.handovers, device));
@@ -181,9 +198,9 @@ impl Transfer<'_> {
         came: Option<Trial>,
         instead: Option<&Params>,
     ) -> Result<Verdict, Error> {
-        let Handover { from, to } = leg.handover;
-        let route = route(&assigned.handovers, from).into_iter().filter(|&source| source != to);
-        let claims = route.map(|source| self.problem.claim(source, to).unwrap_or(Claim::NOTHING));
+        let to = leg.handover.to;
+        let before = been_at(&assigned.handovers, leg).into_iter();
+        let claims = before.map(|source| self.problem.claim(source, to).unwrap_or(Claim::NOTHING));
         let classes = self.run.setup.spec.output().len();
         let standard = Standard { claims: claims.collect(), classes, way: leg.taken };
         let own = match instead.filter(|_| standard.compares()) {

@@ -81,6 +81,15 @@ fn round(ring: &[usize], legs: &mut Vec<Leg>) {
     }
 }
 
+/// The sources that a model has been at when it comes over a leg, but for the one that it comes to. On the first way round a ring it has not
+/// been at those that follow.
+pub fn been_at(handovers: &[Handover], leg: &Leg) -> Vec<usize> {
+    let mut route = route(handovers, leg.handover.from);
+    let mut been_at = route.split_off(route.len().saturating_sub(leg.before + 1));
+    been_at.retain(|&source| source != leg.handover.to);
+    been_at
+}
+
 /// The way on which a source has the model that it sends to targets.
 pub fn way_to_targets(handovers: &[Handover], source: usize) -> Way {
     if is_on_ring(handovers, source) { Way::Second } else { Way::First }
@@ -122,6 +131,8 @@ mod tests {
         let links = [link(1, 9), link(3, 9)];
         can_be_walked(&tree, &links);
         let legs = legs(&tree, &links);
+        let last = legs.iter().find(|leg| leg.handover == handed(2, 3)).unwrap();
+        assert_eq!(been_at(&tree, last), [4, 0, 2]);
         assert!(legs.iter().all(|leg| leg.taken == Way::First && leg.ring.is_none()));
         assert_eq!(legs.iter().map(|leg| leg.before).collect::<Vec<_>>(), [0, 1, 1, 2]);
         assert_eq!(way_to_targets(&tree, 3), Way::First);
@@ -141,6 +152,10 @@ mod tests {
         let expected = [(2, one, 3, one), (3, one, 5, one), (5, one, 2, two), (2, two, 3, two)];
         assert_eq!(walked[..4], expected);
         assert_eq!(walked[4..], [(3, two, 5, two)]);
+        // On the first way the model has not been at the sources that follow.
+        let been: Vec<Vec<usize>> =
+            legs(&ring, &links).iter().map(|leg| been_at(&ring, leg)).collect();
+        assert_eq!(been, [vec![2], vec![2, 3], vec![3, 5], vec![5, 2], vec![2, 3]]);
         let places = legs(&ring, &links).into_iter().filter_map(|leg| leg.ring);
         assert!(places.eq((0..3).map(|index| RingPlace { index, sources: 3 })));
         assert_eq!((way_to_targets(&ring, 5), way_to_targets(&ring, 1)), (two, one));

@@ -138,7 +138,7 @@ impl Problem {
                     sender,
                     disagreement,
                     strangers: Vec::new(),
-                    alone: Vec::new(),
+                    in_dispute: Vec::new(),
                 }))
             }
             Source::Costs { source, mut link } => {

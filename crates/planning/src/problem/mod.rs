@@ -13,6 +13,8 @@ pub use strangers::{FAR, Strangers};
 
 pub use checks::non_negative;
 
+use std::collections::BTreeSet;
+
 use serde::{Deserialize, Serialize};
 
 use crate::bound::{Bound, BoundKind, Complexity};
@@ -128,8 +130,8 @@ pub struct Measured {
     pub disagreement: Option<Disagreement>,
     /// Whether no source is near a device, so that all of them count alike for it; empty if there is none such.
     pub(crate) strangers: Vec<bool>,
-    /// Whether a device takes no part in hand-overs; empty if all may.
-    pub(crate) alone: Vec<bool>,
+    /// Whether a device takes no part in hand-overs because of a [dispute](Problem::with_disputes); empty if all may.
+    pub(crate) in_dispute: Vec<bool>,
 }
 
 /// A checked planning problem.
@@ -284,18 +286,47 @@ impl Problem {
         problem
     }
 
-    /// Returns the same problem, in which these devices take no part in hand-overs: one of them handed the other a model that it refused, and nobody
-    /// knows which of the two is wrong. Neither can keep more than itself from hand-overs and one other.
+    /// Returns the same problem, in which devices take no part in hand-overs that are in dispute: the second of a pair had no use for a model of
+    /// the first, both have labels, and nobody knows which of the two is wrong. Of a device that is in dispute with several it is clear enough:
+    /// it takes no part, and the others do. So a device that accuses others keeps one of them from hand-overs at most.
     #[must_use]
-    pub fn with_alone(mut self, devices: impl IntoIterator<Item = usize>) -> Problem {
+    pub fn with_disputes(self, pairs: impl IntoIterator<Item = (usize, usize)>) -> Problem {
         let n = self.len();
-        if let Model::Measured(m) = &mut self.model {
-            for device in devices {
-                m.alone.resize(n, false);
-                m.alone[device] = true;
+        let Model::Measured(m) = &self.model else { return self };
+        let mut others = vec![BTreeSet::new(); n];
+        for (from, to) in pairs {
+            if m.devices[from].labeled > 0 && m.devices[to].labeled > 0 {
+                others[from].insert(to);
+                others[to].insert(from);
             }
         }
+        let is_clear = |device: &usize| others[*device].len() > 1;
+        let takes_no_part = |device: usize| {
+            is_clear(&device) || others[device].iter().any(|other| !is_clear(other))
+        };
+        let in_dispute: Vec<usize> = (0..n).filter(|&device| takes_no_part(device)).collect();
+        self.with_in_dispute(&in_dispute)
+    }
+
+    /// Returns the same problem, in which these devices take no part in hand-overs.
+    #[must_use]
+    pub fn with_in_dispute(mut self, devices: &[usize]) -> Problem {
+        let n = self.len();
+        if let Model::Measured(m) = &mut self.model {
+            m.in_dispute = match devices {
+                [] => Vec::new(),
+                _ => (0..n).map(|device| devices.contains(&device)).collect(),
+            };
+        }
         self
+    }
+
+    /// Returns the devices that take no part in hand-overs because of a [dispute](Problem::with_disputes).
+    pub fn in_dispute(&self) -> Vec<usize> {
+        match &self.model {
+            Model::Measured(m) => (0..self.len()).filter(|&i| !m.hands_on(i)).collect(),
+            Model::Costs(_) => Vec::new(),
+        }
     }
 
     /// Returns the same problem with this link forbidden.
@@ -314,7 +345,7 @@ impl Problem {
 impl Measured {
     /// Whether a device may take part in hand-overs.
     pub(crate) fn hands_on(&self, device: usize) -> bool {
-        !self.alone.get(device).copied().unwrap_or_default()
+        !self.in_dispute.get(device).copied().unwrap_or_default()
     }
 
     fn samples(&self, device: usize) -> f64 {

@@ -156,10 +156,9 @@ impl Following {
         self.grounds.claims.get(&from).copied().unwrap_or(Claim::NOTHING)
     }
 
-    /// What the sources claim here on whose way a model came to this one of them, but for itself.
-    pub(super) fn claims_of_route(&self, from: Place, to: Place) -> Vec<Claim> {
-        let route = self.plan.route(from).into_iter().filter(|&place| place != to);
-        route.map(|place| self.claim(place)).collect()
+    /// What those sources claim here that a model has been at when it comes over a leg.
+    pub(super) fn claims_before(&self, leg: &Leg) -> Vec<Claim> {
+        self.plan.been_at(leg).into_iter().map(|place| self.claim(place)).collect()
     }
 
     /// How many devices claim something of their models here, besides those that sent these.

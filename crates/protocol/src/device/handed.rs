@@ -168,6 +168,11 @@ impl Device {
         refuses
     }
 
+    /// Whether it does not believe the model that was handed to it on this way.
+    pub fn refuses_on(&self, way: Way) -> bool {
+        self.following().is_some_and(|following| following.refuses(way))
+    }
+
     /// So many percent of training on are done, on the second way above 100. The others are to hear of it, who would lose patience.
     pub fn trains_on(&mut self, percent: u8) {
         if let Some(epoch) = &mut self.epoch {
@@ -189,7 +194,7 @@ impl Device {
             return actions;
         }
         following.part = Part::Source(AsSource::TrainsOn(leg));
-        let claims = following.claims_of_route(from, self.place);
+        let claims = following.claims_before(&leg);
         let standard = Standard { claims, classes: self.setup.spec.output().len(), way };
         let instead = self.instead(way);
         let (learner, setup) = (self.learner.clone(), self.setup.clone());

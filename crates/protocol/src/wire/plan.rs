@@ -131,6 +131,17 @@ impl Plan {
         route.into_iter().map(Place::new).collect()
     }
 
+    /// The sources that a model has been at when it comes over a leg, but for the one that it comes to.
+    pub fn been_at(&self, leg: &Leg) -> Vec<Place> {
+        let handovers = self.indexed_handovers();
+        let is_leg =
+            |other: &plan::Leg| (other.handover.to, other.taken) == (leg.to.index(), leg.taken);
+        let legs = legs(&handovers, &self.indexed_links());
+        let leg = legs.iter().find(|other| is_leg(other));
+        let been_at = leg.map(|leg| plan::been_at(&handovers, leg)).unwrap_or_default();
+        been_at.into_iter().map(Place::new).collect()
+    }
+
     /// The way on which a source has the model that it sends to targets.
     pub fn way_to_targets(&self, source: Place) -> Way {
         plan::way_to_targets(&self.indexed_handovers(), source.index())

@@ -189,6 +189,18 @@ proptest! {
 }
 
 #[test]
+fn who_is_in_dispute_comes_back_from_its_file() {
+    let problem = ProblemFile::read(CARS.as_bytes()).unwrap().into_problem(None).unwrap();
+    assert_eq!(problem.in_dispute(), [] as [usize; 0]);
+    let labeled: Vec<usize> = (0..problem.len()).filter(|&i| problem.eligible(i)).collect();
+    let disputed = problem.clone().with_disputes([(labeled[0], labeled[1])]);
+    assert_eq!(disputed.in_dispute(), labeled[..2]);
+    let again = ProblemFile::from_problem(&disputed).into_problem(None).unwrap();
+    assert_eq!(again.in_dispute(), disputed.in_dispute());
+    assert_ne!(again, problem);
+}
+
+#[test]
 fn raw_costs_come_back_from_their_file() {
     let value = json!({"format": "stlf-problem/1",
         "costs": {"source": [1.0, null, 2.5], "link": [[0, 1, 2], [null, 0, null], [3, 0.5, 0]]},

@@ -10,7 +10,7 @@ use stlf_learn::evaluate::predict;
 use stlf_method::expectation::Trial;
 use stlf_method::handed::{Standard, Verdict};
 use stlf_method::local_training::Split;
-use stlf_planning::plan::{Leg, Way, legs, route, way_to_targets};
+use stlf_planning::plan::{Leg, Way, been_at, legs, way_to_targets};
 use stlf_planning::witness::Claim;
 use stlf_planning::{Plan, Problem};
 use stlf_protocol::Place;
@@ -105,9 +105,9 @@ impl Deceit<'_> {
         handed: &Params,
         instead: Option<&Params>,
     ) -> Verdict {
-        let (from, to) = (leg.handover.from, leg.handover.to);
-        let route = route(&plan.handovers, from).into_iter().filter(|&source| source != to);
-        let claims = route.map(|source| problem.claim(source, to).unwrap_or(Claim::NOTHING));
+        let to = leg.handover.to;
+        let before = been_at(&plan.handovers, leg).into_iter();
+        let claims = before.map(|source| problem.claim(source, to).unwrap_or(Claim::NOTHING));
         let (setup, device) = (&self.run.setup, &self.run.fleet.devices[to]);
         let classes = setup.spec.output().len();
         let standard = Standard { claims: claims.collect(), classes, way: leg.taken };

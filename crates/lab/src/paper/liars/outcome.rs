@@ -157,15 +157,15 @@ impl Deceit<'_> {
     fn outcome(&self, defence: Defence) -> Result<Outcome, Error> {
         let (mut problem, mut plan) = (self.problem.clone(), self.plan.clone());
         let mut sums = self.epoch(&problem, &plan, defence, Sums::default())?;
+        let mut refused: Vec<(usize, usize)> = Vec::new();
         for _ in 1..EPOCHS {
             if sums.refused.is_empty() {
                 break;
             }
-            let refused = sums.refused.iter();
-            problem = refused.fold(problem, |problem, &(from, to)| problem.without_link(from, to));
-            let is_labeled = |device: usize| !self.run.fleet.devices[device].labels.is_empty();
-            let disputed = sums.refused.iter().filter(|(a, b)| is_labeled(*a) && is_labeled(*b));
-            problem = problem.with_alone(disputed.flat_map(|&(from, to)| [from, to]));
+            refused.extend(&sums.refused);
+            let links = sums.refused.iter();
+            problem = links.fold(problem, |problem, &(from, to)| problem.without_link(from, to));
+            problem = problem.with_disputes(refused.iter().copied());
             let mut observer = |_: &_| self.run.watch.flow();
             match self.run.setup.plan(&problem, &mut observer) {
                 planner::Outcome::Planned(next) => plan = *next,
