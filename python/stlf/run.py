@@ -65,8 +65,8 @@ class Run:
     def warnings(self, seed: int | None = None) -> list[str]:
         """Return what devices of a seed are told, such as that their own model is no better than guessing.
 
-        Also that they refused the model of another source, and that no source is near a target, so that little is
-        known of its accuracy. Empty if all is well.
+        Also that they refused the model of another source, and that little is known of the accuracy of a target,
+        perhaps because no source is near it. Empty if all is well.
         """
         return _internal.warnings(self._of(seed))
 

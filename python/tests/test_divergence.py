@@ -19,7 +19,7 @@ METHODS = ["means", "discrepancy", "discriminant", "sketch", "classifier"]
 @pytest.mark.parametrize("method", METHODS)
 def test_near_devices_are_near_and_far_ones_far(method: str) -> None:
     rng = np.random.default_rng(1)
-    parts = {name: (rng.normal(mean, 1, (200, 3)), None) for name, mean in [("a", 0), ("b", 0), ("c", 3)]}
+    parts = {name: (rng.normal(mean, 1, (600, 3)), None) for name, mean in [("a", 0), ("b", 0), ("c", 1.5)]}
     fleet = stlf.Fleet.from_devices(parts)
     measured = stlf.measure(fleet, method)
     assert measured["a", "b"] < 0.5 < 1.5 < measured["a", "c"]
@@ -41,8 +41,13 @@ def test_the_steps_of_devices_on_their_own_give_what_one_call_gives(moments: boo
     accept = sketch.ACCEPTED if moments else None
     sketches = {d.name: sketch.sketch(d.inputs, moments=moments, accept=accept, **options) for d in fleet}
     apart = sketch.divergence(sketches)
-    np.testing.assert_array_equal(apart.values, whole.values)
-    np.testing.assert_array_equal(apart.low, whole.low)
+    if moments:
+        np.testing.assert_array_equal(apart.values, whole.values)
+        np.testing.assert_array_equal(apart.low, whole.low)
+    else:
+        # Means have noise, which every device draws for itself.
+        assert np.all((whole.low <= apart.values) & (apart.values <= whole.high))
+        assert np.abs(apart.values - whole.values).max() < 0.5
 
 
 def test_means_are_what_a_device_publishes_unless_it_accepts_more() -> None:
@@ -64,10 +69,11 @@ def test_noise_is_drawn_anew_and_publishes_means_alone() -> None:
     assert 0 <= apart["a", "b"] <= 2
 
 
-def test_means_have_sixteen_bits_with_noise_and_without() -> None:
+def test_means_have_sixteen_bits_with_any_noise() -> None:
     inputs = fleet_of(0)[0].inputs
+    base = 1 / np.sqrt(63 * 16 * len(inputs))
     noisy = privacy.noise_multiplier(1.0, 1e-5) * 2 / len(inputs)
-    for noise, asked in [(0.0, None), (noisy, (1.0, 1e-5))]:
+    for noise, asked in [(base, None), (noisy, (1.0, 1e-5))]:
         mean = sketch.sketch(inputs, features=16, privacy=asked).mean.astype(float)
         steps = mean * 32767 / (np.sqrt(2 / 16) + 6 * noise)
         np.testing.assert_allclose(steps, steps.round(), atol=5e-3)
@@ -137,7 +143,7 @@ def test_what_ones_own_functions_raise_comes_through() -> None:
     [
         ({"method": "guess"}, "method: there is no 'guess'|method: there is no \"guess\""),
         ({"features": 3}, "divergence.features: 3 is not an even number"),
-        ({"rounds": 3}, 'rounds is for method = "classifier"'),
+        ({"rounds": 3}, 'rounds is only for method = "classifier"'),
         ({"method": "classifier", "rounds": 0}, "divergence.rounds: must be at least 1"),
     ],
 )

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::steps::{Done, Failure, Steps, command, succeeds};
 use crate::{
-    enter, layout_and_docs, packed_for_tests, python_package, root, scripts, shared,
+    enter, layout_and_docs, packed_for_tests, python, python_package, root, scripts, shared,
     shown_commands, target_folder,
 };
 
@@ -31,6 +31,11 @@ pub(crate) fn whole() -> Result<(), Failure> {
     enter(&root)?;
     let mut steps = Steps::new();
     before_building(&mut steps)?;
+    let downloads = {
+        let root = root.clone();
+        // The step "Python" does the same again, at once if this has succeeded, and says what is wrong if not.
+        std::thread::spawn(move || drop(python::environment(&root, &target_folder())))
+    };
     steps.step("lints", || lint(&ALL_BUT_PYTHON))?;
     for (what, package) in INSTALLED {
         steps.step(&format!("lints of {what}"), || lint(package))?;
@@ -42,7 +47,11 @@ pub(crate) fn whole() -> Result<(), Failure> {
     })?;
     steps.step("tests", || tests(&ALL))?;
     shown_commands(&mut steps, &root, false)?;
-    steps.step("Python", || python_package(&root))?;
+    steps.step("Python", || {
+        // Whatever came of it: what is missing is fetched now.
+        let _ = downloads.join();
+        python_package(&root)
+    })?;
     steps.step("what a release carries", || packed_for_tests(&root))?;
     println!("\n{}", steps.summary());
     Ok(())
@@ -75,16 +84,20 @@ fn lint(what: &[&str]) -> Result<Done, Failure> {
 }
 
 /// Which tests: all programs of the workspace, or units and devices in memory. The features are the same, so that both are built once.
-/// Examples and benchmarks have no tests, fuzz targets are programs of another kind; the lints compile them all.
-pub(crate) const ALL: [&str; 7] =
-    ["--workspace", "--exclude", "stlf-fuzz", "--all-features", "--lib", "--bins", "--tests"];
-const FAST: [&str; 8] = [
+/// Examples and benchmarks have no tests, fuzz targets are programs of another kind; the lints compile them all. `--tests` alone leaves out
+/// what says `test = false` in its manifest; `--lib` and `--bins` would build a test program of it.
+pub(crate) const ALL: [&str; 5] =
+    ["--workspace", "--exclude", "stlf-fuzz", "--all-features", "--tests"];
+const FAST: [&str; 11] = [
     "--workspace",
     "--exclude",
     "stlf-fuzz",
     "--all-features",
     "--lib",
-    "--bins",
+    "--bin",
+    "stlf",
+    "--bin",
+    "xtask",
     "--test",
     "memory",
 ];

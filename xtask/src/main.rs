@@ -29,8 +29,8 @@ usage: cargo xtask check            everything that must hold: format, layout, d
        cargo xtask check --fast     under two minutes after a small change: format, layout, docs, lints of the page's scripts
                                     and of the command line with its default features, unit tests and in-memory tests
        cargo xtask layout           only the rules about files and documentation; takes seconds
-       cargo xtask readme [--write] only the commands that README.md, the guide, planning and the findings show;
-                                    --write puts what they print into them
+       cargo xtask readme [--write] only the commands that README.md and the documents with shown commands have (CONTRIBUTING.md
+                                    lists them); --write puts what they print into them
        cargo xtask python           only the Python package: wheel, lints, types, tests
        cargo xtask dist             what a release carries, in target/dist: program, wheel, list of what is built in, checksums
        cargo xtask bench [ARGS]     the benchmarks (arguments go to cargo bench)

@@ -3,8 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use stlf_data::dataset::{Values, check_features};
-use stlf_data::features::Beginning;
+use stlf_data::features::{Beginning, Labels};
 use stlf_data::{Dataset, Scaling, features};
+use stlf_method::known::Known;
 
 use crate::{Error, Mixture};
 
@@ -19,6 +20,18 @@ pub struct Samples {
     pub files: Option<Vec<PathBuf>>,
     /// Where each window of a series begins; none for others.
     pub beginnings: Option<Vec<Beginning>>,
+    /// Those that have a label already, where they are a device's own; none else.
+    pub known: Vec<Known>,
+}
+
+/// Whose samples are read.
+#[cfg_attr(not(feature = "images"), allow(dead_code, reason = "only pictures are resized"))]
+#[derive(Debug, Clone, Copy)]
+enum Whose<'a> {
+    /// New ones, whose labels nobody asks for; pictures of another size are resized or not.
+    New { resize: bool },
+    /// The device's own, with labels in this column of a table.
+    Own { label: Option<&'a str> },
 }
 
 impl Samples {
@@ -28,7 +41,7 @@ impl Samples {
     /// # Errors
     /// Names the file, and the row and column or the picture that cannot be used.
     pub fn read(mixture: &Mixture, path: &Path) -> Result<Samples, Error> {
-        Samples::read_as(mixture, path, false)
+        Samples::read_as(mixture, path, Whose::New { resize: false })
     }
 
     /// As [`Samples::read`], with pictures of another size resized to that of the mixture's.
@@ -36,10 +49,19 @@ impl Samples {
     /// # Errors
     /// As [`Samples::read`].
     pub fn read_resized(mixture: &Mixture, path: &Path) -> Result<Samples, Error> {
-        Samples::read_as(mixture, path, true)
+        Samples::read_as(mixture, path, Whose::New { resize: true })
     }
 
-    fn read_as(mixture: &Mixture, path: &Path, resize: bool) -> Result<Samples, Error> {
+    /// Reads a device's own samples as its training did: pictures are resized, and labels that are there are known. In a table they are in the
+    /// column of this name; without one in `label`, if the table has that.
+    ///
+    /// # Errors
+    /// As [`Samples::read`], or a label that is no class of the mixture.
+    pub fn read_own(mixture: &Mixture, path: &Path, label: Option<&str>) -> Result<Samples, Error> {
+        Samples::read_as(mixture, path, Whose::Own { label })
+    }
+
+    fn read_as(mixture: &Mixture, path: &Path, whose: Whose<'_>) -> Result<Samples, Error> {
         match &mixture.scaling {
             Scaling::Features { columns, series, .. } => {
                 if path.is_dir() {
@@ -53,12 +75,18 @@ impl Samples {
                         ),
                     });
                 }
-                let data = features::load_columns(path, columns, series.as_ref())?;
+                let labels = match whose {
+                    Whose::New { .. } => None,
+                    Whose::Own { label } => {
+                        Some(Labels { column: label, classes: &mixture.classes })
+                    }
+                };
+                let data = features::load_columns(path, columns, series.as_ref(), labels)?;
                 let beginnings = series.as_ref().map(|_| data.beginnings().to_vec());
                 let (inputs, count) = (inputs(mixture, &data), data.len());
-                Ok(Samples { inputs, count, files: None, beginnings })
+                Ok(Samples { inputs, count, files: None, beginnings, known: known(&data) })
             }
-            Scaling::Pixels => pictures(mixture, path, resize),
+            Scaling::Pixels => pictures(mixture, path, whose),
         }
     }
 
@@ -88,7 +116,7 @@ impl Samples {
                 inputs(mixture, &Dataset::new("samples", shape, pixels, labels, Vec::new())?)
             }
         };
-        Ok(Samples { inputs, count, files: None, beginnings: None })
+        Ok(Samples { inputs, count, files: None, beginnings: None, known: Vec::new() })
     }
 }
 
@@ -96,8 +124,13 @@ fn inputs(mixture: &Mixture, data: &Dataset) -> Vec<f32> {
     mixture.scaling.inputs(data, &(0..data.len()).collect::<Vec<usize>>())
 }
 
+/// The samples that have a label.
+fn known(data: &Dataset) -> Vec<Known> {
+    (0..data.len()).filter_map(|sample| Some((sample, data.label(sample)?))).collect()
+}
+
 #[cfg(feature = "images")]
-fn pictures(mixture: &Mixture, path: &Path, resize: bool) -> Result<Samples, Error> {
+fn pictures(mixture: &Mixture, path: &Path, whose: Whose<'_>) -> Result<Samples, Error> {
     let is_table = |extension: &std::ffi::OsStr| {
         ["csv", "gz", "parquet"].iter().any(|known| extension.eq_ignore_ascii_case(known))
     };
@@ -109,13 +142,17 @@ fn pictures(mixture: &Mixture, path: &Path, resize: bool) -> Result<Samples, Err
         });
     }
     let shape = mixture.spec.input();
-    let (data, files) = stlf_data::image_folder::load_unlabeled(path, shape, resize)?;
+    let (resize, classes) = match whose {
+        Whose::New { resize } => (resize, None),
+        Whose::Own { .. } => (true, Some(&mixture.classes[..])),
+    };
+    let (data, files) = stlf_data::image_folder::load_with_paths(path, shape, resize, classes)?;
     let (inputs, count) = (inputs(mixture, &data), data.len());
-    Ok(Samples { inputs, count, files: Some(files), beginnings: None })
+    Ok(Samples { inputs, count, files: Some(files), beginnings: None, known: known(&data) })
 }
 
 #[cfg(not(feature = "images"))]
-fn pictures(_: &Mixture, path: &Path, _: bool) -> Result<Samples, Error> {
+fn pictures(_: &Mixture, path: &Path, _: Whose<'_>) -> Result<Samples, Error> {
     Err(Error::Samples {
         path: path.to_owned(),
         message: "this build does not read pictures".to_owned(),

@@ -1,14 +1,15 @@
 //! The comparison of methods, as text.
 
+mod evidence;
+
 use std::fmt::Display;
 
 use stlf_config::Config;
-use stlf_data::features::Scale;
 use stlf_lab::Outcome;
-use stlf_lab::record::{ComputingRow, ExpectedRow, StudentRow, TrainingRow};
-use stlf_lab::stages::calibration::Calibrated;
+use stlf_lab::record::{ComputingRow, ExpectedRow, RefusedRow, StudentRow, TrainingRow};
 use stlf_lab::stages::expectation::TABLE as EXPECTED;
 use stlf_lab::stages::handover::REFUSED;
+use stlf_lab::stages::measure::protection;
 use stlf_lab::stages::student::FOLDER as STUDENTS;
 use stlf_lab::stages::train::TABLE as TRAINING;
 use stlf_lab::summary::{Line, Spread, summarise};
@@ -16,8 +17,10 @@ use stlf_method::expectation::{Expected, Warning};
 use stlf_method::method::Method;
 use stlf_planning::energy::PAPER_MODEL_BITS;
 use stlf_planning::number_format::{clean, counted, energy, percent, short, size};
-use stlf_planning::problem::{FAR, Preset};
+use stlf_planning::problem::Preset;
 
+use self::evidence::support;
+pub(crate) use self::evidence::{calibration, scale};
 use crate::table::{Align, Cell, Table};
 
 /// The most devices that are named in a line.
@@ -80,7 +83,7 @@ pub(crate) fn comparison(outcome: &Outcome, config: &Config, methods: &[Method])
         calibration(outcome, config),
         guessing(outcome),
         refused(outcome),
-        strangers(outcome, &lines),
+        support(outcome, &lines, config),
         if ours(&lines).is_some() { expected(outcome) } else { String::new() },
         students(outcome, config),
         learners(outcome, config),
@@ -108,33 +111,6 @@ fn learners(outcome: &Outcome, config: &Config) -> String {
         Some(_) => "Devices have learners: no balanced models (training.balanced).\n".to_owned(),
         None => String::new(),
     }
-}
-
-/// Says that divergences did not help to choose, if there were targets to which no source was near.
-fn strangers(outcome: &Outcome, lines: &[Line]) -> String {
-    let targets = ours(lines).map_or(0.0, |line| line.targets.mean * line.targets.count as f64);
-    let far = outcome.strangers;
-    if far == 0 {
-        return String::new();
-    }
-    // Of the links alone: what measuring costs does not say whether there are more of them.
-    let share = |line: &Line| {
-        line.energy_share.map(|all| all.mean * line.joules.mean / line.total_joules.mean)
-    };
-    let all = ours(lines).and_then(share).is_some_and(|share| share > 0.9);
-    let then = match outcome.mixed_for_strangers {
-        0 if all => "Models go over nearly all links already.".to_owned(),
-        0 => {
-            "Models over all links may do better there: -c \"planner.handovers=false planner.phi-e=0.001\"."
-                .to_owned()
-        }
-        mixed => format!(
-            "So {mixed} of them get the models of all sources that are of use, mixed by samples; to send less: -c planner.strangers=planned"
-        ),
-    };
-    format!(
-        "No source is near {far} of {targets:.0} targets: divergences of {FAR} and more tell little about who suits whom.\n{then}\n"
-    )
 }
 
 /// Returns a line with the accuracy that targets may expect without any label, and how often the truth was as expected.
@@ -173,7 +149,10 @@ fn warnings(rows: &[ExpectedRow]) -> String {
             format!("At {count} of {of} ({names}) {told}\n")
         })
     };
-    [Warning::Guessing, Warning::SaysLittle].into_iter().filter_map(line).collect()
+    [Warning::Guessing, Warning::NobodyNear, Warning::SaysLittle]
+        .into_iter()
+        .filter_map(line)
+        .collect()
 }
 
 /// Returns the first of these names, each once, and how many more there are.
@@ -194,24 +173,28 @@ pub(crate) fn guessing(outcome: &Outcome) -> String {
     match names.len() {
         0 => String::new(),
         count => format!(
-            "At {count} of {} with labels ({}) the own model is no better than guessing: look at the labels and features there (seed-*/{TRAINING}).\n",
+            "At {count} of {} with labels ({}) {} no better than guessing: look at the labels and features there (seed-*/{TRAINING}).\n",
             counted(labeled.count(), "device"),
-            few(names)
+            few(names),
+            if count == 1 { "its own model is" } else { "their own models are" }
         ),
     }
 }
 
-/// Returns a line that names the devices whose models other sources refused, if there are any.
+/// Returns lines that name the devices whose models other sources or examiners refused, if there are any.
 pub(crate) fn refused(outcome: &Outcome) -> String {
-    let names: Vec<&str> = outcome.refused.iter().map(|row| row.from.as_str()).collect();
-    match names.len() {
+    let (handed, sent): (Vec<&RefusedRow>, Vec<&RefusedRow>) =
+        outcome.refused.iter().partition(|row| row.way.is_some());
+    let line = |rows: &[&RefusedRow], whose: &str, how: &str, then: &str| match rows.len() {
         0 => String::new(),
         count => format!(
-            "{} handed on by {} contradicted by the labels of the next source, which handed on what it had itself: look at the labels of both (seed-*/{REFUSED}).\n",
+            "{whose} labels contradict {} {how} {}{then}: look at the labels of both (seed-*/{REFUSED}).\n",
             counted(count, "model"),
-            few(names) + if count == 1 { " was" } else { " were" },
+            few(rows.iter().map(|row| row.from.as_str()).collect()),
         ),
-    }
+    };
+    line(&handed, "The next source's", "from", "; it passed on its own instead")
+        + &line(&sent, "An examiner's", "sent to targets by", "")
 }
 
 /// Returns what a target is told, with what to do about it; `what` follows `stlf ask`.
@@ -257,7 +240,7 @@ fn computing(outcome: &Outcome, config: &Config) -> String {
     };
     format!(
         "Computing for ST-LF, per seed: {:.0} GFLOP of training, {:.0} of training on models handed over, {:.0} of students; \
-         together {} at {} GFLOP per joule, which no energy above contains.\n",
+         together {} at {} GFLOP per joule, which is part of no energy above.\n",
         per_seed(|row| row.training_gflop),
         per_seed(|row| row.handed_gflop),
         per_seed(|row| row.student_gflop),
@@ -266,97 +249,12 @@ fn computing(outcome: &Outcome, config: &Config) -> String {
     )
 }
 
-/// Returns a line that names the scale of features, if the fleet chose it, and what decided.
-pub(crate) fn scale(outcome: &Outcome) -> String {
-    if outcome.tried_scales.is_empty() {
-        return String::new();
-    }
-    let seeds = outcome.scales.len();
-    let chosen = Scale::ALL.into_iter().filter_map(|scale| {
-        let count = outcome.scales.iter().filter(|s| **s == scale).count();
-        let whose = by_whom(scale);
-        match count {
-            0 => None,
-            all if all == seeds => Some(whose.to_owned()),
-            _ => Some(format!("{whose} in {count} of {}", counted(seeds, "seed"))),
-        }
-    });
-    let chosen: Vec<String> = chosen.collect();
-    let tried = Scale::ALL.into_iter().filter_map(|scale| {
-        let of_scale = outcome.tried_scales.iter().filter(|row| row.scale == scale.name());
-        let accuracies: Vec<f64> = of_scale.map(|row| row.accuracy).collect();
-        let mean = Spread::of(&accuracies)?.mean;
-        Some(format!("{:.1} % {}", 100.0 * mean, by_whom(scale)))
-    });
-    let tried: Vec<String> = tried.collect();
-    format!(
-        "Features are scaled {}. The fleet chose it on the sources' labels; linear classifiers of the other sources gave {} (scale.csv).\n",
-        chosen.join(", "),
-        tried.join(", ")
-    )
-}
-
-/// Returns a line that says how much divergences and energy count, if that was measured.
-pub(crate) fn calibration(outcome: &Outcome, config: &Config) -> String {
-    let mean = |value: fn(&Calibrated) -> f64| {
-        let values: Vec<f64> = outcome.calibrated.iter().map(value).collect();
-        Spread::of(&values).map(|spread| spread.mean)
-    };
-    let (Some(share), Some(weight)) = (mean(|c| c.share), mean(|c| c.energy)) else {
-        return String::new();
-    };
-    let (spent, set) = match weight < config.planner.weights().energy {
-        true => (
-            format!(
-                " Energy counts {} instead of {}: {}.",
-                short(weight),
-                short(config.planner.weights().energy),
-                budget(&outcome.calibrated)
-            ),
-            format!(" and planner.phi-e = {weight:.4}"),
-        ),
-        false => (String::new(), String::new()),
-    };
-    let (some, seeds) = (outcome.calibrated.len(), outcome.scales.len());
-    let where_so =
-        if some < seeds { format!(" in {some} of {seeds} seeds") } else { String::new() };
-    format!(
-        "Divergences count {}{where_so}: so much of what they say was found where sources tried each other's linear classifiers on their labels.{spent} \
-         Real devices do the same with planner.calibration = {share:.2}{set}.\n",
-        percent(share)
-    )
-}
-
-/// What calibrated plans may cost, in words.
-fn budget(calibrated: &[Calibrated]) -> String {
-    let (some, all) = (calibrated.iter().filter(|c| c.is_apart).count(), calibrated.len());
-    match some {
-        0 => "the total stays within a third of all links".to_owned(),
-        _ if some == all => {
-            "no source is near another, so that a plan may cost as much as all links".to_owned()
-        }
-        _ => format!(
-            "the total stays within a third of all links or, in {some} of {all} seeds, in which no source is near another, within all"
-        ),
-    }
-}
-
-/// By whose values features are scaled, in words.
-fn by_whom(scale: Scale) -> &'static str {
-    match scale {
-        Scale::Fleet => "by the whole fleet's values",
-        Scale::Own => "by each device's own values",
-        Scale::Both => "by both",
-        Scale::None => "not at all",
-    }
-}
-
 /// Says what the total energies consist of: links, and measuring if a method needs divergences.
 fn paid(lines: &[Line]) -> &'static str {
     let pays =
         |line: &&Line| line.method.parse::<Method>().is_ok_and(|method| method.needs_divergences());
     match lines.iter().find(pays) {
-        Some(_) => "links and, for ST-LF, the measuring without which it cannot choose them",
+        Some(_) => "links, and for ST-LF also the measuring by which it chooses them",
         None => "links alone",
     }
 }
@@ -410,19 +308,11 @@ pub(crate) fn measuring(outcome: &Outcome, config: &Config) -> String {
     let seeds = config.seeds.len() as f64;
     let bytes = outcome.measuring.iter().map(|row| row.bytes as f64).sum::<f64>() / seeds;
     let joules = outcome.measuring.iter().map(|row| row.joules).sum::<f64>() / seeds;
-    let noisy: Vec<f64> = outcome.measuring.iter().filter_map(|row| row.epsilon).collect();
-    let privacy = noisy.first().map_or(String::new(), |epsilon| {
-        let who = match outcome.measuring.len() {
-            all if all == noisy.len() => "Every device".to_owned(),
-            all => format!("{} of {all} devices", noisy.len()),
-        };
-        let delta = config.divergence.delta();
-        format!(" {who} added noise: (ε = {epsilon}, δ = {delta})-differential privacy.")
-    });
     format!(
-        "Measuring divergences ({}) sent {} and cost {} per seed.{privacy}\n",
+        "Measuring divergences ({}) sent {} and cost {} per seed. {}\n",
         config.divergence.estimator().name(),
         size(bytes),
         energy(joules),
+        protection(config, &outcome.measuring),
     )
 }

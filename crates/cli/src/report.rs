@@ -171,7 +171,7 @@ fn figures(problem: &Problem, plan: &Plan, run: Run) -> String {
     if !strangers.is_empty() {
         let names = Sentences { problem, plan }.list(&strangers);
         let line = format!(
-            "no source is near {names}: divergences of {FAR} and more tell little about who suits whom"
+            "no source is near {names}: divergences of {FAR} and more do not show which source fits"
         );
         lines.push(("note", line));
     }

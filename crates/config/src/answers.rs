@@ -1,5 +1,6 @@
 //! Labels that somebody gave to samples that `stlf ask` named.
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
@@ -53,7 +54,7 @@ impl Answers {
                 return Err(wrong(path, Some(line), message, COLUMNS));
             };
             let Some(class) = classes.iter().position(|class| *class == row.label) else {
-                let message = format!("{:?} is no class of the data", row.label);
+                let message = format!("{:?} is not a class of the data", row.label);
                 let names = classes.iter().map(String::as_str);
                 let likely =
                     nearest(&row.label, names).map(|class| format!("did you mean {class}?"));
@@ -69,8 +70,8 @@ impl Answers {
         Ok(Answers { path: path.to_owned(), rows })
     }
 
-    /// The answers about these samples of a data set, by their place among them: those of this device or, without a name, of any. The first
-    /// `labels` samples have a label already, which an answer must not contradict.
+    /// The answers about these samples of a data set, by their place among them: those of this device or, without a name, of any. Some may
+    /// have a label already, which an answer must not contradict.
     ///
     /// # Errors
     /// Two labels for one sample.
@@ -78,8 +79,9 @@ impl Answers {
         &self,
         device: Option<&str>,
         places: &[usize],
-        labels: &[Class],
+        labeled: &[Known],
     ) -> Result<Vec<Known>, Error> {
+        let labels: HashMap<usize, Class> = labeled.iter().copied().collect();
         let mut known: Vec<Known> = Vec::new();
         for row in &self.rows {
             if device.is_some_and(|name| !row.device.is_empty() && row.device != name) {
@@ -87,7 +89,7 @@ impl Answers {
             }
             let Some(at) = places.iter().position(|place| *place == row.sample) else { continue };
             let earlier = known.iter().find(|(sample, _)| *sample == at).map(|(_, class)| class);
-            match labels.get(at).or(earlier) {
+            match labels.get(&at).or(earlier) {
                 None => known.push((at, row.class)),
                 Some(same) if *same == row.class => {}
                 Some(_) => {
@@ -139,7 +141,7 @@ mod tests {
         assert_eq!(answers.of(Some("b"), &places, &[]).unwrap(), [(0, 0), (2, 0)]);
         assert_eq!(answers.of(Some("a"), &[1, 2], &[]).unwrap(), []);
         // A label that is there already is no news.
-        assert_eq!(answers.of(Some("a"), &places, &[0]).unwrap(), [(2, 1)]);
+        assert_eq!(answers.of(Some("a"), &places, &[(0, 0)]).unwrap(), [(2, 1)]);
         answers.check(10).unwrap();
         let message = answers.check(9).unwrap_err().to_string();
         assert!(message.ends_with("line 4: there is no sample 9: the data has 9"), "{message}");
@@ -152,7 +154,7 @@ mod tests {
             (error.to_string(), error.hint().unwrap_or_default().to_owned())
         };
         let (message, hint) = refused("sample,label\n1,calm\n2,strom\n");
-        assert!(message.ends_with("line 3: \"strom\" is no class of the data"), "{message}");
+        assert!(message.ends_with("line 3: \"strom\" is not a class of the data"), "{message}");
         assert_eq!(hint, "did you mean storm?");
         for empty in ["", "sample,label\n1,\n"] {
             let (message, hint) = refused(empty);
@@ -170,7 +172,7 @@ mod tests {
         let twice = answers("sample,label\n1,calm\n1,storm\n").unwrap();
         let message = twice.of(None, &[0, 1], &[]).unwrap_err().to_string();
         assert!(message.ends_with("line 3: sample 1 has another label already"), "{message}");
-        let message = twice.of(None, &[1], &[1]).unwrap_err().to_string();
+        let message = twice.of(None, &[1], &[(0, 1)]).unwrap_err().to_string();
         assert!(message.ends_with("line 2: sample 1 has another label already"), "{message}");
     }
 }

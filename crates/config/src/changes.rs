@@ -33,6 +33,20 @@ impl Config {
     }
 }
 
+/// The changes that a text has, with spaces between them: `training.steps=500 data.label="wear of the pump"`. Spaces within quotes belong to a value.
+pub fn changes(text: &str) -> impl Iterator<Item = &str> {
+    let mut quote = None;
+    let between = move |c: char| {
+        match quote {
+            Some(open) if open == c => quote = None,
+            None if matches!(c, '"' | '\'') => quote = Some(c),
+            Some(_) | None => {}
+        }
+        quote.is_none() && c.is_whitespace()
+    };
+    text.split(between).filter(|change| !change.is_empty())
+}
+
 /// Sets one key of a table: `training.steps=500`.
 fn set(table: &mut toml::Table, change: &str) -> Result<(), Error> {
     let form = || Some("write KEY=VALUE, such as training.steps=500".to_owned());
@@ -40,6 +54,9 @@ fn set(table: &mut toml::Table, change: &str) -> Result<(), Error> {
         .split_once('=')
         .ok_or_else(|| error(format!("{change:?} is not a setting"), form()))?;
     let parsed = format!("v = {text}").parse::<toml::Table>().ok().and_then(|mut t| t.remove("v"));
+    if parsed.is_none() && text.starts_with(['"', '\'']) {
+        return Err(error(format!("{change:?} has a quote that is not closed"), form()));
+    }
     let value = parsed.unwrap_or_else(|| toml::Value::String(text.to_owned()));
     let (inside, name) = key.rsplit_once('.').map_or((None, key), |(a, b)| (Some(a), b));
     // Who sets a key of the default partition means that one.
@@ -64,4 +81,30 @@ fn set(table: &mut toml::Table, change: &str) -> Result<(), Error> {
 
 pub(crate) fn error(message: String, hint: Option<String>) -> Error {
     Error::Setting { path: PathBuf::from("-c"), line: None, message, hint }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spaces_within_quotes_divide_nothing() {
+        let of = |text: &'static str| changes(text).collect::<Vec<_>>();
+        assert_eq!(of(" a=1  b=[2,3]\nc=x "), ["a=1", "b=[2,3]", "c=x"]);
+        assert_eq!(
+            of(r#"a="x y" b=['p q',"r's t"] c=2"#),
+            [r#"a="x y""#, r#"b=['p q',"r's t"]"#, "c=2"]
+        );
+        assert_eq!(of(r#"a="never closed b=1"#), [r#"a="never closed b=1"#]);
+        assert_eq!(of(""), [] as [&str; 0]);
+    }
+
+    #[test]
+    fn a_quote_that_is_not_closed_is_an_error() {
+        let change = r#"data.label="wear seeds=[1]"#;
+        let refused = Config::default().with([change]).unwrap_err().to_string();
+        assert!(refused.contains("a quote that is not closed"), "{refused}");
+        assert!(Config::default().with([r#"data.label="wear of the pump""#]).is_ok());
+    }
 }

@@ -53,11 +53,15 @@ impl Config {
             });
         }
         if self.data.image_size.is_some() && self.data.images.is_none() {
-            let message = "is for a folder of pictures, data.images".to_owned();
+            let message = "is only for a folder of pictures (data.images)".to_owned();
             return Err(wrong("data.image-size", message));
         }
         if self.data.image_size.is_some_and(|side| !(1..=4096).contains(&side)) {
             return Err(wrong("data.image-size", "is not between 1 and 4096".to_owned()));
+        }
+        if self.data.colour.is_some() && self.data.table().is_some() {
+            let message = "is for pictures, and data.features is a table".to_owned();
+            return Err(wrong("data.colour", message));
         }
         if let Some((key, message)) = self.data.misplaced_windows() {
             return Err(wrong(&format!("data.{key}"), message.to_owned()));
@@ -88,6 +92,9 @@ impl Config {
         {
             let message = "under the paper's bound a target takes one model".to_owned();
             return Err(wrong("planner.strangers", message));
+        }
+        if let Some(message) = self.planner.misplaced_all_links() {
+            return Err(wrong("planner.all-links", message.to_owned()));
         }
         if let Some(share) = self.planner.calibration.filter(|s| !(*s > 0.0 && *s <= 1.0)) {
             let message = format!("expected a share above 0 and at most 1, found {share}");

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
+use stlf_data::domains::Colour;
 use stlf_data::features::{self, Scale, Windows};
 use stlf_method::divergence::Embedding;
 
@@ -27,6 +28,9 @@ pub struct Data {
     /// Pixels per side to which these pictures are resized. Left out: all have one size already.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub image_size: Option<u32>,
+    /// Grey or coloured pictures. Left out: of domains coloured if all are, of a folder if one picture is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub colour: Option<Colour>,
     /// Instead of domains: a table of features.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub features: Option<PathBuf>,
@@ -72,6 +76,7 @@ impl Default for Data {
             writers: None,
             images: None,
             image_size: None,
+            colour: None,
             features: None,
             label: "label".to_owned(),
             device: None,
@@ -127,12 +132,14 @@ impl Data {
         let within = |number: usize| (1..=MOST_READINGS).contains(&number);
         match (self.window, self.stride) {
             (Some(_), _) if self.table().is_none() => {
-                Some(("window", "is for a table of readings, data.features"))
+                Some(("window", "is only for a table of readings (data.features)"))
             }
             (Some(window), _) if !within(window) => Some(("window", "is not between 1 and 65536")),
             (_, Some(stride)) if !within(stride) => Some(("stride", "is not between 1 and 65536")),
-            (None, Some(_)) => Some(("stride", "is for windows, data.window")),
-            (None, None) if self.time.is_some() => Some(("time", "is for windows, data.window")),
+            (None, Some(_)) => Some(("stride", "is only for windows (data.window)")),
+            (None, None) if self.time.is_some() => {
+                Some(("time", "is only for windows (data.window)"))
+            }
             _ => None,
         }
     }

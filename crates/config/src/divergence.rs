@@ -46,7 +46,9 @@ pub struct Divergence {
 pub enum Noise {
     /// `"auto"`: devices with samples enough, so that the noise is small beside what they publish.
     Auto,
-    /// `"none"`: nobody. Others cannot reconstruct samples, but no theorem says what they can learn of a single one.
+    /// `"base"`: nobody adds more than base noise, with which others cannot reconstruct samples.
+    Base,
+    /// `"none"`: nobody adds any. Others can reconstruct samples of few values, so that devices must accept that.
     None,
     /// `{ epsilon, delta }`: everybody.
     Always(Privacy),
@@ -56,6 +58,7 @@ impl Serialize for Noise {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
             Noise::Auto => serializer.serialize_str("auto"),
+            Noise::Base => serializer.serialize_str("base"),
             Noise::None => serializer.serialize_str("none"),
             Noise::Always(privacy) => privacy.serialize(serializer),
         }
@@ -75,12 +78,13 @@ impl<'de> Visitor<'de> for AsWritten {
     type Value = Noise;
 
     fn expecting(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        to.write_str("\"auto\", \"none\" or { epsilon = 1.0, delta = 1e-5 }")
+        to.write_str("\"auto\", \"base\", \"none\" or { epsilon = 1.0, delta = 1e-5 }")
     }
 
     fn visit_str<E: serde::de::Error>(self, word: &str) -> Result<Noise, E> {
         match word {
             "auto" => Ok(Noise::Auto),
+            "base" => Ok(Noise::Base),
             "none" => Ok(Noise::None),
             _ => Err(E::invalid_value(serde::de::Unexpected::Str(word), &self)),
         }
@@ -177,7 +181,9 @@ impl Divergence {
     pub fn delta(&self) -> f64 {
         match self.privacy {
             Some(Noise::Always(privacy)) => privacy.delta,
-            Some(Noise::Auto | Noise::None) | None => divergence::privacy::Privacy::usual().delta(),
+            Some(Noise::Auto | Noise::Base | Noise::None) | None => {
+                divergence::privacy::Privacy::usual().delta()
+            }
         }
     }
 
@@ -185,7 +191,7 @@ impl Divergence {
     pub fn budget(&self) -> Option<f64> {
         match self.privacy {
             Some(Noise::Always(privacy)) => privacy.budget,
-            Some(Noise::Auto | Noise::None) | None => None,
+            Some(Noise::Auto | Noise::Base | Noise::None) | None => None,
         }
     }
 
@@ -224,7 +230,7 @@ impl Divergence {
         };
         let (privacy, privacy_required) = match self.privacy {
             None | Some(Noise::Auto) => (default.privacy, default.privacy_required),
-            Some(Noise::None) => (None, false),
+            Some(Noise::Base | Noise::None) => (None, false),
             Some(Noise::Always(Privacy { epsilon, delta, .. })) => {
                 (Some(divergence::privacy::Privacy::new(epsilon, delta)), true)
             }
@@ -235,6 +241,7 @@ impl Divergence {
             bandwidth: fixed.unwrap_or(default.bandwidth),
             privacy,
             privacy_required,
+            base_noise: default.base_noise && self.privacy != Some(Noise::None),
             ..default
         }
     }
@@ -269,7 +276,7 @@ impl Divergence {
             ("features", self.features.is_some(), !trained, "means"),
         ];
         let wrong = given.into_iter().find(|(_, is_given, fits, _)| *is_given && !fits);
-        wrong.map(|(key, _, _, estimator)| format!("{key} is for estimator = \"{estimator}\""))
+        wrong.map(|(key, _, _, estimator)| format!("{key} is only for estimator = \"{estimator}\""))
     }
 
     /// That all settings are in their ranges.

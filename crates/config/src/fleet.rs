@@ -72,7 +72,7 @@ impl Fleet {
     /// Two labels for one sample.
     pub fn answer(&mut self, answers: &Answers) -> Result<(), Error> {
         for device in &mut self.devices {
-            device.answers = answers.of(None, &device.places, &device.labels)?;
+            device.answers = answers.of(None, &device.places, &device.known())?;
         }
         Ok(())
     }
@@ -164,8 +164,8 @@ pub fn load(config: &Config) -> Result<Dataset, Error> {
     #[cfg(feature = "images")]
     if let Some(folder) = &data.images {
         let size = data.image_size.map(|side| [side, side]);
-        let classes = data.classes.clone();
-        let options = stlf_data::image_folder::Options { size, colour: None, classes };
+        let (colour, classes) = (data.colour, data.classes.clone());
+        let options = stlf_data::image_folder::Options { size, colour, classes };
         return Ok(stlf_data::image_folder::load(folder, &options)?);
     }
     if let Some(table) = &data.features {
@@ -173,9 +173,28 @@ pub fn load(config: &Config) -> Result<Dataset, Error> {
     }
     let names: Vec<Domain> = data.domains.iter().map(|d| d.parse()).collect::<Result<_, _>>()?;
     let folder = data.folder.clone().or_else(data_folder);
-    let (samples, writers) = (data.samples, data.writers);
-    let options = domains::Options { folder, samples, writers, ..domains::Options::default() };
+    let options = domains::Options {
+        folder,
+        colour: data.colour,
+        samples: data.samples,
+        writers: data.writers,
+        ..domains::Options::default()
+    };
     Ok(domains::load(&names, &options)?)
+}
+
+/// The file of each sample of the data, where samples are pictures of one's own.
+///
+/// # Errors
+/// A folder that cannot be read.
+pub fn files(config: &Config) -> Result<Option<Vec<PathBuf>>, Error> {
+    match &config.data.images {
+        #[cfg(feature = "images")]
+        Some(folder) => Ok(Some(stlf_data::image_folder::files(folder)?)),
+        #[cfg(not(feature = "images"))]
+        Some(_) => Ok(None),
+        None => Ok(None),
+    }
 }
 
 /// The answers that a configuration names, about this data.
@@ -261,7 +280,7 @@ pub fn device(
         None => scaler.scaling(samples),
     });
     if let Some(answers) = answers(config, &data)? {
-        device.answers = answers.of(Some(name), &device.places, &device.labels)?;
+        device.answers = answers.of(Some(name), &device.places, &device.known())?;
     }
     let unscaled = scaler.unscaled(&samples).filter(|_| scale.needs_own());
     let classes = data.classes().to_vec();

@@ -49,7 +49,7 @@ impl Config {
             |key, message: &str, hint: &str| Err((key, message.to_owned(), hint.to_owned()));
         let Some(command) = &training.learner else {
             if !data.devices.is_empty() {
-                let message = "names devices whose learners have the data, and there is no learner";
+                let message = "names devices with learners, but no learner is set";
                 let hint = "set training.learner, such as \"python -m stlf.learner pumps:Pumps data/{device}.csv\"";
                 return wrong("data.devices", message, hint);
             }
@@ -108,6 +108,7 @@ impl Config {
             ("data.features", data.features.is_some()),
             ("data.images", data.images.is_some()),
             ("data.writers", data.writers.is_some()),
+            ("data.colour", data.colour.is_some()),
             ("data.standardise", data.standardise.is_some()),
             ("data.answers", data.answers.is_some()),
             ("partition", self.partition.is_some()),
@@ -133,7 +134,7 @@ impl Config {
             return wrong("planner.combine", message);
         }
         if self.energy.gflop_per_joule.is_some() {
-            return wrong("energy.gflop-per-joule", "nobody knows what a learner computes");
+            return wrong("energy.gflop-per-joule", "it is not known how much a learner computes");
         }
         // Names that are none are told elsewhere.
         let methods = self.compare.methods().unwrap_or_default();
@@ -191,7 +192,7 @@ mod tests {
             assert!(error.contains(expected), "{error}");
         }
         let alone = Config::default().with(["data.devices=[\"gate\"]"]).unwrap_err();
-        assert!(alone.to_string().contains("there is no learner") && alone.hint().is_some());
+        assert!(alone.to_string().contains("no learner is set") && alone.hint().is_some());
     }
 
     #[test]
@@ -201,7 +202,7 @@ mod tests {
             ("training.warm-up-rounds=3", "training.warm-up-rounds: only"),
             ("transfer.ask=3", "transfer.ask: only"),
             ("planner.combine=corrected", "planner.combine: "),
-            ("energy.gflop-per-joule=10.0", "energy.gflop-per-joule: nobody knows"),
+            ("energy.gflop-per-joule=10.0", "energy.gflop-per-joule: it is not known"),
             ("compare.methods=[\"st-lf\", \"fada\"]", "compare.methods: fada trains"),
             ("data.features=x.csv", "data.features: learners have data"),
             ("data.answers=x.csv", "data.answers: learners have data"),

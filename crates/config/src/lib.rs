@@ -31,6 +31,7 @@ use stlf_planning::energy::PAPER_MODEL_BITS;
 use stlf_planning::error::in_words;
 use stlf_planning::problem::{Preset, Strangers};
 
+pub use crate::changes::changes;
 pub use compare::{Compare, Fada};
 pub use data::Data;
 pub use divergence::{Accepted, Divergence, Estimator, Noise, Privacy};

@@ -36,7 +36,9 @@ impl Node {
         let is_host = |rest: &str| !rest.is_empty() && !rest.starts_with('/');
         match rest.is_some_and(is_host) && !relay.contains(char::is_whitespace) {
             true => Ok(()),
-            false => Err(format!("{relay:?} is no address such as \"https://relay.example.org\"")),
+            false => {
+                Err(format!("{relay:?} is not an address such as \"https://relay.example.org\""))
+            }
         }
     }
 }

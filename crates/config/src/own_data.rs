@@ -50,7 +50,7 @@ pub fn for_table(table: &Path, mut options: features::Options) -> Result<Written
             line: None,
             message: format!("no column is a number in every row: {}", list(&unused)),
             hint: Some(
-                "fill in empty cells or remove their rows, and write numbers for words".to_owned(),
+                "fill in empty cells or remove their rows, and replace words by numbers".to_owned(),
             ),
         });
     }

@@ -151,7 +151,8 @@ pub struct Planner {
     pub solver: planner::Method,
     /// Successive: whether its rounded plan is improved by opening, closing and swapping sources.
     pub polish: bool,
-    /// Whether sources hand their models on to other sources, which continue training them; if it is left out, under the pooled bound.
+    /// Whether sources hand their models on to other sources, which continue training them; if it is left out, under the pooled bound, unless the fleet
+    /// wants all links.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub handovers: Option<bool>,
     /// The share of ½ d̂ that counts in the pooled bound, above 0 and at most 1. Left out, a simulator measures it for tables, and real devices count all.
@@ -160,10 +161,16 @@ pub struct Planner {
     /// `all`, `if-most` or `planned`: what a device gets to which no source is near. Left out: [`Config::strangers`](crate::Config::strangers).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub strangers: Option<Strangers>,
+    /// Whether every device without labels gets the models of all that have some, mixed by samples; left out, it does not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub all_links: Option<bool>,
     /// How many sources may lie among those that a target hears: it gets the models of so many devices that it hears at least twice as many and one.
     /// 0 if it is left out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub liars: Option<usize>,
+    /// Whether a device with labels gets the model of every source that sends to targets, to try it. Left out, real devices do so, and a simulator does not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub examiners: Option<bool>,
     /// The number of seconds after which a search ends with the best plan so far, which is then not proven optimal.
     pub time_limit: f64,
     /// `predictions`, `corrected` or `parameters`: how a target combines the models it receives.
@@ -181,7 +188,32 @@ impl Planner {
 
     /// Whether sources hand their models on.
     pub fn hands_on(&self) -> bool {
-        self.handovers.unwrap_or(self.bound == BoundKind::Pooled)
+        self.handovers.unwrap_or(self.bound == BoundKind::Pooled && !self.sends_all())
+    }
+
+    /// Whether every device without labels gets the models of all that have some.
+    pub fn sends_all(&self) -> bool {
+        self.all_links.unwrap_or_default()
+    }
+
+    /// Whether every device without labels could be sent all models: targets may mix them, and the search weighs them exactly.
+    pub fn can_send_all(&self) -> bool {
+        self.bound == BoundKind::Pooled && self.solver == planner::Method::Exact
+    }
+
+    /// Why it is not, where all links are asked for.
+    pub(crate) fn misplaced_all_links(&self) -> Option<&'static str> {
+        match (self.bound, self.solver) {
+            _ if !self.sends_all() => None,
+            (BoundKind::Paper, _) => Some("under the paper's bound a target takes one model"),
+            (_, planner::Method::Successive) => {
+                Some("the successive search does not weigh models by samples")
+            }
+            _ if self.hands_on() => {
+                Some("sources send their own models, so leave out planner.handovers")
+            }
+            _ => None,
+        }
     }
 
     /// What a device gets to which no source is near: as asked for, else the models of all if pictures were learned in many views, or if
@@ -229,7 +261,9 @@ impl Default for Planner {
             handovers: None,
             calibration: None,
             strangers: None,
+            all_links: None,
             liars: None,
+            examiners: None,
             time_limit: 60.0,
             combine: Combine::Predictions,
         }

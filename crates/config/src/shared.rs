@@ -47,7 +47,8 @@ impl Config {
             }
         }
         // Where these differ, so do others that follow from them, and they are the ones to name.
-        let first = ["divergence.estimator", "training.model", "training.augment"];
+        let first =
+            ["divergence.estimator", "training.model", "training.augment", "planner.all-links"];
         let place = |name: &str| first.iter().position(|f| *f == name).unwrap_or(first.len());
         settings.sort_by_key(|(name, _)| place(name));
         Ok(settings)
@@ -103,7 +104,9 @@ fn in_effect(config: &Config, shape: Shape) -> Config {
     config.planner.handovers = Some(config.planner.hands_on());
     config.planner.calibration = Some(config.planner.calibration.unwrap_or(1.0));
     config.planner.strangers = Some(config.strangers(shape));
+    config.planner.all_links = Some(config.planner.sends_all());
     config.planner.liars = Some(config.planner.liars.unwrap_or_default());
+    config.planner.examiners = Some(config.planner.examiners.unwrap_or(true));
     config
 }
 

@@ -123,6 +123,16 @@ fn windows_have_a_network_along_the_time() {
 }
 
 #[test]
+fn coloured_pictures_are_grey_where_that_is_asked_for() {
+    let channels = |changes: &[&str]| {
+        let textured = ["data.domains=[\"strokes-textured\"]", "data.samples=20"];
+        let config = Config::default().with(textured.iter().chain(changes).copied()).unwrap();
+        crate::fleet::load(&config).unwrap().shape().channels
+    };
+    assert_eq!((channels(&[]), channels(&["data.colour=grey"])), (3, 1));
+}
+
+#[test]
 fn pictures_of_28_to_96_pixels_have_a_convolutional_network() {
     let of = |channels, height, width| {
         let shape = Shape { channels, height, width };
@@ -163,18 +173,23 @@ fn errors_name_the_line_and_what_was_meant() {
             "[data]\nfeatures = \"a.csv\"\n[training]\naugment = \"shift\"",
             "training.augment: shift is for pictures, and data.features is a table",
         ),
-        ("[data]\nimage-size = 28", "data.image-size: is for a folder of pictures"),
+        ("[data]\nimage-size = 28", "data.image-size: is only for a folder of pictures"),
         ("[data]\nimages = \"p\"\nimage-size = 0", "data.image-size: is not between 1"),
-        ("[data]\nwindow = 9", "data.window: is for a table of readings"),
+        ("[data]\ncolour = \"gray\"", "`gray`, expected `grey` or `rgb`"),
+        (
+            "[data]\nfeatures = \"a.csv\"\ncolour = \"grey\"",
+            "data.colour: is for pictures, and data.features is a table",
+        ),
+        ("[data]\nwindow = 9", "data.window: is only for a table of readings"),
         ("[data]\nfeatures = \"a.csv\"\nwindow = 0", "data.window: is not between 1"),
         ("[data]\nfeatures = \"a.csv\"\nwindow = 9\nstride = 0", "data.stride: is not between 1"),
-        ("[data]\nfeatures = \"a.csv\"\nstride = 9", "data.stride: is for windows"),
-        ("[data]\nfeatures = \"a.csv\"\ntime = \"t\"", "data.time: is for windows"),
+        ("[data]\nfeatures = \"a.csv\"\nstride = 9", "data.stride: is only for windows"),
+        ("[data]\nfeatures = \"a.csv\"\ntime = \"t\"", "data.time: is only for windows"),
         ("[compare]\nmethods = [\"fedvag\"]", "compare.methods"),
-        ("[divergence]\nrounds = 3", "rounds is for estimator = \"classifier\""),
+        ("[divergence]\nrounds = 3", "rounds is only for estimator = \"classifier\""),
         (
             "[divergence]\nestimator = \"classifier\"\nnearest = 3",
-            "nearest is for estimator = \"means\"",
+            "nearest is only for estimator = \"means\"",
         ),
         ("[divergence]\nfeatures = 3", "divergence.features: 3"),
         ("[compare.fada]\nsteps = 0", "fada.steps: must be at least 1"),
@@ -183,6 +198,18 @@ fn errors_name_the_line_and_what_was_meant() {
         ("[planner]\npreset = \"papr\"", "`papr`, expected `balanced` or `paper`"),
         ("[planner]\nbound = \"poled\"", "`poled`, expected `pooled` or `paper`"),
         ("[planner]\ncalibration = 1.5", "a share above 0 and at most 1, found 1.5"),
+        (
+            "[planner]\nall-links = true\nbound = \"paper\"",
+            "planner.all-links: under the paper's bound a target takes one model",
+        ),
+        (
+            "[planner]\nall-links = true\nsolver = \"successive\"",
+            "planner.all-links: the successive search does not weigh models by samples",
+        ),
+        (
+            "[planner]\nall-links = true\nhandovers = true",
+            "planner.all-links: sources send their own models, so leave out planner.handovers",
+        ),
         ("[planner]\nsolver = \"exakt\"", "`exakt`, expected `exact` or `successive`"),
         (
             "[planner]\ncombine = \"mix\"",

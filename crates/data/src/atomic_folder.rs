@@ -71,10 +71,13 @@ impl Folder {
     /// Removes a folder inside, where there is one.
     pub fn remove_folder(&self, name: &str) -> Result<(), Error> {
         let path = self.file(name);
-        match std::fs::remove_dir_all(&path) {
-            Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(Error::file(&path, e)),
-            _ => Ok(()),
-        }
+        unless_missing(&path, std::fs::remove_dir_all(&path))
+    }
+
+    /// Removes a file inside, where there is one.
+    pub fn remove_file(&self, name: &str) -> Result<(), Error> {
+        let path = self.file(name);
+        unless_missing(&path, std::fs::remove_file(&path))
     }
 
     /// Removes what killed runs left half written, here and in every folder inside.
@@ -124,5 +127,13 @@ impl Folder {
     pub fn broken(&self, name: &str, message: &str) -> Error {
         Error::content(&self.file(name), message)
             .with_hint("delete this file to have it made again")
+    }
+}
+
+/// What is not there need not be removed.
+fn unless_missing(path: &Path, removed: std::io::Result<()>) -> Result<(), Error> {
+    match removed {
+        Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(Error::file(path, e)),
+        _ => Ok(()),
     }
 }

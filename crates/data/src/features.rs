@@ -74,8 +74,17 @@ pub fn load(path: &Path, options: &Options) -> Result<Dataset, Error> {
     read(path, &Wanted::All(options))
 }
 
+/// Where the labels of a table are whose features and classes are known.
+#[derive(Debug, Clone, Copy)]
+pub struct Labels<'a> {
+    /// Their column. Left out: `label`, where the table has one that is no feature.
+    pub column: Option<&'a str>,
+    /// All classes in their order.
+    pub classes: &'a [String],
+}
+
 /// Reads these columns of a table as features, in this order, whatever other columns it has, or cuts windows of them as others of the series
-/// were cut. No sample has a label.
+/// were cut. Unless it is said where labels are, no sample has one.
 ///
 /// # Errors
 /// As [`load`]; names the columns that are missing.
@@ -83,8 +92,9 @@ pub fn load_columns(
     path: &Path,
     columns: &[String],
     series: Option<&Series>,
+    labels: Option<Labels<'_>>,
 ) -> Result<Dataset, Error> {
-    read(path, &Wanted::Features(columns, series))
+    read(path, &Wanted::Features(columns, series, labels))
 }
 
 fn read(path: &Path, wanted: &Wanted<'_>) -> Result<Dataset, Error> {
@@ -99,8 +109,8 @@ fn read(path: &Path, wanted: &Wanted<'_>) -> Result<Dataset, Error> {
 enum Wanted<'a> {
     /// Labels, domains, and every other column as a feature.
     All(&'a Options),
-    /// These columns as features, and of the others those that say what belongs together.
-    Features(&'a [String], Option<&'a Series>),
+    /// These columns as features, and of the others those that say what belongs together, and perhaps the labels.
+    Features(&'a [String], Option<&'a Series>, Option<Labels<'a>>),
 }
 
 impl Wanted<'_> {
@@ -108,7 +118,7 @@ impl Wanted<'_> {
     fn classes(&self) -> Option<&[String]> {
         match self {
             Wanted::All(options) => options.classes.as_deref(),
-            Wanted::Features(..) => None,
+            Wanted::Features(_, _, labels) => labels.map(|labels| labels.classes),
         }
     }
 
@@ -116,7 +126,7 @@ impl Wanted<'_> {
     fn windows(&self) -> Option<Windows> {
         match self {
             Wanted::All(options) => options.windows,
-            Wanted::Features(_, series) => series.map(|series| series.windows),
+            Wanted::Features(_, series, _) => series.map(|series| series.windows),
         }
     }
 }

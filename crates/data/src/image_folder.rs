@@ -74,6 +74,14 @@ pub fn load(folder: &Path, options: &Options) -> Result<Dataset, Error> {
     joined.ok_or_else(|| nothing(folder))
 }
 
+/// The files of a folder's pictures, in the order of [`load`].
+///
+/// # Errors
+/// Says what the folder lacks.
+pub fn files(folder: &Path) -> Result<Vec<PathBuf>, Error> {
+    Ok(Listing::new(folder, None)?.samples.into_iter().map(|sample| sample.path).collect())
+}
+
 /// What a folder of pictures holds, by the names of its folders and the headers of its files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Survey {
@@ -106,15 +114,17 @@ pub fn survey(folder: &Path) -> Result<Survey, Error> {
     Ok(Survey { domains, labeled, classes, sizes })
 }
 
-/// Reads pictures of which nothing but their shape is known, with the path of each: one picture, those that lie in a folder, or those of
-/// folders `domain/class/` inside it, in the order of [`load`]. Those of another size are resized if `resize` says so.
+/// Reads pictures of a shape that is known, with the path of each: one picture, those that lie in a folder, or those of folders
+/// `domain/class/` inside it, in the order of [`load`]. Those of another size are resized if `resize` says so. Only where classes are given do
+/// pictures in folders of these names have labels.
 ///
 /// # Errors
 /// Names the picture that cannot be read or has another size, or says what the folder lacks.
-pub fn load_unlabeled(
+pub fn load_with_paths(
     path: &Path,
     shape: Shape,
     resize: bool,
+    classes: Option<&[String]>,
 ) -> Result<(Dataset, Vec<PathBuf>), Error> {
     let colour = match shape.channels {
         1 => Colour::Grey,
@@ -128,8 +138,11 @@ pub fn load_unlabeled(
         true => entries(path)?.into_iter().filter(|path| is_picture(path)).collect(),
         false => vec![path.to_owned()],
     };
+    let mut labels = vec![None; paths.len()];
     if paths.is_empty() {
-        paths = Listing::new(path, None)?.samples.into_iter().map(|sample| sample.path).collect();
+        let samples = Listing::new(path, classes)?.samples.into_iter();
+        let label = |class: Option<usize>| classes.and(class).map(|class| class as Class);
+        (paths, labels) = samples.map(|sample| (sample.path, label(sample.class))).unzip();
     }
     let size = [shape.height as u32, shape.width as u32];
     for path in paths.iter().filter(|_| !resize) {
@@ -142,8 +155,8 @@ pub fn load_unlabeled(
         }
     }
     let pixels = read_all(&paths, size, colour)?;
-    let labels = vec![None; paths.len()];
-    let set = Dataset::new("pictures", shape, Values::Pixels(pixels), labels, Vec::new())?;
+    let classes = classes.unwrap_or_default().to_vec();
+    let set = Dataset::new("pictures", shape, Values::Pixels(pixels), labels, classes)?;
     Ok((set, paths))
 }
 
@@ -320,6 +333,11 @@ mod tests {
         assert_eq!(set.classes(), ["cup", "spoon"]);
         assert_eq!(set.shape(), Shape { channels: 1, height: 2, width: 3 });
         assert_eq!(shades(&set), [50, 40, 30, 20, 10]);
+        let files = files(at).unwrap();
+        let named: Vec<_> = files.iter().map(|file| file.strip_prefix(at).unwrap()).collect();
+        let [first, .., last] = &named[..] else { panic!("five files") };
+        assert_eq!((named.len(), *first), (5, Path::new("a/unlabeled/0.png")));
+        assert_eq!(*last, Path::new("b/cup/1.png"));
         let labels: Vec<Option<Class>> = (0..5).map(|i| set.label(i)).collect();
         assert_eq!(labels, [None, Some(0), Some(1), Some(1), Some(0)]);
         assert_eq!((set.domain(3), set.domain(4)), (0, 1));
@@ -367,8 +385,9 @@ mod tests {
     fn pictures_without_classes_are_read_from_a_folder_of_either_kind() {
         let folder = tempfile::tempdir().unwrap();
         let at = folder.path();
-        let of =
-            |path: &Path| load_unlabeled(path, Shape { channels: 1, height: 2, width: 3 }, false);
+        let of = |path: &Path| {
+            load_with_paths(path, Shape { channels: 1, height: 2, width: 3 }, false, None)
+        };
         for (place, shade) in
             [("b/cup/1.png", 10), ("a/spoon/2.png", 20), ("a/unlabeled/3.png", 30)]
         {
@@ -381,13 +400,15 @@ mod tests {
         assert_eq!(shades(&of(&at.join("b/cup")).unwrap().0), [10]);
         assert_eq!(shades(&of(&at.join("b/cup/1.png")).unwrap().0), [10]);
         let coloured =
-            load_unlabeled(at, Shape { channels: 3, height: 2, width: 3 }, false).unwrap().0;
+            load_with_paths(at, Shape { channels: 3, height: 2, width: 3 }, false, None).unwrap().0;
         assert_eq!(coloured.shape().channels, 3);
-        let error = load_unlabeled(at, Shape::grey(2), false).unwrap_err().to_string();
+        let error = load_with_paths(at, Shape::grey(2), false, None).unwrap_err().to_string();
         assert!(error.ends_with("a/unlabeled/3.png: is 2×3 pixels, expected 2×2"), "{error}");
         assert!(matches!(of(&at.join("none")), Err(Error::File { .. })));
-        assert!(load_unlabeled(at, Shape { channels: 2, height: 2, width: 3 }, false).is_err());
-        let resized = load_unlabeled(at, Shape::grey(2), true).unwrap().0;
+        assert!(
+            load_with_paths(at, Shape { channels: 2, height: 2, width: 3 }, false, None).is_err()
+        );
+        let resized = load_with_paths(at, Shape::grey(2), true, None).unwrap().0;
         assert_eq!((resized.shape(), resized.len()), (Shape::grey(2), coloured.len()));
     }
 

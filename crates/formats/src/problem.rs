@@ -124,6 +124,9 @@ pub struct DeviceEntry {
     /// Whether no source is near it: then all sources count alike for it under the pooled bound.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub stranger: bool,
+    /// Whether the fleet wants all links to it: then all sources count alike for it, whatever their errors, under the pooled bound.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub all_links: bool,
     /// Whether it takes no part in hand-overs, because it is in dispute with another source about a model.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub in_dispute: bool,

@@ -5,7 +5,7 @@ use std::path::Path;
 use stlf_bundle::folder::{find, read};
 use stlf_bundle::questions::Question;
 use stlf_config::Config;
-use stlf_config::fleet::{Fleet, answers, load};
+use stlf_config::fleet::{Fleet, answers, files, load};
 use stlf_planning::Role;
 
 use crate::Error;
@@ -51,7 +51,9 @@ pub fn questions(
             questions.extend(mixture.questions(&inputs, &own.places, &own.known(), count)?);
         }
     }
+    let files = files(&config)?.unwrap_or_default();
     for question in &mut questions {
+        question.file = files.get(question.sample).cloned();
         question.row = data.beginnings().get(question.sample).map(|beginning| beginning.row);
     }
     Ok(questions)

@@ -356,29 +356,35 @@ pub struct RelayRow {
     pub joules: Option<f64>,
 }
 
-/// A model that a source refused because its labels contradict it.
+/// A model that a source, or an examiner, refused because its labels contradict it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct RefusedRow {
-    /// Who handed it on.
+    /// Whose model it is: who handed it on, or sent it to targets.
     pub from: String,
-    /// The source.
+    /// Who refused it.
     pub to: String,
-    /// The way that the model was on.
-    pub way: Way,
-    /// The number of the source's labels.
+    /// The way that the model was on; none at an examiner.
+    pub way: Option<Way>,
+    /// The number of labels that it was tried on.
     pub labels: u32,
     /// Those that the model gets wrong.
     pub errors: u32,
 }
 
 impl RefusedRow {
-    /// What the source is told of it, without its full stop.
+    /// Who tried it is told so, without a full stop.
     pub fn told(&self) -> String {
-        let RefusedRow { from, labels, errors, .. } = self;
-        format!(
-            "it refused the model that {from} handed to it, which gets {errors} of its {labels} labels wrong, and handed on what it had itself"
-        )
+        let RefusedRow { from, labels, errors, way, .. } = self;
+        let wrong = format!("which gets {errors} of its {labels} labels wrong");
+        match way {
+            Some(_) => format!(
+                "it refused the model that {from} handed to it, {wrong}, and passed on its own instead"
+            ),
+            None => {
+                format!("as an examiner it refused the model that {from} sends to targets, {wrong}")
+            }
+        }
     }
 }
 

@@ -47,6 +47,8 @@ pub struct Outcome {
     pub strangers: usize,
     /// Targets that get the models of all sources, since no device is near another.
     pub mixed_for_strangers: usize,
+    /// The energy of links into targets as a part of that of all links, one per seed.
+    pub links_shares: Vec<f64>,
     /// The accuracy that targets may expect, one per seed and target.
     pub expected: Vec<ExpectedRow>,
     /// Models that sources refused, one per seed and hand-over.
@@ -284,6 +286,7 @@ impl Job<'_> {
             all.calibrated.extend(outcome.calibrated);
             all.strangers += outcome.strangers;
             all.mixed_for_strangers += outcome.mixed_for_strangers;
+            all.links_shares.extend(outcome.links_shares);
             all.expected.extend(outcome.expected);
             all.refused.extend(outcome.refused);
             all.students.extend(outcome.students);
@@ -342,6 +345,7 @@ impl Job<'_> {
         outcome.measuring.clone_from(&measured.cost);
         let strangers = plan.strangers(&problem);
         let is_mixed = |to: &&usize| !problem.required_into(**to).is_empty();
+        outcome.links_shares.extend(plan.links_share(&problem));
         outcome.strangers = strangers.len();
         outcome.mixed_for_strangers = strangers.iter().filter(is_mixed).count();
         if self.until == Stage::Plan {

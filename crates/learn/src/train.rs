@@ -93,13 +93,19 @@ impl Descent {
             return wrong("batch: a step needs at least one example".to_owned());
         }
         if !(self.learning_rate > 0.0 && self.learning_rate.is_finite()) {
-            return wrong(format!("learning-rate: {} is not above zero", self.learning_rate));
+            return wrong(format!(
+                "learning-rate: {} is not a finite number above 0",
+                self.learning_rate
+            ));
         }
         if !(0.0..1.0).contains(&self.momentum) {
             return wrong(format!("momentum: {} is not in 0 ≤ m < 1", self.momentum));
         }
         if !(self.weight_decay >= 0.0 && self.weight_decay.is_finite()) {
-            return wrong(format!("weight-decay: {} is negative", self.weight_decay));
+            return wrong(format!(
+                "weight-decay: {} is not a finite number of at least 0",
+                self.weight_decay
+            ));
         }
         Ok(())
     }

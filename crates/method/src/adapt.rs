@@ -96,7 +96,7 @@ pub enum Tried {
 pub enum Judgement {
     /// By labels that it was not trained on.
     Labels(ByLabels),
-    /// By the guard, where there are no such labels.
+    /// By the guard, where there are no such labels, or few on which both are level.
     Guard(Verdict),
     /// By nothing: rows of a table, and no label that was held out.
     Nothing,
@@ -154,6 +154,10 @@ pub const LEAST_SAMPLES: usize = 300;
 /// A target that knows so many labels tries in any case: some of them are held out and judge the student.
 pub const LEAST_LABELS: usize = 5;
 
+/// Where a target knows fewer labels, one to three of them judge, and both being right on as many tells nothing. With so many and more, what
+/// labels bring is measured (`docs/ask.md`).
+const TELLING_LABELS: usize = 10;
+
 /// How often each held-out sample is altered.
 pub(crate) const TIMES: usize = 4;
 
@@ -170,6 +174,8 @@ pub struct Judged {
     verdicts: Option<[Verdict; Guard::ALL.len()]>,
     /// What the labels among these samples say, if there are any.
     by_labels: Option<ByLabels>,
+    /// How many labels the target knows, held out or not.
+    labels: usize,
 }
 
 impl Judged {
@@ -181,6 +187,11 @@ impl Judged {
     /// What the student is judged by.
     pub fn judgement(&self) -> Judgement {
         match (self.by_labels, self.verdict(Guard::default())) {
+            (Some(ByLabels { right, of_mixture, .. }), Some(verdict))
+                if right == of_mixture && self.labels < TELLING_LABELS =>
+            {
+                Judgement::Guard(verdict)
+            }
             (Some(labels), _) => Judgement::Labels(labels),
             (None, Some(verdict)) => Judgement::Guard(verdict),
             (None, None) => Judgement::Nothing,
@@ -244,7 +255,8 @@ impl Target<'_> {
             right: right(&with_student, &known),
             of_mixture: right(&mixture, &known),
         });
-        Ok(Some(Judged { mixture, with_student, share, verdicts, by_labels }))
+        let labels = self.known.len();
+        Ok(Some(Judged { mixture, with_student, share, verdicts, by_labels, labels }))
     }
 
     /// How much each sample counts when somebody who knows the truth measures what a student of this target is worth. Samples whose labels it

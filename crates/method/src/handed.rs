@@ -1,4 +1,4 @@
-//! Whether a source believes a model that is handed to it.
+//! Whether a source believes a model that is handed to it, or that it tries as an examiner for targets that have no labels.
 //!
 //! A source has labels, so that it needs no other model to judge one by. It refuses a model that errs on more of them than
 //!
@@ -7,7 +7,7 @@
 //! - on the second way round a ring, where the model has been here before: one that has half as many right as what the source handed on the
 //!   first time.
 //!
-//! Then it goes on with what it has itself: with its own model, and on the second way with what it handed on the first time.
+//! It then goes on with what it has itself: with its own model, and on the second way with what it handed on the first time.
 
 use stlf_planning::plan::Way;
 use stlf_planning::witness::Claim;
@@ -15,14 +15,27 @@ use stlf_planning::witness::Claim;
 use crate::expectation::Trial;
 use crate::trust::{DELTA, HALF, TOLERANCE};
 
-/// What a source holds a model against that is handed to it.
+/// What a device tries a model for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Purpose {
+    /// To train on it.
+    Training {
+        /// The number of classes: the model must be better than guessing.
+        classes: usize,
+    },
+    /// As an examiner, for targets without labels. An honest model may know other classes, so that it need only have half as many right as
+    /// is claimed.
+    Examining,
+}
+
+/// What a device holds a model against that comes from another one.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Standard {
     /// What the sources claim here that the model has been at.
     pub claims: Vec<Claim>,
-    /// The number of classes.
-    pub classes: usize,
-    /// The way that the model is on here.
+    /// What it tries the model for.
+    pub purpose: Purpose,
+    /// The way that the model is on here: the second, where it has been here before.
     pub way: Way,
 }
 
@@ -51,12 +64,17 @@ impl Standard {
 
     /// The share of its labels on which a model may err.
     fn most_errors(&self, own: Option<Trial>) -> f64 {
-        let guessing = 1.0 - 1.0 / self.classes.max(1) as f64;
+        let claimed = claimed_error(&self.claims);
+        let usual = claimed + TOLERANCE;
+        let most = match self.purpose {
+            Purpose::Training { classes } => usual.min(1.0 - 1.0 / classes.max(1) as f64),
+            Purpose::Examining => usual.max(1.0 - HALF * (1.0 - claimed)),
+        };
         let half = match own.filter(|_| self.compares()) {
             Some(own) => 1.0 - HALF * (1.0 - error(own)),
             None => 1.0,
         };
-        (claimed_error(&self.claims) + TOLERANCE).min(guessing).min(half)
+        most.min(half)
     }
 }
 
@@ -104,7 +122,7 @@ mod tests {
 
     fn standard(errors: &[f64], classes: usize, way: Way) -> Standard {
         let claims = errors.iter().map(|&error| claim(error, 500.0)).collect();
-        Standard { claims, classes, way }
+        Standard { claims, purpose: Purpose::Training { classes }, way }
     }
 
     #[test]
@@ -134,6 +152,21 @@ mod tests {
         assert!(
             is_kept(&nobody, trial(200, 150), None) && !is_kept(&nobody, trial(200, 190), None)
         );
+    }
+
+    #[test]
+    fn an_examiner_wants_half_as_many_right_as_is_claimed() {
+        let examining = |claimed: f64| Standard {
+            purpose: Purpose::Examining,
+            ..standard(&[claimed], 10, Way::First)
+        };
+        let (far, near) = (examining(1.4), examining(0.4));
+        assert!(is_kept(&far, trial(1000, 1000), trial(1000, 10)), "of other classes");
+        assert!(is_kept(&near, trial(1000, 700), None) && !is_kept(&near, trial(1000, 760), None));
+        let nearly_far = examining(0.88);
+        assert!(is_kept(&nearly_far, trial(1000, 970), None));
+        let trained_here = Standard { way: Way::Second, ..far.clone() };
+        assert!(!is_kept(&trained_here, trial(1000, 1000), trial(1000, 10)));
     }
 
     #[test]

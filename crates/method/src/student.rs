@@ -172,9 +172,9 @@ impl<'a> Target<'a> {
         let known: HashMap<usize, Class> = self.known.iter().copied().collect();
         let labeled: Vec<usize> =
             samples.iter().copied().filter(|sample| known.contains_key(sample)).collect();
-        let of_labeled = if labeled.is_empty() { 0 } else { (batch / LABELED_OF).max(1) };
         let mut progress = Progress { done: 0, total: schooling.looks() as u64 };
         for step in 0..schooling.steps {
+            let of_labeled = if labeled.is_empty() { 0 } else { of_labeled(batch, step) };
             let drawn: Vec<usize> = (0..batch)
                 .map(|at| if at < of_labeled { &labeled[..] } else { samples })
                 .map(|from| from[rng.random_range(0..from.len())])
@@ -316,6 +316,14 @@ impl<'a> Lessons<'a> {
         let mut outputs = network.forward(average, Mode::Evaluate).to_vec();
         outputs.chunks_exact_mut(self.spec.output().len()).for_each(softmax);
         outputs
+    }
+}
+
+/// How many samples of a step are drawn from those with a label. Of a batch that is smaller than one of them needs, it is one in some steps.
+fn of_labeled(batch: usize, step: usize) -> usize {
+    match batch / LABELED_OF {
+        0 => (step + 1) * batch / LABELED_OF - step * batch / LABELED_OF,
+        some => some,
     }
 }
 

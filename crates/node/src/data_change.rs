@@ -78,7 +78,7 @@ pub enum Effect {
     },
     /// They cannot be read, or the device cannot take part with them. The device goes on with the samples that it had.
     Unusable {
-        /// Why.
+        /// What is wrong with them, as a sentence without a full stop.
         reason: String,
     },
 }

@@ -55,7 +55,7 @@ pub struct Options {
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum Event {
-    /// Devices can join.
+    /// Devices with a ticket can join from now on.
     Invites {
         /// The fleet's name.
         fleet: String,
@@ -77,14 +77,14 @@ pub enum Event {
     },
     /// The devices have agreed on these classes.
     Agreed {
-        /// Their names.
+        /// The names of the classes, in the order of their numbers.
         classes: Vec<String>,
     },
     /// A device belongs to the fleet now.
     Joined {
-        /// Its name.
+        /// The name that it has in the roster.
         name: String,
-        /// Its key.
+        /// The public key by which others know it.
         key: PeerId,
         /// The number of tickets that can still be used.
         open: usize,
@@ -93,7 +93,7 @@ pub enum Event {
     Refused {
         /// How it wants to be called.
         name: String,
-        /// Why not.
+        /// The reason that it is given.
         reason: String,
     },
 }

@@ -56,9 +56,9 @@ pub struct Options {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Event {
-    /// Nobody answers yet.
+    /// The owner does not answer yet, and is called again.
     NoAnswer {
-        /// Where.
+        /// The address in the ticket that was called.
         address: SocketAddr,
         /// How much longer this is tried, in seconds.
         left: u64,

@@ -19,16 +19,16 @@ pub enum Error {
         source: std::io::Error,
     },
     /// The file exists already; a key is never overwritten.
-    #[error("{} is there already", .0.display())]
+    #[error("{} already exists", .0.display())]
     Exists(PathBuf),
     /// The file does not contain a key.
-    #[error("{} is no key file", .0.display())]
+    #[error("{} is not a key file", .0.display())]
     Unreadable(PathBuf),
     /// Other users than the owner may read the file.
     #[error("{} can be read by others than its owner", .0.display())]
     Open(PathBuf),
     /// The operating system gives no random numbers.
-    #[error("this system gives no random numbers: {0}")]
+    #[error("cannot get random numbers from the system: {0}")]
     NoRandom(String),
 }
 

@@ -120,7 +120,7 @@ pub enum Error {
         message: String,
     },
     /// No other device connected in time.
-    #[error("no other device came within {0:?}")]
+    #[error("no other device connected within {0:?}")]
     Alone(Duration),
     /// No epoch ended within the time limit.
     #[error("no epoch ended within {0:?}; devices still here: [{here}]", here = listed(.1))]

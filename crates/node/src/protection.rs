@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 #[cfg(feature = "network")]
 use stlf_data::{Shape, features::Scale};
+use stlf_method::divergence::capacity::MOST_BITS;
 #[cfg(feature = "network")]
 use stlf_method::divergence::{Settings, disclosure};
 use stlf_planning::number_format::counted;
@@ -33,7 +34,7 @@ pub enum Protection {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         refused: Option<String>,
     },
-    /// No noise, but far fewer numbers than the data behind them.
+    /// Base noise alone, so that a mean tells a few bits at most, and far fewer means than numbers behind them.
     NotInvertible {
         /// The number of published means.
         means: usize,
@@ -141,7 +142,10 @@ impl std::fmt::Display for Protection {
             }
             Protection::NotInvertible { means, samples, behind } => {
                 let samples = counted(*samples, "sample");
-                write!(f, "not invertible: {means} means of {samples}, no noise")?;
+                write!(
+                    f,
+                    "not invertible: {means} means of {samples}, at most {MOST_BITS} bits each"
+                )?;
                 match behind {
                     0 => Ok(()),
                     _ => write!(
@@ -182,12 +186,15 @@ mod tests {
         assert!(noise.but_refuses("spent".to_owned()).to_string().ends_with("; refuses: spent"));
         assert!(of(&Settings::Sketch(means), 3000).to_string().starts_with("(ε, δ): ε = 1"));
         let alone = of(&Settings::Sketch(means), 500);
-        assert_eq!(alone.to_string(), "not invertible: 64 means of 500 samples, no noise");
+        assert_eq!(
+            alone.to_string(),
+            "not invertible: 64 means of 500 samples, at most 3 bits each"
+        );
         assert_eq!(alone.metrics(), "");
         let behind = alone.of(490, 12).to_string();
-        assert!(
-            behind.ends_with("490 samples, no noise; 12 samples changed since, too few to publish")
-        );
+        assert!(behind.ends_with(
+            "490 samples, at most 3 bits each; 12 samples changed since, too few to publish"
+        ));
         for settings in
             [Settings::Sketch(means), Settings::Discriminant(discriminant::Settings::default())]
         {

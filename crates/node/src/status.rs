@@ -231,7 +231,7 @@ impl Status {
         let done = matches!(self.stage, Stage::Done | Stage::Complete);
         let t = self.traffic;
         metric("epoch", "gauge", "The last epoch heard of.", self.epoch);
-        metric("epoch_done", "gauge", "Whether it is over for this device.", u64::from(done));
+        metric("epoch_done", "gauge", "Whether this device has finished it.", u64::from(done));
         metric("roster_version", "gauge", "The version of the roster.", self.roster);
         metric("devices", "gauge", "Devices in the roster.", self.devices.len() as u64);
         metric("devices_here", "gauge", "Devices connected, this one included.", count(|p| p.here));
@@ -244,7 +244,7 @@ impl Status {
         );
         metric("members", "gauge", "Devices in the epoch.", count(|p| p.takes_part));
         metric("sent_bytes_total", "counter", "Bytes sent.", t.sent);
-        metric("received_bytes_total", "counter", "Bytes that came.", t.received);
+        metric("received_bytes_total", "counter", "Bytes received.", t.received);
         metric("refused_messages_total", "counter", "Messages refused.", t.refused);
         metric("turned_away_total", "counter", "Strangers turned away.", t.turned_away);
         text

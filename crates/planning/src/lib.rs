@@ -10,6 +10,7 @@ pub mod device;
 pub mod diff;
 pub mod energy;
 pub mod error;
+pub mod examiner;
 pub mod explain;
 pub mod number_format;
 pub mod plan;

@@ -1,4 +1,5 @@
-//! Numbers and names as people write them.
+//! Numbers and names as people write them. The page has the same rules (`crates/lab/src/page/15-words.js`), and both are tested with the cases of
+//! `number_cases.tsv`.
 
 use crate::plan::PlanLink;
 use crate::problem::Problem;
@@ -13,11 +14,21 @@ pub fn short(value: f64) -> String {
         return if value.is_finite() { format!("{value:.2e}") } else { value.to_string() };
     }
     let digits_before = if size == 0.0 { 0.0 } else { size.log10().floor() };
-    let decimals = (3.0 - digits_before).max(0.0) as usize;
-    let text = format!("{value:.decimals$}");
+    trimmed(&fixed(value, (3.0 - digits_before).max(0.0) as usize))
+}
+
+/// Formats a number with this many decimals; halves are rounded away from zero. It is scaled first, so that other languages round the same.
+fn fixed(value: f64, decimals: usize) -> String {
+    let scale = 10f64.powi(decimals as i32);
+    // Zero has no sign.
+    format!("{:.decimals$}", (value * scale).round() / scale + 0.0)
+}
+
+/// Returns a number without a tail of zeros.
+fn trimmed(text: &str) -> String {
     match text.contains('.') {
         true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
-        false => text,
+        false => text.to_owned(),
     }
 }
 
@@ -28,8 +39,7 @@ pub fn percent(share: f64) -> String {
         return "under 0.01 %".to_owned();
     }
     let decimals = if percent.abs() < 1.0 { 2 } else { 1 };
-    let text = format!("{percent:.decimals$}");
-    format!("{} %", text.trim_end_matches('0').trim_end_matches('.'))
+    format!("{} %", trimmed(&fixed(percent, decimals)))
 }
 
 /// Formats a count with separators: `1,234,567`.
@@ -48,8 +58,9 @@ pub fn grouped(count: u64) -> String {
 /// A number of bytes.
 pub fn size(bytes: f64) -> String {
     match bytes {
-        b if b >= 1e6 => format!("{:.1} MB", b / 1e6),
-        b if b >= 1e3 => format!("{:.0} kB", b / 1e3),
+        b if b >= 1e9 => format!("{} GB", fixed(b / 1e9, 1)),
+        b if b >= 1e6 => format!("{} MB", fixed(b / 1e6, 1)),
+        b if b >= 1e3 => format!("{} kB", fixed(b / 1e3, 0)),
         b => format!("{} B", grouped(b as u64)),
     }
 }
@@ -57,13 +68,16 @@ pub fn size(bytes: f64) -> String {
 /// An energy in a unit that fits: `17.21 J`, `12.05 mJ`, `820 µJ`.
 pub fn energy(joules: f64) -> String {
     let size = joules.abs();
-    let (factor, unit) = match size {
-        _ if size >= 1.0 || size == 0.0 || !size.is_finite() => (1.0, "J"),
-        _ if size >= 1e-3 => (1e3, "mJ"),
-        _ if size >= 1e-6 => (1e6, "µJ"),
-        _ => (1e9, "nJ"),
+    let (value, unit) = match size {
+        _ if size == 0.0 || !size.is_finite() => (joules, "J"),
+        _ if size >= 1e7 => (joules / 1e6, "MJ"),
+        _ if size >= 1e4 => (joules / 1e3, "kJ"),
+        _ if size >= 1.0 => (joules, "J"),
+        _ if size >= 1e-3 => (1e3 * joules, "mJ"),
+        _ if size >= 1e-6 => (1e6 * joules, "µJ"),
+        _ => (1e9 * joules, "nJ"),
     };
-    format!("{} {unit}", short(factor * joules))
+    format!("{} {unit}", short(value))
 }
 
 /// `1 source`, `1,234 sources`.
@@ -95,20 +109,24 @@ pub fn mixture(problem: &Problem, links: &[PlanLink]) -> String {
 mod tests {
     use super::*;
 
+    /// What is written, of which number, and how.
+    const CASES: &str = include_str!("number_cases.tsv");
+
     #[test]
     fn numbers_read_well() {
-        let shorts = [0.0, 1.0, 12.3456, 0.000_123_45, 999.96, 1234.5, 1.5e9, -2.5, 1e-9];
-        let texts = ["0", "1", "12.35", "0.0001234", "1000", "1234", "1.50e9", "-2.5", "1.00e-9"];
-        assert_eq!(shorts.map(short), texts);
-        let percents = [0.0, 1.0, 0.123, 0.0031, 1e-9, 0.005];
-        assert_eq!(
-            percents.map(percent),
-            ["0 %", "100 %", "12.3 %", "0.31 %", "under 0.01 %", "0.5 %"]
-        );
-        assert_eq!(
-            [0.0, 17.21, 1234.0, 0.01205, 8.2e-4, 3e-9].map(energy),
-            ["0 J", "17.21 J", "1234 J", "12.05 mJ", "820 µJ", "3 nJ"]
-        );
+        for case in CASES.lines().skip(1) {
+            let [what, value, expected] = case.split('\t').collect::<Vec<_>>()[..] else {
+                panic!("{case}");
+            };
+            let write = match what {
+                "number" => short,
+                "percent" => percent,
+                "energy" => energy,
+                "size" => size,
+                _ => panic!("{case}"),
+            };
+            assert_eq!(write(value.parse().unwrap()), expected, "{case}");
+        }
         assert_eq!([7, 1000, 1_234_567].map(grouped), ["7", "1,000", "1,234,567"]);
         assert_eq!([counted(1, "node"), counted(2000, "node")], ["1 node", "2,000 nodes"]);
     }

@@ -169,6 +169,14 @@ impl Plan {
         Some(self.times(handover) as f64 * joules)
     }
 
+    /// Joules of the links into targets as a part of those of all links, hand-overs not counted; `None` with raw costs, or where all links
+    /// cost nothing.
+    pub fn links_share(&self, problem: &Problem) -> Option<f64> {
+        let links = self.links.iter().map(|l| problem.link_energy(l.from, l.to));
+        let (joules, all) = (links.sum::<Option<f64>>()?, self.all_to_all_joules(problem)?);
+        (all > 0.0).then(|| joules / all)
+    }
+
     /// Joules of all links and hand-overs; `None` with raw costs, which have no energies.
     pub fn joules(&self, problem: &Problem) -> Option<f64> {
         let links = self.links.iter().map(|l| problem.link_energy(l.from, l.to));

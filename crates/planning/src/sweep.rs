@@ -66,7 +66,7 @@ impl Segment {
 
 /// Finds all segments of `range` under the problem's own bound.
 ///
-/// `settings` and `observer` hold for each plan. With hand-overs, which are not proven, the segments are the best known too. Once the observer ends a search, no further plan is
+/// `settings` and `observer` hold for each plan. With hand-overs, which are rarely proven, the segments are the best known too. Once the observer ends a search, no further plan is
 /// made and the segments are the best known.
 ///
 /// # Errors

@@ -9,7 +9,7 @@ use stlf_optim::pooled::best_mixture;
 use crate::bound::Bound;
 use crate::device::Role;
 use crate::plan::{PlanLink, incoming};
-use crate::problem::{Model, Problem};
+use crate::problem::{Model, Problem, is_far};
 
 /// What a source's own numbers say of its model at one target.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -18,19 +18,24 @@ pub struct Claim {
     pub error: f64,
     /// D̂_i, the number of its samples.
     pub samples: f64,
-    /// d̂_ij.
+    /// d̂_ij, the divergence between the source and the target, from 0 to 2.
     pub divergence: f64,
 }
 
 impl Claim {
     /// Of a source that says nothing of itself: its model may err on everything.
     pub const NOTHING: Claim = Claim { error: 1.0, samples: 1.0, divergence: 2.0 };
+
+    /// Whether its source is so far that the divergence tells nothing.
+    pub fn is_far(&self) -> bool {
+        is_far(self.divergence)
+    }
 }
 
 /// A device whose model a target gets to check others against.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Witness {
-    /// The target.
+    /// The target that gets the model.
     pub to: usize,
     /// Whose model it gets.
     pub from: usize,

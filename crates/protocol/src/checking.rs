@@ -55,15 +55,15 @@ pub enum Objection {
     /// It costs something else than it says.
     #[error("the plan costs {found:.4} by its reports, and says that it costs {stated:.4}")]
     Misstated {
-        /// What it says.
+        /// The cost that the plan says it has.
         stated: f64,
-        /// What it costs.
+        /// The cost that follows from its reports.
         found: f64,
     },
     /// A better plan is known.
     #[error("the plan costs {stated:.4}, where its reports allow one of {best:.4}")]
     Dearer {
-        /// What it costs.
+        /// The cost of the plan.
         stated: f64,
         /// What a better one costs.
         best: f64,
@@ -97,8 +97,8 @@ impl Check {
         let problem =
             desk.problem(roster, setup).map_err(|why| Objection::NoProblem(why.to_string()))?;
         self.is_founded(&desk, &problem)?;
-        if desk.with_witnesses(signed.plan.clone(), &problem, setup.liars) != signed.plan {
-            return Err(Objection::Unfounded("its witnesses are others"));
+        if desk.with_checks(signed.plan.clone(), &problem, setup) != signed.plan {
+            return Err(Objection::Unfounded("its witnesses or examiners are others"));
         }
         self.is_good(&problem, watch)?;
         Ok(desk.grounds(&problem, &signed.plan, *place))

@@ -2,6 +2,7 @@
 
 mod combining;
 mod epoch;
+mod examining;
 mod handed;
 mod hearing;
 mod phase;
@@ -29,6 +30,7 @@ pub use self::combining::{Combined, Schooled};
 pub(crate) use self::combining::{Combining, Failed};
 pub use self::epoch::Following;
 use self::epoch::{Epoch, Seat};
+pub(crate) use self::examining::Examining;
 pub use self::handed::HandedOn;
 pub(crate) use self::handed::{TrainedOn, TrainingOn};
 pub use self::phase::{AsSource, AsTarget, Part, Phase};
@@ -50,7 +52,7 @@ use crate::wire::{Envelope, EpochId, Limits, Message, Offer, Plan};
 pub struct Holdings {
     /// All inputs, those with a label first: what built-in networks take, and what divergences are measured on.
     pub inputs: Arc<[f32]>,
-    /// The labels.
+    /// The classes of the first inputs, one for each that has a label.
     pub labels: Vec<Class>,
     /// Samples without a label.
     pub unlabeled: usize,
@@ -86,6 +88,8 @@ pub enum Action {
     Compute(Job),
     /// Say what a model costs to each place ([`Device::links_measured`]).
     MeasureLinks,
+    /// Say that this device refuses the model of the device at a place, which offers others another one.
+    Distrust(Place),
     /// As the planner: no usable model came over this link, from and to.
     Forbid(Place, Place),
     /// As the planner: no plan can have this device in it.
@@ -94,7 +98,7 @@ pub enum Action {
     Finish,
 }
 
-/// A device.
+/// A device in an epoch: it hears messages and results of jobs, and answers with actions.
 #[derive(Debug)]
 pub struct Device {
     setup: Setup,
@@ -270,7 +274,7 @@ impl Device {
         self.start = start;
     }
 
-    /// That number.
+    /// Returns the number that was drawn when this device started.
     pub fn start(&self) -> u32 {
         self.start
     }

@@ -127,7 +127,7 @@ impl Exchange {
         Exchange { own, members, bandwidths, estimator, means, replying: None, withheld }
     }
 
-    /// What it publishes with noise, in this epoch and in every other; `None` without noise.
+    /// What it publishes with (ε, δ), in this epoch and in every other; `None` without.
     pub fn publication(&self) -> Option<Publication> {
         match &self.estimator {
             Estimator::Sketch { settings, .. } => work::publication(&self.own, settings),
@@ -135,7 +135,7 @@ impl Exchange {
         }
     }
 
-    /// The means that it publishes without noise, in this epoch and in every other; `None` with noise, or where it publishes more. Whoever
+    /// The means that it publishes with base noise alone, in this epoch and in every other; `None` with (ε, δ), or where it publishes more. Whoever
     /// knows `sample_key` can find out whether a sample is among them; samples are known by their inputs, or by what these were before they were
     /// scaled.
     pub fn means(&self, unscaled: Option<&[f64]>, sample_key: &[u8; 32]) -> Option<CurrentMeans> {

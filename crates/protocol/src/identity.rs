@@ -45,7 +45,7 @@ impl std::fmt::Debug for Identity {
     }
 }
 
-/// A public key.
+/// A public key, by which all others know a device or an owner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PeerId([u8; 32]);
 
@@ -55,7 +55,7 @@ impl PeerId {
         PeerId(bytes)
     }
 
-    /// Its bytes.
+    /// Returns the 32 bytes of the key.
     pub fn as_bytes(&self) -> &[u8; 32] {
         &self.0
     }

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::ControlFlow;
 
+use stlf_learn::Params;
 use stlf_planning::plan::Way;
 
 use crate::device::{Action, Device, Refusal};
@@ -15,7 +16,7 @@ type Spy = Box<dyn FnMut(&[u8])>;
 
 /// Devices, and what is on its way between them.
 pub struct Network {
-    /// By their places.
+    /// All devices of the network, in the order of their places in the roster.
     pub devices: Vec<Device>,
     waiting: VecDeque<Parcel>,
     /// Bytes that each place has sent.
@@ -33,6 +34,8 @@ pub struct Network {
     lost: BTreeSet<Place>,
     random: u64,
     says_twice: bool,
+    /// What a device sends to another one instead of its model.
+    instead: BTreeMap<(Place, Place), Params>,
     spy: Option<Spy>,
 }
 
@@ -68,6 +71,7 @@ impl Network {
             lost: BTreeSet::new(),
             random: seed,
             says_twice: false,
+            instead: BTreeMap::new(),
             spy: None,
         }
     }
@@ -92,6 +96,11 @@ impl Network {
     /// Delivers every message twice from now on, as after a connection that broke.
     pub fn say_twice(&mut self) {
         self.says_twice = true;
+    }
+
+    /// Has a device send another model to one that gets its model.
+    pub fn send_instead(&mut self, from: Place, to: Place, model: Params) {
+        self.instead.insert((from, to), model);
     }
 
     /// Loses a device, and all that is on its way from and to it.
@@ -127,7 +136,7 @@ impl Network {
                     (to, self.devices[to.index()].receive(from, &Envelope::read(&bytes)?))
                 }
                 Parcel::Model { from, to, way } => {
-                    let Some(model) = self.devices[from.index()].sent_model(way) else { continue };
+                    let Some(model) = self.model(from, to, way) else { continue };
                     if let Some(spy) = &mut self.spy {
                         spy(&model.iter().flat_map(|p| p.to_le_bytes()).collect::<Vec<_>>());
                     }
@@ -147,6 +156,12 @@ impl Network {
         Ok(())
     }
 
+    /// What a device gets as another one's model.
+    fn model(&self, from: Place, to: Place, way: Way) -> Option<Params> {
+        let model = self.devices[from.index()].sent_model(way)?;
+        Some(self.instead.get(&(from, to)).cloned().unwrap_or(model))
+    }
+
     /// Runs a job, and gives the device what it comes to. Nobody measures time here, so that no search is cut short.
     fn compute(&mut self, at: Place, job: Job) {
         let task = job.task();
@@ -154,9 +169,8 @@ impl Network {
         let blamed = computed.blamed().map(|blamed| blamed.from);
         let actions = match (self.devices[at.index()].computed(computed), task, blamed) {
             (Ok(actions), ..) => actions,
-            (Err(_), Task::TrainOn { from, .. }, _) | (Err(_), Task::Combine, Some(from)) => {
-                self.devices[at.index()].model_failed(from)
-            }
+            (Err(_), Task::TrainOn { from, .. } | Task::Examine { from }, _)
+            | (Err(_), Task::Combine, Some(from)) => self.devices[at.index()].model_failed(from),
             (Err(refusal), ..) => return self.refused.push((at, refusal)),
         };
         self.act(at, actions);
@@ -196,13 +210,14 @@ impl Network {
                 Action::Compute(job) => self.waiting.push_back(Parcel::Job { at: place, job }),
                 Action::Offer(to, way) => {
                     // Within one program nobody else can take it.
-                    let offer = Offer { way, hash: [0; 32], bytes: 0 };
+                    let hash = [u8::from(self.instead.contains_key(&(place, to))); 32];
                     let device = &self.devices[place.index()];
-                    let message = Message::Offer(offer, device.tried(way));
+                    let signed = device.sign_offer(Offer { way, hash, bytes: 0 });
+                    let message = Message::Offer(signed, device.tried(way));
                     let envelope = Envelope::new(device.epoch_id().unwrap_or_default(), message);
                     self.act(place, vec![Action::Send(to, envelope)]);
                 }
-                Action::KeepReplies => {}
+                Action::KeepReplies | Action::Distrust(_) => {}
                 Action::MeasureLinks => {
                     let joules = self.joules[place.index()].clone();
                     let actions = self.devices[place.index()].links_measured(joules);

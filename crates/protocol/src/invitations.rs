@@ -51,7 +51,7 @@ struct Used {
 /// How a ticket stands for a device that shows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Standing {
-    /// It may join.
+    /// Nobody has used the ticket yet: the device may join with it.
     Open,
     /// It has joined with this ticket before, under this name, and may ask for the roster again.
     Joined(String),
@@ -75,7 +75,7 @@ pub enum Refused {
     Used {
         /// The name of that device.
         name: String,
-        /// Its key.
+        /// The public key of that device.
         key: PeerId,
     },
 }

@@ -4,10 +4,11 @@
 use std::ops::ControlFlow;
 use std::time::Duration;
 
+use stlf_method::handed::Verdict;
 use stlf_planning::plan::Way;
 
 use crate::checking::{Check, Objection};
-use crate::device::{Combined, Combining, Failed, TrainedOn, TrainingOn};
+use crate::device::{Combined, Combining, Examining, Failed, TrainedOn, TrainingOn};
 use crate::divergence_protocol::{Finding, Work};
 use crate::planning::{Grounds, NoPlan, Planned, Search};
 use crate::roster::Place;
@@ -15,7 +16,7 @@ use crate::roster::Place;
 /// What a job says while it runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sign {
-    /// It goes on.
+    /// It goes on, and says nothing of how far it is.
     GoesOn,
     /// So many percent of training on a model are done, above 100 those of the second way; or of training a student, or of predicting.
     Percent(u8),
@@ -37,7 +38,7 @@ pub enum Task {
     Divergences,
     /// Its turn in training a classifier with another.
     Turn {
-        /// The other.
+        /// The device on the other side of the pair.
         peer: Place,
         /// How many turns it had before.
         number: u64,
@@ -46,15 +47,20 @@ pub enum Task {
     Plan,
     /// Whether the plan follows from the reports that it was made from.
     Check {
-        /// Whose plan.
+        /// The device that made and signed the plan.
         planner: Place,
     },
     /// To train on a model that was handed over.
     TrainOn {
-        /// Whose model.
+        /// The source that handed the model over.
         from: Place,
         /// The way that it is on here.
         way: Way,
+    },
+    /// To try a model on its labels, for the targets that get the same.
+    Examine {
+        /// The source that the model is of.
+        from: Place,
     },
     /// What its inputs come to under the models that it received.
     Combine,
@@ -73,6 +79,7 @@ pub(crate) enum Labour {
     Plan(Box<Search>),
     Check(Box<Check>),
     TrainOn(Box<TrainingOn>),
+    Examine(Box<Examining>),
     Combine(Box<Combining>),
 }
 
@@ -100,6 +107,7 @@ pub(crate) enum Product {
     Planned(Result<Planned, NoPlan>),
     Checked(Result<Grounds, Objection>),
     TrainedOn(Option<TrainedOn>),
+    Examined(Place, Option<Verdict>),
     Combined(Option<Combined>),
 }
 
@@ -120,6 +128,7 @@ impl Job {
             Labour::Plan(_) => Task::Plan,
             Labour::Check(check) => Task::Check { planner: check.planner },
             Labour::TrainOn(training) => Task::TrainOn { from: training.from, way: training.way },
+            Labour::Examine(examining) => Task::Examine { from: examining.from },
             Labour::Combine(_) => Task::Combine,
         }
     }
@@ -142,6 +151,16 @@ impl Job {
                     Err(why) => {
                         blamed = Some(Blamed { from, reason: why.to_string() });
                         Product::TrainedOn(None)
+                    }
+                }
+            }
+            Labour::Examine(examining) => {
+                let from = examining.from;
+                match examining.run(watch) {
+                    Ok(verdict) => Product::Examined(from, Some(verdict?)),
+                    Err(why) => {
+                        blamed = Some(Blamed { from, reason: why.to_string() });
+                        Product::Examined(from, None)
                     }
                 }
             }

@@ -14,7 +14,7 @@
 //! - [`participant`]: a device among the others: what both a real network and a simulated one drive.
 //! - [`device`]: a device in an epoch: a message in, actions out. [`in_memory_network`] passes them within one program.
 //! - [`privacy_ledger`]: what a device has published with noise, and what that spent.
-//! - [`publication_record`]: what a device has published without noise, and when it may publish something else.
+//! - [`publication_record`]: what a device has published with base noise alone, and when it may publish something else.
 //! - [`reply_record`]: which divergences a device has told, and whether it may tell more.
 //! - [`checking`]: whether a plan follows from the signed reports that it carries.
 //! - [`job`]: work that takes long, done apart from the device that needs it.

@@ -119,7 +119,7 @@ impl Participant {
         self.device
     }
 
-    /// Who takes part.
+    /// Returns who takes part, and in which epoch, as this device knows it.
     pub fn membership(&self) -> &Membership {
         &self.membership
     }
@@ -249,6 +249,12 @@ impl Participant {
                 world.tell(self, event);
                 actions
             }
+            (Ok(actions), Task::Examine { from }) => {
+                if self.device.refuses_as_examiner(from) {
+                    world.tell(self, Event::Distrusts { from });
+                }
+                actions
+            }
             (Ok(actions), Task::Combine) => {
                 let refused = self.device.combined().map(|c| c.refused.clone()).unwrap_or_default();
                 refused.into_iter().for_each(|from| world.tell(self, Event::Distrusts { from }));
@@ -264,6 +270,9 @@ impl Participant {
                 self.device.model_failed(from)
             }
             (Err(refusal), Task::Turn { peer, .. } | Task::Check { planner: peer }) => {
+                if matches!(refusal, Refusal::Plan(_)) {
+                    self.membership.convict_planner(now);
+                }
                 return self.refuse(peer, refusal.to_string(), world);
             }
             (Err(refusal), _) => {
@@ -284,6 +293,7 @@ impl Participant {
                 Action::Offer(to, way) => {
                     self.offers.entry(way).or_default().insert(to);
                 }
+                Action::Distrust(from) => world.tell(self, Event::Distrusts { from }),
                 Action::KeepReplies => world.tell(self, Event::Measured),
                 Action::Fetch(from, offer) => self.fetch(from, offer, world),
                 Action::Compute(job) => {

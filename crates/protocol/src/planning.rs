@@ -6,6 +6,7 @@ use std::sync::Arc;
 use stlf_method::divergence::Settings;
 use stlf_planning::Problem;
 use stlf_planning::Role;
+use stlf_planning::examiner::Examination;
 use stlf_planning::plan::{PlanLink, Status, Terms, evaluate};
 use stlf_planning::planner::{Infeasible, Outcome};
 use stlf_planning::problem::Links;
@@ -100,7 +101,7 @@ impl Search {
             let is_best = plan.objective() <= best.objective();
             let optimal = is_best && best.status == Status::Optimal;
             let plan = desk.sent(*epoch, plan, optimal);
-            desk.with_witnesses(plan, &problem, setup.liars)
+            desk.with_checks(plan, &problem, setup)
         };
         // What is left of a ring that somebody has gone from may be nothing that a plan can have.
         let has = |plan: &stlf_planning::Plan, &(from, to): &(usize, usize)| {
@@ -135,6 +136,7 @@ impl Planner {
             links: plan.links.iter().map(link).collect(),
             handovers: plan.handovers.iter().map(handover).collect(),
             witnesses: Vec::new(),
+            examinations: Vec::new(),
             forbidden: self.forbidden.iter().copied().collect(),
             objective: plan.objective(),
             optimal,
@@ -150,13 +152,24 @@ impl Planner {
         Planner { members, settings, reports: BTreeMap::new(), forbidden: forbidden.clone() }
     }
 
-    /// A plan with the witnesses that its targets need to withstand so many liars.
-    pub(crate) fn with_witnesses(&self, plan: Plan, problem: &Problem, liars: usize) -> Plan {
+    /// A plan with the models that are sent only to be checked: those of witnesses to targets, and those of sources to their examiners.
+    pub(crate) fn with_checks(&self, plan: Plan, problem: &Problem, setup: &Setup) -> Plan {
         let (roles, links) = (self.roles(&plan), self.links(&plan));
-        let (Some(roles), Some(links)) = (roles, links) else { return plan };
-        let witness = |w: Witness| Handover { from: self.members[w.from], to: self.members[w.to] };
-        let witnesses = problem.witnesses(&roles, &links, liars).into_iter().map(witness);
-        Plan { witnesses: witnesses.collect(), ..plan }
+        let handovers = self.handovers(&plan);
+        let (Some(roles), Some(links), Some(handovers)) = (roles, links, handovers) else {
+            return plan;
+        };
+        let sent =
+            |from: usize, to: usize| Handover { from: self.members[from], to: self.members[to] };
+        let witnesses = problem.witnesses(&roles, &links, setup.liars);
+        let examinations = match setup.examiners {
+            true => problem.examinations(&links, &handovers, &witnesses),
+            false => Vec::new(),
+        };
+        let witnesses = witnesses.into_iter().map(|Witness { to, from }| sent(from, to)).collect();
+        let tries = |Examination { to, from }| sent(from, to);
+        let examinations = examinations.into_iter().map(tries).collect();
+        Plan { witnesses, examinations, ..plan }
     }
 
     /// The roles of a plan by the members' indices; none if it does not have all of them.

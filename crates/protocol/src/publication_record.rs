@@ -1,4 +1,4 @@
-//! What a device has published without noise, of which samples, and whether it may publish others.
+//! What a device has published with base noise alone, of which samples, and whether it may publish others.
 //!
 //! The difference of two means gives the samples away in which they differ, if these are few. So a device that has published means goes on publishing the same ones
 //! until its data are different enough: all publications together, and everything that can be computed from them, must keep to the
@@ -61,7 +61,7 @@ struct Published {
     mean: Vec<f32>,
 }
 
-/// Everything that a device has published without noise.
+/// Everything that a device has published with base noise alone.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Record {
@@ -83,7 +83,7 @@ impl Default for Record {
 pub struct Admitted {
     /// Everything that it has published then.
     pub record: Record,
-    /// The means.
+    /// The means of random features that it publishes.
     pub sketch: Sketch,
     /// In how many samples the data behind the means differ from the device's data as they are now.
     pub behind: usize,

@@ -21,13 +21,13 @@ pub const LONGEST_NAME: usize = 64;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Roster {
-    /// `stlf-roster/1`.
+    /// The version of the format, `stlf-roster/1`.
     pub format: Format,
     /// The fleet's name.
     pub fleet: String,
     /// Counts up with every change.
     pub version: u64,
-    /// Who may sign.
+    /// The public key of the owner, who alone may sign rosters.
     pub owner: PeerId,
     /// In the order in which they joined, which is theirs for ever.
     pub devices: Vec<Member>,
@@ -66,13 +66,13 @@ impl std::fmt::Display for Place {
     }
 }
 
-/// A device.
+/// A device of the fleet, or one that belonged to it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Member {
     /// Its name, unlike any other's.
     pub name: String,
-    /// Its key.
+    /// The public key by which others know it.
     pub key: PeerId,
     /// Whether it still belongs to the fleet. Who left keeps the place, so that nobody else's changes.
     pub present: bool,
@@ -107,7 +107,7 @@ pub enum Invalid {
     /// It is not newer than the one known.
     #[error("this roster has version {offered}, and version {known} is known")]
     Older {
-        /// Its version.
+        /// The version of the roster that is offered.
         offered: u64,
         /// The version that is known.
         known: u64,
@@ -237,7 +237,7 @@ impl SignedRoster {
         serde_json::to_string_pretty(self).unwrap_or_default() + "\n"
     }
 
-    /// The list.
+    /// Returns the roster, whose signature was checked.
     pub fn roster(&self) -> &Roster {
         &self.roster
     }

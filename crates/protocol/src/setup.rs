@@ -54,7 +54,7 @@ pub struct Setup {
     pub model_bits: f64,
     /// Complexity and unit of energy.
     pub preset: Preset,
-    /// φ.
+    /// The weights φ of errors at sources, errors at targets, and energy.
     pub weights: Weights,
     /// The bound that plans minimise.
     pub bound: BoundKind,
@@ -62,12 +62,16 @@ pub struct Setup {
     pub calibration: f64,
     /// What a device gets to which no source is near.
     pub strangers: Strangers,
+    /// Whether every device without labels gets the models of all that have some.
+    pub sends_all: bool,
     /// How plans are searched for, and whether sources hand their models on to other sources, which train them on.
     pub planner: planner::Settings,
     /// The longest search for a plan, and for one that changes less; most fleets need a moment.
     pub planning: Duration,
     /// How many lying sources a target is to withstand, among those that it hears.
     pub liars: usize,
+    /// Whether a device with labels tries the model of every source that sends to targets.
+    pub examiners: bool,
     /// What a target makes of the models it receives.
     pub combine: Combine,
     /// Whether targets train students, and whether a guard decides if they use them.
@@ -84,7 +88,7 @@ pub struct Setup {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Unsupported {
-    /// `divergence.nearest`.
+    /// `divergence.nearest`, by which only some pairs are measured.
     #[error("real devices measure all pairs")]
     Nearest,
     /// `planner.solver = "successive"`.
@@ -99,13 +103,13 @@ pub enum Unsupported {
     /// `transfer.adapt = "always"` with a learner of the user's that trains no students.
     #[error("transfer.adapt is \"always\", and this learner does not say that it trains students")]
     Students,
-    /// `training.warm-up-rounds`.
+    /// `training.warm-up-rounds`, in which devices would average their models.
     #[error("real devices train apart, without a warm-up")]
     WarmUp,
-    /// `training.learner`.
+    /// `training.learner`, the command that starts a learner for each simulated device.
     #[error("training.learner is for the simulator, which starts a learner for each device")]
     Learner,
-    /// `transfer.ask`.
+    /// `transfer.ask`, the number of labels that simulated targets ask for.
     #[error("transfer.ask is for the simulator, which knows the answers")]
     Ask,
     /// The device holds no data.
@@ -166,9 +170,11 @@ impl Setup {
             bound: config.planner.bound,
             calibration: config.planner.calibration.unwrap_or(1.0),
             strangers: config.strangers(shape),
+            sends_all: config.planner.sends_all(),
             planner: config.planner.settings(),
             planning: config.planner.limit().unwrap_or_default(),
             liars: config.planner.liars.unwrap_or_default(),
+            examiners: config.planner.examiners.unwrap_or_default(),
             combine: config.planner.combine,
             adapt: config.transfer.adapt,
             schooling: Schooling::new(config.descent()),
@@ -213,7 +219,8 @@ impl Setup {
         if samples == 0 {
             return Err(Unsupported::NoSamples);
         }
-        Ok(Setup::new(config, shape, classes, seed)?)
+        let setup = Setup::new(config, shape, classes, seed)?;
+        Ok(Setup { examiners: planner.examiners.unwrap_or(true), ..setup })
     }
 
     /// The same for models of the user's learners, of which this is one.
@@ -311,7 +318,11 @@ impl Setup {
     ) -> Result<Problem, Error> {
         let parts = Parts::measured(devices, links, self.preset, self.weights, self.bound)
             .calibrated(self.calibration);
-        Ok(Problem::new(Parts { forbidden, ..parts })?.with_links_to(self.strangers))
+        let problem = Problem::new(Parts { forbidden, ..parts })?;
+        Ok(match self.sends_all {
+            true => problem.with_all_links(),
+            false => problem.with_links_to(self.strangers),
+        })
     }
 
     /// The best plan that is found until `observer` ends the search; one that is not proven says so.

@@ -26,11 +26,11 @@ pub struct Fingerprint([u8; 32]);
 /// A setting that two devices do not share.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
 pub struct Difference {
-    /// Its name.
+    /// The key of the setting in a configuration, such as `training.steps`.
     pub setting: String,
     /// Its value on this device, if it is there.
     pub here: Option<String>,
-    /// On the other.
+    /// Its value on the other device, if it is there.
     pub there: Option<String>,
 }
 

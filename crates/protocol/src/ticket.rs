@@ -81,7 +81,7 @@ impl Ticket {
         PeerId::from_bytes(self.0.owner)
     }
 
-    /// The fleet's name.
+    /// Returns the name of the fleet that the ticket is for.
     pub fn fleet(&self) -> &str {
         &self.0.fleet
     }

@@ -15,12 +15,12 @@ pub use self::epoch_id::EpochId;
 pub use self::limits::Limits;
 pub use self::means::{Digest, Means};
 pub use self::plan::{Handover, Leg, Link, Plan};
-pub use self::signed::{MOST_REPORTS, SignedPlan, SignedReport};
+pub use self::signed::{MOST_REPORTS, SignedOffer, SignedPlan, SignedReport};
 use crate::roster::Place;
 use crate::shared::SharedSettings;
 
 /// The version of these messages. Others are not understood.
-pub const VERSION: u16 = 10;
+pub const VERSION: u16 = 11;
 
 /// How much a [`Message::Probe`] has: enough to tell a link's rate rather than its delay, and less than most models.
 pub const PROBE_BYTES: usize = 16 << 10;
@@ -46,11 +46,11 @@ const LARGEST_WEIGHT: f32 = 1e6;
 /// A message on its way.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Envelope {
-    /// [`VERSION`].
+    /// The version of the messages that the sender speaks, [`VERSION`].
     pub version: u16,
     /// The epoch that it is about.
     pub epoch: EpochId,
-    /// What is said.
+    /// What the sender says about that epoch.
     pub message: Message,
 }
 
@@ -79,8 +79,8 @@ pub enum Message {
     Plan(SignedPlan),
     /// From the planner to all: there is none, and why.
     NoPlan(String),
-    /// From a source to its targets and to those it hands its model on to: it may be fetched, and did so at sources that tried it.
-    Offer(Offer, Tried),
+    /// From a source to all that get its model: it may be fetched, and did so at sources that tried it.
+    Offer(SignedOffer, Tried),
     /// From a target, or from who trains a model on, to the planner: no usable model came from this source.
     Failed(Place),
     /// To all: so many percent of training on a model that was handed to the sender are done, above 100 those of the second way; or of training a
@@ -106,6 +106,8 @@ pub enum Message {
     PassedOn(Place, Means),
     /// To the planner, once the epoch is over: the sender has other data since it began, and asks for another one.
     Renewed,
+    /// From who has tried the model of this source on its labels, and believes it, to the source's targets: what the source offered it.
+    Believed(Place, SignedOffer),
 }
 
 /// What a device says of itself when it meets another.
@@ -122,22 +124,22 @@ pub struct Hello {
 }
 
 /// A model that may be fetched.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Offer {
     /// The way that it has been on: on a ring a source has a model to hand on twice.
     pub way: Way,
-    /// Its BLAKE3 hash.
+    /// The BLAKE3 hash of its file, by which it is fetched and checked.
     pub hash: [u8; 32],
-    /// Its size.
+    /// The number of bytes of its file.
     pub bytes: u64,
 }
 
-/// Moments of features.
+/// The moments of the features of a device's inputs, from which divergences follow.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Moments {
     /// Of how many inputs.
     pub samples: u64,
-    /// The mean.
+    /// The mean of each feature.
     pub mean: Vec<f32>,
     /// The covariance, the lower triangle row by row.
     pub covariance: Vec<f32>,
@@ -175,7 +177,7 @@ pub struct Count {
 pub struct Report {
     /// Samples with a label.
     pub labeled: u64,
-    /// Samples without.
+    /// Samples without a label.
     pub unlabeled: u64,
     /// ε̂, where there are labels.
     pub source_error: Option<f64>,
@@ -186,7 +188,7 @@ pub struct Report {
 /// What a device knows of a pair that it is in.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct PairReport {
-    /// The other device.
+    /// The place of the other device of the pair.
     pub peer: Place,
     /// Its side of their divergence.
     pub measured: Measured,
@@ -197,9 +199,9 @@ pub struct PairReport {
 /// What a device can say of a divergence: where errors are counted its own, of which d̂ follows with the peer's.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub enum Measured {
-    /// Its own errors.
+    /// How often the pair's classifier erred on its own samples.
     Errors(Count),
-    /// d̂.
+    /// The divergence d̂ itself, by an estimator that counts no errors.
     Divergence(f64),
 }
 
@@ -221,15 +223,15 @@ pub enum Malformed {
     /// Too long for its kind to be looked at.
     #[error("{bytes} bytes, where a message of this kind has at most {most}")]
     TooLong {
-        /// Its length.
+        /// The number of bytes that came.
         bytes: usize,
         /// What its kind may have.
         most: usize,
     },
-    /// No message.
+    /// Bytes that cannot be read as a message.
     #[error("these bytes are no message")]
     Unreadable,
-    /// Of another version.
+    /// A message of this version, which is not the one that is spoken here.
     #[error("messages of version {0} are not understood")]
     Version(u16),
     /// With numbers that cannot be.
@@ -296,7 +298,7 @@ impl Message {
                 tried.is_possible(),
                 "a trial has no labels, more errors than labels, or a doubt that is not from 0 to 1",
             ),
-            Message::Failed(_) => Ok(()),
+            Message::Failed(_) | Message::Believed(..) => Ok(()),
             Message::Done | Message::Complete | Message::Known | Message::Probe(_) => Ok(()),
             Message::TakesPart(_) | Message::Renewed => Ok(()),
         }

@@ -197,12 +197,11 @@ pub(crate) fn own_sketch(
     };
     let settings = divergence.sketch(Embedding::Inputs, shape);
     let width = settings.bandwidth.known().or(Bandwidth::usual(Embedding::Inputs, shape).known());
-    let samples = inputs[0].len() / shape.len().max(1);
     let accepted = accept == Some(disclosure::ACCEPTED);
     let seed = Draw::Divergence.seed(seed, 0);
     let made = py.detach(|| {
         settings.check()?;
-        disclosure::check(&Settings::Sketch(settings), shape, samples, accepted)?;
+        disclosure::check_inputs(&Settings::Sketch(settings), shape, inputs[0], accepted)?;
         let (embedding, count) = (settings.embedding, settings.features);
         let features = sketch::agreed_features(&[width], shape, embedding, count, seed)?;
         Ok(sketch::Sketch::new(&features, inputs[0], &settings, |_| noise))

@@ -33,7 +33,8 @@ class StlfMod:
     them would spend more.
 
     In a run a client answers one question. It repeats its answer to the same question, and refuses any other: many
-    answers together reveal more than one.
+    answers together reveal more than one. For the same reason the client, and not the server, says by which features it
+    answers in every run: `seed`, `bandwidth` and `features`, as in `STLF`. A request for others is refused.
 
     The mod comes first in the list. Flower calls mods only for kinds of messages that the client has a function for,
     so questions come as messages to train.
@@ -56,6 +57,9 @@ class StlfMod:
         accept: str | None = None,
         ledger: Callable[[Context], str | PathLike[str]] | None = None,
         budget: float | None = None,
+        seed: int = 0,
+        bandwidth: float | None = None,
+        features: int | None = None,
     ) -> None:
         """Create a mod for a client with this data."""
         self._data = data
@@ -64,6 +68,7 @@ class StlfMod:
         self._accept = accept
         self._ledger = ledger
         self._budget = budget
+        self._features = {"seed": seed, "bandwidth": bandwidth, "features": features}
 
     def __call__(self, message: Message, context: Context, call_next: Callable[[Message, Context], Message]) -> Message:
         """Answer a question of the strategy, or let the client answer."""
@@ -90,7 +95,7 @@ class StlfMod:
         known = context.node_config.get("partition-id", context.node_id)
         name = str(known) if self._name is None else self._name(context)
         device = Device.of(name, *self._data(context))
-        self._check(question.privacy)
+        self._check(question)
         made = sketch.sketch(
             device.inputs,
             question.bandwidth,
@@ -104,7 +109,14 @@ class StlfMod:
         )
         return Report(name, device.labeled, device.unlabeled, made)
 
-    def _check(self, asked: tuple[float, float] | None) -> None:
+    def _check(self, question: Question) -> None:
+        for name, own in self._features.items():
+            if getattr(question, name) != own:
+                raise InputError(
+                    f"{name}: the server asks for {getattr(question, name)}, and this client answers for {own}",
+                    f"give the client the same: StlfMod({name}=…)",
+                )
+        asked = question.privacy
         if self._privacy is None:
             return
         if asked is None or asked[0] > self._privacy[0] or asked[1] > self._privacy[1]:

@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -110,7 +111,10 @@ def test_what_sbatch_refuses_is_told_in_its_words(tmp_path: Path, monkeypatch: p
 
 
 def test_jobs_that_a_killed_command_left_are_cancelled_by_the_next(
-    tmp_path: Path, stand_in_slurm: dict[str, str], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
+    stand_in_slurm: dict[str, str],
+    monkeypatch: pytest.MonkeyPatch,
+    until: Callable[[str, Callable[[], object]], None],
 ) -> None:
     for name, value in stand_in_slurm.items():
         monkeypatch.setenv(name, value)
@@ -123,4 +127,8 @@ def test_jobs_that_a_killed_command_left_are_cancelled_by_the_next(
     queue = ["squeue"]
     assert subprocess.run(queue, capture_output=True, text=True, timeout=600).stdout == "1 1\n"
     Slurm(Workers(count=1, threads=1, leash=leash))
-    assert subprocess.run(queue, capture_output=True, text=True, timeout=600).stdout == ""
+    # What is killed is gone a moment later.
+    until(
+        "the queue is empty",
+        lambda: subprocess.run(queue, capture_output=True, text=True, timeout=600).stdout == "",
+    )

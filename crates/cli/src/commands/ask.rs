@@ -19,7 +19,8 @@ use crate::ui::Ui;
 ///
 /// Ten labels chosen well do about as much as thirty at random: of each target, these are the samples that its mixture is least sure of. Fill in
 /// the column `label`, and name the table as `data.answers`: targets then weigh the models that they receive by these labels, train a student on some of
-/// them, and judge it by the others. Nothing of this leaves a device, and the plan stays as it is.
+/// them, and judge it by the others. Nothing of this leaves a device, and the plan stays as it is. What has a label already is not asked: a row with
+/// something in the column of labels, a picture in the folder of a class.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -33,9 +34,12 @@ pub(crate) struct Args {
     /// The device's samples: a table, CSV or Parquet, or pictures in a folder. Left out for a run, which knows its data.
     #[arg(value_name = "SAMPLES")]
     samples: Option<PathBuf>,
-    /// How many of each target.
+    /// How many samples to name for each target.
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = whole::<usize>)]
     labels: usize,
+    /// The column of the table with the labels that are there already. Left out: `label`, where the table has one.
+    #[arg(long, value_name = "COLUMN", requires = "samples")]
+    label_column: Option<String>,
     /// A table of answers, whose samples are not asked again.
     #[arg(long, value_name = "FILE", requires = "samples")]
     answers: Option<PathBuf>,
@@ -50,7 +54,7 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<(), Failure> {
         output::check_place(path)?;
     }
     if args.labels == 0 {
-        return Err(Failure::input("--labels: 0 asks nothing").hint("name at least 1"));
+        return Err(Failure::input("--labels: 0 would ask for nothing").hint("ask for at least 1"));
     }
     let questions = match &args.samples {
         Some(_) => of_device(args)?,
@@ -93,16 +97,15 @@ fn of_device(args: &Args) -> Result<Vec<Question>, Failure> {
     let mixture = find(dir, device.as_deref(), *seed).and_then(|path| read(&path));
     let mixture = mixture.map_err(|e| failure(&e))?;
     let path = args.samples.as_deref().unwrap_or(dir);
-    let samples = Samples::read(&mixture, path).map_err(|e| failure(&e))?;
+    let label = args.label_column.as_deref();
+    let samples = Samples::read_own(&mixture, path, label).map_err(|e| failure(&e))?;
     let places: Vec<usize> = (0..samples.count).collect();
-    let known = match &args.answers {
-        Some(path) => {
-            let answers = Answers::read(path, &mixture.classes);
-            let known = answers.and_then(|a| a.of(Some(&mixture.device), &places, &[]));
-            known.map_err(|e| run_args::failure(&e.into()))?
-        }
-        None => Vec::new(),
-    };
+    let mut known = samples.known;
+    if let Some(path) = &args.answers {
+        let answers = Answers::read(path, &mixture.classes);
+        let answered = answers.and_then(|a| a.of(Some(&mixture.device), &places, &known));
+        known.extend(answered.map_err(|e| run_args::failure(&e.into()))?);
+    }
     let mut questions = mixture
         .questions(&samples.inputs, &places, &known, args.labels)
         .map_err(|e| failure(&e))?;

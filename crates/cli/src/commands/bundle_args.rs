@@ -14,10 +14,10 @@ pub(crate) struct BundleArgs {
     /// A bundle, the folder of a real device, or a run folder.
     #[arg(value_name = "DIR")]
     pub(crate) dir: PathBuf,
-    /// Whose mixture, in a run folder, which has one for every device.
+    /// In a run folder: the device whose mixture to use. There is one for every device.
     #[arg(long, value_name = "NAME")]
     pub(crate) device: Option<String>,
-    /// The seed, in a run folder. Left out: the lowest.
+    /// In a run folder: the seed to use [default: the lowest]
     #[arg(long, value_parser = whole::<u64>)]
     pub(crate) seed: Option<u64>,
 }

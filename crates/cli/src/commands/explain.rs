@@ -17,7 +17,7 @@ use stlf_planning::Plan;
 use stlf_planning::Problem;
 use stlf_planning::error::nearest;
 use stlf_planning::explain::{Alternative, Explanation, Sentences, account, doubt, explain};
-use stlf_planning::number_format::{clean, counted, energy, short};
+use stlf_planning::number_format::{clean, counted, energy, percent, short};
 use stlf_planning::plan::Status;
 use stlf_planning::planner::{self, Limits, Outcome, Settings};
 
@@ -206,13 +206,13 @@ fn of_student(row: &StudentRow) -> String {
     let judged = match (row.labels_right.zip(row.mixture_labels_right), row.stability) {
         (Some((right, of_mixture)), _) => {
             format!(
-                "of the labels that it held out, {right} are right with it and {of_mixture} without"
+                "of the labels that it held out, it gets {right} right, and the mixture alone {of_mixture}"
             )
         }
         (None, stability) => format!(
-            "{} of altered samples keep their class with it, and {} with the mixture",
-            percent(stability),
-            percent(row.mixture_stability)
+            "it gives {} of altered samples the class of the plain ones, and the mixture {}",
+            known(stability),
+            known(row.mixture_stability)
         ),
     };
     let joules = row.joules.map_or(String::new(), |joules| format!(", {}", energy(joules)));
@@ -222,8 +222,8 @@ fn of_student(row: &StudentRow) -> String {
     format!("It trained a student, which is {outcome}: {judged}.{}", took.unwrap_or_default())
 }
 
-fn percent(share: Option<f64>) -> String {
-    share.map_or("none".to_owned(), |share| format!("{:.1} %", 100.0 * share))
+fn known(share: Option<f64>) -> String {
+    share.map_or("none".to_owned(), percent)
 }
 
 fn find(problem: &Problem, name: &str) -> Result<usize, Failure> {

@@ -57,16 +57,16 @@ enum What {
     /// whenever devices come or go. Killed and started again, it goes on where it was.
     #[cfg(feature = "node")]
     Start(Box<start_args::Args>),
-    /// Take part in the fleet; not with this build, which has no network.
+    /// Take part in the fleet; this build cannot, because it has no network.
     #[cfg(not(feature = "node"))]
     #[command(disable_help_flag = true)]
     Start {
         #[arg(hide = true, trailing_var_arg = true, allow_hyphen_values = true)]
         _whatever: Vec<String>,
     },
-    /// Show how this device stands.
+    /// Show the state of this device.
     Status(status::Args),
-    /// Show what others know a key by.
+    /// Print the public key by which others know a device.
     Id {
         /// The file.
         #[arg(default_value = "device.key")]

@@ -44,7 +44,7 @@ pub(crate) struct Args {
     no_polish: bool,
 
     /// Let sources hand their models on to other sources, which continue training them: fewer links for the same mixture. Under the pooled bound only;
-    /// the plan then has a gap, not a proof.
+    /// the plan then nearly always has a gap instead of a proof.
     #[arg(long)]
     handovers: bool,
 

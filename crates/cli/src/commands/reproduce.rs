@@ -19,7 +19,7 @@ use crate::ui::Ui;
 /// Without --data it uses drawn digits, which stand in for MNIST, USPS and MNIST-M; with it, the real sets. Every
 /// figure is written as CSV and SVG, every table as CSV, Markdown and LaTeX. Runs are kept and not repeated.
 ///
-/// The paper does not have six of them. `natural`: people, writers of digits and months as devices. Their files are expected in the
+/// Six of them are not in the paper. `natural`: people, writers of digits and months as devices. Their files are expected in the
 /// folder natural/ of --data; experiments/natural/README.md says which. `strangers`: targets whose domain no source has seen.
 /// `guards`: how often students that do harm are accepted, at which threshold.
 /// `labels`: what 10, 30 and 100 labels of their own samples bring targets. `liars`: what

@@ -43,7 +43,7 @@ impl RunArgs {
         let learner = self.learner.as_ref();
         let learner =
             learner.map(|line| format!("training.learner={}", toml::Value::from(line.as_str())));
-        let changes = self.set.iter().flat_map(|set| set.split_whitespace());
+        let changes = self.set.iter().flat_map(|set| stlf_config::changes(set));
         let config = Config::parse(&text, &file)
             .and_then(|config| config.with(changes.chain(learner.as_deref())))
             .map_err(|e| failure(&e.into()))?;

@@ -44,7 +44,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FROM..TO", default_value = "1e-3..1e4", value_parser = range)]
     energy_weight: Range,
 
-    /// Let sources hand their models on, as in `stlf plan --handovers`; breakpoints are then not proven.
+    /// Let sources hand their models on, as in `stlf plan --handovers`; breakpoints are then rarely proven.
     #[arg(long)]
     handovers: bool,
 

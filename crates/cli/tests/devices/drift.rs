@@ -123,7 +123,7 @@ fn a_table_that_drifts_has_the_fleet_plan_anew_and_others_do_not() {
     let before = fleet.log(2).len();
     fleet.start(2, &["--data", &own, "--settle", "0.5"]);
     fleet.wait_for(&[1, 2, 3], 3, third);
-    assert!(fleet.log(2)[before..].contains("has trained before"), "{}", fleet.log(2));
+    assert!(fleet.log(2)[before..].contains("was trained before"), "{}", fleet.log(2));
 }
 
 /// Puts pictures of one kind into a device's folder: upright or flat bars before this shade.

@@ -76,7 +76,7 @@ fn the_guide_leads_from_nothing_to_predictions() {
     wait_for(DEADLINE, is_told, || machines.logs());
     machines.start(gate, start);
     machines.all_complete(&["gate", "yard", "dock", "roof"]);
-    assert!(machines.text("gate/err").contains("gate: has trained before"), "{}", machines.logs());
+    assert!(machines.text("gate/err").contains("gate: was trained before"), "{}", machines.logs());
 }
 
 #[test]

@@ -1,4 +1,6 @@
-//! Devices as processes of their own end with the plan and the accuracies of the simulator.
+//! Devices as processes of their own end with the plan, the models that were handed on and the predictions of the simulator.
+
+use std::path::Path;
 
 use crate::common::fleet::Fleet;
 use crate::common::run;
@@ -6,8 +8,10 @@ use serde_json::Value;
 
 const DEVICES: usize = 10;
 
+/// Noise is each device's own, and would make the simulator's plan another one.
 const SETTINGS: &str = "seeds=[3] data.samples=6000 partition.scale=0.08 training.model=mlp training.steps=300 \
-                        divergence.estimator=means divergence.features=32";
+                        divergence.estimator=means divergence.features=32 \
+                        divergence.privacy=none divergence.accept='others can rebuild my samples'";
 
 /// Devices that are alike, whose sources hand their models on.
 const ALIKE: &str = "partition.classes-per-device=all";
@@ -137,7 +141,22 @@ fn end_as_the_simulator_does(host: &str, settings: &str) -> (Fleet, Value) {
     }
     assert!(targets > 0);
     let plan = fleet.json("node-1/plan.json");
+    let (made, handed) = (relayed(&fleet, folder.path()), plan["handovers"].as_array().unwrap());
+    assert!(made >= handed.len() && (made == 0) == handed.is_empty(), "{made}: {plan}");
     (fleet, plan)
+}
+
+/// Compares what sources made of the models that they were handed, on the first and on the second way, and returns how many there are.
+fn relayed(fleet: &Fleet, folder: &Path) -> usize {
+    let mut made = 0;
+    for (k, way) in (1..=DEVICES).flat_map(|k| [(k, ""), (k, "-again")]) {
+        let simulated = format!("simulated/seed-3/relayed/d{k}{way}.safetensors");
+        let expected = std::fs::read(folder.join(simulated)).ok();
+        let got = std::fs::read(fleet.path(&format!("node-{k}/relayed{way}.safetensors"))).ok();
+        assert!(got == expected, "d{k}: another relayed{way}.safetensors");
+        made += usize::from(got.is_some());
+    }
+    made
 }
 
 #[test]
@@ -154,7 +173,7 @@ fn who_is_not_in_the_roster_is_told_so() {
 }
 
 /// A fleet of one device: its roster and its key.
-pub(crate) fn alone(folder: &std::path::Path) -> (String, String) {
+pub(crate) fn alone(folder: &Path) -> (String, String) {
     let path = |name: &str| folder.join(name).to_str().unwrap().to_owned();
     let (fleet, key_file) = (path("one"), path("a.key"));
     assert_eq!(run(&["fleet", "init", &fleet], "").code, 0);

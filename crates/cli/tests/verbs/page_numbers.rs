@@ -1,10 +1,14 @@
 //! One number, one meaning: what the page shows of a run and of a problem is what their files say.
 
 use serde_json::Value;
+use stlf_planning::number_format::{energy, percent, short};
 
 use super::browser::{check, data, report, texts};
 use crate::common::browser::Browser;
 use crate::common::{example, run};
+
+/// What the terminal writes, of which number, and how.
+const CASES: &str = include_str!("../../../planning/src/number_cases.tsv");
 
 /// That the tiles above the graph show the numbers of a plan as a file has it, as exactly as they show numbers.
 fn tiles_agree(browser: &Browser, plan: &Value) {
@@ -24,24 +28,44 @@ fn tiles_agree(browser: &Browser, plan: &Value) {
         number => format!(" and {number}"),
     };
     assert_eq!(tile("Links")[0], count("links") + &handovers);
-    let near = |shown: &str, exact: f64| {
-        let (number, unit) = shown.split_once(' ').unwrap_or((shown, ""));
-        let unit = match unit {
-            "mJ" => 1e-3,
-            "µJ" => 1e-6,
-            _ => 1.0,
-        };
-        let shown = number.replace(',', "").parse::<f64>().unwrap() * unit;
-        assert!((shown - exact).abs() <= 6e-3 * exact, "{shown} is shown for {exact}");
-    };
-    near(&tile("Energy of")[0], plan["energy"]["joules"].as_f64().unwrap());
+    let joules = plan["energy"]["joules"].as_f64().unwrap();
+    assert_eq!(as_in_terminal(&tile("Energy of")[0]), energy(joules));
     let [objective, proof] = tile("Objective");
-    near(&objective, plan["objective"].as_f64().unwrap());
+    assert_eq!(as_in_terminal(&objective), short(plan["objective"].as_f64().unwrap()));
     let bound = plan["bound"].as_str().unwrap();
-    let gap = plan["gap"].as_f64().unwrap();
+    let gap = percent(plan["gap"].as_f64().unwrap().max(1e-4));
     match plan["status"] == "optimal" {
         true => assert_eq!(proof, format!("proven optimal under the {bound} bound")),
-        false => near(proof.split("gap ").nth(1).unwrap(), 100.0 * gap),
+        false => assert!(proof.ends_with(&format!("gap {gap} under the {bound} bound")), "{proof}"),
+    }
+}
+
+/// What the page shows with the signs of the terminal: a hyphen for minus, and nothing between thousands.
+fn as_in_terminal(shown: &str) -> String {
+    shown.replace('−', "-").replace(',', "")
+}
+
+#[test]
+fn numbers_on_the_page_are_written_as_in_the_terminal() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(browser) = Browser::open(1280) else { return };
+    let page = folder.path().join("five.html");
+    let problem = example("five-cars.json");
+    let made = run(&["report", problem.to_str().unwrap(), "-o", page.to_str().unwrap()], "");
+    assert_eq!(made.code, 0, "{}", made.err);
+    browser.visit(&format!("file://{}", page.display()));
+    check(&browser);
+    for case in CASES.lines().skip(1) {
+        let [what, value, expected] = case.split('\t').collect::<Vec<_>>()[..] else {
+            panic!("{case}");
+        };
+        let write = match what {
+            "energy" => "joules",
+            "size" => "bytes",
+            same => same,
+        };
+        let shown = browser.script(&format!("return window.stlfReport.words.{write}({value})"));
+        assert_eq!(as_in_terminal(shown.as_str().unwrap()), expected, "{case}");
     }
 }
 
@@ -65,7 +89,7 @@ fn numbers_on_the_page_are_those_of_the_run_and_say_what_they_are() {
     assert!(tiles.contains("under the pooled bound"), "{tiles}");
     assert!(tiles.contains("mean over targets, seed 1"), "{tiles}");
     assert!(tiles.contains("before measuring ("), "{tiles}");
-    let accuracy = format!("{:.1} %", 100.0 * plan["accuracy"].as_f64().unwrap());
+    let accuracy = percent(plan["accuracy"].as_f64().unwrap());
     assert!(tiles.contains(&accuracy), "{accuracy} is not in {tiles}");
     // ± is half the 95 % interval: with two seeds 12.706 standard errors.
     let rows = texts(&browser, "#methods tbody tr");

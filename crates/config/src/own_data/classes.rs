@@ -15,7 +15,7 @@ pub(super) fn too_many_classes(data: &Dataset, label: &str) -> Option<String> {
     let is_quantity = labels < LABELS_OF_A_CLASS * classes.len() || 2 * fractions > classes.len();
     (classes.len() > 2 && is_quantity).then(|| {
         format!(
-            "Column {label} has {} in {}. If it is a quantity, cut it into a few ranges first: what is learned are classes.",
+            "Column {label} has {} in {}. If it is a quantity, cut it into a few ranges first: only classes can be learned.",
             counted(classes.len(), "different label"),
             counted(labels, "row")
         )

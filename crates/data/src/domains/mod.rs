@@ -27,6 +27,7 @@ use std::str::FromStr;
 pub(crate) use mnist_m::luma;
 #[cfg(feature = "images")]
 pub use mnist_m::{Recipe, build as build_mnist_m};
+use serde::{Deserialize, Serialize};
 pub use strokes::{Style, strokes};
 pub use usps::UspsFit;
 
@@ -131,7 +132,8 @@ impl fmt::Display for Half {
 }
 
 /// Grey or coloured samples.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Colour {
     /// One channel. Coloured images become their brightness (ITU-R BT.601).
     Grey,

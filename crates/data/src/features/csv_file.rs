@@ -229,7 +229,11 @@ mod tests {
     fn some_columns_can_be_read_by_name_whatever_else_there_is() {
         let of = |text: &str| {
             let columns = ["y", "x"].map(str::to_owned);
-            super::read(text.as_bytes(), Path::new("t.csv"), &Wanted::Features(&columns, None))
+            super::read(
+                text.as_bytes(),
+                Path::new("t.csv"),
+                &Wanted::Features(&columns, None, None),
+            )
         };
         let set = of("x,note,y,label\n1,hot,2,a\n3,,4,\n").unwrap();
         assert_eq!(

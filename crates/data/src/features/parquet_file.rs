@@ -278,7 +278,8 @@ mod tests {
     fn some_columns_can_be_read_by_name() {
         let columns = ["y", "x"].map(str::to_owned);
         let set =
-            super::read(good(), Path::new("t.parquet"), &Wanted::Features(&columns, None)).unwrap();
+            super::read(good(), Path::new("t.parquet"), &Wanted::Features(&columns, None, None))
+                .unwrap();
         assert_eq!(set.values(), &Values::Features([1.0, 1.5, 2.0, 2.5].repeat(2)));
         assert_eq!((set.len(), set.columns()), (4, &columns[..]));
         assert!((0..4).all(|sample| set.label(sample).is_none()));

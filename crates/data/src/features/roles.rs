@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::{Series, Wanted};
+use super::{Labels, Series, Wanted};
 use crate::Error;
 
 /// How many missing columns an error names.
@@ -31,8 +31,8 @@ impl Columns {
         let find = |name: &str| names.iter().position(|n| *n == name);
         let options = match wanted {
             Wanted::All(options) => options,
-            Wanted::Features(columns, series) => {
-                return Columns::of_features(names, path, columns, *series);
+            Wanted::Features(columns, series, labels) => {
+                return Columns::of_features(names, path, columns, *series, *labels);
             }
         };
         let need = |name: &str| {
@@ -85,19 +85,21 @@ impl Columns {
         Ok(Columns { label, domain, domain_name, time, time_name, features, feature_names })
     }
 
-    /// These columns as features, and of a series the time, and the device where the table has it.
+    /// These columns as features, of a series the time, and the device where the table has it, and the labels if they are wanted.
     fn of_features(
         names: &[&str],
         path: &Path,
         columns: &[String],
         series: Option<&Series>,
+        labels: Option<Labels<'_>>,
     ) -> Result<Columns, Error> {
-        let place = |column: &String| names.iter().position(|name| name == column);
+        let place = |column: &str| names.iter().position(|name| *name == column);
         let (time_name, device) = match series {
             Some(Series { time, device, .. }) => (time.clone(), device.clone()),
             None => (None, None),
         };
-        let needed = || columns.iter().chain(&time_name);
+        let named = labels.and_then(|labels| labels.column);
+        let needed = || columns.iter().map(String::as_str).chain(time_name.as_deref()).chain(named);
         let Some(mut features) = needed().map(place).collect::<Option<Vec<usize>>>() else {
             let missing = needed().filter(|column| place(column).is_none());
             let mut missing: Vec<String> = missing.map(|column| format!("{column:?}")).collect();
@@ -110,10 +112,13 @@ impl Columns {
             return Err(Error::content(path, message)
                 .with_hint(format!("the columns are: {}", names.join(", "))));
         };
-        let time = features.split_off(columns.len()).pop();
-        let domain = device.as_ref().and_then(place);
+        let mut others = features.split_off(columns.len()).into_iter();
+        let time = time_name.as_ref().and_then(|_| others.next());
+        let usual = || place("label").filter(|at| !features.contains(at));
+        let label = labels.and_then(|_| others.next().or_else(usual));
+        let domain = device.as_deref().and_then(place);
         let domain_name = device.filter(|_| domain.is_some());
         let feature_names = columns.to_vec();
-        Ok(Columns { label: None, domain, domain_name, time, time_name, features, feature_names })
+        Ok(Columns { label, domain, domain_name, time, time_name, features, feature_names })
     }
 }

@@ -41,6 +41,7 @@ impl ProblemFile {
                 source_error: None,
                 role: problem.pin(i),
                 stranger: false,
+                all_links: false,
                 in_dispute: false,
             })
             .collect();
@@ -59,6 +60,9 @@ impl ProblemFile {
                 }
                 for stranger in problem.strangers() {
                     devices[stranger].stranger = true;
+                }
+                for device in problem.all_alike() {
+                    devices[device].all_links = true;
                 }
                 for device in problem.in_dispute() {
                     devices[device].in_dispute = true;

@@ -57,6 +57,7 @@ impl ProblemFile {
                 source_error: None,
                 role: None,
                 stranger: false,
+                all_links: false,
                 in_dispute: false,
             };
             (0..n).map(entry).collect()
@@ -117,6 +118,7 @@ impl ProblemFile {
             disagreement: self.disagreement.map(|d| flatten(d, n)).transpose()?,
         };
         let strangers: Vec<usize> = (0..n).filter(|&i| entries[i].stranger).collect();
+        let all_alike: Vec<usize> = (0..n).filter(|&i| entries[i].all_links).collect();
         let in_dispute: Vec<usize> = (0..n).filter(|&i| entries[i].in_dispute).collect();
         let parts = Parts {
             forbidden: resolve(&self.forbidden_links, "forbidden_links", &index)?,
@@ -125,7 +127,8 @@ impl ProblemFile {
             source,
             devices: devices(entries)?,
         };
-        let problem = Problem::new(parts)?.with_strangers(&strangers).with_in_dispute(&in_dispute);
+        let problem = Problem::new(parts)?.with_strangers(&strangers).with_all_alike(&all_alike);
+        let problem = problem.with_in_dispute(&in_dispute);
         scale.check_problem(&problem)?;
         Ok(problem)
     }

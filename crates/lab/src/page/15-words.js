@@ -17,6 +17,14 @@
     return value.toFixed(digits).replace('-', '−');
   }
 
+  // Halves away from zero, scaled first: the terminal rounds in the same way (`number_format.rs`), and both are tested with `number_cases.tsv`.
+  function rounded(value, digits) {
+    const scale = 10 ** digits;
+    return fixed((Math.sign(value) * Math.round(Math.abs(value) * scale)) / scale, digits);
+  }
+
+  const trimmed = (text) => (text.includes('.') ? text.replace(/\.?0+$/, '') : text);
+
   // Significant digits without exponents in the range people read, and without a tail of zeros.
   function number(value, digits) {
     if (!known(value)) return NONE;
@@ -29,42 +37,35 @@
         .replace(/-/g, '−')
         .replace('e+', 'e');
     if (size >= 10 ** wanted) return grouped.format(value).replace('-', '−');
-    return String(Number(value.toPrecision(wanted))).replace('-', '−');
+    const before = Number(size.toExponential().split('e')[1]);
+    return trimmed(rounded(value, Math.max(0, wanted - 1 - before)));
   }
 
+  // With so many digits after the point, or with as many as the size asks for.
   function percent(share, digits) {
-    return known(share) ? fixed(share * 100, digits === undefined ? 1 : digits) + ' %' : NONE;
-  }
-
-  // Without decimals, unless nothing would be left of it.
-  function wholePercent(share) {
-    if (known(share) && share > 0 && share < 0.0005) return 'under 0.1 %';
-    return percent(share, share > 0 && share < 0.01 ? 1 : 0);
+    if (!known(share)) return NONE;
+    const value = 100 * share;
+    if (digits !== undefined) return fixed(value, digits) + ' %';
+    if (value !== 0 && Math.abs(value) < 0.01) return 'under 0.01 %';
+    return trimmed(rounded(value, Math.abs(value) < 1 ? 2 : 1)) + ' %';
   }
 
   function joules(value) {
     if (!known(value)) return NONE;
     const size = Math.abs(value);
-    if (size >= 1e6) return number(value / 1e6, 3) + ' MJ';
-    if (size >= 1e4) return number(value / 1e3, 3) + ' kJ';
-    if (size >= 100) return grouped.format(value).replace('-', '−') + ' J';
-    if (size >= 10) return fixed(value, 1) + ' J';
-    if (size >= 1) return fixed(value, 2) + ' J';
-    if (size === 0) return '0 J';
+    if (size >= 1e7) return number(value / 1e6) + ' MJ';
+    if (size >= 1e4) return number(value / 1e3) + ' kJ';
+    if (size >= 1 || size === 0) return number(value) + ' J';
     const [factor, unit] = size >= 1e-3 ? [1e3, 'mJ'] : size >= 1e-6 ? [1e6, 'µJ'] : [1e9, 'nJ'];
-    return `${number(value * factor, 3)} ${unit}`;
+    return `${number(factor * value)} ${unit}`;
   }
 
   function bytes(value) {
     if (!known(value)) return NONE;
-    const units = ['B', 'kB', 'MB', 'GB', 'TB'];
-    let size = value;
-    let unit = 0;
-    while (Math.abs(size) >= 1000 && unit < units.length - 1) {
-      size /= 1000;
-      unit += 1;
-    }
-    return (unit === 0 ? count(Math.round(size)) : number(size, 3)) + ' ' + units[unit];
+    if (value >= 1e9) return rounded(value / 1e9, 1) + ' GB';
+    if (value >= 1e6) return rounded(value / 1e6, 1) + ' MB';
+    if (value >= 1e3) return rounded(value / 1e3, 0) + ' kB';
+    return count(Math.trunc(value)) + ' B';
   }
 
   function signed(value, write) {
@@ -80,7 +81,7 @@
   function status(plan) {
     if (plan.status === 'optimal') return 'proven optimal';
     const name = plan.status ? String(plan.status) : 'status unknown';
-    return known(plan.gap) ? `${name}, gap ${number(plan.gap * 100, 3)} %` : name;
+    return known(plan.gap) ? `${name}, gap ${percent(Math.max(plan.gap, 1e-4))}` : name;
   }
 
   function roleCounts(plan) {
@@ -104,13 +105,13 @@
   function planLine(plan) {
     const counts = roleCounts(plan);
     const parts = [
-      `φᴱ ${number(plan.phi_e, 3)}`,
+      `φᴱ ${number(plan.phi_e)}`,
       plural(counts.sources, 'source'),
       plural(counts.targets, 'target'),
       linkCounts(plan),
       `${joules(plan.joules)} in ${counts.handovers > 0 ? 'both' : 'links'}`,
     ];
-    if (known(plan.energy_share)) parts.push(`${wholePercent(plan.energy_share)} of all links’ energy`);
+    if (known(plan.energy_share)) parts.push(`${percent(plan.energy_share)} of all links’ energy`);
     if (known(plan.accuracy)) parts.push(`${percent(plan.accuracy)} accuracy`);
     return parts.join(' · ');
   }
@@ -146,7 +147,6 @@
     fixed,
     number,
     percent,
-    wholePercent,
     joules,
     bytes,
     signed,

@@ -74,7 +74,7 @@
     const guessing = seed ? seed.devices.filter((device) => device.guessing) : [];
     if (guessing.length > 0)
       said.push(
-        `The own model of ${fewNames(guessing)} is no better than guessing: look at the labels and features there.`,
+        `The ${guessing.length === 1 ? 'model' : 'models'} that ${fewNames(guessing)} trained ${guessing.length === 1 ? 'is' : 'are'} no better than guessing: look at the labels and features there.`,
       );
     if (page.edited())
       said.push(

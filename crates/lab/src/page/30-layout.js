@@ -36,7 +36,7 @@
       const from = at.get(link.from);
       const to = at.get(link.to);
       if (!from || !to) continue;
-      const facts = [`weight ${words.percent(link.weight)}`, `divergence ${words.number(link.divergence, 3)}`];
+      const facts = [`weight ${words.percent(link.weight)}`, `divergence ${words.number(link.divergence)}`];
       const title = `${from.label} → ${to.label}: ${facts.join(', ')}, ${words.joules(link.joules)}`;
       edges.push({ from, to, weight: link.weight, divergence: link.divergence, title });
     }
@@ -127,8 +127,8 @@
       edge.divergence = edge.weight > 0 ? edge.spread / edge.weight : 0;
       const facts = [
         words.plural(edge.count, 'link'),
-        `worth ${words.number(edge.weight, 3)} targets`,
-        `mean divergence ${words.number(edge.divergence, 3)}`,
+        `worth ${words.number(edge.weight)} targets`,
+        `mean divergence ${words.number(edge.divergence)}`,
         words.joules(edge.joules),
       ];
       edge.title = `${edge.from.label} → ${edge.to.label}: ${facts.join(', ')}`;

@@ -25,7 +25,7 @@
       [
         `Energy of ${words.linkNames([plan])}`,
         words.joules(plan.joules),
-        (words.known(plan.energy_share) ? `${words.wholePercent(plan.energy_share)} of all links` : 'of sending models') +
+        (words.known(plan.energy_share) ? `${words.percent(plan.energy_share)} of all links` : 'of sending models') +
           beforeMeasuring(),
       ],
       words.known(plan.accuracy)

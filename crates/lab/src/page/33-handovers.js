@@ -46,7 +46,7 @@
     const joules = handovers.reduce((sum, one) => sum + (one.joules || 0), 0);
     const facts =
       handovers.length === 1
-        ? ['hand-over', `divergence ${words.number(handovers[0].divergence, 3)}`]
+        ? ['hand-over', `divergence ${words.number(handovers[0].divergence)}`]
         : [words.plural(handovers.length, 'hand-over')];
     return `${from.label} → ${to.label}: ${facts.join(', ')}, ${words.joules(joules)}`;
   }
@@ -160,7 +160,7 @@
       parts.push(
         ...page.linkTable(`Hands on to ${words.plural(handed[index].length, 'source')}`, handed[index], [
           ['Device', (one) => page.deviceOpener(one.to)],
-          ['Divergence', (one) => words.number(one.divergence, 3)],
+          ['Divergence', (one) => words.number(one.divergence)],
           ['Energy', (one) => words.joules(one.joules)],
         ]),
       );

@@ -91,7 +91,7 @@
           name: 'Source error',
           numeric: true,
           value: (row) => row.device.source_error,
-          cell: (row) => words.number(row.device.source_error, 3),
+          cell: (row) => words.number(row.device.source_error),
         },
         {
           key: 'links',

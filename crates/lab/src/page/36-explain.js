@@ -55,7 +55,7 @@
     const rows = [
       ['labeled', `${words.count(device.labeled)} samples`],
       ['unlabeled', `${words.count(device.unlabeled)} samples`],
-      ['source error', words.known(device.source_error) ? words.number(device.source_error, 3) : 'not measured'],
+      ['source error', words.known(device.source_error) ? words.number(device.source_error) : 'not measured'],
     ];
     if (device.eligible === false) rows.push(['may be a source', 'no']);
     return rows.flatMap(([name, value]) => [html('dt', {}, name), html('dd', {}, value)]);
@@ -73,7 +73,7 @@
     const columns = [
       ['Device', (link) => page.deviceOpener(source ? link.to : link.from)],
       ['Weight', (link) => words.percent(link.weight)],
-      ['Divergence', (link) => words.number(link.divergence, 3)],
+      ['Divergence', (link) => words.number(link.divergence)],
       ['Energy', (link) => words.joules(link.joules)],
     ];
     const routes = source ? [] : links.slice(0, MOST).map((link) => page.routeOf(plan, link.from));

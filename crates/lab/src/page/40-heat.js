@@ -239,10 +239,10 @@
     ];
     rows.push([
       'divergence',
-      words.known(value) ? words.number(value, 3) : row === column ? 'the same device' : 'not measured',
+      words.known(value) ? words.number(value) : row === column ? 'the same device' : 'not measured',
     ]);
     if (words.known(value) && words.known(low) && words.known(high))
-      rows.push(['interval', `${words.number(low, 3)} to ${words.number(high, 3)}`]);
+      rows.push(['interval', `${words.number(low)} to ${words.number(high)}`]);
     readout.replaceChildren(
       title,
       html('dl', { class: 'pairs' }, ...rows.flatMap(([key, text]) => [html('dt', {}, key), html('dd', {}, text)])),

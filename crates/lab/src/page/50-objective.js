@@ -88,7 +88,7 @@
     // Over two orders of magnitude a linear axis would hide where the search ends.
     const log = low > 0 && high / low > 100;
     const yTicks = log ? page.powerTicks(low, high) : page.niceTicks(low, high, 5);
-    const write = (value) => words.number(value, 4);
+    const write = (value) => words.number(value);
     const left = Math.ceil(Math.max(...yTicks.map((tick) => page.textWidth(write(tick), 12)))) + 14;
     const box = { left, right: width - 12, top: 34, bottom: height - 48 };
     const domain = [yTicks[0], yTicks[yTicks.length - 1]];

@@ -213,7 +213,7 @@
     return html(
       'p',
       { class: 'quiet' },
-      `${whose}easuring divergences (${cost.estimator}) sent ${words.bytes(cost.bytes)} at ${words.joules(cost.joules)} per seed, counted where a method needs it.`,
+      `${whose}easuring divergences (${cost.estimator}) sent ${words.bytes(cost.bytes)} at ${words.joules(cost.joules)} per seed, counted where a method needs it. ${cost.protection}`,
     );
   }
 

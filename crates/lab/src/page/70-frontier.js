@@ -151,7 +151,7 @@
   function numbers(plan) {
     const counts = words.roleCounts(plan);
     const rows = [
-      ['energy weight φᴱ', words.number(plan.phi_e, 4)],
+      ['energy weight φᴱ', words.number(plan.phi_e)],
       ['sources', words.count(counts.sources)],
       ['targets', words.count(counts.targets)],
       ['links', words.count(counts.links)],

@@ -290,7 +290,7 @@
     const than =
       change === null || Object.keys(body()).every((key) => key === 'seed')
         ? ''
-        : `, ${words.signed(change, (size) => words.number(size, 3))} against no edits`;
+        : `, ${words.signed(change, (size) => words.number(size))} against no edits`;
     byId('edit-status').textContent = `Objective ${words.number(plan.objective)}${than}; ${words.status(plan)}.`;
   }
 

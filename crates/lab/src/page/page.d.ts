@@ -103,7 +103,7 @@ interface Run {
   finished: boolean;
   settings: { section: string; keys: [string, string][] }[];
   summary: Summary[];
-  measuring: { estimator: string; bytes: number; joules: number } | null;
+  measuring: { estimator: string; bytes: number; joules: number; protection: string } | null;
   classes: string[];
   seeds: Seed[];
 }
@@ -132,7 +132,6 @@ interface Words {
   fixed(value: number, digits: number): string;
   number(value: number | null, digits?: number): string;
   percent(share: number | null, digits?: number): string;
-  wholePercent(share: number | null): string;
   joules(value: number | null): string;
   bytes(value: number | null): string;
   signed(value: number, write: (size: number) => string): string;

@@ -81,7 +81,7 @@ struct Entry {
     refused: Option<f64>,
     /// The same of honest devices.
     wrongly_refused: Option<f64>,
-    /// Energy of all models that targets get, over that of those that are planned.
+    /// Energy of all models that are sent, over that of those that are planned.
     energy: f64,
 }
 
@@ -235,7 +235,9 @@ fn note(entries: &[Entry]) -> String {
     };
     format!(
         "Loss is of the targets without labels, against the same draw in which nobody lies and nothing is checked. Where nobody lies, \
-         targets that hear 3 models take {:.1} times the energy of the planned links, and those that hear 7 take {:.1} times.",
+         a plan with examiners takes {:.2} times the energy of one without, where targets hear 3 models besides {:.1} times, and where \
+         they hear 7 {:.1} times.",
+        honest(Defence::Checked),
         honest(Defence::Three),
         honest(Defence::Seven)
     )

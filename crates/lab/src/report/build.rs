@@ -77,6 +77,7 @@ pub fn of_run(path: &Path, observer: &mut Observer<'_>) -> Result<Run, Error> {
             estimator: config.divergence.estimator().name().to_owned(),
             bytes: measuring.iter().map(|m| m.bytes as f64).sum::<f64>() / count as f64,
             joules: measuring.iter().map(|m| m.joules).sum::<f64>() / count as f64,
+            protection: measure::protection(&config, &measuring),
         }),
         classes,
         seeds,

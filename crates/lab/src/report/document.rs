@@ -114,6 +114,8 @@ pub struct Measuring {
     pub bytes: f64,
     /// The energy of all messages, in joules.
     pub joules: f64,
+    /// What protects the samples behind what was published, in a sentence.
+    pub protection: String,
 }
 
 /// One seed of a run, or one problem.

@@ -36,11 +36,13 @@ pub struct Calibrated {
     pub is_apart: bool,
 }
 
-/// Whether a run measures the share: for rows of tables, under the pooled bound, unless the configuration has it.
+/// Whether a run measures the share: for rows of tables, under the pooled bound, unless the configuration has it or all links are used
+/// anyway.
 pub(crate) fn is_open(config: &Config) -> bool {
     let (data, planner) = (&config.data, &config.planner);
     let is_table = data.features.is_some() && data.images.is_none() && data.window.is_none();
-    is_table && planner.calibration.is_none() && planner.bound == BoundKind::Pooled
+    let is_planned = planner.bound == BoundKind::Pooled && !planner.sends_all();
+    is_table && is_planned && planner.calibration.is_none()
 }
 
 /// The problem as it is planned, and what it counts, if that was measured: the share of ½ d̂, and the least weight of energy of those tried

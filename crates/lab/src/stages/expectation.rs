@@ -43,12 +43,19 @@ impl Transfer<'_> {
             let received: Vec<Received> = received.collect();
             let predictions = served.predictions.as_ref()?;
             let (expected, basis): (Expected, Basis) = expected(predictions, &received)?;
-            let warning = expected.warning(predictions.of(0).len());
+            let classes = predictions.of(0).len();
+            let warning = expected.warning(classes, self.is_stranger(served.target));
             let (seed, target) = (served.row.seed, served.row.target.clone());
             let truth = served.row.accuracy;
             Some(ExpectedRow::new(seed, target, expected, truth, warning, basis))
         };
         served.iter().filter_map(row).collect()
+    }
+
+    /// Whether no source of the plan is near a target.
+    fn is_stranger(&self, target: usize) -> bool {
+        let claim = |from: usize| self.problem.claim(from, target);
+        self.plan.with_role(Role::Source).filter_map(claim).all(|claim| claim.is_far())
     }
 
     fn received(&self, link: &PlanLink, tried: &TriedModels) -> Received {
@@ -75,8 +82,11 @@ impl Transfer<'_> {
             let sent = |from: usize| ((from, way_to_targets(&plan.handovers, from)), to);
             senders.map(sent).collect::<Vec<_>>()
         });
+        let examinations = self.examinations(method, plan).into_iter();
+        let tried_by =
+            examinations.map(|one| ((one.from, way_to_targets(&plan.handovers, one.from)), one.to));
         let Some(first) = rows.first_mut() else { return };
-        for ((from, way), to) in legs.chain(heard) {
+        for ((from, way), to) in legs.chain(heard).chain(tried_by) {
             let bytes = tried.get(&(from, way)).map_or(0, Tried::bytes);
             let joules = self.problem.link_energy(from, to).unwrap_or(0.0);
             first.measuring_bytes += bytes;

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use stlf_learn::Params;
 use stlf_method::expectation::{Trial, Tried};
-use stlf_method::handed::{Standard, Verdict};
+use stlf_method::handed::{Purpose, Standard, Verdict};
 use stlf_method::method::Method;
 use stlf_planning::device::Role;
 use stlf_planning::plan::{
@@ -82,6 +82,7 @@ impl Transfer<'_> {
         let sent = handed_on.as_ref().unwrap_or(self);
         let mut rows = sent.rows(method, assigned)?;
         self.count_handovers(&mut rows, assigned);
+        self.count_examinations(method, &mut rows, assigned);
         if is_ours(method) {
             sent.count_trials(method, assigned, &mut rows, &sent.all_tried()?);
         }
@@ -179,7 +180,7 @@ impl Transfer<'_> {
     }
 
     /// How a model does on all labels of a device.
-    fn on_all_labels(&self, model: &Params, at: usize) -> Result<Option<Trial>, Error> {
+    pub(super) fn on_all_labels(&self, model: &Params, at: usize) -> Result<Option<Trial>, Error> {
         let all: Vec<usize> = (0..self.run.fleet.devices[at].labels.len()).collect();
         self.trial(model, at, &all)
     }
@@ -187,7 +188,7 @@ impl Transfer<'_> {
     fn refused_row(&self, leg: &Leg, Trial { labels, errors, .. }: Trial) -> RefusedRow {
         let [from, to] =
             [leg.handover.from, leg.handover.to].map(|device| self.problem.name(device).to_owned());
-        RefusedRow { from, to, way: leg.taken, labels, errors }
+        RefusedRow { from, to, way: Some(leg.taken), labels, errors }
     }
 
     /// Whether a source believes the model that is handed to it on a leg and did so on its labels, where it would send this instead.
@@ -201,8 +202,8 @@ impl Transfer<'_> {
         let to = leg.handover.to;
         let before = been_at(&assigned.handovers, leg).into_iter();
         let claims = before.map(|source| self.problem.claim(source, to).unwrap_or(Claim::NOTHING));
-        let classes = self.run.setup.spec.output().len();
-        let standard = Standard { claims: claims.collect(), classes, way: leg.taken };
+        let purpose = Purpose::Training { classes: self.run.setup.spec.output().len() };
+        let standard = Standard { claims: claims.collect(), purpose, way: leg.taken };
         let own = match instead.filter(|_| standard.compares()) {
             Some(instead) => self.on_all_labels(instead, to)?,
             None => None,

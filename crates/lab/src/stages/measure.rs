@@ -1,7 +1,8 @@
 //! How different the devices' data are.
 
 use rayon::prelude::*;
-use stlf_config::Estimator;
+use stlf_config::{Config, Estimator, Noise};
+use stlf_method::divergence::capacity::MOST_BITS;
 use stlf_method::divergence::{self, Estimate, all_pairs, sketch};
 
 use super::SeedRun;
@@ -172,6 +173,28 @@ fn row(run: &SeedRun<'_>, from: usize, to: usize, estimate: Estimate) -> Diverge
         low: estimate.low,
         high: estimate.high,
         signal: estimate.has_signal(),
+    }
+}
+
+/// What protects the samples behind what devices published to measure, in a sentence (docs/privacy.md).
+pub fn protection(config: &Config, rows: &[MeasuringRow]) -> String {
+    let noisy: Vec<f64> = rows.iter().filter_map(|row| row.epsilon).collect();
+    let of_means =
+        matches!(config.divergence.estimator(), Estimator::Means | Estimator::Discrepancy);
+    let is_limited = of_means && config.divergence.privacy != Some(Noise::None);
+    let (delta, all) = (config.divergence.delta(), rows.len());
+    match noisy.first() {
+        Some(epsilon) if noisy.len() == all => {
+            format!("Every device added noise: (ε = {epsilon}, δ = {delta})-differential privacy.")
+        }
+        Some(epsilon) => format!(
+            "{} of {all} devices added noise: (ε = {epsilon}, δ = {delta})-differential privacy. A mean of the others tells at most {MOST_BITS} bits.",
+            noisy.len()
+        ),
+        None if is_limited => {
+            format!("A published mean tells at most {MOST_BITS} bits about a device's samples.")
+        }
+        None => "From what is published others could reconstruct samples; real devices must accept that.".to_owned(),
     }
 }
 

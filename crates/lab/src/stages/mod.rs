@@ -1,11 +1,13 @@
 //! The stages of one seed, each from files to files.
 
+mod answers;
 pub mod bounds;
 mod bundles;
 pub mod calibration;
 pub mod compare;
 pub mod computing;
 pub mod distillation;
+mod examination;
 pub mod expectation;
 pub mod frontier;
 pub mod handover;

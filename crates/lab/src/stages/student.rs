@@ -1,5 +1,7 @@
 //! Students: models that targets train for themselves, judged by guards, and used where the configuration says so.
 
+use std::collections::BTreeSet;
+
 use stlf_learn::Params;
 use stlf_learn::evaluate::Predictions;
 use stlf_method::adapt::{self, Adapt, Judged, Judgement, Obstacle};
@@ -74,6 +76,26 @@ pub fn read_guards(seed: &Folder, method: Method) -> Result<Vec<GuardRow>, Error
     }
 }
 
+/// Removes the tables of a method's students, and the students of these targets.
+pub(super) fn forget(seed: &Folder, method: Method, targets: &BTreeSet<&str>) -> Result<(), Error> {
+    if !seed.file(FOLDER).is_dir() {
+        return Ok(());
+    }
+    let folder = seed.folder(FOLDER)?;
+    folder.remove_file(&table(method))?;
+    folder.remove_file(&guard_table(method))?;
+    if folder.file(method.name()).is_dir() {
+        let students = folder.folder(method.name())?;
+        targets.iter().try_for_each(|target| students.remove_file(&file_of(target)))?;
+    }
+    Ok(())
+}
+
+/// The file of a target's student.
+fn file_of(target: &str) -> String {
+    format!("{target}.safetensors")
+}
+
 impl Transfer<'_> {
     /// Where the students of a method are kept; nothing if its targets train none.
     pub(super) fn students(
@@ -134,7 +156,7 @@ impl Transfer<'_> {
             return Ok(Some(Adapted { predictions, accuracy, links, student: None, tried }));
         }
         let at = setup.target(place, owner, &models, &known);
-        let name = format!("{}.safetensors", device.name);
+        let name = file_of(&device.name);
         // A student is kept as soon as it is there.
         let student = match folder.read(&name)? {
             Some(file) => Params::from_safetensors(self.run.layout(), &file)

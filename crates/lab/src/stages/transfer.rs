@@ -92,6 +92,7 @@ impl<'a> Transfer<'a> {
     /// Sends models by the plan. Every target keeps what it makes of its samples and, where parameters are averaged,
     /// its model; every device, what it ends with as a bundle.
     pub fn transfer(&self, classes: &[String]) -> Result<Vec<Row>, Error> {
+        self.forget_other_answers(classes)?;
         let results = self.run.folder.folder("results")?;
         let name = table(Method::StLf);
         if let Some(rows) = results.read_csv(&name)? {
@@ -114,12 +115,15 @@ impl<'a> Transfer<'a> {
         let tried = sent.all_tried()?;
         let expected = sent.expected(&served, &tried);
         self.run.folder.write_csv(expectation::TABLE, &expected)?;
-        if !sent.refused.is_empty() {
-            self.run.folder.write_csv(REFUSED, &sent.refused)?;
+        let examined = sent.refused_by_examiners(self, &self.plan)?;
+        let refused: Vec<&RefusedRow> = sent.refused.iter().chain(&examined).collect();
+        if !refused.is_empty() {
+            self.run.folder.write_csv(REFUSED, &refused)?;
         }
         sent.keep_bundles(&served, &expected, classes)?;
         let mut rows = self.with_measuring(Method::StLf, served);
         self.count_handovers(&mut rows, &self.plan);
+        self.count_examinations(Method::StLf, &mut rows, &self.plan);
         sent.count_trials(Method::StLf, &self.plan, &mut rows, &tried);
         results.write_csv(&name, &rows)?;
         Ok(rows)

@@ -13,6 +13,7 @@ use stlf_lab::questions::questions;
 use stlf_lab::{Outcome, run};
 
 use crate::mixtures::table;
+use crate::run::contents;
 
 fn config(table: &Path, more: &[&str]) -> Config {
     let features = format!("data.features={}", table.display());
@@ -100,4 +101,38 @@ fn what_a_student_was_told_does_not_count() {
         assert!((row.accuracy.unwrap() - right).abs() < 1e-12, "{row:?} {student:?}");
         assert!(student.labels_right > student.mixture_labels_right);
     }
+}
+
+#[test]
+fn other_answers_give_other_students_and_results_with_the_same_models() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    let text = table();
+    std::fs::write(at("table.csv"), &text).unwrap();
+    let named = format!("data.answers={}", at("answers.csv").display());
+    let config = config(&at("table.csv"), &[&named, "compare.methods=[\"st-lf\", \"fedavg\"]"]);
+    let truth = truth(&text);
+    // Rows of devices stand mixed: d2 tells the same both times.
+    let tell = |of_d3: usize| {
+        let of = |device: usize, count: usize| (0..count).map(move |k| 4 * k + device);
+        let answer = |sample: usize| format!("{sample},{}\n", truth[sample]);
+        let rows: String = of(2, 12).chain(of(3, of_d3)).map(answer).collect();
+        std::fs::write(at("answers.csv"), format!("sample,label\n{rows}")).unwrap();
+    };
+    let when = |name: &str| {
+        let file = at("run/seed-3").join(name);
+        std::fs::metadata(&file).and_then(|data| data.modified()).unwrap()
+    };
+    tell(12);
+    let first = ran(&config, &at("run"));
+    let kept = ["models/d0.safetensors", "results/fedavg.csv", "students/st-lf/d2.safetensors"];
+    let before = kept.map(when);
+    assert_eq!(ran(&config, &at("run")), first);
+    tell(30);
+    let again = ran(&config, &at("run"));
+    assert_eq!(again.students.iter().map(|row| row.labels).collect::<Vec<_>>(), [12, 30]);
+    assert_ne!(again, first);
+    assert_eq!(kept.map(when), before, "these do not know what d3 was told");
+    assert_eq!(ran(&config, &at("fresh")), again);
+    assert_eq!(contents(&at("run")), contents(&at("fresh")));
 }

@@ -58,6 +58,8 @@ fn divergences_count_what_sources_found_and_settings_are_kept() {
     let [weighed] = weighed.calibrated[..] else { panic!("{:?}", weighed.calibrated) };
     assert_eq!((weighed.share, weighed.energy), (calibrated.share, 0.07));
     assert_eq!(outcome(24, 24, &["planner.bound=paper"]).calibrated, []);
+    // Where all links are used, there is nothing to decide.
+    assert_eq!(outcome(24, 24, &["planner.all-links=true"]).calibrated, []);
 }
 
 #[test]

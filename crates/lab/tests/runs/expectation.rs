@@ -7,6 +7,7 @@ use stlf_bundle::folder::{find, read};
 use stlf_config::Config;
 use stlf_data::atomic_folder::Folder;
 use stlf_lab::{Outcome, run};
+use stlf_method::expectation::Warning;
 
 use crate::handover::alike;
 
@@ -30,6 +31,10 @@ fn every_target_expects_an_accuracy_that_its_bundle_has_too() {
         let bundle = read(&find(folder.path(), Some(&row.target), None).unwrap()).unwrap();
         assert_eq!(bundle.expected, Some(row.interval()));
     }
+
+    // All devices are alike: whatever is told of an interval, sources are near.
+    let told: Vec<Option<Warning>> = outcome.expected.iter().map(|row| row.warning).collect();
+    assert!(!told.contains(&Some(Warning::NobodyNear)), "{told:?}");
 
     let seed = Folder::open(&folder.path().join("seed-3")).unwrap();
     let before = seed.read("expected.csv").unwrap();

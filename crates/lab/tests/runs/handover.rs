@@ -1,6 +1,6 @@
 //! Models that sources hand on: what is sent is counted, and a run that is stopped between hand-overs ends the same.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 use std::path::Path;
 
@@ -8,6 +8,7 @@ use stlf_config::Config;
 use stlf_formats::PlanFile;
 use stlf_lab::record::{RelayRow, Row};
 use stlf_lab::{Error, Event, Stage, run};
+use stlf_planning::Plan;
 
 /// Eight devices that are alike, four with labels.
 pub(crate) fn alike() -> Config {
@@ -28,6 +29,11 @@ pub(crate) fn alike() -> Config {
 fn table(folder: &Path) -> Vec<RelayRow> {
     let mut reader = csv::Reader::from_path(folder.join("seed-3/relays.csv")).unwrap();
     reader.deserialize().collect::<Result<_, _>>().unwrap()
+}
+
+fn plan(folder: &Path) -> Plan {
+    let bytes = std::fs::read(folder.join("seed-3/plan.json")).unwrap();
+    PlanFile::read(&bytes).unwrap().restore_checked().unwrap().1
 }
 
 fn models(folder: &Path, name: &str) -> BTreeMap<String, Vec<u8>> {
@@ -69,6 +75,22 @@ fn every_hand_over_is_trained_and_counted_once() {
 }
 
 #[test]
+fn with_all_links_targets_get_what_fedavg_sends_and_nothing_is_handed_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let changes = ["planner.all-links=true", "compare.methods=[\"st-lf\",\"fedavg\"]"];
+    let config = alike().with(changes).unwrap();
+    let outcome = run(&config, folder.path(), &|_| ControlFlow::Continue(())).unwrap();
+    let of = |method: &str| -> Vec<(String, Option<f64>, usize, f64)> {
+        let rows = outcome.rows.iter().filter(|row| row.method == method);
+        rows.map(|row| (row.target.clone(), row.accuracy, row.links, row.joules)).collect()
+    };
+    assert_eq!(of("st-lf"), of("fedavg"));
+    assert!(of("st-lf").len() == 4 && of("st-lf").iter().all(|(_, _, links, _)| *links == 4));
+    assert_eq!(plan(folder.path()).handovers, []);
+    assert_eq!((outcome.links_shares, outcome.mixed_for_strangers), (vec![1.0], 0));
+}
+
+#[test]
 fn what_a_source_with_wrong_labels_hands_on_is_refused_and_told() {
     let folder = tempfile::tempdir().unwrap();
     let config = alike().with(["partition.mislabeled-devices=1", "training.steps=300"]).unwrap();
@@ -94,6 +116,41 @@ fn what_a_source_with_wrong_labels_hands_on_is_refused_and_told() {
 }
 
 #[test]
+fn examiners_are_counted_refuse_wrong_models_and_change_nothing_else() {
+    let go_on = |_| ControlFlow::Continue(());
+    for changes in [&["planner.handovers=false"][..], &[]] {
+        let (plain, tried) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let config = alike().with(changes.iter().copied()).unwrap();
+        let config = config.with(["training.steps=300", "compare.methods=[\"st-lf\"]"]).unwrap();
+        let expected = run(&config, plain.path(), &go_on).unwrap();
+        let with = |more: &[&'static str]| {
+            config.with(["planner.examiners=true"]).unwrap().with(more.iter().copied()).unwrap()
+        };
+        let outcome = run(&with(&[]), tried.path(), &go_on).unwrap();
+        assert!(outcome.refused.is_empty());
+        let accuracies = |rows: &[Row]| rows.iter().map(|row| row.accuracy).collect::<Vec<_>>();
+        assert_eq!(accuracies(&outcome.rows), accuracies(&expected.rows));
+        // One model more for each source that sends to targets, none of which has labels here.
+        let senders: BTreeSet<usize> = plan(plain.path()).links.iter().map(|l| l.from).collect();
+        let links = |rows: &[Row]| rows.iter().map(|row| row.links).sum::<usize>();
+        let joules = |rows: &[Row]| rows.iter().map(|row| row.joules).sum::<f64>();
+        assert_eq!(links(&outcome.rows), links(&expected.rows) + senders.len());
+        assert!(joules(&outcome.rows) > joules(&expected.rows));
+
+        // A source whose labels are wrong, and whose model goes straight to targets.
+        let wrong = tempfile::tempdir().unwrap();
+        let lying = with(&["partition.mislabeled-devices=3"]);
+        let outcome = run(&lying, wrong.path(), &go_on).unwrap();
+        let by_examiners = outcome.refused.iter().filter(|row| row.way.is_none());
+        for row in by_examiners.clone() {
+            assert!(2 * row.errors > row.labels, "{row:?}");
+            assert!(row.told().starts_with("as an examiner it refused"), "{row:?}");
+        }
+        assert!(by_examiners.count() > 0, "{:?}", outcome.refused);
+    }
+}
+
+#[test]
 fn links_only_is_the_plan_of_a_run_without_hand_overs() {
     let (apart, planned) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let go_on = |_| ControlFlow::Continue(());
@@ -109,10 +166,8 @@ fn links_only_is_the_plan_of_a_run_without_hand_overs() {
     assert_eq!(rows(&outcome.rows, "st-lf-links"), links_only);
     assert_ne!(rows(&outcome.rows, "st-lf"), links_only);
     assert!(!apart.path().join("seed-3/relayed").exists());
-    let bytes = std::fs::read(planned.path().join("seed-3/plan.json")).unwrap();
-    let (_, plan) = PlanFile::read(&bytes).unwrap().restore_checked().unwrap();
     let hand_overs = table(planned.path()).iter().filter(|row| row.weight.is_none()).count();
-    assert_eq!(plan.handovers.len(), hand_overs);
+    assert_eq!(plan(planned.path()).handovers.len(), hand_overs);
 }
 
 #[test]
@@ -184,6 +239,8 @@ fn devices_that_are_alike_gain_over_all_links_with_less_than_half_the_energy() {
         "partition.scale=0.05",
         "partition.classes-per-device=all",
         "training.steps=500",
+        // So few samples need more base noise than would leave all of them alike.
+        "divergence.privacy=none",
         "compare.methods=[\"st-lf\",\"st-lf-links\",\"fedavg\"]",
     ];
     let config = Config::default().with(changes).unwrap();

@@ -43,10 +43,15 @@ fn a_magnet_ruins_targets_that_believe_it_and_not_those_that_check_it() {
     for defence in ["unchecked", "checked", "3 models", "7 models", "3 models, 10 labels"] {
         assert!(number("nobody lies", "0", defence, "loss").abs() < 0.002, "{defence}");
     }
-    assert_eq!(number("nobody lies", "0", "checked", "energy"), 1.0);
-    assert!(number("nobody lies", "0", "7 models", "energy") > 1.0);
+    let energy = |defence: &str| number("nobody lies", "0", defence, "energy");
+    assert_eq!(energy("unchecked"), 1.0);
+    assert!(1.0 < energy("checked") && energy("checked") < energy("7 models"));
     assert!(number("inverted magnet", "1", "unchecked", "loss") > 0.5);
     for defence in ["checked", "3 models"] {
+        // Who does not boast is found out by an examiner.
+        for lie in ["inverted labels", "near everybody"] {
+            assert!(number(lie, "1", defence, "loss") < 0.05, "{lie} {defence}");
+        }
         for lie in ["magnet", "inverted magnet"] {
             assert!(number(lie, "1", defence, "loss") < 0.05, "{lie} {defence}");
             assert_eq!(number(lie, "1", defence, "refused"), 1.0, "{lie} {defence}");

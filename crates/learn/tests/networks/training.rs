@@ -140,6 +140,8 @@ fn what_cannot_be_trained_is_refused() {
     assert!(descent(|d| d.learning_rate = 0.0).is_some());
     assert!(descent(|d| d.momentum = 1.0).is_some());
     assert!(descent(|d| d.weight_decay = f32::NAN).is_some());
+    let endless = descent(|d| d.weight_decay = f32::INFINITY);
+    assert!(endless.is_some_and(|e| e.contains("weight-decay: inf is not a finite number")));
     assert_eq!(descent(|_| ()), None);
 }
 

@@ -1,9 +1,10 @@
 //! What devices that measure give away to each other, and when a device refuses to.
 //!
 //! A device's samples are unknowns, and every number that it publishes is an equation for them. Means and covariances of F features
-//! are F(F+3)/2 equations: another member solves them for hundreds of samples. Means alone are F. They are refused where they are
-//! not far fewer than what stands behind them; `crates/protocol/tests/memory/reconstruction.rs` attacks both. Several
-//! publications count together, by the [leverage](super::leverage) that they give a sample.
+//! are F(F+3)/2 equations: another member solves them for hundreds of samples. Means alone are F, with noise, so that each tells
+//! [three bits](super::capacity) at most. They are refused where they are not far fewer than what stands behind them;
+//! `crates/protocol/tests/memory/reconstruction.rs` attacks both. Several publications count together, by the [leverage](super::leverage) that they give a
+//! sample.
 
 use stlf_data::Shape;
 use stlf_planning::error::Error;
@@ -14,7 +15,8 @@ use super::sketch;
 /// The sentence by which a user accepts what all estimators but means disclose.
 pub const ACCEPTED: &str = "others can rebuild my samples";
 
-/// The least number of input numbers behind every number that is published.
+/// The least number of input numbers behind every number that is published. Where each has a bit, as in columns of two values that are equally frequent, three
+/// of ten bits are told at most.
 const NUMBERS_BEHIND_ONE: usize = 10;
 
 /// The largest number of numbers that a sample counts for. A picture has hundreds of pixels, but an attacker who knows what such pictures look like needs
@@ -32,12 +34,47 @@ pub fn check(
     samples: usize,
     accepted: bool,
 ) -> Result<(), Error> {
+    check_behind(settings, shape, (samples, samples * numbers_of_a_sample(shape)), accepted)
+}
+
+/// The same for these inputs of a device: numbers that are the same in all samples count for nothing, and a sample that is there again counts for one number.
+///
+/// # Errors
+/// As those of [`check`].
+pub fn check_inputs(
+    settings: &Settings,
+    shape: Shape,
+    inputs: &[f32],
+    accepted: bool,
+) -> Result<(), Error> {
+    check_behind(settings, shape, numbers_behind(inputs, shape), accepted)
+}
+
+/// The number of samples, and of numbers that stand behind what is published of them.
+fn numbers_behind(inputs: &[f32], shape: Shape) -> (usize, usize) {
+    let mut samples: Vec<&[f32]> = inputs.chunks_exact(shape.len().max(1)).collect();
+    let Some(&first) = samples.first() else { return (0, 0) };
+    let varies = |k: &usize| samples.iter().any(|sample| sample[*k] != first[*k]);
+    let varying = (0..first.len()).filter(varies).take(NUMBERS_OF_A_SAMPLE).count();
+    let count = samples.len();
+    samples
+        .sort_unstable_by(|a, b| a.iter().map(|x| x.to_bits()).cmp(b.iter().map(|x| x.to_bits())));
+    samples.dedup();
+    (count, samples.len() * varying.max(1) + count - samples.len())
+}
+
+fn check_behind(
+    settings: &Settings,
+    shape: Shape,
+    (samples, numbers): (usize, usize),
+    accepted: bool,
+) -> Result<(), Error> {
     if accepted {
         return Ok(());
     }
     match settings {
         Settings::Sketch(settings) if !settings.publishes_covariance() => {
-            check_means(settings, shape, samples)
+            check_means(settings, shape, samples, numbers)
         }
         Settings::Sketch(_) | Settings::Discriminant(_) => Err(needs_consent(
             "it publishes covariances, from which every other member can reconstruct samples of this device",
@@ -48,7 +85,7 @@ pub fn check(
     }
 }
 
-/// The most numbers that all publications without noise may tell about one sample of this shape. One publication of m means of n samples tells m/n; several
+/// The most numbers that all publications with base noise alone may tell about one sample of this shape. One publication of m means of n samples tells m/n; several
 /// tell m times the sample's [leverage](super::leverage).
 pub fn most_told(shape: Shape) -> f64 {
     numbers_of_a_sample(shape) as f64 / NUMBERS_BEHIND_ONE as f64
@@ -63,23 +100,41 @@ fn needs_consent(message: &str) -> Error {
         .with_hint(format!("use estimator = \"means\", or add accept = \"{ACCEPTED}\""))
 }
 
-fn check_means(settings: &sketch::Settings, shape: Shape, samples: usize) -> Result<(), Error> {
-    // Noise hides every single sample (differential privacy).
+fn check_means(
+    settings: &sketch::Settings,
+    shape: Shape,
+    samples: usize,
+    numbers: usize,
+) -> Result<(), Error> {
+    if !settings.base_noise {
+        let message = "it publishes means without noise, from which others can reconstruct samples of few values";
+        return Err(Error::field("divergence.privacy", message).with_hint(format!(
+            "use privacy = \"base\" or \"auto\", or add accept = \"{ACCEPTED}\""
+        )));
+    }
+    // This noise hides every single sample (differential privacy).
     if settings.privacy_of(samples as u64).is_some() {
         return Ok(());
     }
-    let of_a_sample = numbers_of_a_sample(shape);
-    let needed = (NUMBERS_BEHIND_ONE * settings.features).div_ceil(of_a_sample);
-    if samples >= needed {
+    let features = settings.features;
+    if numbers >= NUMBERS_BEHIND_ONE * features {
         return Ok(());
     }
-    let features = settings.features;
+    let of_a_sample = numbers_of_a_sample(shape);
+    let needed = (NUMBERS_BEHIND_ONE * features).div_ceil(of_a_sample);
     let noun = if samples == 1 { "sample" } else { "samples" };
+    let repeats = match samples >= needed {
+        true => ", many of which are the same or have the same numbers",
+        false => "",
+    };
     let message = format!(
-        "others could reconstruct {samples} {noun} from {features} published means of them"
+        "others could reconstruct {samples} {noun}{repeats} from {features} published means of them"
     );
-    let possible = samples * of_a_sample / NUMBERS_BEHIND_ONE / 2 * 2;
+    let possible = numbers / NUMBERS_BEHIND_ONE / 2 * 2;
     let hint = match possible {
+        _ if samples >= needed => {
+            "a device needs more different samples, or noise (divergence.privacy)".to_owned()
+        }
         0 => format!("a device needs at least {needed} samples, or noise (divergence.privacy)"),
         _ => format!(
             "a device needs at least {needed} samples, or set divergence.features = {possible} or fewer on all devices, or noise \
@@ -115,6 +170,29 @@ mod tests {
         assert!(check(&means(8), PICTURE, 9, false).is_ok());
         let noisy = sketch::Settings { privacy_required: true, ..sketch::Settings::means(PICTURE) };
         assert!(check(&Settings::Sketch(noisy), PICTURE, 1, false).is_ok());
+    }
+
+    #[test]
+    fn samples_that_are_alike_count_little() {
+        let check = |rows: &[[f32; 4]], shape, features| {
+            check_inputs(&means(features), shape, rows.as_flattened(), false)
+        };
+        let different = |count: usize| (0..count).map(|k| [0, 1, 2, 3].map(|c| (k * 4 + c) as f32));
+        let all: Vec<[f32; 4]> = different(160).collect();
+        assert!(check(&all, TABLE, 64).is_ok() && check(&all[1..], TABLE, 64).is_err());
+        // Two values in every column: at most sixteen different rows, and then one number for each more.
+        let bit = |k: usize, c: usize| (k >> c & 1) as f32;
+        let binary =
+            |count| (0..count).map(|k| [0, 1, 2, 3].map(|c| bit(k, c))).collect::<Vec<_>>();
+        assert!(check(&binary(112), TABLE, 16).is_ok());
+        let refused = check(&binary(111), TABLE, 16).unwrap_err().to_string();
+        assert!(refused.contains("111 samples, many of which are the same"), "{refused}");
+        // A machine that stands still, and a column that never changes.
+        let still: Vec<[f32; 4]> = (0..160).map(|k| [(k % 2) as f32; 4]).collect();
+        assert!(check(&still, TABLE, 64).is_err());
+        let constant: Vec<[f32; 4]> = different(160).map(|[a, b, c, _]| [a, b, c, 7.0]).collect();
+        assert!(check(&constant, TABLE, 64).is_err() && check(&constant, TABLE, 48).is_ok());
+        assert!(check(&[], TABLE, 2).is_err());
     }
 
     #[test]

@@ -28,7 +28,8 @@ const BEYOND_CHANCE: f64 = 2.5;
 pub struct GoesBy {
     features: Features,
     settings: Settings,
-    published: Sketch,
+    /// What it published, where that is of other data, or has noise that hides single samples.
+    published: Option<Sketch>,
     /// Of its data, which it tells nobody.
     seen: Seen,
 }
@@ -60,13 +61,17 @@ impl Change {
 }
 
 impl GoesBy {
-    /// A device with these inputs, which publishes this sketch by these features and settings.
+    /// A device with these inputs, which publishes a sketch by these features and settings: `of_inputs` says whether of these inputs. Then the device need not
+    /// look through its own base noise.
     pub fn new(
         features: Features,
         settings: Settings,
         published: Sketch,
         inputs: &[f32],
+        of_inputs: bool,
     ) -> GoesBy {
+        let is_open = of_inputs && settings.privacy_of(published.samples).is_none();
+        let published = Some(published).filter(|_| !is_open);
         let seen = Seen::new(&features, inputs);
         GoesBy { features, settings, published, seen }
     }
@@ -78,8 +83,12 @@ impl GoesBy {
     pub fn change(&self, inputs: &[f32]) -> Change {
         let GoesBy { features, settings, published, seen } = self;
         let metric = OwnMetric::new(features, inputs, settings.own_ridge());
+        let divergence = match published {
+            Some(published) => metric.divergence(published, settings),
+            None => metric.of_mean(seen.mean.iter().copied(), seen.samples as u64, 0.0, settings),
+        };
         Change {
-            divergence: metric.divergence(published, settings),
+            divergence,
             deviations: deviations(seen, &Seen::new(features, inputs), settings.own_ridge()),
         }
     }
@@ -163,7 +172,7 @@ mod tests {
     fn goes_by(inputs: &[f32], settings: &Settings, noise: u64) -> GoesBy {
         let features = features(settings);
         let published = Sketch::new(&features, inputs, settings, |_| [noise as u8; 32]);
-        GoesBy::new(features, *settings, published, inputs)
+        GoesBy::new(features, *settings, published, inputs, true)
     }
 
     #[test]

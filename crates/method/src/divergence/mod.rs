@@ -15,6 +15,7 @@
 //! a message out), which a simulator and a node on a real network drive alike.
 
 pub mod bandwidth;
+pub mod capacity;
 pub mod classifier;
 pub(crate) mod covariance;
 pub mod disclosure;

@@ -102,18 +102,25 @@ impl OwnMetric {
         OwnMetric { samples, mean, factor, shrink, inverse_trace, kept, directions }
     }
 
-    /// d̂ of another device, of which the means are known, with noise where the settings ask for it.
+    /// d̂ of another device, of which the published means are known.
     pub fn divergence(&self, other: &Sketch, settings: &Settings) -> Estimate {
-        let mut apart: Vec<f64> = other
-            .mean
-            .iter()
-            .zip(&self.mean)
-            .map(|(&theirs, own)| f64::from(theirs) - own)
-            .collect();
+        let mean = other.mean.iter().map(|&theirs| f64::from(theirs));
+        self.of_mean(mean, other.samples, settings.noise(other.samples), settings)
+    }
+
+    /// d̂ of data of which these are the means of so many samples, with normal noise of this standard deviation.
+    pub(super) fn of_mean(
+        &self,
+        mean: impl Iterator<Item = f64>,
+        samples: u64,
+        noise: f64,
+        settings: &Settings,
+    ) -> Estimate {
+        let mut apart: Vec<f64> = mean.zip(&self.mean).map(|(theirs, own)| theirs - own).collect();
         self.factor.whiten(&mut apart);
         let squared: f64 = self.shrink * apart.iter().map(|x| x * x).sum::<f64>();
         let side = self.mean.len() as f64;
-        let noise = settings.noise(other.samples).powi(2);
+        let noise = noise.powi(2);
         let estimate = |samples: f64, noise: f64| {
             let strays = |samples: f64| self.kept / (samples - 1.0).max(1.0);
             let excess =
@@ -122,10 +129,10 @@ impl OwnMetric {
                 separated(squared - excess, excess, self.directions, settings.confidence);
             (interval, shown(squared - excess, excess, self.directions))
         };
-        let (told, _) = estimate(other.samples as f64, noise);
+        let (told, _) = estimate(samples as f64, noise);
         // Means that stray further than this are no reason to take it for near; it would be everybody's nearest.
         let (believed, value) =
-            estimate((other.samples as f64).max(side), noise.min(BELIEVED_NOISE.powi(2) / side));
+            estimate((samples as f64).max(side), noise.min(BELIEVED_NOISE.powi(2) / side));
         Estimate::new(
             rounded(value),
             told.low.min(rounded(value)),
@@ -183,8 +190,8 @@ fn replied(
     settings: &Settings,
 ) -> Option<BTreeSet<usize>> {
     let most = replies::most(shape, samples);
-    let is_limited =
-        || disclosure::check(&super::Settings::Sketch(*settings), shape, samples, false).is_ok();
+    let counted = super::Settings::Sketch(Settings { base_noise: true, ..*settings });
+    let is_limited = || disclosure::check(&counted, shape, samples, false).is_ok();
     if sketches.len() <= most + 1 || !is_limited() {
         return None;
     }
@@ -220,7 +227,7 @@ mod tests {
     }
 
     fn settings() -> Settings {
-        Settings { privacy: None, ..Settings::means(ROW) }
+        Settings { privacy: None, base_noise: false, ..Settings::means(ROW) }
     }
 
     /// A⁻¹b by elimination, row by row.
@@ -278,9 +285,9 @@ mod tests {
 
     #[test]
     fn equal_devices_show_no_signal_with_and_without_noise() {
-        for epsilon in [None, Some(1.0)] {
+        for (epsilon, base_noise) in [(None, false), (None, true), (Some(1.0), true)] {
             let privacy = epsilon.map(|epsilon| Privacy::new(epsilon, 1e-5));
-            let settings = Settings { privacy, privacy_required: true, ..settings() };
+            let settings = Settings { privacy, privacy_required: true, base_noise, ..settings() };
             let signals = (0..100).filter(|&k| {
                 let metric = OwnMetric::new(&features(), &rows(300, 0.0, 2 * k), 0.03);
                 let noise = [k as u8; 32];

@@ -15,6 +15,7 @@ use stlf_data::Shape;
 pub use super::bandwidth::{Bandwidth, agree, own_bandwidth};
 use stlf_planning::error::Error;
 
+use super::capacity::base_noise;
 use super::covariance::{Moments, triangle};
 use super::features::{Embedded, Embedding, Features};
 use super::fleet::{Candidate, Fleet};
@@ -70,8 +71,9 @@ const OWN_RIDGE: f64 = 0.03;
 /// | `statistic` | separation, ridge 0.01 | how distances become d̂ | ridge > 0, gain > 0 |
 /// | `bandwidth` | median | over which distance the features vary | > 0 |
 /// | `confidence` | 0.95 | of the interval | 0 < c < 1 |
-/// | `privacy` | none | noise on what is published; with means alone and a known bandwidth only | |
-/// | `privacy_required` | no | whether devices add noise that have too few samples for it | |
+/// | `privacy` | none | more noise on what is published; with means alone and a known bandwidth only | |
+/// | `privacy_required` | no | whether devices add that noise that have too few samples for it | |
+/// | `base_noise` | no | whether means have so much noise that each tells a few [bits](super::capacity) at most | |
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Settings {
     /// The number of random features.
@@ -84,11 +86,13 @@ pub struct Settings {
     pub bandwidth: Bandwidth,
     /// The confidence of the interval, between 0 and 1.
     pub confidence: f64,
-    /// Noise on what is published.
+    /// Noise on what is published that hides single samples, beside that which means always have.
     pub privacy: Option<Privacy>,
     /// Whether every device adds noise, or only those where it is small beside what they publish. Everyone knows which these are,
     /// since a device says how many samples it has.
     pub privacy_required: bool,
+    /// Whether means have so much noise that each tells a few [bits](super::capacity) at most.
+    pub base_noise: bool,
 }
 
 /// Devices add noise of their own accord where it has at most this length: with ε = 1, from about 2,400 samples on. It then changes d̂ of
@@ -105,6 +109,7 @@ impl Default for Settings {
             confidence: 0.95,
             privacy: None,
             privacy_required: false,
+            base_noise: false,
         }
     }
 }
@@ -131,6 +136,7 @@ impl Settings {
             statistic: Statistic::DISCREPANCY,
             bandwidth: Bandwidth::usual(embedding, shape),
             privacy: Some(Privacy::usual()),
+            base_noise: true,
             ..Settings::default()
         }
     }
@@ -178,7 +184,7 @@ impl Settings {
         devices.saturating_sub(1) as u64 * (DIGEST + 8)
     }
 
-    /// The privacy of what a device with so many samples publishes; `None` if it adds no noise.
+    /// The privacy of what a device with so many samples publishes; `None` if it adds no noise for it.
     pub fn privacy_of(&self, samples: u64) -> Option<Privacy> {
         let small = |privacy: &Privacy| {
             (self.features as f64).sqrt() * of_mean(privacy, samples) <= SMALL_NOISE
@@ -188,7 +194,9 @@ impl Settings {
 
     /// The standard deviation of the noise on each number that a device with so many samples publishes.
     pub(super) fn noise(&self, samples: u64) -> f64 {
-        self.privacy_of(samples).map_or(0.0, |privacy| of_mean(&privacy, samples))
+        let private = self.privacy_of(samples).map_or(0.0, |privacy| of_mean(&privacy, samples));
+        let base = if self.base_noise { base_noise(self.features, samples) } else { 0.0 };
+        private.max(base)
     }
 
     /// Bytes that a device of a fleet sends in its first epoch: what it publishes to every other, and d̂ of each pair. While its means
@@ -245,9 +253,9 @@ impl Sketch {
         Sketch { samples, mean: single(mean), covariance: None }
     }
 
-    /// A device's sketch as it publishes it. Where the settings ask for noise, it is drawn from the seed that `noise_seed` gives for
+    /// A device's sketch as it publishes it. Where means alone have noise, it is drawn from the seed that `noise_seed` gives for
     /// the sketch without it; that must be a seed which nobody else can know. Then another sketch has other noise, so that the
-    /// difference of two says nothing about it; and the same sketch has the same, so that it cannot be averaged away. Means alone are
+    /// difference of two says nothing about it; and the same sketch has the same, so that it cannot be averaged away. The means are
     /// then rounded to sixteen bits.
     pub fn new(
         features: &Features,

@@ -16,7 +16,9 @@ const WIDE: f64 = 0.5;
 pub enum Warning {
     /// What it ends with is expected to be no better than guessing.
     Guessing,
-    /// The interval holds guessing, or more than half of all accuracies.
+    /// No source is near, and the interval holds guessing, or more than half of all accuracies.
+    NobodyNear,
+    /// The interval does so, though a source is near.
     SaysLittle,
 }
 
@@ -24,19 +26,23 @@ impl fmt::Display for Warning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Warning::Guessing => "no source helps, and no better than guessing is expected",
-            Warning::SaysLittle => "no source is near, and the interval is too wide to say much",
+            Warning::NobodyNear => "no source is near, and the interval is too wide to say much",
+            Warning::SaysLittle => "the interval is too wide to say much",
         })
     }
 }
 
 impl Expected {
-    /// What its device is told, whose samples are of so many classes; nothing where the expectation is of use.
-    pub fn warning(&self, classes: usize) -> Option<Warning> {
+    /// What its device is told, whose samples are of so many classes; nothing where the expectation is of use. Whether it is a stranger, to
+    /// which no source is near, divergences say: an interval may be wide for other reasons.
+    pub fn warning(&self, classes: usize, is_stranger: bool) -> Option<Warning> {
         let guessing = 1.0 / classes.max(1) as f64;
         if self.accuracy <= guessing {
             return Some(Warning::Guessing);
         }
-        (self.low <= guessing || self.high - self.low > WIDE).then_some(Warning::SaysLittle)
+        let says_little = self.low <= guessing || self.high - self.low > WIDE;
+        let why = if is_stranger { Warning::NobodyNear } else { Warning::SaysLittle };
+        says_little.then_some(why)
     }
 }
 
@@ -106,8 +112,22 @@ mod tests {
             (expected(0.2, 0.5, 0.8), 2, Some(Warning::Guessing)),
             (expected(0.01, 0.1, 0.3), 10, Some(Warning::Guessing)),
         ] {
-            assert_eq!(of.warning(classes), warning, "{of:?}");
+            assert_eq!(of.warning(classes, false), warning, "{of:?}");
+            let far = match warning {
+                Some(Warning::SaysLittle) => Some(Warning::NobodyNear),
+                other => other,
+            };
+            assert_eq!(of.warning(classes, true), far, "{of:?}");
         }
+    }
+
+    #[test]
+    fn an_interval_that_doubt_alone_widens_does_not_say_that_nobody_is_near() {
+        // Two classes, a source like the target, and no trial.
+        let received = [Received { weight: 1.0, divergence: 0.0, tried: Tried::default() }];
+        let expected = Basis::of(0.35, &received).unwrap().expected(200);
+        let told = expected.warning(2, false).unwrap().to_string();
+        assert_eq!(told, "the interval is too wide to say much");
     }
 
     #[test]

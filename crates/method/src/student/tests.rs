@@ -254,6 +254,15 @@ fn a_student_learns_from_labels_and_is_judged_by_others() {
 }
 
 #[test]
+fn a_third_of_what_is_learned_has_a_label_in_small_batches_too() {
+    for (batch, in_thirty_steps) in [(1, 10), (2, 20), (3, 30), (4, 30), (10, 90)] {
+        let drawn: Vec<usize> = (0..30).map(|step| of_labeled(batch, step)).collect();
+        assert_eq!(drawn.iter().sum::<usize>(), in_thirty_steps, "{batch}");
+        assert!(drawn.iter().all(|of| *of <= batch.div_ceil(LABELED_OF)), "{drawn:?}");
+    }
+}
+
+#[test]
 fn labels_speak_against_a_student_that_is_worse() {
     let (spec, model, inputs, truth) = reversed();
     let right: Vec<(usize, Class)> = truth.iter().copied().enumerate().collect();
@@ -265,6 +274,32 @@ fn labels_speak_against_a_student_that_is_worse() {
     let judged = judged(&Target { known: &wrong, ..taught }, &student);
     assert!(!judged.is_used(Adapt::Guarded) && judged.is_used(Adapt::Always));
     assert!(judged.tried(Adapt::Guarded).to_string().starts_with("refused (right on "));
+}
+
+#[test]
+fn few_labels_that_do_not_tell_leave_it_to_the_guard() {
+    let (spec, [a, _]) = models();
+    let (inputs, truth) = pictures(60);
+    let mut contrary = a.clone();
+    let last = spec.tensors()[2].range.start;
+    contrary[last..].iter_mut().for_each(|p| *p = -*p);
+    let judgement = |mixture: &Params, labels: usize| {
+        let parts = [(mixture, 1.0)];
+        let unaware = target(&spec, &parts, &inputs);
+        let (held_out, samples) = unaware.split();
+        // One of them is held out.
+        let known = held_out.iter().take(1).chain(&samples).take(labels);
+        let known: Vec<(usize, Class)> = known.map(|&sample| (sample, truth[sample])).collect();
+        judged(&Target { known: &known, ..unaware }, &a).judgement()
+    };
+    // A student that is the mixture's only model is no more stable than that.
+    let level = judgement(&a, 9);
+    assert!(matches!(level, Judgement::Guard(_)) && !level.accepts(), "{level:?}");
+    let level = judgement(&a, 10);
+    assert_eq!(level, Judgement::Labels(ByLabels { held_out: 1, right: 1, of_mixture: 1 }));
+    assert!(level.accepts());
+    let better = judgement(&contrary, 5);
+    assert_eq!(better, Judgement::Labels(ByLabels { held_out: 1, right: 1, of_mixture: 0 }));
 }
 
 #[test]

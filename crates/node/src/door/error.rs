@@ -20,7 +20,7 @@ pub enum Error {
     #[error(transparent)]
     Folder(#[from] stlf_data::Error),
     /// The fleet's folder has a key but no roster.
-    #[error("{} is not there", .0.display())]
+    #[error("{} does not exist", .0.display())]
     NoRoster(PathBuf),
     /// The roster cannot be used or signed.
     #[error("{}: {source}", path.display())]
@@ -43,7 +43,7 @@ pub enum Error {
         fleet: String,
     },
     /// The operating system gives no random numbers.
-    #[error("this system gives no random numbers: {0}")]
+    #[error("cannot get random numbers from the system: {0}")]
     NoRandom(String),
     /// The operating system does not give the threads that are needed.
     #[error("cannot start: {0}")]

@@ -27,7 +27,7 @@ pub enum Error {
     /// The folder is that of another device.
     #[error("{} is the folder of {name}, which has joined {fleet} with another ticket", folder.display())]
     OtherTicket {
-        /// The folder.
+        /// The folder in which this device was to keep what it has.
         folder: PathBuf,
         /// The name of the device that it is of.
         name: String,
@@ -35,7 +35,7 @@ pub enum Error {
         fleet: String,
     },
     /// No data are named.
-    #[error("this device's data are not named")]
+    #[error("no data given: use --data or --learner")]
     NoData,
     /// Nobody answers at any of the ticket's addresses.
     #[error("nobody answers at {address} for {} s", within.as_secs())]
@@ -45,9 +45,9 @@ pub enum Error {
         /// How long this was tried.
         within: Duration,
     },
-    /// Somebody else answers.
+    /// The program that answers has not the key that the ticket names.
     #[error(
-        "the program at {address} is not the one that made this ticket: its key or its version is another"
+        "the program at {address} did not make this ticket: it has another key or another version"
     )]
     OtherKey {
         /// The address of the ticket.
@@ -56,15 +56,15 @@ pub enum Error {
     /// The owner of the fleet says no.
     #[error("{fleet} refuses: {reason}")]
     Refused {
-        /// The fleet.
+        /// The name of the fleet in the ticket.
         fleet: String,
-        /// The owner's words.
+        /// The reason, as the owner's program gives it.
         reason: String,
     },
     /// The owner sent what cannot be used.
-    #[error("the owner of {fleet} answered what cannot be used: {message}")]
+    #[error("cannot use what the owner of {fleet} answered: {message}")]
     Unusable {
-        /// The fleet.
+        /// The name of the fleet in the ticket.
         fleet: String,
         /// What is wrong with it.
         message: String,
@@ -90,7 +90,7 @@ impl Error {
             Error::Unsupported(e) => e.hint(),
             Error::OtherTicket { .. } => Some("another folder (--to) is for another device"),
             Error::NoData => Some(
-                "name a table or a folder of pictures with --data, or a program of yours with --learner",
+                "--data takes a table or a folder of pictures, --learner a program of your own",
             ),
             Error::NoAnswer { .. } => Some(
                 "is `stlf fleet invite` still running on the owner's machine, and do firewalls let UDP pass?",

@@ -106,7 +106,7 @@ mod tests {
         let expected = [5, 10, 20].map(|s| {
             [
                 format!("gate has not answered at 10.0.0.5:1 for {s} s"),
-                format!("yard is not here for {s} s, and its address is not known"),
+                format!("yard has been away for {s} s, and its address is not known"),
                 format!("roof has not called for {s} s"),
             ]
         });

@@ -60,9 +60,9 @@ pub enum Error {
         name: String,
     },
     /// The relay that the configuration names has no valid address.
-    #[error("node.relay: {url:?} is no address such as \"https://relay.example.org\"")]
+    #[error("node.relay: {url:?} is not an address such as \"https://relay.example.org\"")]
     Relay {
-        /// What it says.
+        /// The address as the configuration has it.
         url: String,
     },
     /// Real devices cannot do what the configuration asks for.
@@ -72,7 +72,7 @@ pub enum Error {
     #[error(transparent)]
     Folder(#[from] stlf_data::Error),
     /// The record of what was published, or of what was told of divergences, cannot be read, so that nobody knows what is spent or told.
-    #[error("{}: this is no record of what this device has published or told: {message}", path.display())]
+    #[error("{}: this is not a record of what this device has published or told: {message}", path.display())]
     Ledger {
         /// The path of the record.
         path: PathBuf,
@@ -109,7 +109,7 @@ pub enum Error {
     #[error("stopped")]
     StoppedInTraining,
     /// The device was told to stop before the one epoch that it was to take part in was over.
-    #[error("stopped; started again, it goes on where it was")]
+    #[error("stopped; started again, it continues where it was")]
     StoppedInEpoch,
 }
 
@@ -128,7 +128,7 @@ impl Error {
                 "raise divergence.privacy.budget on this device, or leave it out of the fleet; data that were published before cost nothing",
             ),
             Error::Exhausted(_) => Some(
-                "go back to the seed, bandwidth and number of features of before, or use noise (divergence.privacy)",
+                "go back to the earlier seed, bandwidth and number of features, or use noise (divergence.privacy)",
             ),
             Error::Listen { .. } => Some(
                 "is this device running already? --listen names another address, where others find it",
@@ -136,7 +136,7 @@ impl Error {
             Error::OtherFleet { .. } => Some("another folder (--to) belongs to another fleet"),
             Error::NotInRoster { .. } => Some("its owner admits devices with `stlf fleet add`"),
             Error::Network(network::Error::Alone(_)) => Some(
-                "devices before this one in the roster are called at --peers, or where they joined from; those after it call",
+                "this device calls those before it in the roster, at --peers or where they joined from; those after it call this one",
             ),
             _ => None,
         };

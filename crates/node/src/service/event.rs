@@ -55,7 +55,7 @@ pub enum Event<'a> {
     Guesses {
         /// The device's name.
         device: &'a str,
-        /// What was counted.
+        /// The labels that the model was tried on, and how many it gets right.
         guessing: Guessing,
     },
     /// Metrics for Prometheus are served on this address.
@@ -69,7 +69,7 @@ pub enum Event<'a> {
     },
     /// Messages that were refused and callers that were turned away, beyond those that were told, within a minute.
     Untold {
-        /// How many.
+        /// The number of these messages and callers.
         events: u64,
     },
     /// A file cannot be written. This is tried again with every event, and reported again only if it worked in between.

@@ -5,6 +5,7 @@ use stlf_method::divergence::disclosure;
 use stlf_protocol::Setup;
 use stlf_protocol::privacy_ledger::Ledger;
 use stlf_protocol::publication_record::{Admitted, CurrentMeans, Record};
+use stlf_protocol::setup::Unsupported;
 
 use super::Error;
 use super::making::Made;
@@ -13,9 +14,9 @@ use crate::protection::Protection;
 
 /// Everything that a device has published once it takes part, which is on disk before that.
 pub(super) enum Publications {
-    /// With noise.
+    /// With noise that hides single samples.
     Noisy(Ledger),
-    /// Means without noise.
+    /// Means with base noise alone.
     Exact(Record),
     /// More than means, which its user accepts and nobody counts.
     Uncounted,
@@ -33,7 +34,11 @@ pub(super) fn admitted(
     kept: &mut StateDir,
 ) -> Result<Publications, Error> {
     let Made { device, scale, unscaled, own, .. } = made;
-    if !config.divergence.accepts_disclosure() {
+    let accepts = config.divergence.accepts_disclosure();
+    let Setup { divergence, shape, .. } = device.setup();
+    disclosure::check_inputs(divergence, *shape, &own.inputs, accepts)
+        .map_err(Unsupported::from)?;
+    if !accepts {
         device.limit_replies(kept.replies()?, unscaled.as_deref());
     }
     let (setup, means) = (device.setup().clone(), device.means(unscaled.as_deref()));
@@ -43,7 +48,6 @@ pub(super) fn admitted(
         Protection::new(&setup.divergence, setup.shape, samples, ledger, budget).for_inputs(*scale)
     };
     if let Some(means) = means {
-        let accepts = config.divergence.accepts_disclosure();
         let (admitted, is_within) = without_noise(&kept.record()?, means, &setup, accepts)?;
         let Admitted { record, sketch, behind } = admitted;
         let shown = protection(&Ledger::default()).of(sketch.samples, behind);

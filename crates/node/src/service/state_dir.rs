@@ -142,7 +142,7 @@ impl StateDir {
         Ledger::read(&bytes).map_err(|message| Error::Ledger { path, message })
     }
 
-    /// Returns what this device has published without noise. Only a file that is not there means nothing.
+    /// Returns what this device has published with base noise alone. Only a file that is not there means nothing.
     pub(super) fn record(&self) -> Result<Record, Error> {
         let Some(bytes) = self.folder.read(RECORD)? else { return Ok(Record::default()) };
         let path = self.folder.file(RECORD);

@@ -208,7 +208,7 @@ fn forged_tickets_and_addresses_where_nobody_is_are_told_apart() {
         let stranger = Identity::from_bytes(&[9; 32]).id();
         let other = Ticket::new([7; SECRET], stranger, "harbour", ticket.addresses());
         let other = told(&other);
-        assert!(other.contains("is not the one that made this ticket"), "{other}");
+        assert!(other.contains("did not make this ticket"), "{other}");
         ticket.clone()
     });
     // New tickets replace those that nobody has used.

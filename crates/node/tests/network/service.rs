@@ -355,19 +355,20 @@ fn few_changes_are_not_published(scale: &str) {
     let shown = || fleet.protection("gate");
     let record = fleet.path("gate").join("published.json");
     assert!(matches!(start(0..150, &[]), Error::Network(_)));
-    assert_eq!(shown(), "not invertible: 16 means of 150 samples, no noise");
+    assert_eq!(shown(), "not invertible: 16 means of 150 samples, at most 3 bits each");
     let first = std::fs::read(&record).unwrap();
     // One row more, then another one instead of the first.
     for (rows, behind) in [(0..151, 1), (1..151, 2)] {
         assert!(matches!(start(rows, &[]), Error::Network(_)));
         let noun = if behind == 1 { "sample" } else { "samples" };
-        let told =
-            format!("150 samples, no noise; {behind} {noun} changed since, too few to publish");
+        let told = format!(
+            "150 samples, at most 3 bits each; {behind} {noun} changed since, too few to publish"
+        );
         assert!(shown().ends_with(&told), "{}", shown());
         assert_eq!(std::fs::read(&record).unwrap(), first);
     }
     assert!(matches!(start(0..400, &[]), Error::Network(_)));
-    assert_eq!(shown(), "not invertible: 16 means of 400 samples, no noise");
+    assert_eq!(shown(), "not invertible: 16 means of 400 samples, at most 3 bits each");
     assert_ne!(std::fs::read(&record).unwrap(), first);
 
     // The same samples by many more features, which the rule would allow alone.
@@ -398,7 +399,8 @@ fn a_device_keeps_its_scale_and_knows_its_samples_by_another_one() {
     assert!(scale == first.0 && published != first.1);
     assert!(matches!(start(0..300), Error::Network(_)));
     assert!(files().0 != scale && files().1 == published);
-    let told = "16 means of 299 samples, no noise; 1 sample changed since, too few to publish";
+    let told =
+        "16 means of 299 samples, at most 3 bits each; 1 sample changed since, too few to publish";
     assert!(fleet.protection("gate").ends_with(told), "{}", fleet.protection("gate"));
 
     let path = fleet.path("gate").join("scale.json");

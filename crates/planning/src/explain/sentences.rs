@@ -80,13 +80,20 @@ impl Sentences<'_> {
         }
     }
 
-    /// Why a link must be there: somebody asked for it, or nothing tells which source suits its receiver.
+    /// Why a link must be there: somebody asked for it or for all links, or nothing tells which source suits its receiver.
     fn required(&self, from: usize, to: usize, device: usize) -> String {
+        let whom = if to == device { "it".to_owned() } else { self.name(to) };
+        if self.takes_all(to) {
+            return format!("the fleet wants all links, so all models are sent to {whom}");
+        }
         if self.is_stranger(to) {
-            let whom = if to == device { "it".to_owned() } else { self.name(to) };
             return format!("no source is near {whom}, so all models of use are sent there");
         }
         format!("the link {} → {} is required", self.name(from), self.name(to))
+    }
+
+    fn takes_all(&self, device: usize) -> bool {
+        self.problem.all_alike().contains(&device)
     }
 
     fn is_stranger(&self, device: usize) -> bool {
@@ -126,6 +133,9 @@ impl Sentences<'_> {
                     Role::Target => format!("it would take {}", self.mixture(&rival.receives)),
                 };
                 format!("Without {from} {instead}, and the plan {}.", self.more(rival.extra))
+            }
+            Alternative::Impossible(Impossible::Required(..)) if self.takes_all(main.link.to) => {
+                format!("It takes {from} as one of all models.")
             }
             Alternative::Impossible(Impossible::Required(..)) if self.is_stranger(main.link.to) => {
                 format!("It takes {from} as one of all models that are of use.")

@@ -5,9 +5,9 @@
 //! both, and a target gets it over one link. [`crate::plan::evaluate`] has the bound of such a model.
 //!
 //! A hand-over costs what any link costs. Roles are the plan's. Who takes a model from whom is a forest over the sources (`search`) or
-//! rings of them (`rings`), found by local search that begins with the plan, so that it never costs more. That nothing costs less is not
-//! proven; how much less it could cost is bounded from below by a relaxation (docs/relays.md says how near the search comes where all can
-//! be tried).
+//! rings of them (`rings`), found by local search that begins with the plan, so that it never costs more. How much less
+//! another choice could cost is bounded by a relaxation, which proves the plan optimal only where the two meet (docs/relays.md says how
+//! near the search comes where all can be tried).
 
 mod rings;
 mod search;
@@ -35,7 +35,7 @@ pub struct Forms {
 }
 
 impl Forms {
-    /// Rows, trees and rings, as long as makes sense.
+    /// Chains, trees and rings, as long as makes sense.
     pub const ALL: Forms = Forms { longest: 8, ring: 32 };
 }
 

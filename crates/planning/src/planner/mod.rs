@@ -111,7 +111,7 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// Sets the method.
+    /// Sets whether the plan is searched for exactly or by successive approximation.
     #[must_use]
     pub fn by(self, method: Method) -> Settings {
         Settings { method, ..self }

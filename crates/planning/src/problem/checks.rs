@@ -138,6 +138,7 @@ impl Problem {
                     sender,
                     disagreement,
                     strangers: Vec::new(),
+                    all_alike: Vec::new(),
                     in_dispute: Vec::new(),
                 }))
             }

@@ -34,7 +34,7 @@ pub struct Weights {
 /// The unit in which K_ij enters the objective.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum EnergyUnit {
-    /// Joules, as given.
+    /// The joules of a link, as given.
     #[default]
     Joules,
     /// Divided by the mean over the links of all devices with labels, the others being of no use, so
@@ -130,6 +130,8 @@ pub struct Measured {
     pub disagreement: Option<Disagreement>,
     /// Whether no source is near a device, so that all of them count alike for it; empty if there is none such.
     pub(crate) strangers: Vec<bool>,
+    /// Whether the fleet wants all links to a device, so that all sources count alike for it; empty if there is none such.
+    pub(crate) all_alike: Vec<bool>,
     /// Whether a device takes no part in hand-overs because of a [dispute](Problem::with_disputes); empty if all may.
     pub(crate) in_dispute: Vec<bool>,
 }
@@ -392,7 +394,7 @@ impl Measured {
         self.weights.target * self.bound.target_constant(self.samples(receiver))
     }
 
-    /// φ^T (ε̂_i + ½ d̂_ij), the part of a target's bound that grows with a link's weight; φ^T for a stranger.
+    /// φ^T (ε̂_i + ½ d̂_ij), the part of a target's bound that grows with a link's weight; φ^T for a stranger, and where the fleet wants all links.
     pub fn mixing_cost(&self, from: usize, to: usize, divergence: f64) -> f64 {
         self.weights.target
             * (self.error_at(from, to, divergence) + self.bound.transfer(divergence))

@@ -6,6 +6,8 @@
 //! That is so in fleets in which most devices are strangers, sources among them: then nothing says either that one source could train on
 //! another's model. Where sources are near each other, it depends on the models. Of those that were trained on pictures in many views, the
 //! mixture is best; of others, the model that sources of one kind hand on may do better (docs/strangers.md).
+//!
+//! A fleet may also want the mixture of all for everybody, whatever divergences say: it is what FedAvg sends.
 
 use std::collections::HashSet;
 
@@ -13,6 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Measured, Model, Problem};
 use crate::bound::BoundKind;
+use crate::device::Role;
 
 /// What a device without labels gets to which no device with labels is near.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -63,11 +66,38 @@ impl Problem {
         let targets = strangers.into_iter().filter(|&i| measured.devices[i].labeled == 0);
         let links: Vec<(usize, usize)> =
             targets.flat_map(|to| self.senders_of_use(measured, to)).collect();
+        let served = self.require(links);
+        self.with_strangers(&served)
+    }
+
+    /// The same problem in which all devices that cannot train take the models of all others that can, whatever their errors and
+    /// divergences, and all of these count alike, so that weights go by samples: FedAvg's mixture. Only under the pooled bound.
+    #[must_use]
+    pub fn with_all_links(mut self) -> Problem {
+        let Model::Measured(measured) = &self.model else { return self };
+        if measured.bound.kind != BoundKind::Pooled {
+            return self;
+        }
+        let targets = (0..self.len()).filter(|&device| !self.eligible(device));
+        let senders = |to: usize| {
+            let incoming = measured.links.incoming(to).filter(|link| self.eligible(link.from));
+            incoming.map(move |link| (link.from, to)).collect::<Vec<_>>()
+        };
+        let links: Vec<(usize, usize)> = targets.flat_map(senders).collect();
+        let served = self.require(links);
+        self.with_all_alike(&served)
+    }
+
+    /// Has a plan use these links, which are sorted by receiver, and with them the roles of their ends; returns the receivers.
+    fn require(&mut self, links: Vec<(usize, usize)>) -> Vec<usize> {
+        for &(from, to) in &links {
+            (self.pins[from], self.pins[to]) = (Some(Role::Source), Some(Role::Target));
+        }
         let mut served: Vec<usize> = links.iter().map(|&(_, to)| to).collect();
         served.dedup();
         let known: HashSet<(usize, usize)> = self.required.iter().copied().collect();
         self.required.extend(links.into_iter().filter(|link| !known.contains(link)));
-        self.with_strangers(&served)
+        served
     }
 
     /// The same problem in which all sources count alike for these devices, under the pooled bound: see [`Problem::strangers`].
@@ -80,6 +110,27 @@ impl Problem {
             measured.strangers = (0..n).map(|device| devices.contains(&device)).collect();
         }
         self
+    }
+
+    /// The same problem in which all sources count alike for these devices, whatever their errors, under the pooled bound: see
+    /// [`Problem::all_alike`].
+    #[must_use]
+    pub fn with_all_alike(mut self, devices: &[usize]) -> Problem {
+        let n = self.len();
+        if let Model::Measured(measured) = &mut self.model
+            && !devices.is_empty()
+        {
+            measured.all_alike = (0..n).map(|device| devices.contains(&device)).collect();
+        }
+        self
+    }
+
+    /// The devices to which the models of all sources are sent, since the fleet wants that: the error of each is taken to be 1 there.
+    pub fn all_alike(&self) -> Vec<usize> {
+        match &self.model {
+            Model::Measured(m) => (0..self.len()).filter(|&i| m.takes_all(i)).collect(),
+            Model::Costs(_) => Vec::new(),
+        }
     }
 
     /// The devices for which all sources count alike, since none is near them: the error of a model of use is taken to be 1 there. That is
@@ -117,14 +168,17 @@ impl Measured {
         self.strangers.get(device).is_some_and(|&stranger| stranger)
     }
 
-    /// ε̂_i as it counts at a receiver. At a stranger, that of a model of use and half of its divergence make 1.
+    /// Whether all sources count alike for a device because the fleet wants all links.
+    fn takes_all(&self, device: usize) -> bool {
+        self.all_alike.get(device).is_some_and(|&alike| alike)
+    }
+
+    /// ε̂_i as it counts at a receiver. At a stranger, that of a model of use and half of its divergence make 1; where the fleet wants all
+    /// links, that of any model.
     pub(crate) fn error_at(&self, from: usize, to: usize, divergence: f64) -> f64 {
         let own = self.devices[from].source_error.unwrap_or(f64::INFINITY);
-        if self.is_stranger(to) && own < USEFUL {
-            1.0 - self.bound.transfer(divergence)
-        } else {
-            own
-        }
+        let is_alike = self.is_stranger(to) && own < USEFUL || self.takes_all(to);
+        if is_alike && own.is_finite() { 1.0 - self.bound.transfer(divergence) } else { own }
     }
 }
 
@@ -202,6 +256,46 @@ mod tests {
         );
         let parts: f64 = (0..3).map(|device| told(device).account.total()).sum();
         assert!((plan.objective() - parts).abs() < 1e-9, "{} and {parts}", plan.objective());
+    }
+
+    #[test]
+    fn with_all_links_every_model_counts_by_its_samples() {
+        // Near and far, of use and not, and a mixture of two would be better at the second target.
+        let errors = [0.1, 0.2, 0.9];
+        let before = problem(&errors, 0.5, &[2.0, 0.4], BoundKind::Pooled);
+        let problem = before.clone().with_all_links();
+        assert_eq!(problem.required(), [(0, 3), (1, 3), (2, 3), (0, 4), (1, 4), (2, 4)]);
+        assert_eq!((problem.all_alike(), problem.strangers()), (vec![3, 4], vec![]));
+        let Outcome::Planned(plan) = optimum(&problem) else { panic!("no plan") };
+        assert_eq!(plan.status, Status::Optimal);
+        for to in [3, 4] {
+            let weights: Vec<f64> = plan.incoming(to).iter().map(|l| l.weight).collect();
+            // 600, 601 and 602 samples.
+            for (weight, samples) in weights.iter().zip([600.0, 601.0, 602.0]) {
+                assert!((weight - samples / 1803.0).abs() < 1e-9, "{weights:?}");
+            }
+        }
+        let go_on = &mut |_: &_| ControlFlow::Continue(());
+        let mut told = |device| explain(&problem, &plan, device, &Limits::default(), go_on);
+        let sentences = Sentences { problem: &problem, plan: &plan };
+        let source = sentences.role(&told(2));
+        assert!(
+            source.ends_with("the fleet wants all links, so all models are sent to d3."),
+            "{source}"
+        );
+        let target = told(4);
+        let role = sentences.role(&target);
+        assert!(
+            role.ends_with("the fleet wants all links, so all models are sent to it."),
+            "{role}"
+        );
+        let main = sentences.further(&target).concat();
+        assert!(main.contains("as one of all models."), "{main}");
+        let parts: f64 = (0..5).map(|device| told(device).account.total()).sum();
+        assert!((plan.objective() - parts).abs() < 1e-9, "{} and {parts}", plan.objective());
+        assert_eq!(problem.clone().with_all_links(), problem, "to do it twice changes nothing");
+        let paper = self::problem(&errors, 0.5, &[2.0], BoundKind::Paper);
+        assert_eq!(paper.clone().with_all_links(), paper);
     }
 
     #[test]

@@ -36,6 +36,8 @@ pub(crate) struct Combining {
     pub(super) models: Vec<(Place, Arc<Params>, f64)>,
     /// What the source of each claims.
     pub(super) claims: Vec<Claim>,
+    /// Whether no source of the plan is near this device.
+    pub(super) is_stranger: bool,
     /// How each did at sources that tried it.
     pub(super) tried: Vec<Tried>,
     /// Of a target that has labels, the model that it trained on them, and what it claims of it: a witness that costs nothing.
@@ -51,7 +53,7 @@ pub(crate) struct Combining {
 pub struct Schooled {
     /// A hash of all that it was made of: models, weights, samples, labels and settings.
     pub of: [u8; 32],
-    /// The student.
+    /// The student's parameters.
     pub student: Params,
 }
 
@@ -85,13 +87,15 @@ pub struct Combined {
     pub refused: Vec<Place>,
     /// The accuracy that it may expect on its samples.
     pub expected: Option<Expected>,
+    /// Whether no source of the plan is near it.
+    pub is_stranger: bool,
 }
 
 impl Combined {
     /// What the device is told if that is little, or little is known of it.
     pub fn warning(&self) -> Option<Warning> {
         let classes = self.predictions.probabilities().next()?.len();
-        self.expected?.warning(classes)
+        self.expected?.warning(classes, self.is_stranger)
     }
 }
 
@@ -105,6 +109,7 @@ impl Combining {
             return Ok(None);
         };
         let Combining { setup, place, known, learner, rows, models: sent, .. } = &self;
+        let is_stranger = self.is_stranger;
         let owner = self.owner();
         let refused = refused.into_iter().map(|at| sent[at].0).collect();
         let planned: Vec<(&Params, f64)> =
@@ -150,6 +155,7 @@ impl Combining {
                             schooled: Some(schooled),
                             weights,
                             refused,
+                            is_stranger,
                         }));
                     }
                     Ok(None) => return Ok(None),
@@ -171,7 +177,16 @@ impl Combining {
         let Some(predictions) = predicted.map_err(blame)? else { return Ok(None) };
         let (student, schooled, expected) = (None, None, expect(&predictions));
         let tried = obstacle.map(adapt::Tried::Not);
-        Ok(Some(Combined { predictions, tried, student, schooled, weights, refused, expected }))
+        Ok(Some(Combined {
+            predictions,
+            tried,
+            student,
+            schooled,
+            weights,
+            refused,
+            expected,
+            is_stranger,
+        }))
     }
 
     /// What has the samples of this target.

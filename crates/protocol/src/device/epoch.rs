@@ -10,11 +10,12 @@ use stlf_planning::plan::{Terms, Way};
 use stlf_planning::witness::Claim;
 use stlf_planning::{Problem, Role};
 
+use super::examining::Examined;
 use super::phase::{AsSource, AsTarget, Part, Phase};
 use crate::divergence_protocol::{Exchange, Remembered, divergence};
 use crate::planning::{Claims, Grounds, Planner};
 use crate::roster::Place;
-use crate::wire::{EpochId, Leg, Offer, Plan, SignedPlan};
+use crate::wire::{EpochId, Leg, Offer, Plan, SignedOffer, SignedPlan};
 
 /// The percent of a whole training on a model. On the second way they are counted on from here.
 pub(super) const WHOLE: u8 = 100;
@@ -28,7 +29,9 @@ pub(super) struct Epoch {
     pub(super) seat: Seat,
     pub(super) exchange: Exchange,
     /// The models that are offered, with the trials that go along with them.
-    pub(super) offers: BTreeMap<Sent, (Offer, Tried)>,
+    pub(super) offers: BTreeMap<Sent, (SignedOffer, Tried)>,
+    /// What those were offered who have tried a model of a source and believe it.
+    pub(super) believed: BTreeMap<Sent, BTreeSet<Offer>>,
     /// How many percent those have done that train on a model, above 100 those of the second way, that train a student, or that predict.
     pub(super) trained_on: BTreeMap<Place, u8>,
     /// The planner's plan, until it is checked.
@@ -64,6 +67,10 @@ pub struct Following {
     pub(super) models: BTreeMap<Sent, Arc<Params>>,
     /// The ways on which a source does not believe the model that was handed to it.
     pub(super) refused: BTreeSet<Way>,
+    /// The sources whose models the device tries for targets, and how far it is with each.
+    pub(super) examined: BTreeMap<Place, Examined>,
+    /// The sources that offered others another model than this device.
+    pub(super) two_faced: BTreeSet<Place>,
     pub(super) part: Part,
 }
 
@@ -75,7 +82,11 @@ impl Following {
         let witness = |from: Place| (from, plan.way_of_witness(from));
         let needed = needed.chain(plan.witnesses_of(place).map(witness));
         let handed = legs.iter().filter(|leg| leg.to == place);
-        let needed = needed.chain(handed.clone().map(|leg| (leg.from, leg.sent))).collect();
+        let needed = needed.chain(handed.clone().map(|leg| (leg.from, leg.sent)));
+        let examined: BTreeMap<Place, Examined> =
+            plan.examined_by(place).map(|from| (from, Examined::Awaits)).collect();
+        let to_try = examined.keys().map(|&from| (from, plan.way_to_targets(from)));
+        let needed = needed.chain(to_try).collect();
         let part = match plan.role(place) {
             Some(Role::Source) => Part::Source(match handed.min_by_key(|leg| leg.taken) {
                 Some(&first) => AsSource::Awaits(first),
@@ -84,7 +95,19 @@ impl Following {
             Some(Role::Target) | None => Part::Target(AsTarget::Awaits),
         };
         let (fetched, models, refused) = (BTreeSet::new(), BTreeMap::new(), BTreeSet::new());
-        Following { plan, grounds, legs, needed, fetched, models, refused, part }
+        let two_faced = BTreeSet::new();
+        Following {
+            plan,
+            grounds,
+            legs,
+            needed,
+            fetched,
+            models,
+            refused,
+            examined,
+            two_faced,
+            part,
+        }
     }
 
     /// The model that is handed to the device at a place on this way, if any.
@@ -97,9 +120,11 @@ impl Following {
         let handed = self.legs.iter().filter(|leg| (leg.from, leg.sent) == (from, way));
         let sends = way == self.plan.way_to_targets(from);
         let links = self.plan.links.iter().filter(|link| sends && link.from == from);
+        let tried = self.plan.examinations.iter().filter(|one| sends && one.from == from);
+        let links = links.map(|link| link.to).chain(tried.map(|one| one.to));
         let checked =
             self.as_witness(from).into_iter().filter(|_| way == self.plan.way_of_witness(from));
-        links.map(|link| link.to).chain(checked).chain(handed.map(|leg| leg.to)).collect()
+        links.chain(checked).chain(handed.map(|leg| leg.to)).collect()
     }
 
     /// The targets that get a device's model to check others against.
@@ -118,6 +143,31 @@ impl Following {
     /// Whether a source does not believe the model that was handed to it on this way.
     pub(super) fn refuses(&self, way: Way) -> bool {
         self.refused.contains(&way)
+    }
+
+    /// The model of a source that the device tries for its targets.
+    pub(super) fn examined_model(&self, from: Place) -> Sent {
+        (from, self.plan.way_to_targets(from))
+    }
+
+    /// Takes up those of these models that have come, each once.
+    pub(super) fn take_examined(&mut self) -> Vec<Place> {
+        let has_come = |from: &Place| self.models.contains_key(&self.examined_model(*from));
+        let awaited = self.examined.iter().filter(|(_, state)| **state == Examined::Awaits);
+        let came: Vec<Place> = awaited.map(|(&from, _)| from).filter(has_come).collect();
+        self.examined.extend(came.iter().map(|&from| (from, Examined::Tries)));
+        came
+    }
+
+    /// Whether it has tried all of them.
+    pub(super) fn has_examined_all(&self) -> bool {
+        self.examined.values().all(|state| matches!(state, Examined::Is(_)))
+    }
+
+    /// Those of these sources whose models its labels contradict.
+    pub(super) fn refused_as_examiner(&self) -> impl Iterator<Item = Place> + '_ {
+        let refused = self.examined.iter().filter(|(_, state)| **state == Examined::Is(true));
+        refused.map(|(&from, _)| from)
     }
 
     /// Whether the device needs this model.
@@ -156,6 +206,11 @@ impl Following {
         self.grounds.claims.get(&from).copied().unwrap_or(Claim::NOTHING)
     }
 
+    /// Whether no source of the plan is near this device.
+    pub(super) fn is_stranger(&self) -> bool {
+        self.plan.sources.iter().all(|source| self.claim(*source).is_far())
+    }
+
     /// What those sources claim here that a model has been at when it comes over a leg.
     pub(super) fn claims_before(&self, leg: &Leg) -> Vec<Claim> {
         self.plan.been_at(leg).into_iter().map(|place| self.claim(place)).collect()
@@ -176,7 +231,11 @@ impl Following {
                 .map(|(from, _)| from)
                 .into_iter()
                 .collect(),
-            Part::Source(_) => Vec::new(),
+            Part::Source(AsSource::TrainsOn(_)) => Vec::new(),
+            Part::Source(AsSource::Offers) => {
+                let awaited = self.examined.keys().copied();
+                awaited.filter(|from| is_missing(&self.examined_model(*from))).collect()
+            }
             Part::Target(_) => {
                 self.needed.iter().filter(|sent| is_missing(sent)).map(|(from, _)| *from).collect()
             }
@@ -196,7 +255,7 @@ impl Following {
         self.models.len() + of_legs + of_targets
     }
 
-    /// The plan.
+    /// Returns the plan that the device follows.
     pub fn plan(&self) -> &Plan {
         &self.plan
     }
@@ -210,9 +269,17 @@ impl Following {
 impl Epoch {
     /// One that begins.
     pub(super) fn new(id: EpochId, members: Vec<Place>, seat: Seat, exchange: Exchange) -> Epoch {
-        let (offers, trained_on) = (BTreeMap::new(), BTreeMap::new());
-        let (plan_heard, phase) = (None, Phase::Measuring);
-        Epoch { id, members, seat, exchange, offers, trained_on, plan_heard, phase }
+        Epoch {
+            id,
+            members,
+            seat,
+            exchange,
+            offers: BTreeMap::new(),
+            believed: BTreeMap::new(),
+            trained_on: BTreeMap::new(),
+            plan_heard: None,
+            phase: Phase::Measuring,
+        }
     }
 
     pub(super) fn phase(&self) -> &Phase {
@@ -256,9 +323,23 @@ impl Epoch {
     pub(super) fn take_offers(&mut self) -> Vec<(Place, Offer)> {
         let Phase::Following(following) = &mut self.phase else { return Vec::new() };
         let Following { needed, fetched, .. } = &mut **following;
-        let offered = needed.iter().filter_map(|sent| Some((*sent, self.offers.get(sent)?.0)));
+        let offered =
+            needed.iter().filter_map(|sent| Some((*sent, self.offers.get(sent)?.0.offer)));
         let new = offered.filter(|(sent, _)| fetched.insert(*sent));
         new.map(|((from, _), offer)| (from, offer)).collect()
+    }
+
+    /// Takes up the sources that offered this device another model than those who believe theirs, each once. Both offers are signed.
+    pub(super) fn take_two_faced(&mut self) -> Vec<Place> {
+        let Phase::Following(following) = &mut self.phase else { return Vec::new() };
+        let Following { needed, two_faced, .. } = &mut **following;
+        let is_other = |sent: &&Sent| {
+            let own = self.offers.get(sent).map(|(signed, _)| signed.offer);
+            let others = self.believed.get(sent).into_iter().flatten();
+            own.is_some_and(|own| others.into_iter().any(|other| *other != own))
+        };
+        let found = needed.iter().filter(is_other).map(|(from, _)| *from);
+        found.filter(|from| two_faced.insert(*from)).collect()
     }
 
     /// The trials that came with a model. Where the plan does not have it go, nobody has tried it.

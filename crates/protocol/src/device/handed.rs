@@ -2,20 +2,18 @@
 //! model comes twice. One that the device does not believe ([`stlf_method::handed`]) it does not train on, and sends what it has itself.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
-use stlf_data::Class;
 use stlf_learn::Params;
 use stlf_method::expectation::Trial;
-use stlf_method::handed::{Standard, Verdict};
-use stlf_method::learner::{Learner, Lesson, Progress};
+use stlf_method::handed::{Purpose, Standard, Verdict};
+use stlf_method::learner::{Lesson, Progress};
 use stlf_method::local_training::Rows;
 use stlf_planning::plan::{RingPlace, Way};
 
 use super::epoch::{Epoch, Following, WHOLE};
 use super::phase::{AsSource, Part};
-use super::trying::try_out;
+use super::trying::{Trying, try_out};
 use super::{Action, Device, Refusal};
 use crate::job::{Job, Labour, Sign, Watch};
 use crate::roster::Place;
@@ -54,16 +52,11 @@ fn hash(model: &Params) -> [u8; 32] {
 pub(crate) struct TrainingOn {
     pub(crate) from: Place,
     pub(crate) way: Way,
-    learner: Arc<dyn Learner>,
     setup: Setup,
-    labels: Vec<Class>,
     rows: Rows,
     seed: u64,
-    handed: Arc<Params>,
     ring: Option<RingPlace>,
-    standard: Standard,
-    /// What the device sends if it does not believe the model.
-    instead: Option<Params>,
+    trying: Trying,
 }
 
 /// What came of a model that was handed over.
@@ -85,19 +78,13 @@ impl TrainingOn {
         self,
         watch: &mut Watch<'_>,
     ) -> Result<Option<TrainedOn>, stlf_planning::Error> {
-        let TrainingOn { way, learner, setup, labels, rows, seed, handed, ring, .. } = self;
-        let all: Vec<usize> = (0..labels.len()).collect();
-        let mut on_all =
-            |model: &Params| try_out(&*learner, model, &labels, &all, &mut |_| watch(Sign::GoesOn));
-        let Some(came) = on_all(&handed)? else { return Ok(None) };
-        let own = match self.instead.filter(|_| self.standard.compares()) {
-            Some(instead) => on_all(&instead)?,
-            None => Some(None),
+        let TrainingOn { way, setup, rows, seed, ring, trying, .. } = self;
+        let as_handed = match trying.verdict(watch)? {
+            Some(Verdict::Believed(as_handed)) => as_handed,
+            Some(Verdict::Refused) => return Ok(Some(TrainedOn::Refused)),
+            None => return Ok(None),
         };
-        let Some(own) = own else { return Ok(None) };
-        let Verdict::Believed(as_handed) = self.standard.verdict(came, own) else {
-            return Ok(Some(TrainedOn::Refused));
-        };
+        let Trying { learner, labels, handed, .. } = trying;
         let lesson = Lesson { rows: &rows.trained, start: Some(&handed), seed };
         let percent = |progress: Progress| Sign::Percent(WHOLE * way as u8 + progress.percent());
         let trained = learner.train(lesson, &mut |progress| watch(percent(progress)))?;
@@ -143,7 +130,7 @@ impl Device {
     }
 
     /// Its own model as others get it.
-    fn own_sent(&self) -> Option<Params> {
+    pub(super) fn own_sent(&self) -> Option<Params> {
         self.model().map(|model| self.setup.sent(model, &self.holdings.labels))
     }
 
@@ -155,14 +142,18 @@ impl Device {
         }
     }
 
-    /// Those whose models it does not believe: as a target, because others or labels contradict them, as a source, because its labels do.
+    /// Those whose models it does not believe: as a target, because others or labels contradict them, as a source or an examiner,
+    /// because its labels do, and those who offer others another model.
     pub fn refuses(&self) -> Vec<Place> {
         let as_target = self.combined().into_iter().flat_map(|combined| combined.refused.clone());
         let as_source = self.following().into_iter().flat_map(|following| {
             let leg = |way: &Way| Some(following.leg(self.place, *way)?.from);
             following.refused.iter().filter_map(leg).collect::<Vec<_>>()
         });
-        let mut refuses: Vec<Place> = as_target.chain(as_source).collect();
+        let as_examiner = self.following().into_iter().flat_map(Following::refused_as_examiner);
+        let two_faced = self.following().into_iter().flat_map(|f| f.two_faced.iter().copied());
+        let mut refuses: Vec<Place> =
+            as_target.chain(as_source).chain(as_examiner).chain(two_faced).collect();
         refuses.sort_unstable();
         refuses.dedup();
         refuses
@@ -189,31 +180,23 @@ impl Device {
         let Leg { from, sent, taken: way, ring, .. } = leg;
         let Some(handed) = following.models.get(&(from, sent)).cloned() else { return Vec::new() };
         if self.handed_on.get(&way).is_some_and(|known| known.is_of(&handed)) {
-            let mut actions = self.offer(way);
+            let mut actions = self.tell_believed(from);
+            actions.extend(self.offer(way));
             actions.extend(self.train_on());
             return actions;
         }
         following.part = Part::Source(AsSource::TrainsOn(leg));
         let claims = following.claims_before(&leg);
-        let standard = Standard { claims, classes: self.setup.spec.output().len(), way };
-        let instead = self.instead(way);
+        let purpose = Purpose::Training { classes: self.setup.spec.output().len() };
+        let standard = Standard { claims, purpose, way };
+        // What the device sends if it does not believe the model.
+        let own = self.instead(way);
         let (learner, setup) = (self.learner.clone(), self.setup.clone());
         let labels = self.holdings.labels.clone();
         let rows = self.setup.rows(self.place, labels.len());
         let seed = self.setup.training_seed(self.place, Some(way));
-        let training = TrainingOn {
-            from,
-            way,
-            learner,
-            setup,
-            labels,
-            rows,
-            seed,
-            handed,
-            ring,
-            standard,
-            instead,
-        };
+        let trying = Trying { learner, labels, handed, standard, own };
+        let training = TrainingOn { from, way, setup, rows, seed, ring, trying };
         vec![Action::Compute(Job::new(number, Labour::TrainOn(Box::new(training))))]
     }
 
@@ -246,7 +229,9 @@ impl Device {
         self.check_model(&trained)?;
         let made = HandedOn { handed: hash(&handed), trained, as_handed, as_sent };
         self.handed_on.insert(way, made);
-        Ok(self.offer(way))
+        let mut actions = self.tell_believed(leg.from);
+        actions.extend(self.offer(way));
+        Ok(actions)
     }
 
     /// A source whose model is what the plan makes of it on this way offers it to all that need it. If it comes again, on a ring, the
@@ -258,8 +243,9 @@ impl Device {
         let again = Some(Way::Second).filter(|&second| way < second);
         let next = again.and_then(|second| following.leg(place, second));
         following.part = Part::Source(next.map_or(AsSource::Offers, AsSource::Awaits));
-        let offers = following.receivers(place, way).into_iter().map(|to| Action::Offer(to, way));
-        offers.chain(next.is_none().then_some(Action::Finish)).collect()
+        let receivers = following.receivers(place, way);
+        let offers = receivers.into_iter().map(|to| Action::Offer(to, way));
+        offers.chain(self.finish()).collect()
     }
 
     /// That these are numbers that a model of the learner can have.

@@ -69,7 +69,12 @@ impl Device {
             }
             Message::Plan(signed) => actions.extend(self.hear_plan(from, signed)?),
             Message::NoPlan(reason) => return self.hear_no_plan(from, reason),
-            Message::Offer(offer, tried) => {
+            Message::Offer(signed, tried) => {
+                let offer = signed.offer;
+                let key = self.roster.at(from).map(|member| member.key);
+                if !key.is_some_and(|key| signed.is_of(key, id)) {
+                    return Err(Refusal::UnsignedOffer(from));
+                }
                 if offer.bytes > self.learner.layout().most_bytes() {
                     return Err(Refusal::Unfit("a model larger than the network"));
                 }
@@ -77,8 +82,19 @@ impl Device {
                 if !tried.on_route.keys().all(takes_part) {
                     return Err(Refusal::Unfit("a trial at a device that does not take part"));
                 }
-                let said = (*offer, tried.clone());
+                let said = (signed.clone(), tried.clone());
                 note_of(&mut epoch.offers, from, (from, offer.way), said)?;
+            }
+            Message::Believed(source, signed) => {
+                let key = self.roster.at(*source).map(|member| member.key);
+                if !key.is_some_and(|key| signed.is_of(key, id)) {
+                    return Err(Refusal::UnsignedOffer(*source));
+                }
+                let offers = epoch.believed.entry((*source, signed.offer.way)).or_default();
+                // Two are enough to know that one is another than one's own.
+                if offers.len() < 2 {
+                    offers.insert(signed.offer);
+                }
             }
             Message::Failed(source) => {
                 let plan = epoch.plan().filter(|_| matches!(epoch.seat, Seat::Planner(_)));
@@ -142,6 +158,7 @@ impl Device {
             Product::Planned(planned) => self.has_planned(planned)?,
             Product::Checked(checked) => self.has_checked(checked)?,
             Product::TrainedOn(trained) => self.has_trained_on(trained)?,
+            Product::Examined(from, verdict) => self.has_examined(from, verdict)?,
             Product::Combined(combined) => self.has_combined(combined)?,
         };
         actions.extend(self.go_on());

@@ -99,10 +99,13 @@ impl Phase {
     pub fn is_done(&self) -> bool {
         match self {
             Phase::Unplanned(_) => true,
-            Phase::Following(following) => matches!(
-                following.part,
-                Part::Source(AsSource::Offers) | Part::Target(AsTarget::Has(_))
-            ),
+            Phase::Following(following) => {
+                let is_at_end = matches!(
+                    following.part,
+                    Part::Source(AsSource::Offers) | Part::Target(AsTarget::Has(_))
+                );
+                is_at_end && following.has_examined_all()
+            }
             _ => false,
         }
     }

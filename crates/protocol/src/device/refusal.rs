@@ -9,11 +9,11 @@ use crate::roster::Place;
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum Refusal {
     /// Of an epoch that is not this one.
-    #[error("epoch {offered}, where it is {known}")]
+    #[error("message for epoch {offered}; this device is in epoch {known}")]
     Epoch {
-        /// The message's.
+        /// The epoch that the message is of.
         offered: u64,
-        /// The device's.
+        /// The epoch that the device is in.
         known: u64,
     },
     /// From a device that does not take part.
@@ -22,7 +22,7 @@ pub enum Refusal {
     /// From a device that has no say in this.
     #[error("place {0} is not the planner")]
     NotPlanner(Place),
-    /// Said before, differently.
+    /// From a device that has said something else about the same before.
     #[error("place {0} says two things")]
     Twice(Place),
     /// Of another size than all agreed on, or without what it must have.
@@ -34,6 +34,9 @@ pub enum Refusal {
     /// A report without the signature of who sent it.
     #[error("place {0} has not signed its report for this epoch")]
     UnsignedReport(Place),
+    /// An offer without the signature of whose model it is.
+    #[error("place {0} has not signed what it offers in this epoch")]
+    UnsignedOffer(Place),
     /// A plan that does not follow from what devices reported.
     #[error(transparent)]
     Plan(#[from] Objection),

@@ -34,12 +34,12 @@ impl Device {
             .replying_by(self.replying.clone())
     }
 
-    /// What it publishes with noise in every epoch, whoever takes part; `None` without noise.
+    /// What it publishes with (ε, δ) in every epoch, whoever takes part; `None` without.
     pub fn publication(&self) -> Option<Publication> {
         self.exchange(&[self.place]).publication()
     }
 
-    /// The means that it publishes without noise in every epoch, whoever takes part, unless it [publishes others](Device::publish); `None` with noise, or where it
+    /// The means that it publishes with base noise alone in every epoch, whoever takes part, unless it [publishes others](Device::publish); `None` with (ε, δ), or where it
     /// publishes more. Samples are known again by their inputs, or by what these were before they were scaled.
     pub fn means(&self, unscaled: Option<&[f64]>) -> Option<CurrentMeans> {
         let key = self.identity.secret_key("stlf-samples/1");
@@ -121,6 +121,8 @@ impl Device {
         actions.extend(self.search());
         actions.extend(self.fetch());
         actions.extend(self.train_on());
+        actions.extend(self.examine());
+        actions.extend(self.look_for_two_faced());
         actions.extend(self.combine());
         actions
     }
@@ -265,7 +267,7 @@ impl Device {
         let claims = models.iter().map(|(from, ..)| following.claim(*from)).collect();
         let tried = models.iter().map(|(from, ..)| epoch.tried(following.sent_to_target(*from)));
         let tried = tried.collect();
-        let others = following.others_than(&models);
+        let (others, is_stranger) = (following.others_than(&models), following.is_stranger());
         if let Some(following) = epoch.following_mut() {
             following.part = Part::Target(AsTarget::Combines);
         }
@@ -284,6 +286,7 @@ impl Device {
             rows,
             models,
             claims,
+            is_stranger,
             tried,
             own,
             others,
@@ -313,9 +316,14 @@ impl Device {
         let refused = combined.refused.clone();
         self.schooled = combined.schooled.clone().or(self.schooled.take());
         *part = Part::Target(AsTarget::Has(Box::new(combined)));
+        // Who has labels has tried what it got on these.
+        let received = self.received().filter(|_| self.trained.is_some()).unwrap_or_default();
+        let believed = received.iter().map(|(from, ..)| *from).filter(|at| !refused.contains(at));
+        let mut actions: Vec<Action> = believed.flat_map(|from| self.tell_believed(from)).collect();
         // The next plan does without these.
-        let failed = refused.into_iter().flat_map(|from| self.model_failed(from));
-        Ok(failed.chain([Action::Finish]).collect())
+        actions.extend(refused.into_iter().flat_map(|from| self.model_failed(from)));
+        actions.extend(self.finish());
+        Ok(actions)
     }
 
     /// To all other devices of the epoch.

@@ -1,19 +1,23 @@
 //! Trials of models on this device's labels, before the models go to others, and those that go along with them.
 
+use std::sync::Arc;
+
 use stlf_data::Class;
 use stlf_learn::Params;
 use stlf_method::expectation::{Guessing, Trial, Tried};
+use stlf_method::handed::{Standard, Verdict};
 use stlf_method::learner::{Learner, Watch};
 use stlf_method::local_training::OwnError;
 use stlf_planning::Error;
 use stlf_planning::plan::Way;
 
 use super::Device;
+use crate::job::{self, Sign};
 
 /// What a device has learned on its own labels.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Trained {
-    /// Its model.
+    /// The parameters of its model, before others continue training it.
     pub model: Params,
     /// The error of the model on its labels.
     pub error: OwnError,
@@ -46,6 +50,36 @@ impl Device {
             }
             _ => Tried::alone(self.trained.as_ref().and_then(|trained| trained.trial)),
         }
+    }
+}
+
+/// A model that came from another device, with all that it takes to try it.
+#[derive(Debug)]
+pub(super) struct Trying {
+    pub(super) learner: Arc<dyn Learner>,
+    pub(super) labels: Vec<Class>,
+    pub(super) handed: Arc<Params>,
+    pub(super) standard: Standard,
+    /// What the device has itself, where it has anything.
+    pub(super) own: Option<Params>,
+}
+
+impl Trying {
+    /// What the device makes of the model by all its labels; `None` if `watch` ended it.
+    ///
+    /// # Errors
+    /// The learner cannot use the model.
+    pub(super) fn verdict(&self, watch: &mut job::Watch<'_>) -> Result<Option<Verdict>, Error> {
+        let Trying { learner, labels, handed, standard, own } = self;
+        let all: Vec<usize> = (0..labels.len()).collect();
+        let mut on_all =
+            |model: &Params| try_out(&**learner, model, labels, &all, &mut |_| watch(Sign::GoesOn));
+        let Some(came) = on_all(handed)? else { return Ok(None) };
+        let own = match own.as_ref().filter(|_| standard.compares()) {
+            Some(own) => on_all(own)?,
+            None => Some(None),
+        };
+        Ok(own.map(|own| standard.verdict(came, own)))
     }
 }
 

@@ -69,7 +69,7 @@ impl Device {
         self.following()?.problem()
     }
 
-    /// The epoch's plan.
+    /// Returns the plan of the epoch, once the device has one that it follows.
     pub fn plan(&self) -> Option<&Plan> {
         self.epoch.as_ref()?.plan()
     }

@@ -44,18 +44,23 @@ impl Own {
         agreed_features(bandwidths, self.shape, embedding, count, self.seed).ok()
     }
 
-    /// What it publishes of these features, with noise where the settings ask for it.
+    /// What it publishes of these features.
     fn sketch(&self, features: &Features, settings: &sketch::Settings) -> Sketch {
-        if let Some(kept) = &self.kept {
-            return (**kept).clone();
+        match &self.kept {
+            Some(kept) => (**kept).clone(),
+            None => self.new_sketch(features, settings),
         }
+    }
+
+    /// The same of its inputs as they are now.
+    fn new_sketch(&self, features: &Features, settings: &sketch::Settings) -> Sketch {
         let seed = |s: &Sketch| noise_seed(&self.noise_key, settings.privacy_of(s.samples), s);
         Sketch::new(features, &self.inputs, settings, seed)
     }
 }
 
 /// What a device goes by: the means that it publishes, with its noise, and the data that they are of. Where it publishes more than means, or
-/// something else, they are those that it would publish by default and without noise; nobody hears of them then.
+/// something else, they are those that it would publish by default and with base noise alone; nobody hears of them then.
 pub(super) fn goes_by(own: &Own, settings: Option<&sketch::Settings>) -> Option<drift::GoesBy> {
     let default = sketch::Settings { privacy: None, ..sketch::Settings::means(own.shape) };
     let are_means =
@@ -63,10 +68,11 @@ pub(super) fn goes_by(own: &Own, settings: Option<&sketch::Settings>) -> Option<
     let settings = settings.filter(are_means).copied().unwrap_or(default);
     let features = own.features(&settings, &[settings.bandwidth.known()])?;
     let published = own.sketch(&features, &settings);
-    Some(drift::GoesBy::new(features, settings, published, &own.inputs))
+    let is_new = published == own.new_sketch(&features, &settings);
+    Some(drift::GoesBy::new(features, settings, published, &own.inputs, is_new))
 }
 
-/// What a device publishes with noise; `None` without noise. It is the same in every epoch: where there is noise, everything that its
+/// What a device publishes with (ε, δ); `None` without. It is the same in every epoch: where there is noise, everything that its
 /// features follow from is known in advance.
 pub(super) fn publication(own: &Own, settings: &sketch::Settings) -> Option<Publication> {
     let samples = own.inputs.len() / own.shape.len().max(1);
@@ -79,7 +85,7 @@ pub(super) fn publication(own: &Own, settings: &sketch::Settings) -> Option<Publ
     Some(Publication::new(&seed?, privacy.ratio()))
 }
 
-/// The means that a device publishes without noise, of samples with these names; `None` with noise, or where it publishes more.
+/// The means that a device publishes with base noise alone, of samples with these names; `None` with (ε, δ), or where it publishes more.
 pub(super) fn means(
     own: &Own,
     settings: &sketch::Settings,
@@ -90,7 +96,7 @@ pub(super) fn means(
         return None;
     }
     let features = own.features(settings, &[Some(width)])?;
-    let sketch = Sketch::new(&features, &own.inputs, settings, |_| own.noise_key);
+    let sketch = own.new_sketch(&features, settings);
     let mut id = Sha256::new_with_prefix(own.seed.to_le_bytes());
     id.update(width.to_le_bytes());
     id.update(format!("{} {:?} {}", settings.features, settings.embedding, own.shape));

@@ -14,6 +14,17 @@ impl Membership {
         running.is_some_and(|r| now.saturating_sub(r.progress) >= self.timing.patience)
     }
 
+    /// The planner of the running epoch has sent a plan that does not follow from its reports. All others can see that at about the same time, so that
+    /// nobody waits for it any longer: whoever comes next begins anew.
+    pub fn convict_planner(&mut self, now: Duration) {
+        let Some(planner) = self.planner().filter(|planner| *planner != self.own) else { return };
+        self.left_out.insert(planner, now + self.timing.patience * LEFT_OUT_FOR);
+        self.untold.insert(planner);
+        if let Some(running) = &mut self.running {
+            running.is_broken = true;
+        }
+    }
+
     /// Nothing has arrived for long: the planner leaves out who is silent, the others tell it whom they wait for.
     pub(super) fn lose_patience(&mut self, now: Duration, missing: &[Place]) -> Vec<Decision> {
         let patience = self.timing.patience;

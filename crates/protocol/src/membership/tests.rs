@@ -144,6 +144,23 @@ fn others_complain_to_the_planner_and_give_it_up_if_it_does_nothing() {
 }
 
 #[test]
+fn a_planner_whose_plan_does_not_follow_from_its_reports_is_done_without_at_once() {
+    let mut second = with(1, &[0, 2]);
+    second.enter(1, &ALL[..3], at(10));
+    second.convict_planner(at(11));
+    let mut expected = vec![Decision::LeaveOut(ALL[0])];
+    expected.extend(begin(2, &[1, 2]));
+    assert_eq!(second.tick(at(11), &[ALL[2]]), expected);
+    // The others wait for the next one, and believe it.
+    let mut third = with(2, &[0, 1]);
+    third.enter(1, &ALL[..3], at(10));
+    assert!(!third.may_begin(ALL[1], at(11)));
+    third.convict_planner(at(11));
+    assert_eq!(third.tick(at(11), &[ALL[1]]), [Decision::LeaveOut(ALL[0])]);
+    assert!(third.may_begin(ALL[1], at(11)));
+}
+
+#[test]
 fn a_later_number_that_somebody_claims_stops_nothing() {
     let mut first = with(0, &[1, 2]);
     first.enter(1, &ALL[..3], at(10));

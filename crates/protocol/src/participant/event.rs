@@ -27,7 +27,7 @@ impl std::fmt::Display for Absence {
         match address {
             _ if *calls => write!(f, "has not called for {seconds} s"),
             Some(address) => write!(f, "has not answered at {address} for {seconds} s"),
-            None => write!(f, "is not here for {seconds} s, and its address is not known"),
+            None => write!(f, "has been away for {seconds} s, and its address is not known"),
         }
     }
 }
@@ -113,7 +113,7 @@ pub enum Event {
         /// The reason, as text for people.
         reason: String,
     },
-    /// The model of another device is refused, because labels or the models of others contradict what that device says of it.
+    /// The model of another device is refused, because labels or the models of others contradict what that device says of it, or because it offers others another one.
     Distrusts {
         /// The place of the device that sent it.
         from: Place,

@@ -39,7 +39,8 @@ impl Participant {
         }
         match offered {
             Ok(offer) => {
-                let message = Message::Offer(*offer, self.device.tried(offer.way));
+                let signed = self.device.sign_offer(*offer);
+                let message = Message::Offer(signed, self.device.tried(offer.way));
                 let envelope = Envelope::new(self.running_id(), message);
                 let send = |&to: &Place| Action::Send(to, envelope.clone());
                 self.act(places.iter().map(send).collect(), world);

@@ -60,6 +60,7 @@ pub(super) enum Kind {
     TakesPart,
     PassedOn,
     Renewed,
+    Believed,
 }
 
 /// What a device has use for.
@@ -111,10 +112,10 @@ impl Limits {
             Kind::Means | Kind::PassedOn => 2 * self.numbers,
             Kind::Report => PAIR * self.devices,
             // A device is a source or a target, a link is from one to another, and a source is handed one model at most. Any other may be a
-            // target's witness, and any link forbidden.
+            // target's witness, any link forbidden, and a source has one examiner at most.
             Kind::Plan => {
                 let reported = self.devices.min(MOST_REPORTS);
-                (PLACE + HANDOVER) * self.devices
+                (PLACE + 2 * HANDOVER) * self.devices
                     + LINK * self.devices.pow(2) / 4
                     + 2 * HANDOVER * self.devices.pow(2)
                     + reported * (SIGNED + PAIR * reported)
@@ -124,7 +125,8 @@ impl Limits {
             Kind::Roster => LONGEST_ROSTER,
             Kind::Unchanged | Kind::AskForMeans => 0,
             // A source tries a model once.
-            Kind::Offer => TRIAL * self.devices,
+            Kind::Offer => SIGNED + TRIAL * self.devices,
+            Kind::Believed => SIGNED,
             Kind::Bandwidth | Kind::Failed | Kind::TrainedOn => 0,
             Kind::Done | Kind::Complete | Kind::Known | Kind::TakesPart | Kind::Renewed => 0,
             Kind::Probe => PROBE_BYTES,

@@ -11,7 +11,7 @@ use crate::roster::Place;
 /// Who does what in an epoch.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
-    /// The epoch.
+    /// The number of the epoch that the plan is for.
     pub epoch: u64,
     /// The devices that train.
     pub sources: Vec<Place>,
@@ -25,10 +25,13 @@ pub struct Plan {
     /// Whose models targets get to check others against, sorted by receiver, then sender.
     #[serde(default)]
     pub witnesses: Vec<Handover>,
+    /// Whose models devices with labels get to try them, as targets get them; sorted by receiver, then sender.
+    #[serde(default)]
+    pub examinations: Vec<Handover>,
     /// Links that could not be used, because no usable model came over them, ascending.
     #[serde(default)]
     pub forbidden: Vec<(Place, Place)>,
-    /// What it costs.
+    /// The objective, which is what the plan costs by the reports that it was made from.
     pub objective: f64,
     /// Whether it is proven that no plan costs less.
     pub optimal: bool,
@@ -37,11 +40,11 @@ pub struct Plan {
 /// A link in use.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Link {
-    /// The sender.
+    /// The source that sends its model.
     pub from: Place,
-    /// The receiver.
+    /// The target that receives it.
     pub to: Place,
-    /// α.
+    /// The weight α of the model at the target, above 0 and at most 1.
     pub weight: f64,
 }
 
@@ -59,7 +62,7 @@ pub struct Handover {
 pub struct Leg {
     /// Who hands it over.
     pub from: Place,
-    /// Who trains it.
+    /// The source that trains it on.
     pub to: Place,
     /// The way that it has been on at the first.
     pub sent: Way,
@@ -70,7 +73,7 @@ pub struct Leg {
 }
 
 impl Plan {
-    /// What is signed.
+    /// Returns the bytes that the planner signs.
     pub fn bytes(&self) -> Vec<u8> {
         postcard::to_allocvec(self).unwrap_or_default()
     }
@@ -96,10 +99,16 @@ impl Plan {
         Some(self.handovers[at].from)
     }
 
-    /// Whose models a device needs: a target those of its links and witnesses, a source the one that it trains on.
+    /// Whose models a device needs: a target those of its links and witnesses, a source the one that it trains on, an examiner those that it tries.
     pub fn senders(&self, place: Place) -> impl Iterator<Item = Place> + '_ {
         let links = self.incoming(place).map(|link| link.from);
-        links.chain(self.witnesses_of(place)).chain(self.handed_from(place))
+        let others = self.witnesses_of(place).chain(self.handed_from(place));
+        links.chain(others).chain(self.examined_by(place))
+    }
+
+    /// Whose models a device tries for the targets of these.
+    pub fn examined_by(&self, place: Place) -> impl Iterator<Item = Place> + '_ {
+        self.examinations.iter().filter(move |one| one.to == place).map(|one| one.from)
     }
 
     /// Whose models a target gets to check others against.
@@ -163,7 +172,7 @@ impl Plan {
         self.links.iter().map(indexed).collect()
     }
 
-    /// Whether some model goes over more sources than plans have it go, in a row or round a ring.
+    /// Whether some model goes over more sources than plans have it go, in a chain or round a ring.
     fn hands_on_too_often(&self) -> bool {
         let is_too_long = |handover: &Handover| {
             let (mut at, mut hops) = (handover.from, 1);
@@ -214,6 +223,16 @@ impl Plan {
         holds(self.witnesses.iter().all(is_apart), "a witness is not of a target")?;
         let ascending = self.witnesses.is_sorted_by(|a, b| (a.to, a.from) < (b.to, b.from));
         holds(ascending, "witnesses are not ascending")?;
+        let is_of_sender = |one: &Handover| {
+            let sends = self.links.iter().any(|link| link.from == one.from);
+            sends && one.from != one.to && is_listed(one.to)
+        };
+        holds(
+            self.examinations.iter().all(is_of_sender),
+            "an examiner tries a model that no target gets",
+        )?;
+        let ascending = self.examinations.is_sorted_by(|a, b| (a.to, a.from) < (b.to, b.from));
+        holds(ascending, "examinations are not ascending")?;
         holds(self.forbidden.is_sorted_by(|a, b| a < b), "forbidden links are not ascending")?;
         holds(self.objective.is_finite(), "an objective is not a number")
     }
@@ -236,6 +255,7 @@ mod tests {
                 targets,
                 links: vec![link(hops, 99, 1.0)],
                 witnesses: Vec::new(),
+                examinations: Vec::new(),
                 ..plan()
             };
             let message = Message::Plan(SignedPlan {
@@ -261,6 +281,7 @@ mod tests {
                 links,
                 handovers,
                 witnesses: Vec::new(),
+                examinations: Vec::new(),
                 ..plan()
             };
             let message =
@@ -293,8 +314,8 @@ mod tests {
         let senders = |to| plan.senders(Place::new(to)).collect::<Vec<_>>();
         assert_eq!(senders(1), places([0, 2, 4, 5]));
         assert_eq!(plan.way_of_witness(Place::new(5)), Way::First);
-        assert_eq!(senders(2), places([5]));
-        assert!(senders(5).is_empty());
+        assert_eq!(senders(2), places([5, 0]), "one to train on, one to try");
+        assert_eq!(senders(5), places([2]));
         let legs: Vec<_> =
             plan.legs().iter().map(|leg| (leg.from.index(), leg.to.index())).collect();
         assert_eq!(legs, [(5, 2), (2, 4)]);

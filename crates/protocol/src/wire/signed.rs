@@ -1,8 +1,8 @@
-//! What devices sign: each its report, and the planner the plan, which carries the reports that it was made from.
+//! What devices sign: each its report and what it offers, and the planner the plan, which carries the reports that it was made from.
 
 use serde::{Deserialize, Serialize};
 
-use super::{EpochId, Malformed, Plan, Report};
+use super::{EpochId, Malformed, Offer, Plan, Report};
 use crate::identity::{Identity, PeerId};
 use crate::shared::Fingerprint;
 
@@ -12,13 +12,16 @@ const REPORT: &str = "stlf-report/2";
 /// What a signature of a plan is for.
 const PLAN: &str = "stlf-plan-message/3";
 
+/// What a signature of an offer is for.
+const OFFER: &str = "stlf-offer/1";
+
 /// A plan carries the reports of so many devices at most. In larger fleets they would be most of what is sent.
 pub const MOST_REPORTS: usize = 64;
 
 /// A report with the signature of the device that it is of.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SignedReport {
-    /// The report.
+    /// What the device reports.
     pub report: Report,
     /// Of the epoch, the fleet's settings and the report.
     pub signature: Vec<u8>,
@@ -47,19 +50,42 @@ fn bytes(epoch: EpochId, settings: Fingerprint, report: &Report) -> Vec<u8> {
     postcard::to_allocvec(&(epoch, settings, report)).unwrap_or_default()
 }
 
+/// An offer with the signature of the device whose model it is, so that others can show that it offers each of them another one.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SignedOffer {
+    /// The model that is offered.
+    pub offer: Offer,
+    /// Of the epoch and the offer.
+    pub signature: Vec<u8>,
+}
+
+impl SignedOffer {
+    /// Signs an offer of an epoch.
+    pub fn sign(offer: Offer, epoch: EpochId, identity: &Identity) -> SignedOffer {
+        let bytes = postcard::to_allocvec(&(epoch, offer)).unwrap_or_default();
+        SignedOffer { offer, signature: identity.sign(OFFER, &bytes) }
+    }
+
+    /// Whether the device with this key has signed it for this epoch.
+    pub fn is_of(&self, key: PeerId, epoch: EpochId) -> bool {
+        let bytes = postcard::to_allocvec(&(epoch, self.offer)).unwrap_or_default();
+        key.has_signed(OFFER, &bytes, &self.signature)
+    }
+}
+
 /// A plan with the planner's signature.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SignedPlan {
-    /// The plan.
+    /// What everyone is to do in the epoch.
     pub plan: Plan,
     /// What it was made from, device by device of the epoch; none in a fleet of more than [`MOST_REPORTS`] devices.
     pub reports: Vec<SignedReport>,
-    /// Of [`Plan::bytes`].
+    /// The planner's signature of [`Plan::bytes`].
     pub signature: Vec<u8>,
 }
 
 impl SignedPlan {
-    /// Signs a plan.
+    /// Signs a plan with the key of its planner.
     pub fn sign(plan: Plan, reports: Vec<SignedReport>, identity: &Identity) -> SignedPlan {
         let signature = identity.sign(PLAN, &plan.bytes());
         SignedPlan { plan, reports, signature }

@@ -24,10 +24,16 @@ pub(super) fn plan() -> Plan {
         links: vec![link(0, 1, 0.25), link(2, 1, 0.75)],
         handovers: vec![handover(5, 2), handover(2, 4)],
         witnesses: vec![handover(4, 1), handover(5, 1)],
+        examinations: vec![handover(0, 2), handover(2, 5)],
         forbidden: vec![(Place::new(3), Place::new(1))],
         objective: 1.5,
         optimal: true,
     }
+}
+
+fn offer(way: Way) -> SignedOffer {
+    let offer = Offer { way, hash: [3; 32], bytes: 90_000 };
+    SignedOffer { offer, signature: vec![7; 64] }
 }
 
 fn signed(report: Report) -> SignedReport {
@@ -74,8 +80,8 @@ fn samples() -> Vec<Message> {
             signature: vec![7; 64],
         }),
         Message::NoPlan("nobody has labels".to_owned()),
-        Message::Offer(Offer { way: Way::First, hash: [3; 32], bytes: 90_000 }, Tried::default()),
-        Message::Offer(Offer { way: Way::Second, hash: [4; 32], bytes: 90_000 }, tried()),
+        Message::Offer(offer(Way::First), Tried::default()),
+        Message::Offer(offer(Way::Second), tried()),
         Message::Failed(Place::new(2)),
         Message::TrainedOn(40),
         Message::TrainedOn(200),
@@ -86,6 +92,7 @@ fn samples() -> Vec<Message> {
         Message::Roster(b"{}".to_vec()),
         Message::Known,
         Message::Probe(vec![0; 9]),
+        Message::Believed(Place::new(4), offer(Way::First)),
     ]
 }
 
@@ -121,7 +128,6 @@ fn what_cannot_be_is_refused() {
         let bytes = Envelope::new(1, message).to_bytes();
         matches!(Envelope::read(&bytes), Err(Malformed::Absurd(_)))
     };
-    let offer = Offer { way: Way::First, hash: [3; 32], bytes: 90_000 };
     for trial in [
         Trial { labels: 0, errors: 0, doubt: 0.5 },
         Trial { labels: 9, errors: 10, doubt: 0.5 },
@@ -130,9 +136,9 @@ fn what_cannot_be_is_refused() {
         Trial { labels: 9, errors: 1, doubt: f32::NAN },
     ] {
         let alone = Tried::alone(Some(trial));
-        assert!(absurd(Message::Offer(offer, alone)), "{trial:?}");
+        assert!(absurd(Message::Offer(offer(Way::First), alone)), "{trial:?}");
         let on_route = Tried::default().handed_on(2, Some(trial), None);
-        assert!(absurd(Message::Offer(offer, on_route)), "{trial:?}");
+        assert!(absurd(Message::Offer(offer(Way::First), on_route)), "{trial:?}");
     }
     assert!(absurd(Message::Begin(places([1, 1]))));
     assert!(absurd(Message::Bandwidth(Some(f64::NAN))));
@@ -188,6 +194,11 @@ fn what_cannot_be_is_refused() {
     assert!(wrong(|p| p.witnesses[0].from = Place::new(3)));
     assert!(wrong(|p| p.witnesses[0].from = Place::new(2)));
     assert!(wrong(|p| p.witnesses[1] = p.witnesses[0]));
+    // Of a source that sends to nobody, by a stranger, by itself, twice.
+    assert!(wrong(|p| p.examinations[0].from = Place::new(4)));
+    assert!(wrong(|p| p.examinations[1].to = Place::new(9)));
+    assert!(wrong(|p| p.examinations[0].from = Place::new(2)));
+    assert!(wrong(|p| p.examinations[1] = p.examinations[0]));
     assert!(wrong(|p| p.forbidden.push(p.forbidden[0])));
     // To a target, from one, from a stranger, to oneself, two to one source, in another order, round a ring of which nobody or two send.
     assert!(wrong(|p| p.handovers[1].to = Place::new(1)));
@@ -272,8 +283,8 @@ fn what_is_too_long_for_its_kind_is_refused_before_it_is_decoded() {
         1,
         Message::Plan(SignedPlan { plan, reports: Vec::new(), signature: Vec::new() }),
     );
-    assert!(matches!(small.read(&bytes.to_bytes()), Err(Malformed::TooLong { most: 1265, .. })));
-    for kind in 0..23 {
+    assert!(matches!(small.read(&bytes.to_bytes()), Err(Malformed::TooLong { most: 1295, .. })));
+    for kind in 0..24 {
         let refused = small.read(&long(kind, LONGEST_ROSTER + 257));
         assert!(matches!(refused, Err(Malformed::TooLong { .. })), "{kind}: {refused:?}");
     }
@@ -310,15 +321,17 @@ fn what_a_fleet_needs_is_within_its_limits() {
     let links = targets
         .iter()
         .flat_map(|&to| sources.iter().map(move |&from| Link { from, to, weight: 0.01 }));
-    // Rows of nine sources, so that models make eight hand-overs.
+    // Chains of nine sources, so that models make eight hand-overs.
     let handed = (0..100).filter(|k: &usize| !k.is_multiple_of(9));
     let handovers = handed.map(|k| handover(k - 1, k)).collect();
+    let examinations = (0..100).map(|k: usize| handover((k + 1) % 100, k)).collect();
     let plan = Plan {
         links: links.collect(),
         handovers,
         sources,
         targets,
         witnesses: Vec::new(),
+        examinations,
         ..plan()
     };
     let counted = Settings::Discriminant(discriminant::Settings::default());
@@ -392,7 +405,9 @@ proptest! {
         let (sources, targets) = (places(0..12), places([12]));
         let links = vec![link(0, 12, 1.0)];
         let handovers = handed.iter().map(|(&to, &from)| handover(from, to)).collect();
-        let plan = Plan { sources, targets, links, handovers, witnesses: Vec::new(), ..plan() };
+        let (witnesses, examinations) = (Vec::new(), Vec::new());
+        let plan =
+            Plan { sources, targets, links, handovers, witnesses, examinations, ..plan() };
         // Followed one by one from the receiver, every model began somewhere, not too far away, or comes round over the one that sends.
         let hops = |mut at: usize| {
             (0..20).find(|_| match handed.get(&at) {

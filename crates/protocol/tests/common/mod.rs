@@ -62,6 +62,16 @@ pub(crate) fn estimators() -> Vec<Settings> {
     ]
 }
 
+/// The same without noise, which is each device's own secret, unlike the simulator's.
+pub(crate) fn without_noise() -> impl Iterator<Item = Settings> {
+    let has_noise = |s: &Settings| matches!(s, Settings::Sketch(s) if s.privacy_required);
+    let bare = |settings| match settings {
+        Settings::Sketch(s) => Settings::Sketch(sketch::Settings { base_noise: false, ..s }),
+        others => others,
+    };
+    estimators().into_iter().filter(move |settings| !has_noise(settings)).map(bare)
+}
+
 fn divergence() -> Settings {
     let default = discriminant::Settings::default();
     Settings::Discriminant(discriminant::Settings { features: 64, ..default })
@@ -86,10 +96,12 @@ pub(crate) fn setup() -> Setup {
         bound: BoundKind::Pooled,
         calibration: 1.0,
         strangers: Strangers::Planned,
+        sends_all: false,
         planner: planner::Settings::default(),
         energy: EnergyModel::Ranges,
         model_bits: PAPER_MODEL_BITS,
         liars: 0,
+        examiners: true,
         combine: Combine::Predictions,
         adapt: Adapt::Off,
         schooling: Schooling { descent: Descent::default(), steps: 300 },

@@ -17,7 +17,7 @@ use stlf_protocol::wire::{
 use stlf_protocol::{Place, Refusal, Setup};
 
 use crate::common::{ALL, DEVICES, SEED, SHAPE, data, devices_of, estimators, holdings, setup};
-use crate::common::{computed, identity};
+use crate::common::{computed, identity, without_noise};
 
 /// Of every device.
 static INPUTS: LazyLock<Vec<Arc<[f32]>>> =
@@ -97,12 +97,6 @@ fn simulated(settings: &Settings) -> Vec<u64> {
     let mut go_on = |_| ControlFlow::Continue(());
     let measured = divergence::measure(&inputs, SHAPE, settings, seed, &mut go_on);
     measured.unwrap().unwrap().matrix().into_iter().map(f64::to_bits).collect()
-}
-
-/// Noise is each device's own secret, unlike the simulator's.
-fn without_noise() -> impl Iterator<Item = Settings> {
-    let has_noise = |s: &Settings| matches!(s, Settings::Sketch(s) if s.privacy_required);
-    estimators().into_iter().filter(move |settings| !has_noise(settings))
 }
 
 #[test]

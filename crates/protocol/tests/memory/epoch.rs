@@ -32,8 +32,8 @@ use stlf_protocol::wire::{Envelope, Handover, Message, Plan as WirePlan};
 use stlf_protocol::{Device, Place, Refusal};
 
 use crate::common::{
-    ALL, DEVICES, SEED, SHAPE, alike, data, dealt, devices, devices_with, energies, estimators,
-    going_round, handing_on, holdings, identity, roster, setup,
+    ALL, DEVICES, SEED, SHAPE, alike, data, dealt, devices, devices_with, energies, going_round,
+    handing_on, holdings, identity, roster, setup, without_noise,
 };
 
 /// A place that the roster does not have.
@@ -54,9 +54,7 @@ fn outcome(network: &Network) -> (WirePlan, Vec<Option<Vec<u16>>>) {
 
 #[test]
 fn a_fleet_comes_to_what_one_machine_would() {
-    // Noise is each device's own secret, unlike the simulator's.
-    let has_noise = |s: &divergence::Settings| matches!(s, divergence::Settings::Sketch(s) if s.privacy_required);
-    for settings in estimators().into_iter().filter(|s| !has_noise(s)) {
+    for settings in without_noise() {
         let setup = Setup { divergence: settings, ..setup() };
         comes_to_what_one_machine_would(&setup, &holdings(&data()));
     }
@@ -390,6 +388,7 @@ fn wrong_messages_are_refused_and_change_nothing() {
                 .collect(),
             handovers: Vec::new(),
             witnesses: Vec::new(),
+            examinations: Vec::new(),
             forbidden: Vec::new(),
             objective: 0.0,
             optimal: true,

@@ -1,4 +1,4 @@
-//! Sources that do not believe the model that is handed to them: one of their ring, or of their row, has its labels wrong.
+//! Sources that do not believe the model that is handed to them: one of their ring, or of their chain, has its labels wrong.
 
 use stlf_data::Class;
 use stlf_method::expectation::Tried;

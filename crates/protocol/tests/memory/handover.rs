@@ -7,14 +7,17 @@ use std::time::Duration;
 use stlf_learn::Descent;
 use stlf_method::local_training::Training;
 use stlf_planning::plan::Way;
+use stlf_planning::planner::Settings;
 use stlf_protocol::device::HandedOn;
 use stlf_protocol::in_memory_network::Network;
 use stlf_protocol::job::Task;
 use stlf_protocol::membership::{Decision, Membership, Timing};
 use stlf_protocol::wire::{Envelope, Handover, Message};
-use stlf_protocol::{Action, Device, Place, Refusal};
+use stlf_protocol::{Action, Device, Place, Refusal, Setup};
 
-use crate::common::{ALL, handing_on, in_a_row, in_a_row_that_trains_on};
+use crate::common::{
+    ALL, alike, data, devices_with, handing_on, in_a_row, in_a_row_that_trains_on,
+};
 use crate::lost::{others_finish, without};
 
 const ROW: [Handover; 2] =
@@ -39,11 +42,29 @@ fn knows_plan(place: usize) -> impl Fn(&[Device]) -> bool {
     move |devices| devices[place].plan().is_some()
 }
 
-/// The others begin anew, and end with an outcome each; of the three in a row two are left, and hand on.
+/// The others begin anew, and end with an outcome each; of the three in a chain two are left, and hand on.
 fn others_hand_on(network: &mut Network, lost: Place) {
     others_finish(network, lost);
     let plan = network.devices[without(lost)[0].index()].plan().unwrap();
     assert_eq!(plan.handovers.len(), 1, "{plan:?}");
+}
+
+#[test]
+fn where_the_fleet_wants_all_links_all_follow_such_a_plan() {
+    let setup = Setup { sends_all: true, planner: Settings::default(), ..handing_on() };
+    let holdings = alike(&data());
+    let samples = holdings.iter().map(|h| h.inputs.len() as f64).collect::<Vec<_>>();
+    let mut network = Network::new(devices_with(&setup, holdings), 3);
+    network.begin(ALL[0], 1, &ALL);
+    network.run().unwrap();
+    assert!(network.finished.iter().all(|done| *done));
+    let plan = network.devices[5].plan().unwrap();
+    assert_eq!((plan.sources.as_slice(), plan.targets.as_slice()), (&ALL[..3], &ALL[3..]));
+    assert_eq!((plan.links.len(), plan.handovers.len()), (9, 0));
+    let all: f64 = samples[..3].iter().sum();
+    for link in &plan.links {
+        assert!((link.weight - samples[link.from.index()] / all).abs() < 1e-9, "{link:?}");
+    }
 }
 
 #[test]
@@ -201,7 +222,6 @@ fn what_became_of_a_model_is_taken_up_again_for_that_model_alone() {
         let actions = network.devices[1].receive_model(ALL[0], Way::First, handed).unwrap();
         let computes = |action: &Action| matches!(action, Action::Compute(_));
         assert_eq!(actions.iter().any(computes), trains_on);
-        assert_eq!(network.devices[1].is_done(), !trains_on);
         let sent = network.devices[1].sent_model(Way::First);
         assert_eq!(sent, before.devices[1].sent_model(Way::First).filter(|_| !trains_on));
     }

@@ -18,7 +18,8 @@ use stlf_protocol::wire::{
 use stlf_protocol::{Action, Device, Place, Refusal, Roster, Setup};
 
 use crate::common::{
-    ALL, DEVICES, SHAPE, data, dealt, devices, devices_with, handing_on, identity, owner, setup,
+    ALL, DEVICES, SHAPE, data, dealt, devices, devices_of, devices_with, handing_on, identity,
+    owner, setup,
 };
 use crate::jobs::until_search;
 
@@ -39,6 +40,11 @@ fn planned_by(mut devices: Vec<Device>) -> (Vec<Device>, EpochId, SignedPlan) {
 
 fn planned() -> (Vec<Device>, EpochId, SignedPlan) {
     planned_by(devices())
+}
+
+/// The same where nobody tries models, so that links can be altered alone.
+fn untried() -> (Vec<Device>, EpochId, SignedPlan) {
+    planned_by(devices_of(&Setup { examiners: false, ..setup() }))
 }
 
 /// What the second device makes of what the planner says, which signs it.
@@ -93,12 +99,13 @@ fn a_plan_that_follows_from_its_reports_is_followed() {
 
 #[test]
 fn a_planner_cannot_have_models_sent_to_itself() {
-    let Objection::Misstated { stated, found } = objection(|signed| greedy(&mut signed.plan))
+    let Objection::Misstated { stated, found } =
+        objection_in(untried(), |signed| greedy(&mut signed.plan))
     else {
         panic!("it costs what it says");
     };
     assert!(found > stated);
-    let honest = objection(|signed| {
+    let honest = objection_in(untried(), |signed| {
         greedy(&mut signed.plan);
         signed.plan.objective = found;
     });
@@ -114,7 +121,7 @@ fn many() -> Vec<Device> {
     let roster = places().fold(Roster::new("many", owner().id()), |roster, place| {
         roster.with(&format!("d{}", place.index() + 1), identity(place).id()).unwrap()
     });
-    let mut setup = handing_on();
+    let mut setup = Setup { examiners: false, ..handing_on() };
     setup.training.steps = 20;
     let (scale, alpha, classes_per_device) = (0.02, 100.0, ClassesPerDevice::All(All::All));
     let scheme = Paper { devices: MANY, scale, alpha, classes_per_device, ..Paper::default() };
@@ -170,14 +177,18 @@ fn a_report_by_other_settings_is_none() {
 }
 
 #[test]
-fn a_planner_cannot_choose_witnesses_or_links_that_are_forbidden() {
+fn a_planner_cannot_choose_witnesses_or_examiners_or_links_that_are_forbidden() {
+    const OTHER_CHECKS: &str = "its witnesses or examiners are others";
     let witness = |signed: &mut SignedPlan| {
         let plan = &mut signed.plan;
         let (to, used) = (plan.targets[0], plan.incoming(plan.targets[0]).next().unwrap().from);
         let from = ALL.into_iter().find(|&place| place != to && place != used).unwrap();
         plan.witnesses = vec![Handover { from, to }];
     };
-    assert_eq!(objection(witness), Objection::Unfounded("its witnesses are others"));
+    assert_eq!(objection(witness), Objection::Unfounded(OTHER_CHECKS));
+    assert!(!planned().2.plan.examinations.is_empty());
+    let untried = |signed: &mut SignedPlan| signed.plan.examinations.clear();
+    assert_eq!(objection(untried), Objection::Unfounded(OTHER_CHECKS));
     let forbidden = |signed: &mut SignedPlan| {
         let link = signed.plan.links[0];
         signed.plan.forbidden = vec![(link.from, link.to)];
@@ -249,7 +260,10 @@ fn a_model_that_others_contradict_is_refused_and_the_planner_hears_of_it() {
             heard += 1;
         }
         assert!(heard > 0);
-        assert_eq!(network.forbidden.len(), heard);
+        // Examiners refuse it, too.
+        let plan = network.devices[0].plan().unwrap();
+        let tried = plan.examinations.iter().filter(|one| one.from == place).count();
+        assert_eq!(network.forbidden.len(), heard + tried);
         assert!(network.forbidden.iter().all(|(from, _)| *from == place));
     }
 }
@@ -257,7 +271,7 @@ fn a_model_that_others_contradict_is_refused_and_the_planner_hears_of_it() {
 #[test]
 fn a_model_that_nobody_trained_is_refused_though_it_is_the_only_one() {
     // By the paper's bound every target gets one model.
-    let setup = Setup { bound: BoundKind::Paper, ..withstanding(0) };
+    let setup = Setup { bound: BoundKind::Paper, examiners: false, ..withstanding(0) };
     let honest = network(&setup, &[]);
     let plan = honest.devices[0].plan().unwrap();
     assert!(plan.links.len() == plan.targets.len() && plan.witnesses.is_empty());

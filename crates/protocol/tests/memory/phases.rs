@@ -11,8 +11,8 @@ use stlf_protocol::device::{AsSource, AsTarget, Holdings, Part, Trained};
 use stlf_protocol::in_memory_network::Network;
 use stlf_protocol::shared::Fingerprint;
 use stlf_protocol::wire::{
-    Count, Envelope, Link, Measured, Message, Offer, PairReport, Plan, Report, Said, SignedPlan,
-    SignedReport, Turn,
+    Count, Envelope, Link, Measured, Message, Offer, PairReport, Plan, Report, Said, SignedOffer,
+    SignedPlan, SignedReport, Turn,
 };
 use stlf_protocol::{Device, Phase, Place, Setup};
 
@@ -128,6 +128,7 @@ fn message() -> impl Strategy<Value = Message> {
         links,
         handovers: Vec::new(),
         witnesses: Vec::new(),
+        examinations: Vec::new(),
         forbidden: Vec::new(),
         objective: 0.0,
         optimal: true,
@@ -135,6 +136,12 @@ fn message() -> impl Strategy<Value = Message> {
     // The planner itself may say what it has not searched for.
     let signed = SignedPlan::sign(plan, Vec::new(), &crate::common::identity(ALL[0]));
     let unsigned = SignedPlan { signature: vec![0; 64], ..signed.clone() };
+    let (any_way, any_place) =
+        (prop::sample::select(Way::ALL.to_vec()), prop::sample::select(ALL.to_vec()));
+    let offer = (any::<u8>(), any_way, any_place).prop_map(|(k, way, from)| {
+        let offer = Offer { way, hash: [k; 32], bytes: u64::from(k) };
+        (from, SignedOffer::sign(offer, 1.into(), &crate::common::identity(from)))
+    });
     prop_oneof![
         any::<Option<u16>>().prop_map(|b| Message::Bandwidth(b.map(f64::from))),
         (0..12_u64).prop_map(move |number| {
@@ -145,9 +152,9 @@ fn message() -> impl Strategy<Value = Message> {
         Just(Message::Plan(unsigned)),
         Just(Message::NoPlan("nobody has labels".to_owned())),
         Just(Message::NoPlan("or so".to_owned())),
-        (any::<u8>(), prop::sample::select(Way::ALL.to_vec())).prop_map(|(k, way)| {
-            let offer = Offer { way, hash: [k; 32], bytes: u64::from(k) };
-            Message::Offer(offer, Tried::default())
+        (offer, any::<bool>()).prop_map(|((from, signed), is_own)| match is_own {
+            true => Message::Offer(signed, Tried::default()),
+            false => Message::Believed(from, signed),
         }),
         prop::sample::select(ALL.to_vec()).prop_map(Message::Failed),
         (0..=200_u8).prop_map(Message::TrainedOn),

@@ -19,7 +19,11 @@ const VICTIM: Place = Place::new(0);
 const ATTACKER: Place = Place::new(1);
 
 /// All that the attacker receives from the victim while they measure.
-fn received(settings: &Settings, shape: Shape, samples: [&[Vec<f64>]; 2]) -> Vec<Message> {
+pub(crate) fn received(
+    settings: &Settings,
+    shape: Shape,
+    samples: [&[Vec<f64>]; 2],
+) -> Vec<Message> {
     let mut exchanges = [VICTIM, ATTACKER].map(|place| {
         let (key, own) = ([place.index() as u8; 32], flat(samples[place.index()]));
         Exchange::new(settings, shape, SEED, key, place, &[VICTIM, ATTACKER], own)
@@ -182,7 +186,7 @@ fn the_rule_begins_where_these_tests_do() {
 #[test]
 fn a_single_sample_would_be_rebuilt_and_is_not_published() {
     let victim = (ROWS.draw)(1, 1);
-    let (waves, mean) = heard_means(&ROWS, &victim, &(ROWS.draw)(1, 2));
+    let (waves, mean) = heard_means(&ROWS.without_noise(), &victim, &(ROWS.draw)(1, 2));
     let rebuilt = of_one(&waves, &mean, &(ROWS.draw)(8, 3));
     let (count, _) = ROWS.found("from its means", &victim, &rebuilt);
     assert_eq!(count, 1, "the attack does not work where it must");

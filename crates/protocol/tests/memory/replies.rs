@@ -89,7 +89,8 @@ fn whose_data_change_and_change_again_goes_on_with_what_was_told_last() {
 fn a_large_fleet_of_small_devices_tells_of_the_nearest_as_in_the_simulator() {
     const SEED: u64 = 5;
     let shape = Shape { channels: 1, height: 1, width: 1 };
-    let plain = sketch::Settings { privacy: None, ..sketch::Settings::means(shape) };
+    let means = sketch::Settings::means(shape);
+    let plain = sketch::Settings { privacy: None, base_noise: false, ..means };
     let (settings, count) = (Settings::Sketch(plain), 40);
     assert_eq!(most(shape, 160), 32);
     let places: Vec<Place> = (0..count).map(Place::new).collect();

@@ -27,6 +27,8 @@ pub(crate) struct Kind {
     pub(crate) range: f64,
     /// So many of them, from a seed.
     pub(crate) draw: fn(usize, u64) -> Vec<Vec<f64>>,
+    /// Whether means of them have base noise.
+    pub(crate) base_noise: bool,
 }
 
 pub(crate) const PICTURES: Kind = Kind {
@@ -35,6 +37,7 @@ pub(crate) const PICTURES: Kind = Kind {
     embedding: Embedding::Inputs,
     range: 1.0,
     draw: pictures,
+    base_noise: true,
 };
 pub(crate) const ROWS: Kind = Kind {
     name: "rows",
@@ -42,6 +45,7 @@ pub(crate) const ROWS: Kind = Kind {
     embedding: Embedding::Inputs,
     range: 4.0,
     draw: rows,
+    base_noise: true,
 };
 pub(crate) const WINDOWS: Kind = Kind {
     name: "windows",
@@ -49,12 +53,19 @@ pub(crate) const WINDOWS: Kind = Kind {
     embedding: Embedding::Windows,
     range: 4.0,
     draw: windows,
+    base_noise: true,
 };
 
 impl Kind {
     /// What devices with such samples measure by.
     pub(crate) fn means(&self) -> sketch::Settings {
-        sketch::Settings::means_over(self.embedding, self.shape)
+        let usual = sketch::Settings::means_over(self.embedding, self.shape);
+        sketch::Settings { base_noise: self.base_noise, ..usual }
+    }
+
+    /// The same samples, of which devices would publish means without noise.
+    pub(crate) fn without_noise(self) -> Kind {
+        Kind { base_noise: false, ..self }
     }
 
     pub(crate) fn settings(&self) -> Settings {

@@ -45,6 +45,7 @@ fn what_takes_effect_is_compared_and_what_is_a_devices_own_is_not() {
         ("planner.combine=parameters", "planner.combine"),
         ("planner.handovers=false", "planner.handovers"),
         ("planner.liars=1", "planner.liars"),
+        ("planner.all-links=true", "planner.all-links"),
         ("planner.time-limit=3", "planner.time-limit"),
         ("energy.model=radio", "energy.model"),
         ("transfer.adapt=off", "transfer.adapt"),

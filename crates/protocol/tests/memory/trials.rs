@@ -6,12 +6,18 @@ use stlf_learn::evaluate::predict;
 use stlf_method::expectation::{Expected, Received, Trial, Tried, expected};
 use stlf_planning::plan::Way;
 use stlf_protocol::in_memory_network::Network;
-use stlf_protocol::wire::{Envelope, Message, Offer};
+use stlf_protocol::wire::{Envelope, Message, Offer, SignedOffer};
 use stlf_protocol::{Device, Place, Refusal};
 
-use crate::common::{ALL, alike, data, handing_on, in_a_ring, in_a_row, the_ring};
+use crate::common::{
+    ALL, alike, data, devices_with, handing_on, identity, in_a_ring, in_a_row, the_ring,
+};
 
-const OFFER: Offer = Offer { way: Way::First, hash: [0; 32], bytes: 0 };
+/// What a device is taken to have offered in the first epoch.
+fn offered(by: Place) -> SignedOffer {
+    let offer = Offer { way: Way::First, hash: [0; 32], bytes: 0 };
+    SignedOffer::sign(offer, 1.into(), &identity(by))
+}
 
 fn ran(devices: Vec<Device>, inject: impl FnOnce(&mut Network)) -> Network {
     let mut network = Network::new(devices, 7);
@@ -91,7 +97,7 @@ fn trials_of_who_is_not_on_the_route_count_for_nothing() {
     // Said too early, so that it is heard before what the sender says itself.
     let told = |tried: Tried| {
         ran(in_a_row(), |network| {
-            let said = Envelope::new(1, Message::Offer(OFFER, tried));
+            let said = Envelope::new(1, Message::Offer(offered(sender), tried));
             network.inject(sender, target, said.to_bytes());
         })
     };
@@ -112,8 +118,22 @@ fn a_trial_at_a_device_that_takes_no_part_is_refused() {
     let trial = Trial { labels: 300, errors: 3, doubt: 0.02 };
     for at in [ALL.len(), usize::MAX] {
         let tried = Tried { at_sender: None, on_route: BTreeMap::from([(at, trial)]) };
-        let said = Envelope::new(1, Message::Offer(OFFER, tried));
+        let said = Envelope::new(1, Message::Offer(offered(sender), tried));
         let refused = network.devices[target.index()].receive(sender, &said);
         assert_eq!(refused, Err(Refusal::Unfit("a trial at a device that does not take part")));
     }
+}
+
+#[test]
+fn only_who_is_far_from_all_sources_is_told_that_nobody_is_near() {
+    let strangers = |shift: f32| -> Vec<bool> {
+        let mut holdings = alike(&data());
+        for of_target in &mut holdings[3..] {
+            of_target.inputs = of_target.inputs.iter().map(|x| x + shift).collect();
+        }
+        let network = ran(devices_with(&handing_on(), holdings), |_| ());
+        network.devices.iter().filter_map(Device::combined).map(|c| c.is_stranger).collect()
+    };
+    assert_eq!(strangers(0.0), [false; 3]);
+    assert_eq!(strangers(5.0), [true; 3]);
 }

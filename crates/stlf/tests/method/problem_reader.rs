@@ -201,6 +201,15 @@ fn who_is_in_dispute_comes_back_from_its_file() {
 }
 
 #[test]
+fn that_a_fleet_wants_all_links_comes_back_from_its_file() {
+    let problem = ProblemFile::read(CARS.as_bytes()).unwrap().into_problem(None).unwrap();
+    assert_eq!(problem.all_alike(), [] as [usize; 0]);
+    let all = problem.clone().with_all_links();
+    assert!(!all.all_alike().is_empty() && all != problem);
+    assert_eq!(ProblemFile::from_problem(&all).into_problem(None).unwrap(), all);
+}
+
+#[test]
 fn raw_costs_come_back_from_their_file() {
     let value = json!({"format": "stlf-problem/1",
         "costs": {"source": [1.0, null, 2.5], "link": [[0, 1, 2], [null, 0, null], [3, 0.5, 0]]},

@@ -64,7 +64,7 @@ impl SchemeArgs {
         if kind == "paper" && domains > 1 {
             table.insert("arrangement".to_owned(), "mixed".into());
         }
-        for setting in self.config.iter().flat_map(|text| text.split_whitespace()) {
+        for setting in self.config.iter().flat_map(|text| stlf_config::changes(text)) {
             let (key, value) = setting.split_once('=').ok_or_else(|| {
                 Failure::input(format!("{setting:?} is not a setting"))
                     .hint("write KEY=VALUE, without spaces in it")

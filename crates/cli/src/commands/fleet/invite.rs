@@ -36,11 +36,11 @@ pub(crate) struct Args {
     #[arg(short = 'c', long = "set", value_name = "KEY=VALUE ...")]
     set: Vec<String>,
 
-    /// All classes, if the tables or folders of pictures of the devices need not have labels of each [default: those that they have]
+    /// All classes, for fleets in which a device may lack labels of some [default: the classes that the devices have]
     #[arg(long, value_delimiter = ',', value_name = "NAME,...")]
     classes: Vec<String>,
 
-    /// How many devices to invite; tickets of before that nobody has used are replaced.
+    /// How many devices to invite; earlier tickets that nobody has used are replaced.
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = whole::<usize>)]
     devices: usize,
 
@@ -109,7 +109,7 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<(), Failure> {
 
 fn options(args: &Args) -> Result<Options, stlf_config::Error> {
     let mut changes: Vec<String> =
-        args.set.iter().flat_map(|set| set.split_whitespace()).map(str::to_owned).collect();
+        args.set.iter().flat_map(|set| stlf_config::changes(set)).map(str::to_owned).collect();
     if !args.classes.is_empty() {
         let quoted: Vec<String> = args.classes.iter().map(|class| format!("{class:?}")).collect();
         changes.push(format!("data.classes=[{}]", quoted.join(", ")));
@@ -148,7 +148,7 @@ fn sentence(event: &Event) -> String {
             );
             if *replaced > 0 {
                 let earlier = counted(*replaced, "earlier ticket");
-                text += &format!("{earlier} that nobody has used can no longer be used\n");
+                text += &format!("{earlier}, not used so far, can no longer be used\n");
             }
             if !tickets.is_empty() {
                 text += "On each device, with one of these tickets: \

@@ -28,10 +28,10 @@ Examples:
   # on a port that a firewall lets pass
   stlf node join stlf-ai5… --name gate --data sensors.csv --listen 10.0.0.6:7000")]
 pub(crate) struct Args {
-    /// What the owner of the fleet gave you; each device needs its own.
+    /// The ticket that the owner of the fleet gave you; each device needs its own.
     ticket: Ticket,
 
-    /// How this device is to be called; unlike any other of the fleet.
+    /// A name for this device that no other device of the fleet has.
     #[arg(long)]
     name: String,
 
@@ -96,7 +96,7 @@ fn sentence(event: &Event, fleet: &str) -> String {
             format!("joined {fleet}, which has {}", counted(*devices, "device"))
         }
         Event::HasJoined => {
-            format!("has joined {fleet} before, and goes on with the settings of then")
+            format!("joined {fleet} before, and goes on with the settings that it got then")
         }
         _ => String::new(),
     }

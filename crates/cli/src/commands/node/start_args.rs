@@ -91,15 +91,15 @@ pub(crate) struct Part {
     #[arg(long, value_parser = positive)]
     watts: Option<f64>,
 
-    /// Begin after this time with those that have come.
+    /// Begin after this time with the devices that are there.
     #[arg(long, value_name = "SECONDS", default_value_t = 60.0, value_parser = positive)]
     wait: f64,
 
-    /// After somebody joined or left, wait so long for others to do so too.
+    /// After a device joins or leaves, wait this long for others to do the same.
     #[arg(long, value_name = "SECONDS", default_value_t = 2.0, value_parser = positive)]
     settle: f64,
 
-    /// Leave out who holds an epoch up for so long. The planner searches for a sixth of it, or for planner.time-limit if that is less,
+    /// Leave out a device that holds an epoch up for this long. The planner searches for a sixth of it, or for planner.time-limit if that is less,
     /// then takes the best plan so far.
     #[arg(long, value_name = "SECONDS", default_value_t = 30.0, value_parser = positive)]
     patience: f64,
@@ -116,7 +116,7 @@ pub(crate) struct Part {
     #[arg(long, value_name = "ADDRESS")]
     metrics: Option<SocketAddr>,
 
-    /// How events are told on standard error.
+    /// How to print events on standard error.
     #[arg(long, value_enum, default_value_t = Log::Text)]
     pub(super) log: Log,
 }
@@ -211,7 +211,7 @@ impl Part {
 
 /// Returns the settings of `-c`, each KEY=VALUE.
 pub(super) fn changes(set: &[String]) -> Vec<&str> {
-    set.iter().flat_map(|set| set.split_whitespace()).collect()
+    set.iter().flat_map(|set| stlf_config::changes(set)).collect()
 }
 
 fn seconds(s: f64) -> Duration {

@@ -29,7 +29,7 @@ pub(crate) struct Args {
     #[arg(long = "at", value_name = "DIR", default_value = "node")]
     folder: PathBuf,
 
-    /// Draw anew every second, until Ctrl-C.
+    /// Refresh every second, until Ctrl-C.
     #[arg(long)]
     watch: bool,
 
@@ -84,7 +84,7 @@ pub(crate) fn read(folder: &Path) -> Result<StatusFile, Failure> {
             .hint("name the folder of a device with --at; `stlf node start` makes it")
     })?;
     serde_json::from_slice(&bytes)
-        .map_err(|e| Failure::input(format!("{}: this is no status: {e}", path.display())))
+        .map_err(|e| Failure::input(format!("{}: this is not a status file: {e}", path.display())))
 }
 
 /// Returns for how many seconds a device has not written its status, if it no longer runs.
@@ -139,7 +139,7 @@ fn text(shown: &StatusFile, scope: Scope) -> String {
     for peer in status.devices.iter().filter(|peer| peer.refused_by.len() > 1) {
         let names: Vec<String> = peer.refused_by.iter().map(|name| clean(name)).collect();
         let (peer, names) = (clean(&peer.name), names.join(", "));
-        text += &format!("no usable model of {peer} came to {names}: look at {peer}\n");
+        text += &format!("{names} got no usable model from {peer}: look at {peer}\n");
     }
     if let Some(student) = &status.student {
         text += &format!("its student: {}\n", clean(student));

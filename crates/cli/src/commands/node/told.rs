@@ -20,12 +20,12 @@ fn name(roster: &Roster, place: Place) -> String {
 pub(super) fn sentence(event: &service::Event<'_>) -> String {
     match event {
         service::Event::OldRoster { path, version } => {
-            format!("{} is old; using version {version}, which others sent", path.display())
+            format!("{} is outdated; using version {version}, which others sent", path.display())
         }
         service::Event::Scales { device, rows, origin } => {
             format!("{}: {}", clean(device), scaling(*rows, *origin))
         }
-        service::Event::HasTrained { device } => format!("{}: has trained before", clean(device)),
+        service::Event::HasTrained { device } => format!("{}: was trained before", clean(device)),
         service::Event::Trains { device, labels } => {
             format!("{}: training on {}", clean(device), counted(*labels, "label"))
         }
@@ -44,7 +44,7 @@ pub(super) fn sentence(event: &service::Event<'_>) -> String {
             "{} more were refused or turned away within a minute, and are not listed",
             grouped(*events)
         ),
-        service::Event::CannotKeep(trouble) => format!("cannot keep what happens: {trouble}"),
+        service::Event::CannotKeep(trouble) => format!("cannot write the event log: {trouble}"),
         service::Event::Network { view, event } => words(view.roster, event),
         _ => String::new(),
     }
@@ -85,7 +85,7 @@ fn words(roster: &Roster, event: &Event) -> String {
             format!("{} turns this device away: it is not in the roster there", name(from))
         }
         Event::UsedTwice { from } => format!(
-            "two devices run with the key of {}; stop one of them, or make it a key of its own",
+            "two devices run with the key of {}; stop one of them, or give it a key of its own",
             name(from)
         ),
         Event::TurnedAway(key) => format!("turned away {key}, who is not in the roster"),
@@ -103,7 +103,11 @@ fn words(roster: &Roster, event: &Event) -> String {
         Event::NoPlan(reason) => format!("there is no plan: {}", clean(reason)),
         Event::LeftOut(place) => format!("{} is left out for now", name(place)),
         Event::Forbidden { from, to } => {
-            format!("no usable model came from {} to {}; planning without", name(from), name(to))
+            format!(
+                "no usable model came from {} to {}; planning without that link",
+                name(from),
+                name(to)
+            )
         }
         Event::Received { from, bytes } => {
             format!("received {} bytes, the model of {}", grouped(*bytes), name(from))
@@ -149,7 +153,7 @@ pub(super) fn end(ended: &Ended) -> Result<String, Failure> {
         return Err(Failure::infeasible(format!("there is no plan: {}", clean(reason))));
     }
     let Some(plan) = device.plan() else {
-        return Ok(format!("{own}: no epoch is over\n"));
+        return Ok(format!("{own}: no epoch has finished\n"));
     };
     if device.outcome().is_none() {
         return Ok(format!("{own} {}\n", without_outcome(plan, place, roster)));

@@ -58,7 +58,7 @@ pub(super) fn html(shown: &StatusFile, refusals: &[String]) -> String {
     }
     for peer in status.devices.iter().filter(|peer| peer.refused_by.len() > 1) {
         let (name, by) = (&peer.name, peer.refused_by.join(", "));
-        notes.push(format!("no usable model of {name} came to {by}: look at {name}"));
+        notes.push(format!("{by} got no usable model from {name}: look at {name}"));
     }
     if !status.waits_for.is_empty() {
         notes.push(format!("waits for the model of {}", status.waits_for.join(", ")));

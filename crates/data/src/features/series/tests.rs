@@ -86,7 +86,7 @@ fn other_tables_are_cut_like_the_first() {
     let series = read(MIXED, &by(2, 2)).unwrap().series().cloned().unwrap();
     let columns = ["y", "x"].map(str::to_owned);
     let cut = |text: &str| {
-        let wanted = super::super::Wanted::Features(&columns, Some(&series));
+        let wanted = super::super::Wanted::Features(&columns, Some(&series), None);
         super::super::csv_file::read(text.as_bytes(), Path::new("t.csv"), &wanted)
     };
     let again = cut(MIXED).unwrap();

@@ -249,7 +249,7 @@ impl<'a> Lives<'a> {
         let (features, settings) = (&self.features, self.settings);
         let goes_by = inputs.iter().map(|inputs| {
             let published = Sketch::new(features, inputs, &settings, exact);
-            GoesBy::new(features.clone(), settings, published, inputs)
+            GoesBy::new(features.clone(), settings, published, inputs, true)
         });
         let goes_by = goes_by.collect();
         let targets = plan.with_role(Role::Target);

@@ -8,7 +8,7 @@ use std::sync::{Mutex, PoisonError};
 use stlf_learn::Params;
 use stlf_learn::evaluate::predict;
 use stlf_method::expectation::Trial;
-use stlf_method::handed::{Standard, Verdict};
+use stlf_method::handed::{Purpose, Standard, Verdict};
 use stlf_method::local_training::Split;
 use stlf_planning::plan::{Leg, Way, been_at, legs, way_to_targets};
 use stlf_planning::witness::Claim;
@@ -109,8 +109,8 @@ impl Deceit<'_> {
         let before = been_at(&plan.handovers, leg).into_iter();
         let claims = before.map(|source| problem.claim(source, to).unwrap_or(Claim::NOTHING));
         let (setup, device) = (&self.run.setup, &self.run.fleet.devices[to]);
-        let classes = setup.spec.output().len();
-        let standard = Standard { claims: claims.collect(), classes, way: leg.taken };
+        let purpose = Purpose::Training { classes: setup.spec.output().len() };
+        let standard = Standard { claims: claims.collect(), purpose, way: leg.taken };
         let inputs = &device.inputs[..device.labels.len() * setup.shape.len()];
         let trial =
             |model: &Params| Trial::of(&predict(&setup.spec, model, inputs), &device.labels);

@@ -7,9 +7,12 @@ use stlf_data::Class;
 use stlf_learn::Params;
 use stlf_learn::evaluate::{Predictions, predict};
 use stlf_method::expectation::{Trial, Tried, doubt};
+use stlf_method::handed::{Purpose, Standard, Verdict};
 use stlf_method::known::Known;
 use stlf_method::trust::{Heard, among_compared, compared, trust};
 use stlf_planning::device::Role;
+use stlf_planning::examiner::Examination;
+use stlf_planning::plan::Way;
 use stlf_planning::witness::Claim;
 use stlf_planning::{Plan, Problem, planner};
 use stlf_protocol::Place;
@@ -28,7 +31,8 @@ use crate::stages::train::{splits, train};
 pub(super) enum Defence {
     /// They believe everything.
     None,
-    /// They check what they receive by the plan, which has witnesses for those that get a model of a conspicuous source: the default.
+    /// They check what they receive by the plan, which has an examiner for every source that sends to them, and witnesses for those that get a model of a
+    /// conspicuous source: the default of real devices.
     Checked,
     /// They hear at least three models.
     Three,
@@ -206,26 +210,32 @@ impl Deceit<'_> {
             Defence::None => Vec::new(),
             _ => problem.witnesses(&plan.roles, &plan.links, defence.liars()),
         };
+        let examinations = match defence {
+            Defence::None => Vec::new(),
+            _ => problem.examinations(&plan.links, &plan.handovers, &witnesses),
+        };
+        let joules = |from: usize, to: usize| problem.link_energy(from, to).unwrap_or(0.0);
+        let of_witnesses = witnesses.iter().map(|w| joules(w.from, w.to));
+        let of_examiners = examinations.iter().map(|one| joules(one.from, one.to));
+        sums.planned_joules = plan.joules(problem).unwrap_or(0.0);
+        sums.joules = sums.planned_joules + of_witnesses.chain(of_examiners).sum::<f64>();
+        for Examination { to, from } in examinations {
+            let is_refused = || self.refuses_as_examiner(&models, problem, plan, [from, to]);
+            if !self.liars.contains(&to) && is_refused() {
+                sums.refused.push((from, to));
+            }
+        }
         // What liars make of models that they get is nobody's loss.
         for to in plan.with_role(Role::Target).filter(|to| !self.liars.contains(to)) {
             let witnesses = witnesses.iter().filter(|w| w.to == to).map(|w| (w.from, 0.0));
             let links = plan.incoming(to).iter().map(|link| (link.from, link.weight));
-            let planned: Vec<(usize, f64)> = links.collect();
-            let joules = |from: usize| problem.link_energy(from, to).unwrap_or(0.0);
-            let energy =
-                |of: &[(usize, f64)]| of.iter().map(|(from, _)| joules(*from)).sum::<f64>();
-            let senders: Vec<(usize, f64)> = planned.iter().copied().chain(witnesses).collect();
-            let is_counted = self.run.fleet.devices[to].labels.is_empty();
-            if is_counted {
-                sums.planned_joules += energy(&planned);
-                sums.joules += energy(&senders);
-            }
+            let senders: Vec<(usize, f64)> = links.chain(witnesses).collect();
             let weights = match defence {
                 Defence::None => senders.iter().map(|(_, weight)| *weight).collect(),
                 _ => self.checked(&models, problem, to, &senders, defence, &mut sums),
             };
             // Devices with labels are targets only where a liar has them.
-            if is_counted {
+            if self.run.fleet.devices[to].labels.is_empty() {
                 self.serve(&models, to, &senders, &weights, &mut sums);
             }
         }
@@ -264,6 +274,29 @@ impl Deceit<'_> {
             sums.refused.extend(is_refused.then_some((from, to)));
         }
         found.weights[..senders.len()].to_vec()
+    }
+
+    /// Whether the second device refuses the model of the first as targets get it, by its labels.
+    fn refuses_as_examiner(
+        &self,
+        models: &Models,
+        problem: &Problem,
+        plan: &Plan,
+        [from, to]: [usize; 2],
+    ) -> bool {
+        let (setup, device) = (&self.run.setup, &self.run.fleet.devices[to]);
+        let mut route = plan.route(from);
+        let way = if route.contains(&to) { Way::Second } else { Way::First };
+        route.retain(|source| *source != to);
+        let claims = route.into_iter().map(|at| problem.claim(at, to).unwrap_or(Claim::NOTHING));
+        let purpose = Purpose::Examining;
+        let standard = Standard { claims: claims.collect(), purpose, way };
+        let inputs = &device.inputs[..device.labels.len() * setup.shape.len()];
+        let trial =
+            |model: &Params| Trial::of(&predict(&setup.spec, model, inputs), &device.labels);
+        let [sent, own] =
+            [&models.models[from], &self.models[to]].map(|m| m.as_ref().and_then(trial));
+        standard.verdict(sent, own) == Verdict::Refused
     }
 
     /// How much more the model of a device doubts than it errs on the labels that it held out. A liar has none to show.

@@ -39,7 +39,7 @@ impl Surroundings for World<'_, '_> {
             }
             Closing::TooMuchRefused => {
                 if let Some(connection) = connections.get(&place) {
-                    connection.close(429_u32.into(), b"too much that is refused");
+                    connection.close(429_u32.into(), b"too many messages that are refused");
                 }
             }
         }

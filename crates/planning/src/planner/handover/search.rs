@@ -8,7 +8,7 @@ use crate::problem::{Measured, Problem};
 /// Sources that a source looks at to take a model from: those that are cheapest by error, divergence and energy.
 const NEAREST: usize = 16;
 
-/// Rows of sources that the search begins with, beside the plan: many sources make each search long.
+/// Chains of sources that the search begins with, beside the plan: many sources make each search long.
 fn starts(sources: usize) -> usize {
     match sources {
         few if few <= NEAREST => 8,
@@ -138,14 +138,14 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// The best of several ends, one from the plan and others from sources in rows; nothing where the plan itself is
+    /// The best of several ends, one from the plan and others from sources in chains; nothing where the plan itself is
     /// broken.
     pub(super) fn best(&self, devices: usize, source: f64, watch: &mut Watch<'_>) -> Option<Found> {
         let mut effort = EFFORT;
         let mut best = self.improved(self.forest(vec![None; devices])?, &mut effort, watch)?;
         for &first in self.sources.iter().take(starts(self.sources.len())) {
-            let Some(rows) = self.forest(self.rows(first, devices)) else { continue };
-            let other = self.improved(rows, &mut effort, watch)?;
+            let Some(chains) = self.forest(self.chains(first, devices)) else { continue };
+            let other = self.improved(chains, &mut effort, watch)?;
             if other.objective < best.goal() {
                 best = other;
             }
@@ -153,8 +153,8 @@ impl<'a> Search<'a> {
         self.found(best, source)
     }
 
-    /// Sources in rows of the longest length, each followed by the one that it reaches most cheaply.
-    fn rows(&self, first: usize, devices: usize) -> Vec<Option<usize>> {
+    /// Sources in chains of the longest length, each followed by the one that it reaches most cheaply.
+    fn chains(&self, first: usize, devices: usize) -> Vec<Option<usize>> {
         let mut handed_from = vec![None; devices];
         let mut left: Vec<usize> = self.sources.iter().copied().filter(|&s| s != first).collect();
         let mut start = Some(first);

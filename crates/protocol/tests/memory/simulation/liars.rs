@@ -1,6 +1,6 @@
 //! Members that do not do what they should.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use stlf_protocol::Place;
@@ -88,6 +88,9 @@ fn taking_all(signed: SignedPlan, planner: Place) -> SignedPlan {
             from.iter().map(move |&from| Link { from, to, weight })
         });
         plan.links = links.collect();
+        // Otherwise it would be no plan at all.
+        let senders: BTreeSet<Place> = plan.links.iter().map(|link| link.from).collect();
+        plan.examinations.retain(|one| senders.contains(&one.from));
         (plan.sources, plan.handovers) = (others, Vec::new());
     }
     SignedPlan::sign(plan, reports, &identity(planner))

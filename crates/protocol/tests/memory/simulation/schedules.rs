@@ -65,3 +65,14 @@ fn random_schedules_violate_nothing() {
     let seeds: Vec<u64> = violations.iter().map(|(seed, _)| *seed).collect();
     assert!(seeds.is_empty(), "{} of {count}: {seeds:?}\n{}", seeds.len(), violations[0].1);
 }
+
+/// Schedules in which the first device has all models sent to itself. The others gave it up at different times, and then each other, for more than twenty times
+/// the patience, until they did without it as soon as they saw its plan.
+#[test]
+fn a_first_device_that_takes_models_is_done_without_in_time() {
+    for seed in [21_744, 54_752, 61_952, 58_840, 92_106, 51_999] {
+        let (lies, took) = run(seed).unwrap_or_else(|what| panic!("{what}"));
+        println!("seed {seed}: {took:?}");
+        assert!(lies);
+    }
+}
