@@ -70,21 +70,22 @@ impl Answers {
         Ok(Answers { path: path.to_owned(), rows })
     }
 
-    /// The answers about these samples of a data set, by their place among them: those of this device or, without a name, of any. Some may
-    /// have a label already, which an answer must not contradict.
+    /// The answers that a device has about its samples of a data set, by their place among them: rows with its name, or with none. Some samples
+    /// may have a label already, which an answer must not contradict. What another device was told is not this one's, also where both hold the
+    /// sample.
     ///
     /// # Errors
     /// Two labels for one sample.
     pub fn of(
         &self,
-        device: Option<&str>,
+        device: &str,
         places: &[usize],
         labeled: &[Known],
     ) -> Result<Vec<Known>, Error> {
         let labels: HashMap<usize, Class> = labeled.iter().copied().collect();
         let mut known: Vec<Known> = Vec::new();
         for row in &self.rows {
-            if device.is_some_and(|name| !row.device.is_empty() && row.device != name) {
+            if !row.device.is_empty() && row.device != device {
                 continue;
             }
             let Some(at) = places.iter().position(|place| *place == row.sample) else { continue };
@@ -137,11 +138,11 @@ mod tests {
         let text = "device,sample,class,label\na,7,calm,storm\nb,7,calm,calm\n,9,calm, calm \na,8,storm,\n";
         let answers = answers(text).unwrap();
         let places = [9, 8, 7];
-        assert_eq!(answers.of(Some("a"), &places, &[]).unwrap(), [(0, 0), (2, 1)]);
-        assert_eq!(answers.of(Some("b"), &places, &[]).unwrap(), [(0, 0), (2, 0)]);
-        assert_eq!(answers.of(Some("a"), &[1, 2], &[]).unwrap(), []);
+        assert_eq!(answers.of("a", &places, &[]).unwrap(), [(0, 0), (2, 1)]);
+        assert_eq!(answers.of("b", &places, &[]).unwrap(), [(0, 0), (2, 0)]);
+        assert_eq!(answers.of("a", &[1, 2], &[]).unwrap(), []);
         // A label that is there already is no news.
-        assert_eq!(answers.of(Some("a"), &places, &[(0, 0)]).unwrap(), [(2, 1)]);
+        assert_eq!(answers.of("a", &places, &[(0, 0)]).unwrap(), [(2, 1)]);
         answers.check(10).unwrap();
         let message = answers.check(9).unwrap_err().to_string();
         assert!(message.ends_with("line 4: there is no sample 9: the data has 9"), "{message}");
@@ -170,9 +171,9 @@ mod tests {
         assert!(message.contains("line 2: "), "{message}");
         assert_eq!(hint, COLUMNS);
         let twice = answers("sample,label\n1,calm\n1,storm\n").unwrap();
-        let message = twice.of(None, &[0, 1], &[]).unwrap_err().to_string();
+        let message = twice.of("a", &[0, 1], &[]).unwrap_err().to_string();
         assert!(message.ends_with("line 3: sample 1 has another label already"), "{message}");
-        let message = twice.of(None, &[1], &[(0, 1)]).unwrap_err().to_string();
+        let message = twice.of("a", &[1], &[(0, 1)]).unwrap_err().to_string();
         assert!(message.ends_with("line 2: sample 1 has another label already"), "{message}");
     }
 }

@@ -72,7 +72,7 @@ impl Fleet {
     /// Two labels for one sample.
     pub fn answer(&mut self, answers: &Answers) -> Result<(), Error> {
         for device in &mut self.devices {
-            device.answers = answers.of(None, &device.places, &device.known())?;
+            device.answers = answers.of(&device.name, &device.places, &device.known())?;
         }
         Ok(())
     }
@@ -280,7 +280,7 @@ pub fn device(
         None => scaler.scaling(samples),
     });
     if let Some(answers) = answers(config, &data)? {
-        device.answers = answers.of(Some(name), &device.places, &device.known())?;
+        device.answers = answers.of(name, &device.places, &device.known())?;
     }
     let unscaled = scaler.unscaled(&samples).filter(|_| scale.needs_own());
     let classes = data.classes().to_vec();

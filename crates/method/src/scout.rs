@@ -64,9 +64,9 @@ impl Scout {
     }
 
     /// The share of a device's labels that the sum of all scouts gives without its own.
-    fn accuracy_without(sum: &[Vec<f64>], own: &Scout, at: Labeled<'_>, width: usize) -> f64 {
-        let others = |(sum, own): (&Vec<f64>, &Vec<f32>)| -> Vec<f64> {
-            sum.iter().zip(own).map(|(s, &o)| s - f64::from(o)).collect()
+    fn accuracy_without(sum: &[Vec<f32>], own: &Scout, at: Labeled<'_>, width: usize) -> f64 {
+        let others = |(sum, own): (&Vec<f32>, &Vec<f32>)| -> Vec<f64> {
+            sum.iter().zip(own).map(|(&s, &o)| f64::from(s) - f64::from(o)).collect()
         };
         let others: Vec<Vec<f64>> = sum.iter().zip(&own.weights).map(others).collect();
         let given = |input: &[f32]| {
@@ -107,6 +107,8 @@ pub fn at_pretended_targets(devices: &[Labeled<'_>], width: usize, classes: usiz
             sum.iter_mut().zip(weights).for_each(|(s, &w)| *s += f64::from(w));
         }
     }
+    // Devices hear the sum as they send their scouts.
+    let sum: Vec<Vec<f32>> = sum.iter().map(|weights| in_eight_bits(weights)).collect();
     let pairs = devices.par_iter().zip(&scouts);
     pairs.map(|(&at, own)| Scout::accuracy_without(&sum, own, at, width)).collect()
 }

@@ -103,7 +103,7 @@ fn of_device(args: &Args) -> Result<Vec<Question>, Failure> {
     let mut known = samples.known;
     if let Some(path) = &args.answers {
         let answers = Answers::read(path, &mixture.classes);
-        let answered = answers.and_then(|a| a.of(Some(&mixture.device), &places, &known));
+        let answered = answers.and_then(|a| a.of(&mixture.device, &places, &known));
         known.extend(answered.map_err(|e| run_args::failure(&e.into()))?);
     }
     let mut questions = mixture

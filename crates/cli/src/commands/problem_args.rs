@@ -17,6 +17,9 @@ use crate::error::Failure;
 use crate::input;
 use crate::ui::Ui;
 
+/// The bits of the built-in network for pictures of 28 × 28 in ten classes, 32 for each of its 21,840 parameters.
+const NETWORK_BITS: f64 = 698_880.0;
+
 /// A problem and what overrides its settings.
 #[derive(clap::Args)]
 pub(crate) struct ProblemArgs {
@@ -30,9 +33,10 @@ pub(crate) struct ProblemArgs {
     #[arg(long, value_name = "TABLE")]
     links: Option<PathBuf>,
 
-    /// Size of a model, for link tables without energies.
-    #[arg(long, value_name = "BITS", default_value_t = PAPER_MODEL_BITS, value_parser = positive)]
-    model_bits: f64,
+    /// Size of a model, for link tables without energies [default: that of the built-in network for
+    /// pictures, 698880; under the preset paper the paper's, 1e9].
+    #[arg(long, value_name = "BITS", value_parser = positive)]
+    model_bits: Option<f64>,
 
     /// The generalisation bound: under pooled a target can have several sources.
     #[arg(long, value_enum)]
@@ -53,6 +57,14 @@ pub(crate) struct ProblemArgs {
     /// Weight of the links' energy.
     #[arg(long, value_name = "WEIGHT", value_parser = non_negative)]
     phi_e: Option<f64>,
+}
+
+/// The bits of a model of which nothing else is known.
+fn usual_bits(file: &ProblemFile) -> f64 {
+    match file.preset {
+        Some(PresetEntry::Paper) => PAPER_MODEL_BITS,
+        Some(PresetEntry::Balanced) | None => NETWORK_BITS,
+    }
 }
 
 /// Which bound.
@@ -103,7 +115,9 @@ impl ProblemArgs {
             file.bound.get_or_insert_default().kind = Some(BoundKind::Paper);
         }
         let links = match &self.links {
-            Some(table) => Some(input::links(table, self.model_bits)?),
+            Some(table) => {
+                Some(input::links(table, self.model_bits.unwrap_or_else(|| usual_bits(&file)))?)
+            }
             None => None,
         };
         file.into_problem(links).map_err(|e| Failure::in_file(&self.names(), &e))
@@ -159,4 +173,18 @@ impl ProblemArgs {
 
 fn is_stdin(path: &Path) -> bool {
     path.as_os_str() == "-"
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use stlf_data::Shape;
+
+    use super::*;
+
+    #[test]
+    fn a_model_is_as_large_as_the_built_in_network() {
+        let network = Config::default().network(Shape::grey(28), 10).unwrap();
+        assert_eq!(8.0 * stlf_config::model_bytes(&network) as f64, NETWORK_BITS);
+    }
 }

@@ -89,6 +89,47 @@ fn answers_in_a_table_come_to_what_the_simulator_answers() {
 }
 
 #[test]
+fn answers_stay_with_the_device_that_asked_where_samples_are_shared() {
+    let folder = tempfile::tempdir().unwrap();
+    let [path, answers] = ["table.csv", "answers.csv"].map(|name| folder.path().join(name));
+    let text = table();
+    std::fs::write(&path, &text).unwrap();
+    // One source's labels are wrong, and so contradict what targets are told of the samples that it holds as well.
+    let shared = |more: &[&str]| {
+        let features = format!("data.features={}", path.display());
+        let common = [
+            features.as_str(),
+            "seeds=[3]",
+            "partition.kind=paper",
+            "partition.scale=0.08",
+            "partition.disjoint=false",
+            "partition.mislabeled-devices=1",
+            "training.model=mlp",
+            "training.steps=60",
+            "divergence.features=16",
+            "compare.methods=[\"st-lf\"]",
+        ];
+        Config::default().with(common.into_iter().chain(more.iter().copied())).unwrap()
+    };
+    let at = |name: &str| folder.path().join(name);
+    ran(&shared(&[]), &at("before"));
+    let asked = ran(&shared(&["transfer.ask=10"]), &at("asked"));
+    let mut table = questions(&at("before"), None, None, 10).unwrap();
+    let truth = truth(&text);
+    table.iter_mut().for_each(|row| row.label = truth[row.sample].to_owned());
+    let places = |device: &str| -> Vec<usize> {
+        table.iter().filter(|row| row.device == device).map(|row| row.sample).collect()
+    };
+    let devices: Vec<&str> = asked.students.iter().map(|row| row.target.as_str()).collect();
+    let is_shared = |sample: &usize| devices.iter().filter(|d| places(d).contains(sample)).count();
+    assert!(devices.iter().flat_map(|d| places(d)).any(|sample| is_shared(&sample) > 1));
+    std::fs::write(&answers, as_table::csv(&table).unwrap()).unwrap();
+    let answered = ran(&shared(&[&format!("data.answers={}", answers.display())]), &at("answered"));
+    assert_eq!(answered.students, asked.students);
+    assert_eq!(answered.rows, asked.rows);
+}
+
+#[test]
 fn what_a_student_was_told_does_not_count() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("table.csv");
