@@ -1,5 +1,5 @@
 //! What the owner of a fleet decides and keeps: who may join, under which settings, and the roster that lists them. Everything is on disk
-//! before anybody is told.
+//! before anybody is told, even if the power fails: of two rosters of one version, devices would keep whichever they got first for ever.
 
 use std::path::Path;
 use std::time::{Instant, SystemTime};
@@ -65,7 +65,7 @@ impl Keeper {
             None if is_new => {
                 let signed = Roster::new(&fleet, owner.id()).sign(&owner);
                 let signed = signed.map_err(in_roster(&folder))?;
-                folder.write(ROSTER, signed.to_json().as_bytes())?;
+                folder.write_durably(ROSTER, signed.to_json().as_bytes())?;
                 signed
             }
             None => return Err(Error::NoRoster(folder.file(ROSTER))),
@@ -277,7 +277,7 @@ impl Keeper {
         self.keep()?;
         if list != *self.roster.roster() {
             self.roster = list.sign(&self.owner).map_err(in_roster(&self.folder))?;
-            self.folder.write(ROSTER, self.roster.to_json().as_bytes())?;
+            self.folder.write_durably(ROSTER, self.roster.to_json().as_bytes())?;
         }
         for asking in all {
             let (name, key) = (asking.knock.name.clone(), asking.device);
