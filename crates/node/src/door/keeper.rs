@@ -281,7 +281,7 @@ impl Keeper {
         }
         for asking in all {
             let (name, key) = (asking.knock.name.clone(), asking.device);
-            let open = self.invitations.open(now());
+            let open = self.to_come();
             observer(&Event::Joined { name, key, open });
             let settings = self.invitations.settings.clone();
             asking.answer(Answer::Welcome { settings, roster: self.roster.to_json() });
@@ -289,9 +289,22 @@ impl Keeper {
         Ok(())
     }
 
+    /// The number of devices that can still come: with a ticket that nobody has used, or with one that they used just before the owner was
+    /// stopped, so that the roster lacks them.
+    pub(super) fn to_come(&self) -> usize {
+        let now = now();
+        self.invitations.open(now) + self.invitations.unlisted(self.roster.roster(), now).count()
+    }
+
+    /// When the last of these tickets expires, in seconds since 1970.
+    pub(super) fn last(&self) -> Option<u64> {
+        let unlisted = self.invitations.unlisted(self.roster.roster(), now());
+        self.invitations.last().into_iter().chain(unlisted).max()
+    }
+
     /// Whether every ticket is used or too late.
     pub(super) fn is_over(&self) -> bool {
-        self.invitations.open(now()) == 0
+        self.to_come() == 0
     }
 }
 
