@@ -260,7 +260,8 @@ struct Told<'s, 'o> {
 }
 
 impl Told<'_, '_> {
-    /// Keeps an event, tells of it, and returns the metrics of the device after it. Of a flood only the beginning is kept and told.
+    /// Keeps an event, tells of it, and returns the metrics of the device after it. Of a flood only the beginning is told, and
+    /// what it changes is kept all the same.
     fn hear(&mut self, view: &View<'_>, event: &network::Event) -> Option<String> {
         let now = self.started.elapsed();
         if let Some(events) = self.limit.over(now) {
@@ -268,15 +269,21 @@ impl Told<'_, '_> {
             let _ = self.kept.note_untold(view, events);
             (self.observer)(&Event::Untold { events });
         }
-        if !self.limit.takes(event, now) {
-            return None;
-        }
+        let is_told = self.limit.takes(event, now);
         // What cannot be kept now is tried again with the next event; the epoch goes on in memory.
-        let trouble = self.kept.hear(view, event).err();
+        let kept = self.kept.keep(view, event);
+        let noted = kept.and_then(|()| if is_told { self.kept.note(view, event) } else { Ok(()) });
+        let trouble = noted.err();
         if let Some(trouble) = trouble.as_ref().filter(|_| !self.is_failing) {
             (self.observer)(&Event::CannotKeep(trouble));
         }
-        self.is_failing = trouble.is_some();
+        // Where nothing is written, nothing is known of the disk.
+        if is_told || trouble.is_some() {
+            self.is_failing = trouble.is_some();
+        }
+        if !is_told {
+            return None;
+        }
         let metrics = view.status().metrics() + &memory::metric() + &self.kept.protection_metrics();
         (self.observer)(&Event::Network { view, event });
         Some(metrics)

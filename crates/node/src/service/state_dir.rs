@@ -1,6 +1,7 @@
 //! The files of a device, with which it can be killed at any moment and continue: its training, what it made of models that were handed
 //! to it, its scale, the last epoch, the plan, the predictions, the mixture.
-//! Every file appears whole or not at all, and what a device must not forget is on disk before it goes on, even if the power fails.
+//! Every file appears whole or not at all, and what a device must not forget is on disk before it goes on, even if the power fails. Where the
+//! disk cannot be written, it goes on in memory and tries again with the next event; killed before that works, it has forgotten.
 
 mod kept_models;
 
@@ -216,8 +217,8 @@ impl StateDir {
         self.events.add(&Line::untold(view, events).to_json())
     }
 
-    /// Stores what an event changed.
-    pub(super) fn hear(&mut self, view: &View<'_>, event: &Event) -> Result<(), stlf_data::Error> {
+    /// Stores what an event changed and the device must not forget, however many come.
+    pub(super) fn keep(&mut self, view: &View<'_>, event: &Event) -> Result<(), stlf_data::Error> {
         if view.device.renewals() > self.renewals
             && let Some((own, of)) = self.coming.take()
         {
@@ -263,6 +264,11 @@ impl StateDir {
             Event::Roster(roster) => folder.write_durably(ROSTER, roster.to_json().as_bytes())?,
             _ => {}
         }
+        Ok(())
+    }
+
+    /// Adds a line about an event to the log, and shows the status after it.
+    pub(super) fn note(&mut self, view: &View<'_>, event: &Event) -> Result<(), stlf_data::Error> {
         let status = view.status();
         if *event != Event::Alive {
             self.events.add(&Line::new(view, event).to_json())?;
@@ -270,7 +276,7 @@ impl StateDir {
         let most_memory = memory::most();
         let (protection, data) = (self.protection.clone(), self.change.clone());
         let shown = StatusFile { seconds: now(), most_memory, protection, data, status };
-        folder.write_json(STATUS, &shown)
+        self.folder.write_json(STATUS, &shown)
     }
 
     /// Returns the accuracy of the device as a target, if the true classes are known.

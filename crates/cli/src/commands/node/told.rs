@@ -41,7 +41,7 @@ pub(super) fn sentence(event: &service::Event<'_>) -> String {
             format!("{}: {}", clean(device), clean(&change.to_string()))
         }
         service::Event::Untold { events } => format!(
-            "{} more were refused or turned away within a minute, and are not listed",
+            "{} more events within a minute are not listed, since one device or callers from outside caused too many",
             grouped(*events)
         ),
         service::Event::CannotKeep(trouble) => format!("cannot write the event log: {trouble}"),
