@@ -58,6 +58,7 @@ pub use self::options::{Options, settings};
 use self::publishing::Publications;
 use self::state_dir::{MODELS, StateDir};
 pub(crate) use self::state_dir::{ROSTER, SCALE};
+use crate::computing::Computing;
 use crate::data_change::DataChange;
 use crate::key_file;
 use crate::network::{self, View};
@@ -87,6 +88,8 @@ pub struct Ended {
     pub roster: Roster,
     /// The accuracy of the device as a target, if the true classes are known.
     pub accuracy: Option<f64>,
+    /// What its student cost, if it is a target that has trained one and that is known.
+    pub student_cost: Option<Computing>,
 }
 
 impl Service {
@@ -238,8 +241,9 @@ impl Service {
             return Err(Error::StoppedInEpoch);
         }
         let device = ended?;
-        let accuracy = locked(&told).kept.accuracy(&device);
-        Ok(Ended { device, roster: list, accuracy })
+        let kept = &locked(&told).kept;
+        let (accuracy, student_cost) = (kept.accuracy(&device), kept.student_cost(&device));
+        Ok(Ended { device, roster: list, accuracy, student_cost })
     }
 }
 

@@ -30,6 +30,7 @@ use super::event::{Line, now};
 use super::event_log::EventLog;
 use super::publishing::Publications;
 use super::{Error, memory, mixture};
+use crate::computing::Computing;
 use crate::data_change::DataChange;
 use crate::network::{Event, View};
 use crate::protection::Protection;
@@ -59,6 +60,8 @@ pub(super) struct StateDir {
     classes: Vec<String>,
     /// The name of the user's learner, where it has one.
     learner: Option<String>,
+    /// What its processor computes with a joule, if that is known.
+    gflop_per_joule: Option<f64>,
     /// A hash of the settings and data that trainings depend on.
     of: String,
     protection: Option<Protection>,
@@ -100,6 +103,7 @@ impl StateDir {
             own,
             classes,
             learner,
+            gflop_per_joule: config.energy.gflop_per_joule,
             of,
             protection: None,
             coming: None,
@@ -275,8 +279,18 @@ impl StateDir {
         }
         let most_memory = memory::most();
         let (protection, data) = (self.protection.clone(), self.change.clone());
-        let shown = StatusFile { seconds: now(), most_memory, protection, data, status };
+        let student_cost = self.student_cost(view.device);
+        let shown =
+            StatusFile { seconds: now(), most_memory, protection, data, student_cost, status };
         self.folder.write_json(STATUS, &shown)
+    }
+
+    /// Returns what the student of the device cost, if it has trained one. Nobody knows what a learner of the user's computes.
+    pub(super) fn student_cost(&self, device: &Device) -> Option<Computing> {
+        match self.learner {
+            Some(_) => None,
+            None => Computing::of_student(device, self.gflop_per_joule),
+        }
     }
 
     /// Returns the accuracy of the device as a target, if the true classes are known.

@@ -273,7 +273,7 @@ fn an_owner_killed_before_it_listed_the_last_device_goes_on_with_it() {
 
 #[test]
 fn callers_without_a_ticket_keep_nobody_out() {
-    const CALLERS: usize = 300;
+    const CALLERS: usize = 260;
     let place = place();
     let table = place.table("own.csv", "x,y", &["calm", "storm"]);
     let (joined, _) = with_door(&invitation(&place, 1), |tickets| {
