@@ -17,6 +17,13 @@ pub(crate) fn write_file(
         .map_err(|e| Failure::io(format!("cannot write {e}")))
 }
 
+/// The same, and returns once the file is there even if the power fails.
+pub(crate) fn write_file_durably(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
+    Prepared::new(path, |out| out.write_all(bytes))
+        .and_then(Prepared::publish_durably)
+        .map_err(|e| Failure::io(format!("cannot write {e}")))
+}
+
 /// Fails early if nothing can be written at a path, before hours of planning.
 pub(crate) fn check_place(path: &Path) -> Result<(), Failure> {
     if path.is_dir() {

@@ -2,6 +2,7 @@
 //! or has expired.
 
 mod error;
+mod guests;
 mod keeper;
 pub(crate) mod messages;
 
@@ -10,24 +11,24 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use iroh::Endpoint;
-use iroh::endpoint::Connection;
+use iroh::endpoint::{Connection, Incoming, RecvStream, SendStream};
 use stlf_config::Config;
 use stlf_protocol::{PeerId, Ticket};
 use tokio::sync::mpsc::{Receiver, Sender, channel};
-use tokio::task::JoinSet;
 use tokio::time::{interval, timeout};
 
 pub use self::error::Error;
+use self::guests::{Guests, MOST_DEVICES};
 use self::keeper::{Asking, Keeper};
-use self::messages::{Answer, Asks, Knock, PROTOCOL, asked, send};
+use self::messages::{Answer, Asks, Knock, LONGEST_SILENCE, PROTOCOL, asked, send};
 use crate::network::own_address::reachable;
 use crate::network::{self, LOST_AFTER, peer_of};
 
 /// The interval at which time limits and the order to stop are checked.
 const EVERY: Duration = Duration::from_millis(100);
 
-/// The number of devices that are answered at the same time; further ones wait.
-const MOST_AT_ONCE: usize = 256;
+/// How long a caller may take, from its call on, until it has shown a valid ticket.
+const LONGEST_KNOCK: Duration = Duration::from_secs(10);
 
 /// The answers that a device may have to read: how many are awaited, as others come and go, and the last one.
 const MOST_ANSWERS: usize = 64;
@@ -103,7 +104,8 @@ pub type Observer<'o> = dyn FnMut(&Event) + 'o;
 
 /// What a connection passes on to the loop.
 enum Heard {
-    Knock(PeerId, Knock, Sender<Answer>),
+    /// The caller with this number shows a ticket.
+    Knock(u64, PeerId, Knock, Sender<Answer>),
     Asks(Asking),
 }
 
@@ -145,84 +147,119 @@ async fn serve(
         false => options.addresses.clone(),
     };
     let (tickets, replaced) = keeper.invite(options, &addresses)?;
-    let open = keeper.invitations.open(keeper::now());
-    let last = keeper.invitations.last().unwrap_or_default();
+    let open = keeper.to_come();
+    let last = keeper.last().unwrap_or_default();
     let expires = Duration::from_secs(last.saturating_sub(keeper::now()));
     observer(&Event::Invites { fleet, addresses, tickets, replaced, open, expires });
-    let (tell, mut heard) = channel(MOST_AT_ONCE);
-    let mut answering = JoinSet::new();
+    let (tell, mut heard) = channel(MOST_DEVICES);
+    let mut guests = Guests::default();
     let mut clock = interval(EVERY);
     while !stop() && !keeper.is_over() {
         tokio::select! {
             incoming = endpoint.accept() => {
                 let Some(incoming) = incoming else { break };
-                if answering.len() < MOST_AT_ONCE {
-                    let tell = tell.clone();
-                    answering.spawn(async move {
-                        if let Ok(connection) = incoming.await {
-                            // Whoever breaks off asks again, or does not.
-                            let _ = answer(&connection, tell).await;
-                        }
-                    });
+                if guests.are_many() && !incoming.remote_addr_validated() {
+                    let _ = incoming.retry();
+                } else {
+                    guests.answer(|number| answer(number, incoming, tell.clone()));
                 }
             }
             Some(heard) = heard.recv() => match heard {
-                Heard::Knock(device, knock, answers) => {
+                Heard::Knock(number, device, knock, answers) => {
                     let answer = keeper.knock(device, &knock);
                     if let Answer::Refused(reason) = &answer {
                         let (name, reason) = (knock.name, reason.clone());
                         observer(&Event::Refused { name, reason });
+                        let _ = answers.try_send(answer);
+                    } else if guests.has_ticket(number) {
+                        let _ = answers.try_send(answer);
                     }
-                    let _ = answers.try_send(answer);
                 }
                 Heard::Asks(asking) => keeper.ask(asking, observer)?,
             },
-            _ = clock.tick() => {
-                while answering.try_join_next().is_some() {}
-            }
+            _ = clock.tick() => guests.forget_who_left(),
         }
         keeper.look(options, observer)?;
     }
     // Those that waited when the last ticket expired are let in.
     keeper.look(options, observer)?;
-    finish(&endpoint, answering).await;
+    finish(&endpoint, guests).await;
     let list = keeper.roster.roster();
     Ok(list.devices.iter().filter(|member| member.present).count())
 }
 
 /// Waits until the last devices have read what they were told.
-async fn finish(endpoint: &Endpoint, mut answering: JoinSet<()>) {
-    let all = async { while answering.join_next().await.is_some() {} };
-    let _ = timeout(LOST_AFTER, all).await;
-    answering.abort_all();
+async fn finish(endpoint: &Endpoint, mut guests: Guests) {
+    let _ = timeout(LOST_AFTER, guests.leave()).await;
+    guests.send_away();
     endpoint.close().await;
 }
 
-/// Passes on what a device says, and tells it the answers, until the last one has arrived.
-async fn answer(connection: &Connection, tell: Sender<Heard>) -> Result<(), String> {
-    let device = peer_of(connection);
+/// Answers the caller with this number. Whoever breaks off calls again, or does not.
+async fn answer(number: u64, incoming: Incoming, tell: Sender<Heard>) {
+    // Who has no valid ticket must be gone by then, even if it does not read why.
+    let knocked = timeout(LONGEST_KNOCK, knock(number, incoming, &tell)).await;
+    if let Ok(Ok(Some(visit))) = knocked {
+        let _ = visit.go_on(tell).await;
+    }
+}
+
+/// A device that has shown a valid ticket.
+struct Visit {
+    connection: Connection,
+    device: PeerId,
+    knock: Knock,
+    out: SendStream,
+    from: RecvStream,
+}
+
+/// Hears which ticket a caller has, and tells it the answer; nobody if that is the last one.
+async fn knock(
+    number: u64,
+    incoming: Incoming,
+    tell: &Sender<Heard>,
+) -> Result<Option<Visit>, String> {
+    let connection = incoming.await.map_err(|e| e.to_string())?;
+    let device = peer_of(&connection);
     let (mut out, mut from) = connection.accept_bi().await.map_err(|e| e.to_string())?;
     let (answers, mut answered) = channel(MOST_ANSWERS);
     let knock: Knock = asked(&mut from).await?;
-    let gone = |_| "the owner has stopped".to_owned();
-    tell.send(Heard::Knock(device, knock.clone(), answers)).await.map_err(gone)?;
-    if !pass_on(connection, &mut answered, &mut out).await? {
+    tell.send(Heard::Knock(number, device, knock.clone(), answers)).await.map_err(gone)?;
+    if pass_on(&connection, &mut answered, &mut out).await? {
+        has_read(&mut out).await?;
+        return Ok(None);
+    }
+    Ok(Some(Visit { connection, device, knock, out, from }))
+}
+
+impl Visit {
+    /// Passes on what the device asks for, and tells it the answers, until the last one has arrived.
+    async fn go_on(self, tell: Sender<Heard>) -> Result<(), String> {
+        let Visit { connection, device, knock, mut out, mut from } = self;
         let asks: Asks = asked(&mut from).await?;
         let (answers, mut answered) = channel(MOST_ANSWERS);
         let asking = Asking { device, knock, asks, answers, since: Instant::now() };
         tell.send(Heard::Asks(asking)).await.map_err(gone)?;
-        while !pass_on(connection, &mut answered, &mut out).await? {}
+        while !pass_on(&connection, &mut answered, &mut out).await? {}
+        timeout(LONGEST_SILENCE, has_read(&mut out)).await.map_err(|e| e.to_string())?
     }
+}
+
+fn gone<T>(_: T) -> String {
+    "the owner has stopped".to_owned()
+}
+
+/// Waits until the last answer has arrived.
+async fn has_read(out: &mut SendStream) -> Result<(), String> {
     out.finish().map_err(|e| e.to_string())?;
-    out.stopped().await.map_err(|e| e.to_string())?;
-    Ok(())
+    out.stopped().await.map(drop).map_err(|e| e.to_string())
 }
 
 /// Sends the next answer, and returns whether it is the last one.
 async fn pass_on(
     connection: &Connection,
     answers: &mut Receiver<Answer>,
-    out: &mut iroh::endpoint::SendStream,
+    out: &mut SendStream,
 ) -> Result<bool, String> {
     let answer = tokio::select! {
         answer = answers.recv() => answer.ok_or("the owner has stopped")?,

@@ -58,6 +58,7 @@ pub use self::options::{Options, settings};
 use self::publishing::Publications;
 use self::state_dir::{MODELS, StateDir};
 pub(crate) use self::state_dir::{ROSTER, SCALE};
+use crate::computing::Computing;
 use crate::data_change::DataChange;
 use crate::key_file;
 use crate::network::{self, View};
@@ -87,6 +88,8 @@ pub struct Ended {
     pub roster: Roster,
     /// The accuracy of the device as a target, if the true classes are known.
     pub accuracy: Option<f64>,
+    /// What its student cost, if it is a target that has trained one and that is known.
+    pub student_cost: Option<Computing>,
 }
 
 impl Service {
@@ -238,8 +241,9 @@ impl Service {
             return Err(Error::StoppedInEpoch);
         }
         let device = ended?;
-        let accuracy = locked(&told).kept.accuracy(&device);
-        Ok(Ended { device, roster: list, accuracy })
+        let kept = &locked(&told).kept;
+        let (accuracy, student_cost) = (kept.accuracy(&device), kept.student_cost(&device));
+        Ok(Ended { device, roster: list, accuracy, student_cost })
     }
 }
 
@@ -260,7 +264,8 @@ struct Told<'s, 'o> {
 }
 
 impl Told<'_, '_> {
-    /// Keeps an event, tells of it, and returns the metrics of the device after it. Of a flood only the beginning is kept and told.
+    /// Keeps an event, tells of it, and returns the metrics of the device after it. Of a flood only the beginning is told, and
+    /// what it changes is kept all the same.
     fn hear(&mut self, view: &View<'_>, event: &network::Event) -> Option<String> {
         let now = self.started.elapsed();
         if let Some(events) = self.limit.over(now) {
@@ -268,15 +273,21 @@ impl Told<'_, '_> {
             let _ = self.kept.note_untold(view, events);
             (self.observer)(&Event::Untold { events });
         }
-        if !self.limit.takes(event, now) {
-            return None;
-        }
+        let is_told = self.limit.takes(event, now);
         // What cannot be kept now is tried again with the next event; the epoch goes on in memory.
-        let trouble = self.kept.hear(view, event).err();
+        let kept = self.kept.keep(view, event);
+        let noted = kept.and_then(|()| if is_told { self.kept.note(view, event) } else { Ok(()) });
+        let trouble = noted.err();
         if let Some(trouble) = trouble.as_ref().filter(|_| !self.is_failing) {
             (self.observer)(&Event::CannotKeep(trouble));
         }
-        self.is_failing = trouble.is_some();
+        // Where nothing is written, nothing is known of the disk.
+        if is_told || trouble.is_some() {
+            self.is_failing = trouble.is_some();
+        }
+        if !is_told {
+            return None;
+        }
         let metrics = view.status().metrics() + &memory::metric() + &self.kept.protection_metrics();
         (self.observer)(&Event::Network { view, event });
         Some(metrics)

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::Status;
+use crate::computing::Computing;
 use crate::data_change::DataChange;
 use crate::protection::Protection;
 
@@ -25,6 +26,9 @@ pub struct StatusFile {
     /// What has become of the device's data since the device read them, if they have changed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data: Option<DataChange>,
+    /// What the student of a target cost, if it trained one and that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub student_cost: Option<Computing>,
     /// The device's status at that time.
     #[serde(flatten)]
     pub status: Status,

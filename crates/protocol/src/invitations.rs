@@ -7,6 +7,7 @@ use core::net::SocketAddr;
 use serde::{Deserialize, Serialize};
 
 use crate::identity::PeerId;
+use crate::roster::Roster;
 use crate::terms::Brought;
 
 /// The invitations of a fleet.
@@ -131,6 +132,16 @@ impl Invitations {
             .count()
     }
 
+    /// Until when each device may still come that has used a ticket and was never in this roster, in seconds since 1970: its owner was stopped
+    /// between the two.
+    pub fn unlisted(&self, roster: &Roster, now: u64) -> impl Iterator<Item = u64> {
+        let is_listed = move |key: PeerId| roster.devices.iter().any(|member| member.key == key);
+        let valid = self.tickets.iter().filter(move |invited| now < invited.expires);
+        valid.filter_map(move |Invited { used, expires, .. }| {
+            used.as_ref().filter(|used| !is_listed(used.key)).map(|_| *expires)
+        })
+    }
+
     /// When the last ticket that can still be used expires, in seconds since 1970.
     pub fn last(&self) -> Option<u64> {
         let open = self.tickets.iter().filter(|invited| invited.used.is_none());
@@ -162,6 +173,12 @@ mod tests {
         assert_eq!(invitations.standing(id(1), id(8), 0), used);
         assert_eq!((invitations.take_back(0), invitations.open(0)), (1, 0));
         assert_eq!(invitations.standing(id(2), id(9), 0), Err(Refused::Unknown));
+        // A ticket that was used on disk alone is one that its device is still awaited with.
+        let roster = Roster::new("harbour", id(7));
+        assert_eq!(invitations.unlisted(&roster, 99).collect::<Vec<_>>(), [100]);
+        assert_eq!(invitations.unlisted(&roster, 100).count(), 0);
+        let joined = roster.with("gate", id(9)).and_then(|roster| roster.without("gate"));
+        assert_eq!(joined.map(|roster| invitations.unlisted(&roster, 99).count()), Ok(0));
         let text = serde_json::to_string(&invitations);
         let read = text.and_then(|text| serde_json::from_str::<Invitations>(&text));
         assert_eq!(read.ok(), Some(invitations));

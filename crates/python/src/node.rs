@@ -224,7 +224,7 @@ impl Teller {
     }
 
     fn finish(&self, ended: &Ended) {
-        let Ended { device, roster, accuracy } = ended;
+        let Ended { device, roster, accuracy, .. } = ended;
         let (plan, expected) = (device.plan(), device.combined().and_then(|c| c.expected));
         let role = plan.and_then(|plan| plan.role(device.place()));
         let name = |place| roster.at(place).map(|member| member.name.clone());

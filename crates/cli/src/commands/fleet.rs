@@ -12,7 +12,7 @@ use stlf_protocol::{Identity, PeerId, Roster, SignedRoster};
 
 use super::node::{key_failure, status};
 use crate::error::Failure;
-use crate::output::write_file;
+use crate::output::write_file_durably;
 use crate::table::{Align, Table};
 use crate::ui::Ui;
 
@@ -95,12 +95,13 @@ impl FleetArg {
         key_file::read(&self.folder.join("owner.key")).map_err(|e| key_failure(&e))
     }
 
-    /// Signs a changed roster and writes it.
+    /// Signs a changed roster and writes it. A device may get it at once, so that it must not be lost when the power fails: the next
+    /// change would be another roster of the same version.
     fn keep(&self, changed: Result<Roster, Invalid>) -> Result<SignedRoster, Failure> {
         let (path, owner) = (self.roster(), self.owner()?);
         let signed = changed.and_then(|roster| roster.sign(&owner));
         let signed = signed.map_err(|e| invalid(&path, &e))?;
-        write_file(&path, |out| out.write_all(signed.to_json().as_bytes()))?;
+        write_file_durably(&path, signed.to_json().as_bytes())?;
         Ok(signed)
     }
 }

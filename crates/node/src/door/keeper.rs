@@ -1,5 +1,5 @@
 //! What the owner of a fleet decides and keeps: who may join, under which settings, and the roster that lists them. Everything is on disk
-//! before anybody is told.
+//! before anybody is told, even if the power fails: of two rosters of one version, devices would keep whichever they got first for ever.
 
 use std::path::Path;
 use std::time::{Instant, SystemTime};
@@ -65,7 +65,7 @@ impl Keeper {
             None if is_new => {
                 let signed = Roster::new(&fleet, owner.id()).sign(&owner);
                 let signed = signed.map_err(in_roster(&folder))?;
-                folder.write(ROSTER, signed.to_json().as_bytes())?;
+                folder.write_durably(ROSTER, signed.to_json().as_bytes())?;
                 signed
             }
             None => return Err(Error::NoRoster(folder.file(ROSTER))),
@@ -277,11 +277,11 @@ impl Keeper {
         self.keep()?;
         if list != *self.roster.roster() {
             self.roster = list.sign(&self.owner).map_err(in_roster(&self.folder))?;
-            self.folder.write(ROSTER, self.roster.to_json().as_bytes())?;
+            self.folder.write_durably(ROSTER, self.roster.to_json().as_bytes())?;
         }
         for asking in all {
             let (name, key) = (asking.knock.name.clone(), asking.device);
-            let open = self.invitations.open(now());
+            let open = self.to_come();
             observer(&Event::Joined { name, key, open });
             let settings = self.invitations.settings.clone();
             asking.answer(Answer::Welcome { settings, roster: self.roster.to_json() });
@@ -289,9 +289,22 @@ impl Keeper {
         Ok(())
     }
 
+    /// The number of devices that can still come: with a ticket that nobody has used, or with one that they used just before the owner was
+    /// stopped, so that the roster lacks them.
+    pub(super) fn to_come(&self) -> usize {
+        let now = now();
+        self.invitations.open(now) + self.invitations.unlisted(self.roster.roster(), now).count()
+    }
+
+    /// When the last of these tickets expires, in seconds since 1970.
+    pub(super) fn last(&self) -> Option<u64> {
+        let unlisted = self.invitations.unlisted(self.roster.roster(), now());
+        self.invitations.last().into_iter().chain(unlisted).max()
+    }
+
     /// Whether every ticket is used or too late.
     pub(super) fn is_over(&self) -> bool {
-        self.invitations.open(now()) == 0
+        self.to_come() == 0
     }
 }
 

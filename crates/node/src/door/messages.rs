@@ -21,7 +21,7 @@ const MOST_ASKED: usize = 1 << 20;
 const MOST_ANSWERED: usize = 2 * LONGEST_ROSTER;
 
 /// How long a device may take to read its data and say what they are.
-const LONGEST_SILENCE: Duration = Duration::from_secs(600);
+pub(super) const LONGEST_SILENCE: Duration = Duration::from_secs(600);
 
 /// A device shows its ticket.
 #[derive(Debug, Clone, Serialize, Deserialize)]

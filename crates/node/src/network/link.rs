@@ -244,7 +244,7 @@ pub(super) async fn offer(
     queue: Sender<News>,
 ) {
     let (places, keys): (Vec<Place>, Vec<PeerId>) = to.into_iter().unzip();
-    let offered = models.offer(model, way, &keys).await.map_err(|e| e.to_string());
+    let offered = models.offer(model, way, &keys, epoch).await.map_err(|e| e.to_string());
     let _ = queue.send(News::Offered(epoch, places, offered)).await;
 }
 

@@ -84,6 +84,8 @@ impl From<GetError> for Failure {
 pub(super) struct Models {
     shelf: Arc<Shelf>,
     allowed: Arc<Mutex<BTreeSet<(PeerId, Hash)>>>,
+    /// The last epoch in which a model was offered. Held while one is stored, so that what is offered last is stored last.
+    last: Arc<tokio::sync::Mutex<u64>>,
 }
 
 impl Models {
@@ -94,7 +96,7 @@ impl Models {
 
     async fn open_with(folder: Option<&Path>, clean_up: Duration) -> Result<Models, StoreError> {
         let shelf = Arc::new(Shelf::open(folder, clean_up).await?);
-        Ok(Models { shelf, allowed: Arc::default() })
+        Ok(Models { shelf, allowed: Arc::default(), last: Arc::default() })
     }
 
     fn store(&self) -> Store {
@@ -111,15 +113,22 @@ impl Models {
         self.shelf.mend().await
     }
 
-    /// Stores the model of a way, and lets these devices and nobody else fetch it. A model that was offered before has been fetched by then
-    /// or is not needed any more: on a ring, the second way begins where the first has ended.
+    /// Stores the model of a way in an epoch, and lets these devices and nobody else fetch it. A model that was offered before has been fetched
+    /// by then or is not needed any more: on a ring, the second way begins where the first has ended. Offers are made side by side, and one
+    /// of an earlier epoch that is late changes nothing: nobody asks for it any more.
     pub(super) async fn offer(
         &self,
         model: Vec<u8>,
         way: Way,
         to: &[PeerId],
+        epoch: u64,
     ) -> Result<Offer, StoreError> {
         let bytes = model.len() as u64;
+        let mut last = self.last.lock().await;
+        if epoch < *last {
+            return Ok(Offer { way, hash: *Hash::new(&model).as_bytes(), bytes });
+        }
+        *last = epoch;
         let store = self.store();
         let added = store.blobs().add_bytes(model).with_named_tag(name(None, way)).await;
         let failed = |e: RequestError| {
@@ -307,7 +316,7 @@ mod tests {
             let offer = Offer { way: Way::First, hash: *hash.as_bytes(), bytes: 100_000 };
             let later = async {
                 sleep(Duration::from_millis(200)).await;
-                source.models.offer(model.clone(), Way::First, &[target.key]).await.unwrap()
+                source.models.offer(model.clone(), Way::First, &[target.key], 1).await.unwrap()
             };
             let fetched = target.models.fetch(&target.connection, offer);
             let (fetched, offered) = tokio::join!(fetched, later);
@@ -329,7 +338,7 @@ mod tests {
             let keys: Vec<PeerId> = targets.iter().map(|target| target.key).collect();
             for round in 0..4 {
                 let model: Vec<u8> = (0..200_000_u32).map(|k| (k % 251) as u8 ^ round).collect();
-                let offer = source.models.offer(model.clone(), Way::First, &keys).await.unwrap();
+                let offer = source.models.offer(model.clone(), Way::First, &keys, 1).await.unwrap();
                 let mut fetches = JoinSet::new();
                 for target in &targets {
                     let (models, connection) = (target.models.clone(), target.connection.clone());
@@ -347,9 +356,22 @@ mod tests {
         run(async {
             let source = Source::with(Models::open(None).await.unwrap()).await;
             let target = source.called(2).await;
-            let offer = source.models.offer(vec![7; 100_000], Way::First, &[]).await.unwrap();
+            let offer = source.models.offer(vec![7; 100_000], Way::First, &[], 1).await.unwrap();
             let failure = target.models.ask(&target.connection, offer).await.unwrap_err();
             assert_eq!(failure.whose, Whose::Other, "{}", failure.reason);
+        });
+    }
+
+    #[test]
+    fn a_late_offer_of_the_epoch_before_takes_nothing_back() {
+        run(async {
+            let source = Source::with(Models::open(None).await.unwrap()).await;
+            let target = source.called(2).await;
+            let (model, keys) = (vec![7; 100_000], [target.key]);
+            let offer = source.models.offer(model.clone(), Way::First, &keys, 8).await.unwrap();
+            let late = source.models.offer(vec![6; 100_000], Way::First, &[], 7).await.unwrap();
+            assert!(!source.models.store().blobs().has(Hash::from_bytes(late.hash)).await.unwrap());
+            assert_eq!(target.models.fetch(&target.connection, offer).await.unwrap(), model);
         });
     }
 
@@ -368,7 +390,7 @@ mod tests {
             for round in 0..3 {
                 let model = vec![round; 100_000];
                 let keys = [target.key];
-                let offer = source.models.offer(model.clone(), Way::First, &keys).await.unwrap();
+                let offer = source.models.offer(model.clone(), Way::First, &keys, 1).await.unwrap();
                 assert_eq!(target.models.fetch(&target.connection, offer).await.unwrap(), model);
                 hashes.push(Hash::from_bytes(offer.hash));
             }

@@ -67,9 +67,10 @@ pub enum Event<'a> {
         /// What has become of it.
         change: &'a DataChange,
     },
-    /// Messages that were refused and callers that were turned away, beyond those that were told, within a minute.
+    /// What one member or strangers caused too often to be told of each time, within a minute: messages that were refused, devices that came and
+    /// went, callers that were turned away, and the like.
     Untold {
-        /// The number of these messages and callers.
+        /// The number of events that were not told.
         events: u64,
     },
     /// A file cannot be written. This is tried again with every event, and reported again only if it worked in between.

@@ -49,7 +49,11 @@ impl EventLog {
 
     fn make_room(&mut self, bytes: u64) -> std::io::Result<()> {
         if self.bytes > 0 && self.bytes + bytes > self.most {
-            std::fs::rename(&self.path, &self.before)?;
+            match std::fs::rename(&self.path, &self.before) {
+                // It was moved the last time, and there was no room for another one.
+                Err(e) if e.kind() == std::io::ErrorKind::NotFound => {}
+                moved => moved?,
+            }
             (self.file, self.bytes) = (append(&self.path)?, 0);
         }
         Ok(())
@@ -86,5 +90,21 @@ mod tests {
         let first = 60 - lines.len();
         assert!(lines.len() >= 11, "{all}");
         assert_eq!(lines, (first..60).map(line).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn a_log_goes_on_once_there_is_room_for_another_file() {
+        let inside = tempfile::tempdir().unwrap();
+        let folder = Folder::open(inside.path()).unwrap();
+        let mut log = EventLog::open_with(&folder, 10).unwrap();
+        log.add("the first").unwrap();
+        // The file was moved, and no other one can be made in its place.
+        let full = folder.file("full");
+        let path = std::mem::replace(&mut log.path, full.join(FILE));
+        std::fs::rename(&path, folder.file(BEFORE)).unwrap();
+        assert!(log.add("the second").is_err(), "there is no folder of that name");
+        std::fs::create_dir(&full).unwrap();
+        log.add("the third").unwrap();
+        assert_eq!(std::fs::read_to_string(full.join(FILE)).unwrap(), "the third\n");
     }
 }

@@ -1,45 +1,89 @@
-//! How many lines a device writes of what others can cause at will: messages that it refuses, and callers that it turns away. All are
-//! counted in its status; of a flood only the beginning is told.
+//! How many lines a device writes of what others can cause at will: messages that it refuses, devices that come and go or differ, links that
+//! they have forbidden, callers that it turns away. Of a flood from one member only the beginning is told, and the lines of all others are
+//! told as ever. Messages and callers are counted in the status too.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
+
+use stlf_protocol::Place;
 
 use crate::network::Event;
 
-/// The most lines of this kind in a minute.
+/// The most lines in a minute of what one member causes, or all together that are no members.
 const MOST: u32 = 100;
 
 const MINUTE: Duration = Duration::from_secs(60);
 
+/// Who causes an event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Cause {
+    /// Callers that are no members, whose keys cost nothing.
+    Strangers,
+    /// The device at this place of the roster.
+    Member(Place),
+}
+
+impl Cause {
+    /// Returns who can cause an event as often as it likes; nobody of what is the device's own, and of what comes once in an epoch, since
+    /// whoever has epochs begin again and again is left out.
+    fn of(event: &Event) -> Option<Cause> {
+        let place = match event {
+            Event::TurnedAway(_) => return Some(Cause::Strangers),
+            Event::Came(from) | Event::Lost(from) | Event::LeftOut(from) => from,
+            Event::Absent { from, .. }
+            | Event::NotKnownTo { from }
+            | Event::UsedTwice { from }
+            | Event::Differs { from, .. }
+            | Event::Received { from, .. }
+            | Event::NotReceived { from, .. }
+            | Event::Distrusts { from }
+            | Event::Awaits { from }
+            | Event::TrainsOn { from, .. }
+            | Event::TrainedOn { from, .. }
+            | Event::Refused { from, .. } => from,
+            // The receiver says that nothing usable came.
+            Event::Forbidden { to, .. } => to,
+            Event::Listens(_)
+            | Event::CannotSearch(_)
+            | Event::Roster(_)
+            | Event::Began { .. }
+            | Event::Measured
+            | Event::Planned { .. }
+            | Event::NoPlan(_)
+            | Event::Ended
+            | Event::Complete
+            | Event::Alive => return None,
+        };
+        Some(Cause::Member(*place))
+    }
+}
+
 /// What was told in the running minute.
 #[derive(Debug, Default)]
 pub(super) struct LineLimit {
-    /// When it began.
-    since: Duration,
-    told: u32,
+    /// When it began, if anything was told in it.
+    since: Option<Duration>,
+    told: BTreeMap<Cause, u32>,
     untold: u64,
 }
 
 impl LineLimit {
     /// Returns whether to tell of an event at this time.
     pub(super) fn takes(&mut self, event: &Event, now: Duration) -> bool {
-        if !matches!(event, Event::Refused { .. } | Event::TurnedAway(_) | Event::NotKnownTo { .. })
-        {
-            return true;
-        }
-        let takes = self.told < MOST;
+        let Some(cause) = Cause::of(event) else { return true };
+        self.since.get_or_insert(now);
+        let told = self.told.entry(cause).or_default();
+        let takes = *told < MOST;
         match takes {
-            true => self.told += 1,
+            true => *told += 1,
             false => self.untold += 1,
-        }
-        if self.told == 1 {
-            self.since = now;
         }
         takes
     }
 
     /// Begins another minute when one is over. Returns the number of events in it that were not told, if there are any.
     pub(super) fn over(&mut self, now: Duration) -> Option<u64> {
-        if self.told == 0 || now.saturating_sub(self.since) < MINUTE {
+        if now.saturating_sub(self.since?) < MINUTE {
             return None;
         }
         let untold = std::mem::take(self).untold;
@@ -49,16 +93,22 @@ impl LineLimit {
 
 #[cfg(test)]
 mod tests {
-    use stlf_protocol::Place;
+    use stlf_planning::plan::Way;
+    use stlf_protocol::PeerId;
 
     use super::*;
+
+    const FLOOD: usize = 1_000;
+
+    fn at(seconds: u64) -> Duration {
+        Duration::from_secs(seconds)
+    }
 
     #[test]
     fn of_a_flood_the_beginning_is_told_and_then_its_size() {
         let mut limit = LineLimit::default();
         let refused = Event::Refused { from: Place::new(1), reason: String::new() };
-        let at = Duration::from_secs;
-        let told = (0..1_000).filter(|_| limit.takes(&refused, at(7))).count();
+        let told = (0..FLOOD).filter(|_| limit.takes(&refused, at(7))).count();
         assert_eq!(told, MOST as usize);
         assert!(limit.takes(&Event::Ended, at(8)), "nobody causes that at will");
         assert_eq!(limit.over(at(66)), None);
@@ -66,5 +116,28 @@ mod tests {
         assert_eq!(limit.over(at(200)), None, "it is told once");
         assert!(limit.takes(&refused, at(201)));
         assert_eq!(limit.over(at(300)), None, "nothing was left out");
+    }
+
+    #[test]
+    fn who_comes_and_goes_silences_nobody_else() {
+        let mut limit = LineLimit::default();
+        let (one, other) = (Place::new(1), Place::new(2));
+        let floods = [
+            Event::Came(one),
+            Event::Lost(one),
+            Event::LeftOut(one),
+            Event::Forbidden { from: other, to: one },
+            Event::NotReceived { from: one, reason: String::new() },
+            Event::Distrusts { from: one },
+            Event::TrainedOn { from: one, way: Way::First },
+        ];
+        let all = floods.iter().cycle().take(FLOOD);
+        assert_eq!(all.filter(|event| limit.takes(event, at(1))).count(), MOST as usize);
+        let stranger = Event::TurnedAway(PeerId::from_bytes([7; 32]));
+        let all = std::iter::repeat_n(&stranger, FLOOD);
+        assert_eq!(all.filter(|event| limit.takes(event, at(2))).count(), MOST as usize);
+        assert!(limit.takes(&Event::Came(other), at(3)));
+        assert!(limit.takes(&Event::Forbidden { from: one, to: other }, at(3)));
+        assert_eq!(limit.over(at(61)), Some(2 * 900));
     }
 }

@@ -1,6 +1,7 @@
 //! The files of a device, with which it can be killed at any moment and continue: its training, what it made of models that were handed
 //! to it, its scale, the last epoch, the plan, the predictions, the mixture.
-//! Every file appears whole or not at all, and what a device must not forget is on disk before it goes on, even if the power fails.
+//! Every file appears whole or not at all, and what a device must not forget is on disk before it goes on, even if the power fails. Where the
+//! disk cannot be written, it goes on in memory and tries again with the next event; killed before that works, it has forgotten.
 
 mod kept_models;
 
@@ -29,6 +30,7 @@ use super::event::{Line, now};
 use super::event_log::EventLog;
 use super::publishing::Publications;
 use super::{Error, memory, mixture};
+use crate::computing::Computing;
 use crate::data_change::DataChange;
 use crate::network::{Event, View};
 use crate::protection::Protection;
@@ -58,6 +60,8 @@ pub(super) struct StateDir {
     classes: Vec<String>,
     /// The name of the user's learner, where it has one.
     learner: Option<String>,
+    /// What its processor computes with a joule, if that is known.
+    gflop_per_joule: Option<f64>,
     /// A hash of the settings and data that trainings depend on.
     of: String,
     protection: Option<Protection>,
@@ -99,6 +103,7 @@ impl StateDir {
             own,
             classes,
             learner,
+            gflop_per_joule: config.energy.gflop_per_joule,
             of,
             protection: None,
             coming: None,
@@ -216,8 +221,8 @@ impl StateDir {
         self.events.add(&Line::untold(view, events).to_json())
     }
 
-    /// Stores what an event changed.
-    pub(super) fn hear(&mut self, view: &View<'_>, event: &Event) -> Result<(), stlf_data::Error> {
+    /// Stores what an event changed and the device must not forget, however many come.
+    pub(super) fn keep(&mut self, view: &View<'_>, event: &Event) -> Result<(), stlf_data::Error> {
         if view.device.renewals() > self.renewals
             && let Some((own, of)) = self.coming.take()
         {
@@ -263,14 +268,29 @@ impl StateDir {
             Event::Roster(roster) => folder.write_durably(ROSTER, roster.to_json().as_bytes())?,
             _ => {}
         }
+        Ok(())
+    }
+
+    /// Adds a line about an event to the log, and shows the status after it.
+    pub(super) fn note(&mut self, view: &View<'_>, event: &Event) -> Result<(), stlf_data::Error> {
         let status = view.status();
         if *event != Event::Alive {
             self.events.add(&Line::new(view, event).to_json())?;
         }
         let most_memory = memory::most();
         let (protection, data) = (self.protection.clone(), self.change.clone());
-        let shown = StatusFile { seconds: now(), most_memory, protection, data, status };
-        folder.write_json(STATUS, &shown)
+        let student_cost = self.student_cost(view.device);
+        let shown =
+            StatusFile { seconds: now(), most_memory, protection, data, student_cost, status };
+        self.folder.write_json(STATUS, &shown)
+    }
+
+    /// Returns what the student of the device cost, if it has trained one. Nobody knows what a learner of the user's computes.
+    pub(super) fn student_cost(&self, device: &Device) -> Option<Computing> {
+        match self.learner {
+            Some(_) => None,
+            None => Computing::of_student(device, self.gflop_per_joule),
+        }
     }
 
     /// Returns the accuracy of the device as a target, if the true classes are known.

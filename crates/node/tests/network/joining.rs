@@ -6,6 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
+use iroh::endpoint::presets;
+use iroh::{Endpoint, EndpointAddr, PublicKey, TransportAddr};
 use stlf_config::Config;
 use stlf_node::door::{self, Event};
 use stlf_node::joining::{self, Error, Joined};
@@ -233,6 +235,69 @@ fn forged_tickets_and_addresses_where_nobody_is_are_told_apart() {
     });
     let over = door::run(&goes_on, &mut |_| {}, &|| false).unwrap_err().to_string();
     assert_eq!(over, "harbour has no ticket that can still be used");
+}
+
+#[test]
+fn an_owner_killed_before_it_listed_the_last_device_goes_on_with_it() {
+    let place = place();
+    let table = place.table("own.csv", "x,y", &["calm", "storm"]);
+    let roster = place.path("harbour/roster.json");
+    let ((gate, before), _) = with_door(&invitation(&place, 1), |tickets| {
+        let gate = place.options("gate", &tickets[0], &table);
+        let before = std::fs::read(&roster).unwrap();
+        join(&gate).unwrap();
+        (gate, before)
+    });
+    // That the ticket is used is on disk, and the roster is not; nor has the device heard of it.
+    std::fs::write(&roster, before).unwrap();
+    std::fs::remove_file(place.path("node-gate/joined.json")).unwrap();
+    let goes_on = door::Options { listen: None, ..invitation(&place, 0) };
+    std::thread::scope(|scope| {
+        let mut told = Vec::new();
+        let open = scope.spawn(move || {
+            let devices = door::run(&goes_on, &mut |event| told.push(event.clone()), &|| false);
+            (devices.unwrap(), told)
+        });
+        let again = joining::Options {
+            listen: Some("127.0.0.1:0".parse().unwrap()),
+            patience: DEADLINE,
+            ..gate
+        };
+        assert!(join(&again).is_ok());
+        let (devices, told) = open.join().unwrap();
+        assert_eq!(devices, 1);
+        assert!(matches!(told[0], Event::Invites { open: 1, .. }), "{told:?}");
+    });
+    assert_eq!(place.roster().roster().devices.len(), 1);
+}
+
+#[test]
+fn callers_without_a_ticket_keep_nobody_out() {
+    const CALLERS: usize = 260;
+    let place = place();
+    let table = place.table("own.csv", "x,y", &["calm", "storm"]);
+    let (joined, _) = with_door(&invitation(&place, 1), |tickets| {
+        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+        let ticket = &tickets[0];
+        let (callers, silent) = runtime.block_on(async {
+            let callers = Endpoint::builder(presets::Minimal).clear_ip_transports();
+            let callers = callers.bind_addr("127.0.0.1:0").unwrap().bind().await.unwrap();
+            let owner = PublicKey::from_bytes(ticket.owner().as_bytes()).unwrap();
+            let at = ticket.addresses().iter().copied().map(TransportAddr::Ip);
+            let owner = EndpointAddr::from_parts(owner, at);
+            let mut silent = Vec::new();
+            for _ in 0..CALLERS {
+                // They stay and say nothing.
+                silent.push(callers.connect(owner.clone(), b"stlf/join/1").await);
+            }
+            (callers, silent)
+        });
+        assert!(silent.iter().all(Result::is_ok), "{silent:?}");
+        let joined = join(&place.options("gate", ticket, &table));
+        runtime.block_on(callers.close());
+        joined
+    });
+    assert!(joined.is_ok(), "{joined:?}");
 }
 
 #[test]

@@ -209,6 +209,28 @@ fn services_in_one_program_end_with_plans_and_predictions_and_go_on_where_they_w
 }
 
 #[test]
+fn a_target_says_what_its_student_cost_in_computing() {
+    let changes = ["partition.scale=0.3", "transfer.adapt=always", "energy.gflop-per-joule=10"];
+    let fleet = Fleet::with(&changes);
+    let mut targets = 0;
+    for (name, (_, ended)) in NAMES.iter().zip(fleet.run()) {
+        let status = std::fs::read(fleet.path(name).join(FILE)).unwrap();
+        let StatusFile { student_cost, status, .. } = serde_json::from_slice(&status).unwrap();
+        assert_eq!(student_cost, ended.student_cost, "{name}");
+        let Some(student) = status.student else {
+            assert_eq!(student_cost, None, "{name}");
+            continue;
+        };
+        targets += 1;
+        let cost = student_cost.expect(&student);
+        let setup = ended.device.setup();
+        assert_eq!(cost.gflop, setup.schooling.operations(&setup.spec) as f64 / 1e9);
+        assert_eq!(cost.joules, Some(cost.gflop / 10.0));
+    }
+    assert!(targets > 0);
+}
+
+#[test]
 fn every_device_ends_with_a_mixture_that_gives_the_bytes_of_its_predictions() {
     own_tables_to_mixtures(&["training.model=mlp"]);
 }

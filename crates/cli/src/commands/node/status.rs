@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use stlf_node::Status;
+use stlf_node::computing::Computing;
 use stlf_node::status::Peer;
 use stlf_node::status_file::{FILE, StatusFile};
 use stlf_planning::number_format::{clean, counted, percent, size};
@@ -95,7 +96,7 @@ pub(crate) fn stopped_for(shown: &StatusFile) -> Option<f64> {
 }
 
 fn text(shown: &StatusFile, scope: Scope) -> String {
-    let StatusFile { most_memory, protection, data, status, .. } = shown;
+    let StatusFile { most_memory, protection, data, student_cost, status, .. } = shown;
     let mut text = format!(
         "{} of {} (roster {}): epoch {}, {}",
         clean(&status.device),
@@ -142,7 +143,7 @@ fn text(shown: &StatusFile, scope: Scope) -> String {
         text += &format!("{names} got no usable model from {peer}: look at {peer}\n");
     }
     if let Some(student) = &status.student {
-        text += &format!("its student: {}\n", clean(student));
+        text += &format!("its student: {}\n", with_cost(student, student_cost.as_ref()));
     }
     if let Some(expected) = &status.expected {
         text += &format!("expect {expected}\n");
@@ -177,6 +178,12 @@ fn text(shown: &StatusFile, scope: Scope) -> String {
         most_memory.map_or_else(String::new, |m| format!("; at most {} of memory", size(m as f64)))
     );
     text
+}
+
+/// What came of a student, with what it cost.
+pub(crate) fn with_cost(student: &str, cost: Option<&Computing>) -> String {
+    let cost = cost.map_or(String::new(), |cost| format!(", which took {cost}"));
+    format!("{}{cost}", clean(student))
 }
 
 fn role(peer: &Peer) -> &str {

@@ -9,6 +9,7 @@ use stlf_planning::plan::Way;
 use stlf_protocol::wire::Plan;
 use stlf_protocol::{Place, Roster};
 
+use super::status::with_cost;
 use crate::error::Failure;
 
 /// Returns a device's name, cleaned for the terminal.
@@ -41,7 +42,7 @@ pub(super) fn sentence(event: &service::Event<'_>) -> String {
             format!("{}: {}", clean(device), clean(&change.to_string()))
         }
         service::Event::Untold { events } => format!(
-            "{} more were refused or turned away within a minute, and are not listed",
+            "{} more events within a minute are not listed, since one device or callers from outside caused too many",
             grouped(*events)
         ),
         service::Event::CannotKeep(trouble) => format!("cannot write the event log: {trouble}"),
@@ -146,7 +147,7 @@ fn again(way: Way) -> &'static str {
 
 /// Returns a sentence on how the device ended, or a failure if there is no plan.
 pub(super) fn end(ended: &Ended) -> Result<String, Failure> {
-    let Ended { device, roster, accuracy } = ended;
+    let Ended { device, roster, accuracy, student_cost } = ended;
     let place = device.place();
     let own = name(roster, place);
     if let Some(reason) = device.no_plan() {
@@ -164,7 +165,9 @@ pub(super) fn end(ended: &Ended) -> Result<String, Failure> {
         .collect();
     let told = accuracy.map_or(String::new(), |a| format!("; accuracy {}", percent(a)));
     let tried = device.combined().and_then(|combined| combined.tried.as_ref());
-    let student = tried.map_or(String::new(), |tried| format!("; its student: {tried}"));
+    let student = tried.map_or(String::new(), |tried| {
+        format!("; its student: {}", with_cost(&tried.to_string(), student_cost.as_ref()))
+    });
     Ok(format!("{own} is a target of {}{told}{student}\n", from.join(", ")))
 }
 

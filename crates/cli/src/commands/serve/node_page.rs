@@ -9,7 +9,7 @@ use stlf_node::status::Peer;
 use stlf_node::status_file::StatusFile;
 use stlf_planning::number_format::{clean, counted, percent, size};
 
-use super::super::node::status::{OWN_SAMPLES, stopped_for};
+use super::super::node::status::{OWN_SAMPLES, stopped_for, with_cost};
 use crate::comparison::ask_for_labels;
 
 /// The log of a device, in its folder.
@@ -80,7 +80,9 @@ pub(super) fn html(shown: &StatusFile, refusals: &[String]) -> String {
     ];
     let protection = shown.protection.iter().map(|p| format!("privacy: {p}")).collect::<String>();
     let expected = status.expected.map(|expected| ("expect", expected.to_string()));
-    let facts: String = facts.iter().chain(&expected).map(fact).collect();
+    let cost = shown.student_cost.as_ref();
+    let student = status.student.as_ref().map(|told| ("student", with_cost(told, cost)));
+    let facts: String = facts.iter().chain(&student).chain(&expected).map(fact).collect();
     let rows: String = status.devices.iter().map(row).collect();
     let now = escaped(&format!("epoch {}, {}", status.epoch, status.stage));
     format!(
@@ -160,6 +162,11 @@ mod tests {
         );
         let advice = "<li>no source is near: ask for labels with stlf ask node SAMPLES</li>";
         assert!(told.contains(advice), "{told}");
+        status["student"] = json!("used (+0.081)");
+        assert!(page(&status).contains("<dt>student</dt><dd>used (+0.081)</dd>"));
+        status["student_cost"] = json!({ "gflop": 16.24, "joules": 1.624 });
+        let cost = "<dd>used (+0.081), which took 16.24 GFLOP of computing, 1.624 J</dd>";
+        assert!(page(&status).contains(cost), "{}", page(&status));
         status["guessing"] = json!("its own model is no better than guessing");
         assert!(page(&status).contains("<li>its own model is no better than guessing</li>"));
     }
