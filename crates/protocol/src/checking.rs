@@ -7,6 +7,7 @@
 use std::collections::BTreeSet;
 
 use stlf_planning::Problem;
+use stlf_planning::bound::BoundKind;
 use stlf_planning::plan::Status;
 use stlf_planning::planner::Outcome;
 use stlf_planning::planner::handover::floor;
@@ -26,6 +27,12 @@ const UNPROVEN: f64 = 0.05;
 
 /// How far two computations of one cost may be apart, as a share of it.
 const ROUNDING: f64 = 1e-6;
+
+/// Whether a plan costs less than what is proven to be the least. Then it is not one of those that were compared, or its cost not what it costs.
+pub(crate) fn beats_proof(stated: f64, best: &stlf_planning::Plan) -> bool {
+    let least = best.objective();
+    best.status == Status::Optimal && stated < least - ROUNDING * least.abs().max(1.0)
+}
 
 /// Whether a plan costs more than this share above the least.
 fn is_dearer(stated: f64, least: f64, most: f64) -> bool {
@@ -132,6 +139,11 @@ impl Check {
         if plan.sources.iter().any(|&s| !desk.index(s).is_some_and(|s| problem.eligible(s))) {
             return Err(Objection::Unfounded("a source has no labels"));
         }
+        // By the paper's bound the energy of a link goes to 0 with its weight, so that links could be had for nothing.
+        let is_split = links.windows(2).any(|two| two[0].to == two[1].to);
+        if problem.bound_kind() == BoundKind::Paper && is_split {
+            return Err(Objection::Unfounded("a target has two sources, by the paper's bound"));
+        }
         let is_used =
             |&(from, to): &(usize, usize)| links.iter().any(|l| (l.from, l.to) == (from, to));
         if !problem.required().iter().all(is_used) {
@@ -161,6 +173,9 @@ impl Check {
             Outcome::Infeasible(why) => return Err(Objection::NoProblem(why.to_string())),
         };
         let (stated, least) = (plan.objective, best.objective());
+        if beats_proof(stated, &best) {
+            return Err(Objection::Unfounded("it costs less than any plan can"));
+        }
         // The planner may be a slower machine, but not so slow that it cannot plan for few devices.
         let is_easy = self.members.len() <= MOST_EASY || plan.optimal;
         let most = match best.status {
@@ -183,6 +198,7 @@ impl Check {
         let most = if plan.optimal { WORTH_NO_CHANGE } else { UNPROVEN };
         let _ = watch(Sign::Searches(self.setup.planning));
         let least = floor(problem, &settings.limits, &mut |_| watch(Sign::GoesOn));
-        least.is_some_and(|least| !is_dearer(plan.objective, least, most))
+        let is_below = |least: f64| plan.objective < least - ROUNDING * least.abs().max(1.0);
+        least.is_some_and(|least| !is_dearer(plan.objective, least, most) && !is_below(least))
     }
 }

@@ -7,7 +7,7 @@ use stlf_method::divergence::Settings;
 
 use super::{
     Envelope, EpochId, LONGEST_REASON, LONGEST_ROSTER, MOST_BYTES, MOST_REPORTS, Malformed,
-    PROBE_BYTES, VERSION,
+    Message, PROBE_BYTES, VERSION,
 };
 use crate::roster::MOST_DEVICES;
 use crate::shared;
@@ -140,12 +140,7 @@ impl Limits {
     /// Says why it is refused.
     pub fn read(&self, bytes: &[u8]) -> Result<Envelope, Malformed> {
         let unreadable = |_| Malformed::Unreadable;
-        let (version, rest) = postcard::take_from_bytes::<u16>(bytes).map_err(unreadable)?;
-        if version != VERSION {
-            return Err(Malformed::Version(version));
-        }
-        let ((_, kind), _) =
-            postcard::take_from_bytes::<(EpochId, Kind)>(rest).map_err(unreadable)?;
+        let (_, kind) = head(bytes)?;
         let most = self.most(kind);
         if bytes.len() > most {
             return Err(Malformed::TooLong { bytes: bytes.len(), most });
@@ -158,4 +153,31 @@ impl Limits {
         envelope.message.check()?;
         Ok(envelope)
     }
+
+    /// The same of somebody who is not in the roster: only a roster is decoded, and its bytes returned.
+    ///
+    /// # Errors
+    /// It is none.
+    pub fn read_roster(&self, bytes: &[u8]) -> Result<Vec<u8>, Malformed> {
+        let another = Malformed::Absurd("only a roster is heard from who is not in this one");
+        let (_, kind) = head(bytes)?;
+        if kind != Kind::Roster {
+            return Err(another);
+        }
+        match self.read(bytes)?.message {
+            Message::Roster(roster) => Ok(roster),
+            _ => Err(another),
+        }
+    }
+}
+
+/// Which epoch a message says that it is of, and its kind; nothing after that is looked at.
+fn head(bytes: &[u8]) -> Result<(EpochId, Kind), Malformed> {
+    let unreadable = |_| Malformed::Unreadable;
+    let (version, rest) = postcard::take_from_bytes::<u16>(bytes).map_err(unreadable)?;
+    if version != VERSION {
+        return Err(Malformed::Version(version));
+    }
+    let (head, _) = postcard::take_from_bytes::<(EpochId, Kind)>(rest).map_err(unreadable)?;
+    Ok(head)
 }

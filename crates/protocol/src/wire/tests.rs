@@ -189,6 +189,13 @@ fn what_cannot_be_is_refused() {
     assert!(wrong(|p| p.targets.push(Place::new(2))));
     assert!(wrong(|p| p.links.clear()));
     assert!(wrong(|p| p.objective = f64::NAN));
+    // In another order, twice at half the weight, of no weight.
+    assert!(wrong(|p| p.links.reverse()));
+    assert!(wrong(|p| {
+        p.links[1].weight /= 2.0;
+        p.links.push(p.links[1]);
+    }));
+    assert!(wrong(|p| (p.links[0].weight, p.links[1].weight) = (0.0, 1.0)));
     // A witness to a source, from a stranger, that sends anyway, twice.
     assert!(wrong(|p| p.witnesses[0].to = Place::new(2)));
     assert!(wrong(|p| p.witnesses[0].from = Place::new(3)));
@@ -289,6 +296,52 @@ fn what_is_too_long_for_its_kind_is_refused_before_it_is_decoded() {
         assert!(matches!(refused, Err(Malformed::TooLong { .. })), "{kind}: {refused:?}");
     }
     assert!(small.longest() < LONGEST_ROSTER + 257);
+}
+
+/// What is looked up among what is there twice takes minutes for this many devices. So nothing is looked up before the order is known.
+#[test]
+fn a_plan_with_the_same_again_and_again_is_refused_for_its_order() {
+    let devices = 200;
+    let settings = stlf_method::divergence::Settings::Sketch(Default::default());
+    let limits = Limits::new(devices, &settings, stlf_data::Shape::grey(28));
+    let refused = |links: usize, witnesses: usize, examinations: usize| {
+        let again = |of: Handover, times| vec![of; times];
+        let mut plan = Plan {
+            sources: places([0, 2]),
+            handovers: Vec::new(),
+            witnesses: again(handover(2, 1), witnesses),
+            examinations: again(handover(0, 2), examinations),
+            forbidden: Vec::new(),
+            ..plan()
+        };
+        plan.links = vec![link(0, 1, 1.0)];
+        plan.links.extend(vec![link(0, 1, 0.0); links]);
+        let signed = SignedPlan { plan, reports: Vec::new(), signature: Vec::new() };
+        limits.read(&Envelope::new(1, Message::Plan(signed)).to_bytes()).map(drop)
+    };
+    assert_eq!(refused(0, 1, 1), Ok(()));
+    let links = Err(Malformed::Absurd("links are not ascending, or one is there twice"));
+    assert_eq!(refused(50_000, 200_000, 0), links);
+    assert_eq!(refused(50_000, 0, 200_000), links);
+    let witnesses = Err(Malformed::Absurd("witnesses are not ascending"));
+    assert_eq!(refused(0, 400_000, 0), witnesses);
+    let examinations = Err(Malformed::Absurd("examinations are not ascending"));
+    assert_eq!(refused(0, 0, 400_000), examinations);
+}
+
+#[test]
+fn of_strangers_only_a_roster_is_read() {
+    let limits = Limits::default();
+    let read = |message: Message| limits.read_roster(&Envelope::new(1, message).to_bytes());
+    assert_eq!(read(Message::Roster(b"{}".to_vec())), Ok(b"{}".to_vec()));
+    let others = samples().into_iter().filter(|m| !matches!(m, Message::Roster(_)));
+    let refused: Vec<_> = others.map(|message| read(message).unwrap_err()).collect();
+    assert!(refused.iter().all(|why| *why == refused[0]));
+    // Whatever is wrong with the rest was not looked at.
+    let mut wrong = plan();
+    wrong.links.reverse();
+    let signed = SignedPlan { plan: wrong, reports: Vec::new(), signature: Vec::new() };
+    assert_eq!(read(Message::Plan(signed)), Err(refused[0].clone()));
 }
 
 fn many_settings() -> SharedSettings {

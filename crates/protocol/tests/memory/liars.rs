@@ -13,7 +13,7 @@ use stlf_protocol::device::{Holdings, Trained};
 use stlf_protocol::in_memory_network::Network;
 use stlf_protocol::shared::{Fingerprint, SharedSettings};
 use stlf_protocol::wire::{
-    Envelope, EpochId, Handover, Link, Message, Plan, SignedPlan, SignedReport,
+    Envelope, EpochId, Handover, Link, Malformed, Message, Plan, SignedPlan, SignedReport,
 };
 use stlf_protocol::{Action, Device, Place, Refusal, Roster, Setup};
 
@@ -112,6 +112,50 @@ fn a_planner_cannot_have_models_sent_to_itself() {
     assert_eq!(honest, Objection::Dearer { stated: found, best: stated });
     let sentence = format!("the plan costs {found:.4}, where its reports allow one of {stated:.4}");
     assert_eq!(honest.to_string(), sentence);
+}
+
+/// What a link that is there twice would save, as if its model came from two sources.
+#[test]
+fn a_plan_that_costs_less_than_any_can_is_refused() {
+    let split = |signed: &mut SignedPlan| {
+        let half = |link: &Link| Link { weight: link.weight / 2.0, ..*link };
+        let links = &signed.plan.links;
+        signed.plan.links = links.iter().map(half).flat_map(|link| [link, link]).collect();
+    };
+    let Objection::Misstated { stated, found } = objection_in(untried(), split) else {
+        panic!("it costs what it says");
+    };
+    assert!(found < stated, "{found} {stated}");
+    let lie = |signed: &mut SignedPlan| {
+        split(signed);
+        signed.plan.objective = found;
+    };
+    let cheap = Objection::Unfounded("it costs less than any plan can");
+    assert_eq!(objection_in(untried(), lie), cheap);
+    // It is not even read.
+    let mut signed = untried().2;
+    lie(&mut signed);
+    let bytes = Envelope::new(1, Message::Plan(signed)).to_bytes();
+    assert!(matches!(Envelope::read(&bytes), Err(Malformed::Absurd(_))));
+}
+
+#[test]
+fn by_the_papers_bound_no_target_has_two_sources() {
+    let paper = || {
+        let setup = Setup { bound: BoundKind::Paper, examiners: false, ..setup() };
+        planned_by(devices_of(&setup))
+    };
+    let nearly_nothing = |signed: &mut SignedPlan| {
+        let plan = &mut signed.plan;
+        let link = plan.links.remove(0);
+        let other = plan.sources.iter().copied().find(|&from| from != link.from).unwrap();
+        let second = Link { from: other, weight: 1e-15, ..link };
+        plan.links.extend([link, second]);
+        plan.links.sort_by_key(|link| (link.to, link.from));
+        assert!(plan.incoming(link.to).count() == 2);
+    };
+    let refused = objection_in(paper(), nearly_nothing);
+    assert_eq!(refused, Objection::Unfounded("a target has two sources, by the paper's bound"));
 }
 
 /// More devices than every plan is searched for again, which hand models on.
