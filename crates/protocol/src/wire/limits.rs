@@ -120,7 +120,10 @@ impl Limits {
                     + 2 * HANDOVER * self.devices.pow(2)
                     + reported * (SIGNED + PAIR * reported)
             }
-            Kind::NoPlan => LONGEST_REASON,
+            Kind::NoPlan => {
+                let reported = self.devices.min(MOST_REPORTS);
+                LONGEST_REASON + reported * (SIGNED + PAIR * reported)
+            }
             Kind::Hello => shared::MOST_BYTES,
             Kind::Roster => LONGEST_ROSTER,
             Kind::Unchanged | Kind::AskForMeans => 0,
@@ -154,7 +157,13 @@ impl Limits {
         Ok(envelope)
     }
 
-    /// The same of somebody who is not in the roster: only a roster is decoded, and its bytes returned.
+    /// Of which epoch these bytes say that they are its plan, or that it has none, whatever is wrong with the rest. Those of another version say nothing.
+    pub fn plan_of(bytes: &[u8]) -> Option<EpochId> {
+        let (epoch, kind) = head(bytes).ok()?;
+        matches!(kind, Kind::Plan | Kind::NoPlan).then_some(epoch)
+    }
+
+    /// A message of somebody who is not in the roster: only another roster is decoded, and its bytes returned.
     ///
     /// # Errors
     /// It is none.

@@ -40,6 +40,11 @@ fn signed(report: Report) -> SignedReport {
     SignedReport { report, signature: vec![7; 64] }
 }
 
+/// Whatever the length of the reason.
+fn denial(reason: &str) -> Denial {
+    Denial { reason: reason.to_owned(), reports: vec![signed(report())] }
+}
+
 fn report() -> Report {
     let counted = Measured::Errors(Count { errors: 3, samples: 10 });
     let counted = PairReport { peer: Place::new(1), measured: counted, joules: Some(2.5) };
@@ -68,8 +73,8 @@ fn samples() -> Vec<Message> {
         Message::Bandwidth(None),
         Message::Moments([Some(half.clone()), None]),
         Message::Sketch(half),
-        Message::Means(means(9, 3)),
-        Message::Unchanged([7; 16]),
+        Message::Means(means(9, 3), None),
+        Message::Unchanged([7; 16], None),
         Message::AskForMeans,
         turn(7, Said::Params(vec![-0.5, 3.0])),
         turn(8, Said::Errors(Count { errors: 2, samples: 5 })),
@@ -79,7 +84,7 @@ fn samples() -> Vec<Message> {
             reports: vec![signed(report())],
             signature: vec![7; 64],
         }),
-        Message::NoPlan("nobody has labels".to_owned()),
+        Message::NoPlan(denial("nobody has labels")),
         Message::Offer(offer(Way::First), Tried::default()),
         Message::Offer(offer(Way::Second), tried()),
         Message::Failed(Place::new(2)),
@@ -153,8 +158,8 @@ fn what_cannot_be_is_refused() {
         assert!(absurd(Message::Sketch(moments.clone())));
         assert!(absurd(Message::Moments([Some(moments), None])));
     }
-    assert!(absurd(Message::Means(means(0, 2))));
-    assert!(absurd(Message::Means(means(MOST_SAMPLES + 1, 2))));
+    assert!(absurd(Message::Means(means(0, 2), None)));
+    assert!(absurd(Message::Means(means(MOST_SAMPLES + 1, 2), None)));
     let said = |said| absurd(Message::Turn(Turn { number: 0, said }));
     assert!(said(Said::Params(vec![0.0, f32::NAN])));
     assert!(said(Said::Params(vec![0.0, -2e6])));
@@ -273,7 +278,7 @@ fn what_is_too_long_for_its_kind_is_refused_before_it_is_decoded() {
         Message::Report(signed(report)),
         Message::Missing(places.clone()),
         Message::Begin(places),
-        Message::NoPlan("x".repeat(1_000_000)),
+        Message::NoPlan(denial(&"x".repeat(1_000_000))),
         Message::Hello(Hello { settings: many_settings(), ..hello() }),
     ] {
         let bytes = Envelope::new(1, message).to_bytes();
@@ -370,6 +375,8 @@ fn what_a_fleet_needs_is_within_its_limits() {
         ..report()
     };
     let reports = vec![signed(report.clone()); devices];
+    let few = Report { pairs: report.pairs[..MOST_REPORTS - 1].to_vec(), ..report.clone() };
+    let denied = vec![signed(few); MOST_REPORTS];
     let (sources, targets) = (places(0..100), places(100..200));
     let links = targets
         .iter()
@@ -394,13 +401,16 @@ fn what_a_fleet_needs_is_within_its_limits() {
     for (settings, message) in [
         (&counted, Message::Moments([Some(half(features[0])), Some(half(features[0]))])),
         (&sketched, Message::Sketch(half(features[1]))),
-        (&Settings::Sketch(with_means(4_096)), Message::Means(means(MOST_SAMPLES, 4_096))),
-        (&sketched, Message::Unchanged([255; 16])),
+        (&Settings::Sketch(with_means(4_096)), Message::Means(means(MOST_SAMPLES, 4_096), None)),
+        (&sketched, Message::Unchanged([255; 16], None)),
         (&Settings::Classifier(classifier), Message::Turn(turn)),
         (&sketched, Message::Report(signed(report))),
         (&sketched, Message::Plan(SignedPlan { plan, reports, signature: vec![7; 64] })),
         (&sketched, Message::Begin(places(0..devices))),
-        (&sketched, Message::NoPlan("x".repeat(LONGEST_REASON))),
+        (
+            &sketched,
+            Message::NoPlan(Denial { reports: denied, ..denial(&"x".repeat(LONGEST_REASON)) }),
+        ),
     ] {
         let limits = Limits::new(devices, settings, shape);
         let sent = Envelope::new(u64::MAX, message);
@@ -495,7 +505,7 @@ proptest! {
         prop_assert_eq!(means.to_sketch(&settings).unwrap().to_steps(&settings), &steps[..]);
         prop_assert_eq!(means.to_sketch(&with_means(steps.len() + 1)), None);
         prop_assert_ne!(means.digest(), of(samples.max(1) - 1).digest());
-        let sent = Envelope::new(1, Message::Means(of(samples)));
+        let sent = Envelope::new(1, Message::Means(of(samples), None));
         let read = Envelope::read(&sent.to_bytes());
         prop_assert_eq!(read.is_ok(), (1..=MOST_SAMPLES).contains(&samples));
         prop_assert!(read.is_err() || read == Ok(sent));
