@@ -45,7 +45,7 @@ fn is_dearer(stated: f64, least: f64, most: f64) -> bool {
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum Objection {
     /// It cannot be read.
-    #[error("the planner sends a plan that is none: {0}")]
+    #[error("a plan that cannot be read: {0}")]
     Garbled(String),
     /// A signature that is not the planner's.
     #[error("the plan is not signed by its planner")]

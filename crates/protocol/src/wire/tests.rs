@@ -335,6 +335,26 @@ fn a_plan_with_the_same_again_and_again_is_refused_for_its_order() {
 }
 
 #[test]
+fn bytes_say_of_which_epoch_they_are_the_plan_whatever_is_wrong_with_the_rest() {
+    let signed = SignedPlan { plan: plan(), reports: Vec::new(), signature: Vec::new() };
+    for message in [Message::Plan(signed), Message::NoPlan(denial("nobody has labels"))] {
+        let mut sent = Envelope::new(7, message);
+        let bytes = sent.to_bytes();
+        let cut = &bytes[..bytes.len() - 1];
+        assert!(Envelope::read(cut).is_err());
+        assert_eq!(
+            (Limits::plan_of(&bytes), Limits::plan_of(cut)),
+            (Some(7.into()), Some(7.into()))
+        );
+        // Of another version nobody knows what it says.
+        sent.version += 1;
+        assert_eq!(Limits::plan_of(&sent.to_bytes()), None);
+    }
+    assert_eq!(Limits::plan_of(&Envelope::new(7, Message::Done).to_bytes()), None);
+    assert_eq!(Limits::plan_of(&[]), None);
+}
+
+#[test]
 fn of_strangers_only_a_roster_is_read() {
     let limits = Limits::default();
     let read = |message: Message| limits.read_roster(&Envelope::new(1, message).to_bytes());

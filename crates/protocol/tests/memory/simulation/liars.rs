@@ -131,28 +131,24 @@ fn nothing() -> SignedPlan {
     SignedPlan { plan, reports: Vec::new(), signature: vec![0; 64] }
 }
 
-/// A plan that is none: cut off, with another signature, of another epoch, or with a weight that none can have.
+/// A plan that is none: cut off, with a weight that none can have, or with another signature.
 fn garbled(signed: SignedPlan, planner: Place, epoch: EpochId, how: usize) -> Arc<[u8]> {
     let SignedPlan { mut plan, reports, mut signature } = signed;
-    let signed = |plan, reports| SignedPlan::sign(plan, reports, &identity(planner));
-    let said = match how {
-        0 => SignedPlan { plan, reports, signature },
-        1 => {
-            signature[9] ^= 1;
-            SignedPlan { plan, reports, signature }
-        }
-        2 => {
-            plan.epoch += 1;
-            signed(plan, reports)
-        }
-        _ => {
-            plan.links.iter_mut().for_each(|link| link.weight = 7.0);
-            signed(plan, reports)
-        }
-    };
+    if how == 1 {
+        plan.links.iter_mut().for_each(|link| link.weight = 7.0);
+        return garbled(SignedPlan::sign(plan, reports, &identity(planner)), planner, epoch, 3);
+    }
+    signature[9] ^= u8::from(how == 2);
+    let said = SignedPlan { plan, reports, signature };
     let mut bytes = Envelope::new(epoch, Message::Plan(said)).to_bytes();
     bytes.truncate(bytes.len() - usize::from(how == 0));
     bytes.into()
+}
+
+/// The same before the epoch begins: cut off, or of another epoch.
+fn garbled_early(planner: Place, epoch: EpochId, is_cut: bool) -> Arc<[u8]> {
+    let signed = SignedPlan::sign(nothing().plan, Vec::new(), &identity(planner));
+    garbled(signed, planner, epoch, if is_cut { 0 } else { 3 })
 }
 
 impl Simulation {
@@ -173,11 +169,18 @@ impl Simulation {
             Kind::Frames => !measures || to != victim(at),
             Kind::IsSilent => greets,
             Kind::IsNeverDone => message != Message::Done,
-            Kind::GarblesPlans => {
-                let Message::Plan(signed) = message else { return true };
-                self.transmit(at, to, garbled(signed, at, epoch, to.index() % 4));
-                false
-            }
+            Kind::GarblesPlans => match (message, to.index()) {
+                (Message::Begin(_), 2 | 3) => {
+                    self.transmit(at, to, garbled_early(at, epoch, to.index() == 3));
+                    true
+                }
+                (Message::Plan(_), 2 | 3) => false,
+                (Message::Plan(signed), _) => {
+                    self.transmit(at, to, garbled(signed, at, epoch, to.index() % 3));
+                    false
+                }
+                _ => true,
+            },
             Kind::DeniesPlans => {
                 let Message::Plan(SignedPlan { reports, .. }) = message else { return true };
                 let denial = Denial::new("no device has labels".to_owned(), reports);
