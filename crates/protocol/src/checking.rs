@@ -2,21 +2,24 @@
 //! reports do not call for.
 //!
 //! Whoever hears a plan has the signed reports that it was made from. It computes what the plan costs, and what the best plan
-//! costs. A plan may cost as much more as planners accept in order to change little.
+//! costs. A plan may cost as much more as planners accept in order to change little. Whoever hears that there is no plan has the reports, too,
+//! and looks whether that is so.
 
 use std::collections::BTreeSet;
+use std::ops::ControlFlow;
 
 use stlf_planning::Problem;
+use stlf_planning::bound::BoundKind;
 use stlf_planning::plan::Status;
-use stlf_planning::planner::Outcome;
 use stlf_planning::planner::handover::floor;
+use stlf_planning::planner::{Infeasible, Outcome};
 
 use crate::job::{Sign, Watch};
 use crate::planning::{Grounds, Planner, WORTH_NO_CHANGE, watched};
 use crate::roster::{Place, Roster};
 use crate::setup::Setup;
 use crate::shared::Fingerprint;
-use crate::wire::{EpochId, MOST_REPORTS, SignedPlan};
+use crate::wire::{Denial, EpochId, MOST_REPORTS, Plan, SignedPlan, SignedReport};
 
 /// For so few devices every machine finds the best plan in time.
 const MOST_EASY: usize = 16;
@@ -27,6 +30,12 @@ const UNPROVEN: f64 = 0.05;
 /// How far two computations of one cost may be apart, as a share of it.
 const ROUNDING: f64 = 1e-6;
 
+/// Whether a plan costs less than what is proven to be the least. Then it is not one of those that were compared, or its cost not what it costs.
+pub(crate) fn beats_proof(stated: f64, best: &stlf_planning::Plan) -> bool {
+    let least = best.objective();
+    best.status == Status::Optimal && stated < least - ROUNDING * least.abs().max(1.0)
+}
+
 /// Whether a plan costs more than this share above the least.
 fn is_dearer(stated: f64, least: f64, most: f64) -> bool {
     stated > least + most * least.abs() + ROUNDING
@@ -35,6 +44,15 @@ fn is_dearer(stated: f64, least: f64, most: f64) -> bool {
 /// Why a plan is not followed.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum Objection {
+    /// It cannot be read.
+    #[error("a plan that cannot be read: {0}")]
+    Garbled(String),
+    /// A signature that is not the planner's.
+    #[error("the plan is not signed by its planner")]
+    Unsigned,
+    /// It says that it is of another epoch than the message that it came in.
+    #[error("the plan is of another epoch")]
+    Elsewhere,
     /// It does not carry the reports that it was made from.
     #[error("the plan does not carry a report of every device")]
     WithoutReports,
@@ -43,9 +61,15 @@ pub enum Objection {
         "the plan carries a report that place {0} did not sign for this epoch and these settings"
     )]
     Forged(Place),
+    /// The planner passes on means that are not signed by the device that they are of, for this epoch and the settings that all share.
+    #[error("the planner passes on means that place {0} did not sign for this epoch")]
+    Invented(Place),
     /// The reports say what no device can measure.
     #[error("the plan carries a report of place {0} that cannot be: {1}")]
     Impossible(Place, String),
+    /// There is a plan, or would be one without a device that nothing can be planned for.
+    #[error("the planner says that there is no plan, where its reports allow one")]
+    Denied,
     /// No plan can be made from these reports.
     #[error("no plan follows from the reports that this one carries: {0}")]
     NoProblem(String),
@@ -70,7 +94,23 @@ pub enum Objection {
     },
 }
 
-/// A plan that is to be checked, with all that it takes.
+/// What a planner comes to.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Answer {
+    Plan(SignedPlan),
+    NoPlan(Denial),
+}
+
+/// What whoever has checked that knows.
+#[derive(Debug)]
+pub(crate) enum Checked {
+    /// The plan is followed.
+    Plan(Grounds),
+    /// There is none, for this reason.
+    NoPlan(String),
+}
+
+/// A planner's answer that is to be checked, with all that it takes.
 #[derive(Debug)]
 pub(crate) struct Check {
     pub(crate) planner: Place,
@@ -79,7 +119,7 @@ pub(crate) struct Check {
     pub(crate) epoch: EpochId,
     /// Ascending.
     pub(crate) members: Vec<Place>,
-    pub(crate) signed: SignedPlan,
+    pub(crate) answer: Answer,
     pub(crate) roster: Roster,
     pub(crate) setup: Setup,
     /// Of the settings that all are to share.
@@ -87,32 +127,65 @@ pub(crate) struct Check {
 }
 
 impl Check {
-    /// What the device that checks learns of the plan, if it follows from its reports; nothing in large fleets.
-    pub(crate) fn run(&self, watch: &mut Watch<'_>) -> Result<Grounds, Objection> {
-        let Check { place, members, signed, roster, setup, .. } = self;
-        if members.len() > MOST_REPORTS {
-            return Ok(Grounds::default());
+    /// What the device that checks learns of the answer, if it follows from its reports. In large fleets that is what the planner says.
+    pub(crate) fn run(&self, watch: &mut Watch<'_>) -> Result<Checked, Objection> {
+        let is_large = self.members.len() > MOST_REPORTS;
+        match &self.answer {
+            Answer::Plan(_) if is_large => Ok(Checked::Plan(Grounds::default())),
+            Answer::NoPlan(denial) if is_large => Ok(Checked::NoPlan(denial.reason.clone())),
+            Answer::Plan(signed) => self.grounds(signed, watch).map(Checked::Plan),
+            Answer::NoPlan(denial) => self.reason(denial).map(Checked::NoPlan),
         }
-        let desk = self.desk()?;
+    }
+
+    fn grounds(&self, signed: &SignedPlan, watch: &mut Watch<'_>) -> Result<Grounds, Objection> {
+        let Check { place, roster, setup, .. } = self;
+        let plan = &signed.plan;
+        let forbidden: BTreeSet<(Place, Place)> = plan.forbidden.iter().copied().collect();
+        let desk = self.desk(&signed.reports, &forbidden)?;
         let problem =
             desk.problem(roster, setup).map_err(|why| Objection::NoProblem(why.to_string()))?;
-        self.is_founded(&desk, &problem)?;
-        if desk.with_checks(signed.plan.clone(), &problem, setup) != signed.plan {
+        is_founded(plan, &desk, &problem)?;
+        if desk.with_checks(plan.clone(), &problem, setup) != *plan {
             return Err(Objection::Unfounded("its witnesses or examiners are others"));
         }
-        self.is_good(&problem, watch)?;
-        Ok(desk.grounds(&problem, &signed.plan, *place))
+        self.is_good(plan, &problem, watch)?;
+        Ok(desk.grounds(&problem, plan, *place))
+    }
+
+    /// Why there is no plan. Links that the planner would call forbidden do not count: it could forbid all. A planner without labels that no link is left to has
+    /// to be done without, like any other device of which that is so; it would leave out each of these itself, so that none of them is a reason.
+    fn reason(&self, denial: &Denial) -> Result<String, Objection> {
+        let Check { members, roster, setup, planner, .. } = self;
+        let desk = self.desk(&denial.reports, &BTreeSet::new())?;
+        let problem = match desk.problem(roster, setup) {
+            Ok(problem) => problem,
+            Err(why) => return Ok(why.to_string()),
+        };
+        // Whether there is one is known before anything is searched for.
+        match setup.plan(&problem, &mut |_| ControlFlow::Break(())) {
+            Outcome::Infeasible(Infeasible::Unreachable { device, .. })
+                if members[device] != *planner =>
+            {
+                Err(Objection::Denied)
+            }
+            Outcome::Infeasible(why) => Ok(why.to_string()),
+            Outcome::Planned(_) => Err(Objection::Denied),
+        }
     }
 
     /// What the planner knew, by signed reports.
-    fn desk(&self) -> Result<Planner, Objection> {
-        let Check { members, signed, roster, setup, settings, epoch, .. } = self;
-        if signed.reports.len() != members.len() {
+    fn desk(
+        &self,
+        reports: &[SignedReport],
+        forbidden: &BTreeSet<(Place, Place)>,
+    ) -> Result<Planner, Objection> {
+        let Check { members, roster, setup, settings, epoch, .. } = self;
+        if reports.len() != members.len() {
             return Err(Objection::WithoutReports);
         }
-        let forbidden: BTreeSet<(Place, Place)> = signed.plan.forbidden.iter().copied().collect();
-        let mut desk = Planner::new(members, &setup.divergence, &forbidden);
-        for (&member, report) in members.iter().zip(&signed.reports) {
+        let mut desk = Planner::new(members, &setup.divergence, forbidden);
+        for (&member, report) in members.iter().zip(reports) {
             let key = roster.at(member).map(|entry| entry.key);
             if !key.is_some_and(|key| report.is_of(key, *epoch, *settings)) {
                 return Err(Objection::Forged(member));
@@ -123,37 +196,14 @@ impl Check {
         Ok(desk)
     }
 
-    /// That roles, links and hand-overs are possible, and that the plan costs what it says.
-    fn is_founded(&self, desk: &Planner, problem: &Problem) -> Result<(), Objection> {
-        let plan = &self.signed.plan;
-        let Some(links) = desk.links(plan) else {
-            return Err(Objection::Unfounded("it is not of these devices"));
-        };
-        if plan.sources.iter().any(|&s| !desk.index(s).is_some_and(|s| problem.eligible(s))) {
-            return Err(Objection::Unfounded("a source has no labels"));
-        }
-        let is_used =
-            |&(from, to): &(usize, usize)| links.iter().any(|l| (l.from, l.to) == (from, to));
-        if !problem.required().iter().all(is_used) {
-            return Err(Objection::Unfounded("a link is missing that all plans have"));
-        }
-        let found = desk.terms(problem, plan);
-        let found = found.ok_or(Objection::Unfounded("it is not of these devices"))?.total();
-        // Links that do not exist cost infinitely much.
-        if !found.is_finite() {
-            return Err(Objection::Unfounded("it uses a link that cannot be used"));
-        }
-        let stated = plan.objective;
-        match (found - stated).abs() <= ROUNDING * found.abs().max(1.0) {
-            true => Ok(()),
-            false => Err(Objection::Misstated { stated, found }),
-        }
-    }
-
     /// That it is about as good as the best.
-    fn is_good(&self, problem: &Problem, watch: &mut Watch<'_>) -> Result<(), Objection> {
-        let plan = &self.signed.plan;
-        if self.is_near_floor(problem, watch) {
+    fn is_good(
+        &self,
+        plan: &Plan,
+        problem: &Problem,
+        watch: &mut Watch<'_>,
+    ) -> Result<(), Objection> {
+        if self.is_near_floor(plan, problem, watch) {
             return Ok(());
         }
         let best = match watched(&self.setup, problem, watch) {
@@ -161,6 +211,9 @@ impl Check {
             Outcome::Infeasible(why) => return Err(Objection::NoProblem(why.to_string())),
         };
         let (stated, least) = (plan.objective, best.objective());
+        if beats_proof(stated, &best) {
+            return Err(Objection::Unfounded("it costs less than any plan can"));
+        }
         // The planner may be a slower machine, but not so slow that it cannot plan for few devices.
         let is_easy = self.members.len() <= MOST_EASY || plan.optimal;
         let most = match best.status {
@@ -175,14 +228,45 @@ impl Check {
 
     /// Whether a bound from below, which takes a tenth of the time of a search, shows already that no plan is much better. Plans for few devices
     /// are searched for in any case.
-    fn is_near_floor(&self, problem: &Problem, watch: &mut Watch<'_>) -> bool {
-        let (plan, settings) = (&self.signed.plan, &self.setup.planner);
+    fn is_near_floor(&self, plan: &Plan, problem: &Problem, watch: &mut Watch<'_>) -> bool {
+        let settings = &self.setup.planner;
         if self.members.len() <= MOST_EASY || settings.handovers.is_none() {
             return false;
         }
         let most = if plan.optimal { WORTH_NO_CHANGE } else { UNPROVEN };
         let _ = watch(Sign::Searches(self.setup.planning));
         let least = floor(problem, &settings.limits, &mut |_| watch(Sign::GoesOn));
-        least.is_some_and(|least| !is_dearer(plan.objective, least, most))
+        let is_below = |least: f64| plan.objective < least - ROUNDING * least.abs().max(1.0);
+        least.is_some_and(|least| !is_dearer(plan.objective, least, most) && !is_below(least))
+    }
+}
+
+/// That roles, links and hand-overs are possible, and that the plan costs what it says.
+fn is_founded(plan: &Plan, desk: &Planner, problem: &Problem) -> Result<(), Objection> {
+    let Some(links) = desk.links(plan) else {
+        return Err(Objection::Unfounded("it is not of these devices"));
+    };
+    if plan.sources.iter().any(|&s| !desk.index(s).is_some_and(|s| problem.eligible(s))) {
+        return Err(Objection::Unfounded("a source has no labels"));
+    }
+    // By the paper's bound the energy of a link goes to 0 with its weight, so that links could be had for nothing.
+    let is_split = links.windows(2).any(|two| two[0].to == two[1].to);
+    if problem.bound_kind() == BoundKind::Paper && is_split {
+        return Err(Objection::Unfounded("a target has two sources, by the paper's bound"));
+    }
+    let is_used = |&(from, to): &(usize, usize)| links.iter().any(|l| (l.from, l.to) == (from, to));
+    if !problem.required().iter().all(is_used) {
+        return Err(Objection::Unfounded("a link is missing that all plans have"));
+    }
+    let found = desk.terms(problem, plan);
+    let found = found.ok_or(Objection::Unfounded("it is not of these devices"))?.total();
+    // Links that do not exist cost infinitely much.
+    if !found.is_finite() {
+        return Err(Objection::Unfounded("it uses a link that cannot be used"));
+    }
+    let stated = plan.objective;
+    match (found - stated).abs() <= ROUNDING * found.abs().max(1.0) {
+        true => Ok(()),
+        false => Err(Objection::Misstated { stated, found }),
     }
 }

@@ -94,6 +94,8 @@ pub enum Action {
     Forbid(Place, Place),
     /// As the planner: no plan can have this device in it.
     LeaveOut(Place),
+    /// Say that what the device at a place said of the epoch before it began is not heeded, and why.
+    Refuse(Place, Refusal),
     /// The epoch is over for this device.
     Finish,
 }
@@ -315,6 +317,14 @@ impl Device {
         let mut actions = self.to_others(members, id, &Message::Begin(members.to_vec()));
         actions.extend(self.enter(id, members.to_vec(), forbidden));
         actions
+    }
+
+    /// Whether it takes part in an epoch of which it knows neither a plan nor that there is none.
+    pub fn awaits_plan(&self) -> bool {
+        let is_known = |phase: &Phase| {
+            matches!(phase, Phase::Following(_) | Phase::Unplanned(_) | Phase::Unplannable(_))
+        };
+        self.phase().is_some_and(|phase| !is_known(phase))
     }
 
     /// Those that this device waits for.

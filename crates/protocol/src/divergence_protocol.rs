@@ -216,7 +216,7 @@ impl Exchange {
                     false => Ok(Vec::new()),
                 }
             }
-            (Message::Means(_) | Message::Unchanged(_) | Message::AskForMeans, _) => {
+            (Message::Means(..) | Message::Unchanged(..) | Message::AskForMeans, _) => {
                 self.hear_of_means(from, message)
             }
             (Message::Turn(turn), Estimator::Classifier { pairs, .. }) => {

@@ -225,6 +225,7 @@ impl Network {
                 }
                 Action::Forbid(from, to) => self.forbidden.push((from, to)),
                 Action::LeaveOut(out) => self.left_out.push(out),
+                Action::Refuse(_, refusal) => self.refused.push((place, refusal)),
                 Action::Finish => self.finished[place.index()] = true,
             }
         }

@@ -7,10 +7,10 @@ use std::time::Duration;
 use stlf_method::handed::Verdict;
 use stlf_planning::plan::Way;
 
-use crate::checking::{Check, Objection};
+use crate::checking::{Check, Checked, Objection};
 use crate::device::{Combined, Combining, Examining, Failed, TrainedOn, TrainingOn};
 use crate::divergence_protocol::{Finding, Work};
-use crate::planning::{Grounds, NoPlan, Planned, Search};
+use crate::planning::{NoPlan, Planned, Search};
 use crate::roster::Place;
 
 /// What a job says while it runs.
@@ -45,9 +45,9 @@ pub enum Task {
     },
     /// The plan of the epoch.
     Plan,
-    /// Whether the plan follows from the reports that it was made from.
+    /// Whether the plan follows from the reports that it was made from, or there is none.
     Check {
-        /// The device that made and signed the plan.
+        /// The device that says so.
         planner: Place,
     },
     /// To train on a model that was handed over.
@@ -105,7 +105,7 @@ pub struct Blamed {
 pub(crate) enum Product {
     Measured(Finding),
     Planned(Result<Planned, NoPlan>),
-    Checked(Result<Grounds, Objection>),
+    Checked(Result<Checked, Objection>),
     TrainedOn(Option<TrainedOn>),
     Examined(Place, Option<Verdict>),
     Combined(Option<Combined>),

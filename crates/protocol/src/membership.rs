@@ -77,6 +77,8 @@ pub struct Membership {
     running: Option<Running>,
     /// Until when silent devices are left out.
     left_out: BTreeMap<Place, Duration>,
+    /// Those that lied as planners, and until when they are done without, whatever they start or connect anew.
+    convicted: BTreeMap<Place, Duration>,
     /// Links over which no model came.
     forbidden: BTreeSet<(Place, Place)>,
     /// How many times in a row a device has started anew, or ended an epoch otherwise, and when it did so last.
@@ -125,6 +127,7 @@ impl Membership {
             numbers: Numbers::from(epoch),
             running: None,
             left_out: BTreeMap::new(),
+            convicted: BTreeMap::new(),
             forbidden: BTreeSet::new(),
             ended: BTreeMap::new(),
             untold: BTreeSet::new(),
@@ -411,7 +414,8 @@ impl Membership {
     /// Whoever is here and not left out.
     fn candidates(&self, now: Duration) -> BTreeSet<Place> {
         let out = |place: &Place| self.left_out.get(place).is_some_and(|until| now < *until);
-        self.here.iter().copied().filter(|place| !out(place)).collect()
+        let is_in = |place: &Place| !out(place) && !self.is_convicted(*place, now);
+        self.here.iter().copied().filter(is_in).collect()
     }
 }
 

@@ -58,6 +58,8 @@ pub struct Participant {
     asks_for_links: bool,
     patience: Duration,
     refused: BTreeMap<Place, u64>,
+    /// Who sent a plan that is none of an epoch that has not begun here.
+    garbled: BTreeMap<Place, EpochId>,
     has_ended: bool,
     told_of_plan: bool,
     /// Whether it has asked for another epoch since the running one was over.
@@ -94,6 +96,7 @@ impl Participant {
             asks_for_links: false,
             patience: timing.patience,
             refused: BTreeMap::new(),
+            garbled: BTreeMap::new(),
             has_ended: false,
             told_of_plan: false,
             has_asked: false,
@@ -148,7 +151,10 @@ impl Participant {
                 Decision::Begin { number, members } => {
                     let begun = EpochId { number, begun: self.device.start() };
                     self.enter(begun, &members, world);
-                    let forbidden = self.membership.forbidden().clone();
+                    // Of others a plan says nothing, and those that have a roster of before need not know them.
+                    let takes_part = |place: &Place| members.contains(place);
+                    let mut forbidden = self.membership.forbidden().clone();
+                    forbidden.retain(|(from, to)| takes_part(from) && takes_part(to));
                     let actions = self.device.begin(number, &members, &forbidden);
                     self.act(actions, world);
                 }
@@ -220,11 +226,17 @@ impl Participant {
         self.has_ended = false;
         self.told_of_plan = false;
         self.has_asked = false;
-        let (epoch, devices) = (epoch.number, members.len());
+        let (id, epoch, devices) = (epoch, epoch.number, members.len());
         world.tell(self, Event::Began { epoch, devices });
         for from in late {
             self.refuse(from, Refusal::NotPlanner(from).to_string(), world);
         }
+        if let Some(planner) = self.membership.planner()
+            && self.garbled.get(&planner) == Some(&id)
+        {
+            self.convict(planner);
+        }
+        self.garbled.retain(|_, of| of.number > id.number);
     }
 
     /// Takes what a job came to.
@@ -270,10 +282,7 @@ impl Participant {
                 self.device.model_failed(from)
             }
             (Err(refusal), Task::Turn { peer, .. } | Task::Check { planner: peer }) => {
-                if matches!(refusal, Refusal::Plan(_)) {
-                    self.membership.convict_planner(now);
-                }
-                return self.refuse(peer, refusal.to_string(), world);
+                return self.hear_refusal(peer, refusal, world);
             }
             (Err(refusal), _) => {
                 let Some(Blamed { from, reason }) = blamed else {
@@ -311,6 +320,7 @@ impl Participant {
                     self.membership.leave_out(place, self.now);
                     world.tell(self, Event::LeftOut(place));
                 }
+                Action::Refuse(from, refusal) => self.hear_refusal(from, refusal, world),
                 Action::Finish => self.finish(world),
             }
         }

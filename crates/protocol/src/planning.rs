@@ -6,12 +6,14 @@ use std::sync::Arc;
 use stlf_method::divergence::Settings;
 use stlf_planning::Problem;
 use stlf_planning::Role;
+use stlf_planning::bound::BoundKind;
 use stlf_planning::examiner::Examination;
 use stlf_planning::plan::{PlanLink, Status, Terms, evaluate};
 use stlf_planning::planner::{Infeasible, Outcome};
 use stlf_planning::problem::Links;
 use stlf_planning::witness::{Claim, Witness};
 
+use crate::checking::beats_proof;
 use crate::device::Refusal;
 use crate::divergence_protocol::divergence;
 use crate::job::{Sign, Watch};
@@ -109,10 +111,13 @@ impl Search {
         };
         let kept = kept.into_iter().flatten().filter(|plan| {
             let required = problem.required().iter();
-            plan.objective() <= most && required.into_iter().all(|link| has(plan, link))
+            // Hand-overs of settings before may cost less than all that plans may have now.
+            let is_one = plan.objective() <= most && !beats_proof(plan.objective(), &best);
+            is_one && required.into_iter().all(|link| has(plan, link))
         });
         let kept = kept.map(|plan| sent(&plan)).find(|plan| plan.check().is_ok());
         let plan = kept.unwrap_or_else(|| sent(&best));
+        debug_assert_eq!(plan.check(), Ok(()), "a plan that no other device would read");
         let grounds = desk.grounds(&problem, &plan, *place);
         Ok((plan, grounds))
     }
@@ -292,10 +297,13 @@ impl Planner {
             Outcome::Infeasible(_) => None,
         };
         let free = planned(&pinned);
-        let linked = match (last.handovers.is_empty(), &free) {
-            (true, _) => planned(&self.with_links_of(last, pinned)),
-            (false, Some(free)) => Some(self.handing_on_as(last, problem, free)),
-            (false, None) => None,
+        // The last plan may be of settings by which models were handed on, and now are not.
+        let may_hand_on =
+            setup.planner.handovers.is_some() && problem.bound_kind() == BoundKind::Pooled;
+        let linked = match (may_hand_on && !last.handovers.is_empty(), &free) {
+            (false, _) => planned(&self.with_links_of(last, pinned)),
+            (true, Some(free)) => Some(self.handing_on_as(last, problem, free)),
+            (true, None) => None,
         };
         linked.into_iter().chain(free).collect()
     }

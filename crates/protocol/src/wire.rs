@@ -13,14 +13,14 @@ use stlf_planning::plan::Way;
 
 pub use self::epoch_id::EpochId;
 pub use self::limits::Limits;
-pub use self::means::{Digest, Means};
+pub use self::means::{Digest, Means, MeansSignature};
 pub use self::plan::{Handover, Leg, Link, Plan};
-pub use self::signed::{MOST_REPORTS, SignedOffer, SignedPlan, SignedReport};
+pub use self::signed::{Denial, MOST_REPORTS, SignedOffer, SignedPlan, SignedReport};
 use crate::roster::Place;
 use crate::shared::SharedSettings;
 
 /// The version of these messages. Others are not understood.
-pub const VERSION: u16 = 11;
+pub const VERSION: u16 = 12;
 
 /// How much a [`Message::Probe`] has: enough to tell a link's rate rather than its delay, and less than most models.
 pub const PROBE_BYTES: usize = 16 << 10;
@@ -65,10 +65,10 @@ pub enum Message {
     Moments([Option<Moments>; 2]),
     /// To all: moments of the features of all of the sender's inputs.
     Sketch(Moments),
-    /// To all, where that is all they publish: means of the features of all of the sender's inputs.
-    Means(Means),
-    /// To one that has them: the sender's means are those with this digest, which it sent in an epoch before.
-    Unchanged(Digest),
+    /// To all, where that is all they publish: means of the features of all of the sender's inputs; signed to the planner, who may have to pass them on.
+    Means(Means, Option<MeansSignature>),
+    /// To one that has them: the sender's means are those with this digest, which it sent in an epoch before; signed to the planner.
+    Unchanged(Digest, Option<MeansSignature>),
     /// To one that said so: the sender does not have them.
     AskForMeans,
     /// To one other device: the sender's next turn in training the classifier that tells the two apart.
@@ -77,8 +77,8 @@ pub enum Message {
     Report(SignedReport),
     /// From the planner to all, signed, with the reports that it was made from.
     Plan(SignedPlan),
-    /// From the planner to all: there is none, and why.
-    NoPlan(String),
+    /// From the planner to all: there is none, with the reports that this follows from.
+    NoPlan(Denial),
     /// From a source to all that get its model: it may be fetched, and did so at sources that tried it.
     Offer(SignedOffer, Tried),
     /// From a target, or from who trains a model on, to the planner: no usable model came from this source.
@@ -102,8 +102,8 @@ pub enum Message {
     Probe(Vec<u8>),
     /// To whoever began an epoch under a number that is not above the sender's: the epoch that the sender takes part in.
     TakesPart(EpochId),
-    /// From the planner to one that waits for them: the means of another device, as the planner has them.
-    PassedOn(Place, Means),
+    /// From the planner to one that waits for them: the means of another device, which that one has signed.
+    PassedOn(Place, Means, MeansSignature),
     /// To the planner, once the epoch is over: the sender has other data since it began, and asks for another one.
     Renewed,
     /// From who has tried the model of this source on its labels, and believes it, to the source's targets: what the source offered it.
@@ -280,11 +280,11 @@ impl Message {
                 halves.iter().flatten().try_for_each(Moments::check)
             }
             Message::Sketch(moments) => moments.check(),
-            Message::Means(means) | Message::PassedOn(_, means) => means.check(),
+            Message::Means(means, _) | Message::PassedOn(_, means, _) => means.check(),
             Message::Turn(turn) => turn.said.check(),
             Message::Report(signed) => signed.report.check(),
             Message::Plan(signed) => signed.check(),
-            Message::NoPlan(reason) => holds(reason.len() <= LONGEST_REASON, "a long reason"),
+            Message::NoPlan(denial) => denial.check(),
             Message::Missing(places) => {
                 holds(places.is_sorted_by(|a, b| a < b), "places are not ascending")
             }
@@ -293,7 +293,7 @@ impl Message {
             Message::TrainedOn(percent) => {
                 holds(*percent <= MOST_PERCENT, "more than two whole trainings")
             }
-            Message::Unchanged(_) | Message::AskForMeans => Ok(()),
+            Message::Unchanged(..) | Message::AskForMeans => Ok(()),
             Message::Offer(_, tried) => holds(
                 tried.is_possible(),
                 "a trial has no labels, more errors than labels, or a doubt that is not from 0 to 1",

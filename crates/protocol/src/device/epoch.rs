@@ -12,10 +12,11 @@ use stlf_planning::{Problem, Role};
 
 use super::examining::Examined;
 use super::phase::{AsSource, AsTarget, Part, Phase};
+use crate::checking::Answer;
 use crate::divergence_protocol::{Exchange, Remembered, divergence};
 use crate::planning::{Claims, Grounds, Planner};
 use crate::roster::Place;
-use crate::wire::{EpochId, Leg, Offer, Plan, SignedOffer, SignedPlan};
+use crate::wire::{EpochId, Leg, Offer, Plan, SignedOffer};
 
 /// The percent of a whole training on a model. On the second way they are counted on from here.
 pub(super) const WHOLE: u8 = 100;
@@ -34,8 +35,8 @@ pub(super) struct Epoch {
     pub(super) believed: BTreeMap<Sent, BTreeSet<Offer>>,
     /// How many percent those have done that train on a model, above 100 those of the second way, that train a student, or that predict.
     pub(super) trained_on: BTreeMap<Place, u8>,
-    /// The planner's plan, until it is checked.
-    pub(super) plan_heard: Option<Box<SignedPlan>>,
+    /// What the planner has come to, as it says.
+    pub(super) answer: Option<Box<Answer>>,
     phase: Phase,
 }
 
@@ -277,7 +278,7 @@ impl Epoch {
             offers: BTreeMap::new(),
             believed: BTreeMap::new(),
             trained_on: BTreeMap::new(),
-            plan_heard: None,
+            answer: None,
             phase: Phase::Measuring,
         }
     }

@@ -10,14 +10,35 @@ use super::epoch::{Epoch, Seat};
 use super::phase::Phase;
 use super::steps::in_epoch;
 use super::{Action, Device, Refusal, note_of};
-use crate::checking::{Check, Objection};
+use crate::checking::{Answer, Check, Checked, Objection};
+use crate::identity::PeerId;
 use crate::job::{Computed, Job, Labour, Product};
-use crate::planning::Grounds;
 use crate::roster::Place;
+use crate::shared::Fingerprint;
 use crate::wire::{Envelope, EpochId, Message, SignedPlan};
 
 /// A device says so much before it needs an answer.
 const MOST_EARLY: usize = 4;
+
+/// That a device signs the means of which it tells the planner, who could not pass them on otherwise.
+fn is_signed(
+    from: Place,
+    key: Option<PeerId>,
+    message: &Message,
+    epoch: EpochId,
+    settings: Fingerprint,
+) -> Result<(), Refusal> {
+    let (digest, signature) = match message {
+        Message::Means(means, signature) => (means.digest(), signature),
+        Message::Unchanged(digest, signature) => (*digest, signature),
+        _ => return Ok(()),
+    };
+    let is_of = |key| signature.as_ref().is_some_and(|s| s.is_of(key, digest, epoch, settings));
+    match key.is_some_and(is_of) {
+        true => Ok(()),
+        false => Err(Refusal::UnsignedMeans(from)),
+    }
+}
 
 impl Device {
     /// Takes a message from the device at a place, whose key the connection has proven.
@@ -38,22 +59,31 @@ impl Device {
         if !epoch.members.contains(&from) {
             return Err(Refusal::Stranger(from));
         }
+        if matches!(epoch.seat, Seat::Planner(_)) {
+            let key = self.roster.at(from).map(|member| member.key);
+            is_signed(from, key, &envelope.message, id, self.settings)?;
+        }
         let mut actions = Vec::new();
         match &envelope.message {
             Message::Begin(_) => {}
             Message::Bandwidth(_)
             | Message::Moments(_)
             | Message::Sketch(_)
-            | Message::Means(_)
-            | Message::Unchanged(_)
+            | Message::Means(..)
+            | Message::Unchanged(..)
             | Message::AskForMeans
             | Message::Turn(_) => {
                 let steps = epoch.exchange.receive(from, &envelope.message)?;
                 actions.extend(in_epoch(id, steps));
             }
-            Message::PassedOn(of, means) => {
+            Message::PassedOn(of, means, signature) => {
                 if Device::planner_of(&epoch.members) != Some(from) {
                     return Err(Refusal::NotPlanner(from));
+                }
+                let key = self.roster.at(*of).map(|member| member.key);
+                let is_of = |key| signature.is_of(key, means.digest(), id, self.settings);
+                if !key.is_some_and(is_of) {
+                    return Err(Objection::Invented(*of).into());
                 }
                 actions.extend(in_epoch(id, epoch.exchange.hear_passed_on(*of, means)?));
             }
@@ -68,7 +98,9 @@ impl Device {
                 desk.hear(from, report, self.setup.unlabeled_as)?;
             }
             Message::Plan(signed) => actions.extend(self.hear_plan(from, signed)?),
-            Message::NoPlan(reason) => return self.hear_no_plan(from, reason),
+            Message::NoPlan(denial) => {
+                return self.hear_answer(from, Answer::NoPlan(denial.clone()));
+            }
             Message::Offer(signed, tried) => {
                 let offer = signed.offer;
                 let key = self.roster.at(from).map(|member| member.key);
@@ -175,68 +207,64 @@ impl Device {
         let plan = &signed.plan;
         let key = self.roster.at(from).map(|member| member.key);
         if !key.is_some_and(|key| signed.is_of(key)) {
-            return Err(Refusal::Unsigned);
+            return Err(Objection::Unsigned.into());
         }
         if plan.epoch != epoch.id.number {
-            let (offered, known) = (plan.epoch, epoch.id.number);
-            return Err(Refusal::Epoch { offered, known });
+            return Err(Objection::Elsewhere.into());
         }
         let mut listed: Vec<Place> = plan.sources.iter().chain(&plan.targets).copied().collect();
         listed.sort_unstable();
         if listed != epoch.members {
-            return Err(Refusal::Unfit("a plan that is not of this epoch's devices"));
+            return Err(Objection::Unfounded("it is not of this epoch's devices").into());
         }
-        match epoch.phase() {
-            Phase::Following(following) if following.plan() == plan => Ok(Vec::new()),
-            Phase::Following(_) | Phase::Unplanned(_) => Err(Refusal::Twice(from)),
-            _ => match &epoch.plan_heard {
-                Some(known) if **known == *signed => Ok(Vec::new()),
-                Some(_) => Err(Refusal::Twice(from)),
-                None => {
-                    epoch.plan_heard = Some(Box::new(signed.clone()));
-                    let check = Check {
-                        planner: from,
-                        place: self.place,
-                        epoch: epoch.id,
-                        members: epoch.members.clone(),
-                        signed: signed.clone(),
-                        roster: self.roster.clone(),
-                        setup: self.setup.clone(),
-                        settings: self.settings,
-                    };
-                    let labour = Labour::Check(Box::new(check));
-                    Ok(vec![Action::Compute(Job::new(epoch.id.number, labour))])
-                }
-            },
-        }
+        self.hear_answer(from, Answer::Plan(signed.clone()))
     }
 
-    /// Follows the plan that was heard, if it follows from its reports.
-    fn has_checked(&mut self, checked: Result<Grounds, Objection>) -> Result<Vec<Action>, Refusal> {
-        let grounds = checked?;
-        let heard = self.epoch.as_ref().and_then(|epoch| epoch.plan_heard.as_ref());
-        let waits =
-            |epoch: &Epoch| !matches!(epoch.phase(), Phase::Following(_) | Phase::Unplanned(_));
-        match heard.filter(|_| self.epoch.as_ref().is_some_and(waits)) {
-            Some(signed) => {
-                let plan = signed.plan.clone();
-                Ok(self.follow(plan, grounds))
-            }
-            None => Err(Refusal::Unfit("a plan that nobody waits for")),
-        }
-    }
-
-    fn hear_no_plan(&mut self, from: Place, reason: &str) -> Result<Vec<Action>, Refusal> {
+    /// Takes what the planner has come to, once: it is heeded when it is checked.
+    fn hear_answer(&mut self, from: Place, answer: Answer) -> Result<Vec<Action>, Refusal> {
         let Some(epoch) = self.epoch.as_mut() else { return Ok(Vec::new()) };
         if Device::planner_of(&epoch.members) != Some(from) {
             return Err(Refusal::NotPlanner(from));
         }
-        match epoch.phase() {
-            Phase::Unplanned(known) if known == reason => {}
-            Phase::Following(_) | Phase::Unplanned(_) => return Err(Refusal::Twice(from)),
-            _ => epoch.go_to(Phase::Unplanned(reason.to_owned())),
+        match &epoch.answer {
+            Some(known) if **known == answer => return Ok(Vec::new()),
+            Some(_) => return Err(Refusal::Twice(from)),
+            None => epoch.answer = Some(Box::new(answer.clone())),
         }
-        Ok(vec![Action::Finish])
+        let check = Check {
+            planner: from,
+            place: self.place,
+            epoch: epoch.id,
+            members: epoch.members.clone(),
+            answer,
+            roster: self.roster.clone(),
+            setup: self.setup.clone(),
+            settings: self.settings,
+        };
+        let labour = Labour::Check(Box::new(check));
+        Ok(vec![Action::Compute(Job::new(epoch.id.number, labour))])
+    }
+
+    /// Follows the plan that was heard, or ends without one, if that follows from the reports.
+    fn has_checked(&mut self, checked: Result<Checked, Objection>) -> Result<Vec<Action>, Refusal> {
+        let checked = checked?;
+        let waits = |epoch: &&mut Epoch| {
+            !matches!(epoch.phase(), Phase::Following(_) | Phase::Unplanned(_))
+        };
+        let epoch = self.epoch.as_mut().filter(waits);
+        let nobody_waits = Refusal::Unfit("a plan that nobody waits for");
+        let epoch = epoch.ok_or(nobody_waits.clone())?;
+        match (epoch.answer.as_deref(), checked) {
+            (Some(Answer::Plan(signed)), Checked::Plan(grounds)) => {
+                let plan = signed.plan.clone();
+                Ok(self.follow(plan, grounds))
+            }
+            (Some(Answer::NoPlan(_)), Checked::NoPlan(reason)) => {
+                epoch.go_to(Phase::Unplanned(reason));
+                Ok(vec![Action::Finish])
+            }
+            _ => Err(nobody_waits),
+        }
     }
 
     /// Others may have heard of an epoch before this device has.

@@ -28,16 +28,16 @@ pub enum Refusal {
     /// Of another size than all agreed on, or without what it must have.
     #[error("{0}")]
     Unfit(&'static str),
-    /// A signature that is not the planner's.
-    #[error("the plan is not signed by its planner")]
-    Unsigned,
     /// A report without the signature of who sent it.
     #[error("place {0} has not signed its report for this epoch")]
     UnsignedReport(Place),
+    /// Means without the signature of whose they are, which the planner could not pass on.
+    #[error("place {0} has not signed its means for this epoch")]
+    UnsignedMeans(Place),
     /// An offer without the signature of whose model it is.
     #[error("place {0} has not signed what it offers in this epoch")]
     UnsignedOffer(Place),
-    /// A plan that does not follow from what devices reported.
+    /// A plan that does not follow from what devices reported, or another lie of the planner's that only it can have told.
     #[error(transparent)]
     Plan(#[from] Objection),
 }

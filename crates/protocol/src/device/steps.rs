@@ -19,7 +19,8 @@ use crate::publication_record::CurrentMeans;
 use crate::reply_record::ReplyRecord;
 use crate::roster::Place;
 use crate::wire::{
-    Envelope, EpochId, Measured, Message, PairReport, Plan, Report, SignedPlan, SignedReport,
+    Denial, Envelope, EpochId, Measured, Message, PairReport, Plan, Report, SignedPlan,
+    SignedReport,
 };
 
 impl Device {
@@ -94,7 +95,11 @@ impl Device {
         let (plan, mut remembered) = self.epoch.take().map(Epoch::end).unwrap_or_default();
         self.last_plan = plan.or(self.last_plan.take());
         remembered.retain(|place| self.is_present(place));
-        let mut exchange = self.exchange(&members).remembering(remembered);
+        let mut exchange = self.exchange(&members).remembering(remembered).signing(
+            self.identity.clone(),
+            id,
+            self.settings,
+        );
         let seat = match Device::planner_of(&members) {
             Some(planner) if planner != self.place => Seat::Reporter(planner),
             _ => Seat::Planner(Planner::new(&members, &self.setup.divergence, forbidden)),
@@ -109,7 +114,10 @@ impl Device {
             self.early.insert(from, later.collect());
             for envelope in now {
                 // What is wrong with it is no fault of the epoch's.
-                actions.extend(self.receive(from, &envelope).unwrap_or_default());
+                match self.receive(from, &envelope) {
+                    Ok(said) => actions.extend(said),
+                    Err(refusal) => actions.push(Action::Refuse(from, refusal)),
+                }
             }
         }
         actions
@@ -220,9 +228,13 @@ impl Device {
                 Ok(vec![Action::LeaveOut(out)])
             }
             Err(why) => {
-                let reason = why.to_string();
-                epoch.go_to(Phase::Unplanned(reason.clone()));
-                let mut actions = self.to_all_others(&Message::NoPlan(reason));
+                let reports = match &epoch.seat {
+                    Seat::Planner(desk) => desk.signed_reports(),
+                    Seat::Reporter(_) => Vec::new(),
+                };
+                let denial = Denial::new(why.to_string(), reports);
+                epoch.go_to(Phase::Unplanned(denial.reason.clone()));
+                let mut actions = self.to_all_others(&Message::NoPlan(denial));
                 actions.push(Action::Finish);
                 Ok(actions)
             }

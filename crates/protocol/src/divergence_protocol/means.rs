@@ -11,8 +11,10 @@ use stlf_method::divergence::sketch::{self, Sketch};
 
 use super::{Estimator, Exchange, Step};
 use crate::device::{Refusal, note};
+use crate::identity::Identity;
 use crate::roster::Place;
-use crate::wire::{Digest, Means, Message};
+use crate::shared::Fingerprint;
+use crate::wire::{Digest, EpochId, Means, MeansSignature, Message};
 
 /// What a device remembers of means from one epoch to the next: one thing of each kind for a place of the roster. It is not kept on disk,
 /// where what others published would outlast the device's work with it.
@@ -43,18 +45,43 @@ pub(super) struct MeansOfEpoch {
     asked: BTreeSet<Place>,
     /// Whose means were passed on to whom.
     passed_on: BTreeSet<(Place, Place)>,
+    /// What the device signs its means with, and who may have to pass them on.
+    signs: Option<Signs>,
+    /// At the planner: what others have signed theirs with.
+    signatures: BTreeMap<Place, MeansSignature>,
+}
+
+/// What a device signs its means of an epoch with.
+#[derive(Debug)]
+struct Signs {
+    identity: Identity,
+    epoch: EpochId,
+    settings: Fingerprint,
+    /// Who gets the signature.
+    planner: Option<Place>,
+}
+
+impl Signs {
+    /// The signature of means, if they go to the planner.
+    fn to(&self, to: Place, digest: Digest) -> Option<MeansSignature> {
+        let sign = || MeansSignature::sign(digest, self.epoch, self.settings, &self.identity);
+        (self.planner == Some(to)).then(sign)
+    }
 }
 
 impl MeansOfEpoch {
     /// Publishes this device's own.
     pub(super) fn publish(&mut self, own: Means, others: impl Iterator<Item = Place>) -> Vec<Step> {
         let digest = own.digest();
-        let say = |to: Place| match self.remembered.sent.insert(to, digest) == Some(digest) {
-            true => {
-                self.reminded.insert(to);
-                Step::Say(to, Message::Unchanged(digest))
+        let say = |to: Place| {
+            let signature = self.signs.as_ref().and_then(|signs| signs.to(to, digest));
+            match self.remembered.sent.insert(to, digest) == Some(digest) {
+                true => {
+                    self.reminded.insert(to);
+                    Step::Say(to, Message::Unchanged(digest, signature))
+                }
+                false => Step::Say(to, Message::Means(own.clone(), signature)),
             }
-            false => Step::Say(to, Message::Means(own.clone())),
         };
         let steps = others.map(say).collect();
         self.own = Some(own);
@@ -65,7 +92,9 @@ impl MeansOfEpoch {
     fn asked_by(&mut self, from: Place) -> Vec<Step> {
         match &self.own {
             Some(own) if self.reminded.remove(&from) => {
-                vec![Step::Say(from, Message::Means(own.clone()))]
+                let signs = self.signs.as_ref();
+                let signature = signs.and_then(|signs| signs.to(from, own.digest()));
+                vec![Step::Say(from, Message::Means(own.clone(), signature))]
             }
             _ => Vec::new(),
         }
@@ -87,6 +116,18 @@ impl Exchange {
         self
     }
 
+    /// The same, which signs its means for this epoch, so that the planner can pass them on.
+    pub fn signing(
+        mut self,
+        identity: Identity,
+        epoch: EpochId,
+        settings: Fingerprint,
+    ) -> Exchange {
+        let planner = self.members.first().copied();
+        self.means.signs = Some(Signs { identity, epoch, settings, planner });
+        self
+    }
+
     /// What the next epoch's may know.
     pub fn into_remembered(self) -> Remembered {
         self.means.remembered
@@ -102,12 +143,16 @@ impl Exchange {
         }
         let known = of.iter().filter(|&&of| of != to && of != self.own.place);
         let known = known.filter_map(|of| Some((*of, published.get(of)?)));
-        let new = known.filter(|(of, _)| self.means.passed_on.insert((*of, to)));
-        let passed = new.map(|(of, sketch)| Message::PassedOn(of, Means::of(sketch, settings)));
+        let MeansOfEpoch { passed_on, signatures, .. } = &mut self.means;
+        let signed = known.filter_map(|(of, sketch)| Some((of, sketch, signatures.get(&of)?)));
+        let new = signed.filter(|(of, ..)| passed_on.insert((*of, to)));
+        let passed = new.map(|(of, sketch, signature)| {
+            Message::PassedOn(of, Means::of(sketch, settings), signature.clone())
+        });
         passed.map(|message| Step::Say(to, message)).collect()
     }
 
-    /// Takes another device's means from the planner, who has them. What their own device said before stands.
+    /// Takes another device's means, which that one has signed, from the planner, who has them.
     pub fn hear_passed_on(&mut self, of: Place, means: &Means) -> Result<Vec<Step>, Refusal> {
         let fits = of != self.own.place && self.members.contains(&of);
         match &mut self.estimator {
@@ -138,13 +183,13 @@ impl Exchange {
         };
         let theirs = &mut self.means.remembered.theirs;
         let is_new = match message {
-            Message::Means(means) => {
+            Message::Means(means, _) => {
                 let sketch = fitting(means, settings)?;
                 let is_new = note(published, from, sketch.clone())?;
                 theirs.insert(from, (means.digest(), sketch));
                 is_new
             }
-            Message::Unchanged(digest) => {
+            Message::Unchanged(digest, _) => {
                 match theirs.get(&from).filter(|(known, _)| known == digest) {
                     Some((_, sketch)) => note(published, from, sketch.clone())?,
                     None if published.contains_key(&from) => return Err(Refusal::Twice(from)),
@@ -153,11 +198,21 @@ impl Exchange {
             }
             _ => return Ok(self.means.asked_by(from)),
         };
+        if let (true, Message::Means(_, Some(by)) | Message::Unchanged(_, Some(by))) =
+            (is_new, message)
+        {
+            self.means.signatures.insert(from, by.clone());
+        }
         Ok(if is_new { self.compare() } else { Vec::new() })
     }
 }
 
 fn fitting(means: &Means, settings: &sketch::Settings) -> Result<Arc<Sketch>, Refusal> {
     let other = Refusal::Unfit("means of another number of features");
-    means.to_sketch(settings).map(Arc::new).ok_or(other)
+    let sketch = means.to_sketch(settings).ok_or(other)?;
+    // Whoever passes them on writes them again, and their signature must still be one of what it writes.
+    match Means::of(&sketch, settings) == *means {
+        true => Ok(Arc::new(sketch)),
+        false => Err(Refusal::Unfit("means that nobody writes so")),
+    }
 }

@@ -24,9 +24,10 @@ pub enum Beginning {
 
 impl Membership {
     /// Whether a device may begin an epoch: nobody who stands before it in the roster is here, but for those that were silent for too
-    /// long.
+    /// long. Who has lied as the planner may not.
     pub fn may_begin(&self, place: Place, now: Duration) -> bool {
-        self.candidates(now).first().is_none_or(|&first| place <= first)
+        let is_first = self.candidates(now).first().is_none_or(|&first| place <= first);
+        is_first && !self.is_convicted(place, now)
     }
 
     /// Whether a device may begin an epoch although somebody before it is here: it is the next, has given that one up, and this device is about
@@ -41,7 +42,7 @@ impl Membership {
             }
             _ => self.due.is_some_and(|due| now.saturating_sub(due) >= patience),
         };
-        is_next && does_nothing
+        is_next && does_nothing && !self.is_convicted(place, now)
     }
 
     /// What this device does about an epoch that another begins.

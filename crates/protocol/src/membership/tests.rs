@@ -161,6 +161,27 @@ fn a_planner_whose_plan_does_not_follow_from_its_reports_is_done_without_at_once
 }
 
 #[test]
+fn a_planner_that_lied_is_done_without_whatever_it_starts_or_connects_anew() {
+    let mut third = with(2, &[0, 1]);
+    third.enter(1, &ALL[..3], at(10));
+    third.convict_planner(at(11));
+    assert_eq!(third.tick(at(11), &[]), [Decision::LeaveOut(ALL[0])]);
+    // It is told once.
+    third.convict_planner(at(11));
+    assert_eq!(third.tick(at(11), &[]), []);
+    for (start, now) in [(1, 12), (1, 20), (2, 30), (3, 50)] {
+        third.lost(ALL[0], at(now));
+        third.came(ALL[0], start, 0, at(now));
+        assert!(!third.may_begin(ALL[0], at(now)) && third.may_begin(ALL[1], at(now)), "{now}");
+        let begun = EpochId { number: 9, begun: start as u32 };
+        let heard = third.hear_begin(ALL[0], begun, &ALL[..3], at(now));
+        assert!(matches!(heard, Beginning::Untimely { .. }), "{now}");
+        assert_eq!(third.timely(at(now)), None);
+    }
+    assert!(third.may_begin(ALL[0], at(51)) && !third.may_begin(ALL[1], at(51)));
+}
+
+#[test]
 fn a_later_number_that_somebody_claims_stops_nothing() {
     let mut first = with(0, &[1, 2]);
     first.enter(1, &ALL[..3], at(10));

@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use super::{Closing, Event, Participant, Surroundings};
+use crate::checking::Objection;
 use crate::device::Refusal;
 use crate::membership::Beginning;
 use crate::roster::Place;
-use crate::wire::{Envelope, Message};
+use crate::wire::{Envelope, EpochId, Limits, Message};
 
 /// A device of which this many messages were refused is ignored until it connects again.
 const MOST_REFUSED: u64 = 1_000;
@@ -24,7 +25,13 @@ impl Participant {
         if self.refused.get(&place).is_some_and(|&count| count >= MOST_REFUSED) {
             return;
         }
-        let read = self.device.limits().read(bytes).map_err(|malformed| malformed.to_string());
+        let read = match (self.device.limits().read(bytes), Limits::plan_of(bytes)) {
+            (Err(malformed), Some(epoch)) => {
+                self.hear_garbled(place, epoch);
+                Err(Objection::Garbled(malformed.to_string()).to_string())
+            }
+            (read, _) => read.map_err(|malformed| malformed.to_string()),
+        };
         let heard =
             read.and_then(|envelope| Ok(self.is_greeted(place, &envelope)?.then_some(envelope)));
         match heard {
@@ -32,6 +39,35 @@ impl Participant {
             Ok(None) => {}
             Err(reason) => self.refuse(place, reason, world),
         }
+    }
+
+    /// A plan that cannot be read. The connection has proven who sends it, and no honest planner does.
+    fn hear_garbled(&mut self, from: Place, epoch: EpochId) {
+        if epoch == self.running_id() {
+            self.convict(from);
+        } else if epoch.number > self.running() {
+            self.garbled.insert(from, epoch);
+        }
+    }
+
+    /// A lie that only the planner can have told: if this device waits for its plan, it does without it from now on.
+    pub(super) fn convict(&mut self, liar: Place) {
+        if self.membership.planner() == Some(liar) && self.device.awaits_plan() {
+            self.membership.convict_planner(self.now);
+        }
+    }
+
+    /// Something that was said is not heeded, and may be a lie of the planner's.
+    pub(super) fn hear_refusal(
+        &mut self,
+        from: Place,
+        refusal: Refusal,
+        world: &mut impl Surroundings,
+    ) {
+        if matches!(refusal, Refusal::Plan(_)) {
+            self.convict(from);
+        }
+        self.refuse(from, refusal.to_string(), world);
     }
 
     pub(super) fn refuse(&mut self, from: Place, reason: String, world: &mut impl Surroundings) {
@@ -156,7 +192,7 @@ impl Participant {
                 }
                 self.act(actions, world);
             }
-            Err(refusal) => self.refuse(place, refusal.to_string(), world),
+            Err(refusal) => self.hear_refusal(place, refusal, world),
         }
     }
 

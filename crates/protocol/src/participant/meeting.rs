@@ -130,8 +130,7 @@ impl Participant {
         world: &mut impl Surroundings,
     ) -> bool {
         self.look_at(now);
-        let read = self.device.limits().read(bytes);
-        let Ok(Envelope { message: Message::Roster(bytes), .. }) = read else { return false };
+        let Ok(bytes) = self.device.limits().read_roster(bytes) else { return false };
         let Ok(roster) = SignedRoster::read(&bytes) else { return false };
         let has_it = roster.roster().place(key).is_some();
         if has_it && roster.replaces(&self.roster).is_ok() {

@@ -7,7 +7,7 @@ use stlf_method::divergence::Settings;
 
 use super::{
     Envelope, EpochId, LONGEST_REASON, LONGEST_ROSTER, MOST_BYTES, MOST_REPORTS, Malformed,
-    PROBE_BYTES, VERSION,
+    Message, PROBE_BYTES, VERSION,
 };
 use crate::roster::MOST_DEVICES;
 use crate::shared;
@@ -120,7 +120,10 @@ impl Limits {
                     + 2 * HANDOVER * self.devices.pow(2)
                     + reported * (SIGNED + PAIR * reported)
             }
-            Kind::NoPlan => LONGEST_REASON,
+            Kind::NoPlan => {
+                let reported = self.devices.min(MOST_REPORTS);
+                LONGEST_REASON + reported * (SIGNED + PAIR * reported)
+            }
             Kind::Hello => shared::MOST_BYTES,
             Kind::Roster => LONGEST_ROSTER,
             Kind::Unchanged | Kind::AskForMeans => 0,
@@ -140,12 +143,7 @@ impl Limits {
     /// Says why it is refused.
     pub fn read(&self, bytes: &[u8]) -> Result<Envelope, Malformed> {
         let unreadable = |_| Malformed::Unreadable;
-        let (version, rest) = postcard::take_from_bytes::<u16>(bytes).map_err(unreadable)?;
-        if version != VERSION {
-            return Err(Malformed::Version(version));
-        }
-        let ((_, kind), _) =
-            postcard::take_from_bytes::<(EpochId, Kind)>(rest).map_err(unreadable)?;
+        let (_, kind) = head(bytes)?;
         let most = self.most(kind);
         if bytes.len() > most {
             return Err(Malformed::TooLong { bytes: bytes.len(), most });
@@ -158,4 +156,37 @@ impl Limits {
         envelope.message.check()?;
         Ok(envelope)
     }
+
+    /// Of which epoch these bytes say that they are its plan, or that it has none, whatever is wrong with the rest. Those of another version say nothing.
+    pub fn plan_of(bytes: &[u8]) -> Option<EpochId> {
+        let (epoch, kind) = head(bytes).ok()?;
+        matches!(kind, Kind::Plan | Kind::NoPlan).then_some(epoch)
+    }
+
+    /// A message of somebody who is not in the roster: only another roster is decoded, and its bytes returned.
+    ///
+    /// # Errors
+    /// It is none.
+    pub fn read_roster(&self, bytes: &[u8]) -> Result<Vec<u8>, Malformed> {
+        let another = Malformed::Absurd("only a roster is heard from who is not in this one");
+        let (_, kind) = head(bytes)?;
+        if kind != Kind::Roster {
+            return Err(another);
+        }
+        match self.read(bytes)?.message {
+            Message::Roster(roster) => Ok(roster),
+            _ => Err(another),
+        }
+    }
+}
+
+/// Which epoch a message says that it is of, and its kind; nothing after that is looked at.
+fn head(bytes: &[u8]) -> Result<(EpochId, Kind), Malformed> {
+    let unreadable = |_| Malformed::Unreadable;
+    let (version, rest) = postcard::take_from_bytes::<u16>(bytes).map_err(unreadable)?;
+    if version != VERSION {
+        return Err(Malformed::Version(version));
+    }
+    let (head, _) = postcard::take_from_bytes::<(EpochId, Kind)>(rest).map_err(unreadable)?;
+    Ok(head)
 }

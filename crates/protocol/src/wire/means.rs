@@ -4,7 +4,12 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use stlf_method::divergence::sketch::{Settings, Sketch};
 
-use super::{Malformed, is_number_of_samples};
+use super::{EpochId, Malformed, is_number_of_samples};
+use crate::identity::{Identity, PeerId};
+use crate::shared::Fingerprint;
+
+/// What a signature of means is for.
+const MEANS: &str = "stlf-means/1";
 
 /// Names the means that a device sent before. Who finds others with the same digest deceives nobody but itself: it is looked up among
 /// what its own sender sent.
@@ -17,6 +22,37 @@ pub struct Means {
     samples: u64,
     /// How many steps each mean is from 0, the lower byte first. As bytes, since a number of steps would be written in three.
     steps: Vec<[u8; 2]>,
+}
+
+/// A device's signature of the means that it has in an epoch, by which the planner can show whose they are when it passes them on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MeansSignature(Vec<u8>);
+
+impl MeansSignature {
+    /// Signs means with this digest for an epoch, in which they were measured by these settings.
+    pub fn sign(
+        digest: Digest,
+        epoch: EpochId,
+        settings: Fingerprint,
+        identity: &Identity,
+    ) -> MeansSignature {
+        MeansSignature(identity.sign(MEANS, &signed_bytes(digest, epoch, settings)))
+    }
+
+    /// Whether the device with this key has signed these means for this epoch and these settings.
+    pub fn is_of(
+        &self,
+        key: PeerId,
+        digest: Digest,
+        epoch: EpochId,
+        settings: Fingerprint,
+    ) -> bool {
+        key.has_signed(MEANS, &signed_bytes(digest, epoch, settings), &self.0)
+    }
+}
+
+fn signed_bytes(digest: Digest, epoch: EpochId, settings: Fingerprint) -> Vec<u8> {
+    postcard::to_allocvec(&(epoch, settings, digest)).unwrap_or_default()
 }
 
 impl Means {

@@ -1,5 +1,7 @@
 //! A plan as it is sent: who does what in an epoch, by places in the roster.
 
+use std::collections::BTreeSet;
+
 use serde::{Deserialize, Serialize};
 use stlf_planning::Role;
 use stlf_planning::plan::{self, PlanLink, RingPlace, Way, check_handovers, legs};
@@ -187,53 +189,56 @@ impl Plan {
         self.handovers.iter().any(is_too_long)
     }
 
-    /// That it is a plan at all, for whatever devices.
+    /// That it is a plan at all, for whatever devices. Order comes first: what is there twice is refused before anything is looked up.
     pub(crate) fn check(&self) -> Result<(), Malformed> {
         let holds = |fine: bool, what| if fine { Ok(()) } else { Err(Malformed::Absurd(what)) };
         let ascending = |places: &[Place]| places.is_sorted_by(|a, b| a < b);
-        let apart = !self.sources.iter().any(|s| self.targets.binary_search(s).is_ok());
+        let by_receiver = |of: &[Handover]| of.is_sorted_by(|a, b| (a.to, a.from) < (b.to, b.from));
+        let is_in = |places: &[Place], place: Place| places.binary_search(&place).is_ok();
+        let apart = |places: &[Place]| !places.iter().any(|&s| is_in(&self.targets, s));
         holds(
-            ascending(&self.sources) && ascending(&self.targets) && apart,
+            ascending(&self.sources) && ascending(&self.targets) && apart(&self.sources),
             "a plan's devices are not ascending, or have two roles",
         )?;
-        let between = |link: &Link| {
-            self.sources.binary_search(&link.from).is_ok()
-                && self.targets.binary_search(&link.to).is_ok()
-                && is_share(link.weight)
-        };
-        holds(self.links.iter().all(between), "a link is not from a source to a target")?;
-        for &target in &self.targets {
-            let sum: f64 = self.incoming(target).map(|link| link.weight).sum();
-            holds((sum - 1.0).abs() < 1e-6, "a target's weights do not sum to one")?;
-        }
-        let is_source = |place: Place| self.sources.binary_search(&place).is_ok();
-        let between = |handover: &Handover| is_source(handover.from) && is_source(handover.to);
-        holds(self.handovers.iter().all(between), "a hand-over is not between sources")?;
+        let sorted = self.links.is_sorted_by(|a, b| (a.to, a.from) < (b.to, b.from));
+        holds(sorted, "links are not ascending, or one is there twice")?;
+        holds(by_receiver(&self.witnesses), "witnesses are not ascending")?;
+        holds(by_receiver(&self.examinations), "examinations are not ascending")?;
+        holds(self.forbidden.is_sorted_by(|a, b| a < b), "forbidden links are not ascending")?;
         let one_each = self.handovers.is_sorted_by(|a, b| a.to < b.to);
         holds(one_each, "hand-overs are not ascending, or a source is handed two models")?;
+        let (is_source, is_target) =
+            (|place| is_in(&self.sources, place), |place| is_in(&self.targets, place));
+        let between = |link: &Link| is_source(link.from) && is_target(link.to);
+        holds(self.links.iter().all(between), "a link is not from a source to a target")?;
+        let weighs = |link: &Link| link.weight > 0.0 && is_share(link.weight);
+        holds(self.links.iter().all(weighs), "a weight is not above 0 and at most 1")?;
+        let columns: Vec<&[Link]> = self.links.chunk_by(|a, b| a.to == b.to).collect();
+        let served = columns.iter().map(|column| column[0].to);
+        holds(served.eq(self.targets.iter().copied()), "a target has no link")?;
+        let sum = |column: &&[Link]| column.iter().map(|link| link.weight).sum::<f64>();
+        let is_whole = |column: &&[Link]| (sum(column) - 1.0).abs() < 1e-6;
+        holds(columns.iter().all(is_whole), "a target's weights do not sum to one")?;
+        let between = |handover: &Handover| is_source(handover.from) && is_source(handover.to);
+        holds(self.handovers.iter().all(between), "a hand-over is not between sources")?;
         holds(!self.hands_on_too_often(), "a model is handed on too often")?;
         let followed = check_handovers(&self.indexed_handovers(), &self.indexed_links());
         followed.map_err(Malformed::Absurd)?;
-        let is_listed = |place: Place| self.role(place).is_some();
-        let is_apart = |witness: &Handover| {
-            let Handover { from, to } = *witness;
-            let is_target = self.targets.binary_search(&to).is_ok();
-            is_target && from != to && is_listed(from) && self.incoming(to).all(|l| l.from != from)
+        let is_listed = |place: Place| is_source(place) || is_target(place);
+        let is_link = |to: Place, from: Place| {
+            self.links.binary_search_by_key(&(to, from), |link| (link.to, link.from)).is_ok()
+        };
+        let is_apart = |&Handover { from, to }: &Handover| {
+            is_target(to) && from != to && is_listed(from) && !is_link(to, from)
         };
         holds(self.witnesses.iter().all(is_apart), "a witness is not of a target")?;
-        let ascending = self.witnesses.is_sorted_by(|a, b| (a.to, a.from) < (b.to, b.from));
-        holds(ascending, "witnesses are not ascending")?;
-        let is_of_sender = |one: &Handover| {
-            let sends = self.links.iter().any(|link| link.from == one.from);
-            sends && one.from != one.to && is_listed(one.to)
-        };
+        let senders: BTreeSet<Place> = self.links.iter().map(|link| link.from).collect();
+        let is_of_sender =
+            |one: &Handover| senders.contains(&one.from) && one.from != one.to && is_listed(one.to);
         holds(
             self.examinations.iter().all(is_of_sender),
             "an examiner tries a model that no target gets",
         )?;
-        let ascending = self.examinations.is_sorted_by(|a, b| (a.to, a.from) < (b.to, b.from));
-        holds(ascending, "examinations are not ascending")?;
-        holds(self.forbidden.is_sorted_by(|a, b| a < b), "forbidden links are not ascending")?;
         holds(self.objective.is_finite(), "an objective is not a number")
     }
 }

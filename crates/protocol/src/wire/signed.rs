@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{EpochId, Malformed, Offer, Plan, Report};
+use super::{EpochId, LONGEST_REASON, Malformed, Offer, Plan, Report};
 use crate::identity::{Identity, PeerId};
 use crate::shared::Fingerprint;
 
@@ -70,6 +70,30 @@ impl SignedOffer {
     pub fn is_of(&self, key: PeerId, epoch: EpochId) -> bool {
         let bytes = postcard::to_allocvec(&(epoch, self.offer)).unwrap_or_default();
         key.has_signed(OFFER, &bytes, &self.signature)
+    }
+}
+
+/// That there is no plan.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Denial {
+    /// Why, as text for people.
+    pub reason: String,
+    /// What that follows from, device by device of the epoch; none in a fleet of more than [`MOST_REPORTS`] devices.
+    pub reports: Vec<SignedReport>,
+}
+
+impl Denial {
+    /// With as much of the reason as may be sent.
+    pub fn new(mut reason: String, reports: Vec<SignedReport>) -> Denial {
+        reason.truncate(reason.floor_char_boundary(LONGEST_REASON));
+        Denial { reason, reports }
+    }
+
+    pub(super) fn check(&self) -> Result<(), Malformed> {
+        if self.reason.len() > LONGEST_REASON {
+            return Err(Malformed::Absurd("a long reason"));
+        }
+        self.reports.iter().try_for_each(|signed| signed.report.check())
     }
 }
 

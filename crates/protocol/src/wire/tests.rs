@@ -40,6 +40,11 @@ fn signed(report: Report) -> SignedReport {
     SignedReport { report, signature: vec![7; 64] }
 }
 
+/// Whatever the length of the reason.
+fn denial(reason: &str) -> Denial {
+    Denial { reason: reason.to_owned(), reports: vec![signed(report())] }
+}
+
 fn report() -> Report {
     let counted = Measured::Errors(Count { errors: 3, samples: 10 });
     let counted = PairReport { peer: Place::new(1), measured: counted, joules: Some(2.5) };
@@ -68,8 +73,8 @@ fn samples() -> Vec<Message> {
         Message::Bandwidth(None),
         Message::Moments([Some(half.clone()), None]),
         Message::Sketch(half),
-        Message::Means(means(9, 3)),
-        Message::Unchanged([7; 16]),
+        Message::Means(means(9, 3), None),
+        Message::Unchanged([7; 16], None),
         Message::AskForMeans,
         turn(7, Said::Params(vec![-0.5, 3.0])),
         turn(8, Said::Errors(Count { errors: 2, samples: 5 })),
@@ -79,7 +84,7 @@ fn samples() -> Vec<Message> {
             reports: vec![signed(report())],
             signature: vec![7; 64],
         }),
-        Message::NoPlan("nobody has labels".to_owned()),
+        Message::NoPlan(denial("nobody has labels")),
         Message::Offer(offer(Way::First), Tried::default()),
         Message::Offer(offer(Way::Second), tried()),
         Message::Failed(Place::new(2)),
@@ -153,8 +158,8 @@ fn what_cannot_be_is_refused() {
         assert!(absurd(Message::Sketch(moments.clone())));
         assert!(absurd(Message::Moments([Some(moments), None])));
     }
-    assert!(absurd(Message::Means(means(0, 2))));
-    assert!(absurd(Message::Means(means(MOST_SAMPLES + 1, 2))));
+    assert!(absurd(Message::Means(means(0, 2), None)));
+    assert!(absurd(Message::Means(means(MOST_SAMPLES + 1, 2), None)));
     let said = |said| absurd(Message::Turn(Turn { number: 0, said }));
     assert!(said(Said::Params(vec![0.0, f32::NAN])));
     assert!(said(Said::Params(vec![0.0, -2e6])));
@@ -189,6 +194,13 @@ fn what_cannot_be_is_refused() {
     assert!(wrong(|p| p.targets.push(Place::new(2))));
     assert!(wrong(|p| p.links.clear()));
     assert!(wrong(|p| p.objective = f64::NAN));
+    // In another order, twice at half the weight, of no weight.
+    assert!(wrong(|p| p.links.reverse()));
+    assert!(wrong(|p| {
+        p.links[1].weight /= 2.0;
+        p.links.push(p.links[1]);
+    }));
+    assert!(wrong(|p| (p.links[0].weight, p.links[1].weight) = (0.0, 1.0)));
     // A witness to a source, from a stranger, that sends anyway, twice.
     assert!(wrong(|p| p.witnesses[0].to = Place::new(2)));
     assert!(wrong(|p| p.witnesses[0].from = Place::new(3)));
@@ -266,7 +278,7 @@ fn what_is_too_long_for_its_kind_is_refused_before_it_is_decoded() {
         Message::Report(signed(report)),
         Message::Missing(places.clone()),
         Message::Begin(places),
-        Message::NoPlan("x".repeat(1_000_000)),
+        Message::NoPlan(denial(&"x".repeat(1_000_000))),
         Message::Hello(Hello { settings: many_settings(), ..hello() }),
     ] {
         let bytes = Envelope::new(1, message).to_bytes();
@@ -289,6 +301,72 @@ fn what_is_too_long_for_its_kind_is_refused_before_it_is_decoded() {
         assert!(matches!(refused, Err(Malformed::TooLong { .. })), "{kind}: {refused:?}");
     }
     assert!(small.longest() < LONGEST_ROSTER + 257);
+}
+
+/// What is looked up among what is there twice takes minutes for this many devices. So nothing is looked up before the order is known.
+#[test]
+fn a_plan_with_the_same_again_and_again_is_refused_for_its_order() {
+    let devices = 200;
+    let settings = stlf_method::divergence::Settings::Sketch(Default::default());
+    let limits = Limits::new(devices, &settings, stlf_data::Shape::grey(28));
+    let refused = |links: usize, witnesses: usize, examinations: usize| {
+        let again = |of: Handover, times| vec![of; times];
+        let mut plan = Plan {
+            sources: places([0, 2]),
+            handovers: Vec::new(),
+            witnesses: again(handover(2, 1), witnesses),
+            examinations: again(handover(0, 2), examinations),
+            forbidden: Vec::new(),
+            ..plan()
+        };
+        plan.links = vec![link(0, 1, 1.0)];
+        plan.links.extend(vec![link(0, 1, 0.0); links]);
+        let signed = SignedPlan { plan, reports: Vec::new(), signature: Vec::new() };
+        limits.read(&Envelope::new(1, Message::Plan(signed)).to_bytes()).map(drop)
+    };
+    assert_eq!(refused(0, 1, 1), Ok(()));
+    let links = Err(Malformed::Absurd("links are not ascending, or one is there twice"));
+    assert_eq!(refused(50_000, 200_000, 0), links);
+    assert_eq!(refused(50_000, 0, 200_000), links);
+    let witnesses = Err(Malformed::Absurd("witnesses are not ascending"));
+    assert_eq!(refused(0, 400_000, 0), witnesses);
+    let examinations = Err(Malformed::Absurd("examinations are not ascending"));
+    assert_eq!(refused(0, 0, 400_000), examinations);
+}
+
+#[test]
+fn bytes_say_of_which_epoch_they_are_the_plan_whatever_is_wrong_with_the_rest() {
+    let signed = SignedPlan { plan: plan(), reports: Vec::new(), signature: Vec::new() };
+    for message in [Message::Plan(signed), Message::NoPlan(denial("nobody has labels"))] {
+        let mut sent = Envelope::new(7, message);
+        let bytes = sent.to_bytes();
+        let cut = &bytes[..bytes.len() - 1];
+        assert!(Envelope::read(cut).is_err());
+        assert_eq!(
+            (Limits::plan_of(&bytes), Limits::plan_of(cut)),
+            (Some(7.into()), Some(7.into()))
+        );
+        // Of another version nobody knows what it says.
+        sent.version += 1;
+        assert_eq!(Limits::plan_of(&sent.to_bytes()), None);
+    }
+    assert_eq!(Limits::plan_of(&Envelope::new(7, Message::Done).to_bytes()), None);
+    assert_eq!(Limits::plan_of(&[]), None);
+}
+
+#[test]
+fn of_strangers_only_a_roster_is_read() {
+    let limits = Limits::default();
+    let read = |message: Message| limits.read_roster(&Envelope::new(1, message).to_bytes());
+    assert_eq!(read(Message::Roster(b"{}".to_vec())), Ok(b"{}".to_vec()));
+    let others = samples().into_iter().filter(|m| !matches!(m, Message::Roster(_)));
+    let refused: Vec<_> = others.map(|message| read(message).unwrap_err()).collect();
+    assert!(refused.iter().all(|why| *why == refused[0]));
+    // Whatever is wrong with the rest was not looked at.
+    let mut wrong = plan();
+    wrong.links.reverse();
+    let signed = SignedPlan { plan: wrong, reports: Vec::new(), signature: Vec::new() };
+    assert_eq!(read(Message::Plan(signed)), Err(refused[0].clone()));
 }
 
 fn many_settings() -> SharedSettings {
@@ -317,6 +395,8 @@ fn what_a_fleet_needs_is_within_its_limits() {
         ..report()
     };
     let reports = vec![signed(report.clone()); devices];
+    let few = Report { pairs: report.pairs[..MOST_REPORTS - 1].to_vec(), ..report.clone() };
+    let denied = vec![signed(few); MOST_REPORTS];
     let (sources, targets) = (places(0..100), places(100..200));
     let links = targets
         .iter()
@@ -341,13 +421,16 @@ fn what_a_fleet_needs_is_within_its_limits() {
     for (settings, message) in [
         (&counted, Message::Moments([Some(half(features[0])), Some(half(features[0]))])),
         (&sketched, Message::Sketch(half(features[1]))),
-        (&Settings::Sketch(with_means(4_096)), Message::Means(means(MOST_SAMPLES, 4_096))),
-        (&sketched, Message::Unchanged([255; 16])),
+        (&Settings::Sketch(with_means(4_096)), Message::Means(means(MOST_SAMPLES, 4_096), None)),
+        (&sketched, Message::Unchanged([255; 16], None)),
         (&Settings::Classifier(classifier), Message::Turn(turn)),
         (&sketched, Message::Report(signed(report))),
         (&sketched, Message::Plan(SignedPlan { plan, reports, signature: vec![7; 64] })),
         (&sketched, Message::Begin(places(0..devices))),
-        (&sketched, Message::NoPlan("x".repeat(LONGEST_REASON))),
+        (
+            &sketched,
+            Message::NoPlan(Denial { reports: denied, ..denial(&"x".repeat(LONGEST_REASON)) }),
+        ),
     ] {
         let limits = Limits::new(devices, settings, shape);
         let sent = Envelope::new(u64::MAX, message);
@@ -442,7 +525,7 @@ proptest! {
         prop_assert_eq!(means.to_sketch(&settings).unwrap().to_steps(&settings), &steps[..]);
         prop_assert_eq!(means.to_sketch(&with_means(steps.len() + 1)), None);
         prop_assert_ne!(means.digest(), of(samples.max(1) - 1).digest());
-        let sent = Envelope::new(1, Message::Means(of(samples)));
+        let sent = Envelope::new(1, Message::Means(of(samples), None));
         let read = Envelope::read(&sent.to_bytes());
         prop_assert_eq!(read.is_ok(), (1..=MOST_SAMPLES).contains(&samples));
         prop_assert!(read.is_err() || read == Ok(sent));

@@ -209,7 +209,7 @@ impl Limited<'_> {
         let steps = device.start();
         computed(&mut device, steps).unwrap();
         for (place, sketch) in members[1..].iter().zip(chosen) {
-            let means = Message::Means(Means::of(sketch, &kind.means()));
+            let means = Message::Means(Means::of(sketch, &kind.means()), None);
             let steps = device.receive(*place, &means).unwrap();
             computed(&mut device, steps).unwrap();
         }

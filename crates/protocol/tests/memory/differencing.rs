@@ -30,7 +30,7 @@ fn exchange(kind: &Kind, samples: &[Vec<f64>]) -> Exchange {
 fn heard(kind: &Kind, mut exchange: Exchange) -> Sketch {
     let steps = exchange.start();
     let said = computed(&mut exchange, steps).unwrap();
-    let [(ATTACKER, Message::Means(published))] = &said[..] else { panic!("{said:?}") };
+    let [(ATTACKER, Message::Means(published, _))] = &said[..] else { panic!("{said:?}") };
     published.to_sketch(&kind.means()).unwrap()
 }
 
@@ -193,7 +193,7 @@ fn nobody_else_chooses_the_features() {
     assert!(matches!(refused, Refusal::Unfit(_)), "{refused}");
     let said = computed(&mut lied_to, steps).unwrap();
     let published = heard(&ROWS, exchange(&ROWS, &samples));
-    let honest = Message::Means(stlf_protocol::wire::Means::of(&published, &ROWS.means()));
+    let honest = Message::Means(stlf_protocol::wire::Means::of(&published, &ROWS.means()), None);
     assert_eq!(said, [(ATTACKER, honest)]);
 }
 

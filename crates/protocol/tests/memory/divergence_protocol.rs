@@ -131,7 +131,7 @@ fn what_is_of_another_estimator_or_from_nobody_is_refused() {
     let first: Vec<Message> = (estimators().iter())
         .map(|settings| Mail::new(settings, 1).waiting.swap_remove(0).2)
         .chain([Message::Moments([None, None]), sketched(32)])
-        .chain([Message::Unchanged([0; 16]), Message::AskForMeans])
+        .chain([Message::Unchanged([0; 16], None), Message::AskForMeans])
         .collect();
     for settings in estimators() {
         let mut mail = Mail::new(&settings, 1);
@@ -141,10 +141,10 @@ fn what_is_of_another_estimator_or_from_nobody_is_refused() {
             (Settings::Sketch(s), Message::Sketch(m)) => {
                 m.mean.len() == s.features && s.publishes_covariance()
             }
-            (Settings::Sketch(s), Message::Means(m)) => {
+            (Settings::Sketch(s), Message::Means(m, _)) => {
                 m.to_sketch(s).is_some() && !s.publishes_covariance()
             }
-            (Settings::Sketch(s), Message::Unchanged(_) | Message::AskForMeans) => {
+            (Settings::Sketch(s), Message::Unchanged(..) | Message::AskForMeans) => {
                 !s.publishes_covariance()
             }
             (Settings::Classifier(s), Message::Turn(turn)) => {
@@ -328,7 +328,7 @@ fn published(settings: SketchSettings, key: u8) -> Vec<f32> {
         Exchange::new(&Settings::Sketch(settings), SHAPE, 9, [key; 32], ALL[0], &ALL[..2], own);
     let steps = exchange.start();
     match computed(&mut exchange, steps).unwrap().swap_remove(0).1 {
-        Message::Means(means) => means.to_sketch(&settings).unwrap().mean,
+        Message::Means(means, _) => means.to_sketch(&settings).unwrap().mean,
         other => panic!("{other:?}"),
     }
 }

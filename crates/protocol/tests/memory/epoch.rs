@@ -26,10 +26,11 @@ use stlf_planning::planner::{self, Outcome};
 use stlf_planning::problem::{Links, Parts, Preset, Source};
 use stlf_planning::witness::Claim;
 use stlf_protocol::Setup;
+use stlf_protocol::checking::Objection;
 use stlf_protocol::device::{Holdings, Schooled};
 use stlf_protocol::in_memory_network::Network;
-use stlf_protocol::wire::{Envelope, Handover, Message, Plan as WirePlan};
-use stlf_protocol::{Device, Place, Refusal};
+use stlf_protocol::wire::{Denial, Envelope, Handover, Message, Plan as WirePlan};
+use stlf_protocol::{Action, Device, Place, Refusal};
 
 use crate::common::{
     ALL, DEVICES, SEED, SHAPE, alike, data, dealt, devices, devices_with, energies, going_round,
@@ -408,7 +409,7 @@ fn wrong_messages_are_refused_and_change_nothing() {
         |r: &Refusal| *r == Refusal::Stranger(STRANGER),
         |r: &Refusal| matches!(r, Refusal::Epoch { offered: 0, .. }),
         |r: &Refusal| *r == Refusal::NotPlanner(ALL[4]),
-        |r: &Refusal| *r == Refusal::Unsigned,
+        |r: &Refusal| *r == Refusal::Plan(Objection::Unsigned),
         |r: &Refusal| *r == Refusal::NotPlanner(ALL[5]),
         |r: &Refusal| *r == Refusal::Twice(ALL[3]),
     ] {
@@ -441,12 +442,16 @@ fn what_is_said_again_is_no_progress_and_no_fault() {
         assert_eq!(device.receive(from, again), Ok(Vec::new()));
         assert_eq!(device.known(), before + 1);
     }
-    let no_plan = |why: &str| say(1, Message::NoPlan(why.to_owned()));
-    device.receive(ALL[0], &no_plan("nobody has labels")).unwrap();
-    assert_eq!(device.known(), before + 2);
-    // A planner cannot go on by giving reason after reason.
+    let no_plan = |why: &str| say(1, Message::NoPlan(Denial::new(why.to_owned(), Vec::new())));
+    let mut heard = device.receive(ALL[0], &no_plan("nobody has labels")).unwrap();
+    assert_eq!(device.receive(ALL[0], &no_plan("nobody has labels")), Ok(Vec::new()));
+    // A planner cannot go on by giving reason after reason, and has to show each.
     assert_eq!(device.receive(ALL[0], &no_plan("or so")), Err(Refusal::Twice(ALL[0])));
-    assert_eq!(device.known(), before + 2);
+    let Some(Action::Compute(job)) = heard.pop() else { panic!("it is not checked") };
+    let checked = job.run(&mut |_| ControlFlow::Continue(())).unwrap();
+    let unfounded = Refusal::Plan(Objection::WithoutReports);
+    assert_eq!(device.computed(checked), Err(unfounded));
+    assert!(device.known() == before + 1 && device.no_plan().is_none());
 }
 
 #[test]

@@ -75,7 +75,7 @@ impl Table {
     /// The mean that a device publishes of these rows.
     fn published(&self, rows: &[Vec<f64>]) -> Vec<f64> {
         let heard = received(&Settings::Sketch(self.settings()), self.shape(), [rows, rows]);
-        let [Message::Means(means)] = &heard[..] else { panic!("more than a mean: {heard:?}") };
+        let [Message::Means(means, _)] = &heard[..] else { panic!("more than a mean: {heard:?}") };
         wide(&means.to_sketch(&self.settings()).unwrap().mean)
     }
 

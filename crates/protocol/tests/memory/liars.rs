@@ -13,7 +13,7 @@ use stlf_protocol::device::{Holdings, Trained};
 use stlf_protocol::in_memory_network::Network;
 use stlf_protocol::shared::{Fingerprint, SharedSettings};
 use stlf_protocol::wire::{
-    Envelope, EpochId, Handover, Link, Message, Plan, SignedPlan, SignedReport,
+    Denial, Envelope, EpochId, Handover, Link, Malformed, Message, Plan, SignedPlan, SignedReport,
 };
 use stlf_protocol::{Action, Device, Place, Refusal, Roster, Setup};
 
@@ -50,11 +50,15 @@ fn untried() -> (Vec<Device>, EpochId, SignedPlan) {
 /// What the second device makes of what the planner says, which signs it.
 fn heard(devices: &mut [Device], epoch: EpochId, said: SignedPlan) -> Result<(), Refusal> {
     let signed = SignedPlan::sign(said.plan, said.reports, &identity(ALL[0]));
-    let second = &mut devices[1];
-    let mut actions = second.receive(ALL[0], &Envelope::new(epoch, Message::Plan(signed)))?;
+    checked(&mut devices[1], epoch, Message::Plan(signed))
+}
+
+/// What a device makes of what its planner has come to.
+fn checked(second: &mut Device, epoch: EpochId, said: Message) -> Result<(), Refusal> {
+    let mut actions = second.receive(ALL[0], &Envelope::new(epoch, said))?;
     let Some(Action::Compute(job)) = actions.pop() else { panic!("it follows without a check") };
-    let checked = job.run(&mut |_| ControlFlow::Continue(())).unwrap();
-    second.computed(checked).map(|_| ())
+    let computed = job.run(&mut |_| ControlFlow::Continue(())).unwrap();
+    second.computed(computed).map(drop)
 }
 
 /// What is wrong with a plan that was changed so.
@@ -112,6 +116,91 @@ fn a_planner_cannot_have_models_sent_to_itself() {
     assert_eq!(honest, Objection::Dearer { stated: found, best: stated });
     let sentence = format!("the plan costs {found:.4}, where its reports allow one of {stated:.4}");
     assert_eq!(honest.to_string(), sentence);
+}
+
+/// What a link that is there twice would save, as if its model came from two sources.
+#[test]
+fn a_plan_that_costs_less_than_any_can_is_refused() {
+    let split = |signed: &mut SignedPlan| {
+        let half = |link: &Link| Link { weight: link.weight / 2.0, ..*link };
+        let links = &signed.plan.links;
+        signed.plan.links = links.iter().map(half).flat_map(|link| [link, link]).collect();
+    };
+    let Objection::Misstated { stated, found } = objection_in(untried(), split) else {
+        panic!("it costs what it says");
+    };
+    assert!(found < stated, "{found} {stated}");
+    let lie = |signed: &mut SignedPlan| {
+        split(signed);
+        signed.plan.objective = found;
+    };
+    let cheap = Objection::Unfounded("it costs less than any plan can");
+    assert_eq!(objection_in(untried(), lie), cheap);
+    // It is not even read.
+    let mut signed = untried().2;
+    lie(&mut signed);
+    let bytes = Envelope::new(1, Message::Plan(signed)).to_bytes();
+    assert!(matches!(Envelope::read(&bytes), Err(Malformed::Absurd(_))));
+}
+
+#[test]
+fn by_the_papers_bound_no_target_has_two_sources() {
+    let paper = || {
+        let setup = Setup { bound: BoundKind::Paper, examiners: false, ..setup() };
+        planned_by(devices_of(&setup))
+    };
+    let nearly_nothing = |signed: &mut SignedPlan| {
+        let plan = &mut signed.plan;
+        let link = plan.links.remove(0);
+        let other = plan.sources.iter().copied().find(|&from| from != link.from).unwrap();
+        let second = Link { from: other, weight: 1e-15, ..link };
+        plan.links.extend([link, second]);
+        plan.links.sort_by_key(|link| (link.to, link.from));
+        assert!(plan.incoming(link.to).count() == 2);
+    };
+    let refused = objection_in(paper(), nearly_nothing);
+    assert_eq!(refused, Objection::Unfounded("a target has two sources, by the paper's bound"));
+}
+
+#[test]
+fn a_plan_that_is_unsigned_or_of_another_epoch_or_of_others_convicts_its_planner() {
+    let (mut devices, epoch, signed) = planned();
+    let refused = |devices: &mut [Device], signed: SignedPlan| {
+        let said = Envelope::new(epoch, Message::Plan(signed));
+        devices[1].receive(ALL[0], &said).map(drop)
+    };
+    let lie = |objection| Err(Refusal::Plan(objection));
+    let mut other = signed.clone();
+    other.signature[7] ^= 1;
+    assert_eq!(refused(&mut devices, other), lie(Objection::Unsigned));
+    let again = |plan: Plan| SignedPlan::sign(plan, signed.reports.clone(), &identity(ALL[0]));
+    let next = Plan { epoch: signed.plan.epoch + 1, ..signed.plan.clone() };
+    assert_eq!(refused(&mut devices, again(next)), lie(Objection::Elsewhere));
+    let mut fewer = signed.plan.clone();
+    fewer.targets.pop();
+    let others = Objection::Unfounded("it is not of this epoch's devices");
+    assert_eq!(refused(&mut devices, again(fewer)), lie(others));
+    // From anybody else it convicts nobody.
+    let unsigned = SignedPlan { signature: vec![0; 64], ..signed.clone() };
+    let said = Envelope::new(epoch, Message::Plan(unsigned));
+    assert_eq!(devices[1].receive(ALL[3], &said), Err(Refusal::NotPlanner(ALL[3])));
+    assert_eq!(heard(&mut devices, epoch, signed), Ok(()));
+}
+
+#[test]
+fn a_planner_cannot_say_that_there_is_no_plan_where_there_is_one() {
+    let denied = |change: fn(&mut Vec<SignedReport>)| {
+        let (mut devices, epoch, mut signed) = planned();
+        change(&mut signed.reports);
+        let denial = Denial::new("nobody has labels".to_owned(), signed.reports);
+        let refused = checked(&mut devices[1], epoch, Message::NoPlan(denial));
+        assert!(devices[1].no_plan().is_none() && devices[1].awaits_plan());
+        refused
+    };
+    assert_eq!(denied(|_| {}), Err(Refusal::Plan(Objection::Denied)));
+    assert_eq!(denied(Vec::clear), Err(Refusal::Plan(Objection::WithoutReports)));
+    let inventing = |reports: &mut Vec<SignedReport>| reports[2].report.labeled = 0;
+    assert_eq!(denied(inventing), Err(Refusal::Plan(Objection::Forged(ALL[2]))));
 }
 
 /// More devices than every plan is searched for again, which hand models on.

@@ -11,8 +11,8 @@ use stlf_protocol::device::{AsSource, AsTarget, Holdings, Part, Trained};
 use stlf_protocol::in_memory_network::Network;
 use stlf_protocol::shared::Fingerprint;
 use stlf_protocol::wire::{
-    Count, Envelope, Link, Measured, Message, Offer, PairReport, Plan, Report, Said, SignedOffer,
-    SignedPlan, SignedReport, Turn,
+    Count, Denial, Envelope, Link, Measured, Message, Offer, PairReport, Plan, Report, Said,
+    SignedOffer, SignedPlan, SignedReport, Turn,
 };
 use stlf_protocol::{Device, Phase, Place, Setup};
 
@@ -150,8 +150,8 @@ fn message() -> impl Strategy<Value = Message> {
         prop::sample::select(ALL.to_vec()).prop_map(report),
         Just(Message::Plan(signed)),
         Just(Message::Plan(unsigned)),
-        Just(Message::NoPlan("nobody has labels".to_owned())),
-        Just(Message::NoPlan("or so".to_owned())),
+        Just(Message::NoPlan(Denial::new("nobody has labels".to_owned(), Vec::new()))),
+        Just(Message::NoPlan(Denial::new("or so".to_owned(), Vec::new()))),
         (offer, any::<bool>()).prop_map(|((from, signed), is_own)| match is_own {
             true => Message::Offer(signed, Tried::default()),
             false => Message::Believed(from, signed),

@@ -89,7 +89,7 @@ fn moments_give_samples_away_and_so_need_consent() {
 /// The features that an attacker computes with, and the mean that the default publishes of these samples.
 fn heard_means(kind: &Kind, victim: &[Vec<f64>], own: &[Vec<f64>]) -> (Waves, Vec<f64>) {
     let heard = received(&kind.settings(), kind.shape, [victim, own]);
-    let [Message::Means(published)] = &heard[..] else { panic!("more than a mean: {heard:?}") };
+    let [Message::Means(published, _)] = &heard[..] else { panic!("more than a mean: {heard:?}") };
     let published = published.to_sketch(&kind.means()).unwrap();
     (kind.waves(), wide(&published.mean))
 }

@@ -1,15 +1,17 @@
 //! Means that have not changed are not sent again, whoever has lost them gets them, and it does not matter what anybody claims to have.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 
 use stlf_method::divergence::{Settings, sketch};
+use stlf_protocol::checking::Objection;
 use stlf_protocol::device::Holdings;
 use stlf_protocol::in_memory_network::Network;
-use stlf_protocol::wire::{Envelope, Message};
+use stlf_protocol::shared::Fingerprint;
+use stlf_protocol::wire::{Envelope, Means, MeansSignature, Message};
 use stlf_protocol::{Action, Device, Place, Refusal, Setup};
 
-use crate::common::{ALL, DEVICES, SHAPE, data, devices_with, holdings, setup};
+use crate::common::{ALL, DEVICES, SHAPE, data, devices_with, holdings, identity, setup};
 
 /// Every message of an epoch between all devices.
 const ALL_TO_ALL: usize = DEVICES * (DEVICES - 1);
@@ -37,8 +39,8 @@ impl Watched {
         let seen = sent.clone();
         network.watch(move |bytes| {
             let kind = match Envelope::read(bytes).map(|envelope| envelope.message) {
-                Ok(Message::Means(_)) => "means",
-                Ok(Message::Unchanged(_)) => "unchanged",
+                Ok(Message::Means(..)) => "means",
+                Ok(Message::Unchanged(..)) => "unchanged",
                 Ok(Message::AskForMeans) => "asked",
                 _ => return,
             };
@@ -78,13 +80,14 @@ fn an_epoch_without_changes_sends_no_means() {
         assert_eq!(first.keys().collect::<Vec<_>>(), [&"means"]);
         let (messages, bytes) = first["means"];
         assert_eq!(messages, ALL_TO_ALL);
-        // Two bytes a mean, and a head.
-        assert!((128..=136).contains(&(bytes / messages)), "{}", bytes / messages);
+        // Two bytes a mean, and a head; to the planner a signature, which makes 11 bytes of each message on average.
+        assert!((128..=148).contains(&(bytes / messages)), "{}", bytes / messages);
         let plan = watched.plan();
         for number in [2, 3] {
             let later = watched.epoch(number);
-            // A digest, and one byte each for version, epoch, who began it and kind.
-            assert_eq!(later, BTreeMap::from([("unchanged", (ALL_TO_ALL, 20 * ALL_TO_ALL))]));
+            // A digest, and one byte each for version, epoch, who began it, kind and whether it is signed; signatures to the planner.
+            let bytes = 21 * ALL_TO_ALL + 65 * (DEVICES - 1);
+            assert_eq!(later, BTreeMap::from([("unchanged", (ALL_TO_ALL, bytes))]));
             assert_eq!(watched.plan(), plan);
         }
     }
@@ -214,13 +217,13 @@ fn published(settings: &sketch::Settings, places: [usize; 2]) -> [Message; 2] {
     places.map(|place| {
         let steps = vec![100 * place as i16 + 1; settings.features];
         let sketch = sketch::Sketch::from_steps(100, &steps, settings);
-        Message::Means(stlf_protocol::wire::Means::of(&sketch, settings))
+        Message::Means(Means::of(&sketch, settings), None)
     })
 }
 
 fn unchanged(means: &Message) -> Message {
-    let Message::Means(means) = means else { panic!("{means:?}") };
-    Message::Unchanged(means.digest())
+    let Message::Means(means, _) = means else { panic!("{means:?}") };
+    Message::Unchanged(means.digest(), None)
 }
 
 #[test]
@@ -231,7 +234,7 @@ fn a_digest_stands_for_nothing_but_what_its_own_sender_sent() {
     told.begin(1);
     assert_eq!(told.hear(ALL[3], &of_three), Ok(vec![]));
     // Somebody else's means, and means that nobody has: they are asked for, once.
-    for digest in [unchanged(&of_three), Message::Unchanged([9; 16])] {
+    for digest in [unchanged(&of_three), Message::Unchanged([9; 16], None)] {
         let expected =
             if digest == unchanged(&of_three) { vec![Message::AskForMeans] } else { vec![] };
         assert_eq!(told.hear(ALL[4], &digest), Ok(expected));
@@ -245,7 +248,7 @@ fn a_digest_stands_for_nothing_but_what_its_own_sender_sent() {
         (ALL[3], &of_four),
         (ALL[3], &unchanged(&of_four)),
         (ALL[4], &unchanged(&of_three)),
-        (ALL[4], &Message::Unchanged([9; 16])),
+        (ALL[4], &Message::Unchanged([9; 16], None)),
     ] {
         assert_eq!(told.hear(from, message), Err(Refusal::Twice(from)));
     }
@@ -259,6 +262,51 @@ fn a_digest_stands_for_nothing_but_what_its_own_sender_sent() {
     for stranger in [Place::new(77), ALL[2]] {
         assert!(told.hear(stranger, &unchanged(&of_three)).is_err());
     }
+}
+
+/// The planner knows all means of an epoch before; by others it would choose the divergences that devices measure and sign.
+#[test]
+fn the_planner_passes_on_only_what_their_device_has_signed() {
+    let settings = sketch::Settings::means(SHAPE);
+    let [of_three, of_four] = published(&settings, [3, 4]).map(|message| match message {
+        Message::Means(means, _) => means,
+        other => panic!("{other:?}"),
+    });
+    let signed = |means: &Means, epoch: u64, by: Place| {
+        MeansSignature::sign(means.digest(), epoch.into(), Fingerprint::default(), &identity(by))
+    };
+    let mut devices = fleet(holdings(&data()));
+    let mut told = Told { device: devices.swap_remove(2), epoch: 0 };
+    told.begin(1);
+    let before = told.device.known();
+    for signature in
+        [signed(&of_three, 1, ALL[0]), signed(&of_three, 2, ALL[3]), signed(&of_four, 1, ALL[3])]
+    {
+        let passed_on = Message::PassedOn(ALL[3], of_three.clone(), signature);
+        let lie = Refusal::Plan(Objection::Invented(ALL[3]));
+        assert_eq!(told.hear(ALL[0], &passed_on), Err(lie));
+        assert_eq!(told.device.known(), before);
+    }
+    // What the device says itself counts, and so does what it signed.
+    let own = Message::Means(of_three.clone(), None);
+    assert_eq!(told.hear(ALL[3], &own), Ok(vec![]));
+    let passed_on = Message::PassedOn(ALL[4], of_four.clone(), signed(&of_four, 1, ALL[4]));
+    assert_eq!(told.hear(ALL[0], &passed_on), Ok(vec![]));
+    assert_eq!(told.hear(ALL[4], &Message::Means(of_four.clone(), None)), Ok(vec![]));
+    assert_eq!(told.device.known(), before + 2);
+    // The planner hears nothing that it could not pass on.
+    let mut planner = devices.swap_remove(0);
+    planner.begin(1, &ALL, &BTreeSet::new());
+    let mut hear = |message: Message| planner.receive(ALL[3], &Envelope::new(1, message)).map(drop);
+    for signature in [None, Some(signed(&of_three, 2, ALL[3]))] {
+        let unsigned = Err(Refusal::UnsignedMeans(ALL[3]));
+        assert_eq!(hear(Message::Means(of_three.clone(), signature.clone())), unsigned);
+        assert_eq!(hear(Message::Unchanged(of_three.digest(), signature)), unsigned);
+    }
+    let signature = signed(&of_three, 1, ALL[3]);
+    assert_eq!(hear(Message::Means(of_three.clone(), Some(signature.clone()))), Ok(()));
+    let passed = planner.pass_on(&[ALL[3], ALL[4]], ALL[1]);
+    assert_eq!(said(passed), [Message::PassedOn(ALL[3], of_three, signature)]);
 }
 
 #[test]

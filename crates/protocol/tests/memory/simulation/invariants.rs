@@ -159,6 +159,14 @@ impl Simulation {
         self.watcher.of_liars
     }
 
+    /// Whether a device takes part in the epoch of any honest one.
+    pub(crate) fn takes_part(&self, place: Place) -> bool {
+        let honest = self.watcher.honest.iter();
+        let running = honest.filter_map(|at| self.hosts[at.index()].process.as_ref());
+        let mut members = running.filter_map(|process| process.membership().members());
+        members.any(|members| members.contains(&place))
+    }
+
     /// The epoch that all honest devices have completed together with the data that they have, if there is one.
     pub(crate) fn converged(&self) -> Option<EpochId> {
         let mut common = None;

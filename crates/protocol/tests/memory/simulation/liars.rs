@@ -2,9 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use stlf_protocol::Place;
-use stlf_protocol::wire::{Envelope, EpochId, Link, Message, SignedPlan};
+use stlf_protocol::shared::Fingerprint;
+use stlf_protocol::wire::{
+    Denial, Envelope, EpochId, Link, MeansSignature, Message, Plan, SignedPlan,
+};
 
 use super::devices::identity;
 use super::faults::Fault;
@@ -16,6 +20,8 @@ use super::{LIE, News, Simulation, ms};
 pub(crate) struct Lie {
     kind: Kind,
     said: BTreeMap<Place, Vec<Arc<[u8]>>>,
+    /// When it first sent a plan that it should not.
+    since: Option<Duration>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,10 +46,18 @@ pub(crate) enum Kind {
     TakesModels,
     /// It says that it has other data again and again.
     Renews,
+    /// As the planner, it sends plans that are none. It also sends some where it does not plan.
+    GarblesPlans,
+    /// As the planner, it says that there is no plan.
+    DeniesPlans,
+    /// As the planner, it passes on its own means as those of all others.
+    InventsMeans,
+    /// As the planner, it says that all others are to send it their models, and then connects anew again and again.
+    ComesBack,
 }
 
 impl Lie {
-    pub(crate) const ALL: [Kind; 10] = [
+    pub(crate) const ALL: [Kind; 14] = [
         Kind::Repeats,
         Kind::Begins,
         Kind::Frames,
@@ -54,10 +68,14 @@ impl Lie {
         Kind::IsNeverDone,
         Kind::TakesModels,
         Kind::Renews,
+        Kind::GarblesPlans,
+        Kind::DeniesPlans,
+        Kind::InventsMeans,
+        Kind::ComesBack,
     ];
 
     pub(crate) fn new(kind: Kind) -> Lie {
-        Lie { kind, said: BTreeMap::new() }
+        Lie { kind, said: BTreeMap::new(), since: None }
     }
 
     /// Whether it begins epochs.
@@ -96,13 +114,50 @@ fn taking_all(signed: SignedPlan, planner: Place) -> SignedPlan {
     SignedPlan::sign(plan, reports, &identity(planner))
 }
 
+/// A plan for nobody.
+fn nothing() -> SignedPlan {
+    let plan = Plan {
+        epoch: 0,
+        sources: Vec::new(),
+        targets: Vec::new(),
+        links: Vec::new(),
+        handovers: Vec::new(),
+        witnesses: Vec::new(),
+        examinations: Vec::new(),
+        forbidden: Vec::new(),
+        objective: 0.0,
+        optimal: false,
+    };
+    SignedPlan { plan, reports: Vec::new(), signature: vec![0; 64] }
+}
+
+/// A plan that is none: cut off, with a weight that none can have, or with another signature.
+fn garbled(signed: SignedPlan, planner: Place, epoch: EpochId, how: usize) -> Arc<[u8]> {
+    let SignedPlan { mut plan, reports, mut signature } = signed;
+    if how == 1 {
+        plan.links.iter_mut().for_each(|link| link.weight = 7.0);
+        return garbled(SignedPlan::sign(plan, reports, &identity(planner)), planner, epoch, 3);
+    }
+    signature[9] ^= u8::from(how == 2);
+    let said = SignedPlan { plan, reports, signature };
+    let mut bytes = Envelope::new(epoch, Message::Plan(said)).to_bytes();
+    bytes.truncate(bytes.len() - usize::from(how == 0));
+    bytes.into()
+}
+
+/// The same before the epoch begins: cut off, or of another epoch.
+fn garbled_early(planner: Place, epoch: EpochId, is_cut: bool) -> Arc<[u8]> {
+    let signed = SignedPlan::sign(nothing().plan, Vec::new(), &identity(planner));
+    garbled(signed, planner, epoch, if is_cut { 0 } else { 3 })
+}
+
 impl Simulation {
     /// Whether a device sends what it has to say.
     pub(super) fn may_say(&mut self, at: Place, to: Place, bytes: &Arc<[u8]>) -> bool {
         let Some(lie) = self.hosts[at.index()].lie.as_mut() else { return true };
         let Envelope { epoch, message, .. } = Envelope::read(bytes).unwrap();
         let measures =
-            matches!(message, Message::Means(_) | Message::Unchanged(_) | Message::AskForMeans);
+            matches!(message, Message::Means(..) | Message::Unchanged(..) | Message::AskForMeans);
         let greets = matches!(message, Message::Hello(_));
         match lie.kind {
             Kind::Repeats => {
@@ -114,8 +169,41 @@ impl Simulation {
             Kind::Frames => !measures || to != victim(at),
             Kind::IsSilent => greets,
             Kind::IsNeverDone => message != Message::Done,
-            Kind::TakesModels => {
+            Kind::GarblesPlans => match (message, to.index()) {
+                (Message::Begin(_), 2 | 3) => {
+                    self.transmit(at, to, garbled_early(at, epoch, to.index() == 3));
+                    true
+                }
+                (Message::Plan(_), 2 | 3) => false,
+                (Message::Plan(signed), _) => {
+                    self.transmit(at, to, garbled(signed, at, epoch, to.index() % 3));
+                    false
+                }
+                _ => true,
+            },
+            Kind::DeniesPlans => {
+                let Message::Plan(SignedPlan { reports, .. }) = message else { return true };
+                let denial = Denial::new("no device has labels".to_owned(), reports);
+                let said = Message::NoPlan(denial);
+                self.transmit(at, to, Envelope::new(epoch, said).to_bytes().into());
+                false
+            }
+            Kind::InventsMeans => {
+                let Message::Means(means, _) = message else { return true };
+                let process = self.hosts[at.index()].process.as_ref();
+                if process.and_then(|process| process.membership().planner()) == Some(at) {
+                    let (settings, own) = (Fingerprint::default(), identity(at));
+                    let signature = MeansSignature::sign(means.digest(), epoch, settings, &own);
+                    for of in self.places().filter(|of| ![at, to].contains(of)) {
+                        let said = Message::PassedOn(of, means.clone(), signature.clone());
+                        self.transmit(at, to, Envelope::new(epoch, said).to_bytes().into());
+                    }
+                }
+                true
+            }
+            Kind::TakesModels | Kind::ComesBack => {
                 let Message::Plan(signed) = message else { return true };
+                lie.since.get_or_insert(self.now);
                 let said = Message::Plan(taking_all(signed, at));
                 self.transmit(at, to, Envelope::new(epoch, said).to_bytes().into());
                 false
@@ -180,7 +268,23 @@ impl Simulation {
                 let renewed = bytes(running, Message::Renewed);
                 say.extend(peers.into_iter().map(|to| (to, renewed.clone())));
             }
-            Kind::IsSilent | Kind::IsNeverDone | Kind::TakesModels => {}
+            Kind::GarblesPlans => {
+                // Of a kind that has a list, and nothing after that.
+                let plan = bytes(running, Message::Plan(nothing()));
+                let cut: Arc<[u8]> = plan[..plan.len() - 1].into();
+                say.extend(peers.into_iter().map(|to| (to, cut.clone())));
+            }
+            Kind::ComesBack => {
+                let since = lie.since.filter(|&since| self.now > since + 4 * LIE);
+                if since.is_some() && self.now.as_secs().is_multiple_of(3) {
+                    peers.into_iter().for_each(|peer| self.sever(at, peer, true));
+                }
+            }
+            Kind::IsSilent
+            | Kind::IsNeverDone
+            | Kind::TakesModels
+            | Kind::DeniesPlans
+            | Kind::InventsMeans => {}
         }
         say.into_iter().for_each(|(to, bytes)| self.transmit(at, to, bytes));
     }

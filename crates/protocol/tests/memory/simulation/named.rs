@@ -191,6 +191,63 @@ fn a_planner_that_has_models_sent_to_itself_gets_none_and_is_done_without() {
     }
 }
 
+/// A lie that shows who lies has the others do without the planner at once: they do not wait for it, and do not have it back soon.
+fn is_done_without_at_once(kind: Kind) {
+    for devices in [4, 5, 6] {
+        for mut fleet in fleets(devices, &[(0, Lie::new(kind))]) {
+            let is_without = fleet.now < TIMING.patience && !fleet.takes_part(place(0));
+            assert!(is_without, "{kind:?}: {:?}\n{}", fleet.now, fleet.trace());
+            let end = fleet.now + secs(60);
+            fleet.run_until(end);
+            is_fine(&mut fleet, end, Duration::ZERO);
+            assert!(!fleet.takes_part(place(0)), "{}", fleet.trace());
+        }
+    }
+}
+
+#[test]
+fn a_planner_whose_plans_are_none_is_done_without_at_once() {
+    is_done_without_at_once(Kind::GarblesPlans);
+}
+
+#[test]
+fn a_planner_that_denies_plans_is_done_without_at_once() {
+    is_done_without_at_once(Kind::DeniesPlans);
+}
+
+#[test]
+fn a_planner_that_invents_means_is_done_without_at_once() {
+    is_done_without_at_once(Kind::InventsMeans);
+}
+
+#[test]
+fn a_planner_that_lied_is_done_without_though_it_connects_anew() {
+    for devices in [4, 5] {
+        for mut fleet in fleets(devices, &[(0, Lie::new(Kind::ComesBack))]) {
+            let (before, plan) = (fleet.epochs_of_liars(), fleet.converged());
+            let end = fleet.now + secs(60);
+            fleet.run_until(end);
+            is_fine(&mut fleet, end, Duration::ZERO);
+            assert_eq!(fleet.converged(), plan, "{}", fleet.trace());
+            assert_eq!(fleet.epochs_of_liars(), before, "{}", fleet.trace());
+        }
+    }
+}
+
+#[test]
+fn a_plan_that_is_none_convicts_nobody_if_it_is_not_the_planners() {
+    for liar in 1..4 {
+        for mut fleet in fleets(4, &[(liar, Lie::new(Kind::GarblesPlans))]) {
+            let plan = fleet.converged();
+            let end = fleet.now + secs(60);
+            fleet.run_until(end);
+            is_fine(&mut fleet, end, Duration::ZERO);
+            assert_eq!(fleet.converged(), plan, "{}", fleet.trace());
+            assert!((0..4).all(|at| fleet.takes_part(place(at))), "{}", fleet.trace());
+        }
+    }
+}
+
 /// Ten devices, five minutes, 174 kills without a word.
 #[test]
 fn ten_devices_that_are_killed_for_five_minutes_have_one_plan_ten_seconds_later() {
