@@ -91,6 +91,28 @@ pub fn most_told(shape: Shape) -> f64 {
     numbers_of_a_sample(shape) as f64 / NUMBERS_BEHIND_ONE as f64
 }
 
+/// What all publications with base noise alone may tell together.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Limit {
+    /// The most numbers about one sample ([`most_told`]).
+    pub most: f64,
+    /// What a sample that is there again counts, as a share of another: it stands for one number.
+    pub repetition: f64,
+}
+
+impl Limit {
+    /// That of samples of this shape.
+    pub fn of(shape: Shape) -> Limit {
+        let repetition = (numbers_of_a_sample(shape) as f64).recip();
+        Limit { most: most_told(shape), repetition }
+    }
+
+    /// None: they may tell everything.
+    pub fn lifted(self) -> Limit {
+        Limit { most: f64::INFINITY, ..self }
+    }
+}
+
 fn numbers_of_a_sample(shape: Shape) -> usize {
     shape.len().clamp(1, NUMBERS_OF_A_SAMPLE)
 }

@@ -1,7 +1,7 @@
 //! What a device may publish of its data: found at its start, before a long training, and kept before anything is sent.
 
 use stlf_config::Config;
-use stlf_method::divergence::disclosure;
+use stlf_method::divergence::disclosure::{self, Limit};
 use stlf_protocol::Setup;
 use stlf_protocol::privacy_ledger::Ledger;
 use stlf_protocol::publication_record::{Admitted, CurrentMeans, Record};
@@ -80,14 +80,14 @@ fn without_noise(
     setup: &Setup,
     accepts: bool,
 ) -> Result<(Admitted, bool), Error> {
-    let most = disclosure::most_told(setup.shape);
-    let within = before.with(means.clone(), most);
+    let limit = Limit::of(setup.shape);
+    let within = before.with(means.clone(), limit);
     match within {
         Err(_) | Ok(Admitted { behind: 1.., .. }) if accepts => {
-            Ok((before.with(means, f64::INFINITY)?, false))
+            Ok((before.with(means, limit.lifted())?, false))
         }
         within => {
-            let is_within = before.most_told() <= most;
+            let is_within = before.most_told(limit) <= limit.most;
             Ok((within?, is_within))
         }
     }

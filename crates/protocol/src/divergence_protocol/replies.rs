@@ -25,7 +25,7 @@ impl Exchange {
             Estimator::Sketch { settings, .. }
                 if matches!(settings.statistic, Statistic::OwnSeparation { .. }) =>
             {
-                let samples = work::samples(&self.own, unscaled, sample_key);
+                let samples = work::samples(&self.own, unscaled, sample_key).all;
                 Some(Replying::new(record, samples, most_told(self.own.shape)))
             }
             _ => None,
