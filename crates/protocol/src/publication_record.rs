@@ -9,8 +9,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use stlf_method::divergence::disclosure::Limit;
+use stlf_method::divergence::gaussian_mechanism::composed;
 use stlf_method::divergence::leverage::{Alike, AsOften, different_behind_last, leverages};
-use stlf_method::divergence::sketch::Sketch;
+use stlf_method::divergence::sketch::{Settings, Sketch};
 
 use crate::identity::hex;
 
@@ -26,12 +27,19 @@ pub struct CurrentMeans {
     features: String,
     sketch: Sketch,
     samples: SampleNames,
+    /// How far one sample moves them at most, in standard deviations of their noise.
+    ratio: f64,
 }
 
 impl CurrentMeans {
-    /// Of samples with these [names](sample_names).
-    pub(crate) fn new(features: &[u8], sketch: Sketch, samples: SampleNames) -> CurrentMeans {
-        CurrentMeans { features: hex(features), sketch, samples }
+    /// Of samples with these [names](sample_names), with noise of this ratio.
+    pub(crate) fn new(
+        features: &[u8],
+        sketch: Sketch,
+        samples: SampleNames,
+        ratio: f64,
+    ) -> CurrentMeans {
+        CurrentMeans { features: hex(features), sketch, samples, ratio }
     }
 }
 
@@ -69,6 +77,18 @@ struct Published {
     features: String,
     samples: u64,
     mean: Vec<f32>,
+    /// How far one sample moves it at most, in standard deviations of its noise. Records of earlier versions do not have it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    ratio: Option<f64>,
+}
+
+impl Published {
+    /// Where nothing else is known it has base noise.
+    fn ratio(&self) -> f64 {
+        let settings =
+            Settings { features: self.mean.len(), base_noise: true, ..Settings::default() };
+        self.ratio.unwrap_or_else(|| settings.ratio(self.samples))
+    }
 }
 
 /// Everything that a device has published with base noise alone.
@@ -130,7 +150,10 @@ impl Record {
             inside.is_sorted_by(|a, b| a < b) && inside.last().is_some_and(|&k| k < known)
         };
         let count = |k: usize| record.samples.values().filter(|inside| inside.contains(&k)).count();
-        let fits = |(k, p): (usize, &Published)| p.samples > 0 && count(k) as u64 == p.samples;
+        let is_ratio = |p: &Published| p.ratio.is_none_or(|ratio| ratio > 0.0 && ratio.is_finite());
+        let fits = |(k, p): (usize, &Published)| {
+            p.samples > 0 && count(k) as u64 == p.samples && is_ratio(p)
+        };
         let are_ones = record.samples.values().all(ascends);
         match are_ones && record.publications.iter().enumerate().all(fits) {
             true => Ok(record),
@@ -141,6 +164,11 @@ impl Record {
     /// The number of different publications.
     pub fn publications(&self) -> usize {
         self.publications.len()
+    }
+
+    /// How far one sample moves all publications together at most, in standard deviations of their noise.
+    pub fn ratio(&self) -> f64 {
+        composed(self.publications.iter().map(Published::ratio))
     }
 
     /// The most numbers that all publications together tell about one sample.
@@ -185,9 +213,9 @@ impl Record {
     fn allowed(&self, means: &CurrentMeans, limit: Limit) -> Result<Record, f64> {
         let mut record = self.clone();
         let next = self.publications.len();
-        let CurrentMeans { features, sketch, samples: names } = means;
+        let CurrentMeans { features, sketch, samples: names, ratio } = means;
         let (features, samples, mean) = (features.clone(), sketch.samples, sketch.mean.clone());
-        record.publications.push(Published { features, samples, mean });
+        record.publications.push(Published { features, samples, mean, ratio: Some(*ratio) });
         let is_first = !names.all.iter().any(|id| self.samples.contains_key(id));
         for id in &names.all {
             record.samples.entry(id.clone()).or_default().push(next);
@@ -267,7 +295,7 @@ mod tests {
         let mean = vec![inputs.iter().sum::<f32>() / 3.0; 10];
         let sketch = Sketch { samples: inputs.len() as u64, mean, covariance: None };
         let bytes = inputs.iter().map(|x| x.to_le_bytes().to_vec());
-        CurrentMeans::new(&[features], sketch, sample_names(bytes, &[7; 32]))
+        CurrentMeans::new(&[features], sketch, sample_names(bytes, &[7; 32]), 2.5)
     }
 
     fn published(record: &Record, samples: std::ops::Range<u32>) -> Admitted {
@@ -348,6 +376,18 @@ mod tests {
     }
 
     #[test]
+    fn all_publications_together_spend_what_their_noise_leaves() {
+        let first = published(&Record::default(), 0..300);
+        let second = published(&first.record, 300..600);
+        assert!((second.record.ratio() - 2.5 * 2f64.sqrt()).abs() < 1e-12);
+        // A record of an earlier version says nothing of noise: ten means of 300 samples have base noise.
+        let text = serde_json::to_string(&first.record).unwrap().replace(",\"ratio\":2.5", "");
+        let earlier = Record::read(text.as_bytes()).unwrap();
+        let expected = 2.0 * (63.0_f64 * 10.0 / 300.0).sqrt();
+        assert!((earlier.ratio() - expected).abs() < 1e-9, "{}", earlier.ratio());
+    }
+
+    #[test]
     fn what_is_no_record_is_never_an_empty_one() {
         let good = published(&Record::default(), 0..120).record;
         let text = serde_json::to_string(&good).unwrap();
@@ -361,6 +401,7 @@ mod tests {
             &text.replacen("[0]", "[]", 1),
             &text.replacen("[0]", "[0,1]", 1),
             &text.replacen("[0]", "[0,0]", 1),
+            &text.replace("2.5", "-2.5"),
         ] {
             assert!(Record::read(bad.as_bytes()).is_err(), "{bad}");
         }

@@ -100,7 +100,8 @@ pub(super) fn means(
     let mut id = Sha256::new_with_prefix(own.seed.to_le_bytes());
     id.update(width.to_le_bytes());
     id.update(format!("{} {:?} {}", settings.features, settings.embedding, own.shape));
-    Some(CurrentMeans::new(&id.finalize(), sketch, samples))
+    let ratio = settings.ratio(sketch.samples);
+    Some(CurrentMeans::new(&id.finalize(), sketch, samples, ratio))
 }
 
 /// What a device's samples are known by in records: their inputs, or what these were before they were scaled, hashed with a key.

@@ -34,6 +34,10 @@ fn heard(kind: &Kind, mut exchange: Exchange) -> Sketch {
     published.to_sketch(&kind.means()).unwrap()
 }
 
+fn limit(kind: &Kind) -> Limit {
+    Limit::of(&kind.settings(), kind.shape)
+}
+
 /// A device that starts anew in every epoch and keeps its record.
 #[derive(Default)]
 struct Victim {
@@ -46,7 +50,7 @@ impl Victim {
     fn takes_part(&mut self, kind: &Kind, samples: &[Vec<f64>]) -> usize {
         let exchange = exchange(kind, samples);
         let means = exchange.means(None, &[9; 32]).unwrap();
-        let admitted = self.record.with(means, Limit::of(kind.shape)).unwrap();
+        let admitted = self.record.with(means, limit(kind)).unwrap();
         self.record = admitted.record;
         self.heard.push(heard(kind, exchange.publishing(Some(Arc::new(admitted.sketch)))));
         admitted.behind
@@ -129,7 +133,7 @@ fn a_hundred_changes(kind: &Kind, count: usize) {
         }
     }
     let different = victim.different();
-    let limit = Limit::of(kind.shape);
+    let limit = limit(kind);
     let (told, most) = (victim.record.most_told(limit), limit.most);
     let furthest = behind.iter().max().unwrap();
     println!(
@@ -212,7 +216,7 @@ fn means_by_other_features_count_together() {
         let samples = (ROWS.draw)(samples, 1);
         let mut record = Record::default();
         let admitted = (0..20).take_while(|&seed| {
-            match record.with(by_seed(&samples, seed), Limit::of(ROWS.shape)) {
+            match record.with(by_seed(&samples, seed), limit(&ROWS)) {
                 Ok(admitted) => record = admitted.record,
                 Err(refused) => {
                     println!("{} rows, seed {seed}: {refused}", samples.len());
@@ -224,7 +228,7 @@ fn means_by_other_features_count_together() {
         let admitted = admitted.count();
         assert_eq!(admitted, expected, "{} rows", samples.len());
         // Those seeds that were admitted stay so.
-        let first = record.with(by_seed(&samples, 0), Limit::of(ROWS.shape)).unwrap();
+        let first = record.with(by_seed(&samples, 0), limit(&ROWS)).unwrap();
         assert_eq!((first.behind, first.record), (0, record.clone()));
     }
 }
