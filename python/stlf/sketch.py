@@ -96,7 +96,8 @@ def sketch(
     All devices use one seed, one number of features and one bandwidth; without one it is what inputs of this shape
     usually have: columns of deviation 1, or pixels from 0 to 1. The means have noise that leaves each three bits about
     the inputs, the same for the same inputs as long as a program runs. `privacy` is an (ε, δ) for more, drawn anew
-    every time. Without it, devices with about 2,400 inputs or more add noise for ε = 1. With `moments` covariances are
+    every time; noise so weak that it leaves more than a few bits of an input is refused. Without `privacy`, devices
+    with about 1,200 inputs or more for 16 means and 2,400 for 64 add noise for ε = 1. With `moments` covariances are
     published too; others can reconstruct samples from them, so `accept` must say "others can rebuild my samples".
 
     `ledger` is a file in which every sketch with noise is counted before this returns, in the format of the record that

@@ -316,7 +316,7 @@ def test_moments_are_given_to_nobody_unless_the_client_accepts_what_they_tell() 
 
 
 def test_a_client_answers_one_question_in_a_run() -> None:
-    app, context = a_grid().clients[1000]
+    app, context = a_grid(lambda place: a_client(place, privacy=(1.0, 1e-5))).clients[1000]
 
     def ask(question: Question) -> RecordDict:
         return app(Message(question.record(), dst_node_id=1000, message_type="train"), context).content
@@ -332,12 +332,13 @@ def test_a_client_answers_one_question_in_a_run() -> None:
 
 def test_noise_is_the_devices_own() -> None:
     _, context = a_grid().clients[1000]
-    mod = StlfMod(lambda context: (inputs_of(0), None), features=32)
+    mod = StlfMod(lambda context: (inputs_of(0), None), features=32, privacy=(1.0, 1e-5))
     question = Question(seed=0, features=32, privacy=(1.0, 1e-5))
     first, second = (mod.report(question, context).sketch for _ in range(2))
     assert first.covariance is None
     assert not np.array_equal(first.mean, second.mean)
     # With base noise alone the same question has the same answer, as long as the client runs.
+    mod = StlfMod(lambda context: (inputs_of(0), None), features=32)
     again = [mod.report(Question(seed=0, features=32), context).sketch for _ in range(2)]
     assert np.array_equal(again[0].mean, again[1].mean)
 
@@ -355,8 +356,11 @@ def test_the_server_does_not_choose_by_which_features_clients_answer_over_runs()
 def test_a_client_counts_its_sketches_over_all_runs(tmp_path: Path) -> None:
     _, context = a_grid().clients[1000]
     ledger = tmp_path / "privacy.json"
-    mod = StlfMod(lambda context: (inputs_of(0), None), ledger=lambda context: ledger, budget=1.2, features=32)
-    question = Question(seed=0, features=32, privacy=(1.0, 1e-5))
+    asked = (1.0, 1e-5)
+    mod = StlfMod(
+        lambda context: (inputs_of(0), None), privacy=asked, ledger=lambda context: ledger, budget=1.2, features=32
+    )
+    question = Question(seed=0, features=32, privacy=asked)
     mod.report(question, context)
     assert privacy.recorded(ledger, 1e-5)[0] == 1
     with pytest.raises(stlf.InputError, match="would spend"):
@@ -368,6 +372,17 @@ def test_a_client_that_insists_on_noise_gives_no_sketch_with_less(asked: tuple[f
     with pytest.raises(stlf.Error, match="no node answered"):
         STLF(privacy=asked).start(a_grid(lambda place: a_client(place, privacy=(1.0, 1e-5))), start(), num_rounds=1)
     STLF(privacy=(1.0, 1e-5)).start(a_grid(lambda place: a_client(place, privacy=(1.0, 1e-5))), start(), num_rounds=1)
+
+
+@pytest.mark.parametrize("asked", [(20.0, 0.99), (1.0, 1e-5)])
+def test_the_server_does_not_choose_the_noise_of_a_client_that_set_none(asked: tuple[float, float]) -> None:
+    _, context = a_grid().clients[1000]
+    mod = StlfMod(lambda context: (np.eye(20), None))
+    # Noise so weak would stand in for the samples that are missing.
+    with pytest.raises(stlf.InputError, match="^privacy: the server asks for .* this client set none"):
+        mod.report(Question(seed=0, privacy=asked), context)
+    with pytest.raises(stlf.InputError, match="could reconstruct 20 samples"):
+        mod.report(Question(seed=0), context)
 
 
 def test_a_report_survives_the_way() -> None:

@@ -85,6 +85,13 @@ def test_many_at_once_are_all_counted(tmp_path: Path) -> None:
     assert privacy.recorded(ledger, 1e-5)[0] == 24
 
 
+@pytest.mark.parametrize("samples", [20, 64])
+def test_noise_that_is_too_weak_makes_up_for_nothing(samples: int) -> None:
+    with pytest.raises(stlf.InputError, match="leaves more than .* bits of a sample"):
+        sketch.sketch(np.eye(samples), features=64, privacy=(20.0, 0.99))
+    assert sketch.sketch(np.eye(samples), features=64, privacy=(8.0, 1e-5)).samples == samples
+
+
 @pytest.mark.parametrize("text", ["", "{}", '{"format": "stlf-privacy/2", "publications": []}'])
 def test_what_is_no_ledger_is_never_an_empty_one(tmp_path: Path, text: str) -> None:
     ledger = tmp_path / "privacy.json"

@@ -116,6 +116,11 @@ impl Data {
         Some(Windows { length, stride: self.stride.unwrap_or(length) })
     }
 
+    /// The largest number of samples that a row of a table lies in: more than 1 where windows overlap.
+    pub fn overlap(&self) -> usize {
+        self.windows().map_or(1, |windows| windows.length.div_ceil(windows.stride.max(1)).max(1))
+    }
+
     /// What divergences are measured over.
     pub fn embedding(&self) -> Embedding {
         if self.window.is_some() { Embedding::Windows } else { Embedding::Inputs }

@@ -6,6 +6,8 @@ use serde::{Deserialize, Serialize};
 use stlf_data::Shape;
 use stlf_method::divergence::{self, Embedding};
 
+use crate::Config;
+
 /// `[divergence]`: how the difference of two devices' data is measured.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
@@ -162,6 +164,19 @@ impl Estimator {
             Estimator::Discrepancy => "discrepancy",
             Estimator::Classifier => "classifier",
             Estimator::Published => "published",
+        }
+    }
+}
+
+impl Config {
+    /// How devices with inputs of a shape measure divergences.
+    pub fn measuring(&self, shape: Shape) -> divergence::Settings {
+        match self.divergence.settings(self.data.embedding(), shape) {
+            divergence::Settings::Sketch(settings) => {
+                let overlap = self.data.overlap();
+                divergence::Settings::Sketch(divergence::sketch::Settings { overlap, ..settings })
+            }
+            others => others,
         }
     }
 }

@@ -10,6 +10,13 @@ use stlf_planning::number_format::counted;
 #[cfg(feature = "network")]
 use stlf_protocol::privacy_ledger::Ledger;
 
+/// What is said of a device whose divergences are not limited, since its user accepts that.
+const UNLIMITED: &str = "; tells divergences without limit (accepted)";
+
+fn is_zero(number: &usize) -> bool {
+    *number == 0
+}
+
 /// What protects the samples behind what a device publishes to measure divergences. `docs/privacy.md` says what each means.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "level", rename_all = "kebab-case")]
@@ -24,6 +31,9 @@ pub enum Protection {
         spent: f64,
         /// The number of different publications.
         publications: usize,
+        /// The number of those before them with base noise alone, which spent too.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        with_base_noise: usize,
         /// ε that may be spent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         budget: Option<f64>,
@@ -33,6 +43,9 @@ pub enum Protection {
         /// The reason why the device refuses to publish its data as they are now.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         refused: Option<String>,
+        /// Whether the device tells divergences as often as somebody publishes new means, as its user accepts.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        unlimited_replies: bool,
     },
     /// Base noise alone, so that a mean tells a few bits at most, and far fewer means than numbers behind them.
     NotInvertible {
@@ -43,6 +56,9 @@ pub enum Protection {
         /// In how many samples the device's data differ from those. They are too few to be published: the difference would give them away.
         #[serde(default)]
         behind: usize,
+        /// Whether the device tells divergences as often as somebody publishes new means, as its user accepts.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        unlimited_replies: bool,
     },
     /// Nothing: others can rebuild samples, and the user accepts that.
     Accepted,
@@ -65,12 +81,15 @@ impl Protection {
                 delta: privacy.delta(),
                 spent: ledger.spent(privacy.delta()),
                 publications: ledger.publications(),
+                with_base_noise: ledger.publications_besides(),
                 budget,
                 own_scale: false,
                 refused: None,
+                unlimited_replies: false,
             },
             None if disclosure::check(settings, shape, samples, false).is_ok() => {
-                Protection::NotInvertible { means: sketch.features, samples, behind: 0 }
+                let (means, unlimited_replies) = (sketch.features, false);
+                Protection::NotInvertible { means, samples, behind: 0, unlimited_replies }
             }
             None => Protection::Accepted,
         }
@@ -90,6 +109,17 @@ impl Protection {
     pub fn for_inputs(mut self, scale: Scale) -> Protection {
         if let Protection::Noise { own_scale, .. } = &mut self {
             *own_scale = scale.needs_own();
+        }
+        self
+    }
+
+    /// Returns the same for a device that may tell divergences without limit.
+    #[cfg(feature = "network")]
+    pub fn replying_without_limit(mut self, may: bool) -> Protection {
+        if let Protection::Noise { unlimited_replies, .. }
+        | Protection::NotInvertible { unlimited_replies, .. } = &mut self
+        {
+            *unlimited_replies = may;
         }
         self
     }
@@ -125,6 +155,8 @@ impl std::fmt::Display for Protection {
                 budget,
                 own_scale,
                 refused,
+                with_base_noise,
+                unlimited_replies,
             } => {
                 let count = counted(*publications, "publication");
                 write!(f, "(ε, δ): ε = {epsilon} per publication, spent {spent:.2}")?;
@@ -132,28 +164,31 @@ impl std::fmt::Display for Protection {
                     write!(f, " of {budget}")?;
                 }
                 write!(f, " at δ = {delta:e} in {count}")?;
+                if *with_base_noise > 0 {
+                    write!(f, " and {with_base_noise} with base noise")?;
+                }
                 if *own_scale {
                     f.write_str("; the device's own scale is not covered")?;
+                }
+                if *unlimited_replies {
+                    f.write_str(UNLIMITED)?;
                 }
                 match refused {
                     Some(reason) => write!(f, "; refuses: {reason}"),
                     None => Ok(()),
                 }
             }
-            Protection::NotInvertible { means, samples, behind } => {
+            Protection::NotInvertible { means, samples, behind, unlimited_replies } => {
                 let samples = counted(*samples, "sample");
                 write!(
                     f,
                     "not invertible: {means} means of {samples}, at most {MOST_BITS} bits each"
                 )?;
-                match behind {
-                    0 => Ok(()),
-                    _ => write!(
-                        f,
-                        "; {} changed since, too few to publish",
-                        counted(*behind, "sample")
-                    ),
+                if *behind > 0 {
+                    let changed = counted(*behind, "sample");
+                    write!(f, "; {changed} changed since, too few to publish")?;
                 }
+                if *unlimited_replies { f.write_str(UNLIMITED) } else { Ok(()) }
             }
             Protection::Accepted => f.write_str("others can rebuild samples (accepted)"),
         }
@@ -191,6 +226,8 @@ mod tests {
             "not invertible: 64 means of 500 samples, at most 3 bits each"
         );
         assert_eq!(alone.metrics(), "");
+        let unlimited = alone.clone().replying_without_limit(true).to_string();
+        assert_eq!(unlimited, format!("{alone}; tells divergences without limit (accepted)"));
         let behind = alone.of(490, 12).to_string();
         assert!(behind.ends_with(
             "490 samples, at most 3 bits each; 12 samples changed since, too few to publish"

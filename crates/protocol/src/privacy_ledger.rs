@@ -7,6 +7,7 @@ use sha2::{Digest, Sha256};
 use stlf_method::divergence::gaussian_mechanism::{composed, epsilon};
 
 use crate::identity::{hex, unhex};
+use crate::publication_record::Record;
 
 const FORMAT: &str = "stlf-privacy/1";
 
@@ -39,11 +40,24 @@ impl Publication {
 pub struct Ledger {
     format: String,
     publications: Vec<Publication>,
+    /// What was published besides, which has a record of its own.
+    #[serde(skip)]
+    besides: Besides,
+}
+
+/// Means that a device has published with base noise alone, at other times.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+struct Besides {
+    /// The number of different publications.
+    publications: usize,
+    /// How far one sample moves all of them together at most, in standard deviations of their noise.
+    ratio: f64,
 }
 
 impl Default for Ledger {
     fn default() -> Ledger {
-        Ledger { format: FORMAT.to_owned(), publications: Vec::new() }
+        let besides = Besides::default();
+        Ledger { format: FORMAT.to_owned(), publications: Vec::new(), besides }
     }
 }
 
@@ -85,9 +99,21 @@ impl Ledger {
         self.publications.len()
     }
 
-    /// The ε that all publications together spent at this δ.
+    /// The same of a device that has published this besides, which spends too.
+    pub fn besides(self, record: &Record) -> Ledger {
+        let besides = Besides { publications: record.publications(), ratio: record.ratio() };
+        Ledger { besides, ..self }
+    }
+
+    /// The number of different publications that it does not list itself, and that spent too.
+    pub fn publications_besides(&self) -> usize {
+        self.besides.publications
+    }
+
+    /// The ε that all publications together spent at this δ, those [besides](Ledger::besides) among them.
     pub fn spent(&self, delta: f64) -> f64 {
-        epsilon(composed(self.publications.iter().map(|p| p.ratio)), delta)
+        let ratios = self.publications.iter().map(|p| p.ratio);
+        epsilon(composed(ratios.chain([self.besides.ratio])), delta)
     }
 
     /// The ledger with one more publication. The same one again spends nothing.
@@ -137,6 +163,24 @@ mod tests {
         assert_eq!(ledger.publications(), 3);
         assert!((ledger.spent(DELTA) - epsilon(3f64.sqrt() * one, DELTA)).abs() < 1e-9);
         assert!(ledger.spent(DELTA) > 1.7 && ledger.spent(DELTA) < 3.0);
+    }
+
+    #[test]
+    fn means_with_base_noise_before_are_spent_too() {
+        // 64 means of 2,399 samples: μ = 2√(63·64/2399). The table in docs/privacy.md has what that spends.
+        let before =
+            |samples: f64| Besides { publications: 1, ratio: 2.0 * (63.0 * 64.0 / samples).sqrt() };
+        for (samples, expected) in [(2_399.0, 13.9), (500.0, 39.7)] {
+            let ledger = Ledger { besides: before(samples), ..Ledger::default() };
+            let one = publication(1, ratio(1.0, DELTA));
+            let after = ledger.with(one.clone(), DELTA, None).unwrap();
+            assert!((after.spent(DELTA) - expected).abs() < 0.05, "{}", after.spent(DELTA));
+            assert_eq!((after.publications(), after.publications_besides()), (1, 1));
+            assert!(ledger.with(one, DELTA, Some(3.0)).is_err());
+            // Each file has its own.
+            let text = serde_json::to_string(&after).unwrap();
+            assert!((Ledger::read(text.as_bytes()).unwrap().spent(DELTA) - 1.0).abs() < 1e-6);
+        }
     }
 
     #[test]

@@ -163,7 +163,7 @@ impl Setup {
             held_out: config.training.held_out,
             unlabeled_as: config.training.unlabeled_as,
             balanced: config.training.balanced,
-            divergence: config.divergence.settings(config.data.embedding(), shape),
+            divergence: config.measuring(shape),
             energy: config.energy.model,
             preset: config.planner.preset,
             weights: config.planner.weights(),
@@ -195,7 +195,7 @@ impl Setup {
         seed: u64,
     ) -> Result<Setup, Unsupported> {
         let (training, planner) = (&config.training, &config.planner);
-        let divergence = config.divergence.settings(config.data.embedding(), shape);
+        let divergence = config.measuring(shape);
         let accepted = config.divergence.accepts_disclosure();
         divergence_protocol::check(&divergence, shape, samples, accepted)?;
         if config.divergence.nearest.is_some() {

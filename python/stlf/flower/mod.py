@@ -27,10 +27,10 @@ class StlfMod:
     `data` gives this client's inputs and labels, as `Fleet.from_devices` takes them. The inputs are what devices are
     compared by: raw pictures, or features that a model computes from them, of one shape on all devices. `name` is the
     name of the device in the plan; without it, Flower's `partition-id`, else the number of the node. `privacy` is the
-    noise (ε, δ) that this client requires: a request for less is refused. `accept` permits requests for moments, from
-    which the server can reconstruct samples; it must say "others can rebuild my samples". `ledger` names this client's
-    file in which sketches with noise are counted, over all runs; with `budget`, an ε, it gives none with which all of
-    them would spend more.
+    noise (ε, δ) that this client requires: a request for less is refused, and without `privacy` a request for any:
+    weak noise would stand in for samples. `accept` permits requests for moments, from which the server can reconstruct
+    samples; it must say "others can rebuild my samples". `ledger` names this client's file in which sketches with noise
+    are counted, over all runs; with `budget`, an ε, it gives none with which all of them would spend more.
 
     In a run a client answers one question. It repeats its answer to the same question, and refuses any other: many
     answers together reveal more than one. For the same reason the client, and not the server, says by which features it
@@ -118,6 +118,11 @@ class StlfMod:
                 )
         asked = question.privacy
         if self._privacy is None:
+            if asked is not None:
+                raise InputError(
+                    f"privacy: the server asks for ε = {asked[0]}, δ = {asked[1]}, and this client set none",
+                    f"give the client the same: StlfMod(privacy=({asked[0]}, {asked[1]}))",
+                )
             return
         if asked is None or asked[0] > self._privacy[0] or asked[1] > self._privacy[1]:
             offered = "no noise" if asked is None else f"ε = {asked[0]}, δ = {asked[1]}"

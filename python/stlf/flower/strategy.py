@@ -29,9 +29,9 @@ class STLF(FedAvg):  # type: ignore[misc]
 
     `combination` says what a target gets: `parameters` averages its senders' models on the server, and clients need
     not know; `predictions` sends all of them with weights, to be mixed at the client by `stlf.flower.mixture`.
-    `features`, `bandwidth`, `privacy` and `seed` are those of the sketches, which are means alone. `moments` asks for
-    covariances too, from which the server can reconstruct samples; clients send them only if they `accept` that.
-    Further arguments go to `stlf.plan`.
+    `features`, `bandwidth`, `privacy` and `seed` are those of the sketches, which are means alone; each client must
+    have them too. `moments` asks for covariances too, from which the server can reconstruct samples; clients send them
+    only if they `accept` that. Further arguments go to `stlf.plan`.
 
     All nodes that are connected when the first round begins take part, at least `min_available_nodes`; `timeout` is
     how long, in seconds, to wait for them and for their sketches. The other arguments are FedAvg's.

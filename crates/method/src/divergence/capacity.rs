@@ -11,10 +11,25 @@
 /// The most bits that a mean tells, b.
 pub const MOST_BITS: u32 = 3;
 
-/// The standard deviation σ of noise with which so many means of so many samples tell no more.
-pub(super) fn base_noise(features: usize, samples: u64) -> f64 {
+/// The standard deviation σ of noise with which so many means of so many independent samples tell no more.
+pub(super) fn base_noise(features: usize, samples: f64) -> f64 {
     let signal = f64::from(4_u32.pow(MOST_BITS) - 1);
-    (signal * features as f64 * samples.max(1) as f64).sqrt().recip()
+    (signal * features as f64 * samples).sqrt().recip()
+}
+
+/// The bits that so many means of so many independent samples tell at most about all of them together, with noise of this standard deviation.
+pub(super) fn bits(features: usize, samples: f64, deviation: f64) -> f64 {
+    let features = features as f64;
+    let signal = (samples * features * deviation.powi(2)).recip();
+    features / 2.0 * signal.ln_1p() / std::f64::consts::LN_2
+}
+
+/// The largest ratio of what one sample moves to the noise with which so many means tell at most so many bits about a sample to somebody who knows all others. It is
+/// moved by at most two feature vectors, so that C ≤ μ²σ²/4 in place of 1/n.
+pub(super) fn largest_ratio(features: usize, bits: f64) -> f64 {
+    let features = features as f64;
+    let signal = (2.0 * bits / features * std::f64::consts::LN_2).exp_m1();
+    2.0 * (features * signal).sqrt()
 }
 
 #[cfg(test)]
@@ -29,9 +44,22 @@ mod tests {
     use super::super::sketch::agreed_features;
     use super::*;
 
+    #[test]
+    fn base_noise_leaves_three_bits_and_the_largest_ratio_those_that_it_is_for() {
+        for (features, samples) in [(16, 40.0), (64, 500.0)] {
+            let told = super::bits(features, samples, base_noise(features, samples));
+            assert!((told - 3.0 * features as f64).abs() < 1e-9);
+            for bits in [0.3, 3.0] {
+                // Of one sample, which moves a mean by 2/n, n = 1.
+                let deviation = 2.0 / largest_ratio(features, bits);
+                assert!((super::bits(features, 1.0, deviation) - bits).abs() < 1e-9);
+            }
+        }
+    }
+
     /// Bits that means tell of independent samples whose features have this covariance: the mutual information of normal means and the same with noise.
     fn bits(covariance: &[f64], side: usize, samples: u64) -> f64 {
-        let noise = base_noise(side, samples).powi(2);
+        let noise = base_noise(side, samples as f64).powi(2);
         let scaled = |c: &f64| c / (samples as f64 * noise);
         let mut sum: Vec<f64> = covariance.iter().map(scaled).collect();
         add_to_diagonal(&mut sum, side, 1.0);

@@ -10,6 +10,7 @@ use stlf_data::Shape;
 use stlf_planning::error::Error;
 
 use super::Settings;
+use super::capacity::{MOST_BITS, bits, largest_ratio};
 use super::sketch;
 
 /// The sentence by which a user accepts what all estimators but means disclose.
@@ -86,9 +87,41 @@ fn check_behind(
 }
 
 /// The most numbers that all publications with base noise alone may tell about one sample of this shape. One publication of m means of n samples tells m/n; several
-/// tell m times the sample's [leverage](super::leverage).
-pub fn most_told(shape: Shape) -> f64 {
-    numbers_of_a_sample(shape) as f64 / NUMBERS_BEHIND_ONE as f64
+/// tell m times the sample's [leverage](super::leverage). Of windows that overlap, as many as a reading lies in stand for one.
+pub fn most_told(settings: &Settings, shape: Shape) -> f64 {
+    numbers_of_a_sample(shape) as f64 / (NUMBERS_BEHIND_ONE * settings.overlap()) as f64
+}
+
+/// What all publications with base noise alone may tell together.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Limit {
+    /// The most numbers about one sample ([`most_told`]).
+    pub most: f64,
+    /// What a sample that is there again counts, as a share of another: it stands for one number.
+    pub repetition: f64,
+}
+
+impl Limit {
+    /// That of samples of this shape.
+    pub fn of(settings: &Settings, shape: Shape) -> Limit {
+        let repetition = (numbers_of_a_sample(shape) as f64).recip();
+        Limit { most: most_told(settings, shape), repetition }
+    }
+
+    /// None: they may tell everything.
+    pub fn lifted(self) -> Limit {
+        Limit { most: f64::INFINITY, ..self }
+    }
+}
+
+/// The bits that may be told about so many numbers.
+fn bits_of(numbers: usize) -> f64 {
+    f64::from(MOST_BITS) * numbers as f64 / NUMBERS_BEHIND_ONE as f64
+}
+
+/// The largest ratio μ of what a sample moves to the noise of (ε, δ), of all publications together, with which no sample is told more of than the rule allows.
+pub fn most_ratio(settings: &sketch::Settings, shape: Shape) -> f64 {
+    largest_ratio(settings.features, bits_of(numbers_of_a_sample(shape)))
 }
 
 fn numbers_of_a_sample(shape: Shape) -> usize {
@@ -112,19 +145,36 @@ fn check_means(
             "use privacy = \"base\" or \"auto\", or add accept = \"{ACCEPTED}\""
         )));
     }
-    // This noise hides every single sample (differential privacy).
-    if settings.privacy_of(samples as u64).is_some() {
-        return Ok(());
-    }
     let features = settings.features;
+    // Of windows that overlap, as many as a reading lies in have no more numbers than one.
+    let numbers = numbers / settings.overlap;
+    // Noise of (ε, δ) stands in for the rule where it leaves no more bits than that: three of every ten numbers.
+    if let Some(privacy) = settings.privacy_of(samples as u64) {
+        if privacy.ratio() > most_ratio(settings, shape) {
+            let message = format!(
+                "ε = {} with δ = {:e} leaves more than {:.1} bits of a sample",
+                privacy.epsilon(),
+                privacy.delta(),
+                bits_of(numbers_of_a_sample(shape))
+            );
+            return Err(Error::field("divergence.privacy", message).with_hint(
+                "choose a smaller ε or δ, fewer features (divergence.features), or privacy = \"base\"",
+            ));
+        }
+        let (apart, noise) = (settings.apart(samples as u64), settings.noise(samples as u64));
+        if bits(features, apart, noise) <= bits_of(numbers) {
+            return Ok(());
+        }
+    }
     if numbers >= NUMBERS_BEHIND_ONE * features {
         return Ok(());
     }
     let of_a_sample = numbers_of_a_sample(shape);
-    let needed = (NUMBERS_BEHIND_ONE * features).div_ceil(of_a_sample);
+    let needed = (NUMBERS_BEHIND_ONE * features * settings.overlap).div_ceil(of_a_sample);
     let noun = if samples == 1 { "sample" } else { "samples" };
     let repeats = match samples >= needed {
         true => ", many of which are the same or have the same numbers",
+        false if settings.overlap > 1 => ", which overlap,",
         false => "",
     };
     let message = format!(
@@ -146,6 +196,8 @@ fn check_means(
 
 #[cfg(test)]
 mod tests {
+    use super::super::Embedding;
+    use super::super::privacy::Privacy;
     use super::super::{classifier, discriminant};
     use super::*;
 
@@ -163,13 +215,77 @@ mod tests {
         {
             let found = check(&means(64), shape, samples, false);
             assert_eq!(found.is_ok(), fine, "{shape} {samples}");
-            assert_eq!(64.0 / samples as f64 <= most_told(shape), fine, "{shape} {samples}");
+            let most = most_told(&means(64), shape);
+            assert_eq!(64.0 / samples as f64 <= most, fine, "{shape} {samples}");
         }
         let refused = check(&means(64), PICTURE, 9, false).unwrap_err().to_string();
         assert!(refused.contains("reconstruct 9 samples from 64"), "{refused}");
         assert!(check(&means(8), PICTURE, 9, false).is_ok());
         let noisy = sketch::Settings { privacy_required: true, ..sketch::Settings::means(PICTURE) };
         assert!(check(&Settings::Sketch(noisy), PICTURE, 1, false).is_ok());
+    }
+
+    #[test]
+    fn windows_that_overlap_count_as_the_readings_that_they_have() {
+        let shape = Shape { channels: 1, height: 1, width: 16 };
+        let usual = sketch::Settings::means_over(Embedding::Windows, shape);
+        let by_stride =
+            |stride: usize| sketch::Settings { overlap: 16_usize.div_ceil(stride), ..usual };
+        // So many windows, from sixteen readings and a stride for each more.
+        let windows = |count: usize, stride: usize| -> Vec<f32> {
+            let reading = |at: usize| ((at * 7919) % 2003) as f32;
+            (0..count).flat_map(|k| (0..16).map(move |at| reading(k * stride + at))).collect()
+        };
+        for (stride, least) in [(16, 64), (8, 128), (1, 1_024)] {
+            let settings = Settings::Sketch(by_stride(stride));
+            for (count, fine) in [(least - 1, false), (least, true)] {
+                let found = check_inputs(&settings, shape, &windows(count, stride), false);
+                assert_eq!(found.is_ok(), fine, "{count} windows by {stride}: {found:?}");
+                assert_eq!(check(&settings, shape, count, false).is_ok(), fine);
+            }
+            let Limit { most, .. } = Limit::of(&settings, shape);
+            assert!((most * least as f64 - 64.0).abs() < 1e-9, "{most}");
+        }
+        // Their noise is that of as many windows that share nothing.
+        let (alone, shared) = (by_stride(16), by_stride(1));
+        assert_eq!(shared.noise(1_600), alone.noise(100));
+        assert_eq!(shared.ratio(1_600), alone.ratio(100));
+        let required = |s| sketch::Settings { privacy_required: true, ..s };
+        assert_eq!(required(shared).noise(1_600), required(alone).noise(100));
+        let refused = check(&Settings::Sketch(shared), shape, 64, false).unwrap_err().to_string();
+        assert!(refused.contains("64 samples, which overlap, from 64"), "{refused}");
+    }
+
+    #[test]
+    fn noise_stands_in_for_samples_only_where_it_leaves_as_little() {
+        let with = |epsilon, delta, shape, samples| {
+            let privacy = Some(Privacy::new(epsilon, delta));
+            let usual = sketch::Settings::means(shape);
+            let settings = sketch::Settings { privacy, privacy_required: true, ..usual };
+            check(&Settings::Sketch(settings), shape, samples, false)
+        };
+        for epsilon in [0.5, 1.0, 4.0, 8.0] {
+            for samples in [1, 20, 63, 500] {
+                assert!(with(epsilon, 1e-5, PICTURE, samples).is_ok(), "{epsilon} {samples}");
+            }
+            assert!(with(epsilon, 1e-5, TABLE, 20).is_ok(), "{epsilon}");
+        }
+        // Weak noise is refused however many samples there are: it would switch off the record of publications too.
+        for (epsilon, delta) in [(20.0, 0.99), (1.0, 0.999)] {
+            for (shape, samples) in [(PICTURE, 20), (PICTURE, 63), (PICTURE, 500), (TABLE, 20)] {
+                let refused = with(epsilon, delta, shape, samples).unwrap_err();
+                assert!(
+                    refused.hint().is_some() && refused.to_string().contains("bits"),
+                    "{refused}"
+                );
+            }
+        }
+        // Numbers that are all the same have no bits.
+        let privacy = Some(Privacy::new(8.0, 1e-5));
+        let weak =
+            sketch::Settings { privacy, privacy_required: true, ..sketch::Settings::means(TABLE) };
+        let still = vec![1.0; 4 * 8];
+        assert!(check_inputs(&Settings::Sketch(weak), TABLE, &still, false).is_err());
     }
 
     #[test]

@@ -66,6 +66,14 @@ impl Settings {
         Settings::Sketch(sketch::Settings::means(shape))
     }
 
+    /// The largest number of samples that a reading lies in: 1, or more where windows overlap.
+    pub fn overlap(&self) -> usize {
+        match self {
+            Settings::Sketch(settings) => settings.overlap,
+            Settings::Classifier(_) | Settings::Discriminant(_) => 1,
+        }
+    }
+
     /// Bytes that each device of a fleet sends, of which joules follow by its rate and power.
     ///
     /// # Errors

@@ -189,8 +189,8 @@ fn replied(
     sketches: &[Sketch],
     settings: &Settings,
 ) -> Option<BTreeSet<usize>> {
-    let most = replies::most(shape, samples);
     let counted = super::Settings::Sketch(Settings { base_noise: true, ..*settings });
+    let most = replies::most(&counted, shape, samples);
     let is_limited = || disclosure::check(&counted, shape, samples, false).is_ok();
     if sketches.len() <= most + 1 || !is_limited() {
         return None;

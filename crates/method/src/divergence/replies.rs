@@ -6,6 +6,7 @@
 
 use stlf_data::Shape;
 
+use super::Settings;
 use super::disclosure::most_told;
 use super::sketch::Sketch;
 
@@ -22,9 +23,9 @@ pub fn told_by_one(samples: usize) -> f64 {
 }
 
 /// The most replies of a device with so many samples of this shape, if it has given none before.
-pub fn most(shape: Shape, samples: usize) -> usize {
+pub fn most(settings: &Settings, shape: Shape, samples: usize) -> usize {
     // Rounding must not take the last one away.
-    (most_told(shape) / told_by_one(samples) + 1e-6) as usize
+    (most_told(settings, shape) / told_by_one(samples) + 1e-6) as usize
 }
 
 /// The order in which a device replies to others if it cannot to all: those first whose published means are nearest to what it published itself. Everyone
@@ -44,6 +45,7 @@ pub fn nearest_first<'s, K: Copy + Ord>(
 
 #[cfg(test)]
 mod tests {
+    use super::super::sketch;
     use super::*;
 
     #[test]
@@ -56,7 +58,8 @@ mod tests {
             (row(4), 40, 32),
             (row(1), 160, 32),
         ] {
-            assert_eq!(most(shape, samples), expected, "{shape} {samples}");
+            let settings = Settings::Sketch(sketch::Settings::means(shape));
+            assert_eq!(most(&settings, shape, samples), expected, "{shape} {samples}");
         }
     }
 

@@ -1,7 +1,7 @@
 //! Means as devices publish them: in sixteen bits each.
 //!
 //! Steps of one size suit them better than floating point of the same length, since it is known how large they are: no feature exceeds
-//! √(2/F), and noise hardly ever six of its deviations. With 64 features and base noise of 500 samples a step is 9·10⁻⁶; half
+//! √(2/F), and noise hardly ever six of its deviations. With 64 features and base noise of 500 samples a step is 5.5·10⁻⁶; half
 //! precision has steps of up to 1.2·10⁻⁴ there. Noise is rounded with the
 //! mean, after it was drawn, so that rounding tells nothing more about the samples.
 

@@ -73,6 +73,7 @@ const OWN_RIDGE: f64 = 0.03;
 /// | `confidence` | 0.95 | of the interval | 0 < c < 1 |
 /// | `privacy` | none | more noise on what is published; with means alone and a known bandwidth only | |
 /// | `privacy_required` | no | whether devices add that noise that have too few samples for it | |
+/// | `overlap` | 1 | how many samples a reading lies in at most | ≥ 1 |
 /// | `base_noise` | no | whether means have so much noise that each tells a few [bits](super::capacity) at most | |
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Settings {
@@ -91,13 +92,18 @@ pub struct Settings {
     /// Whether every device adds noise, or only those where it is small beside what they publish. Everyone knows which these are,
     /// since a device says how many samples it has.
     pub privacy_required: bool,
+    /// The largest number of samples that a reading lies in: 1, or more where windows overlap. Noise hides a reading then, and so many samples count as one.
+    pub overlap: usize,
     /// Whether means have so much noise that each tells a few [bits](super::capacity) at most.
     pub base_noise: bool,
 }
 
-/// Devices add noise of their own accord where it has at most this length: with ε = 1, from about 2,400 samples on. It then changes d̂ of
+/// Devices add noise of their own accord where it has at most this length: with ε = 1, from about 1,200 samples on for 16 means and 2,400 for 64. It then changes d̂ of
 /// two devices that are alike by less than 0.2.
 const SMALL_NOISE: f64 = 0.025;
+
+/// The ratio of what one sample moves to noise that promises nothing: ε of half a million.
+const NO_NOISE: f64 = 1e3;
 
 impl Default for Settings {
     fn default() -> Settings {
@@ -109,6 +115,7 @@ impl Default for Settings {
             confidence: 0.95,
             privacy: None,
             privacy_required: false,
+            overlap: 1,
             base_noise: false,
         }
     }
@@ -187,16 +194,34 @@ impl Settings {
     /// The privacy of what a device with so many samples publishes; `None` if it adds no noise for it.
     pub fn privacy_of(&self, samples: u64) -> Option<Privacy> {
         let small = |privacy: &Privacy| {
-            (self.features as f64).sqrt() * of_mean(privacy, samples) <= SMALL_NOISE
+            (self.features as f64).sqrt() * self.of_mean(privacy, samples) <= SMALL_NOISE
         };
         self.privacy.filter(|privacy| self.privacy_required || small(privacy))
     }
 
     /// The standard deviation of the noise on each number that a device with so many samples publishes.
     pub(super) fn noise(&self, samples: u64) -> f64 {
-        let private = self.privacy_of(samples).map_or(0.0, |privacy| of_mean(&privacy, samples));
-        let base = if self.base_noise { base_noise(self.features, samples) } else { 0.0 };
+        let private =
+            self.privacy_of(samples).map_or(0.0, |privacy| self.of_mean(&privacy, samples));
+        let apart = self.apart(samples);
+        let base = if self.base_noise { base_noise(self.features, apart) } else { 0.0 };
         private.max(base)
+    }
+
+    /// The number of samples, where those that share a reading count as one.
+    pub(super) fn apart(&self, samples: u64) -> f64 {
+        samples.max(1) as f64 / self.overlap as f64
+    }
+
+    /// How far one sample moves the means of so many at most, in standard deviations of their noise; without noise a number that stands for any.
+    pub fn ratio(&self, samples: u64) -> f64 {
+        (2.0 / self.apart(samples) / self.noise(samples)).min(NO_NOISE)
+    }
+
+    /// The standard deviation of the noise of (ε, δ) on each number of a mean over this many inputs. Features have length 1, so that replacing one input moves the
+    /// mean by 2/n at most, and replacing a reading by that for each input that it lies in.
+    fn of_mean(&self, privacy: &Privacy, samples: u64) -> f64 {
+        privacy.deviation(2.0 / self.apart(samples))
     }
 
     /// Bytes that a device of a fleet sends in its first epoch: what it publishes to every other, and d̂ of each pair. While its means
@@ -280,12 +305,6 @@ impl Sketch {
 
 fn single(numbers: Vec<f64>) -> Vec<f32> {
     numbers.into_iter().map(|x| x as f32).collect()
-}
-
-/// Returns the standard deviation of the noise on each number of a mean over this many inputs. Features have length 1,
-/// so that replacing one input moves the mean by 2/n at most.
-fn of_mean(privacy: &Privacy, samples: u64) -> f64 {
-    privacy.deviation(2.0 / samples as f64)
 }
 
 /// Step 2, everywhere: the features that follow from what all published; the rest comes from the seed.

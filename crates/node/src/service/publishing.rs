@@ -1,7 +1,7 @@
 //! What a device may publish of its data: found at its start, before a long training, and kept before anything is sent.
 
 use stlf_config::Config;
-use stlf_method::divergence::disclosure;
+use stlf_method::divergence::disclosure::{self, Limit};
 use stlf_protocol::Setup;
 use stlf_protocol::privacy_ledger::Ledger;
 use stlf_protocol::publication_record::{Admitted, CurrentMeans, Record};
@@ -36,8 +36,9 @@ pub(super) fn admitted(
     let Made { device, scale, unscaled, own, .. } = made;
     let accepts = config.divergence.accepts_disclosure();
     let Setup { divergence, shape, .. } = device.setup();
-    disclosure::check_inputs(divergence, *shape, &own.inputs, accepts)
-        .map_err(Unsupported::from)?;
+    let check = |accepts| disclosure::check_inputs(divergence, *shape, &own.inputs, accepts);
+    check(accepts).map_err(Unsupported::from)?;
+    let keeps_rule = check(false).is_ok();
     if !accepts {
         device.limit_replies(kept.replies()?, unscaled.as_deref());
     }
@@ -45,13 +46,14 @@ pub(super) fn admitted(
     let samples = own.samples();
     let (delta, budget) = (config.divergence.delta(), config.divergence.budget());
     let protection = |ledger: &Ledger| {
-        Protection::new(&setup.divergence, setup.shape, samples, ledger, budget).for_inputs(*scale)
+        let protection = Protection::new(&setup.divergence, setup.shape, samples, ledger, budget);
+        protection.for_inputs(*scale).replying_without_limit(accepts)
     };
     if let Some(means) = means {
         let (admitted, is_within) = without_noise(&kept.record()?, means, &setup, accepts)?;
         let Admitted { record, sketch, behind } = admitted;
         let shown = protection(&Ledger::default()).of(sketch.samples, behind);
-        kept.set_protection(if is_within { shown } else { Protection::Accepted });
+        kept.set_protection(if is_within && keeps_rule { shown } else { Protection::Accepted });
         device.publish(sketch);
         return Ok(Publications::Exact(record));
     }
@@ -59,7 +61,7 @@ pub(super) fn admitted(
         kept.set_protection(protection(&Ledger::default()));
         return Ok(Publications::Uncounted);
     };
-    let before = kept.ledger()?;
+    let before = kept.ledger()?.besides(&kept.record()?);
     match before.with(publication, delta, budget) {
         Ok(ledger) => {
             kept.set_protection(protection(&ledger));
@@ -80,14 +82,14 @@ fn without_noise(
     setup: &Setup,
     accepts: bool,
 ) -> Result<(Admitted, bool), Error> {
-    let most = disclosure::most_told(setup.shape);
-    let within = before.with(means.clone(), most);
+    let limit = Limit::of(&setup.divergence, setup.shape);
+    let within = before.with(means.clone(), limit);
     match within {
         Err(_) | Ok(Admitted { behind: 1.., .. }) if accepts => {
-            Ok((before.with(means, f64::INFINITY)?, false))
+            Ok((before.with(means, limit.lifted())?, false))
         }
         within => {
-            let is_within = before.most_told() <= most;
+            let is_within = before.most_told(limit) <= limit.most;
             Ok((within?, is_within))
         }
     }

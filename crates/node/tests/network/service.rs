@@ -109,11 +109,15 @@ impl Fleet {
 
     /// Has a device take part alone with these rows as its own table, and these changes of its settings.
     fn start_alone(&self, rows: std::ops::Range<u32>, changes: &[&str]) -> Error {
-        let table = self.path("own.csv");
         let row =
             |k: u32| format!("{},{},{},{}\n", k % 17, k % 5, k, ["calm", "storm"][k as usize % 2]);
-        let text = "x,y,z,label\n".to_owned() + &rows.map(row).collect::<String>();
-        std::fs::write(&table, text).unwrap();
+        self.start_alone_with(&rows.map(row).collect::<String>(), changes)
+    }
+
+    /// The same with these lines as its table.
+    fn start_alone_with(&self, rows: &str, changes: &[&str]) -> Error {
+        let table = self.path("own.csv");
+        std::fs::write(&table, format!("x,y,z,label\n{rows}")).unwrap();
         let features = format!("data.features={}", table.display());
         let own = [
             "seeds=[3]",
@@ -237,7 +241,8 @@ fn every_device_ends_with_a_mixture_that_gives_the_bytes_of_its_predictions() {
 
 #[test]
 fn the_same_holds_where_tables_are_series_and_samples_are_windows() {
-    own_tables_to_mixtures(&["data.window=16", "data.stride=1"]);
+    // Windows that overlap count as the readings that they have, which are few.
+    own_tables_to_mixtures(&["data.window=16", "data.stride=1", "divergence.features=16"]);
 }
 
 /// Two epochs of three devices, each with a table of its own, with these settings.
@@ -362,6 +367,43 @@ fn publications_with_noise_are_counted_on_disk_and_within_a_budget() {
     // Without noise this record is not read; there is another one.
     assert!(matches!(take_part(fleet.options("gate")).unwrap_err(), Error::Network(_)));
     assert!(shown().starts_with("not invertible: 32 means of"), "{}", shown());
+}
+
+#[test]
+fn means_that_were_published_before_without_more_noise_are_spent_too() {
+    let fleet = Fleet::new();
+    let start = |changes: &[&str]| {
+        fleet.start_alone(0..400, &[&["data.standardise=none"], changes].concat())
+    };
+    assert!(matches!(start(&[]), Error::Network(_)));
+    // 16 means of 400 samples, μ = 2√(63·16/400), which nobody can take back.
+    let privacy = "divergence.privacy={epsilon=1.0,delta=1e-5}";
+    assert!(matches!(start(&[privacy]), Error::Network(_)));
+    let shown = fleet.protection("gate");
+    assert!(shown.contains("in 1 publication and 1 with base noise"), "{shown}");
+    let spent: f64 =
+        shown.split("spent ").nth(1).unwrap().split(' ').next().unwrap().parse().unwrap();
+    assert!(spent > 15.0, "{shown}");
+    let refused = start(&["divergence.privacy={epsilon=0.9,delta=1e-5,budget=3.0}"]);
+    assert!(matches!(&refused, Error::Overspent(e) if e.after > 15.0), "{refused}");
+}
+
+#[test]
+fn whoever_accepts_that_samples_can_be_rebuilt_is_not_told_otherwise() {
+    let fleet = Fleet::new();
+    let accept = ["data.standardise=none", "divergence.accept=others can rebuild my samples"];
+    // By their number these would be enough. They are all the same.
+    let same = "1,2,3,calm\n".repeat(99) + "1,2,3,storm\n";
+    let refused = fleet.start_alone_with(&same, &accept[..1]);
+    assert!(refused.to_string().contains("many of which are the same"), "{refused}");
+    assert!(matches!(fleet.start_alone_with(&same, &accept), Error::Network(_)));
+    assert_eq!(fleet.protection("gate"), "others can rebuild samples (accepted)");
+    // Those of others are enough; but then nothing limits what is told of divergences.
+    let other = Fleet::new();
+    assert!(matches!(other.start_alone(0..150, &accept), Error::Network(_)));
+    let shown = other.protection("gate");
+    assert!(shown.starts_with("not invertible: 16 means of 150 samples"), "{shown}");
+    assert!(shown.ends_with("; tells divergences without limit (accepted)"), "{shown}");
 }
 
 #[test]

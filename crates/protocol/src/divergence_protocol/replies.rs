@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use stlf_method::divergence::Settings;
 use stlf_method::divergence::disclosure::most_told;
 use stlf_method::divergence::replies::nearest_first;
 use stlf_method::divergence::sketch::{self, Sketch, Statistic};
@@ -25,8 +26,9 @@ impl Exchange {
             Estimator::Sketch { settings, .. }
                 if matches!(settings.statistic, Statistic::OwnSeparation { .. }) =>
             {
-                let samples = work::samples(&self.own, unscaled, sample_key);
-                Some(Replying::new(record, samples, most_told(self.own.shape)))
+                let samples = work::samples(&self.own, unscaled, sample_key).all;
+                let most = most_told(&Settings::Sketch(*settings), self.own.shape);
+                Some(Replying::new(record, samples, most))
             }
             _ => None,
         }

@@ -1,6 +1,6 @@
 //! What takes long in measuring divergences: work on all inputs of a device, or on what everyone published.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
@@ -15,7 +15,7 @@ use super::replies::{Replied, replied};
 use super::side;
 use crate::job::{Sign, Task, Watch};
 use crate::privacy_ledger::Publication;
-use crate::publication_record::{CurrentMeans, sample_names};
+use crate::publication_record::{CurrentMeans, SampleNames, sample_names};
 use crate::reply_record::Replying;
 use crate::roster::Place;
 use crate::wire::Measured;
@@ -89,10 +89,10 @@ pub(super) fn publication(own: &Own, settings: &sketch::Settings) -> Option<Publ
 pub(super) fn means(
     own: &Own,
     settings: &sketch::Settings,
-    samples: BTreeSet<String>,
+    samples: SampleNames,
 ) -> Option<CurrentMeans> {
     let width = settings.bandwidth.known()?;
-    if settings.publishes_covariance() || settings.privacy_of(samples.len() as u64).is_some() {
+    if settings.publishes_covariance() || settings.privacy_of(samples.all.len() as u64).is_some() {
         return None;
     }
     let features = own.features(settings, &[Some(width)])?;
@@ -100,15 +100,12 @@ pub(super) fn means(
     let mut id = Sha256::new_with_prefix(own.seed.to_le_bytes());
     id.update(width.to_le_bytes());
     id.update(format!("{} {:?} {}", settings.features, settings.embedding, own.shape));
-    Some(CurrentMeans::new(&id.finalize(), sketch, samples))
+    let ratio = settings.ratio(sketch.samples);
+    Some(CurrentMeans::new(&id.finalize(), sketch, samples, ratio))
 }
 
 /// What a device's samples are known by in records: their inputs, or what these were before they were scaled, hashed with a key.
-pub(super) fn samples(
-    own: &Own,
-    unscaled: Option<&[f64]>,
-    sample_key: &[u8; 32],
-) -> BTreeSet<String> {
+pub(super) fn samples(own: &Own, unscaled: Option<&[f64]>, sample_key: &[u8; 32]) -> SampleNames {
     let numbers = own.shape.len().max(1);
     match unscaled {
         Some(rows) => {

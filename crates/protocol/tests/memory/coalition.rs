@@ -229,7 +229,8 @@ fn a_coalition_soon_gets_no_new_replies_and_has_learned_next_to_nothing() {
         [(&ROWS, 48), (&ROWS, 300), (&ROWS, 1_000), (&PICTURES, 64), (&PICTURES, 300)]
     {
         let attack = Attack::new(kind, samples);
-        let allowed = most(kind.shape, samples).min(MOST_TO_ONE_PEER * ACCOMPLICES);
+        let allowed =
+            most(&kind.settings(), kind.shape, samples).min(MOST_TO_ONE_PEER * ACCOMPLICES);
         let side = attack.prior.len();
         let block = (1..=side).filter(|&b| questions(side, b).len() <= allowed).max().unwrap();
         let inputs = flat(&attack.victim);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use stlf_config::Config;
 use stlf_data::features::Scale;
-use stlf_method::divergence::disclosure::most_told;
+use stlf_method::divergence::disclosure::Limit;
 use stlf_method::divergence::sketch::Sketch;
 use stlf_protocol::divergence_protocol::Exchange;
 use stlf_protocol::publication_record::Record;
@@ -34,6 +34,10 @@ fn heard(kind: &Kind, mut exchange: Exchange) -> Sketch {
     published.to_sketch(&kind.means()).unwrap()
 }
 
+fn limit(kind: &Kind) -> Limit {
+    Limit::of(&kind.settings(), kind.shape)
+}
+
 /// A device that starts anew in every epoch and keeps its record.
 #[derive(Default)]
 struct Victim {
@@ -46,7 +50,7 @@ impl Victim {
     fn takes_part(&mut self, kind: &Kind, samples: &[Vec<f64>]) -> usize {
         let exchange = exchange(kind, samples);
         let means = exchange.means(None, &[9; 32]).unwrap();
-        let admitted = self.record.with(means, most_told(kind.shape)).unwrap();
+        let admitted = self.record.with(means, limit(kind)).unwrap();
         self.record = admitted.record;
         self.heard.push(heard(kind, exchange.publishing(Some(Arc::new(admitted.sketch)))));
         admitted.behind
@@ -129,7 +133,8 @@ fn a_hundred_changes(kind: &Kind, count: usize) {
         }
     }
     let different = victim.different();
-    let (told, most) = (victim.record.most_told(), most_told(kind.shape));
+    let limit = limit(kind);
+    let (told, most) = (victim.record.most_told(limit), limit.most);
     let furthest = behind.iter().max().unwrap();
     println!(
         "{count} {}: published anew in epochs {published:?}, at most {furthest} samples behind; {told:.2} of {most} numbers told about one",
@@ -211,7 +216,7 @@ fn means_by_other_features_count_together() {
         let samples = (ROWS.draw)(samples, 1);
         let mut record = Record::default();
         let admitted = (0..20).take_while(|&seed| {
-            match record.with(by_seed(&samples, seed), most_told(ROWS.shape)) {
+            match record.with(by_seed(&samples, seed), limit(&ROWS)) {
                 Ok(admitted) => record = admitted.record,
                 Err(refused) => {
                     println!("{} rows, seed {seed}: {refused}", samples.len());
@@ -223,7 +228,41 @@ fn means_by_other_features_count_together() {
         let admitted = admitted.count();
         assert_eq!(admitted, expected, "{} rows", samples.len());
         // Those seeds that were admitted stay so.
-        let first = record.with(by_seed(&samples, 0), most_told(ROWS.shape)).unwrap();
+        let first = record.with(by_seed(&samples, 0), limit(&ROWS)).unwrap();
         assert_eq!((first.behind, first.record), (0, record.clone()));
+    }
+}
+
+/// A machine that stands still: its row is there again and again. How far the row is off that follows from what was heard before and after.
+fn standing_still(seed: u64, often: usize, has_record: bool) -> (usize, f64) {
+    let all = (ROWS.draw)(301, seed);
+    let (before, row) = (&all[..300], &all[300]);
+    let after = [before, &vec![row.clone(); often]].concat();
+    let heard = match has_record {
+        true => {
+            let mut victim = Victim::default();
+            for samples in [before, &after] {
+                victim.takes_part(&ROWS, samples);
+            }
+            victim.heard
+        }
+        false => [before, &after].map(|samples| heard(&ROWS, exchange(&ROWS, samples))).to_vec(),
+    };
+    let features: Vec<f64> =
+        difference(&heard[0], &heard[1]).iter().map(|x| x / often as f64).collect();
+    let waves = Waves::of(&ROWS.features(), ROWS.shape);
+    let rebuilt = [likeliest(&waves, &features, &(ROWS.draw)(600, 3))];
+    ROWS.found("the row that is there again", &all[300..], &rebuilt)
+}
+
+#[test]
+fn a_row_that_is_there_again_and_again_does_not_follow_from_a_difference() {
+    for often in [80, 150, 600, 1_500] {
+        for seed in [1, 2] {
+            let (_, off) = standing_still(seed, often, false);
+            assert!(off < 0.06, "the attack does not work where it must");
+            let (found, off) = standing_still(seed, often, true);
+            assert!(found == 0 && off > 0.1, "{often} times: {off}");
+        }
     }
 }

@@ -92,7 +92,7 @@ fn a_large_fleet_of_small_devices_tells_of_the_nearest_as_in_the_simulator() {
     let means = sketch::Settings::means(shape);
     let plain = sketch::Settings { privacy: None, base_noise: false, ..means };
     let (settings, count) = (Settings::Sketch(plain), 40);
-    assert_eq!(most(shape, 160), 32);
+    assert_eq!(most(&settings, shape, 160), 32);
     let places: Vec<Place> = (0..count).map(Place::new).collect();
     let inputs: Vec<Arc<[f32]>> = (0..count)
         .map(|device| {
