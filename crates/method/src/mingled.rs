@@ -19,27 +19,20 @@ use sha2::{Digest, Sha256};
 use stlf_data::Class;
 
 use crate::divergence::privacy::normal;
-use crate::local_training::gathered;
 
 /// The number of rows in a group, where a class has so many; up to nine more where it has not twice as many.
 pub const GROUP: usize = 10;
 
-/// Fewer rows of a class than so many hardly leave a choice of rotations: the mean of all stands for each.
-const FEWEST: usize = 4;
-
 /// Rows of a class among which groups are formed together: to find them takes time that grows with the square of it.
 const TOGETHER: usize = 500;
 
-/// Inputs of so many numbers each, mingled, and their classes. A row that is the only one of its class is left out.
-pub fn mingled(inputs: &[f32], labels: &[Class], numbers: usize) -> (Vec<f32>, Vec<Class>) {
+/// Inputs of so many numbers each, with their classes, mingled. A class with fewer than ten rows is one group, which hides less: of two rows
+/// nothing, and a single one stays as it is. To leave such rows out, or to train on their mean, cost devices with 25 labels two to three points.
+pub fn mingled(inputs: &[f32], labels: &[Class], numbers: usize) -> Vec<f32> {
     let mut mingled = inputs.to_vec();
-    let mut alone = vec![false; labels.len()];
     let classes: BTreeSet<Class> = labels.iter().copied().collect();
     for class in classes {
         let rows: Vec<usize> = (0..labels.len()).filter(|&row| labels[row] == class).collect();
-        if let [row] = rows[..] {
-            alone[row] = true;
-        }
         let parts = rows.len().div_ceil(TOGETHER);
         for part in 0..parts {
             let together = rows.iter().copied().skip(part).step_by(parts).collect();
@@ -48,8 +41,7 @@ pub fn mingled(inputs: &[f32], labels: &[Class], numbers: usize) -> (Vec<f32>, V
             }
         }
     }
-    let kept: Vec<usize> = (0..labels.len()).filter(|&row| !alone[row]).collect();
-    (gathered(&mingled, numbers, &kept), kept.iter().map(|&row| labels[row]).collect())
+    mingled
 }
 
 /// Rows in groups of [`GROUP`] that are near each other: the one farthest from the middle of those that are left, with the nearest to it, until
@@ -95,16 +87,10 @@ fn mingle(inputs: &mut [f32], numbers: usize, group: &[usize]) {
     }
     let numbers_of = |&at: &usize| inputs[range(at)].iter().map(|x| f64::from(*x)).collect();
     let mut rows: Vec<Vec<f64>> = group.iter().map(numbers_of).collect();
-    match group.len() {
-        0 => return,
-        few if few < FEWEST => {
-            for column in 0..numbers {
-                let mean = rows.iter().map(|row| row[column]).sum::<f64>() / few as f64;
-                rows.iter_mut().for_each(|row| row[column] = mean);
-            }
-        }
-        _ => turn(&mut rows, &mut ChaCha8Rng::from_seed(hasher.finalize().into())),
+    if group.len() < 2 {
+        return;
     }
+    turn(&mut rows, &mut ChaCha8Rng::from_seed(hasher.finalize().into()));
     for (row, &at) in rows.iter().zip(group) {
         inputs[range(at)].iter_mut().zip(row).for_each(|(x, turned)| *x = *turned as f32);
     }
@@ -160,8 +146,7 @@ mod tests {
     fn mean_and_covariance_of_a_class_stay_and_no_row_does() {
         let inputs = drawn(57, 1);
         let labels: Vec<Class> = (0..57).map(|row| Class::from(row >= 22)).collect();
-        let (turned, classes) = mingled(&inputs, &labels, COLUMNS);
-        assert_eq!(classes, labels);
+        let turned = mingled(&inputs, &labels, COLUMNS);
         for range in [0..22 * COLUMNS, 22 * COLUMNS..57 * COLUMNS] {
             let [before, after] = [&inputs, &turned].map(|all| moments(&all[range.clone()]));
             assert!(before.iter().zip(&after).all(|(a, b)| (a - b).abs() < 1e-5), "{after:?}");
@@ -175,29 +160,26 @@ mod tests {
     #[test]
     fn the_same_rows_are_always_turned_alike() {
         let (inputs, labels) = (drawn(30, 2), vec![0; 30]);
-        let (turned, _) = mingled(&inputs, &labels, COLUMNS);
-        assert_eq!(mingled(&inputs, &labels, COLUMNS).0, turned);
+        let turned = mingled(&inputs, &labels, COLUMNS);
+        assert_eq!(mingled(&inputs, &labels, COLUMNS), turned);
         let mut other = inputs.clone();
         other[0] += 1e-3;
-        assert_ne!(mingled(&other, &labels, COLUMNS).0[1..COLUMNS], turned[1..COLUMNS]);
+        assert_ne!(mingled(&other, &labels, COLUMNS)[1..COLUMNS], turned[1..COLUMNS]);
     }
 
     #[test]
-    fn the_mean_stands_for_few_rows_of_a_class_and_a_single_one_is_left_out() {
-        let inputs = drawn(6, 3);
-        let (turned, classes) = mingled(&inputs, &[2, 1, 0, 1, 0, 1], COLUMNS);
-        assert_eq!(classes, [1, 0, 1, 0, 1]);
-        let mean = |rows: &[usize], column: usize| {
-            let sum: f32 = rows.iter().map(|row| inputs[row * COLUMNS + column]).sum();
-            sum / rows.len() as f32
-        };
-        for column in 0..COLUMNS {
-            for (at, rows) in [(0, &[1, 3, 5][..]), (2, &[1, 3, 5]), (1, &[2, 4])] {
-                let seen = turned[at * COLUMNS + column];
-                assert!((seen - mean(rows, column)).abs() < 1e-6);
-            }
-        }
-        assert_eq!(mingled(&[], &[], COLUMNS), (Vec::new(), Vec::new()));
+    fn a_single_row_of_a_class_stays_and_few_are_one_group() {
+        let inputs = drawn(8, 3);
+        let labels = [2, 1, 1, 1, 1, 1, 1, 1];
+        let turned = mingled(&inputs, &labels, COLUMNS);
+        assert_eq!(turned[..COLUMNS], inputs[..COLUMNS]);
+        let [before, after] = [&inputs, &turned].map(|all| moments(&all[COLUMNS..]));
+        assert!(before.iter().zip(&after).all(|(a, b)| (a - b).abs() < 1e-5), "{after:?}");
+        assert_ne!(turned[COLUMNS..], inputs[COLUMNS..]);
+        assert_eq!(mingled(&[], &[], COLUMNS), []);
+        let alike = [1.0, 2.0, 3.0].repeat(10);
+        let turned = mingled(&alike, &[0; 10], COLUMNS);
+        assert!(turned.iter().zip(&alike).all(|(a, b)| (a - b).abs() < 1e-6));
     }
 
     #[test]
