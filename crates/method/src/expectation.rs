@@ -55,6 +55,9 @@ const DISAGREEMENT: f64 = 0.4;
 /// No doubt counts as less, or as more than one minus it.
 const LEAST_DOUBT: f64 = 1e-3;
 
+/// No error rate is nearer to one than this.
+const CERTAIN: f64 = 1e-12;
+
 /// A trial that shows a bias so many deviations below that of models without any trial is not believed: hardly anybody errs so much less than
 /// it doubts. At senders, and at sources on routes, where honest trials are worth more and a liar can spoil the model itself.
 const UNBELIEVABLE: (f64, f64) = (2.0, 4.0);
@@ -181,7 +184,9 @@ fn errors_below(level: f64, samples: usize, mean: f64, deviation: f64) -> f64 {
     let density = |z: &f64| (1.0 + z * z / FREEDOM).powf(-0.5 * (FREEDOM + 1.0));
     let weights: Vec<f64> = places.iter().map(density).collect();
     let total: f64 = weights.iter().sum();
-    let errors: Vec<f64> = places.iter().map(|z| from_log_odds(mean + deviation * z)).collect();
+    // Of an error that is certain to the last bit, the log odds below would be infinite.
+    let error = |z: &f64| from_log_odds(mean + deviation * z).min(1.0 - CERTAIN);
+    let errors: Vec<f64> = places.iter().map(error).collect();
     // ln of the probability of as many errors as there were rounds, for each error rate, starting with none.
     let mut exactly: Vec<f64> = errors.iter().map(|e| samples as f64 * (-e).ln_1p()).collect();
     let mut within = 0.0;
@@ -365,6 +370,22 @@ mod tests {
                 "{level}: {drawn} {computed}"
             );
         }
+    }
+
+    #[test]
+    fn an_interval_holds_what_it_should_where_trials_differ_by_many_log_odds() {
+        let on = [trial(300, 60, 0.03), trial(300, 9, 0.03), trial(300, 200, 0.01)];
+        let wide = expected(0.8, 1_000, &[received(1.0, 1.0, None, &on)]).unwrap();
+        assert!(wide.low < 0.01 && wide.high > 0.95, "{wide:?}");
+        // However wide it is, the errors that are not exceeded grow with the probability.
+        for deviation in [0.5, 3.0, 5.0, 20.0] {
+            for mean in [-3.0, 0.0, 3.0] {
+                let within =
+                    [0.05, 0.3, 0.5, 0.7, 0.95].map(|p| errors_below(p, 200, mean, deviation));
+                assert!(within.is_sorted(), "{mean} {deviation}: {within:?}");
+            }
+        }
+        assert!(errors_below(0.05, 1_000, 2.0, 3.0) < 0.1);
     }
 
     #[test]

@@ -147,16 +147,17 @@ impl Learner for BuiltIn {
     fn train(&self, lesson: Lesson<'_>, watch: &mut Watch<'_>) -> Result<Option<Params>, Error> {
         let rows = Rows { trained: lesson.rows.to_vec(), held: Vec::new() };
         let split = Split::of(&self.inputs, &self.labels, self.spec.input().len(), &rows);
-        let (training, start) = match lesson.start {
-            Some(handed) => (self.training.handed_over(), handed),
-            None => (self.training, &self.first),
-        };
-        let mut progress = Progress { done: 0, total: training.looks() as u64 };
+        let (spec, training, seed) = (&self.spec, self.training, lesson.seed);
+        let looks = lesson.start.map_or(training, |_| training.handed_over()).looks();
+        let mut progress = Progress { done: 0, total: looks as u64 };
         let mut look = || {
             progress.done += 1;
             watch(progress)
         };
-        split.train(&self.spec, start.clone(), training, lesson.seed, &mut look)
+        match lesson.start {
+            Some(handed) => split.train_on(spec, handed.clone(), training, seed, &mut look),
+            None => split.train(spec, self.first.clone(), training, seed, &mut look),
+        }
     }
 
     fn predict(

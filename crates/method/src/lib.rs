@@ -16,6 +16,7 @@ pub mod known;
 pub mod learner;
 pub mod local_training;
 pub mod method;
+pub mod mingled;
 pub mod predictions;
 pub mod ring;
 pub mod scout;

@@ -7,8 +7,10 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use stlf_data::Class;
 use stlf_learn::evaluate::{predict, source_error};
-use stlf_learn::{Augment, Descent, Examples, Network, Params, Spec, Trainer};
+use stlf_learn::{Augment, Descent, Examples, Layer, Network, Params, Spec, Trainer};
 use stlf_planning::error::Error;
+
+use crate::mingled::mingled;
 
 /// Steps between two looks at whether to stop.
 const STRIDE: usize = 500;
@@ -177,7 +179,6 @@ impl Split {
         seed: u64,
         observer: &mut dyn FnMut() -> ControlFlow<()>,
     ) -> Result<Option<Params>, Error> {
-        let wrong = |e: stlf_learn::Error| Error::field("training", e.to_string());
         self.examples().check(spec).map_err(wrong)?;
         let trainer = Trainer::new(spec, start, training.descent, seed).map_err(wrong)?;
         let mut trainer = trainer.augmented(spec, training.augment).map_err(wrong)?;
@@ -204,7 +205,8 @@ impl Split {
         Ok(Some(trainer.params))
     }
 
-    /// Trains on a model that another source handed over, as it was sent; `None` if `observer` ended it.
+    /// Trains on a model that another source handed over, as it was sent; `None` if `observer` ended it. A network that takes
+    /// rows as a whole sees them [mingled](crate::mingled), so that a crafted model reads none.
     ///
     /// # Errors
     /// Labels, inputs or a model that are not of this network.
@@ -216,7 +218,14 @@ impl Split {
         seed: u64,
         observer: &mut dyn FnMut() -> ControlFlow<()>,
     ) -> Result<Option<Params>, Error> {
-        self.train(spec, handed, training.handed_over(), seed, observer)
+        let training = training.handed_over();
+        if !sees_mingled(spec, training) {
+            return self.train(spec, handed, training, seed, observer);
+        }
+        self.examples().check(spec).map_err(wrong)?;
+        let inputs = mingled(&self.inputs, &self.labels, spec.input().len());
+        let seen = Split { inputs, ..self.clone() };
+        seen.train(spec, handed, training, seed, observer)
     }
 
     /// ε̂ of a model, on the labels held out; each of so many samples without a label counts `unlabeled_as`.
@@ -234,6 +243,18 @@ impl Split {
         let source_error = source_error(errors, counted, labeled, unlabeled, u);
         OwnError { measured: counted, errors, source_error }
     }
+}
+
+/// Whether training sees rows mingled: where the first layer is linear, and what is trained on are no random views. Convolutions look for shapes,
+/// which rows that are mingled do not have.
+fn sees_mingled(spec: &Spec, training: Training) -> bool {
+    let first = spec.layers().next().map(|(layer, _)| layer);
+    training.augment == Augment::None && matches!(first, Some(Layer::Linear { .. }))
+}
+
+/// Says that training cannot do with this.
+fn wrong(e: stlf_learn::Error) -> Error {
+    Error::field("training", e.to_string())
 }
 
 /// The inputs of these samples, each of so many numbers, in this order.
@@ -342,6 +363,8 @@ mod tests {
         let labels: Vec<Class> = (0..40).map(|k| k % 2).collect();
         let inputs: Vec<f32> = (0..80).map(|k| (k % 7) as f32).collect();
         let split = Split::new(&inputs, &labels, 2, 0.0, 1);
+        let inputs = mingled(&split.inputs, &split.labels, 2);
+        let seen = Split { inputs, ..split.clone() };
         for steps in [1, 39, 40, 1_001, 21_000] {
             let training = plain(steps, false);
             let (handed, averaged) = (Params::initial(&spec, 4), training.handed_over());
@@ -353,8 +376,19 @@ mod tests {
             let trained = split.train_on(&spec, handed.clone(), training, 7, &mut look).unwrap();
             assert_eq!(looks, averaged.looks());
             let mut go_on = || ControlFlow::Continue(());
-            let alike = split.train(&spec, handed, averaged, 7, &mut go_on).unwrap();
+            let alike = seen.train(&spec, handed, averaged, 7, &mut go_on).unwrap();
             assert_eq!(trained, alike);
         }
+    }
+
+    #[test]
+    fn random_views_and_what_convolutions_see_is_not_mingled() {
+        let (pictures, series) = (Shape::grey(28), Shape { channels: 3, height: 1, width: 32 });
+        let as_they_are = plain(10, false);
+        let views = Training { augment: Augment::Both, ..as_they_are };
+        let [mlp, cnn] = [Spec::mlp(pictures, 2), Spec::cnn(pictures, 2)].map(Result::unwrap);
+        let series = Spec::series_cnn(series.channels, series.width, 2).unwrap();
+        assert!(sees_mingled(&mlp, as_they_are) && !sees_mingled(&mlp, views));
+        assert!(!sees_mingled(&cnn, as_they_are) && !sees_mingled(&series, as_they_are));
     }
 }

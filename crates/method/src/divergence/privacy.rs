@@ -69,7 +69,7 @@ impl Privacy {
 }
 
 /// A standard normal number (Box and Muller).
-pub(super) fn normal(rng: &mut impl RngExt) -> f64 {
+pub(crate) fn normal(rng: &mut impl RngExt) -> f64 {
     let radius = (-2.0 * (1.0 - rng.random::<f64>()).ln()).sqrt();
     radius * (std::f64::consts::TAU * rng.random::<f64>()).cos()
 }

@@ -6,7 +6,10 @@ use serde::{Deserialize, Serialize};
 use stlf_data::Class;
 use stlf_learn::evaluate::Predictions;
 
-use super::{doubt, log_odds, log_odds_of_doubt};
+use super::{doubt, from_log_odds, log_odds, log_odds_of_doubt};
+
+/// What is told of errors and doubt is rounded to so much, in log odds: far less than what devices differ by.
+const TOLD_TO: f64 = 0.25;
 
 /// How a model did on labels that it was not trained on.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -34,6 +37,19 @@ impl Trial {
     /// Whether these numbers can have been counted.
     pub fn is_possible(&self) -> bool {
         self.labels > 0 && self.errors <= self.labels && (0.0..=1.0).contains(&self.doubt)
+    }
+
+    /// What others are told of it. Whoever chose the model chose what its trial is about, so that it is no more exact than an expected accuracy
+    /// needs.
+    fn told(self) -> Trial {
+        if !self.is_possible() {
+            return self;
+        }
+        let rounded = |odds: f64| from_log_odds(TOLD_TO * (odds / TOLD_TO).round());
+        let share = rounded(self.log_odds_of_error());
+        let errors = (share * (f64::from(self.labels) + 1.0) - 0.5).round() as u32;
+        let doubt = rounded(log_odds_of_doubt(f64::from(self.doubt))) as f32;
+        Trial { errors: errors.min(self.labels), doubt, ..self }
     }
 
     /// The bias that it shows, and the variance that so few labels give it.
@@ -74,7 +90,7 @@ pub struct Tried {
 impl Tried {
     /// Of a model that its sender trained alone.
     pub fn alone(at_sender: Option<Trial>) -> Tried {
-        Tried { at_sender, on_route: BTreeMap::new() }
+        Tried { at_sender: at_sender.map(Trial::told), on_route: BTreeMap::new() }
     }
 
     /// Of what the source at a number made of a model that these go along with. It tried the model as it was handed over, and tries what it
@@ -86,8 +102,8 @@ impl Tried {
         at_sender: Option<Trial>,
     ) -> Tried {
         let mut on_route = self.on_route.clone();
-        on_route.extend(as_handed.map(|trial| (at, trial)));
-        Tried { at_sender, on_route }
+        on_route.extend(as_handed.map(|trial| (at, trial.told())));
+        Tried { at_sender: at_sender.map(Trial::told), on_route }
     }
 
     /// How much more a model doubts than it errs at its sender, at least 0: what a learner that says little of how sure it is doubts everywhere.
@@ -154,6 +170,38 @@ mod tests {
         // The second way round a ring adds nothing to the route.
         assert_eq!(third.handed_on(7, None, trial(6)).on_route, third.on_route);
         assert!(third.is_possible() && !Tried::alone(trial(11)).is_possible());
+    }
+
+    #[test]
+    fn what_is_told_of_a_trial_is_rounded_but_says_nearly_the_same() {
+        for labels in [1, 7, 60, 300, 5_000, u32::MAX] {
+            for share in [0.0, 0.003, 0.02, 0.1, 0.4, 0.9, 1.0] {
+                for doubt in [0.0f32, 0.0007, 0.012, 0.1, 0.37, 0.8, 1.0] {
+                    let errors = (f64::from(labels) * share).round() as u32;
+                    let trial = Trial { labels, errors, doubt };
+                    let told = trial.told();
+                    assert!(told.is_possible() && told.labels == labels, "{told:?}");
+                    let moved = (told.log_odds_of_error() - trial.log_odds_of_error()).abs();
+                    // Errors are whole numbers.
+                    let count = 1.0 / (f64::from(errors.min(labels - errors)) + 0.5);
+                    assert!(moved <= TOLD_TO / 2.0 + count, "{trial:?} {told:?}");
+                    let [before, after] =
+                        [trial, told].map(|trial| log_odds_of_doubt(f64::from(trial.doubt)));
+                    assert!((before - after).abs() <= TOLD_TO / 2.0 + 1e-4, "{trial:?} {told:?}");
+                }
+            }
+        }
+        // Models that differ on few labels, or are a little surer, are told alike.
+        let told = |errors, doubt| Tried::alone(Some(Trial { labels: 300, errors, doubt }));
+        assert_eq!(told(40, 0.1231), told(41, 0.1198));
+        let mut values: Vec<u32> = (0..=300)
+            .map(|errors| Trial { labels: 300, errors, doubt: 0.1 }.told().errors)
+            .collect();
+        values.dedup();
+        assert!(values.len() < 60, "{}", values.len());
+        let first = told(40, 0.1231);
+        let trial = Trial { labels: 300, errors: 41, doubt: 0.1198 };
+        assert_eq!(first.handed_on(1, Some(trial), Some(trial)).on_route[&1], trial.told());
     }
 
     #[test]
