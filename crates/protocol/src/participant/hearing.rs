@@ -113,6 +113,10 @@ impl Participant {
                 }
                 self.act(passed_on, world);
             }
+            // It is over for all only if it is over here. Where this device was started anew meanwhile, its planner is about to begin anew.
+            _ if planner == Some(place) && !self.has_ended => {
+                return Err("it says that an epoch is over which is not over here".to_owned());
+            }
             _ if planner == Some(place) => {
                 if !self.membership.is_over() {
                     self.membership.hear_complete();

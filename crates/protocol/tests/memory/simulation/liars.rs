@@ -40,10 +40,12 @@ pub(crate) enum Kind {
     TakesModels,
     /// It says that it has other data again and again.
     Renews,
+    /// As the planner, it begins an epoch, says at once that it is over, and does nothing else.
+    EndsEpochs,
 }
 
 impl Lie {
-    pub(crate) const ALL: [Kind; 10] = [
+    pub(crate) const ALL: [Kind; 11] = [
         Kind::Repeats,
         Kind::Begins,
         Kind::Frames,
@@ -54,6 +56,7 @@ impl Lie {
         Kind::IsNeverDone,
         Kind::TakesModels,
         Kind::Renews,
+        Kind::EndsEpochs,
     ];
 
     pub(crate) fn new(kind: Kind) -> Lie {
@@ -104,6 +107,7 @@ impl Simulation {
         let measures =
             matches!(message, Message::Means(_) | Message::Unchanged(_) | Message::AskForMeans);
         let greets = matches!(message, Message::Hello(_));
+        let begins = matches!(message, Message::Begin(_));
         match lie.kind {
             Kind::Repeats => {
                 if measures {
@@ -120,10 +124,24 @@ impl Simulation {
                 self.transmit(at, to, Envelope::new(epoch, said).to_bytes().into());
                 false
             }
+            Kind::EndsEpochs => {
+                let plans = self.plans(at);
+                if begins {
+                    let complete = Envelope::new(epoch, Message::Complete);
+                    self.transmit(at, to, complete.to_bytes().into());
+                }
+                greets || begins || !plans
+            }
             Kind::Begins | Kind::IsFarAhead | Kind::IsElsewhere | Kind::Restarts | Kind::Renews => {
                 true
             }
         }
+    }
+
+    /// Whether a device plans the epoch that it takes part in.
+    fn plans(&self, at: Place) -> bool {
+        let process = self.hosts[at.index()].process.as_ref();
+        process.is_some_and(|process| process.membership().planner() == Some(at))
     }
 
     /// What a liar says of its own accord.
@@ -180,7 +198,11 @@ impl Simulation {
                 let renewed = bytes(running, Message::Renewed);
                 say.extend(peers.into_iter().map(|to| (to, renewed.clone())));
             }
-            Kind::IsSilent | Kind::IsNeverDone | Kind::TakesModels => {}
+            Kind::EndsEpochs if planner == Some(at) => {
+                let complete = bytes(running, Message::Complete);
+                say.extend(peers.into_iter().map(|to| (to, complete.clone())));
+            }
+            Kind::IsSilent | Kind::IsNeverDone | Kind::TakesModels | Kind::EndsEpochs => {}
         }
         say.into_iter().for_each(|(to, bytes)| self.transmit(at, to, bytes));
     }

@@ -179,6 +179,17 @@ fn a_first_device_that_does_nothing_is_not_waited_for() {
 }
 
 #[test]
+fn a_first_device_that_ends_epochs_before_anything_is_done_is_not_waited_for() {
+    for mut fleet in fleets(4, &[(0, Lie::new(Kind::EndsEpochs))]) {
+        let plan = fleet.converged().unwrap();
+        let end = fleet.now + secs(60);
+        fleet.run_until(end);
+        is_fine(&mut fleet, end, CONVERGED_AMONG_LIARS_AFTER);
+        assert!(fleet.converged().unwrap() >= plan, "{}", fleet.trace());
+    }
+}
+
+#[test]
 fn a_planner_that_has_models_sent_to_itself_gets_none_and_is_done_without() {
     for devices in [4, 5, 7] {
         for mut fleet in fleets(devices, &[(0, Lie::new(Kind::TakesModels))]) {
