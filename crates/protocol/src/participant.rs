@@ -304,7 +304,7 @@ impl Participant {
                 }
                 Action::MeasureLinks => self.asks_for_links = true,
                 Action::Forbid(from, to) => {
-                    self.membership.forbid(from, to);
+                    self.membership.forbid(from, to, self.now);
                     world.tell(self, Event::Forbidden { from, to });
                 }
                 Action::LeaveOut(place) => {

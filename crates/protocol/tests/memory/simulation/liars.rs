@@ -42,10 +42,14 @@ pub(crate) enum Kind {
     Renews,
     /// As the planner, it begins an epoch, says at once that it is over, and does nothing else.
     EndsEpochs,
+    /// It says that no model that it gets is of any use, and connects anew all the time.
+    FailsModels,
+    /// It is never done, and starts anew again and again, but with pauses.
+    RestartsSlowly,
 }
 
 impl Lie {
-    pub(crate) const ALL: [Kind; 11] = [
+    pub(crate) const ALL: [Kind; 13] = [
         Kind::Repeats,
         Kind::Begins,
         Kind::Frames,
@@ -57,6 +61,8 @@ impl Lie {
         Kind::TakesModels,
         Kind::Renews,
         Kind::EndsEpochs,
+        Kind::FailsModels,
+        Kind::RestartsSlowly,
     ];
 
     pub(crate) fn new(kind: Kind) -> Lie {
@@ -117,7 +123,7 @@ impl Simulation {
             }
             Kind::Frames => !measures || to != victim(at),
             Kind::IsSilent => greets,
-            Kind::IsNeverDone => message != Message::Done,
+            Kind::IsNeverDone | Kind::RestartsSlowly => message != Message::Done,
             Kind::TakesModels => {
                 let Message::Plan(signed) = message else { return true };
                 let said = Message::Plan(taking_all(signed, at));
@@ -132,6 +138,17 @@ impl Simulation {
                 }
                 greets || begins || !plans
             }
+            Kind::FailsModels => {
+                let senders = self.senders_to(at);
+                if message != Message::Done || senders.is_empty() {
+                    return true;
+                }
+                for from in senders {
+                    let failed = Envelope::new(epoch, Message::Failed(from));
+                    self.transmit(at, to, failed.to_bytes().into());
+                }
+                false
+            }
             Kind::Begins | Kind::IsFarAhead | Kind::IsElsewhere | Kind::Restarts | Kind::Renews => {
                 true
             }
@@ -142,6 +159,13 @@ impl Simulation {
     fn plans(&self, at: Place) -> bool {
         let process = self.hosts[at.index()].process.as_ref();
         process.is_some_and(|process| process.membership().planner() == Some(at))
+    }
+
+    /// Who sends models to a device.
+    fn senders_to(&self, at: Place) -> Vec<Place> {
+        let process = self.hosts[at.index()].process.as_ref();
+        let plan = process.and_then(|process| process.device().plan());
+        plan.map(|plan| plan.senders(at).collect()).unwrap_or_default()
     }
 
     /// What a liar says of its own accord.
@@ -194,6 +218,18 @@ impl Simulation {
                 self.apply(Fault::End { place: at, says_so: false });
                 self.at(self.now + ms(100), Fault::Start(at));
             }
+            // Slower than what counts as in a row whatever comes between, and faster than patience.
+            Kind::RestartsSlowly if self.now - host.began >= ms(2_400) => {
+                self.apply(Fault::End { place: at, says_so: false });
+                self.at(self.now + ms(100), Fault::Start(at));
+            }
+            Kind::FailsModels => {
+                if let Some(to) = planner.filter(|planner| *planner < at) {
+                    // The new connection takes the place of the one that is there.
+                    self.hosts[at.index()].connections.remove(&to);
+                    self.call(at, to);
+                }
+            }
             Kind::Renews => {
                 let renewed = bytes(running, Message::Renewed);
                 say.extend(peers.into_iter().map(|to| (to, renewed.clone())));
@@ -202,7 +238,11 @@ impl Simulation {
                 let complete = bytes(running, Message::Complete);
                 say.extend(peers.into_iter().map(|to| (to, complete.clone())));
             }
-            Kind::IsSilent | Kind::IsNeverDone | Kind::TakesModels | Kind::EndsEpochs => {}
+            Kind::IsSilent
+            | Kind::IsNeverDone
+            | Kind::TakesModels
+            | Kind::EndsEpochs
+            | Kind::RestartsSlowly => {}
         }
         say.into_iter().for_each(|(to, bytes)| self.transmit(at, to, bytes));
     }

@@ -172,6 +172,26 @@ fn who_starts_anew_all_the_time_holds_nobody_up() {
 }
 
 #[test]
+fn who_starts_anew_in_every_epoch_ends_no_more_than_ten() {
+    for liar in 1..4 {
+        for fleet in fleets(4, &[(liar, Lie::new(Kind::RestartsSlowly))]) {
+            assert!(fleet.now < secs(60), "{:?}\n{}", fleet.now, fleet.trace());
+        }
+    }
+}
+
+#[test]
+fn who_has_no_use_for_any_model_ends_epochs_only_while_there_are_links_to_it() {
+    for devices in 3..7 {
+        for liar in (1..devices).step_by(2) {
+            for fleet in fleets(devices, &[(liar, Lie::new(Kind::FailsModels))]) {
+                assert!(fleet.now < secs(60), "{:?}\n{}", fleet.now, fleet.trace());
+            }
+        }
+    }
+}
+
+#[test]
 fn a_first_device_that_does_nothing_is_not_waited_for() {
     for fleet in fleets(4, &[(0, Lie::new(Kind::IsSilent))]) {
         assert!(fleet.converged().is_some());

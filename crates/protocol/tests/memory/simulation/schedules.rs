@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use super::Simulation;
 use super::faults::Schedule;
-use super::liars::{Kind, Lie};
 use super::invariants::{CONVERGED_AFTER, CONVERGED_AMONG_LIARS_AFTER};
+use super::liars::{Kind, Lie};
 
 /// How many random schedules are tried, unless `STLF_SCHEDULES` says another number.
 const SCHEDULES: u64 = 2_000;
