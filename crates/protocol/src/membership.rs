@@ -120,7 +120,7 @@ impl Membership {
             starts: BTreeMap::new(),
             unlike: BTreeMap::new(),
             others_work: false,
-            numbers: Numbers::from(epoch),
+            numbers: Numbers::from(epoch, now),
             running: None,
             left_out: BTreeMap::new(),
             forbidden: BTreeSet::new(),
@@ -148,9 +148,9 @@ impl Membership {
         self.numbers.hear_from(from, epoch, now)
     }
 
-    /// Whether an epoch may have this number.
-    pub fn is_near(&self, epoch: u64) -> bool {
-        self.numbers.is_near(epoch)
+    /// Whether an epoch may have this number now. Whoever begins epochs may get so far from the last ones only within each patience.
+    pub fn is_near(&self, epoch: u64, now: Duration) -> bool {
+        self.numbers.is_near(epoch, self.timing.patience, now)
     }
 
     /// The epoch that this device takes part in. Others may know of later ones; that alone changes nothing here.
@@ -310,7 +310,7 @@ impl Membership {
         now: Duration,
     ) -> Vec<Place> {
         let id = epoch.into();
-        self.numbers.take_part(id.number);
+        self.numbers.take_part(id.number, self.timing.patience, now);
         (self.due, self.has_reminded) = (None, false);
         // Whoever stands behind the planner is the planner's to leave out.
         if let Some(&planner) = members.first().filter(|&&planner| planner != self.own) {

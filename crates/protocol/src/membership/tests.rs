@@ -271,14 +271,14 @@ fn only_the_first_that_is_here_may_begin() {
 #[test]
 fn numbers_far_away_are_not_believed() {
     let mut first = Membership::new(ALL[0], 4, 7, TIMING, at(0));
-    assert!(!first.heard_of(7 + (1 << 32)) && !first.is_near(7 + (1 << 32)));
+    assert!(!first.heard_of(7 + (1 << 32)) && !first.is_near(7 + (1 << 32), at(0)));
     assert_eq!(first.epoch(), 7);
     // It may have been away for long, but what others say does not add up.
     assert!(first.heard_of(1_000_000) && !first.heard_of(2_000_000));
-    assert!(first.is_near(1_000_001));
+    assert!(first.is_near(1_000_001, at(0)));
     // Whoever knows of no epoch joins a fleet of any age.
     let mut new = Membership::new(ALL[0], 4, 0, TIMING, at(0));
-    assert!(!new.heard_of(1 << 32) && !new.is_near(1 << 32) && new.heard_of(50_000_000));
+    assert!(!new.heard_of(1 << 32) && !new.is_near(1 << 32, at(0)) && new.heard_of(50_000_000));
 }
 
 #[test]

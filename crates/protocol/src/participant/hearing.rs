@@ -60,7 +60,7 @@ impl Participant {
                 self.membership.hear_takes_part(place, *other, self.now);
                 self.hear_known(place, other.number)
             }
-            message if !self.membership.is_near(number) => {
+            message if !self.membership.is_near(number, self.now) => {
                 if let Message::Begin(members) = message {
                     self.membership.keep_far_begin(place, envelope.epoch, members);
                 }
