@@ -29,6 +29,9 @@ use crate::wire::{Envelope, EpochId, Message, Offer};
 /// A device that has not looked at the clock for this long was asleep, and must not blame others for its own silence.
 const ASLEEP: Duration = Duration::from_secs(2);
 
+/// Within this part of the patience all links are measured. Nobody else loses patience meanwhile.
+const MEASURED_IN: u32 = 2;
+
 /// How many times, at most, other devices are told of the progress of a training within the time of their patience.
 const TOLD_IN_PATIENCE: u32 = 4;
 
@@ -55,7 +58,10 @@ pub struct Participant {
     awaited: BTreeMap<(Place, Way), (Offer, Duration)>,
     /// The devices that this device's models of this epoch have yet to be offered to.
     offers: BTreeMap<Way, BTreeSet<Place>>,
-    asks_for_links: bool,
+    /// Since when links are measured, if they are.
+    asks_for_links: Option<Duration>,
+    /// The devices that took no probes in time. Nobody waits for them again until they do.
+    takes_no_probes: BTreeSet<Place>,
     patience: Duration,
     refused: BTreeMap<Place, u64>,
     has_ended: bool,
@@ -91,7 +97,8 @@ impl Participant {
             outbox: Outbox::default(),
             awaited: BTreeMap::new(),
             offers: BTreeMap::new(),
-            asks_for_links: false,
+            asks_for_links: None,
+            takes_no_probes: BTreeSet::new(),
             patience: timing.patience,
             refused: BTreeMap::new(),
             has_ended: false,
@@ -216,7 +223,7 @@ impl Participant {
         self.offers.clear();
         self.awaited.clear();
         self.outbox.clear();
-        self.asks_for_links = false;
+        self.asks_for_links = None;
         self.has_ended = false;
         self.told_of_plan = false;
         self.has_asked = false;
@@ -302,7 +309,7 @@ impl Participant {
                     }
                     world.compute(job);
                 }
-                Action::MeasureLinks => self.asks_for_links = true,
+                Action::MeasureLinks => self.asks_for_links = Some(self.now),
                 Action::Forbid(from, to) => {
                     self.membership.forbid(from, to, self.now);
                     world.tell(self, Event::Forbidden { from, to });
@@ -347,15 +354,30 @@ impl Participant {
         }
     }
 
-    /// Gives the device the energies of its links once all of them are measured, or their devices are gone.
+    /// Gives the device the energies of its links once all of them are measured, or their devices are gone. Who takes no probes holds nobody up for
+    /// longer than [`MEASURED_IN`] allows: its link counts like the others do on average.
     fn measure_links(&mut self, world: &mut impl Surroundings) {
-        let own = self.device.place();
-        let Some(members) = self.membership.members().filter(|_| self.asks_for_links) else {
-            return;
-        };
-        let here = members.iter().copied().filter(|m| *m != own && self.connected.contains(m));
-        let Some(joules) = world.joules(&here.collect::<Vec<_>>()) else { return };
-        self.asks_for_links = false;
+        let (own, Some(since)) = (self.device.place(), self.asks_for_links) else { return };
+        let members = self.membership.members().into_iter().flatten().copied();
+        let here = members.filter(|m| *m != own && self.connected.contains(m));
+        let (late, mut here): (Vec<Place>, Vec<Place>) =
+            here.partition(|member| self.takes_no_probes.contains(member));
+        for place in late {
+            if world.joules(&[place]).is_some() {
+                self.takes_no_probes.remove(&place);
+            }
+        }
+        if self.now.saturating_sub(since) >= self.patience / MEASURED_IN {
+            here.retain(|&place| {
+                let is_known = world.joules(&[place]).is_some();
+                if !is_known {
+                    self.takes_no_probes.insert(place);
+                }
+                is_known
+            });
+        }
+        let Some(joules) = world.joules(&here) else { return };
+        self.asks_for_links = None;
         let actions = self.device.links_measured(joules);
         self.act(actions, world);
     }

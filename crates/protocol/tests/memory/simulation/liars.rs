@@ -46,10 +46,12 @@ pub(crate) enum Kind {
     FailsModels,
     /// It is never done, and starts anew again and again, but with pauses.
     RestartsSlowly,
+    /// It takes no probes, so that no link to it can be measured.
+    TakesNoProbes,
 }
 
 impl Lie {
-    pub(crate) const ALL: [Kind; 13] = [
+    pub(crate) const ALL: [Kind; 14] = [
         Kind::Repeats,
         Kind::Begins,
         Kind::Frames,
@@ -63,6 +65,7 @@ impl Lie {
         Kind::EndsEpochs,
         Kind::FailsModels,
         Kind::RestartsSlowly,
+        Kind::TakesNoProbes,
     ];
 
     pub(crate) fn new(kind: Kind) -> Lie {
@@ -72,6 +75,11 @@ impl Lie {
     /// Whether it begins epochs.
     pub(crate) fn begins(&self) -> bool {
         self.kind == Kind::Begins
+    }
+
+    /// Whether links to it cannot be measured.
+    pub(super) fn takes_no_probes(&self) -> bool {
+        self.kind == Kind::TakesNoProbes
     }
 
     pub(crate) fn random(random: &mut Random) -> Lie {
@@ -149,9 +157,12 @@ impl Simulation {
                 }
                 false
             }
-            Kind::Begins | Kind::IsFarAhead | Kind::IsElsewhere | Kind::Restarts | Kind::Renews => {
-                true
-            }
+            Kind::Begins
+            | Kind::IsFarAhead
+            | Kind::IsElsewhere
+            | Kind::Restarts
+            | Kind::Renews
+            | Kind::TakesNoProbes => true,
         }
     }
 
@@ -242,7 +253,8 @@ impl Simulation {
             | Kind::IsNeverDone
             | Kind::TakesModels
             | Kind::EndsEpochs
-            | Kind::RestartsSlowly => {}
+            | Kind::RestartsSlowly
+            | Kind::TakesNoProbes => {}
         }
         say.into_iter().for_each(|(to, bytes)| self.transmit(at, to, bytes));
     }

@@ -192,6 +192,26 @@ fn who_has_no_use_for_any_model_ends_epochs_only_while_there_are_links_to_it() {
 }
 
 #[test]
+fn who_takes_no_probes_has_nobody_left_out() {
+    for devices in [3, 4, 5] {
+        for liar in 0..devices {
+            for mut fleet in fleets(devices, &[(liar, Lie::new(Kind::TakesNoProbes))]) {
+                let first = fleet.now;
+                assert!(first < TIMING.patience, "{first:?}\n{}", fleet.trace());
+                // Nobody waits for it again.
+                let now = fleet.now;
+                fleet.at(now, Fault::Renew(place(0)));
+                fleet.run_until(now + ms(200));
+                is_fine(&mut fleet, now + ms(200), secs(4));
+                let end = fleet.now + secs(60);
+                fleet.run_until(end);
+                is_fine(&mut fleet, end, Duration::ZERO);
+            }
+        }
+    }
+}
+
+#[test]
 fn a_first_device_that_does_nothing_is_not_waited_for() {
     for fleet in fleets(4, &[(0, Lie::new(Kind::IsSilent))]) {
         assert!(fleet.converged().is_some());
