@@ -5,6 +5,7 @@ mod event;
 mod hearing;
 mod meeting;
 mod outbox;
+mod refusals;
 mod starts;
 mod surroundings;
 mod transfers;
@@ -16,7 +17,9 @@ use std::time::Duration;
 use stlf_planning::plan::Way;
 
 pub use self::event::{Absence, Event};
+use self::meeting::Early;
 use self::outbox::Outbox;
+use self::refusals::Refusals;
 use self::starts::Starts;
 pub use self::surroundings::{Closing, Surroundings};
 use crate::device::{Action, Device, Refusal};
@@ -51,7 +54,7 @@ pub struct Participant {
     /// The numbers that devices drew when they started, as they greeted with them.
     starts: BTreeMap<Place, Starts>,
     /// The messages that arrived before their sender's greeting.
-    before_greeting: BTreeMap<Place, Vec<Envelope>>,
+    before_greeting: BTreeMap<Place, Early>,
     /// The messages that were sent in the running epoch.
     outbox: Outbox,
     /// The models to fetch from devices that are not connected, and the time since when.
@@ -63,7 +66,7 @@ pub struct Participant {
     /// The devices that took no probes in time. Nobody waits for them again until they do.
     takes_no_probes: BTreeSet<Place>,
     patience: Duration,
-    refused: BTreeMap<Place, u64>,
+    refused: BTreeMap<Place, Refusals>,
     has_ended: bool,
     told_of_plan: bool,
     /// Whether it has asked for another epoch since the running one was over.

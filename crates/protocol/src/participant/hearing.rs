@@ -8,9 +8,6 @@ use crate::membership::Beginning;
 use crate::roster::Place;
 use crate::wire::{Envelope, Message};
 
-/// A device of which this many messages were refused is ignored until it connects again.
-const MOST_REFUSED: u64 = 1_000;
-
 impl Participant {
     /// Takes the bytes of a message that arrived on the connection of the device at a place.
     pub fn hear_message(
@@ -21,12 +18,13 @@ impl Participant {
         world: &mut impl Surroundings,
     ) {
         self.look_at(now);
-        if self.refused.get(&place).is_some_and(|&count| count >= MOST_REFUSED) {
+        if self.refused.get_mut(&place).is_some_and(|refused| refused.are_too_many(now)) {
             return;
         }
         let read = self.device.limits().read(bytes).map_err(|malformed| malformed.to_string());
-        let heard =
-            read.and_then(|envelope| Ok(self.is_greeted(place, &envelope)?.then_some(envelope)));
+        let heard = read.and_then(|envelope| {
+            Ok(self.is_greeted(place, &envelope, bytes.len())?.then_some(envelope))
+        });
         match heard {
             Ok(Some(envelope)) => self.hear_envelope(place, &envelope, world),
             Ok(None) => {}
@@ -35,9 +33,7 @@ impl Participant {
     }
 
     pub(super) fn refuse(&mut self, from: Place, reason: String, world: &mut impl Surroundings) {
-        let count = self.refused.entry(from).or_default();
-        *count += 1;
-        if *count == MOST_REFUSED && self.connected.contains(&from) {
+        if self.refused.entry(from).or_default().add(self.now) && self.connected.contains(&from) {
             world.close(from, Closing::TooMuchRefused);
         }
         world.tell(self, Event::Refused { from, reason });
@@ -113,7 +109,7 @@ impl Participant {
                 }
                 self.act(passed_on, world);
             }
-            // It is over for all only if it is over here. Where this device was started anew meanwhile, its planner is about to begin anew.
+            // It is over for all only if it is over here. All that it is said to see that at about the same time.
             _ if planner == Some(place) && !self.has_ended => {
                 return Err("it says that an epoch is over which is not over here".to_owned());
             }
