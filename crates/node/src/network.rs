@@ -34,6 +34,7 @@ use self::link::Ears;
 use self::member::Member;
 pub use self::member::View;
 pub use self::models::StoreError;
+use self::pace::Paces;
 use self::reach::Reach;
 use stlf_protocol::device::Device;
 use stlf_protocol::identity::{Identity, PeerId};
@@ -150,7 +151,7 @@ pub async fn run(
     // Without a source of random numbers there would be no key either.
     let start = getrandom::u64().unwrap_or_default();
     let longest = Arc::new(AtomicUsize::new(device.limits().longest()));
-    let ears = Ears { models: models.clone(), queue, longest };
+    let ears = Ears { models: models.clone(), queue, longest, paces: Paces::new() };
     let list = roster.roster().clone();
     let mut member = Member::new(device, roster, ears.clone(), start, &options);
     let open = async |address| {

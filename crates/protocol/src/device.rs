@@ -118,6 +118,8 @@ pub struct Device {
     has_user_learner: bool,
     /// Joules of sending a model to each place that something is known of.
     joules: BTreeMap<Place, f64>,
+    /// Whether they were measured in the running epoch, as far as others let them be.
+    has_measured_links: bool,
     trained: Option<Trained>,
     handed_on: BTreeMap<Way, HandedOn>,
     /// The student that it trained last, which is not trained again of the same.
@@ -160,6 +162,7 @@ impl Device {
             learner,
             has_user_learner: false,
             joules,
+            has_measured_links: false,
             trained,
             handed_on: BTreeMap::new(),
             schooled: None,
@@ -343,9 +346,10 @@ impl Device {
         Limits::new(self.roster.devices.len(), &self.setup.divergence, self.setup.shape)
     }
 
-    /// What it costs to send a model to each place, as measured.
+    /// What it costs to send a model to each place, as far as that was measured.
     pub fn links_measured(&mut self, joules: BTreeMap<Place, f64>) -> Vec<Action> {
         self.joules = joules;
+        self.has_measured_links = true;
         self.go_on()
     }
 

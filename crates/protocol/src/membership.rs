@@ -10,6 +10,7 @@
 mod beginning;
 mod blame;
 mod deciding;
+mod ending;
 mod numbers;
 mod patience;
 
@@ -18,6 +19,7 @@ use std::time::Duration;
 
 pub use self::beginning::Beginning;
 pub use self::deciding::Decision;
+use self::ending::Ended;
 use self::numbers::Numbers;
 use crate::roster::Place;
 use crate::shared::Difference;
@@ -50,12 +52,6 @@ const LEFT_OUT_FOR: u32 = 10;
 /// A planner that does not act upon complaints is given up after so many times the patience.
 const PLANNER_MUST_ACT: u32 = 3;
 
-/// A device that starts anew, or ends an epoch otherwise, so many times in a row is left out like one that is silent.
-const MOST_ENDED: u32 = 10;
-
-/// In a row is what happens within this part of the patience after the time before.
-const IN_A_ROW: u32 = 4;
-
 /// What one device knows of who takes part.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Membership {
@@ -81,8 +77,10 @@ pub struct Membership {
     convicted: BTreeMap<Place, Duration>,
     /// Links over which no model came.
     forbidden: BTreeSet<(Place, Place)>,
-    /// How many times in a row a device has started anew, or ended an epoch otherwise, and when it did so last.
-    ended: BTreeMap<Place, (u32, Duration)>,
+    /// How many times in a row a device has started anew, or ended an epoch otherwise.
+    ended: BTreeMap<Place, Ended>,
+    /// Those whose loss has ended an epoch that this device planned, until they come back.
+    broke: BTreeSet<Place>,
     /// Those that were left out outside of any look at the clock, and that nobody was told of yet.
     untold: BTreeSet<Place>,
     /// Since when somebody should have begun an epoch, and whether it was reminded.
@@ -124,12 +122,13 @@ impl Membership {
             starts: BTreeMap::new(),
             unlike: BTreeMap::new(),
             others_work: false,
-            numbers: Numbers::from(epoch),
+            numbers: Numbers::from(epoch, now),
             running: None,
             left_out: BTreeMap::new(),
             convicted: BTreeMap::new(),
             forbidden: BTreeSet::new(),
             ended: BTreeMap::new(),
+            broke: BTreeSet::new(),
             untold: BTreeSet::new(),
             due: None,
             has_reminded: false,
@@ -152,9 +151,9 @@ impl Membership {
         self.numbers.hear_from(from, epoch, now)
     }
 
-    /// Whether an epoch may have this number.
-    pub fn is_near(&self, epoch: u64) -> bool {
-        self.numbers.is_near(epoch)
+    /// Whether an epoch may have this number now. Whoever begins epochs may get so far from the last ones only within each patience.
+    pub fn is_near(&self, epoch: u64, now: Duration) -> bool {
+        self.numbers.is_near(epoch, self.timing.patience, now)
     }
 
     /// The epoch that this device takes part in. Others may know of later ones; that alone changes nothing here.
@@ -209,7 +208,11 @@ impl Membership {
         let is_new = self.starts.insert(place, start).is_some_and(|before| before != start);
         self.unlike.remove(&place);
         self.here.insert(place);
-        self.forbidden.retain(|&(from, to)| from != place && to != place);
+        // A connection that breaks says nothing about a model. Whoever starts anew may have another one.
+        if is_new {
+            self.forbidden.retain(|&(from, to)| from != place && to != place);
+        }
+        let has_broken = self.broke.remove(&place);
         self.new_first(place);
         self.others_work |= running.number > 0;
         let of_member = |own: &&mut Running| own.members.contains(&place);
@@ -217,9 +220,9 @@ impl Membership {
         let is_broken = own.is_some_and(|own| {
             let is_broken = is_new || own.is_beside(running);
             own.is_broken |= is_broken;
-            is_broken && !own.is_over
+            is_broken
         });
-        if is_new || is_broken {
+        if is_new || is_broken || has_broken {
             self.has_ended(place, now);
         }
         // Whoever starts anew has another chance, but for those that do so all the time. Nobody waits for these to settle.
@@ -237,26 +240,6 @@ impl Membership {
         }
     }
 
-    /// A device has started anew, or ended an epoch that was under way.
-    fn has_ended(&mut self, place: Place, now: Duration) {
-        let in_a_row = self.timing.patience / IN_A_ROW;
-        let (count, last) = self.ended.entry(place).or_insert((0, now));
-        let continues = now.saturating_sub(*last) <= in_a_row;
-        (*count, *last) = (if continues { *count + 1 } else { 1 }, now);
-        if *count >= MOST_ENDED {
-            self.left_out.insert(place, now + self.timing.patience * LEFT_OUT_FOR);
-            if *count == MOST_ENDED {
-                self.untold.insert(place);
-            }
-        }
-    }
-
-    /// Whether a device starts anew all the time.
-    fn is_restless(&self, place: Place, now: Duration) -> bool {
-        let is_out = self.left_out.get(&place).is_some_and(|until| now < *until);
-        is_out && self.ended.get(&place).is_some_and(|(count, _)| *count >= MOST_ENDED)
-    }
-
     /// A device that was asked to take part in an epoch takes part in this one. If it cannot come along, the planner begins anew.
     pub fn hear_takes_part(&mut self, place: Place, other: EpochId, now: Duration) {
         if !self.hear_claim(place, other.number, now) {
@@ -268,8 +251,10 @@ impl Membership {
         if let Some(running) = self.running.as_mut().filter(begun)
             && running.is_beside(other)
         {
+            // Once it is over that may honestly be said more than once.
+            let counts = !running.is_over || !running.is_broken;
             running.is_broken = true;
-            if !running.is_over {
+            if counts {
                 self.has_ended(place, now);
             }
         }
@@ -302,6 +287,9 @@ impl Membership {
             && running.members.contains(&place)
         {
             running.is_broken = true;
+            if running.members.first() == Some(&self.own) {
+                self.broke.insert(place);
+            }
         }
     }
 
@@ -325,7 +313,7 @@ impl Membership {
         now: Duration,
     ) -> Vec<Place> {
         let id = epoch.into();
-        self.numbers.take_part(id.number);
+        self.numbers.take_part(id.number, self.timing.patience, now);
         (self.due, self.has_reminded) = (None, false);
         // Whoever stands behind the planner is the planner's to leave out.
         if let Some(&planner) = members.first().filter(|&&planner| planner != self.own) {
@@ -364,7 +352,11 @@ impl Membership {
             running.done.insert(from);
         }
         running.is_over = running.done == running.members;
-        running.is_over
+        let is_over = running.is_over;
+        if is_over {
+            self.has_completed();
+        }
+        is_over
     }
 
     /// There is a plan: what devices waited for before it is of no interest any more.
@@ -378,6 +370,7 @@ impl Membership {
     pub fn hear_complete(&mut self) {
         if let Some(running) = &mut self.running {
             running.is_over = true;
+            self.has_completed();
         }
     }
 
@@ -395,8 +388,8 @@ impl Membership {
     }
 
     /// As the planner: no model came over this link; the next plan does without it.
-    pub fn forbid(&mut self, from: Place, to: Place) {
-        self.forbidden.insert((from, to));
+    pub fn forbid(&mut self, from: Place, to: Place, now: Duration) {
+        self.do_without((from, to), now);
         if let Some(running) = &mut self.running {
             running.is_broken = true;
             running.is_over = false;
@@ -406,6 +399,7 @@ impl Membership {
     /// As the planner: nothing can be planned for this device as things are.
     pub fn leave_out(&mut self, place: Place, now: Duration) {
         self.left_out.insert(place, now + self.timing.patience * LEFT_OUT_FOR);
+        self.has_ended(place, now);
         if let Some(running) = &mut self.running {
             running.is_broken = true;
         }

@@ -5,6 +5,7 @@ mod event;
 mod hearing;
 mod meeting;
 mod outbox;
+mod refusals;
 mod starts;
 mod surroundings;
 mod transfers;
@@ -16,7 +17,9 @@ use std::time::Duration;
 use stlf_planning::plan::Way;
 
 pub use self::event::{Absence, Event};
+use self::meeting::Early;
 use self::outbox::Outbox;
+use self::refusals::Refusals;
 use self::starts::Starts;
 pub use self::surroundings::{Closing, Surroundings};
 use crate::device::{Action, Device, Refusal};
@@ -28,6 +31,9 @@ use crate::wire::{Envelope, EpochId, Message, Offer};
 
 /// A device that has not looked at the clock for this long was asleep, and must not blame others for its own silence.
 const ASLEEP: Duration = Duration::from_secs(2);
+
+/// Within this part of the patience all links are measured. Nobody else loses patience meanwhile.
+const MEASURED_IN: u32 = 2;
 
 /// How many times, at most, other devices are told of the progress of a training within the time of their patience.
 const TOLD_IN_PATIENCE: u32 = 4;
@@ -48,16 +54,19 @@ pub struct Participant {
     /// The numbers that devices drew when they started, as they greeted with them.
     starts: BTreeMap<Place, Starts>,
     /// The messages that arrived before their sender's greeting.
-    before_greeting: BTreeMap<Place, Vec<Envelope>>,
+    before_greeting: BTreeMap<Place, Early>,
     /// The messages that were sent in the running epoch.
     outbox: Outbox,
     /// The models to fetch from devices that are not connected, and the time since when.
     awaited: BTreeMap<(Place, Way), (Offer, Duration)>,
     /// The devices that this device's models of this epoch have yet to be offered to.
     offers: BTreeMap<Way, BTreeSet<Place>>,
-    asks_for_links: bool,
+    /// Since when links are measured, if they are.
+    asks_for_links: Option<Duration>,
+    /// The devices that took no probes in time. Nobody waits for them again until they do.
+    takes_no_probes: BTreeSet<Place>,
     patience: Duration,
-    refused: BTreeMap<Place, u64>,
+    refused: BTreeMap<Place, Refusals>,
     /// Who sent a plan that is none of an epoch that has not begun here.
     garbled: BTreeMap<Place, EpochId>,
     has_ended: bool,
@@ -93,7 +102,8 @@ impl Participant {
             outbox: Outbox::default(),
             awaited: BTreeMap::new(),
             offers: BTreeMap::new(),
-            asks_for_links: false,
+            asks_for_links: None,
+            takes_no_probes: BTreeSet::new(),
             patience: timing.patience,
             refused: BTreeMap::new(),
             garbled: BTreeMap::new(),
@@ -222,7 +232,7 @@ impl Participant {
         self.offers.clear();
         self.awaited.clear();
         self.outbox.clear();
-        self.asks_for_links = false;
+        self.asks_for_links = None;
         self.has_ended = false;
         self.told_of_plan = false;
         self.has_asked = false;
@@ -311,9 +321,9 @@ impl Participant {
                     }
                     world.compute(job);
                 }
-                Action::MeasureLinks => self.asks_for_links = true,
+                Action::MeasureLinks => self.asks_for_links = Some(self.now),
                 Action::Forbid(from, to) => {
-                    self.membership.forbid(from, to);
+                    self.membership.forbid(from, to, self.now);
                     world.tell(self, Event::Forbidden { from, to });
                 }
                 Action::LeaveOut(place) => {
@@ -357,15 +367,30 @@ impl Participant {
         }
     }
 
-    /// Gives the device the energies of its links once all of them are measured, or their devices are gone.
+    /// Gives the device the energies of its links once all of them are measured, or their devices are gone. Who takes no probes holds nobody up for
+    /// longer than [`MEASURED_IN`] allows: its link counts like the others do on average.
     fn measure_links(&mut self, world: &mut impl Surroundings) {
-        let own = self.device.place();
-        let Some(members) = self.membership.members().filter(|_| self.asks_for_links) else {
-            return;
-        };
-        let here = members.iter().copied().filter(|m| *m != own && self.connected.contains(m));
-        let Some(joules) = world.joules(&here.collect::<Vec<_>>()) else { return };
-        self.asks_for_links = false;
+        let (own, Some(since)) = (self.device.place(), self.asks_for_links) else { return };
+        let members = self.membership.members().into_iter().flatten().copied();
+        let here = members.filter(|m| *m != own && self.connected.contains(m));
+        let (late, mut here): (Vec<Place>, Vec<Place>) =
+            here.partition(|member| self.takes_no_probes.contains(member));
+        for place in late {
+            if world.joules(&[place]).is_some() {
+                self.takes_no_probes.remove(&place);
+            }
+        }
+        if self.now.saturating_sub(since) >= self.patience / MEASURED_IN {
+            here.retain(|&place| {
+                let is_known = world.joules(&[place]).is_some();
+                if !is_known {
+                    self.takes_no_probes.insert(place);
+                }
+                is_known
+            });
+        }
+        let Some(joules) = world.joules(&here) else { return };
+        self.asks_for_links = None;
         let actions = self.device.links_measured(joules);
         self.act(actions, world);
     }

@@ -17,7 +17,7 @@ use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
 use super::models::Models;
-use super::pace::Pace;
+use super::pace::Paces;
 use super::{PROTOCOL, peer_of};
 
 /// The longest time that a peer may take to send one message.
@@ -76,6 +76,8 @@ pub(super) struct Ears {
     pub(super) queue: Sender<News>,
     /// The most bytes of a message that is read.
     pub(super) longest: Arc<AtomicUsize>,
+    /// How fast each peer is read.
+    pub(super) paces: Paces,
 }
 
 /// Answers calls until the endpoint is closed. All tasks that it started end with it.
@@ -167,15 +169,18 @@ async fn introduce(connection: &Connection, roster: &[u8]) {
 
 /// Passes on what arrives on a connection, until it is lost or says what is too long or too slow. Returns how it was lost.
 async fn listen(connection: Connection, ears: Ears) -> Option<ConnectionError> {
-    let Ears { models, queue, longest } = ears;
+    let Ears { models, queue, longest, paces } = ears;
     let peer = peer_of(&connection);
     if queue.send(News::Of(peer, PeerNews::Came(connection.clone()))).await.is_err() {
         return None;
     }
     let (one, id) = (Arc::new(Semaphore::new(1)), connection.stable_id());
-    let (mut pace, since) = (Pace::new(), Instant::now());
     let messages = async {
         loop {
+            let pause = paces.pause(peer);
+            if !pause.is_zero() {
+                sleep(pause).await;
+            }
             let mut stream = match connection.accept_uni().await {
                 Ok(stream) => stream,
                 Err(lost) => return Some(lost),
@@ -188,10 +193,7 @@ async fn listen(connection: Connection, ears: Ears) -> Option<ConnectionError> {
             if queue.send(News::Of(peer, PeerNews::Message(id, bytes, permit))).await.is_err() {
                 break;
             }
-            let pause = pace.read(since.elapsed());
-            if !pause.is_zero() {
-                sleep(pause).await;
-            }
+            paces.read(peer);
         }
         connection.close(400_u32.into(), b"a message too long or too slow");
         None

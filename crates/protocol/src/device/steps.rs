@@ -140,12 +140,13 @@ impl Device {
         let Some(epoch) = self.epoch.as_mut() else { return Vec::new() };
         let pairs = match epoch.phase() {
             Phase::Measuring => epoch.exchange.pairs(),
-            Phase::MeasuringLinks(pairs) if !self.joules.is_empty() => Some(pairs.clone()),
+            Phase::MeasuringLinks(pairs) if self.has_measured_links => Some(pairs.clone()),
             _ => None,
         };
         let Some(pairs) = pairs else { return Vec::new() };
         if self.setup.measures_links && matches!(epoch.phase(), Phase::Measuring) {
             self.joules.clear();
+            self.has_measured_links = false;
             epoch.go_to(Phase::MeasuringLinks(pairs));
             return vec![Action::MeasureLinks];
         }

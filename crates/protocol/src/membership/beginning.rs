@@ -68,7 +68,7 @@ impl Membership {
     pub fn timely(&mut self, now: Duration) -> Option<(Place, EpochId, Vec<Place>)> {
         let is_timely = |(from, (id, _)): &(&Place, &(EpochId, Vec<Place>))| {
             let may_begin = self.may_begin(**from, now) || self.may_take_over(**from, now);
-            may_begin && self.numbers.is_near(id.number)
+            may_begin && self.is_near(id.number, now)
         };
         let from = *self.untimely.iter().find(is_timely)?.0;
         let (id, members) = self.untimely.remove(&from)?;

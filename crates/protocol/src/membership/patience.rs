@@ -76,7 +76,7 @@ impl Membership {
             decisions.push(Decision::LeaveOut(place));
         }
         for (from, to) in links {
-            self.forbidden.insert((from, to));
+            self.do_without((from, to), now);
             decisions.push(Decision::Forbid { from, to });
         }
         decisions

@@ -193,14 +193,81 @@ fn a_later_number_that_somebody_claims_stops_nothing() {
 }
 
 #[test]
-fn a_link_without_a_model_is_forbidden_until_one_of_its_ends_comes_anew() {
+fn a_link_without_a_model_is_forbidden_until_one_of_its_ends_starts_anew() {
     let mut first = with(0, &[1, 2, 3]);
     first.enter(1, &ALL, at(10));
-    first.forbid(ALL[1], ALL[2]);
+    first.forbid(ALL[1], ALL[2], at(10));
     assert_eq!(first.tick(at(10), &[]), begin(2, &[0, 1, 2, 3]));
     assert!(first.forbidden().contains(&(ALL[1], ALL[2])));
+    // A connection that breaks says nothing about a model.
     first.came(ALL[1], 1, 0, at(11));
+    assert!(first.forbidden().contains(&(ALL[1], ALL[2])));
+    first.came(ALL[1], 2, 0, at(12));
     assert!(first.forbidden().is_empty());
+}
+
+/// Whether the last of four devices is left out, when an epoch that it takes part in is ended like this every so many seconds. A patience is 4 of them.
+fn is_out(every: u64, completes: bool, ends: impl Fn(&mut Membership, u64, Duration)) -> bool {
+    let mut first = with(0, &[1, 2, 3]);
+    for number in 1..=10 {
+        let now = at(10 + every * number);
+        first.enter(number, &ALL, now);
+        if completes {
+            assert_eq!(ALL.iter().filter(|&&place| first.hear_done(place)).count(), 1);
+        }
+        ends(&mut first, number, now);
+        if first.tick(now, &[]).contains(&Decision::LeaveOut(ALL[3])) {
+            return number == 10;
+        }
+    }
+    false
+}
+
+#[test]
+fn who_ends_every_epoch_is_left_out_however_slowly_unless_one_is_completed_in_between() {
+    let restarts = |first: &mut Membership, number: u64, now: Duration| {
+        first.came(ALL[3], 100 + number, 0, now);
+    };
+    assert!(is_out(1, false, restarts) && is_out(3, false, restarts));
+    assert!(is_out(1, true, restarts) && !is_out(3, true, restarts));
+    let is_elsewhere = |first: &mut Membership, number: u64, now: Duration| {
+        first.hear_takes_part(ALL[3], EpochId { number, begun: 9 }, now);
+    };
+    assert!(is_out(3, false, is_elsewhere) && is_out(1, true, is_elsewhere));
+    assert!(!is_out(3, true, is_elsewhere));
+    let greets_from_elsewhere = |first: &mut Membership, number: u64, now: Duration| {
+        first.came(ALL[3], 1, EpochId { number, begun: 9 }, now);
+    };
+    assert!(is_out(3, false, greets_from_elsewhere) && is_out(1, true, greets_from_elsewhere));
+    let is_lost = |first: &mut Membership, number: u64, now: Duration| {
+        first.lost(ALL[3], now);
+        first.came(ALL[3], 1, number, now);
+    };
+    // Whoever is lost once an epoch is over ends none.
+    assert!(is_out(3, false, is_lost) && !is_out(1, true, is_lost));
+}
+
+#[test]
+fn of_links_without_models_the_end_that_all_of_them_have_counts_most() {
+    let timing = Timing { patience: at(40), ..TIMING };
+    let mut first = Membership::new(ALL[0], 4, 0, timing, at(0));
+    ALL[1..].iter().for_each(|&other| first.came(other, 1, 0, at(1)));
+    let mut out = Vec::new();
+    for number in 1..=10 {
+        let now = at(1 + number);
+        first.enter(number, &ALL, now);
+        // What is said again does not count again.
+        for from in [ALL[1], ALL[2], ALL[2]] {
+            first.forbid(from, ALL[3], now);
+        }
+        first.came(ALL[3], 1 + number, 0, now);
+        out = first.tick(now, &[]);
+        if matches!(out[..], [Decision::LeaveOut(_), ..]) {
+            break;
+        }
+    }
+    assert_eq!(out[..1], [Decision::LeaveOut(ALL[3])]);
+    assert_eq!(out[1..], begin(5, &[0, 1, 2]));
 }
 
 #[test]
@@ -225,14 +292,14 @@ fn only_the_first_that_is_here_may_begin() {
 #[test]
 fn numbers_far_away_are_not_believed() {
     let mut first = Membership::new(ALL[0], 4, 7, TIMING, at(0));
-    assert!(!first.heard_of(7 + (1 << 32)) && !first.is_near(7 + (1 << 32)));
+    assert!(!first.heard_of(7 + (1 << 32)) && !first.is_near(7 + (1 << 32), at(0)));
     assert_eq!(first.epoch(), 7);
     // It may have been away for long, but what others say does not add up.
     assert!(first.heard_of(1_000_000) && !first.heard_of(2_000_000));
-    assert!(first.is_near(1_000_001));
+    assert!(first.is_near(1_000_001, at(0)));
     // Whoever knows of no epoch joins a fleet of any age.
     let mut new = Membership::new(ALL[0], 4, 0, TIMING, at(0));
-    assert!(!new.heard_of(1 << 32) && !new.is_near(1 << 32) && new.heard_of(50_000_000));
+    assert!(!new.heard_of(1 << 32) && !new.is_near(1 << 32, at(0)) && new.heard_of(50_000_000));
 }
 
 #[test]

@@ -9,9 +9,6 @@ use crate::membership::Beginning;
 use crate::roster::Place;
 use crate::wire::{Envelope, EpochId, Limits, Message};
 
-/// A device of which this many messages were refused is ignored until it connects again.
-const MOST_REFUSED: u64 = 1_000;
-
 impl Participant {
     /// Takes the bytes of a message that arrived on the connection of the device at a place.
     pub fn hear_message(
@@ -22,7 +19,7 @@ impl Participant {
         world: &mut impl Surroundings,
     ) {
         self.look_at(now);
-        if self.refused.get(&place).is_some_and(|&count| count >= MOST_REFUSED) {
+        if self.refused.get_mut(&place).is_some_and(|refused| refused.are_too_many(now)) {
             return;
         }
         let read = match (self.device.limits().read(bytes), Limits::plan_of(bytes)) {
@@ -32,8 +29,9 @@ impl Participant {
             }
             (read, _) => read.map_err(|malformed| malformed.to_string()),
         };
-        let heard =
-            read.and_then(|envelope| Ok(self.is_greeted(place, &envelope)?.then_some(envelope)));
+        let heard = read.and_then(|envelope| {
+            Ok(self.is_greeted(place, &envelope, bytes.len())?.then_some(envelope))
+        });
         match heard {
             Ok(Some(envelope)) => self.hear_envelope(place, &envelope, world),
             Ok(None) => {}
@@ -71,9 +69,7 @@ impl Participant {
     }
 
     pub(super) fn refuse(&mut self, from: Place, reason: String, world: &mut impl Surroundings) {
-        let count = self.refused.entry(from).or_default();
-        *count += 1;
-        if *count == MOST_REFUSED && self.connected.contains(&from) {
+        if self.refused.entry(from).or_default().add(self.now) && self.connected.contains(&from) {
             world.close(from, Closing::TooMuchRefused);
         }
         world.tell(self, Event::Refused { from, reason });
@@ -96,7 +92,7 @@ impl Participant {
                 self.membership.hear_takes_part(place, *other, self.now);
                 self.hear_known(place, other.number)
             }
-            message if !self.membership.is_near(number) => {
+            message if !self.membership.is_near(number, self.now) => {
                 if let Message::Begin(members) = message {
                     self.membership.keep_far_begin(place, envelope.epoch, members);
                 }
@@ -148,6 +144,10 @@ impl Participant {
                     self.membership.progressed(self.now);
                 }
                 self.act(passed_on, world);
+            }
+            // It is over for all only if it is over here. All that it is said to see that at about the same time.
+            _ if planner == Some(place) && !self.has_ended => {
+                return Err("it says that an epoch is over which is not over here".to_owned());
             }
             _ if planner == Some(place) => {
                 if !self.membership.is_over() {

@@ -5,11 +5,35 @@ use std::time::Duration;
 
 use super::{Closing, Event, Participant, Surroundings, present};
 use crate::identity::PeerId;
-use crate::roster::{Invalid, Place, SignedRoster};
+use crate::roster::{Place, SignedRoster};
 use crate::wire::{Envelope, Hello, Message};
 
 /// The number of messages from a device that may arrive before its greeting.
 const MOST_BEFORE_GREETING: usize = 16;
+
+/// The bytes that these may have together. One of them may have any length, since the first one alone may be a plan of a large fleet.
+const MOST_BYTES_BEFORE_GREETING: usize = 1 << 20;
+
+/// The messages of a device that arrived before its greeting, and how long they were together.
+#[derive(Debug, Default)]
+pub(super) struct Early {
+    messages: Vec<Envelope>,
+    bytes: usize,
+}
+
+impl Early {
+    /// Keeps a message, unless it is too much. Whether it is kept.
+    fn keep(&mut self, envelope: &Envelope, bytes: usize) -> bool {
+        let all = self.bytes.saturating_add(bytes);
+        let is_too_long = !self.messages.is_empty() && all > MOST_BYTES_BEFORE_GREETING;
+        if is_too_long || self.messages.len() == MOST_BEFORE_GREETING {
+            return false;
+        }
+        self.bytes = all;
+        self.messages.push(envelope.clone());
+        true
+    }
+}
 
 impl Participant {
     /// There is a new connection to the device at a place, in place of any other. A greeting is sent on it.
@@ -26,9 +50,8 @@ impl Participant {
         self.tell_known(place, Message::Hello(hello), world);
     }
 
-    /// Forgets what was received on a connection that no longer exists.
+    /// Forgets what was received on a connection that no longer exists, but not how much of it was refused.
     fn forget(&mut self, place: Place) {
-        self.refused.remove(&place);
         self.greeted.remove(&place);
         self.before_greeting.remove(&place);
     }
@@ -53,17 +76,21 @@ impl Participant {
     }
 
     /// Whether to handle a message now; one that arrived before its sender's greeting is kept for later.
-    pub(super) fn is_greeted(&mut self, place: Place, envelope: &Envelope) -> Result<bool, String> {
+    pub(super) fn is_greeted(
+        &mut self,
+        place: Place,
+        envelope: &Envelope,
+        bytes: usize,
+    ) -> Result<bool, String> {
         // A roster speaks for itself.
         let is_first = matches!(envelope.message, Message::Hello(_) | Message::Roster(_));
         if is_first || self.greeted.contains(&place) {
             return Ok(true);
         }
-        let kept = self.before_greeting.entry(place).or_default();
-        if kept.len() == MOST_BEFORE_GREETING || self.membership.unlike().contains_key(&place) {
+        let is_unlike = self.membership.unlike().contains_key(&place);
+        if is_unlike || !self.before_greeting.entry(place).or_default().keep(envelope, bytes) {
             return Err("it has not greeted, or has other settings".to_owned());
         }
-        kept.push(envelope.clone());
         Ok(false)
     }
 
@@ -99,7 +126,7 @@ impl Participant {
         world.tell(self, Event::Came(place));
         self.outbox.to(place).into_iter().for_each(|bytes| world.send(place, bytes));
         self.fetch_again(place, world);
-        for envelope in self.before_greeting.remove(&place).unwrap_or_default() {
+        for envelope in self.before_greeting.remove(&place).unwrap_or_default().messages {
             self.hear_envelope(place, &envelope, world);
         }
         Ok(())
@@ -110,13 +137,14 @@ impl Participant {
         bytes: &[u8],
         world: &mut impl Surroundings,
     ) -> Result<(), String> {
-        let roster = SignedRoster::read(bytes).map_err(|e| e.to_string())?;
-        match roster.replaces(&self.roster) {
-            Ok(()) => self.use_roster(roster, world),
-            // Whoever hears of a newer one passes it on, also to those that have it.
-            Err(Invalid::Older { .. }) => {}
-            Err(foreign) => return Err(foreign.to_string()),
+        // Whoever hears of a newer one passes it on, also to those that have it.
+        if bytes == self.roster.to_json().as_bytes() {
+            return Ok(());
         }
+        // Anything else costs a device the reading of it, and counts if it is of no use.
+        let roster = SignedRoster::read(bytes).map_err(|e| e.to_string())?;
+        roster.replaces(&self.roster).map_err(|e| e.to_string())?;
+        self.use_roster(roster, world);
         Ok(())
     }
 
@@ -171,5 +199,24 @@ impl Participant {
             self.tell_known(place, Message::Roster(roster.to_json().into_bytes()), world);
         }
         world.tell(self, Event::Roster(Box::new(roster)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn before_a_greeting_sixteen_messages_are_kept_and_a_megabyte_or_one() {
+        let message = |number: u64| Envelope::new(number, Message::Known);
+        let mut early = Early::default();
+        assert!((0..16).all(|k| early.keep(&message(k), 100)));
+        assert!(!early.keep(&message(16), 1) && early.messages.len() == 16);
+        let mut early = Early::default();
+        assert!(early.keep(&message(0), 50 << 20), "the first may be a plan");
+        assert!(!early.keep(&message(1), 1));
+        let mut early = Early::default();
+        assert!(early.keep(&message(0), 1) && early.keep(&message(1), 1 << 19));
+        assert!(!early.keep(&message(2), 1 << 19) && early.keep(&message(3), 1 << 18));
     }
 }

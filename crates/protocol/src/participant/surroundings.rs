@@ -48,7 +48,7 @@ pub trait Surroundings {
     /// Fetches a model ([`Participant::hear_model`]); `false` if the connection is gone.
     fn fetch(&mut self, from: Place, offer: Offer, epoch: u64) -> bool;
 
-    /// What a model costs to each place, once that is measured for these.
+    /// What a model costs to each place, as far as that is measured, once it is for these.
     fn joules(&mut self, of: &[Place]) -> Option<BTreeMap<Place, f64>>;
 
     /// Something happened. What an observer keeps of it is kept when this returns.

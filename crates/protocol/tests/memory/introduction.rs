@@ -20,6 +20,8 @@ use crate::common::{ALL, holdings, owner, roster, setup, signed, untrained};
 struct Seen {
     rosters: Vec<(Place, SignedRoster)>,
     versions: Vec<u64>,
+    refused: usize,
+    closed: usize,
 }
 
 impl Surroundings for Seen {
@@ -29,7 +31,9 @@ impl Surroundings for Seen {
             self.rosters.push((to, SignedRoster::read(&bytes).unwrap()));
         }
     }
-    fn close(&mut self, _: Place, _: Closing) {}
+    fn close(&mut self, _: Place, _: Closing) {
+        self.closed += 1;
+    }
     fn begin_epoch(&mut self, _: Duration) {}
     fn compute(&mut self, _: Job) {}
     fn is_computing(&mut self) -> bool {
@@ -46,8 +50,10 @@ impl Surroundings for Seen {
         None
     }
     fn tell(&mut self, _: &Participant, event: Event) {
-        if let Event::Roster(roster) = event {
-            self.versions.push(roster.roster().version);
+        match event {
+            Event::Roster(roster) => self.versions.push(roster.roster().version),
+            Event::Refused { .. } => self.refused += 1,
+            _ => {}
         }
     }
 }
@@ -112,4 +118,36 @@ fn nobody_is_let_in_by_what_the_owner_did_not_sign_for_it() {
     for roster in [signed(), removed] {
         assert!(!first.introduce(gone, &shown(&roster), Duration::ZERO, &mut seen));
     }
+}
+
+#[test]
+fn a_new_connection_does_not_make_up_for_what_was_refused() {
+    let (mut first, mut seen) = (participant(), Seen::default());
+    let at = Duration::from_secs;
+    for _ in 0..10 {
+        first.connect(ALL[3], at(1), &mut seen);
+        (0..300).for_each(|_| first.hear_message(ALL[3], b"nonsense", at(1), &mut seen));
+    }
+    assert_eq!((seen.refused, seen.closed), (1_000, 1));
+    // Later one message a second is heard.
+    first.connect(ALL[3], at(11), &mut seen);
+    (0..300).for_each(|_| first.hear_message(ALL[3], b"nonsense", at(11), &mut seen));
+    assert_eq!((seen.refused, seen.closed), (1_010, 2));
+}
+
+#[test]
+fn the_roster_that_is_known_is_nothing_new_and_an_older_one_is_refused() {
+    let (mut first, mut seen) = (participant(), Seen::default());
+    let newer = roster().with("newcomer", Identity::from_bytes(&[77; 32]).id()).unwrap();
+    let newer = newer.sign(&owner()).unwrap();
+    first.offer_roster(newer.clone(), &mut seen);
+    first.connect(ALL[3], Duration::ZERO, &mut seen);
+    first.hear_message(ALL[3], &shown(&newer), Duration::ZERO, &mut seen);
+    assert_eq!(seen.refused, 0);
+    first.hear_message(ALL[3], &shown(&signed()), Duration::ZERO, &mut seen);
+    // The same with so many spaces that it takes long to read.
+    let padded = newer.to_json() + &" ".repeat(1 << 20);
+    let padded = Envelope::new(3, Message::Roster(padded.into_bytes())).to_bytes();
+    first.hear_message(ALL[3], &padded, Duration::ZERO, &mut seen);
+    assert_eq!((seen.refused, seen.versions.len()), (2, 1));
 }

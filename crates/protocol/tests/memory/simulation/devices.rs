@@ -25,7 +25,7 @@ use super::TIMING;
 
 const SHAPE: Shape = Shape { channels: 1, height: 1, width: 3 };
 
-fn setup(hands_on: bool) -> Setup {
+fn setup(hands_on: bool, measures_links: bool) -> Setup {
     let training =
         Training { descent: Descent::default(), augment: Augment::None, steps: 1, averaged: false };
     let mut planner = stlf_planning::planner::Settings::default();
@@ -53,7 +53,7 @@ fn setup(hands_on: bool) -> Setup {
         combine: Combine::Predictions,
         adapt: Adapt::Off,
         schooling: Schooling { descent: Descent::default(), steps: 1 },
-        measures_links: false,
+        measures_links,
         planning: Duration::from_secs(1),
         seed: 1,
     }
@@ -85,6 +85,7 @@ pub(crate) struct Disk {
     place: Place,
     devices: usize,
     hands_on: bool,
+    measures_links: bool,
     pub(crate) epoch: u64,
     pub(crate) plan: Option<Plan>,
     pub(crate) handed_on: BTreeMap<Way, HandedOn>,
@@ -93,14 +94,17 @@ pub(crate) struct Disk {
 }
 
 impl Disk {
-    pub(crate) fn new(place: Place, devices: usize, hands_on: bool) -> Disk {
+    /// Of a device whose links are measured, or whose energies are known.
+    pub(crate) fn new(place: Place, devices: usize, hands_on: bool, measures_links: bool) -> Disk {
         let (plan, handed_on) = (None, BTreeMap::new());
-        Disk { place, devices, hands_on, epoch: 0, plan, handed_on, settings: "calm, storm" }
+        let settings = "calm, storm";
+        Disk { place, devices, hands_on, measures_links, epoch: 0, plan, handed_on, settings }
     }
 
     /// The same machine with nothing on its disk but key, roster and configuration.
     pub(crate) fn emptied(&self) -> Disk {
-        Disk { settings: self.settings, ..Disk::new(self.place, self.devices, self.hands_on) }
+        let new = Disk::new(self.place, self.devices, self.hands_on, self.measures_links);
+        Disk { settings: self.settings, ..new }
     }
 
     /// A process of this machine.
@@ -116,7 +120,7 @@ impl Disk {
     /// A device with data that are this far from the usual ones, which has trained.
     pub(crate) fn device(&self, other: f32) -> Device {
         let Disk { place, devices, .. } = *self;
-        let (setup, roster) = (setup(self.hands_on), roster(devices));
+        let (setup, roster) = (setup(self.hands_on, self.measures_links), roster(devices));
         // Every other device has labels, and each two neighbours are alike.
         let value = |k: usize| ((place.index() / 2 + k) as f32 * 0.7 + other).sin();
         let labels = if place.index().is_multiple_of(2) { vec![0, 1, 0, 1] } else { Vec::new() };

@@ -54,6 +54,14 @@ pub(crate) enum Kind {
     InventsMeans,
     /// As the planner, it says that all others are to send it their models, and then connects anew again and again.
     ComesBack,
+    /// As the planner, it begins an epoch, says at once that it is over, and does nothing else.
+    EndsEpochs,
+    /// It says that no model that it gets is of any use, and connects anew all the time.
+    FailsModels,
+    /// It is never done, and starts anew again and again, but with pauses.
+    RestartsSlowly,
+    /// It takes no probes, so that no link to it can be measured.
+    TakesNoProbes,
 }
 
 impl Lie {
@@ -72,6 +80,10 @@ impl Lie {
         Kind::DeniesPlans,
         Kind::InventsMeans,
         Kind::ComesBack,
+        Kind::EndsEpochs,
+        Kind::FailsModels,
+        Kind::RestartsSlowly,
+        Kind::TakesNoProbes,
     ];
 
     pub(crate) fn new(kind: Kind) -> Lie {
@@ -81,6 +93,11 @@ impl Lie {
     /// Whether it begins epochs.
     pub(crate) fn begins(&self) -> bool {
         self.kind == Kind::Begins
+    }
+
+    /// Whether links to it cannot be measured.
+    pub(super) fn takes_no_probes(&self) -> bool {
+        self.kind == Kind::TakesNoProbes
     }
 
     pub(crate) fn random(random: &mut Random) -> Lie {
@@ -159,6 +176,7 @@ impl Simulation {
         let measures =
             matches!(message, Message::Means(..) | Message::Unchanged(..) | Message::AskForMeans);
         let greets = matches!(message, Message::Hello(_));
+        let begins = matches!(message, Message::Begin(_));
         match lie.kind {
             Kind::Repeats => {
                 if measures {
@@ -168,7 +186,7 @@ impl Simulation {
             }
             Kind::Frames => !measures || to != victim(at),
             Kind::IsSilent => greets,
-            Kind::IsNeverDone => message != Message::Done,
+            Kind::IsNeverDone | Kind::RestartsSlowly => message != Message::Done,
             Kind::GarblesPlans => match (message, to.index()) {
                 (Message::Begin(_), 2 | 3) => {
                     self.transmit(at, to, garbled_early(at, epoch, to.index() == 3));
@@ -208,10 +226,45 @@ impl Simulation {
                 self.transmit(at, to, Envelope::new(epoch, said).to_bytes().into());
                 false
             }
-            Kind::Begins | Kind::IsFarAhead | Kind::IsElsewhere | Kind::Restarts | Kind::Renews => {
-                true
+            Kind::EndsEpochs => {
+                let plans = self.plans(at);
+                if begins {
+                    let complete = Envelope::new(epoch, Message::Complete);
+                    self.transmit(at, to, complete.to_bytes().into());
+                }
+                greets || begins || !plans
             }
+            Kind::FailsModels => {
+                let senders = self.senders_to(at);
+                if message != Message::Done || senders.is_empty() {
+                    return true;
+                }
+                for from in senders {
+                    let failed = Envelope::new(epoch, Message::Failed(from));
+                    self.transmit(at, to, failed.to_bytes().into());
+                }
+                false
+            }
+            Kind::Begins
+            | Kind::IsFarAhead
+            | Kind::IsElsewhere
+            | Kind::Restarts
+            | Kind::Renews
+            | Kind::TakesNoProbes => true,
         }
+    }
+
+    /// Whether a device plans the epoch that it takes part in.
+    fn plans(&self, at: Place) -> bool {
+        let process = self.hosts[at.index()].process.as_ref();
+        process.is_some_and(|process| process.membership().planner() == Some(at))
+    }
+
+    /// Who sends models to a device.
+    fn senders_to(&self, at: Place) -> Vec<Place> {
+        let process = self.hosts[at.index()].process.as_ref();
+        let plan = process.and_then(|process| process.device().plan());
+        plan.map(|plan| plan.senders(at).collect()).unwrap_or_default()
     }
 
     /// What a liar says of its own accord.
@@ -264,6 +317,18 @@ impl Simulation {
                 self.apply(Fault::End { place: at, says_so: false });
                 self.at(self.now + ms(100), Fault::Start(at));
             }
+            // Slower than what counts as in a row whatever comes between, and faster than patience.
+            Kind::RestartsSlowly if self.now - host.began >= ms(2_400) => {
+                self.apply(Fault::End { place: at, says_so: false });
+                self.at(self.now + ms(100), Fault::Start(at));
+            }
+            Kind::FailsModels => {
+                if let Some(to) = planner.filter(|planner| *planner < at) {
+                    // The new connection takes the place of the one that is there.
+                    self.hosts[at.index()].connections.remove(&to);
+                    self.call(at, to);
+                }
+            }
             Kind::Renews => {
                 let renewed = bytes(running, Message::Renewed);
                 say.extend(peers.into_iter().map(|to| (to, renewed.clone())));
@@ -280,11 +345,18 @@ impl Simulation {
                     peers.into_iter().for_each(|peer| self.sever(at, peer, true));
                 }
             }
+            Kind::EndsEpochs if planner == Some(at) => {
+                let complete = bytes(running, Message::Complete);
+                say.extend(peers.into_iter().map(|to| (to, complete.clone())));
+            }
             Kind::IsSilent
             | Kind::IsNeverDone
             | Kind::TakesModels
             | Kind::DeniesPlans
-            | Kind::InventsMeans => {}
+            | Kind::InventsMeans
+            | Kind::EndsEpochs
+            | Kind::RestartsSlowly
+            | Kind::TakesNoProbes => {}
         }
         say.into_iter().for_each(|(to, bytes)| self.transmit(at, to, bytes));
     }

@@ -117,6 +117,7 @@ impl Simulation {
     pub(crate) fn new(seed: u64, devices: usize, liars: &[(usize, Lie)]) -> Simulation {
         let mut random = Random::new(seed);
         let hands_on = random.below(2) == 0;
+        let measures_links = liars.iter().any(|(_, lie)| lie.takes_no_probes());
         let host = |place: usize| Host {
             process: None,
             start: 0,
@@ -125,7 +126,7 @@ impl Simulation {
             mailbox: Vec::new(),
             connections: BTreeMap::new(),
             jobs: 0,
-            disk: Disk::new(Place::new(place), devices, hands_on),
+            disk: Disk::new(Place::new(place), devices, hands_on, measures_links),
             lie: liars.iter().find(|(liar, _)| *liar == place).map(|(_, lie)| lie.clone()),
         };
         let honest = (0..devices).filter(|place| liars.iter().all(|(liar, _)| liar != place));

@@ -172,9 +172,60 @@ fn who_starts_anew_all_the_time_holds_nobody_up() {
 }
 
 #[test]
+fn who_starts_anew_in_every_epoch_ends_no_more_than_ten() {
+    for liar in 1..4 {
+        for fleet in fleets(4, &[(liar, Lie::new(Kind::RestartsSlowly))]) {
+            assert!(fleet.now < secs(60), "{:?}\n{}", fleet.now, fleet.trace());
+        }
+    }
+}
+
+#[test]
+fn who_has_no_use_for_any_model_ends_epochs_only_while_there_are_links_to_it() {
+    for devices in 3..7 {
+        for liar in (1..devices).step_by(2) {
+            for fleet in fleets(devices, &[(liar, Lie::new(Kind::FailsModels))]) {
+                assert!(fleet.now < secs(60), "{:?}\n{}", fleet.now, fleet.trace());
+            }
+        }
+    }
+}
+
+#[test]
+fn who_takes_no_probes_has_nobody_left_out() {
+    for devices in [3, 4, 5] {
+        for liar in 0..devices {
+            for mut fleet in fleets(devices, &[(liar, Lie::new(Kind::TakesNoProbes))]) {
+                let first = fleet.now;
+                assert!(first < TIMING.patience, "{first:?}\n{}", fleet.trace());
+                // Nobody waits for it again.
+                let now = fleet.now;
+                fleet.at(now, Fault::Renew(place(0)));
+                fleet.run_until(now + ms(200));
+                is_fine(&mut fleet, now + ms(200), secs(4));
+                let end = fleet.now + secs(60);
+                fleet.run_until(end);
+                is_fine(&mut fleet, end, Duration::ZERO);
+            }
+        }
+    }
+}
+
+#[test]
 fn a_first_device_that_does_nothing_is_not_waited_for() {
     for fleet in fleets(4, &[(0, Lie::new(Kind::IsSilent))]) {
         assert!(fleet.converged().is_some());
+    }
+}
+
+#[test]
+fn a_first_device_that_ends_epochs_before_anything_is_done_is_not_waited_for() {
+    for mut fleet in fleets(4, &[(0, Lie::new(Kind::EndsEpochs))]) {
+        let plan = fleet.converged().unwrap();
+        let end = fleet.now + secs(60);
+        fleet.run_until(end);
+        is_fine(&mut fleet, end, CONVERGED_AMONG_LIARS_AFTER);
+        assert!(fleet.converged().unwrap() >= plan, "{}", fleet.trace());
     }
 }
 

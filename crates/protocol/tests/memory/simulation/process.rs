@@ -1,6 +1,6 @@
 //! What surrounds a simulated participant: its requests become happenings.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,6 +13,7 @@ use stlf_protocol::wire::Offer;
 use stlf_protocol::{Participant, PeerId, Place, Surroundings};
 
 use super::devices::Disk;
+use super::liars::Lie;
 use super::{Host, News, Simulation, ms};
 
 enum Request {
@@ -31,6 +32,8 @@ pub(super) struct Port<'a> {
     jobs: &'a mut usize,
     disk: &'a mut Disk,
     connections: &'a BTreeMap<Place, usize>,
+    /// Those to which no link can be measured.
+    unmeasured: &'a BTreeSet<Place>,
     watcher: &'a mut super::Watcher,
 }
 
@@ -73,8 +76,11 @@ impl Surroundings for Port<'_> {
         is_connected
     }
 
-    fn joules(&mut self, _: &[Place]) -> Option<BTreeMap<Place, f64>> {
-        None
+    fn joules(&mut self, of: &[Place]) -> Option<BTreeMap<Place, f64>> {
+        let is_known = |place: &Place| !self.unmeasured.contains(place);
+        let known = self.connections.keys().copied().filter(is_known);
+        let known = known.map(|place| (place, 1.0 + place.index() as f64)).collect();
+        of.iter().all(is_known).then_some(known)
     }
 
     fn tell(&mut self, participant: &Participant, event: Event) {
@@ -98,11 +104,22 @@ impl Simulation {
         does: impl FnOnce(&mut Participant, Duration, &mut Port<'_>),
     ) {
         let now = self.now;
+        let lies = |host: &Host| host.lie.as_ref().is_some_and(Lie::takes_no_probes);
+        let unmeasured = self.places().zip(&self.hosts).filter(|(_, host)| lies(host));
+        let unmeasured: BTreeSet<Place> = unmeasured.map(|(place, _)| place).collect();
         let Host { process, began, jobs, disk, connections, .. } = &mut self.hosts[at.index()];
         let Some(process) = process else { return };
         let watcher = &mut self.watcher;
-        let mut port =
-            Port { place: at, now, requests: Vec::new(), jobs, disk, connections, watcher };
+        let mut port = Port {
+            place: at,
+            now,
+            requests: Vec::new(),
+            jobs,
+            disk,
+            connections,
+            unmeasured: &unmeasured,
+            watcher,
+        };
         does(process, now - *began, &mut port);
         for request in port.requests {
             self.grant(at, request);
