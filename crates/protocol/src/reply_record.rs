@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
-use stlf_method::divergence::replies::{MOST_TO_ONE_PEER, told_by_one};
+use stlf_method::divergence::replies::MOST_TO_ONE_PEER;
 
 use crate::identity::hex;
 use crate::roster::Place;
@@ -88,14 +88,21 @@ pub(crate) struct Replies {
 pub struct Replying {
     record: ReplyRecord,
     samples: BTreeSet<String>,
+    /// What a reply tells about each of them.
+    told_by_one: f64,
     /// The most numbers that may be told about a sample.
     most: f64,
 }
 
 impl Replying {
-    /// With samples of these names, about each of which `most` numbers may be told.
-    pub(crate) fn new(record: ReplyRecord, samples: BTreeSet<String>, most: f64) -> Replying {
-        Replying { record, samples, most }
+    /// With samples of these names, about each of which a reply tells so much, and `most` numbers may be told.
+    pub(crate) fn new(
+        record: ReplyRecord,
+        samples: BTreeSet<String>,
+        told_by_one: f64,
+        most: f64,
+    ) -> Replying {
+        Replying { record, samples, told_by_one, most }
     }
 
     /// The same samples, after everything that this record has.
@@ -115,7 +122,7 @@ impl Replying {
         measured: impl Fn(Place) -> f64,
     ) -> Replies {
         let (mut divergences, mut withheld) = (BTreeMap::new(), BTreeSet::new());
-        let about_one = told_by_one(self.samples.len());
+        let about_one = self.told_by_one;
         let (mut most_told, half) = (self.most_told(), self.told_about_half());
         let before = self.record.told;
         for (place, digest) in means {
@@ -173,6 +180,7 @@ impl Replying {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
+    use stlf_method::divergence::replies::told_by_one;
 
     use super::*;
 
@@ -182,7 +190,8 @@ mod tests {
 
     /// A device with these samples, about each of which one number may be told: two replies for every sample.
     fn device(record: &ReplyRecord, samples: std::ops::Range<usize>) -> Replying {
-        Replying::new(record.clone(), names(samples), 1.0)
+        let about_one = told_by_one(samples.len() as f64);
+        Replying::new(record.clone(), names(samples), about_one, 1.0)
     }
 
     /// Replies to as many peers, who publish these means.

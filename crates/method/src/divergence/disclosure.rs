@@ -53,15 +53,27 @@ pub fn check_inputs(
 
 /// The number of samples, and of numbers that stand behind what is published of them.
 fn numbers_behind(inputs: &[f32], shape: Shape) -> (usize, usize) {
-    let mut samples: Vec<&[f32]> = inputs.chunks_exact(shape.len().max(1)).collect();
+    let samples: Vec<&[f32]> = inputs.chunks_exact(shape.len().max(1)).collect();
     let Some(&first) = samples.first() else { return (0, 0) };
     let varies = |k: &usize| samples.iter().any(|sample| sample[*k] != first[*k]);
     let varying = (0..first.len()).filter(varies).take(NUMBERS_OF_A_SAMPLE).count();
-    let count = samples.len();
+    let (count, different) = (samples.len(), different(samples));
+    (count, different * varying.max(1) + count - different)
+}
+
+/// The number of different ones among samples.
+fn different(mut samples: Vec<&[f32]>) -> usize {
     samples
         .sort_unstable_by(|a, b| a.iter().map(|x| x.to_bits()).cmp(b.iter().map(|x| x.to_bits())));
     samples.dedup();
-    (count, samples.len() * varying.max(1) + count - samples.len())
+    samples.len()
+}
+
+/// The number of samples among these inputs, where one that is there again counts for one number.
+pub fn counted(inputs: &[f32], shape: Shape) -> f64 {
+    let samples: Vec<&[f32]> = inputs.chunks_exact(shape.len().max(1)).collect();
+    let (count, different) = (samples.len(), different(samples));
+    different as f64 + (count - different) as f64 / numbers_of_a_sample(shape) as f64
 }
 
 fn check_behind(

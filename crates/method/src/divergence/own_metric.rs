@@ -161,8 +161,7 @@ impl<'a> OwnMetrics<'a> {
     ) -> OwnMetrics<'a> {
         let metric = |inputs: &&[f32]| OwnMetric::new(features, inputs, ridge);
         let metrics = devices.par_iter().map(metric).collect();
-        let samples = |inputs: &[f32]| inputs.len() / shape.len().max(1);
-        let replied = |at: usize| replied(at, samples(devices[at]), shape, sketches, settings);
+        let replied = |at: usize| replied(at, devices[at], shape, sketches, settings);
         let replied = (0..devices.len()).into_par_iter().map(replied).collect();
         OwnMetrics { metrics, replied, sketches, settings }
     }
@@ -184,13 +183,14 @@ impl<'a> OwnMetrics<'a> {
 /// accepted that, and replies to all.
 fn replied(
     at: usize,
-    samples: usize,
+    inputs: &[f32],
     shape: Shape,
     sketches: &[Sketch],
     settings: &Settings,
 ) -> Option<BTreeSet<usize>> {
     let counted = super::Settings::Sketch(Settings { base_noise: true, ..*settings });
-    let most = replies::most(&counted, shape, samples);
+    let most = replies::most(&counted, shape, disclosure::counted(inputs, shape));
+    let samples = inputs.len() / shape.len().max(1);
     let is_limited = || disclosure::check(&counted, shape, samples, false).is_ok();
     if sketches.len() <= most + 1 || !is_limited() {
         return None;

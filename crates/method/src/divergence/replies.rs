@@ -17,13 +17,14 @@ const NUMBERS_OF_A_REPLY: f64 = 0.5;
 /// replies each leaves four fifths of what they did not know (`crates/protocol/tests/memory/coalition.rs`).
 pub const MOST_TO_ONE_PEER: usize = 2;
 
-/// The numbers that a reply of a device with so many samples tells about each of them.
-pub fn told_by_one(samples: usize) -> f64 {
-    NUMBERS_OF_A_REPLY / samples.max(1) as f64
+/// The numbers that a reply of a device with so many samples tells about each of them. Those that are there again are [counted](super::disclosure::counted) as one
+/// number.
+pub fn told_by_one(samples: f64) -> f64 {
+    NUMBERS_OF_A_REPLY / samples.max(1.0)
 }
 
 /// The most replies of a device with so many samples of this shape, if it has given none before.
-pub fn most(settings: &Settings, shape: Shape, samples: usize) -> usize {
+pub fn most(settings: &Settings, shape: Shape, samples: f64) -> usize {
     // Rounding must not take the last one away.
     (most_told(settings, shape) / told_by_one(samples) + 1e-6) as usize
 }
@@ -59,7 +60,7 @@ mod tests {
             (row(1), 160, 32),
         ] {
             let settings = Settings::Sketch(sketch::Settings::means(shape));
-            assert_eq!(most(&settings, shape, samples), expected, "{shape} {samples}");
+            assert_eq!(most(&settings, shape, f64::from(samples)), expected, "{shape} {samples}");
         }
     }
 

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use stlf_method::divergence::Settings;
-use stlf_method::divergence::disclosure::most_told;
-use stlf_method::divergence::replies::nearest_first;
+use stlf_method::divergence::disclosure::{counted, most_told};
+use stlf_method::divergence::replies::{nearest_first, told_by_one};
 use stlf_method::divergence::sketch::{self, Sketch, Statistic};
 
 use super::{Estimator, Exchange, work};
@@ -28,7 +28,8 @@ impl Exchange {
             {
                 let samples = work::samples(&self.own, unscaled, sample_key).all;
                 let most = most_told(&Settings::Sketch(*settings), self.own.shape);
-                Some(Replying::new(record, samples, most))
+                let told_by_one = told_by_one(counted(&self.own.inputs, self.own.shape));
+                Some(Replying::new(record, samples, told_by_one, most))
             }
             _ => None,
         }

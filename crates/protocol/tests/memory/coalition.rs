@@ -230,7 +230,7 @@ fn a_coalition_soon_gets_no_new_replies_and_has_learned_next_to_nothing() {
     {
         let attack = Attack::new(kind, samples);
         let allowed =
-            most(&kind.settings(), kind.shape, samples).min(MOST_TO_ONE_PEER * ACCOMPLICES);
+            most(&kind.settings(), kind.shape, samples as f64).min(MOST_TO_ONE_PEER * ACCOMPLICES);
         let side = attack.prior.len();
         let block = (1..=side).filter(|&b| questions(side, b).len() <= allowed).max().unwrap();
         let inputs = flat(&attack.victim);

@@ -7,8 +7,9 @@ use std::sync::Arc;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use stlf_data::Shape;
+use stlf_method::divergence::disclosure::counted;
 use stlf_method::divergence::replies::{MOST_TO_ONE_PEER, most};
-use stlf_method::divergence::{Settings, measure, sketch};
+use stlf_method::divergence::{Measurement, Settings, measure, sketch};
 use stlf_protocol::device::Holdings;
 use stlf_protocol::divergence_protocol::{Exchange, divergence};
 use stlf_protocol::in_memory_network::Network;
@@ -87,19 +88,38 @@ fn whose_data_change_and_change_again_goes_on_with_what_was_told_last() {
 
 #[test]
 fn a_large_fleet_of_small_devices_tells_of_the_nearest_as_in_the_simulator() {
+    let simulated = in_a_large_fleet(1, (160, 160), 32);
+    // Neighbours are told of, and those at the other end are not.
+    assert!(simulated.get(19, 20).value < 1.0 && simulated.get(0, 39).value == 2.0);
+}
+
+#[test]
+fn rows_that_are_there_again_and_again_get_few_replies() {
+    // Of 64 different ones 128 replies would be told, to all of the fleet.
+    in_a_large_fleet(12, (64, 12), 34);
+}
+
+/// Measures among 40 devices with so many rows of so many columns, of which so many are different: each replies to so many others, as in the simulator.
+fn in_a_large_fleet(
+    width: usize,
+    (rows, different): (usize, usize),
+    replies: usize,
+) -> Measurement {
     const SEED: u64 = 5;
-    let shape = Shape { channels: 1, height: 1, width: 1 };
+    let shape = Shape { channels: 1, height: 1, width };
     let means = sketch::Settings::means(shape);
     let plain = sketch::Settings { privacy: None, base_noise: false, ..means };
     let (settings, count) = (Settings::Sketch(plain), 40);
-    assert_eq!(most(&settings, shape, 160), 32);
     let places: Vec<Place> = (0..count).map(Place::new).collect();
     let inputs: Vec<Arc<[f32]>> = (0..count)
         .map(|device| {
             let mut rng = ChaCha8Rng::seed_from_u64(device as u64);
-            (0..160).map(|_| 0.1 * device as f32 + rng.random::<f32>()).collect()
+            let mut number = || 0.1 * device as f32 + rng.random::<f32>();
+            let own: Vec<f32> = (0..different * width).map(|_| number()).collect();
+            own.iter().copied().cycle().take(rows * width).collect()
         })
         .collect();
+    assert_eq!(most(&settings, shape, counted(&inputs[0], shape)), replies);
     let mut devices: Vec<Exchange> = (places.iter().zip(&inputs))
         .map(|(place, own)| {
             let part = Exchange::new(&settings, shape, SEED, [1; 32], *place, &places, own.clone());
@@ -120,7 +140,7 @@ fn a_large_fleet_of_small_devices_tells_of_the_nearest_as_in_the_simulator() {
     }
     let told: Vec<BTreeMap<Place, Measured>> =
         devices.iter().map(|device| device.pairs().unwrap().into_iter().collect()).collect();
-    assert!(devices.iter().all(|device| device.withheld().len() == count - 1 - 32));
+    assert!(devices.iter().all(|device| device.withheld().len() == count - 1 - replies));
     let all: Vec<&[f32]> = inputs.iter().map(|own| &own[..]).collect();
     let go_on = &mut |_| ControlFlow::Continue(());
     let simulated = measure(&all, shape, &settings, SEED, go_on).unwrap().unwrap();
@@ -128,6 +148,5 @@ fn a_large_fleet_of_small_devices_tells_of_the_nearest_as_in_the_simulator() {
         let both = [told[i][&places[j]], told[j][&places[i]]];
         assert_eq!(divergence(&settings, both), Some(estimate.value), "{i} {j}");
     }
-    // Neighbours are told of, and those at the other end are not.
-    assert!(simulated.get(19, 20).value < 1.0 && simulated.get(0, count - 1).value == 2.0);
+    simulated
 }
