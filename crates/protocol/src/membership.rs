@@ -201,11 +201,17 @@ impl Membership {
         self.expected = devices;
     }
 
+    /// Whether a device that greets with this number has started anew since it greeted last.
+    pub fn starts_anew(&self, place: Place, start: u64) -> bool {
+        self.starts.get(&place).is_some_and(|before| *before != start)
+    }
+
     /// A device has greeted. Whoever has started anew does not know what it knew, and whoever takes part in a later epoch than this
     /// device's, or in another of the same number, knows of no way back: with one of its members like that, the running epoch is begun anew.
     pub fn came(&mut self, place: Place, start: u64, running: impl Into<EpochId>, now: Duration) {
         let running = running.into();
-        let is_new = self.starts.insert(place, start).is_some_and(|before| before != start);
+        let is_new = self.starts_anew(place, start);
+        self.starts.insert(place, start);
         self.unlike.remove(&place);
         self.here.insert(place);
         // A connection that breaks says nothing about a model. Whoever starts anew may have another one.
@@ -220,6 +226,10 @@ impl Membership {
         let is_broken = own.is_some_and(|own| {
             let is_broken = is_new || own.is_beside(running);
             own.is_broken |= is_broken;
+            // What it said before it started anew it may not be able to say again.
+            if is_new && !own.is_over {
+                own.done.remove(&place);
+            }
             is_broken
         });
         if is_new || is_broken || has_broken {

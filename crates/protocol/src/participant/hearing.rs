@@ -147,6 +147,7 @@ impl Participant {
             }
             // It is over for all only if it is over here. All that it is said to see that at about the same time.
             _ if planner == Some(place) && !self.has_ended => {
+                self.membership.convict_planner(self.now);
                 return Err("it says that an epoch is over which is not over here".to_owned());
             }
             _ if planner == Some(place) => {

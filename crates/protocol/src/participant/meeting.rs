@@ -122,6 +122,9 @@ impl Participant {
         if self.starts.entry(place).or_default().greets(hello.start) {
             world.tell(self, Event::UsedTwice { from: place });
         }
+        if self.membership.starts_anew(place, hello.start) {
+            self.outbox.withdraw_complete(place);
+        }
         self.membership.came(place, hello.start, hello.running, self.now);
         world.tell(self, Event::Came(place));
         self.outbox.to(place).into_iter().for_each(|bytes| world.send(place, bytes));

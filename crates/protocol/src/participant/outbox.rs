@@ -21,6 +21,7 @@ pub(super) struct Outbox {
 struct Said {
     bytes: Arc<[u8]>,
     is_turn: bool,
+    is_complete: bool,
 }
 
 impl Outbox {
@@ -36,13 +37,21 @@ impl Outbox {
         if let (true, Some(oldest), TURNS) = (is_turn, turns.next(), turns.count() + 1) {
             said.remove(oldest);
         }
-        said.push(Said { bytes: bytes.clone(), is_turn });
+        let is_complete = envelope.message == Message::Complete;
+        said.push(Said { bytes: bytes.clone(), is_turn, is_complete });
         bytes
     }
 
     /// Returns all messages that were sent to a device.
     pub(super) fn to(&self, place: Place) -> Vec<Arc<[u8]>> {
         self.said.get(&place).into_iter().flatten().map(|said| said.bytes.clone()).collect()
+    }
+
+    /// Forgets that a device was told that the epoch is over: it has started anew, and for it the epoch is not.
+    pub(super) fn withdraw_complete(&mut self, place: Place) {
+        if let Some(said) = self.said.get_mut(&place) {
+            said.retain(|said| !said.is_complete);
+        }
     }
 
     /// Forgets all messages, because another epoch begins.
@@ -73,6 +82,12 @@ mod tests {
         let expected = [begin.to_bytes(), turn(3).to_bytes(), turn(4).to_bytes()];
         assert!(outbox.to(places[1]).iter().map(|bytes| bytes.to_vec()).eq(expected));
         assert_eq!((outbox.to(places[2]).len(), outbox.to(Place::new(3)).len()), (1, 0));
+        let complete = Envelope::new(3, Message::Complete);
+        let before = outbox.to(places[1]).len();
+        outbox.keep(places[1], &complete);
+        assert_eq!(outbox.to(places[1]).len(), before + 1);
+        outbox.withdraw_complete(places[1]);
+        assert_eq!(outbox.to(places[1]).len(), before);
         outbox.clear();
         assert!(outbox.to(places[1]).is_empty());
     }
