@@ -65,7 +65,7 @@ pub(crate) enum Kind {
 }
 
 impl Lie {
-    pub(crate) const ALL: [Kind; 14] = [
+    pub(crate) const ALL: [Kind; 18] = [
         Kind::Repeats,
         Kind::Begins,
         Kind::Frames,
