@@ -186,7 +186,8 @@ mod tests {
         };
         let rows = devices[2].inputs.chunks(WIDTH).zip(devices[2].labels);
         let right = rows.filter(|(x, label)| given(x) == **label).count();
-        assert_eq!(alike[2], right as f64 / 200.0);
+        // The sum is heard in eight bits a weight, which may decide for a row or two.
+        assert!((alike[2] - right as f64 / 200.0).abs() <= 0.01, "{alike:?} {right}");
 
         // A device whose zero lies elsewhere is served badly, and serves the others badly.
         let moved = [device(1, 0.0), device(2, 0.0), device(3, 2.0)];

@@ -33,8 +33,10 @@ pub(crate) struct ProblemArgs {
     #[arg(long, value_name = "TABLE")]
     links: Option<PathBuf>,
 
-    /// Size of a model, for link tables without energies [default: that of the built-in network for
-    /// pictures, 698880; under the preset paper the paper's, 1e9].
+    /// Size of a model, for link tables without energies.
+    ///
+    /// By default that of the built-in network for pictures, 698880 bits; with the preset paper the
+    /// paper's, 1e9.
     #[arg(long, value_name = "BITS", value_parser = positive)]
     model_bits: Option<f64>,
 

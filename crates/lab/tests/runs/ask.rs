@@ -101,6 +101,7 @@ fn answers_stay_with_the_device_that_asked_where_samples_are_shared() {
             features.as_str(),
             "seeds=[3]",
             "partition.kind=paper",
+            "partition.arrangement=mixed",
             "partition.scale=0.08",
             "partition.disjoint=false",
             "partition.mislabeled-devices=1",
