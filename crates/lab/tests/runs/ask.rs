@@ -102,6 +102,7 @@ fn answers_stay_with_the_device_that_asked_where_samples_are_shared() {
             "seeds=[3]",
             "partition.kind=paper",
             "partition.arrangement=mixed",
+            "partition.classes-per-device=all",
             "partition.scale=0.08",
             "partition.disjoint=false",
             "partition.mislabeled-devices=1",
