@@ -26,8 +26,8 @@ use tree::{Finding, Tree};
 const USAGE: &str = "\
 usage: cargo xtask check            everything that must hold: format, layout, docs, lints of the page's scripts and for every
                                     feature set that people install, every test, README, Python; cheapest first
-       cargo xtask check --fast     under two minutes after a small change: format, layout, docs, lints of the page's scripts
-                                    and of the command line with its default features, unit tests and in-memory tests
+       cargo xtask check --fast     two minutes after a small change: format, layout, docs, lints of the page's scripts
+                                    and of the command line with its default features, unit tests and most in-memory tests
        cargo xtask layout           only the rules about files and documentation; takes seconds
        cargo xtask readme [--write] only the commands that README.md and the documents with shown commands have (CONTRIBUTING.md
                                     lists them); --write puts what they print into them
