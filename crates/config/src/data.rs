@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
-use stlf_data::domains::Colour;
+use stlf_data::domains::{Colour, Domain};
 use stlf_data::features::{self, Scale, Windows};
 use stlf_method::divergence::Embedding;
 
@@ -96,6 +96,12 @@ impl Data {
     /// The table of features, where samples are no pictures.
     pub(crate) fn table(&self) -> Option<&PathBuf> {
         self.features.as_ref().filter(|_| self.images.is_none())
+    }
+
+    /// Whether samples are drawn, and not read from files.
+    pub(crate) fn is_drawn(&self) -> bool {
+        let is_drawn = |name: &String| name.parse().is_ok_and(Domain::is_drawn);
+        self.images.is_none() && self.features.is_none() && self.domains.iter().all(is_drawn)
     }
 
     /// How the table of features is read.

@@ -1,6 +1,6 @@
 //! The devices of one seed with their data, as the method may see it and as only evaluation may.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use stlf_data::domains::{self, Domain};
@@ -160,6 +160,11 @@ impl DeviceData {
 /// # Errors
 /// Data that cannot be read.
 pub fn load(config: &Config) -> Result<Dataset, Error> {
+    load_drawing(config, None)
+}
+
+/// The same. Where all samples are drawn, only these are.
+fn load_drawing(config: &Config, only: Option<HashSet<usize>>) -> Result<Dataset, Error> {
     let data = &config.data;
     #[cfg(feature = "images")]
     if let Some(folder) = &data.images {
@@ -178,6 +183,7 @@ pub fn load(config: &Config) -> Result<Dataset, Error> {
         colour: data.colour,
         samples: data.samples,
         writers: data.writers,
+        only,
         ..domains::Options::default()
     };
     Ok(domains::load(&names, &options)?)
@@ -244,13 +250,18 @@ pub fn device(
         message,
         hint: hint.map(str::to_owned),
     };
-    let data = load(config)?;
+    // Who has which samples follows from their labels, so the pictures of others are never drawn.
+    let mut data = load_drawing(config, Some(HashSet::new()))?;
     let scheme = match (&config.partition, config.scheme(&data)) {
         // A device does not deal the rows of its own table to others.
         (None, Scheme::Iid(_)) => Scheme::Iid(Iid { devices: 1, ..Iid::default() }),
         (_, scheme) => scheme,
     };
     let Partition { devices } = deal(&data, &scheme, seed)?;
+    let place = if devices.len() == 1 { 0 } else { place };
+    if let Some(share) = devices.get(place).filter(|_| config.data.is_drawn()) {
+        data = load_drawing(config, Some(share.samples().collect()))?;
+    }
     let scaler = scaler(&data, config.data.scale(), devices.len());
     let scale = scaler.scale();
     if devices.len() == 1 && scale.needs_fleet() {
@@ -261,7 +272,6 @@ pub fn device(
         let hint = "use \"own\", or \"none\" if features have one scale on all devices";
         return Err(wrong(message, Some(hint)));
     }
-    let place = if devices.len() == 1 { 0 } else { place };
     let Some(share) = devices.get(place) else {
         let message = format!("partition: {} devices, none at place {place}", devices.len());
         return Err(wrong(message, None));
@@ -309,6 +319,24 @@ mod tests {
 
     fn all() -> Dataset {
         rows(0).join(rows(1)).unwrap().join(rows(2)).unwrap()
+    }
+
+    #[test]
+    fn a_device_that_draws_its_digits_alone_has_what_the_run_deals_it() {
+        let mut config = Config::default();
+        config.data.domains = ["strokes", "strokes-textured"].map(str::to_owned).to_vec();
+        config.data.samples = Some(300);
+        config.partition =
+            Some(Scheme::ByDomain(ByDomain { devices_per_domain: 2, ..ByDomain::default() }));
+        let data = load(&config).unwrap();
+        let fleet = Fleet::deal(&data, &config.scheme(&data), None, 5).unwrap();
+        assert!(fleet.len() > 1);
+        for (place, dealt) in fleet.devices.iter().enumerate() {
+            let own = device(&config, 5, (place, &dealt.name), Path::new("none.json")).unwrap();
+            assert_eq!(own.device.places, dealt.places);
+            assert_eq!(own.device.inputs, dealt.inputs, "device {place}");
+            assert_eq!(own.device.truth, dealt.truth);
+        }
     }
 
     #[test]

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use stlf_config::{Config, Error, Model};
 use stlf_data::Shape;
 use stlf_data::features::Scale;
+use stlf_learn::Spec;
 
 use crate::shared::{Difference, SharedSettings};
 
@@ -144,7 +145,7 @@ impl Terms {
 /// The same configuration with a network that takes inputs of this shape: the owner need not know what devices bring.
 pub fn fitted(config: &Config, shape: Shape) -> Config {
     let mut fitted = config.clone();
-    if (shape.height, shape.width) != (28, 28) && config.data.windows().is_none() {
+    if !Spec::is_for_cnn(shape) && config.data.windows().is_none() {
         fitted.training.model = Model::Mlp;
     }
     fitted
@@ -288,6 +289,12 @@ mod tests {
         terms.agree(&[&first]).unwrap();
         assert_eq!(terms.config().training.model, Model::Cnn);
         assert_eq!(terms.config().data.classes, None);
+        // The network is for pictures of up to 96 pixels a side, and for none that are smaller than digits.
+        for (side, model) in
+            [(64, Model::Cnn), (96, Model::Cnn), (97, Model::Mlp), (16, Model::Mlp)]
+        {
+            assert_eq!(fitted(terms.config(), Shape::grey(side)).training.model, model, "{side}");
+        }
         assert!(differs(&terms, None, &picture(&["1"]), &[]).is_some());
     }
 }

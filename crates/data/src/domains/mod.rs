@@ -19,6 +19,7 @@ mod strokes;
 mod usps;
 mod writers;
 
+use std::collections::HashSet;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -28,6 +29,7 @@ pub(crate) use mnist_m::luma;
 #[cfg(feature = "images")]
 pub use mnist_m::{Recipe, build as build_mnist_m};
 use serde::{Deserialize, Serialize};
+use strokes::strokes_where;
 pub use strokes::{Style, strokes};
 pub use usps::UspsFit;
 
@@ -79,6 +81,11 @@ impl Domain {
     /// Whether its images are coloured.
     pub const fn is_coloured(self) -> bool {
         matches!(self, Domain::MnistM | Domain::StrokesTextured)
+    }
+
+    /// Whether its images are drawn, and not read from files.
+    pub const fn is_drawn(self) -> bool {
+        matches!(self, Domain::Strokes | Domain::StrokesCoarse | Domain::StrokesTextured)
     }
 
     /// The names of the files that one half is read from, packed: images, then labels. None for a
@@ -172,11 +179,21 @@ pub struct Options {
     pub writers: Option<usize>,
     /// What drawn digits are drawn from.
     pub seed: u64,
+    /// Where all domains are drawn, only these samples are, by their places among all, and the others stay black: a device needs no
+    /// pictures of others, whose labels alone say what is dealt to whom. Left out: all.
+    pub only: Option<HashSet<usize>>,
 }
 
 /// How many digits of a drawn domain there are unless another number is asked for: the paper's network needs up
 /// to 3,500 of a class when all devices have the same four.
 pub const STROKES: usize = 40_000;
+
+impl Options {
+    /// How many digits of a drawn domain there are.
+    fn drawn(&self) -> usize {
+        self.samples.unwrap_or(STROKES)
+    }
+}
 
 /// Loads domains and joins them, in this order.
 ///
@@ -188,12 +205,18 @@ pub fn load(domains: &[Domain], options: &Options) -> Result<Dataset, Error> {
             return Err(Error::setting("domains", format!("{domain} is listed twice")));
         }
     }
+    let are_drawn = domains.iter().all(|d| d.is_drawn());
     let colour = options.colour.unwrap_or(match domains.iter().all(|d| d.is_coloured()) {
         true => Colour::Rgb,
         false => Colour::Grey,
     });
-    let mut sets =
-        domains.iter().map(|d| d.load(colour, options)).collect::<Result<Vec<_>, _>>()?;
+    let mut sets = Vec::with_capacity(domains.len());
+    for (k, domain) in domains.iter().enumerate() {
+        let only = options.only.as_ref().filter(|_| are_drawn);
+        let first = k * options.drawn();
+        let wanted = |sample| only.is_none_or(|only| only.contains(&(first + sample)));
+        sets.push(domain.load(colour, options, &wanted)?);
+    }
     if options.pairing == Pairing::Disjoint {
         let position = |domain: Domain| domains.iter().position(|&d| d == domain);
         if let (Some(mnist), Some(mnist_m)) = (position(Domain::Mnist), position(Domain::MnistM)) {
@@ -226,12 +249,16 @@ fn keep(set: &Dataset, samples: std::ops::Range<usize>) -> Dataset {
 }
 
 impl Domain {
-    fn load(self, colour: Colour, options: &Options) -> Result<Dataset, Error> {
+    /// Loads all samples. Of digits that are drawn, those that are not wanted stay black.
+    fn load(
+        self,
+        colour: Colour,
+        options: &Options,
+        wanted: impl Fn(usize) -> bool,
+    ) -> Result<Dataset, Error> {
         let half = options.half;
-        let drawn = |style| {
-            let samples = options.samples.unwrap_or(STROKES);
-            strokes(style, half, samples, options.seed, colour)
-        };
+        let drawn =
+            |style| strokes_where(wanted, style, half, options.drawn(), options.seed, colour);
         match self {
             Domain::Mnist => mnist::load(self.folder(options)?, half, colour),
             Domain::Usps => usps::load(self.folder(options)?, half, colour, options.usps_fit),

@@ -81,8 +81,13 @@ impl Artist {
         }
     }
 
+    /// Which digit sample `index` is. It is the first that is drawn of it.
+    fn digit(&self, index: u64) -> Class {
+        below(&mut self.rng(index), 10) as Class
+    }
+
     /// Draws sample `index`: the ink, and the ground where the style has one.
-    fn draw(&mut self, index: u64) -> Class {
+    fn draw(&mut self, index: u64) {
         let mut rng = self.rng(index);
         let digit = below(&mut rng, 10);
         let hand = match self.style {
@@ -106,7 +111,6 @@ impl Artist {
         if self.style == Style::Textured {
             texture::paint(&mut rng, &mut self.ground);
         }
-        digit as Class
     }
 
     /// Appends the digit laid over its ground, channel by channel or as brightness.
@@ -149,15 +153,32 @@ pub fn strokes(
     seed: u64,
     colour: Colour,
 ) -> Result<Dataset, Error> {
+    strokes_where(|_| true, style, half, samples, seed, colour)
+}
+
+/// The same with the labels of all samples, but the pictures of those alone that are wanted. The others are black.
+pub(super) fn strokes_where(
+    is_wanted: impl Fn(usize) -> bool,
+    style: Style,
+    half: Half,
+    samples: usize,
+    seed: u64,
+    colour: Colour,
+) -> Result<Dataset, Error> {
     let mut artist = Artist::new(seed, style, half);
     let mut labels = Vec::with_capacity(samples);
     const PIXELS: usize = SIDE * SIDE;
     let (domain, shape, images) = match style {
         Style::Clean | Style::Coarse => {
             let mut images = Vec::with_capacity(samples * PIXELS);
-            for index in 0..samples as u64 {
-                labels.push(Some(artist.draw(index)));
-                images.extend_from_slice(&artist.ink);
+            for index in 0..samples {
+                labels.push(Some(artist.digit(index as u64)));
+                if is_wanted(index) {
+                    artist.draw(index as u64);
+                    images.extend_from_slice(&artist.ink);
+                } else {
+                    images.resize(images.len() + PIXELS, 0);
+                }
             }
             let (shape, images) = coloured(images, SIDE, colour);
             let domain =
@@ -167,9 +188,14 @@ pub fn strokes(
         Style::Textured => {
             let channels = if colour == Colour::Rgb { 3 } else { 1 };
             let mut images = Vec::with_capacity(samples * channels * PIXELS);
-            for index in 0..samples as u64 {
-                labels.push(Some(artist.draw(index)));
-                artist.lay_over(colour, &mut images);
+            for index in 0..samples {
+                labels.push(Some(artist.digit(index as u64)));
+                if is_wanted(index) {
+                    artist.draw(index as u64);
+                    artist.lay_over(colour, &mut images);
+                } else {
+                    images.resize(images.len() + channels * PIXELS, 0);
+                }
             }
             let shape = Shape { channels, height: SIDE, width: SIDE };
             (Domain::StrokesTextured, shape, images)
