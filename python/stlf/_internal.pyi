@@ -23,17 +23,20 @@ __all__ = [
     "divergence_of_sketches",
     "draw_energy",
     "draw_strokes",
+    "energy",
     "find_bundle",
     "measure",
     "measure_own",
     "noise_multiplier",
     "own_bandwidth",
     "own_sketch",
+    "percent",
     "plan",
     "predict_with",
     "privacy_recorded",
     "privacy_spent",
     "run",
+    "short",
     "source_error",
     "summarise",
     "warnings",
@@ -166,6 +169,9 @@ def plan(
     progress: _See = None,
 ) -> Plan: ...
 def diff(before: Plan, after: Plan, threshold: float) -> str: ...
+def short(value: float) -> str: ...
+def percent(fraction: float) -> str: ...
+def energy(joules: float) -> str: ...
 def draw_energy(devices: int, model: str, bits: float, seed: int) -> _Numbers: ...
 def draw_strokes(samples: int, *, style: str, half: str, seed: int) -> tuple[_Singles, npt.NDArray[np.int64]]: ...
 def source_error(rate: float, labeled: int, unlabeled: int, unlabeled_as: float) -> float: ...

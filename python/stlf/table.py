@@ -1,9 +1,11 @@
-"""Tables in plain text and in HTML."""
+"""Tables in plain text and in HTML, with numbers as the terminal writes them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from html import escape
+
+from stlf import _internal
 
 
 def short(value: float | None) -> str:
@@ -12,27 +14,25 @@ def short(value: float | None) -> str:
     >>> short(12.34567), short(0.5), short(None)
     ('12.35', '0.5', '')
     """
-    return "" if value is None else f"{value:.4g}"
+    return "" if value is None else _internal.short(value)
 
 
 def energy(joules: float) -> str:
     """An energy in a unit that fits.
 
-    >>> energy(17.21), energy(0.01205), energy(0.0)
-    ('17.21 J', '12.05 mJ', '0 J')
+    >>> energy(17.21), energy(0.01205), energy(12345.0), energy(0.0)
+    ('17.21 J', '12.05 mJ', '12.35 kJ', '0 J')
     """
-    units = ((1.0, "J"), (1e3, "mJ"), (1e6, "µJ"), (1e9, "nJ"))
-    factor, unit = next((pair for pair in units if abs(joules) * pair[0] >= 1), units[-1] if joules else units[0])
-    return f"{short(joules * factor)} {unit}"
+    return _internal.energy(joules)
 
 
-def percent(share: float) -> str:
+def percent(fraction: float) -> str:
     """A fraction as percent.
 
-    >>> percent(0.5236)
-    '52.4 %'
+    >>> percent(0.5236), percent(1e-9)
+    ('52.4 %', 'under 0.01 %')
     """
-    return f"{100 * share:.3g} %"
+    return _internal.percent(fraction)
 
 
 def text(columns: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[str] = ()) -> str:

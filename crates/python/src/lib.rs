@@ -7,6 +7,7 @@ mod learner;
 mod ledger;
 mod mixture;
 mod node;
+mod numbers;
 mod own_classifier;
 mod plan;
 mod privacy;
@@ -34,6 +35,8 @@ mod _internal {
     use crate::mixture::Mixture;
     #[pymodule_export]
     use crate::node::Node;
+    #[pymodule_export]
+    use crate::numbers::{energy, percent, short};
     #[pymodule_export]
     use crate::own_classifier::measure_own;
     #[pymodule_export]

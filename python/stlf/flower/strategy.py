@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from inspect import signature
 from typing import Any
 
 from flwr.app import ArrayRecord, ConfigRecord, Message, MessageType, MetricRecord, RecordDict
@@ -39,6 +40,13 @@ class STLF(FedAvg):  # type: ignore[misc]
     >>> strategy = STLF(warm_up=3, combination="predictions", phi_e=0.1)
     >>> strategy.plan is None
     True
+    >>> STLF(handovers=True)
+    Traceback (most recent call last):
+    stlf.errors.InputError: handovers: Flower's clients do not hand models on
+    hint: leave it out; stlf run and real devices do
+    >>> STLF(phi_a=1.0)
+    Traceback (most recent call last):
+    stlf.errors.InputError: phi_a: neither STLF nor stlf.plan has an argument of this name
     >>> STLF(combination="votes")
     Traceback (most recent call last):
     stlf.errors.InputError: combination: there is no 'votes'
@@ -72,6 +80,12 @@ class STLF(FedAvg):  # type: ignore[misc]
         if combination not in COMBINATIONS:
             known = " or ".join(repr(name) for name in COMBINATIONS)
             raise InputError(f"combination: there is no {combination!r}", f"use {known}")
+        if planning.get("handovers"):
+            hint = "leave it out; stlf run and real devices do"
+            raise InputError("handovers: Flower's clients do not hand models on", hint)
+        unknown = sorted(planning.keys() - signature(plan).parameters.keys())
+        if unknown:
+            raise InputError(f"{unknown[0]}: neither STLF nor stlf.plan has an argument of this name")
         super().__init__(
             min_available_nodes=min_available_nodes,
             weighted_by_key=weighted_by_key,
