@@ -48,6 +48,13 @@ pub struct Heard {
     pub claim: Claim,
 }
 
+impl Heard {
+    /// What a target's own model says of the same samples: it has no weight, and is not held against itself by doubt.
+    pub fn own(classes: Vec<Class>, claim: Claim) -> Heard {
+        Heard { classes, doubt: 0.0, weight: 0.0, claim }
+    }
+}
+
 /// What a target makes of the models that it received.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Trust {
@@ -108,6 +115,36 @@ pub fn trust(heard: &[Heard], known: &[Known]) -> Trust {
         }
     }
     share_alike(&mut weights, &disputed);
+    Trust { weights, refused, disputed }
+}
+
+/// The same of models that were sent to a target that may have one of its own on its labels, a witness that costs nothing. That one takes no part in
+/// the mixture, so that the others keep their weights where it would be all that is left; and where no other device could send a model, none
+/// is refused.
+///
+/// # Panics
+/// If models say something of different numbers of samples.
+pub fn trust_sent(
+    sent: Vec<Heard>,
+    own: Option<Heard>,
+    has_others: bool,
+    known: &[Known],
+) -> Trust {
+    let planned: Vec<f64> = sent.iter().map(|model| model.weight).collect();
+    let heard: Vec<Heard> = sent.into_iter().chain(own).collect();
+    let Trust { mut weights, mut refused, mut disputed } = trust(&heard, known);
+    let sent = planned.len();
+    let own = weights.drain(sent..).sum::<f64>();
+    [&mut refused, &mut disputed].into_iter().for_each(|which| which.retain(|at| *at < sent));
+    let total: f64 = weights.iter().sum();
+    if total <= 0.0 {
+        weights = planned;
+    } else if own > 0.0 {
+        weights.iter_mut().for_each(|weight| *weight /= total);
+    }
+    if refused.len() == sent && !has_others {
+        refused.clear();
+    }
     Trust { weights, refused, disputed }
 }
 
@@ -247,6 +284,26 @@ mod tests {
     /// One that gives every sample the next class.
     fn inverted(weight: f64) -> Heard {
         model(&truth(), 1, weight, 0.0)
+    }
+
+    #[test]
+    fn a_target_s_own_model_tells_which_of_two_is_wrong_and_takes_no_part_in_the_mixture() {
+        let truth = truth();
+        let good = |weight| model(&truth, 20, weight, 0.05);
+        let sent = vec![good(0.5), inverted(0.5)];
+        let own = || Some(Heard::own(good(0.0).classes, good(0.0).claim));
+        // Nobody can tell without it.
+        assert_eq!(trust_sent(sent.clone(), None, true, &[]).disputed, [0, 1]);
+        let weights = vec![1.0, 0.0];
+        let expected = Trust { weights, refused: vec![1], disputed: Vec::new() };
+        assert_eq!(trust_sent(sent, own(), true, &[]), expected);
+        // All that is sent is wrong: it keeps its weights, and is refused only if somebody else could send a model.
+        let wrong = vec![inverted(0.3), inverted(0.7)];
+        for has_others in [true, false] {
+            let found = trust_sent(wrong.clone(), own(), has_others, &[(0, truth[0]); 40]);
+            assert_eq!(found.weights, [0.3, 0.7]);
+            assert_eq!(found.refused, if has_others { vec![0, 1] } else { Vec::new() });
+        }
     }
 
     #[test]

@@ -69,6 +69,7 @@ impl Transfer<'_> {
         let mut handed_on =
             Transfer::of(self.run, models, self.problem, self.measuring, &self.plan);
         (handed_on.tried, handed_on.refused) = (tried, refused);
+        handed_on.trained = self.trained;
         Ok(Some(handed_on))
     }
 

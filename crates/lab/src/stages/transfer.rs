@@ -47,6 +47,8 @@ pub struct Transfer<'a> {
     pub(super) run: &'a SeedRun<'a>,
     /// As each device sends it, where it has labels.
     pub(super) models: Vec<Option<Params>>,
+    /// As each device has trained it on its own labels, where it has any; none of what is tried beside the plan.
+    pub(super) trained: Option<&'a [Option<Params>]>,
     pub(super) problem: &'a Problem,
     /// What every device sent before anything could be planned.
     pub(super) measuring: &'a [MeasuringRow],
@@ -66,12 +68,14 @@ impl<'a> Transfer<'a> {
     /// After the plan.
     pub fn new(
         run: &'a SeedRun<'a>,
-        models: &[Option<Params>],
+        models: &'a [Option<Params>],
         problem: &'a Problem,
         measuring: &'a [MeasuringRow],
         plan: &Plan,
     ) -> Transfer<'a> {
-        Transfer::of(run, sent(run, models), problem, measuring, &Assignment::from(plan))
+        let sent = sent(run, models);
+        let after = Transfer::of(run, sent, problem, measuring, &Assignment::from(plan));
+        Transfer { trained: Some(models), ..after }
     }
 
     /// With models as their devices send them.
@@ -86,7 +90,18 @@ impl<'a> Transfer<'a> {
         let predictions = (0..n).map(|_| (0..n).map(|_| OnceLock::new()).collect()).collect();
         let (plan, tried, refused) = (plan.clone(), TriedModels::new(), Vec::new());
         let conspicuous = problem.conspicuous();
-        Transfer { run, models, problem, measuring, conspicuous, plan, tried, refused, predictions }
+        Transfer {
+            run,
+            models,
+            trained: None,
+            problem,
+            measuring,
+            conspicuous,
+            plan,
+            tried,
+            refused,
+            predictions,
+        }
     }
 
     /// Sends models by the plan. Every target keeps what it makes of its samples and, where parameters are averaged,

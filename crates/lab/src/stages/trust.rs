@@ -2,7 +2,7 @@
 
 use stlf_method::expectation::{Tried, doubt};
 use stlf_method::method::Method;
-use stlf_method::trust::{Heard, among_compared, compared, trust};
+use stlf_method::trust::{Heard, among_compared, compared, trust_sent};
 use stlf_planning::plan::PlanLink;
 use stlf_planning::witness::Claim;
 
@@ -57,12 +57,23 @@ impl Transfer<'_> {
             }
             heard.push(Heard { classes: made.classes().collect(), doubt, weight, claim });
         }
-        let weights = trust(&heard, &among_compared(&samples, &known)).weights;
+        let own = self.own_said(target, &samples)?;
+        let weights = trust_sent(heard, own, true, &among_compared(&samples, &known)).weights;
         let believed = links.into_iter().zip(weights);
         Ok(believed
             .map(|(link, weight)| PlanLink { weight, ..link })
             .filter(|link| link.weight > 0.0)
             .collect())
+    }
+
+    /// What the model that a target trained on its own labels says of these samples, where it has any.
+    fn own_said(&self, target: usize, samples: &[usize]) -> Result<Option<Heard>, Error> {
+        let model = self.trained.and_then(|models| models[target].as_ref());
+        let Some((model, claim)) = model.zip(self.problem.own_claim(target)) else {
+            return Ok(None);
+        };
+        let said = self.run.predict_rows(target, model, samples)?;
+        Ok(Some(Heard::own(said.classes().collect(), claim)))
     }
 
     /// How much more the model that a device sends doubts than it errs there.

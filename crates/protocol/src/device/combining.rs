@@ -11,7 +11,7 @@ use stlf_method::expectation::{Expected, Received, Tried, Warning, doubt, expect
 use stlf_method::known::Known;
 use stlf_method::learner::{Learner, Progress};
 use stlf_method::student::{Owner, Student, Target};
-use stlf_method::trust::{Heard, Trust, among_compared, compared, trust};
+use stlf_method::trust::{Heard, Trust, among_compared, compared, trust_sent};
 use stlf_planning::Error;
 use stlf_planning::witness::Claim;
 
@@ -242,42 +242,36 @@ impl Combining {
 
     /// Which models the target believes; `None` if `watch` ended it.
     fn trust(&self, watch: &mut Watch<'_>) -> Result<Option<Trust>, Failed> {
-        let Combining { known, learner, rows, models, claims, tried, own, .. } = self;
-        let samples = compared(rows.len(), known);
-        let sent =
-            models.iter().zip(claims).zip(tried).map(|(((from, model, weight), claim), tried)| {
-                (Some(*from), &**model, *weight, *claim, tried.modesty())
-            });
-        // One's own model is only compared.
-        let own = own.iter().map(|(model, claim)| (None, model, 0.0, *claim, 1.0));
-        let mut heard = Vec::new();
-        for (from, model, weight, claim, modesty) in sent.chain(own) {
-            let said = learner.predict(model, &samples, &mut |_| watch(Sign::GoesOn));
-            let said = said.map_err(|why| Failed { from, why })?;
+        let Combining { known, models, claims, tried, own, .. } = self;
+        let samples = compared(self.rows.len(), known);
+        let mut sent = Vec::with_capacity(models.len());
+        for (((from, model, weight), &claim), tried) in models.iter().zip(claims).zip(tried) {
+            let said = self.said(Some(*from), model, &samples, watch)?;
             let Some(said) = said else { return Ok(None) };
-            let doubt = doubt(&said).unwrap_or_default() - modesty;
-            heard.push(Heard { classes: said.classes().collect(), doubt, weight, claim });
+            let doubt = doubt(&said).unwrap_or_default() - tried.modesty();
+            let classes = said.classes().collect();
+            sent.push(Heard { classes, doubt, weight: *weight, claim });
         }
-        let found = trust(&heard, &among_compared(&samples, known));
-        Ok(Some(self.of_those_sent(found)))
+        let own = match own {
+            Some((model, claim)) => {
+                let Some(said) = self.said(None, model, &samples, watch)? else { return Ok(None) };
+                Some(Heard::own(said.classes().collect(), *claim))
+            }
+            None => None,
+        };
+        let known = among_compared(&samples, known);
+        Ok(Some(trust_sent(sent, own, self.others > 0, &known)))
     }
 
-    /// The same without the target's own model. It does not take part in the mixture, so that models keep their weights where it would be all
-    /// that is left, and where nobody else could send one, none is refused.
-    fn of_those_sent(&self, found: Trust) -> Trust {
-        let Trust { mut weights, mut refused, mut disputed } = found;
-        let sent = self.models.len();
-        let own = weights.drain(sent..).sum::<f64>();
-        [&mut refused, &mut disputed].into_iter().for_each(|which| which.retain(|at| *at < sent));
-        let total: f64 = weights.iter().sum();
-        if total <= 0.0 {
-            weights = self.models.iter().map(|(_, _, weight)| *weight).collect();
-        } else if own > 0.0 {
-            weights.iter_mut().for_each(|weight| *weight /= total);
-        }
-        if refused.len() == sent && self.others == 0 {
-            refused.clear();
-        }
-        Trust { weights, refused, disputed }
+    /// What a model says of these samples; `None` if `watch` ended it.
+    fn said(
+        &self,
+        from: Option<Place>,
+        model: &Params,
+        samples: &[usize],
+        watch: &mut Watch<'_>,
+    ) -> Result<Option<Predictions>, Failed> {
+        let said = self.learner.predict(model, samples, &mut |_| watch(Sign::GoesOn));
+        said.map_err(|why| Failed { from, why })
     }
 }

@@ -9,7 +9,7 @@ use stlf_learn::evaluate::{Predictions, predict};
 use stlf_method::expectation::{Trial, Tried, doubt};
 use stlf_method::handed::{Purpose, Standard, Verdict};
 use stlf_method::known::Known;
-use stlf_method::trust::{Heard, among_compared, compared, trust};
+use stlf_method::trust::{Heard, among_compared, compared, trust_sent};
 use stlf_planning::device::Role;
 use stlf_planning::examiner::Examination;
 use stlf_planning::plan::Way;
@@ -262,9 +262,10 @@ impl Deceit<'_> {
         };
         let claim = |from: usize| problem.claim(from, to).unwrap_or(Claim::NOTHING);
         let sent = senders.iter().map(|&(from, weight)| heard(from, weight, claim(from)));
-        let own = problem.own_claim(to).map(|claim| Heard { doubt: 0.0, ..heard(to, 0.0, claim) });
-        let all: Vec<Heard> = sent.chain(own).collect();
-        let found = trust(&all, &among_compared(&samples, &known));
+        let own =
+            problem.own_claim(to).map(|claim| Heard::own(heard(to, 0.0, claim).classes, claim));
+        let known = among_compared(&samples, &known);
+        let found = trust_sent(sent.collect(), own, true, &known);
         for (at, &(from, _)) in senders.iter().enumerate() {
             let is_refused = found.refused.contains(&at);
             let lies = self.liars.contains(&from);
@@ -273,7 +274,7 @@ impl Deceit<'_> {
             counts[1] += usize::from(is_refused);
             sums.refused.extend(is_refused.then_some((from, to)));
         }
-        found.weights[..senders.len()].to_vec()
+        found.weights
     }
 
     /// Whether the second device refuses the model of the first as targets get it, by its labels.
