@@ -177,8 +177,9 @@ fn pure_crates_stay_pure(tree: &Tree) -> Vec<Finding> {
         for (line, path) in std_paths(&code) {
             let module = leading_word(&path);
             let forbidden = match module.as_str() {
-                "time" => names_a_clock(&path),
-                other => ["fs", "env", "net", "process"].contains(&other),
+                "time" => names_more_than(&path, &["Duration"]),
+                "net" => names_more_than(&path, &["SocketAddr", "IpAddr"]),
+                other => ["fs", "env", "process"].contains(&other),
             };
             if forbidden {
                 let message = format!("std::{module} in a crate without I/O");
@@ -189,14 +190,15 @@ fn pure_crates_stay_pure(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
-/// Whether a path into `std::time` leads to more than a length of time, which anybody may be told.
-fn names_a_clock(path: &str) -> bool {
-    let is_length = |name: &str| leading_word(name) == "Duration";
-    match path.trim().strip_prefix("time::") {
+/// Whether a path leads to more of its module than these names: a length of time and an address are values, which anybody may be told, a clock and
+/// a socket are not.
+fn names_more_than(path: &str, values: &[&str]) -> bool {
+    let is_value = |name: &str| values.contains(&leading_word(name).as_str());
+    match path.trim().split_once("::") {
         None => true,
-        Some(rest) => match rest.strip_prefix('{') {
-            None => !is_length(rest),
-            Some(group) => !group_members(group).iter().all(|name| is_length(name)),
+        Some((_, rest)) => match rest.strip_prefix('{') {
+            None => !is_value(rest),
+            Some(group) => !group_members(group).iter().all(|name| is_value(name)),
         },
     }
 }
@@ -426,6 +428,7 @@ mod tests {
             "use std::{fmt, time::{Duration, Instant}};",
             "let now = std::time::Instant::now();",
             "let x = std::env::var(\"X\");",
+            "use std::net::{SocketAddr, UdpSocket};",
             "use std::io; fn f() { io::stdout(); }",
         ];
         for code in bad {
@@ -436,13 +439,14 @@ mod tests {
             );
         }
         let good = "use std::{io::Read, fmt};\n// std::fs\nuse crate::std_time;\n#[cfg(test)]\nmod tests { use std::fs; }";
-        // A length of time is no clock.
-        let lengths = [
+        // A length of time is no clock, and an address no socket.
+        let values = [
+            "use std::net::SocketAddr;",
             "use std::time::Duration;",
             "use std::{time::{Duration}, fmt};",
             "fn f(x: std::time::Duration) -> bool { x > std::time::Duration::ZERO }",
         ];
-        for code in [good].into_iter().chain(lengths) {
+        for code in [good].into_iter().chain(values) {
             assert_eq!(pure_crates_stay_pure(&tree(&[("crates/stlf/src/a.rs", code)])), []);
             assert_eq!(pure_crates_stay_pure(&tree(&[("crates/protocol/src/a.rs", code)])), []);
         }

@@ -2,7 +2,7 @@
 //! `stlf-invitations/1`.
 
 // An address is only a number; nothing is opened here.
-use core::net::SocketAddr;
+use std::net::SocketAddr;
 
 use serde::{Deserialize, Serialize};
 

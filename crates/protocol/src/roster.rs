@@ -1,8 +1,8 @@
 //! Who belongs to a fleet: a list that its owner signed. `stlf-roster/1`.
 
 // An address is only a number; nothing is opened here.
-use core::net::SocketAddr;
 use std::collections::BTreeSet;
+use std::net::SocketAddr;
 
 use serde::{Deserialize, Serialize};
 

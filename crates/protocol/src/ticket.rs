@@ -2,7 +2,7 @@
 //! nobody: the device proves that it has it.
 
 // An address is only a number; nothing is opened here.
-use core::net::SocketAddr;
+use std::net::SocketAddr;
 use std::str::FromStr;
 
 use data_encoding::BASE32_NOPAD_VISUAL;

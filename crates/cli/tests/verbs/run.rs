@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use stlf_testing::{DEADLINE, wait_for};
+
 use crate::common::run;
 
 const SMALL: &str = "seeds=[1,2] data.samples=3000 partition.devices=4 partition.scale=0.03 training.model=mlp \
@@ -128,23 +130,22 @@ fn killed_at_any_moment_it_ends_with_the_same_bytes() {
             .unwrap()
     };
     let whole = folder.path().join("whole");
-    let started = std::time::Instant::now();
     assert!(start(&whole).wait().unwrap().success());
-    let all = started.elapsed();
     let killed = folder.path().join("killed");
-    // Later and later, so that every stage is hit in some attempt; what is done stays, so that it ends.
-    let mut kills = 0;
-    for attempt in 1..=60 {
+    // As soon as each of these is there, so that it is killed in every stage; what is done stays.
+    let stages = ["models", "training.csv", "divergence.csv", "plan.json", "targets", "results"];
+    let stages =
+        [1, 2].into_iter().flat_map(|seed| stages.map(|name| format!("seed-{seed}/{name}")));
+    for made in stages.chain(["results.csv".to_owned()]) {
         let mut child = start(&killed);
-        std::thread::sleep(all * attempt / 40);
-        if child.try_wait().unwrap().is_some_and(|status| status.success()) {
-            break;
-        }
+        let has_ended_or_made = || {
+            let made = killed.join(&made).exists().then_some(());
+            made.or_else(|| child.try_wait().unwrap().map(drop))
+        };
+        wait_for(DEADLINE, has_ended_or_made, || made.clone());
         child.kill().unwrap();
         child.wait().unwrap();
-        kills += 1;
     }
-    assert!(kills > 0, "it was never killed");
     // A kill between making a file and naming it is rare; what it leaves is put there.
     for abandoned in [".stlf-aaaaaa", "seed-1/models/.stlf-bbbbbb", "seed-2/.stlf-cccccc"] {
         std::fs::write(killed.join(abandoned), b"half a file").unwrap();

@@ -1,7 +1,7 @@
 //! What an observer of a participant is told.
 
 // An address is only a number; nothing is opened here.
-use core::net::SocketAddr;
+use std::net::SocketAddr;
 
 use serde::{Deserialize, Serialize};
 use stlf_planning::plan::Way;
