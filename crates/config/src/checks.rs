@@ -97,7 +97,7 @@ impl Config {
             return Err(wrong("planner.all-links", message.to_owned()));
         }
         if let Some(share) = self.planner.calibration.filter(|s| !(*s > 0.0 && *s <= 1.0)) {
-            let message = format!("expected a share above 0 and at most 1, found {share}");
+            let message = format!("expected a fraction above 0 and at most 1, found {share}");
             return Err(wrong("planner.calibration", message));
         }
         if self.planner.limit().is_none() {
