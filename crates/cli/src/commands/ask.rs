@@ -17,7 +17,7 @@ use crate::ui::Ui;
 
 /// Name the samples whose labels would help a target most.
 ///
-/// Ten labels chosen well do about as much as thirty at random: of each target, these are the samples that its mixture is least sure of. Fill in
+/// Of each target, these are the samples that its mixture is least sure of. Tables gain most, some from ten labels on; for pictures of a new domain label about a hundred. Fill in
 /// the column `label`, and name the table as `data.answers`: targets then weigh the models that they receive by these labels, train a student on some of
 /// them, and judge it by the others. Nothing of this leaves a device, and the plan stays as it is. What has a label already is not asked: a row with
 /// something in the column of labels, a picture in the folder of a class.

@@ -64,7 +64,7 @@ pub(crate) struct Args {
     #[arg(long)]
     paper_faithful: bool,
 
-    /// Only these of the paper's settings, such as M,M+U,MM//U, of the natural fleets, such as har, of the strangers, such as MM-four, of the fleets with liars, such as alike, or of those that drift, such as labels-end [default: all]
+    /// Only these settings, fleets or cases, such as M,MM//U or har; experiments/*/README.md lists the names [default: all]
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     settings: Vec<String>,
 
