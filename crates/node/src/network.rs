@@ -56,6 +56,16 @@ const LARGE: u32 = 20;
 /// How many keep-alive packets are sent on a connection within the time after which it counts as lost.
 const SIGNS_OF_LIFE: u32 = 4;
 
+/// How many messages of a peer may be on their way at once, of which one is read after the other.
+const UNREAD_MESSAGES: u32 = 16;
+
+/// How many requests of a peer may be on their way at once.
+const UNREAD_REQUESTS: u32 = 4;
+
+/// How many bytes of each of these this device holds for a peer before it reads them. With all of them a connection takes 5 MiB at most, and none
+/// of them keeps another one from being read.
+const UNREAD_BYTES: u32 = 256 * 1024;
+
 /// How often an observer gets [`Event::Alive`].
 const ALIVE_EVERY: Duration = Duration::from_secs(1);
 
@@ -239,8 +249,10 @@ pub(crate) async fn listen(
     let transport = QuicTransportConfig::builder()
         .max_idle_timeout(Some(idle))
         .keep_alive_interval(lost_after / SIGNS_OF_LIFE)
-        .max_concurrent_uni_streams(VarInt::from_u32(64))
-        .max_concurrent_bidi_streams(VarInt::from_u32(4))
+        .max_concurrent_uni_streams(VarInt::from_u32(UNREAD_MESSAGES))
+        .max_concurrent_bidi_streams(VarInt::from_u32(UNREAD_REQUESTS))
+        .stream_receive_window(VarInt::from_u32(UNREAD_BYTES))
+        .receive_window(VarInt::from_u32((UNREAD_MESSAGES + UNREAD_REQUESTS) * UNREAD_BYTES))
         .build();
     let relays = match relay {
         Some(relay) => RelayMode::custom([relay.clone()]),

@@ -84,6 +84,12 @@ pub enum Objection {
         /// The cost that follows from its reports.
         found: f64,
     },
+    /// It does without a link into the device that checks, which has not complained of the sender. A planner that could do so could be the only
+    /// source that is left to a target.
+    #[error(
+        "the plan does without the link from place {0}, of which this device has not complained"
+    )]
+    Unasked(Place),
     /// A better plan is known.
     #[error("the plan costs {stated:.4}, where its reports allow one of {best:.4}")]
     Dearer {
@@ -124,6 +130,8 @@ pub(crate) struct Check {
     pub(crate) setup: Setup,
     /// Of the settings that all are to share.
     pub(crate) settings: Fingerprint,
+    /// Those of whom the device that checks has said that nothing of use comes from them.
+    pub(crate) complained_of: BTreeSet<Place>,
 }
 
 impl Check {
@@ -139,8 +147,12 @@ impl Check {
     }
 
     fn grounds(&self, signed: &SignedPlan, watch: &mut Watch<'_>) -> Result<Grounds, Objection> {
-        let Check { place, roster, setup, .. } = self;
+        let Check { place, roster, setup, complained_of, .. } = self;
         let plan = &signed.plan;
+        let mut into_own = plan.forbidden.iter().filter(|(_, to)| to == place);
+        if let Some((from, _)) = into_own.find(|(from, _)| !complained_of.contains(from)) {
+            return Err(Objection::Unasked(*from));
+        }
         let forbidden: BTreeSet<(Place, Place)> = plan.forbidden.iter().copied().collect();
         let desk = self.desk(&signed.reports, &forbidden)?;
         let problem =

@@ -137,6 +137,8 @@ pub struct Device {
     renewals: usize,
     /// What it has told of divergences, where that is limited.
     replying: Option<Arc<Replying>>,
+    /// Those of whom it ever told a planner that nothing of use came from them. Plans may do without the links from these, and from no others.
+    complained_of: BTreeSet<Place>,
 }
 
 impl Device {
@@ -173,6 +175,7 @@ impl Device {
             fresh: None,
             renewals: 0,
             replying: None,
+            complained_of: BTreeSet::new(),
         })
     }
 
@@ -335,6 +338,11 @@ impl Device {
         self.epoch.as_ref().map_or_else(Vec::new, |epoch| epoch.missing(self.place))
     }
 
+    /// This device tells its planner that it waits for these, so that plans may do without the links from them.
+    pub fn complain_of(&mut self, missing: &[Place]) {
+        self.complained_of.extend(missing);
+    }
+
     /// How much others have told of the epoch so far. Only what makes it more is progress; what is said again is not.
     pub fn known(&self) -> usize {
         let targets_tell = self.setup.adapt != Adapt::Off || self.has_user_learner;
@@ -355,6 +363,7 @@ impl Device {
 
     /// A model that was asked for did not come, or is none.
     pub fn model_failed(&mut self, from: Place) -> Vec<Action> {
+        self.complained_of.insert(from);
         let Some(epoch) = &self.epoch else { return Vec::new() };
         match epoch.seat {
             Seat::Planner(_) => vec![Action::Forbid(from, self.place)],

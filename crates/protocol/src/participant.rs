@@ -169,6 +169,7 @@ impl Participant {
                     self.act(actions, world);
                 }
                 Decision::Complain { to, missing } => {
+                    self.device.complain_of(&missing);
                     self.say(to, Message::Missing(missing), world)
                 }
                 Decision::Remind(first) => {

@@ -1,5 +1,9 @@
 //! What the planner of an epoch knows, which is numbers, and the plan that follows.
 
+mod energies;
+#[cfg(test)]
+mod rules;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -13,6 +17,7 @@ use stlf_planning::planner::{Infeasible, Outcome};
 use stlf_planning::problem::Links;
 use stlf_planning::witness::{Claim, Witness};
 
+use self::energies::believable;
 use crate::checking::beats_proof;
 use crate::device::Refusal;
 use crate::divergence_protocol::divergence;
@@ -380,7 +385,7 @@ impl Planner {
         let ends = |&(from, to): &(Place, Place)| Some((self.index(from)?, self.index(to)?));
         let forbidden = self.forbidden.iter().filter_map(ends);
         let devices = self.members.iter().map(device).collect::<Option<_>>();
-        let links = Links::from_rows(n, divergences, energy);
+        let links = Links::from_rows(n, divergences, believable(n, &energy));
         let problem = setup.problem(devices.ok_or_else(incomplete)?, links, forbidden.collect());
         let problem = problem.map_err(|e| NoPlan::Because(e.to_string()))?;
         Ok(problem.with_disputes(self.forbidden.iter().filter_map(ends)))

@@ -20,7 +20,7 @@ use crate::roster::Place;
 use crate::shared::SharedSettings;
 
 /// The version of these messages. Others are not understood.
-pub const VERSION: u16 = 12;
+pub const VERSION: u16 = 13;
 
 /// How much a [`Message::Probe`] has: enough to tell a link's rate rather than its delay, and less than most models.
 pub const PROBE_BYTES: usize = 16 << 10;

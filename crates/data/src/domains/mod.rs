@@ -215,7 +215,7 @@ pub fn load(domains: &[Domain], options: &Options) -> Result<Dataset, Error> {
         let only = options.only.as_ref().filter(|_| are_drawn);
         let first = k * options.drawn();
         let wanted = |sample| only.is_none_or(|only| only.contains(&(first + sample)));
-        sets.push(domain.load(colour, options, &wanted)?);
+        sets.push(domain.load(colour, options, wanted)?);
     }
     if options.pairing == Pairing::Disjoint {
         let position = |domain: Domain| domains.iter().position(|&d| d == domain);

@@ -11,6 +11,7 @@ use stlf_protocol::identity::PeerId;
 use stlf_protocol::job::Computed;
 use stlf_protocol::roster::Place;
 use stlf_protocol::wire::Offer;
+use tokio::io::AsyncReadExt;
 use tokio::sync::mpsc::Sender;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::JoinSet;
@@ -187,10 +188,16 @@ async fn listen(connection: Connection, ears: Ears) -> Option<ConnectionError> {
             };
             // One message after the other: a peer cannot make this device hold more than one of its own.
             let Ok(permit) = one.clone().acquire_owned().await else { break };
-            let most = longest.load(Ordering::Relaxed);
-            let read = timeout(LONGEST_MESSAGE, stream.read_to_end(most)).await;
-            let Ok(Ok(bytes)) = read else { break };
-            if queue.send(News::Of(peer, PeerNews::Message(id, bytes, permit))).await.is_err() {
+            let (most, mut bytes) = (longest.load(Ordering::Relaxed), Vec::new());
+            // One byte too many, by which the message is refused: who it is from may have to answer for it.
+            let mut read = (&mut stream).take(most as u64 + 1);
+            let Ok(Ok(length)) = timeout(LONGEST_MESSAGE, read.read_to_end(&mut bytes)).await
+            else {
+                break;
+            };
+            if queue.send(News::Of(peer, PeerNews::Message(id, bytes, permit))).await.is_err()
+                || length > most
+            {
                 break;
             }
             paces.read(peer);

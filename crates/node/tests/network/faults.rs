@@ -12,6 +12,7 @@
 //! | a device computes for long | it answers meanwhile, and blames nobody (in `jobs.rs`) |
 //! | a tampered model | its link is not used again |
 //! | garbage, and a flood of it | refused, counted, and in the end not heard |
+//! | a plan longer than any can be | its planner is done without |
 //! | silence, or the same again and again | who says nothing new is left out |
 //! | an epoch by somebody who does not plan | not heeded while the planner is connected |
 //! | other settings | the device takes no part, and both sides say which setting |
@@ -28,15 +29,15 @@ use stlf_node::network::{Event, Options};
 use stlf_planning::Role;
 use stlf_planning::plan::Way;
 use stlf_protocol::device::Trained;
-use stlf_protocol::wire::{Envelope, Hello, Message};
-use stlf_protocol::{Device, Place};
+use stlf_protocol::wire::{Envelope, Hello, Message, Plan, SignedPlan};
+use stlf_protocol::{Device, Identity, Place};
 
 use crate::common::{
     ALL, DEVICES, devices, identity, in_a_ring, in_a_row, in_a_row_for_long, owner, roster, setup,
     the_ring,
 };
 use crate::net::{DEADLINE, Fleet, end, settings};
-use iroh::endpoint::{Connection, presets};
+use iroh::endpoint::{Connection, ConnectionError, presets};
 use iroh::{Endpoint, EndpointAddr, PublicKey, SecretKey};
 
 const LAST: Place = ALL[DEVICES - 1];
@@ -256,8 +257,13 @@ async fn a_tampered_model_is_not_used_again() {
 
 /// A member with a right key and a program of its own.
 pub(crate) async fn endpoint_of(fleet: &Fleet, place: Place) -> Endpoint {
+    endpoint_with(&identity(place), fleet, place).await
+}
+
+/// Somebody with this key at the address of the device at a place.
+async fn endpoint_with(key: &Identity, fleet: &Fleet, place: Place) -> Endpoint {
     Endpoint::builder(presets::Minimal)
-        .secret_key(SecretKey::from_bytes(&identity(place).to_bytes()))
+        .secret_key(SecretKey::from_bytes(&key.to_bytes()))
         .clear_ip_transports()
         .bind_addr(fleet.addresses[place.index()])
         .unwrap()
@@ -339,6 +345,58 @@ async fn garbage_is_refused_counted_and_in_the_end_not_heard() {
         events.iter().filter(|e| matches!(e, Event::Refused { from: LAST, .. })).count()
     };
     assert!(events.iter().all(|events| refused(events) >= 1_000));
+    endpoint.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_plan_longer_than_any_can_be_convicts_its_planner() {
+    let planner = ALL[0];
+    let mut fleet = Fleet::new(33);
+    devices().into_iter().skip(1).for_each(|device| fleet.start(device, forever));
+    let (endpoint, connections) = impostor(&fleet, planner).await;
+    let long = Plan {
+        epoch: 1,
+        sources: vec![planner],
+        targets: Vec::new(),
+        links: Vec::new(),
+        handovers: Vec::new(),
+        witnesses: Vec::new(),
+        examinations: Vec::new(),
+        forbidden: vec![(planner, ALL[1]); 1 << 20],
+        objective: 1.0,
+        optimal: false,
+    };
+    let long = SignedPlan::sign(long, Vec::new(), &identity(planner));
+    for connection in connections.values() {
+        greet(connection).await;
+        assert!(say(connection, 1, Message::Begin(ALL.to_vec())).await);
+        // It is not taken to its end.
+        assert!(!say(connection, 1, Message::Plan(long.clone())).await);
+    }
+    let others = &ALL[1..];
+    all_complete(&mut fleet, others, DEVICES - 1).await;
+    for (place, ended) in fleet.stop().await {
+        let refuses = |event: &Event| {
+            matches!(event, Event::Refused { from, reason }
+                if *from == planner && reason.contains("a plan that cannot be read"))
+        };
+        assert!(ended.events.iter().any(refuses), "{place}: {:?}", ended.events);
+        assert!(ended.events.contains(&Event::LeftOut(planner)), "{place}: {:?}", ended.events);
+    }
+    endpoint.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_key_that_is_in_no_roster_has_one_connection() {
+    let mut fleet = Fleet::new(34);
+    fleet.start(devices().remove(0), forever);
+    let endpoint = endpoint_with(&Identity::from_bytes(&[99; 32]), &fleet, LAST).await;
+    let first = call(&endpoint, &fleet, ALL[0]).await;
+    let _second = call(&endpoint, &fleet, ALL[0]).await;
+    let ended = tokio::time::timeout(DEADLINE, first.closed()).await.unwrap();
+    let ConnectionError::ApplicationClosed(why) = ended else { panic!("{ended}") };
+    assert_eq!(&why.reason[..], b"there is a newer connection");
+    fleet.stop().await;
     endpoint.close().await;
 }
 

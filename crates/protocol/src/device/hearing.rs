@@ -240,6 +240,7 @@ impl Device {
             roster: self.roster.clone(),
             setup: self.setup.clone(),
             settings: self.settings,
+            complained_of: self.complained_of.clone(),
         };
         let labour = Labour::Check(Box::new(check));
         Ok(vec![Action::Compute(Job::new(epoch.id.number, labour))])

@@ -12,8 +12,16 @@ use crate::common::{ALL, devices, identity, setup};
 
 /// Delivers everything until the first device is to search for a plan. That search, and the last report that came.
 pub(crate) fn until_search(devices: &mut [Device]) -> (Job, Place, Envelope) {
+    until_search_without(devices, &BTreeSet::new())
+}
+
+/// The same where the first device holds some links, from and to, to be of no use.
+pub(crate) fn until_search_without(
+    devices: &mut [Device],
+    forbidden: &BTreeSet<(Place, Place)>,
+) -> (Job, Place, Envelope) {
     let all: Vec<Place> = devices.iter().map(Device::place).collect();
-    let begun = devices[0].begin(1, &all, &BTreeSet::new());
+    let begun = devices[0].begin(1, &all, forbidden);
     let mut waiting: VecDeque<(Place, Action)> = begun.into_iter().map(|a| (all[0], a)).collect();
     let mut report = None;
     while let Some((at, action)) = waiting.pop_front() {

@@ -1,6 +1,6 @@
 //! Members that lie about themselves, about others or by their models, and what the others make of it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 
 use stlf_data::partition::{All, ClassesPerDevice, Paper};
@@ -21,11 +21,19 @@ use crate::common::{
     ALL, DEVICES, SHAPE, data, dealt, devices, devices_of, devices_with, handing_on, identity,
     owner, setup,
 };
-use crate::jobs::until_search;
+use crate::jobs::until_search_without;
 
 /// Devices that have reported, and the plan that the first of them makes of it.
-fn planned_by(mut devices: Vec<Device>) -> (Vec<Device>, EpochId, SignedPlan) {
-    let (job, ..) = until_search(&mut devices);
+fn planned_by(devices: Vec<Device>) -> (Vec<Device>, EpochId, SignedPlan) {
+    planned_without(devices, &BTreeSet::new())
+}
+
+/// The same where the first holds some links, from and to, to be of no use.
+fn planned_without(
+    mut devices: Vec<Device>,
+    forbidden: &BTreeSet<(Place, Place)>,
+) -> (Vec<Device>, EpochId, SignedPlan) {
+    let (job, ..) = until_search_without(&mut devices, forbidden);
     let searched = job.run(&mut |_| ControlFlow::Continue(())).unwrap();
     let actions = devices[0].computed(searched).unwrap();
     let plan = actions.into_iter().find_map(|action| match action {
@@ -283,6 +291,21 @@ fn a_planner_cannot_choose_witnesses_or_examiners_or_links_that_are_forbidden() 
         signed.plan.forbidden = vec![(link.from, link.to)];
     };
     assert_eq!(objection(forbidden), Objection::Unfounded("it uses a link that cannot be used"));
+}
+
+/// The planner has labels. If it could, it would be the only source that is left to a target, which nobody tries where it sends to that one alone.
+#[test]
+fn a_planner_cannot_do_without_a_link_of_which_its_receiver_has_not_complained() {
+    let taken = BTreeSet::from([(ALL[2], ALL[1]), (ALL[4], ALL[3])]);
+    let (mut devices, epoch, signed) = planned_without(devices(), &taken);
+    assert_eq!(signed.plan.forbidden.len(), 2);
+    let refused = heard(&mut devices, epoch, signed);
+    assert_eq!(refused, Err(Refusal::Plan(Objection::Unasked(ALL[2]))));
+    // It has said so itself; of the other link it knows nothing.
+    let mut complaining = crate::common::devices();
+    complaining[1].complain_of(&[ALL[2]]);
+    let (mut devices, epoch, signed) = planned_without(complaining, &taken);
+    assert_eq!(heard(&mut devices, epoch, signed), Ok(()));
 }
 
 #[test]

@@ -26,8 +26,12 @@ impl Member {
         let Member { participant, outside } = self;
         let known = outside.strangers.get(&key).map(|(connection, _)| connection.stable_id());
         match news {
-            PeerNews::Came(connection) if outside.strangers.len() < MOST_STRANGERS => {
-                outside.strangers.insert(key, (connection, now));
+            PeerNews::Came(connection)
+                if known.is_some() || outside.strangers.len() < MOST_STRANGERS =>
+            {
+                if let Some((old, _)) = outside.strangers.insert(key, (connection, now)) {
+                    old.close(NOT_IN_ROSTER.into(), b"there is a newer connection");
+                }
             }
             PeerNews::Came(connection) => self.turn_away(key, &connection, observer),
             PeerNews::Message(id, bytes, _permit) if known == Some(id) => {
