@@ -197,7 +197,7 @@ fn errors_name_the_line_and_what_was_meant() {
         ("[planner]\nbound = \"poled\"", "line 2"),
         ("[planner]\npreset = \"papr\"", "`papr`, expected `balanced` or `paper`"),
         ("[planner]\nbound = \"poled\"", "`poled`, expected `pooled` or `paper`"),
-        ("[planner]\ncalibration = 1.5", "a share above 0 and at most 1, found 1.5"),
+        ("[planner]\ncalibration = 1.5", "a fraction above 0 and at most 1, found 1.5"),
         (
             "[planner]\nall-links = true\nbound = \"paper\"",
             "planner.all-links: under the paper's bound a target takes one model",

@@ -391,13 +391,20 @@ async fn a_key_that_is_in_no_roster_has_one_connection() {
     let mut fleet = Fleet::new(34);
     fleet.start(devices().remove(0), forever);
     let endpoint = endpoint_with(&Identity::from_bytes(&[99; 32]), &fleet, LAST).await;
-    let first = call(&endpoint, &fleet, ALL[0]).await;
-    let _second = call(&endpoint, &fleet, ALL[0]).await;
-    let ended = tokio::time::timeout(DEADLINE, first.closed()).await.unwrap();
-    let ConnectionError::ApplicationClosed(why) = ended else { panic!("{ended}") };
-    assert_eq!(&why.reason[..], b"there is a newer connection");
-    fleet.stop().await;
-    endpoint.close().await;
+    let mut ended = Vec::new();
+    // On a busy machine the first may have been turned away for saying nothing before the second came.
+    for _ in 0..20 {
+        let first = call(&endpoint, &fleet, ALL[0]).await;
+        let _second = call(&endpoint, &fleet, ALL[0]).await;
+        let lost = tokio::time::timeout(DEADLINE, first.closed()).await.unwrap();
+        let ConnectionError::ApplicationClosed(why) = lost else { panic!("{lost}") };
+        ended.push(why.reason);
+        if ended.last().is_some_and(|reason| &reason[..] == b"there is a newer connection") {
+            fleet.stop().await;
+            return endpoint.close().await;
+        }
+    }
+    panic!("both are kept: {ended:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
