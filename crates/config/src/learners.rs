@@ -6,13 +6,11 @@ use stlf_learn::Augment;
 use stlf_method::adapt::Adapt;
 use stlf_method::combine::Combine;
 
+use crate::checks::Wrong;
 use crate::{Config, Data, Model, Training};
 
 /// What stands for the name of the device in the command line of a learner.
 const DEVICE: &str = "{device}";
-
-/// The key that cannot be, what is wrong with it, and what to do.
-type Wrong = (&'static str, String, String);
 
 impl Config {
     /// The same for a fleet whose devices have learners of the user's, and with them their data: what only built-in networks can do is off, and
@@ -46,7 +44,7 @@ impl Config {
     pub(crate) fn check_learner(&self) -> Result<(), Wrong> {
         let (training, data) = (&self.training, &self.data);
         let wrong =
-            |key, message: &str, hint: &str| Err((key, message.to_owned(), hint.to_owned()));
+            |key: &str, message: &str, hint: &str| Err(Wrong::new(key, message).with_hint(hint));
         let Some(command) = &training.learner else {
             if !data.devices.is_empty() {
                 let message = "names devices with learners, but no learner is set";
@@ -102,7 +100,7 @@ impl Config {
     /// Checks that nothing is asked for that only built-in networks can do.
     fn check_learner_can(&self) -> Result<(), Wrong> {
         let (training, data, leave) = (&self.training, &self.data, "leave it out");
-        let wrong = |key, message: &str| Err((key, message.to_owned(), leave.to_owned()));
+        let wrong = |key: &str, message: &str| Err(Wrong::new(key, message).with_hint(leave));
         let own = "learners have data of their own";
         let other = [
             ("data.features", data.features.is_some()),
