@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use stlf_data::domains::{self, Domain};
 use stlf_data::features::{self, Origin, OwnScale, Scale, Scaler};
@@ -33,7 +34,7 @@ pub struct DeviceData {
     /// Places of all samples in the data set, those with a known label first.
     pub places: Vec<usize>,
     /// Their inputs, in the same order.
-    pub inputs: Vec<f32>,
+    pub inputs: Arc<[f32]>,
     /// How they became inputs.
     pub scaling: Scaling,
     /// The labels that the device knows.
@@ -115,7 +116,7 @@ impl DeviceData {
         DeviceData {
             name: share.name.clone(),
             places: samples.clone(),
-            inputs: scaling.inputs(data, &samples),
+            inputs: scaling.inputs(data, &samples).into(),
             scaling,
             // A partition lists only samples with a label as labeled.
             labels: data.labels(&share.labeled).unwrap_or_default(),
@@ -134,7 +135,7 @@ impl DeviceData {
         Ok(DeviceData {
             name: name.to_owned(),
             places: user.places.clone(),
-            inputs: user.features.clone(),
+            inputs: user.features.as_slice().into(),
             scaling: Scaling::Features { columns: Vec::new(), units: Vec::new(), series: None },
             labels: user.labels.clone(),
             unlabeled: user.places.len() - user.labels.len(),

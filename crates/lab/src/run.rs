@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use rayon::prelude::*;
@@ -387,6 +388,7 @@ pub(crate) fn seed_run<'a>(
         Holdings::Learners(learners) => (Scaled::unscouted(learners.fleet()?), Some(&**learners)),
     };
     let setup = Setup::new(config, fleet.shape, holdings.classes().len(), seed)?;
+    let first = Arc::new(setup.first_model());
     let run = SeedRun {
         config,
         setup: match learners {
@@ -394,6 +396,7 @@ pub(crate) fn seed_run<'a>(
             None => setup,
         },
         fleet,
+        first,
         learners,
         scouted,
         scouting_bytes: bytes,

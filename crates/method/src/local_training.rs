@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use stlf_data::Class;
-use stlf_learn::evaluate::{predict, source_error};
+use stlf_learn::evaluate::{Predictions, source_error};
 use stlf_learn::{Augment, Descent, Examples, Layer, Network, Params, Spec, Trainer};
 use stlf_planning::error::Error;
 
@@ -80,22 +80,27 @@ impl Rows {
         if self.held.is_empty() { &self.trained } else { &self.held }
     }
 
-    /// ε̂ of a model that errs so often on the labels measured, where each of so many samples without a label counts `unlabeled_as`.
-    pub fn own_error(&self, errors: usize, unlabeled: usize, unlabeled_as: f64) -> OwnError {
-        let (measured, labels) = (self.measured().len(), self.trained.len() + self.held.len());
-        let source_error = source_error(errors, measured, labels, unlabeled, unlabeled_as);
+    /// ε̂ of a model that says this of the labels measured, of which these are all of the device's, where each of so many samples without a label
+    /// counts `unlabeled_as`.
+    pub fn own_error(
+        &self,
+        said: &Predictions,
+        labels: &[Class],
+        unlabeled: usize,
+        unlabeled_as: f64,
+    ) -> OwnError {
+        let truth: Vec<Class> = self.measured().iter().map(|&row| labels[row]).collect();
+        let (measured, errors) = (truth.len(), said.errors(&truth));
+        let source_error = source_error(errors, measured, labels.len(), unlabeled, unlabeled_as);
         OwnError { measured, errors, source_error }
     }
 }
 
-/// One device's labels, apart: to train on, and to measure on.
+/// Labels that are trained on, with their inputs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Split {
     inputs: Vec<f32>,
     labels: Vec<Class>,
-    /// Empty where nothing is held out; then the error is measured on the others.
-    held_inputs: Vec<f32>,
-    held_labels: Vec<Class>,
 }
 
 /// How often a device's model errs on its own labels.
@@ -110,36 +115,18 @@ pub struct OwnError {
 }
 
 impl Split {
-    /// Holds out this fraction of a device's labels, but leaves at least one to train on. `inputs` are at least those of
-    /// the labels, in their order.
-    pub fn new(inputs: &[f32], labels: &[Class], numbers: usize, share: f64, seed: u64) -> Split {
-        Split::of(inputs, labels, numbers, &Rows::new(labels.len(), share, seed))
-    }
-
-    /// These rows of a device's labels with their inputs.
-    pub fn of(inputs: &[f32], labels: &[Class], numbers: usize, rows: &Rows) -> Split {
-        let classes = |rows: &[usize]| rows.iter().map(|&row| labels[row]).collect();
-        Split {
-            inputs: gathered(inputs, numbers, &rows.trained),
-            labels: classes(&rows.trained),
-            held_inputs: gathered(inputs, numbers, &rows.held),
-            held_labels: classes(&rows.held),
-        }
+    /// These of a device's labels. `inputs` are at least those of the labels, in their order, each of so many numbers.
+    pub fn of(inputs: &[f32], labels: &[Class], numbers: usize, rows: &[usize]) -> Split {
+        let labels = rows.iter().map(|&row| labels[row]).collect();
+        Split { inputs: gathered(inputs, numbers, rows), labels }
     }
 
     /// The labels of several devices in one place, as if data could move.
     pub fn pooled<'s>(splits: impl IntoIterator<Item = &'s Split>) -> Split {
-        let mut all = Split {
-            inputs: Vec::new(),
-            labels: Vec::new(),
-            held_inputs: Vec::new(),
-            held_labels: Vec::new(),
-        };
+        let mut all = Split { inputs: Vec::new(), labels: Vec::new() };
         for split in splits {
             all.inputs.extend_from_slice(&split.inputs);
             all.labels.extend_from_slice(&split.labels);
-            all.held_inputs.extend_from_slice(&split.held_inputs);
-            all.held_labels.extend_from_slice(&split.held_labels);
         }
         all
     }
@@ -157,14 +144,6 @@ impl Split {
     /// What is trained on.
     pub fn examples(&self) -> Examples<'_> {
         Examples { inputs: &self.inputs, labels: &self.labels }
-    }
-
-    /// What the error is measured on.
-    fn measured(&self) -> Examples<'_> {
-        match self.held_labels.is_empty() {
-            true => self.examples(),
-            false => Examples { inputs: &self.held_inputs, labels: &self.held_labels },
-        }
     }
 
     /// Trains from these parameters on; `None` if `observer` ended it.
@@ -227,22 +206,6 @@ impl Split {
         let seen = Split { inputs, ..self.clone() };
         seen.train(spec, handed, training, seed, observer)
     }
-
-    /// ε̂ of a model, on the labels held out; each of so many samples without a label counts `unlabeled_as`.
-    pub fn own_error(
-        &self,
-        spec: &Spec,
-        params: &Params,
-        unlabeled: usize,
-        unlabeled_as: f64,
-    ) -> OwnError {
-        let measured = self.measured();
-        let errors = predict(spec, params, measured.inputs).errors(measured.labels);
-        let labeled = self.labels.len() + self.held_labels.len();
-        let (counted, u) = (measured.len(), unlabeled_as);
-        let source_error = source_error(errors, counted, labeled, unlabeled, u);
-        OwnError { measured: counted, errors, source_error }
-    }
 }
 
 /// Whether training sees rows mingled: where the first layer is linear, and what is trained on are no random views. Convolutions look for shapes,
@@ -268,28 +231,28 @@ pub(crate) fn gathered(inputs: &[f32], numbers: usize, rows: &[usize]) -> Vec<f3
 mod tests {
     use super::*;
     use stlf_data::Shape;
+    use stlf_learn::evaluate::predict;
 
     fn plain(steps: usize, averaged: bool) -> Training {
         Training { descent: Descent::default(), augment: Augment::None, steps, averaged }
     }
 
     #[test]
-    fn a_split_holds_out_a_share_and_loses_nothing() {
+    fn rows_hold_out_a_share_and_lose_nothing() {
         let labels: Vec<Class> = (0..10).collect();
         let inputs: Vec<f32> = (0..20).map(|x| x as f32).collect();
-        let split = Split::new(&inputs, &labels, 2, 0.25, 3);
-        assert_eq!((split.len(), split.held_labels.len()), (8, 2));
-        let mut all: Vec<Class> = split.labels.iter().chain(&split.held_labels).copied().collect();
+        let rows = Rows::new(10, 0.25, 3);
+        assert_eq!((rows.trained.len(), rows.held.len()), (8, 2));
+        let mut all = [&rows.trained[..], &rows.held].concat();
         all.sort_unstable();
-        assert_eq!(all, labels);
+        assert_eq!(all, (0..10).collect::<Vec<_>>());
         // Every label kept its input.
-        let pairs = split.labels.iter().zip(split.inputs.chunks(2));
-        for (label, input) in pairs.chain(split.held_labels.iter().zip(split.held_inputs.chunks(2)))
-        {
+        let split = Split::of(&inputs, &labels, 2, &rows.trained);
+        for (label, input) in split.labels.iter().zip(split.inputs.chunks(2)) {
             assert_eq!(input, [2.0 * f32::from(*label), 2.0 * f32::from(*label) + 1.0]);
         }
-        assert_eq!(Split::new(&inputs, &labels[..1], 2, 0.9, 3).len(), 1);
-        assert!(Split::new(&[], &[], 2, 0.5, 0).is_empty());
+        assert_eq!(Rows::new(1, 0.9, 3).trained, [0]);
+        assert!(Rows::new(0, 0.5, 0).trained.is_empty());
     }
 
     #[test]
@@ -298,14 +261,16 @@ mod tests {
         let labels: Vec<Class> = (0..40).map(|k| k % 2).collect();
         let inputs: Vec<f32> =
             labels.iter().flat_map(|&l| [f32::from(l), 1.0 - f32::from(l)]).collect();
-        let split = Split::new(&inputs, &labels, 2, 0.5, 1);
+        let rows = Rows::new(40, 0.5, 1);
+        let split = Split::of(&inputs, &labels, 2, &rows.trained);
         let training = plain(2_000, false);
         let start = Params::initial(&spec, 0);
         let mut end = || ControlFlow::Break(());
         assert!(split.train(&spec, start.clone(), training, 1, &mut end).unwrap().is_none());
         let mut go_on = || ControlFlow::Continue(());
         let trained = split.train(&spec, start, training, 1, &mut go_on).unwrap().unwrap();
-        let error = split.own_error(&spec, &trained, 40, 1.0);
+        let said = predict(&spec, &trained, &gathered(&inputs, 2, &rows.held));
+        let error = rows.own_error(&said, &labels, 40, 1.0);
         assert_eq!((error.measured, error.errors), (20, 0));
         // Without an error on labels, the samples without one are half of all.
         assert!((error.source_error - 0.5).abs() < 1e-12);
@@ -316,7 +281,7 @@ mod tests {
         let spec = Spec::mlp(Shape { channels: 1, height: 1, width: 2 }, 2).unwrap();
         let labels: Vec<Class> = (0..40).map(|k| k % 2).collect();
         let inputs: Vec<f32> = (0..80).map(|k| (k % 7) as f32).collect();
-        let split = Split::new(&inputs, &labels, 2, 0.0, 1);
+        let split = Split::of(&inputs, &labels, 2, &Rows::new(40, 0.0, 1).trained);
         let train = |steps: usize, averaged: bool| {
             let training = plain(steps, averaged);
             let start = Params::initial(&spec, 0);
@@ -337,7 +302,7 @@ mod tests {
         let spec = Spec::mlp(Shape::grey(6), 2).unwrap();
         let labels: Vec<Class> = (0..40).map(|k| k % 2).collect();
         let inputs: Vec<f32> = (0..40 * 36).map(|k| (k % 7) as f32 / 7.0).collect();
-        let split = Split::new(&inputs, &labels, 36, 0.5, 1);
+        let split = Split::of(&inputs, &labels, 36, &Rows::new(40, 0.0, 1).trained);
         let start = Params::initial(&spec, 0);
         let mut go_on = || ControlFlow::Continue(());
         for augment in [Augment::Shift, Augment::Convolutions, Augment::Both] {
@@ -347,9 +312,6 @@ mod tests {
             assert_eq!(train(varied).unwrap().unwrap(), trained);
             assert_ne!(train(plain(50, false)).unwrap().unwrap(), trained);
             assert_eq!(varied.handed_over().augment, augment);
-            let held = Examples { inputs: &split.held_inputs, labels: &split.held_labels };
-            let errors = predict(&spec, &trained, held.inputs).errors(held.labels);
-            assert_eq!(split.own_error(&spec, &trained, 0, 1.0).errors, errors);
         }
         let table = Spec::mlp(Shape { channels: 1, height: 1, width: 36 }, 2).unwrap();
         let training = Training { augment: Augment::Both, ..plain(50, false) };
@@ -362,7 +324,7 @@ mod tests {
         let spec = Spec::mlp(Shape { channels: 1, height: 1, width: 2 }, 2).unwrap();
         let labels: Vec<Class> = (0..40).map(|k| k % 2).collect();
         let inputs: Vec<f32> = (0..80).map(|k| (k % 7) as f32).collect();
-        let split = Split::new(&inputs, &labels, 2, 0.0, 1);
+        let split = Split::of(&inputs, &labels, 2, &Rows::new(40, 0.0, 1).trained);
         let inputs = mingled(&split.inputs, &split.labels, 2);
         let seen = Split { inputs, ..split.clone() };
         for steps in [1, 39, 40, 1_001, 21_000] {

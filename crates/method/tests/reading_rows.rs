@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "tests")]
 
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -70,7 +71,12 @@ impl Table {
     }
 
     fn split(&self) -> Split {
-        Split::new(&self.inputs(), &self.labels, COLUMNS, 0.0, 0)
+        Split::of(
+            &self.inputs(),
+            &self.labels,
+            COLUMNS,
+            &Rows::new(self.labels.len(), 0.0, 0).trained,
+        )
     }
 }
 
@@ -250,7 +256,7 @@ fn attack(victim: &Table, handed: &Params) -> (usize, usize) {
     let learner = BuiltIn {
         spec: spec.clone(),
         training: training(),
-        first: Params::initial(&spec, 5),
+        first: Arc::new(Params::initial(&spec, 5)),
         inputs: victim.inputs().into(),
         labels: victim.labels.clone(),
     };

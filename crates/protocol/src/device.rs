@@ -22,7 +22,7 @@ use stlf_method::adapt::Adapt;
 use stlf_method::divergence::sketch::Sketch;
 use stlf_method::expectation::Trial;
 use stlf_method::known::Known;
-use stlf_method::learner::{Learner, Lesson, Progress};
+use stlf_method::learner::{Learner, Progress};
 use stlf_method::local_training::OwnError;
 use stlf_planning::plan::Way;
 
@@ -152,7 +152,8 @@ impl Device {
     ) -> Option<Device> {
         let place = roster.place(identity.id())?;
         let (trained, epoch, last_plan) = (None, None, None);
-        let learner = setup.built_in(holdings.inputs.clone(), holdings.labels.clone());
+        let first = Arc::new(setup.first_model());
+        let learner = setup.built_in(first, holdings.inputs.clone(), holdings.labels.clone());
         Some(Device {
             setup,
             roster,
@@ -213,17 +214,15 @@ impl Device {
             return Ok(true);
         }
         let rows = self.setup.rows(self.place, labels.len());
-        let seed = self.setup.training_seed(self.place, None);
-        let (lesson, watch) =
-            (Lesson { rows: &rows.trained, start: None, seed }, &mut |_: Progress| observer());
+        let lesson = self.setup.lesson(self.place, &rows, None);
+        let watch = &mut |_: Progress| observer();
         let Some(params) = self.learner.train(lesson, watch)? else { return Ok(false) };
         let measured = rows.measured();
         let Some(predictions) = self.learner.predict(&params, measured, watch)? else {
             return Ok(false);
         };
         let true_classes: Vec<Class> = measured.iter().map(|&row| labels[row]).collect();
-        let errors = predictions.errors(&true_classes);
-        let error = rows.own_error(errors, *unlabeled, self.setup.unlabeled_as);
+        let error = rows.own_error(&predictions, labels, *unlabeled, self.setup.unlabeled_as);
         let sent = self.setup.sent(&params, labels);
         // What has just been predicted need not be again.
         let trial = match sent == params && !rows.held.is_empty() {

@@ -3,22 +3,20 @@
 //! Real devices take these steps as messages come in ([`crate::device`]). A simulator takes each of them for all devices at once. Both
 //! call the functions of this file, so that both come to the same models, plans and predictions.
 
-use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 
 use stlf_config::{Config, EnergyModel};
 use stlf_data::{Class, Shape};
-use stlf_learn::evaluate::Predictions;
 use stlf_learn::{Params, Spec};
 use stlf_method::adapt::Adapt;
 use stlf_method::class_shares::balanced;
-use stlf_method::combine::{Combine, combine};
+use stlf_method::combine::Combine;
 use stlf_method::divergence;
 use stlf_method::energy::{Radio, Ranges};
 use stlf_method::known::Known;
-use stlf_method::learner::{BuiltIn, Learner};
-use stlf_method::local_training::{OwnError, Rows, Split, Training};
+use stlf_method::learner::{BuiltIn, Learner, Lesson};
+use stlf_method::local_training::{Rows, Training};
 use stlf_method::ring;
 use stlf_method::seeds::Draw;
 use stlf_method::student::{Owner, Schooling, Target};
@@ -241,20 +239,20 @@ impl Setup {
         Ok(Setup { model_bits: config.model_bits(learner.layout()), ..self })
     }
 
-    /// The labels of the device at a place, apart: to train on, and to measure on.
-    pub fn split(&self, place: Place, inputs: &[f32], labels: &[Class]) -> Split {
-        Split::of(inputs, labels, self.spec.input().len(), &self.rows(place, labels.len()))
-    }
-
     /// Which labels of the device at a place, which has so many, it trains on, and which it measures on.
     pub fn rows(&self, place: Place, labels: usize) -> Rows {
         Rows::new(labels, self.held_out, Draw::HeldOut.seed(self.seed, place.index()))
     }
 
-    /// The built-in network as the learner of a device with these inputs and labels.
-    pub fn built_in(&self, inputs: Arc<[f32]>, labels: Vec<Class>) -> Arc<dyn Learner> {
-        let (spec, first) = (self.spec.clone(), self.first_model());
-        Arc::new(BuiltIn { spec, training: self.training, first, inputs, labels })
+    /// The built-in network, which begins with these values, as the learner of a device with these inputs and labels.
+    pub fn built_in(
+        &self,
+        first: Arc<Params>,
+        inputs: Arc<[f32]>,
+        labels: Vec<Class>,
+    ) -> Arc<dyn Learner> {
+        let (spec, training) = (self.spec.clone(), self.training);
+        Arc::new(BuiltIn { spec, training, first, inputs, labels })
     }
 
     /// The first values that all models start from.
@@ -262,34 +260,25 @@ impl Setup {
         Params::initial(&self.spec, Draw::Initial.seed(self.seed, 0))
     }
 
-    /// Trains the model of the device at a place on its own labels; `None` if `observer` ended it.
-    ///
-    /// # Errors
-    /// Labels or inputs that are not of the network.
-    pub fn train(
+    /// What the device at a place trains on, which has these rows: its own model, or on this way one that was handed to it.
+    pub fn lesson<'a>(
         &self,
         place: Place,
-        split: &Split,
-        start: Params,
-        observer: &mut dyn FnMut() -> ControlFlow<()>,
-    ) -> Result<Option<Params>, Error> {
-        let seed = self.training_seed(place, None);
-        split.train(&self.spec, start, self.training, seed, observer)
+        rows: &'a Rows,
+        handed: Option<(&'a Params, Way)>,
+    ) -> Lesson<'a> {
+        let (start, way) = handed.unzip();
+        Lesson { rows: &rows.trained, start, seed: self.training_seed(place, way) }
     }
 
     /// The seed of everything that is drawn when the device at a place trains its own model, or on this way one that was handed to it.
-    pub fn training_seed(&self, place: Place, handed: Option<Way>) -> u64 {
+    fn training_seed(&self, place: Place, handed: Option<Way>) -> u64 {
         let draw = match handed {
             None => Draw::Training,
             Some(Way::First) => Draw::Relay,
             Some(Way::Second) => Draw::Ring,
         };
         draw.seed(self.seed, place.index())
-    }
-
-    /// ε̂ of a device's model, which has so many samples without a label.
-    pub fn own_error(&self, split: &Split, model: &Params, unlabeled: usize) -> OwnError {
-        split.own_error(&self.spec, model, unlabeled, self.unlabeled_as)
     }
 
     /// The seed of everything that is drawn to measure divergences.
@@ -330,22 +319,6 @@ impl Setup {
         planner::plan(problem, &self.planner, observer)
     }
 
-    /// Trains a model that was handed to the device at a place, on this way, on its labels; `None` if `observer` ended it.
-    ///
-    /// # Errors
-    /// Labels, inputs or a model that are not of the network.
-    pub fn train_on(
-        &self,
-        place: Place,
-        way: Way,
-        split: &Split,
-        handed: Params,
-        observer: &mut dyn FnMut() -> ControlFlow<()>,
-    ) -> Result<Option<Params>, Error> {
-        let seed = self.training_seed(place, Some(way));
-        split.train_on(&self.spec, handed, self.training, seed, observer)
-    }
-
     /// What a device with these labels hands on: what its training made of a model, or on the second way round a ring, where it has this
     /// place, the mean of that and of the model that came.
     pub fn handed_on(
@@ -370,14 +343,6 @@ impl Setup {
             true => balanced(&self.spec, model, labels),
             false => model.clone(),
         }
-    }
-
-    /// What a target makes of the models that it received, with their weights.
-    ///
-    /// # Errors
-    /// No model, or one of another network.
-    pub fn combine(&self, models: &[(&Params, f64)], inputs: &[f32]) -> Result<Predictions, Error> {
-        combine(self.combine, &self.spec, models, inputs)
     }
 
     /// The target at a place, with what owns its samples, the models that it received and the labels that it knows, as one that trains a

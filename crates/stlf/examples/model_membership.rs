@@ -22,7 +22,7 @@ use stlf_data::domains::{Domain, Options, load};
 use stlf_learn::evaluate::{accuracy, predict};
 use stlf_learn::{Augment, Descent, Params, Spec};
 use stlf_method::class_shares::balanced;
-use stlf_method::local_training::{Split, Training};
+use stlf_method::local_training::{Rows, Split, Training};
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
@@ -221,7 +221,8 @@ impl Fleet<'_> {
 
     fn split(&self, samples: &[usize]) -> Split {
         let labels = self.data.labels(samples).unwrap_or_default();
-        Split::new(&self.data.inputs(samples), &labels, self.data.shape().len(), 0.0, 0)
+        let rows = Rows::new(labels.len(), 0.0, 0).trained;
+        Split::of(&self.data.inputs(samples), &labels, self.data.shape().len(), &rows)
     }
 
     /// The model that a source with these samples sends.

@@ -3,7 +3,7 @@
 use rayon::prelude::*;
 use stlf_learn::Params;
 use stlf_learn::evaluate::{Predictions, predict};
-use stlf_method::local_training::{Split, Training};
+use stlf_method::local_training::{Rows, Split, Training};
 use stlf_method::method::Method;
 use stlf_method::seeds::Draw;
 use stlf_planning::device::Role;
@@ -101,5 +101,6 @@ fn lesson(inputs: &[f32], votes: &[Consensus]) -> Split {
         std::iter::repeat_n(sample, vote.supporters)
     });
     let (inputs, labels): (Vec<&[f32]>, Vec<_>) = taught.unzip();
-    Split::new(&inputs.concat(), &labels, numbers, 0.0, 0)
+    let rows = Rows::new(labels.len(), 0.0, 0).trained;
+    Split::of(&inputs.concat(), &labels, numbers, &rows)
 }

@@ -16,7 +16,6 @@ use crate::baselines::Assignment;
 use rayon::prelude::*;
 
 use super::expectation::TriedModels;
-use super::train::splits;
 use super::transfer::Transfer;
 use super::trust::is_ours;
 use crate::record::{RefusedRow, RelayRow, Row};
@@ -112,7 +111,7 @@ impl Transfer<'_> {
 
     /// What comes of all hand-overs; what is trained is kept at once.
     fn hand_on(&self, assigned: &Assignment) -> Result<HandedOn, Error> {
-        let (run, splits) = (self.run, splits(self.run)?);
+        let run = self.run;
         let folder = run.folder.folder(FOLDER)?;
         let legs = legs(&assigned.handovers, &assigned.links);
         let count = run.watch.counter(Stage::Relay, legs.len());
@@ -124,7 +123,7 @@ impl Transfer<'_> {
                 Some(file) => Params::from_safetensors(run.layout(), &file)
                     .map_err(|e| folder.broken(&name, &e.to_string()))?,
                 None => {
-                    let params = run.train_on(to, way, &splits[to], handed, &count)?;
+                    let params = run.train_on(to, way, handed, &mut || count.asks())?;
                     folder.write(&name, &params.to_safetensors(run.layout())?)?;
                     params
                 }

@@ -1,17 +1,19 @@
-//! What trains and predicts in a run: the built-in network, or learners of the user's. All stages ask here, so that everything else is the
-//! same with both.
+//! What trains and predicts in a run: at each device a learner, as on real devices. It is the built-in network or one of the user's. All stages ask here,
+//! so that everything else is the same with both.
 
-use stlf_learn::evaluate::{Predictions, predict};
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use stlf_learn::evaluate::Predictions;
 use stlf_learn::{Layout, Params};
 use stlf_method::combine::combine_with;
-use stlf_method::learner::{Lesson, Progress};
-use stlf_method::local_training::{OwnError, Split};
+use stlf_method::learner::{Learner, Progress};
+use stlf_method::local_training::OwnError;
 use stlf_method::student::Owner;
 use stlf_planning::plan::Way;
 use stlf_protocol::Place;
 
 use super::SeedRun;
-use crate::watch::Counter;
 use crate::{Error, Learners};
 
 impl SeedRun<'_> {
@@ -20,86 +22,64 @@ impl SeedRun<'_> {
         self.learners.map_or(self.setup.spec.as_ref(), Learners::layout)
     }
 
-    /// Trains the model of a device on its own labels; the built-in network from these values on. A learner may take long, so that whoever
-    /// counts is asked whether to go on.
+    /// What has the samples and labels of a device; the built-in network begins with these values.
+    fn learner(&self, device: usize, first: &Arc<Params>) -> Arc<dyn Learner> {
+        let own = &self.fleet.devices[device];
+        match self.learners {
+            Some(learners) => learners.of(device).clone(),
+            None => self.setup.built_in(first.clone(), own.inputs.clone(), own.labels.clone()),
+        }
+    }
+
+    /// Trains the model of a device on its own labels; the built-in network from these values on.
     pub(super) fn train(
         &self,
         device: usize,
-        split: &Split,
-        start: &Params,
-        count: &Counter<'_>,
+        first: &Arc<Params>,
+        observer: &mut dyn FnMut() -> ControlFlow<()>,
     ) -> Result<Params, Error> {
-        let place = Place::new(device);
-        let trained = match self.learners {
-            Some(learners) => self.taught(learners, device, None, count)?,
-            None => self.setup.train(place, split, start.clone(), &mut || self.watch.flow())?,
-        };
-        trained.ok_or(Error::Stopped)
+        self.taught(device, first, None, observer)
     }
 
     /// Trains a model that was handed to a device, on this way.
-    pub(super) fn train_on(
+    pub(crate) fn train_on(
         &self,
         device: usize,
         way: Way,
-        split: &Split,
         handed: &Params,
-        count: &Counter<'_>,
+        observer: &mut dyn FnMut() -> ControlFlow<()>,
     ) -> Result<Params, Error> {
-        let trained = match self.learners {
-            Some(learners) => self.taught(learners, device, Some((handed, way)), count)?,
-            None => {
-                let (place, mut flow) = (Place::new(device), || self.watch.flow());
-                self.setup.train_on(place, way, split, handed.clone(), &mut flow)?
-            }
-        };
-        trained.ok_or(Error::Stopped)
+        self.taught(device, &self.first, Some((handed, way)), observer)
     }
 
-    /// What the learner of a device makes of its labels; `None` if the run was stopped.
+    /// What the learner of a device makes of its labels. It may take long, so that an observer is asked whether to go on.
     fn taught(
         &self,
-        learners: &Learners,
         device: usize,
+        first: &Arc<Params>,
         handed: Option<(&Params, Way)>,
-        count: &Counter<'_>,
-    ) -> Result<Option<Params>, Error> {
+        observer: &mut dyn FnMut() -> ControlFlow<()>,
+    ) -> Result<Params, Error> {
         let place = Place::new(device);
-        let rows = self.setup.rows(place, self.fleet.devices[device].labels.len()).trained;
-        let (start, way) = handed.unzip();
-        let lesson = Lesson { rows: &rows, start, seed: self.setup.training_seed(place, way) };
-        let trained = learners.of(device).train(lesson, &mut |_: Progress| count.asks());
-        trained.map_err(|source| self.failed(device, source))
+        let rows = self.setup.rows(place, self.fleet.devices[device].labels.len());
+        let lesson = self.setup.lesson(place, &rows, handed);
+        let trained = self.learner(device, first).train(lesson, &mut |_: Progress| observer());
+        trained.map_err(|source| self.failed(device, source))?.ok_or(Error::Stopped)
     }
 
     /// ε̂ of a device's model.
-    pub(super) fn own_error(
-        &self,
-        device: usize,
-        split: &Split,
-        model: &Params,
-    ) -> Result<OwnError, Error> {
+    pub(super) fn own_error(&self, device: usize, model: &Params) -> Result<OwnError, Error> {
         let own = &self.fleet.devices[device];
-        let Some(learners) = self.learners else {
-            return Ok(self.setup.own_error(split, model, own.unlabeled));
-        };
         let rows = self.setup.rows(Place::new(device), own.labels.len());
-        let predictions = self.predicted(learners, device, model, rows.measured())?;
-        let labels: Vec<_> = rows.measured().iter().map(|&row| own.labels[row]).collect();
-        let errors = predictions.errors(&labels);
-        Ok(rows.own_error(errors, own.unlabeled, self.setup.unlabeled_as))
+        let predictions = self.predict_rows(device, model, rows.measured())?;
+        let unlabeled_as = self.setup.unlabeled_as;
+        Ok(rows.own_error(&predictions, &own.labels, own.unlabeled, unlabeled_as))
     }
 
     /// What a model says of all samples of a device.
     pub(super) fn predict(&self, device: usize, model: &Params) -> Result<Predictions, Error> {
-        let own = &self.fleet.devices[device];
-        match self.learners {
-            Some(learners) => {
-                let rows: Vec<usize> = (0..own.samples()).collect();
-                self.predicted(learners, device, model, &rows)
-            }
-            None => Ok(predict(&self.setup.spec, model, &own.inputs)),
-        }
+        let all: Vec<usize> = (0..self.fleet.devices[device].samples()).collect();
+        self.predict_rows(device, model, &all)
     }
 
     /// What a model says of some samples of a device, by their numbers.
@@ -109,13 +89,9 @@ impl SeedRun<'_> {
         model: &Params,
         rows: &[usize],
     ) -> Result<Predictions, Error> {
-        if let Some(learners) = self.learners {
-            return self.predicted(learners, device, model, rows);
-        }
-        let (own, numbers) = (&self.fleet.devices[device], self.setup.spec.input().len());
-        let input = |&row: &usize| &own.inputs[row * numbers..(row + 1) * numbers];
-        let inputs: Vec<f32> = rows.iter().flat_map(input).copied().collect();
-        Ok(predict(&self.setup.spec, model, &inputs))
+        let learner = self.learner(device, &self.first);
+        let predicted = learner.predict(model, rows, &mut |_: Progress| self.watch.flow());
+        predicted.map_err(|source| self.failed(device, source))?.ok_or(Error::Stopped)
     }
 
     /// What a device makes of models with these weights.
@@ -124,9 +100,6 @@ impl SeedRun<'_> {
         device: usize,
         models: &[(&Params, f64)],
     ) -> Result<Predictions, Error> {
-        if self.learners.is_none() {
-            return Ok(self.setup.combine(models, &self.fleet.devices[device].inputs)?);
-        }
         let mut failure = None;
         let made = combine_with(self.setup.combine, models, |_, model| {
             match self.predict(device, model) {
@@ -149,19 +122,6 @@ impl SeedRun<'_> {
             }
             None => Owner::Network { spec: &self.setup.spec, inputs: &own.inputs },
         }
-    }
-
-    /// What the learner of a device says of some of its samples with a model.
-    fn predicted(
-        &self,
-        learners: &Learners,
-        device: usize,
-        model: &Params,
-        rows: &[usize],
-    ) -> Result<Predictions, Error> {
-        let predicted =
-            learners.of(device).predict(model, rows, &mut |_: Progress| self.watch.flow());
-        predicted.map_err(|source| self.failed(device, source))?.ok_or(Error::Stopped)
     }
 
     /// The error that something failed at a device, whose learner it is if it has one of the user's.

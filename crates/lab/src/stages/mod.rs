@@ -21,8 +21,11 @@ pub mod train;
 pub mod transfer;
 mod trust;
 
+use std::sync::Arc;
+
 use stlf_config::Config;
 use stlf_config::fleet::Fleet;
+use stlf_learn::Params;
 use stlf_protocol::Setup;
 
 use crate::watch::Watch;
@@ -36,6 +39,8 @@ pub struct SeedRun<'a> {
     pub setup: Setup,
     /// The devices.
     pub fleet: Fleet,
+    /// The values that built-in networks begin with.
+    pub first: Arc<Params>,
     /// Their learners, where these are the user's.
     pub learners: Option<&'a Learners>,
     /// How well linear classifiers of the others do at each device with labels, where they were sent.

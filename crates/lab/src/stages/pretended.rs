@@ -34,6 +34,7 @@ pub(crate) fn pretended(
             setup: run.setup.clone(),
             folder: folder.folder(&fleet.devices[source].name)?,
             fleet,
+            first: run.first.clone(),
             learners: run.learners,
             scouted: Vec::new(),
             scouting_bytes: 0,
@@ -71,7 +72,7 @@ fn without_labels(device: &DeviceData, numbers: usize) -> DeviceData {
     DeviceData {
         name: device.name.clone(),
         places: device.places[..labeled].to_vec(),
-        inputs: device.inputs[..labeled * numbers].to_vec(),
+        inputs: device.inputs[..labeled * numbers].into(),
         scaling: device.scaling.clone(),
         labels: Vec::new(),
         unlabeled: labeled,

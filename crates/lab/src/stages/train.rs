@@ -1,6 +1,9 @@
 //! Every device with labels trains a model of its own, and measures its error.
 
+use std::sync::Arc;
+
 use rayon::prelude::*;
+use stlf_config::fleet::DeviceData;
 use stlf_learn::Params;
 use stlf_method::expectation::most_common;
 use stlf_method::local_training::{Split, Training};
@@ -34,8 +37,8 @@ pub struct Trained {
 pub fn train(run: &SeedRun<'_>) -> Result<Trained, Error> {
     let splits = splits(run)?;
     let models = models(run, &splits, Block::WHOLE)?;
-    let table: Vec<TrainingRow> = (splits.par_iter().zip(&models).enumerate())
-        .map(|(device, (split, params))| row(run, device, split, params.as_ref()))
+    let table: Vec<TrainingRow> = (models.par_iter().enumerate())
+        .map(|(device, params)| row(run, device, params.as_ref()))
         .collect::<Result<_, Error>>()?;
     run.folder.write_csv(TABLE, &table)?;
     Ok(Trained { models, table })
@@ -49,7 +52,10 @@ pub fn some(run: &SeedRun<'_>, block: Block) -> Result<(), Error> {
 /// The labels of every device, to train on and to measure on. In a simulated fleet a device's place is its index.
 pub(crate) fn splits(run: &SeedRun<'_>) -> Result<Vec<Split>, Error> {
     let splits: Vec<Split> = (run.fleet.devices.iter().enumerate())
-        .map(|(i, device)| run.setup.split(Place::new(i), &device.inputs, &device.labels))
+        .map(|(i, DeviceData { inputs, labels, .. })| {
+            let rows = run.setup.rows(Place::new(i), labels.len());
+            Split::of(inputs, labels, run.setup.shape.len(), &rows.trained)
+        })
         .collect();
     let mut labeled = splits.iter().filter(|s| !s.is_empty());
     labeled.try_for_each(|s| s.examples().check(&run.setup.spec))?;
@@ -59,7 +65,7 @@ pub(crate) fn splits(run: &SeedRun<'_>) -> Result<Vec<Split>, Error> {
 /// The models of a block's devices, trained or read back.
 fn models(run: &SeedRun<'_>, splits: &[Split], block: Block) -> Result<Vec<Option<Params>>, Error> {
     let folder = run.folder.folder(MODELS)?;
-    let start = warm_up(run, splits, &folder)?;
+    let first = Arc::new(warm_up(run, splits, &folder)?);
     let asked = |i: usize| block.has(i) && !splits[i].is_empty();
     let count = run.watch.counter(Stage::Train, (0..splits.len()).filter(|&i| asked(i)).count());
     let model = |i: usize| {
@@ -71,7 +77,7 @@ fn models(run: &SeedRun<'_>, splits: &[Split], block: Block) -> Result<Vec<Optio
             Some(file) => Params::from_safetensors(run.layout(), &file)
                 .map_err(|e| folder.broken(&name, &e.to_string()))?,
             None => {
-                let params = run.train(i, &splits[i], &start, &count)?;
+                let params = run.train(i, &first, &mut || count.asks())?;
                 folder.write(&name, &params.to_safetensors(run.layout())?)?;
                 params
             }
@@ -89,7 +95,7 @@ pub(super) fn warm_up(
     models: &Folder,
 ) -> Result<Params, Error> {
     let (setup, training) = (&run.setup, &run.config.training);
-    let mut shared = setup.first_model();
+    let mut shared = (*run.first).clone();
     if training.warm_up_rounds == 0 {
         return Ok(shared);
     }
@@ -116,14 +122,9 @@ pub(super) fn warm_up(
     Ok(shared)
 }
 
-fn row(
-    run: &SeedRun<'_>,
-    at: usize,
-    split: &Split,
-    params: Option<&Params>,
-) -> Result<TrainingRow, Error> {
+fn row(run: &SeedRun<'_>, at: usize, params: Option<&Params>) -> Result<TrainingRow, Error> {
     let device = &run.fleet.devices[at];
-    let own = params.map(|params| run.own_error(at, split, params)).transpose()?;
+    let own = params.map(|params| run.own_error(at, params)).transpose()?;
     Ok(TrainingRow {
         device: device.name.clone(),
         labeled: device.labels.len(),

@@ -105,8 +105,8 @@ impl Both {
             let network = BuiltIn {
                 spec: setup.spec.clone(),
                 training: setup.training,
-                first: setup.first_model(),
-                inputs: device.inputs.as_slice().into(),
+                first: Arc::new(setup.first_model()),
+                inputs: device.inputs.clone(),
                 labels: device.labels.clone(),
             };
             let learner = Arc::new(Counting { network, trainings: trainings.clone(), fails_at });
@@ -121,11 +121,12 @@ impl Both {
         let own = &self.fleet.devices[device];
         let config = self.built_in.for_learners(false);
         let setup = Setup::new(&config, self.fleet.shape, 2, SEED).unwrap();
-        let learner = setup.built_in(own.inputs.as_slice().into(), own.labels.clone());
+        let first = Arc::new(setup.first_model());
+        let learner = setup.built_in(first, own.inputs.clone(), own.labels.clone());
         let user = UserLearner {
             name: "mlp/1".to_owned(),
             classes: ["calm", "storm"].map(str::to_owned).to_vec(),
-            features: own.inputs.clone(),
+            features: own.inputs.to_vec(),
             labels: own.labels.clone(),
             told_truth: own.truth.clone(),
             places: own.places.clone(),

@@ -9,7 +9,7 @@ use crate::adapt::{
     Adapt, ByLabels, Judged, Judgement, LEAST_LABELS, LEAST_SAMPLES, Obstacle, Tried,
 };
 use crate::guard::Guard;
-use crate::local_training::{Split, Training};
+use crate::local_training::{Rows, Split, Training};
 
 const STEPS: usize = 250;
 
@@ -30,7 +30,7 @@ fn pictures(count: usize) -> (Vec<f32>, Vec<Class>) {
 fn models() -> (Spec, [Params; 2]) {
     let spec = Spec::mlp(Shape::grey(6), 2).unwrap();
     let (inputs, labels) = pictures(40);
-    let split = Split::new(&inputs, &labels, 36, 0.0, 1);
+    let split = Split::of(&inputs, &labels, 36, &Rows::new(labels.len(), 0.0, 1).trained);
     let augment = Augment::None;
     let training = Training { descent: Descent::default(), augment, steps: 300, averaged: false };
     let train = |seed: u64| {
@@ -177,7 +177,7 @@ fn drawn(style: Style, count: usize, seed: u64) -> (Vec<f32>, Vec<Class>) {
 fn on_pictures_of_another_kind_a_student_helps_and_is_accepted() {
     let spec = Spec::cnn(Shape::grey(28), 10).unwrap();
     let (inputs, labels) = drawn(Style::Clean, 800, 1);
-    let split = Split::new(&inputs, &labels, 784, 0.0, 1);
+    let split = Split::of(&inputs, &labels, 784, &Rows::new(labels.len(), 0.0, 1).trained);
     let augment = Augment::None;
     let training = Training { descent: Descent::default(), augment, steps: 2_500, averaged: false };
     let start = Params::initial(&spec, 1);
@@ -209,7 +209,7 @@ fn reversed() -> (Spec, Params, Vec<f32>, Vec<Class>) {
     let inputs: Vec<f32> = (0..90).flat_map(|row| (0..6).map(move |c| value(row, c))).collect();
     let truth: Vec<Class> = (0..90).map(class).collect();
     let wrong: Vec<Class> = truth.iter().map(|class| 1 - class).collect();
-    let split = Split::new(&inputs, &wrong, 6, 0.0, 1);
+    let split = Split::of(&inputs, &wrong, 6, &Rows::new(wrong.len(), 0.0, 1).trained);
     let training = Training {
         descent: Descent::default(),
         augment: Augment::None,

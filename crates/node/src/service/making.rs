@@ -78,7 +78,7 @@ impl Making {
         let settings = SharedSettings::new(shared.into_iter().chain(of_learner));
         let joules = joules(&setup, *place, roster.devices.len());
         let holdings = Holdings {
-            inputs: own.inputs.as_slice().into(),
+            inputs: own.inputs.clone(),
             labels: own.labels.clone(),
             unlabeled: own.unlabeled,
             answers: own.answers.clone(),

@@ -7,7 +7,7 @@ use sha2::{Digest, Sha256};
 use stlf_learn::Params;
 use stlf_method::expectation::Trial;
 use stlf_method::handed::{Purpose, Standard, Verdict};
-use stlf_method::learner::{Lesson, Progress};
+use stlf_method::learner::Progress;
 use stlf_method::local_training::Rows;
 use stlf_planning::plan::{RingPlace, Way};
 
@@ -54,7 +54,7 @@ pub(crate) struct TrainingOn {
     pub(crate) way: Way,
     setup: Setup,
     rows: Rows,
-    seed: u64,
+    place: Place,
     ring: Option<RingPlace>,
     trying: Trying,
 }
@@ -78,14 +78,14 @@ impl TrainingOn {
         self,
         watch: &mut Watch<'_>,
     ) -> Result<Option<TrainedOn>, stlf_planning::Error> {
-        let TrainingOn { way, setup, rows, seed, ring, trying, .. } = self;
+        let TrainingOn { way, setup, place, rows, ring, trying, .. } = self;
         let as_handed = match trying.verdict(watch)? {
             Some(Verdict::Believed(as_handed)) => as_handed,
             Some(Verdict::Refused) => return Ok(Some(TrainedOn::Refused)),
             None => return Ok(None),
         };
         let Trying { learner, labels, handed, .. } = trying;
-        let lesson = Lesson { rows: &rows.trained, start: Some(&handed), seed };
+        let lesson = setup.lesson(place, &rows, Some((&handed, way)));
         let percent = |progress: Progress| Sign::Percent(WHOLE * way as u8 + progress.percent());
         let trained = learner.train(lesson, &mut |progress| watch(percent(progress)))?;
         let Some(trained) = trained else { return Ok(None) };
@@ -194,9 +194,9 @@ impl Device {
         let (learner, setup) = (self.learner.clone(), self.setup.clone());
         let labels = self.holdings.labels.clone();
         let rows = self.setup.rows(self.place, labels.len());
-        let seed = self.setup.training_seed(self.place, Some(way));
         let trying = Trying { learner, labels, handed, standard, own };
-        let training = TrainingOn { from, way, setup, rows, seed, ring, trying };
+        let place = self.place;
+        let training = TrainingOn { from, way, setup, place, rows, ring, trying };
         vec![Action::Compute(Job::new(number, Labour::TrainOn(Box::new(training))))]
     }
 

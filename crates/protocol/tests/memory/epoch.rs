@@ -13,7 +13,7 @@ use stlf_method::combine::{Combine, combine};
 use stlf_method::divergence;
 use stlf_method::expectation::doubt;
 use stlf_method::known::Known;
-use stlf_method::local_training::Split;
+use stlf_method::local_training::{Rows, Split};
 use stlf_method::ring;
 use stlf_method::seeds::Draw;
 use stlf_method::student::{Owner, Target};
@@ -208,18 +208,21 @@ fn comes_to_what_one_machine_would(setup: &Setup, holdings: &[Holdings]) -> Wire
     let measured =
         divergence::measure(&inputs, SHAPE, &setup.divergence, seed, &mut go_on).unwrap().unwrap();
     let models: Vec<Option<&Params>> = network.devices.iter().map(Device::model).collect();
-    let split = |place: usize| {
-        let (own, held) = (&holdings[place], Draw::HeldOut.seed(SEED, place));
-        Split::new(&own.inputs, &own.labels, SHAPE.len(), 0.2, held)
+    let rows = |place: usize| {
+        Rows::new(holdings[place].labels.len(), 0.2, Draw::HeldOut.seed(SEED, place))
+    };
+    let own_error = |place: usize, model: &Params| {
+        let (own, rows) = (&holdings[place], rows(place));
+        let said = predict(&setup.spec, model, &own.inputs).of_all(rows.measured());
+        rows.own_error(&said, &own.labels, own.unlabeled, 1.0).source_error
     };
     let device = |place: usize| {
-        let (own, split) = (&holdings[place], split(place));
+        let own = &holdings[place];
         stlf_planning::Device {
             name: format!("d{}", place + 1),
             labeled: own.labels.len() as u64,
             unlabeled: own.unlabeled as u64,
-            source_error: models[place]
-                .map(|m| split.own_error(&setup.spec, m, own.unlabeled, 1.0).source_error),
+            source_error: models[place].map(|model| own_error(place, model)),
         }
     };
     let problem = Problem::new(Parts {
@@ -255,7 +258,8 @@ fn comes_to_what_one_machine_would(setup: &Setup, holdings: &[Holdings]) -> Wire
     let trained = |handed: &Params, place: usize, draw: Draw| {
         let (training, seed) = (setup.training, draw.seed(SEED, place));
         let mut go_on = || ControlFlow::Continue(());
-        let own = split(place);
+        let Holdings { inputs, labels, .. } = &holdings[place];
+        let own = Split::of(inputs, labels, SHAPE.len(), &rows(place).trained);
         let model = own.train_on(&setup.spec, handed.clone(), training, seed, &mut go_on);
         as_sent(&model.unwrap().unwrap(), place)
     };

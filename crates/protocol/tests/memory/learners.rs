@@ -95,7 +95,11 @@ fn wrapped_with(
     let learners: Vec<Arc<Wrapped>> = held
         .iter()
         .map(|own| {
-            let inner = setup.built_in(own.inputs.clone(), own.labels.clone());
+            let inner = setup.built_in(
+                Arc::new(setup.first_model()),
+                own.inputs.clone(),
+                own.labels.clone(),
+            );
             Arc::new(Wrapped { inner, refuses: Mutex::default(), students })
         })
         .collect();

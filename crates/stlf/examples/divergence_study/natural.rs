@@ -8,7 +8,7 @@ use stlf_data::features::{self, Scale, Scaler};
 use stlf_data::{Class, Dataset, Shape};
 use stlf_learn::evaluate::{Predictions, predict};
 use stlf_learn::{Augment, Descent, Layer, Params, Spec};
-use stlf_method::local_training::{Split, Training};
+use stlf_method::local_training::{Rows, Split, Training};
 
 use super::candidates::{self, Candidate};
 use super::{Failure, correlation, go_on, ranks};
@@ -98,7 +98,8 @@ impl Fleet {
         let (descent, augment) = (Descent::default(), Augment::None);
         let training = Training { descent, augment, steps: self.steps, averaged: false };
         let (inputs, labels) = (&self.inputs[source], &self.truth[source]);
-        let split = Split::new(inputs, labels, self.shape.len(), 0.0, 0);
+        let split =
+            Split::of(inputs, labels, self.shape.len(), &Rows::new(labels.len(), 0.0, 0).trained);
         let (first, own) = (Params::initial(spec, seed), 1_000 * seed + source as u64);
         let trained = split.train(spec, first, training, own, &mut go_on)?;
         Ok(trained.ok_or("nobody stops it")?)

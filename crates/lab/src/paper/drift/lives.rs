@@ -1,6 +1,7 @@
 //! One seed: how a fleet lives through all steps under each policy.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -122,12 +123,17 @@ impl<'a> Lives<'a> {
             .filter(|&(device, step)| windows.since(device, step) == step)
             .collect();
         let count = watch.counter(Stage::Train, needed.len());
+        let first = Arc::new(setup.first_model());
         let train = |&(device, step): &(usize, usize)| {
             let (own, place) = (&held[device][step], Place::new(device));
-            let split = setup.split(place, &own.inputs, &own.classes);
-            let trained = setup.train(place, &split, setup.first_model(), &mut || watch.flow())?;
+            let rows = setup.rows(place, own.classes.len());
+            let learner = setup.built_in(first.clone(), own.inputs.clone(), own.classes.clone());
+            let lesson = setup.lesson(place, &rows, None);
+            let trained = learner.train(lesson, &mut |_| watch.flow())?;
             let model = trained.ok_or(Error::Stopped)?;
-            let error = setup.own_error(&split, &model, 0).source_error;
+            let said = learner.predict(&model, rows.measured(), &mut |_| watch.flow())?;
+            let said = said.ok_or(Error::Stopped)?;
+            let error = rows.own_error(&said, &own.classes, 0, setup.unlabeled_as).source_error;
             count.one()?;
             Ok(((device, step), (setup.sent(&model, &own.classes), error)))
         };

@@ -1,5 +1,7 @@
 //! What every device holds at every step: a window over its own stream of rows, which moves on.
 
+use std::sync::Arc;
+
 use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -33,7 +35,7 @@ struct Stream {
 
 /// What a device holds at a step.
 pub(super) struct Held {
-    pub(super) inputs: Vec<f32>,
+    pub(super) inputs: Arc<[f32]>,
     /// All of them; a device that has none hides these.
     pub(super) classes: Vec<Class>,
     pub(super) batches: Batches,
@@ -123,7 +125,8 @@ impl<'d> Windows<'d> {
         let batch = |at: usize| self.data.domain(rows[at]);
         let batches =
             Batches { first: batch(0), middle: batch(rows.len() / 2), last: batch(rows.len() - 1) };
-        Ok(Held { inputs: stream.scaling.inputs(self.data, rows), classes, batches })
+        let inputs = stream.scaling.inputs(self.data, rows).into();
+        Ok(Held { inputs, classes, batches })
     }
 }
 

@@ -89,14 +89,14 @@ pub(super) fn learners(
             layout: layout.clone(),
             classes: of,
             shape,
-            pictures: inputs.clone(),
+            pictures: inputs.to_vec(),
             labels: labels.clone(),
             alteration,
         };
         let user = UserLearner {
             name: format!("nearest-means-{}/1", alteration.name()),
             classes: classes.to_vec(),
-            features: inputs,
+            features: inputs.to_vec(),
             labels,
             told_truth: truth,
             // Samples with a label come first, and that is the learner's own order.

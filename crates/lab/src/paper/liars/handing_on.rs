@@ -9,19 +9,17 @@ use stlf_learn::Params;
 use stlf_learn::evaluate::predict;
 use stlf_method::expectation::Trial;
 use stlf_method::handed::{Purpose, Standard, Verdict};
-use stlf_method::local_training::Split;
 use stlf_planning::plan::{Leg, Way, been_at, legs, way_to_targets};
 use stlf_planning::witness::Claim;
 use stlf_planning::{Plan, Problem};
-use stlf_protocol::Place;
 
 use super::outcome::Deceit;
 use crate::Error;
 use crate::stages::SeedRun;
 
 /// What devices made of models that were handed to them. Many lies and defences have the same models on the way.
+#[derive(Default)]
 pub(super) struct Trainings {
-    splits: Vec<Split>,
     made: Mutex<HashMap<(usize, Way, u64), Params>>,
 }
 
@@ -32,10 +30,6 @@ pub(super) struct Sent {
 }
 
 impl Trainings {
-    pub(super) fn new(splits: Vec<Split>) -> Trainings {
-        Trainings { splits, made: Mutex::default() }
-    }
-
     fn of(&self, run: &SeedRun<'_>, to: usize, way: Way, handed: &Params) -> Result<Params, Error> {
         let mut hasher = DefaultHasher::new();
         handed.iter().for_each(|p| p.to_bits().hash(&mut hasher));
@@ -44,10 +38,7 @@ impl Trainings {
         if let Some(made) = known().get(&key) {
             return Ok(made.clone());
         }
-        let (place, mut flow) = (Place::new(to), || run.watch.flow());
-        let trained =
-            run.setup.train_on(place, way, &self.splits[to], handed.clone(), &mut flow)?;
-        let trained = trained.ok_or(Error::Stopped)?;
+        let trained = run.train_on(to, way, handed, &mut || run.watch.flow())?;
         known().insert(key, trained.clone());
         Ok(trained)
     }

@@ -119,15 +119,17 @@ impl Lie {
             }
             Lie::Backdoor => {
                 let device = &run.fleet.devices[liar];
-                let (mut inputs, mut labels) = (device.inputs.clone(), device.labels.clone());
+                let (mut inputs, mut labels) = (device.inputs.to_vec(), device.labels.clone());
                 let numbers = setup.shape.len();
                 for sample in (0..labels.len()).step_by(3) {
                     mark(&mut inputs[sample * numbers..][..numbers], setup.shape);
                     labels[sample] = TRIGGERED;
                 }
-                let split = setup.split(Place::new(liar), &inputs, &labels);
-                let (start, mut flow) = (setup.first_model(), || run.watch.flow());
-                let trained = setup.train(Place::new(liar), &split, start, &mut flow)?;
+                let place = Place::new(liar);
+                let rows = setup.rows(place, labels.len());
+                let learner = setup.built_in(run.first.clone(), inputs.into(), labels.clone());
+                let lesson = setup.lesson(place, &rows, None);
+                let trained = learner.train(lesson, &mut |_| run.watch.flow())?;
                 Ok(setup.sent(&trained.ok_or(Error::Stopped)?, &labels))
             }
         }

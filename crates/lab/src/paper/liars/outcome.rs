@@ -24,7 +24,7 @@ use crate::Error;
 use crate::stages::SeedRun;
 use crate::stages::measure::measure;
 use crate::stages::plan::problem;
-use crate::stages::train::{splits, train};
+use crate::stages::train::train;
 
 /// What targets do about liars.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -125,7 +125,7 @@ pub(super) fn of_seed(run: &SeedRun<'_>) -> Result<Vec<Outcome>, Error> {
     let sent: Vec<Option<Params>> = (run.fleet.devices.iter().zip(&trained.models))
         .map(|(device, model)| Some(run.setup.sent(model.as_ref()?, &device.labels)))
         .collect();
-    let trainings = Trainings::new(splits(run)?);
+    let trainings = Trainings::default();
     let of_case = |(lie, count): (Option<Lie>, usize)| -> Result<Vec<Outcome>, Error> {
         // Other devices lie in other seeds.
         let first = run.setup.seed as usize;
@@ -330,7 +330,7 @@ impl Deceit<'_> {
         let Some((truth, mixture)) = device.truth.as_ref().zip(mixed(&said)) else { return };
         sums.accuracies.push(mixture.accuracy(truth));
         if self.lie == Some(Lie::Backdoor) {
-            let (mut inputs, shape) = (device.inputs.clone(), self.run.setup.shape);
+            let (mut inputs, shape) = (device.inputs.to_vec(), self.run.setup.shape);
             inputs.chunks_exact_mut(shape.len()).for_each(|picture| mark(picture, shape));
             let said: Vec<Predictions> =
                 senders.iter().map(|(from, _)| models.say_of(self.run, *from, &inputs)).collect();

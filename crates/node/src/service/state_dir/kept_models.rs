@@ -209,7 +209,7 @@ mod tests {
         DeviceData {
             name: "gate".to_owned(),
             places: (0..inputs.len()).collect(),
-            inputs: inputs.to_vec(),
+            inputs: inputs.as_ref().into(),
             scaling: Scaling::Pixels,
             labels: labels.to_vec(),
             unlabeled: 0,
