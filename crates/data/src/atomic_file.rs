@@ -19,7 +19,7 @@ pub(crate) const PREFIX: &str = ".stlf-";
 #[derive(Debug)]
 pub struct Prepared {
     content: Content,
-    /// Where it goes, links followed.
+    /// The place where the file will be; symbolic links are followed.
     path: PathBuf,
 }
 

@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 use crate::Error;
 use crate::atomic_file::{self, Prepared};
 
-/// A folder of results.
+/// A folder of results, in which files appear whole or not at all.
 #[derive(Debug, Clone)]
 pub struct Folder {
     path: PathBuf,
@@ -21,12 +21,12 @@ impl Folder {
         Ok(Folder { path: path.to_owned() })
     }
 
-    /// A folder inside.
+    /// Opens a folder inside this one, and makes it where it is missing.
     pub fn folder(&self, name: &str) -> Result<Folder, Error> {
         Folder::open(&self.path.join(name))
     }
 
-    /// Where it is.
+    /// Returns the path of the folder itself.
     pub fn path(&self) -> &Path {
         &self.path
     }

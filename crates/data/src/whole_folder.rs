@@ -18,7 +18,7 @@ pub struct PreparedFolder {
     inside: TempDir,
     /// Held open and locked, so that nobody takes the folder for abandoned.
     _lock: Option<File>,
-    /// Where it goes.
+    /// The path that the folder gets when it is published.
     place: PathBuf,
 }
 

@@ -26,7 +26,7 @@ use crate::stages::{SeedRun, computing, expectation, handover, measure, plan, st
 use crate::watch::{Observer, Stage, Watch};
 use crate::{Error, Folder, Learners};
 
-/// What a run gives.
+/// The results of a run, and what it has to tell.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Outcome {
     /// One per seed, method and target.
@@ -39,7 +39,7 @@ pub struct Outcome {
     pub dealt_by: Option<String>,
     /// What decided by whose values features are scaled, where that was chosen.
     pub tried_scales: Vec<ScaleRow>,
-    /// The scale of each seed.
+    /// The scale of features in each seed.
     pub scales: Vec<Scale>,
     /// What was measured of divergences in each seed, where that was.
     pub calibrated: Vec<Calibrated>,
@@ -86,7 +86,7 @@ struct Finished {
 struct Job<'a> {
     config: &'a Config,
     folder: &'a Folder,
-    /// The last stage to do.
+    /// The last stage that is carried out.
     until: Stage,
     methods: &'a [Method],
     /// Learners that are there already; else the configuration names any.
@@ -102,7 +102,7 @@ pub(crate) enum Holdings<'a> {
 }
 
 impl Holdings<'_> {
-    /// The names of the classes.
+    /// Returns the names of the classes.
     fn classes(&self) -> &[String] {
         match self {
             Holdings::Dealt(data) => data.classes(),

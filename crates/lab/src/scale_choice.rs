@@ -86,7 +86,7 @@ pub(crate) fn deal(config: &Config, data: &Dataset, seed: u64) -> Result<Scaled,
     Ok(Scaled { fleet, tried, scouted, bytes })
 }
 
-/// The devices that have labels.
+/// Returns the devices that have labels, in the order of the fleet.
 fn labeled(fleet: &Fleet) -> impl Iterator<Item = &DeviceData> {
     fleet.devices.iter().filter(|device| !device.labels.is_empty())
 }

@@ -55,12 +55,12 @@ impl Predictions {
         Predictions { classes, probabilities }
     }
 
-    /// How many inputs there are.
+    /// Returns the number of inputs that were predicted.
     pub fn len(&self) -> usize {
         self.probabilities.len() / self.classes
     }
 
-    /// Whether there is none.
+    /// Returns whether there is no input.
     pub fn is_empty(&self) -> bool {
         self.probabilities.is_empty()
     }
@@ -70,7 +70,7 @@ impl Predictions {
         self.probabilities.chunks_exact(self.classes)
     }
 
-    /// The same in one slice.
+    /// Returns the probabilities of all inputs in one slice, classes fastest.
     pub fn as_slice(&self) -> &[f32] {
         &self.probabilities
     }

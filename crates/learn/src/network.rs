@@ -45,7 +45,7 @@ enum Stage {
 pub enum Fusion {
     /// Convolution, channel dropout, pooling and ReLU run together.
     Blocks,
-    /// Every layer runs alone.
+    /// Every layer runs by itself.
     None,
 }
 

@@ -20,10 +20,10 @@ const ALWAYS: [&str; 11] = [
     "TEMP",
 ];
 
-/// How a learner is started.
+/// How the program of a learner is started.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// The program and its arguments.
+    /// The program, followed by its arguments.
     pub command: Vec<String>,
     /// The folder for files between the two. It is emptied first.
     pub folder: PathBuf,

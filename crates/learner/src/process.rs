@@ -45,9 +45,9 @@ pub(crate) struct Process {
 /// What comes of waiting for a line.
 #[derive(Debug)]
 pub(crate) enum Heard {
-    /// A line, without its end.
+    /// The program wrote this line, given without its end.
     Line(String),
-    /// Nothing in this time.
+    /// The program wrote nothing in the time that it was given.
     Nothing,
     /// The program has ended, or writes no more.
     Ended,

@@ -110,10 +110,10 @@ impl<S> Incumbent<S> {
 
 /// A search tree, explored lowest bound first.
 pub(crate) trait Tree {
-    /// A part of the search.
+    /// A part of the search, which can be split into smaller ones.
     type Node;
 
-    /// What is searched for.
+    /// What the search looks for, with a cost that should be least.
     type Solution;
 
     /// No solution in the node costs less.

@@ -49,7 +49,7 @@ impl Monomial {
         Ok(monomial)
     }
 
-    /// Returns the coefficient `c`.
+    /// Returns the coefficient `c`, which is above 0.
     pub fn coefficient(&self) -> f64 {
         self.log_coefficient.exp()
     }

@@ -37,7 +37,7 @@ impl Claim {
 pub struct Witness {
     /// The target that gets the model.
     pub to: usize,
-    /// Whose model it gets.
+    /// The device whose model the target gets.
     pub from: usize,
 }
 

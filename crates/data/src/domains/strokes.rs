@@ -20,10 +20,10 @@ use super::mnist_m::{invert, luma};
 use super::{Colour, Domain, Half, SIDE, usps};
 use crate::{Class, Dataset, Error, Shape};
 
-/// How the digits look.
+/// The look of drawn digits, each after that of a known data set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Style {
-    /// Light on black, as MNIST.
+    /// Light on black, as the digits of MNIST.
     Clean,
     /// Drawn at 16×16 with a broader pen, filling the frame, and padded, as USPS.
     Coarse,

@@ -19,7 +19,7 @@ pub struct OwnScale {
     features: Vec<Feature>,
 }
 
-/// One feature's part of it.
+/// The scale of one feature.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Feature {

@@ -49,12 +49,12 @@ pub enum Scheme {
     Shard(Shard),
     /// A fixed number of classes for each device.
     Pathological(Pathological),
-    /// Each domain a device.
+    /// The samples of each domain for one or more devices of its own.
     ByDomain(ByDomain),
 }
 
 impl Default for Scheme {
-    /// The paper's network of ten.
+    /// Returns the paper's network of ten devices.
     fn default() -> Scheme {
         Scheme::Paper(Paper::default())
     }
@@ -135,7 +135,7 @@ impl Scheme {
     }
 }
 
-/// Samples dealt to devices.
+/// The samples of a data set as they are dealt to devices.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Partition {
     /// The devices in order; every one has at least one sample.

@@ -23,7 +23,7 @@ pub fn assign(context: &Context<'_>) -> Result<Assignment, Error> {
 pub struct Consensus {
     /// The class that they give it together.
     pub class: Class,
-    /// Their mean probability of it.
+    /// The mean probability that the teachers give this class.
     pub confidence: f64,
     /// How many of them are sure of it; 0 if none is, and the class is then what all say in the mean.
     pub supporters: usize,

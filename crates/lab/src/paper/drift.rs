@@ -26,13 +26,13 @@ use crate::summary::Spread;
 use crate::watch::Watch;
 use crate::{Error, Folder};
 
-/// A fleet whose data drift.
+/// A natural fleet whose data drift, as the spec describes it.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) struct Drifting {
-    /// As users name it.
+    /// The name by which users choose the fleet.
     pub(super) name: String,
-    /// As tables name it.
+    /// The name that the fleet has in tables.
     title: String,
     /// Its table of features in the data folder.
     table: PathBuf,
@@ -58,7 +58,7 @@ const TRAINING: usize = 3_000;
 /// The same where it need only work.
 const QUICK_TRAINING: usize = 200;
 
-/// The rows of a seed.
+/// The name of the table with the results of a seed.
 const ROWS: &str = "drift.csv";
 
 /// A policy in a fleet, mean over draws: shares of 1.
@@ -69,7 +69,7 @@ struct Entry {
     policy: String,
     draws: usize,
     steps: usize,
-    /// The mean over all steps.
+    /// The mean accuracy over all steps.
     accuracy: f64,
     /// The mean difference to planning once, draw by draw.
     difference: f64,

@@ -45,12 +45,12 @@ struct Case {
     path: PathBuf,
 }
 
-/// Students of one kind.
+/// What students have in common that are judged together.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Group {
     /// Who trains them, how samples are altered, and whose plan it is.
     students: String,
-    /// What the targets' domain is.
+    /// Whether the targets' domain is at some source: `known` or `unseen`.
     domain: &'static str,
 }
 
@@ -66,7 +66,7 @@ struct Judged {
 /// The students of all fleets.
 #[derive(Default)]
 struct Students {
-    /// Of targets.
+    /// The students that targets trained.
     of_targets: Vec<Judged>,
     /// Of sources that pretend to be targets.
     pretended: Vec<Judged>,
@@ -104,7 +104,7 @@ struct Entry {
     worst_loss: f64,
     /// What those that are accepted add, mean over all targets.
     gain: f64,
-    /// What all would add.
+    /// What all students would add if every one were accepted.
     gain_of_all: f64,
 }
 
@@ -166,7 +166,7 @@ fn suffixed(path: &Path, suffix: &str) -> PathBuf {
 }
 
 impl Case {
-    /// The students of built-in networks.
+    /// Adds the students of built-in networks, of all seeds.
     fn of_networks(&self, lab: &Lab<'_>, to: &mut Students) -> Result<(), Error> {
         compare(&self.config, &self.path, &METHODS, lab.observer)?;
         let holdings = Holdings::Dealt(Box::new(load(&self.config)?));

@@ -18,24 +18,24 @@ use crate::record::Row;
 use crate::summary::{Line, Spread, paired, summarise};
 use crate::{Error, compare};
 
-/// A fleet of the spec.
+/// A natural fleet, as the spec describes it.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) struct NaturalFleet {
-    /// As users name it.
+    /// The name by which users choose the fleet.
     pub(super) name: String,
-    /// As tables name it.
+    /// The name that the fleet has in tables.
     title: String,
     /// Its table of features in the data folder.
     table: Option<PathBuf>,
     /// The column that names the device.
     device: Option<String>,
-    /// Columns that are no features.
+    /// The columns of the table that are no features.
     #[serde(default)]
     ignore: Vec<String>,
     /// Instead of a table: so many of MNIST's writers.
     writers: Option<usize>,
-    /// Who has labels.
+    /// The fraction of its labels that each device keeps.
     labeled: Option<Labeled>,
     /// Instead of that: so many devices, in the order of their names.
     labeled_first: Option<usize>,

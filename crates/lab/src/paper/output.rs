@@ -9,7 +9,7 @@ use super::spec::Spec;
 use super::{Artifact, Made};
 use crate::{Error, Folder};
 
-/// What is being made.
+/// A figure or table that is being made, with the files that it has so far.
 pub(super) struct Output<'a> {
     artifact: Artifact,
     folder: &'a Folder,
@@ -36,7 +36,7 @@ impl<'a> Output<'a> {
         Ok(())
     }
 
-    /// A picture, as SVG.
+    /// Writes the figure as SVG.
     pub(super) fn figure(&mut self, figure: &Figure) -> Result<(), Error> {
         let name = self.artifact.name();
         self.write(&format!("{name}.svg"), figure.to_svg().as_bytes())

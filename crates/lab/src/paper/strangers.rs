@@ -27,17 +27,17 @@ use crate::summary::{Spread, summarise};
 use crate::watch::Watch;
 use crate::{Error, Folder, compare};
 
-/// A case of the spec.
+/// A case of the spec, in which the targets' domain is at no source.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) struct Stranger {
-    /// As users name it.
+    /// The name by which users choose the case.
     pub(super) name: String,
-    /// As tables name it.
+    /// The name that the case has in tables.
     pub(super) title: String,
     /// The data sets of the sources.
     real: Vec<String>,
-    /// What stands in for them.
+    /// The drawn digits that stand in for these data sets.
     drawn: Vec<String>,
     /// The data set of the targets, and what stands in for it.
     unseen: [String; 2],

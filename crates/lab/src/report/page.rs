@@ -4,7 +4,7 @@ use super::Document;
 
 const SKELETON: &str = include_str!("../page/page.html");
 
-/// The style of all pages.
+/// The style sheet of all pages.
 pub const STYLE: &str = include_str!("../page/page.css");
 
 /// In the order in which they run.

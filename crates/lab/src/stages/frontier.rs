@@ -14,7 +14,7 @@ use super::transfer::Transfer;
 use crate::Error;
 use crate::record::FrontierRow;
 
-/// The table of the frontier.
+/// The name of the table with the plans of the frontier.
 pub const TABLE: &str = "frontier.csv";
 
 /// In a larger fleet so many plans may take minutes, and nobody asked for these.

@@ -40,9 +40,9 @@ struct Sent {
     refused: Option<RefusedRow>,
 }
 
-/// What comes of all hand-overs.
+/// What all hand-overs lead to.
 struct HandedOn {
-    /// As each device sends it.
+    /// The model of each device as the device sends it.
     models: Vec<Option<Params>>,
     /// The trials that go along with every model that is sent.
     tried: TriedModels,

@@ -72,7 +72,7 @@ impl SeedRun<'_> {
         trained.map_err(|source| self.failed(device, source))
     }
 
-    /// ε̂ of a device's model.
+    /// Returns ε̂ of a device's model, by the labels that were held out from training.
     pub(super) fn own_error(
         &self,
         device: usize,

@@ -13,20 +13,20 @@ use crate::{Error, Folder, Stage};
 /// The table that the stage ends with.
 pub const TABLE: &str = "divergence.csv";
 
-/// What it cost.
+/// The name of the table of what measuring cost.
 pub const COST: &str = "measuring.csv";
 
 /// Until all pairs are there, those of each device with the devices after it.
 const PARTS: &str = "pairs";
 
-/// The stage's outcome.
+/// The divergences that were measured, and what that cost.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Measured {
     /// Two devices and their d̂: every pair once, or some links from a device to another.
     pub pairs: Vec<(usize, usize, f64)>,
     /// Whether these are all links that there are, each in one direction.
     pub are_links: bool,
-    /// What every device sent.
+    /// What every device sent so that they could be measured.
     pub cost: Vec<MeasuringRow>,
 }
 

@@ -18,10 +18,10 @@ use crate::{Error, Stage};
 /// The file that the stage ends with.
 pub const FILE: &str = "plan.json";
 
-/// The problem that was planned.
+/// The name of the file with the problem that was planned.
 pub const PROBLEM: &str = "problem.json";
 
-/// The plan's links.
+/// The name of the table of the plan's links.
 pub const LINKS: &str = "links.csv";
 
 /// d̂ and K of every link.
@@ -41,7 +41,7 @@ fn links(run: &SeedRun<'_>, measured: &Measured) -> Links {
     Links::from_rows(n, divergence, energy)
 }
 
-/// The problem of these measurements.
+/// Returns the problem that these measurements make.
 pub fn problem(
     run: &SeedRun<'_>,
     table: &[TrainingRow],

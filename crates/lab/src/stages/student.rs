@@ -41,7 +41,7 @@ pub(super) struct Adapted {
     pub(super) links: Vec<PlanLink>,
     /// The student, if the target uses it.
     pub(super) student: Option<Student>,
-    /// What came of it.
+    /// What came of the student, with what every guard says of it.
     pub(super) tried: Tried,
 }
 

@@ -24,16 +24,16 @@ use super::student::{Adapted, Tried};
 use crate::record::{ConfusionRow, MeasuringRow, RefusedRow, Row};
 use crate::{Error, Folder, Stage};
 
-/// What each target ended with.
+/// The name of the folder with what each target ended with.
 pub const FOLDER: &str = "targets";
 
 /// How often targets took one class for another.
 pub const CONFUSION: &str = "confusion.csv";
 
-/// What one target ends with.
+/// What one target ends with under some method.
 pub(super) struct Served {
     pub(super) target: usize,
-    /// None without a model.
+    /// What the target says of its samples; `None` if it has no model.
     pub(super) predictions: Option<Predictions>,
     /// Its links, with the weights of the models that come over them.
     pub(super) links: Vec<PlanLink>,
@@ -54,7 +54,7 @@ pub struct Transfer<'a> {
     pub(super) measuring: &'a [MeasuringRow],
     /// Whether each device is conspicuous by its numbers.
     pub(super) conspicuous: Vec<bool>,
-    /// Ours' answer.
+    /// The roles, links and hand-overs of ST-LF's own plan.
     pub(super) plan: Assignment,
     /// The trials that go along with models after hand-overs.
     pub(super) tried: TriedModels,
@@ -65,7 +65,7 @@ pub struct Transfer<'a> {
 }
 
 impl<'a> Transfer<'a> {
-    /// After the plan.
+    /// Returns what all methods share once the plan is made.
     pub fn new(
         run: &'a SeedRun<'a>,
         models: &'a [Option<Params>],
@@ -252,7 +252,7 @@ impl<'a> Transfer<'a> {
         }
     }
 
-    /// What one model has.
+    /// Returns the number of bytes of one model as it is sent.
     pub(super) fn model_bytes(&self) -> u64 {
         model_bytes(self.run.layout())
     }

@@ -100,7 +100,7 @@ unsafe fn strip<L: Lanes, const R: usize, const V: usize>(
     }
 }
 
-/// `R` rows of `V` registers.
+/// A tile of sums: `R` rows of `V` registers.
 type Tile<L, const R: usize, const V: usize> = [[L; V]; R];
 
 /// The sums of the products at places i, i + N, i + 2N … of a row.

@@ -160,7 +160,7 @@ impl Kernels {
         Kernels::available()[0]
     }
 
-    /// `avx512`, `avx2`, `neon` or `plain`.
+    /// Returns the name of the instructions in use: `avx512`, `avx2`, `neon` or `plain`.
     pub fn name(&self) -> &'static str {
         self.name
     }

@@ -22,7 +22,7 @@ use crate::status::Leash;
 #[derive(Debug, Clone)]
 pub(super) struct Node {
     pub(super) fixing: Vec<Fixing>,
-    /// w_ij of every link.
+    /// w_ij, the price of every link.
     price: Vec<f64>,
     /// w_jj, for being served by the client's own facility.
     own_price: Vec<f64>,

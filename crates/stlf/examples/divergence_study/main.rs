@@ -54,7 +54,7 @@ fn main() -> Result<(), Failure> {
     }
 }
 
-/// The estimators by name.
+/// Returns the estimators with these names, separated by commas, and their settings.
 fn estimators(names: &str) -> Vec<(&'static str, Settings)> {
     let linear = discriminant::Settings::default();
     let one = sketch::Settings::default();
@@ -118,9 +118,9 @@ struct Trial {
     /// What identifies a device's data: its classes, and its domain where those are split.
     kind: Vec<(Vec<Class>, usize)>,
     sources: Vec<usize>,
-    /// ε̂ of every source.
+    /// ε̂, the source error, of every source.
     errors: Vec<f64>,
-    /// `predictions[source][device]`.
+    /// The predictions of each source's model on each device's samples, `[source][device]`.
     predictions: Vec<Vec<Predictions>>,
 }
 

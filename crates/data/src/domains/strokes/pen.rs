@@ -44,7 +44,7 @@ pub(super) fn even(rng: &mut ChaCha8Rng) -> f32 {
     (rng.next_u32() >> 8) as f32 * (1.0 / (1u32 << 24) as f32)
 }
 
-/// −1 to 1, evenly.
+/// Returns a number drawn evenly from −1 to 1.
 pub(super) fn around(rng: &mut ChaCha8Rng) -> f32 {
     2.0 * even(rng) - 1.0
 }

@@ -58,7 +58,7 @@ pub(super) struct Compared {
     pretended: usize,
     /// How many of them do harm.
     pretended_harmful: usize,
-    /// The mean threshold over fleets.
+    /// The threshold that the rule chose, mean over fleets.
     threshold: f64,
     trained: usize,
     /// How many are accepted at the threshold in use.

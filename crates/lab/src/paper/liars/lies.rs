@@ -9,7 +9,7 @@ use crate::stages::SeedRun;
 use crate::stages::measure::Measured;
 use crate::stages::train::Trained;
 
-/// A way to lie.
+/// A way in which a device may lie about itself or its model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Lie {
     /// An untrained model, said to be perfect everywhere.

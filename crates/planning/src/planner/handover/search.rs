@@ -1,4 +1,4 @@
-//! Local search for hand-overs.
+//! Finds hand-overs that make a plan cheaper, by local search.
 
 use super::{Found, Watch};
 use crate::device::Role;
@@ -44,7 +44,7 @@ fn follow(handed_from: &[Option<usize>], source: usize, route: &mut Vec<usize>) 
 /// A target, and what it can take.
 struct Target {
     device: usize,
-    /// Its links in the plan.
+    /// The links that it has in the plan that the search starts from.
     planned: Vec<PlanLink>,
     /// A link from each source that it can take alone, ascending.
     single: Vec<PlanLink>,
