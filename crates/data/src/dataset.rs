@@ -23,7 +23,7 @@ impl Shape {
         Shape { channels: 1, height: side, width: side }
     }
 
-    /// How many numbers one sample has.
+    /// Returns how many numbers one sample has.
     pub const fn len(self) -> usize {
         self.channels * self.height * self.width
     }
@@ -263,7 +263,7 @@ impl Dataset {
         samples.iter().map(|&sample| self.labels[sample]).collect()
     }
 
-    /// These samples alone, in this order.
+    /// Returns a data set with these samples alone, in this order.
     pub fn select(&self, samples: &[usize]) -> Dataset {
         let n = self.shape.len();
         fn pick<T: Copy>(all: &[T], samples: &[usize], n: usize) -> Vec<T> {

@@ -73,7 +73,7 @@ impl Error {
         self
     }
 
-    /// What the user can do about it.
+    /// Returns what the user can do about it, if there is anything to say.
     pub fn hint(&self) -> Option<&str> {
         match self {
             Error::File { .. } => None,

@@ -53,7 +53,7 @@ impl Idx {
         &self.dimensions
     }
 
-    /// The values, the last dimension fastest.
+    /// Returns the values, the last dimension fastest.
     pub fn values(&self) -> &[u8] {
         &self.values
     }

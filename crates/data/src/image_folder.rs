@@ -161,7 +161,7 @@ pub fn load_with_paths(
 }
 
 impl Listing {
-    /// With these classes, or with those that there are.
+    /// Lists the pictures of a folder, with these classes or with those that there are.
     fn new(folder: &Path, given: Option<&[String]>) -> Result<Listing, Error> {
         let mut domains = Vec::new();
         let mut classes: Vec<String> = Vec::new();

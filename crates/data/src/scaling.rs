@@ -133,7 +133,7 @@ fn scaled_rows<'r>(
     inputs
 }
 
-/// Rows or windows, each in all units.
+/// Returns rows or windows as inputs, each in all units.
 fn scaled<'r>(
     rows: impl ExactSizeIterator<Item = &'r [f64]>,
     units: &[Vec<Unit>],

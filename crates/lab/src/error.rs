@@ -41,7 +41,7 @@ pub enum Error {
     Learner {
         /// The name of the device.
         device: String,
-        /// What its learner did or said.
+        /// The error that its learner made or told of.
         source: stlf_planning::Error,
     },
     /// What a device ends with cannot be written.
@@ -90,7 +90,7 @@ impl Error {
         }
     }
 
-    /// What the system said of a file.
+    /// Returns a function that makes what the system said of a file an error.
     pub fn file(path: &Path) -> impl FnOnce(std::io::Error) -> Error + '_ {
         |source| Error::File { path: path.to_owned(), source }
     }
@@ -100,7 +100,7 @@ impl Error {
         Error::Folder { path: path.to_owned(), message: message.into(), hint }
     }
 
-    /// What the user can do about it.
+    /// Returns what the user can do about it, if there is anything to say.
     pub fn hint(&self) -> Option<&str> {
         match self {
             Error::Folder { hint, .. } => hint.as_deref(),

@@ -131,7 +131,7 @@ impl Learners {
         self.kind().learner.layout()
     }
 
-    /// The name and version of all learners.
+    /// Returns the name and version that all learners have.
     pub(crate) fn name(&self) -> &str {
         &self.kind().name
     }

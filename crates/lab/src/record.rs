@@ -133,12 +133,13 @@ pub struct StudentRow {
     pub tried: bool,
     /// The share of held-out samples of which the student says the same after a part was covered.
     pub stability: Option<f64>,
-    /// The same of the mixture alone.
+    /// The share of held-out samples of which the mixture alone says the same after a part was
+    /// covered.
     pub mixture_stability: Option<f64>,
     /// How many of the labels that were held out are right with the student.
     #[serde(default)]
     pub labels_right: Option<usize>,
-    /// The same with the mixture alone.
+    /// How many of the labels that were held out are right with the mixture alone.
     #[serde(default)]
     pub mixture_labels_right: Option<usize>,
     /// Whether the guard or, where there are some, labels accept the student.
@@ -239,7 +240,7 @@ impl ExpectedRow {
         })
     }
 
-    /// The expected accuracy with its interval.
+    /// Returns the expected accuracy with its interval.
     pub fn interval(&self) -> Expected {
         Expected { accuracy: self.expected, low: self.low, high: self.high }
     }
@@ -260,9 +261,9 @@ pub struct ComputingRow {
     pub device: String,
     /// The billions of floating-point operations to train its own model.
     pub training_gflop: f64,
-    /// The same to train on models that it was handed.
+    /// The billions of floating-point operations to train on models that it was handed.
     pub handed_gflop: f64,
-    /// The same to train a student.
+    /// The billions of floating-point operations to train a student.
     pub student_gflop: f64,
     /// The energy of all these operations, in joules.
     pub joules: f64,
@@ -316,7 +317,7 @@ pub struct FrontierRow {
     pub links: usize,
     /// The energy of the plan, in joules.
     pub joules: Option<f64>,
-    /// As a share of every source sending to every target.
+    /// The energy as a share of that if every source sent to every target.
     pub energy_share: Option<f64>,
     /// The mean accuracy of the plan's targets, if it is known.
     pub accuracy: Option<f64>,
@@ -368,12 +369,12 @@ pub struct RefusedRow {
     pub way: Option<Way>,
     /// The number of labels that it was tried on.
     pub labels: u32,
-    /// Those that the model gets wrong.
+    /// The number of these labels that the model gets wrong.
     pub errors: u32,
 }
 
 impl RefusedRow {
-    /// Who tried it is told so, without a full stop.
+    /// Returns what the one who tried the model is told, without a full stop.
     pub fn told(&self) -> String {
         let RefusedRow { from, labels, errors, way, .. } = self;
         let wrong = format!("which gets {errors} of its {labels} labels wrong");

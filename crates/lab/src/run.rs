@@ -29,7 +29,7 @@ use crate::{Error, Folder, Learners};
 /// The results of a run, and what it has to tell.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Outcome {
-    /// One per seed, method and target.
+    /// The results, one row per seed, method and target.
     pub rows: Vec<Row>,
     /// How devices trained alone, one per seed and device.
     pub training: Vec<TrainingRow>,
@@ -213,7 +213,7 @@ pub fn run_shard(
 /// The configuration of a run, in its folder.
 pub(crate) const CONFIG: &str = "config.toml";
 
-/// The folder of this configuration's run.
+/// Opens the folder of this configuration's run.
 pub(crate) fn open(config: &Config, path: &Path) -> Result<Folder, Error> {
     let folder = Folder::open(path)?;
     let text = config.to_toml()?;

@@ -42,7 +42,7 @@ pub(crate) struct Scaled {
 }
 
 impl Scaled {
-    /// A fleet that has sent no scouts.
+    /// Returns a fleet in which nobody has sent scouts.
     pub(crate) fn unscouted(fleet: Fleet) -> Scaled {
         Scaled { fleet, tried: Vec::new(), scouted: Vec::new(), bytes: 0 }
     }

@@ -39,7 +39,7 @@ impl Block {
         self.of == 1
     }
 
-    /// Whether this item is in it.
+    /// Returns whether the item with this number is in the block.
     pub fn has(self, item: usize) -> bool {
         item % self.of == self.number
     }

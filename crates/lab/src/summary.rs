@@ -21,7 +21,7 @@ const STUDENT: [f64; 30] = [
 ];
 
 impl Spread {
-    /// Of these values; none of nothing.
+    /// Returns the spread of these values, or `None` if there are none.
     pub fn of(values: &[f64]) -> Option<Spread> {
         let n = values.len() as f64;
         let mean = values.iter().sum::<f64>() / n;

@@ -88,7 +88,7 @@ impl<'a> Watch<'a> {
         flow(&self.check())
     }
 
-    /// As [`Watch::flow`], until time is up.
+    /// Returns a function that does as [`Watch::flow`] until time is up, and then ends the work.
     pub fn within(&self, limit: Duration) -> impl Fn() -> ControlFlow<()> {
         let started = Instant::now();
         move || match started.elapsed() < limit {

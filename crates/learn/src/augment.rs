@@ -98,7 +98,7 @@ impl View {
     /// The view that leaves every picture as it is.
     pub const PLAIN: View =
         View { convolution: 0.0, shift: 0, rotation: 0.0, scale: 0.0, shear: 0.0 };
-    /// Up to one pixel in each direction.
+    /// The view that moves a picture by up to one pixel in each direction.
     pub const SHIFT: View = View { shift: 1, ..View::PLAIN };
     /// A random convolution of every second picture.
     pub const CONVOLUTIONS: View = View { convolution: 0.5, ..View::PLAIN };

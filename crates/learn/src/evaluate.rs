@@ -16,7 +16,7 @@ pub struct Predictions {
 
 /// How many samples go through the network together: enough to fill it, few enough to stay in the cache.
 const BATCH: usize = 32;
-/// For fewer samples it does not pay to prepare a network.
+/// The number of samples from which on it pays to prepare a network.
 const MANY: usize = 8;
 
 /// The model's predictions for inputs that lie one after the other.
@@ -196,7 +196,7 @@ pub fn source_error_of_rate(rate: f64, labeled: usize, unlabeled: usize, unlabel
     (rate * labeled as f64 + unlabeled_as * unlabeled as f64) / samples
 }
 
-/// The accuracy of a model on examples.
+/// Returns the accuracy of a model on examples, 0 to 1.
 pub fn accuracy(spec: &Spec, params: &[f32], examples: Examples<'_>) -> f64 {
     predict(spec, params, examples.inputs).accuracy(examples.labels)
 }

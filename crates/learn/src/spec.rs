@@ -261,7 +261,7 @@ impl Spec {
         3 * self.forward_operations_per_sample() - 2 * first
     }
 
-    /// Those of the way forward alone.
+    /// Returns the floating-point operations of the way forward alone, for one sample.
     pub fn forward_operations_per_sample(&self) -> usize {
         2 * self.products().sum::<usize>()
     }

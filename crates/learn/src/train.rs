@@ -157,7 +157,7 @@ pub struct Epoch {
 }
 
 impl Trainer {
-    /// A trainer that starts from these parameters.
+    /// Returns a trainer that starts from these parameters.
     pub fn new(spec: &Spec, params: Params, descent: Descent, seed: u64) -> Result<Trainer, Error> {
         descent.check()?;
         if params.len() != spec.parameters() {

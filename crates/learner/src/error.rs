@@ -125,7 +125,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// The error that a line is wrong.
+    /// Returns the error that a line is wrong.
     pub(crate) fn line(verb: &'static str, line: &str, message: impl Into<String>) -> Error {
         Error::Line { verb, line: quoted(line), message: message.into() }
     }

@@ -108,7 +108,7 @@ impl Process {
         }
     }
 
-    /// The last lines of the log.
+    /// Returns the last lines of the log.
     pub(crate) fn log(&self) -> Log {
         let log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
         Log(log.iter().cloned().collect())
@@ -128,7 +128,7 @@ impl Process {
         self.end_within(self.grace)
     }
 
-    /// The same with another time to wait.
+    /// Ends the program as [`Process::end`] does, with another time to wait.
     pub(crate) fn end_within(&mut self, grace: Duration) -> ExitStatus {
         if let Some(status) = self.status {
             return status;

@@ -38,7 +38,7 @@ impl Program {
         Program::start_as(options, watch, |program| Arc::new(program))
     }
 
-    /// The same where something else takes the program's place, which uses it.
+    /// Starts a program where something else, which uses it, takes its place as the learner.
     pub(crate) fn start_as(
         options: Options,
         watch: &mut Watch<'_>,

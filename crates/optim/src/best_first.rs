@@ -116,7 +116,7 @@ pub(crate) trait Tree {
     /// What the search looks for, with a cost that should be least.
     type Solution;
 
-    /// No solution in the node costs less.
+    /// Returns a value that no solution in the node costs less than.
     fn lower_bound(node: &Self::Node) -> f64;
 
     /// Tightens the node's bound, offers what solutions it meets, and splits the node. Nothing is

@@ -178,12 +178,12 @@ impl GeometricProgram {
         &self.inequalities
     }
 
-    /// The monomials that must equal one.
+    /// Returns the monomials that must equal one.
     pub fn equalities(&self) -> &[Monomial] {
         &self.equalities
     }
 
-    /// Solves, measuring every variable from one.
+    /// Solves the program, measuring every variable from one.
     pub fn solve(&self, settings: &Settings) -> Solution {
         self.solve_from(&vec![1.0; self.bounds.len()], settings)
     }

@@ -61,7 +61,7 @@ impl<'a> Leash<'a> {
         !self.stopped
     }
 
-    /// Whether they said stop when last asked.
+    /// Returns whether they said stop when last asked.
     pub(crate) fn stopped(&self) -> bool {
         self.stopped
     }

@@ -160,7 +160,7 @@ impl Bound {
     }
 }
 
-/// One source's part in a target's mixture.
+/// One source's part in a target's mixture, with what the bound needs to know of it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Share {
     /// α_ij, the weight of the source at the target.

@@ -42,7 +42,7 @@ impl Error {
         self
     }
 
-    /// What the user can do about it.
+    /// Returns what the user can do about it, if there is anything to say.
     pub fn hint(&self) -> Option<&str> {
         match self {
             Error::Syntax { hint, .. } | Error::Field { hint, .. } => hint.as_deref(),

@@ -7,7 +7,7 @@ use crate::problem::Problem;
 /// A target's sources beyond these are only counted.
 const MOST_SENDERS: usize = 4;
 
-/// Four significant digits, as people write them.
+/// Returns a number with four significant digits, as people write it.
 pub fn short(value: f64) -> String {
     let size = value.abs();
     if size != 0.0 && !(1e-4..1e7).contains(&size) {
@@ -42,7 +42,7 @@ pub fn percent(share: f64) -> String {
     format!("{} %", trimmed(&fixed(percent, decimals)))
 }
 
-/// Formats a count with separators: `1,234,567`.
+/// Returns a count with separators between its thousands: `1,234,567`.
 pub fn grouped(count: u64) -> String {
     let digits = count.to_string();
     let mut text = String::with_capacity(digits.len() * 4 / 3);

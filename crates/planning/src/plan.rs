@@ -91,7 +91,7 @@ pub struct Plan {
     pub roles: Vec<Role>,
     /// The links in use with their weights, sorted by receiver, then sender.
     pub links: Vec<PlanLink>,
-    /// Sorted by receiver, who takes one model at most.
+    /// The hand-overs, sorted by receiver, who takes one model at most.
     pub handovers: Vec<Handover>,
     /// What the plan costs, by term.
     pub terms: Terms,
@@ -111,7 +111,7 @@ impl Plan {
         self.terms.total()
     }
 
-    /// (objective − lower bound) / objective.
+    /// Returns (objective − lower bound) / objective, the most that a better plan could save.
     pub fn gap(&self) -> f64 {
         stlf_optim::status::relative_gap(self.objective(), self.lower_bound)
     }

@@ -53,7 +53,7 @@ pub struct Segment {
 }
 
 impl Segment {
-    /// The plan's cost at an energy weight.
+    /// Returns what the plan costs at this weight of energy.
     pub fn objective(&self, energy_weight: f64) -> f64 {
         self.error_bound + energy_weight * self.energy
     }

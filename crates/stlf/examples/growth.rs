@@ -223,7 +223,7 @@ impl fmt::Display for Row {
     }
 }
 
-/// A number with commas between its thousands.
+/// Returns a number with commas between its thousands.
 fn grouped(number: usize) -> String {
     let digits = number.to_string();
     let mut text = String::new();

@@ -103,12 +103,12 @@ impl ParquetTable {
         self.schema.columns().iter().map(|column| column.path().string()).collect()
     }
 
-    /// The number of groups of rows.
+    /// Returns the number of groups of rows.
     pub fn groups(&self) -> usize {
         self.file.num_row_groups()
     }
 
-    /// What the column at this position holds.
+    /// Returns what the column at this position holds.
     pub fn kind(&self, column: usize) -> Kind {
         let column = self.schema.column(column);
         if column.max_rep_level() > 0 {

@@ -37,7 +37,7 @@ impl Scale {
     /// Every scale that users can choose.
     pub const ALL: [Scale; 4] = [Scale::Fleet, Scale::Own, Scale::Both, Scale::None];
 
-    /// The name as users write it.
+    /// Returns the name as users write it.
     pub const fn name(self) -> &'static str {
         match self {
             Scale::Fleet => "fleet",

@@ -45,7 +45,7 @@ pub(super) struct Time {
 }
 
 impl Time {
-    /// `None` if the text is no time.
+    /// Reads the time of a row; `None` if the text is no time.
     pub(super) fn new(text: &str) -> Option<Time> {
         Some(Time { number: super::time::parse(text)?, text: text.to_owned() })
     }

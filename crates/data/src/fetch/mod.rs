@@ -147,7 +147,7 @@ fn convert(
     fs::remove_file(archive).map_err(|e| Error::file(archive, e))
 }
 
-/// What to do without a network.
+/// Returns a hint on how to get the missing files without a network.
 fn by_hand(domain: Domain, missing: &[Source], folder: &Path) -> String {
     let mut text = format!("put the files into {} by hand, then run this again:", folder.display());
     for source in missing {

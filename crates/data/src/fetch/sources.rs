@@ -9,9 +9,9 @@ use crate::domains::{Domain, Half};
 /// A file that can be downloaded, and where it lies.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Source {
-    /// Its name, in the data folder and at every mirror.
+    /// The name of the file, in the data folder and at every mirror.
     pub file: String,
-    /// Its size, where it is known.
+    /// The size of the file in bytes, where it is known.
     pub bytes: Option<u64>,
     /// The digest that its content must have.
     pub checksum: Checksum,

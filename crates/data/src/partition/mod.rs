@@ -154,12 +154,12 @@ pub struct Share {
 }
 
 impl Share {
-    /// All samples, the labeled ones first.
+    /// Returns all samples of the device, the labeled ones first.
     pub fn samples(&self) -> impl Iterator<Item = usize> {
         self.labeled.iter().chain(&self.unlabeled).copied()
     }
 
-    /// How many samples the device has.
+    /// Returns the number of samples that the device has.
     pub fn len(&self) -> usize {
         self.labeled.len() + self.unlabeled.len()
     }

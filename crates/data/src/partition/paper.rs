@@ -69,7 +69,7 @@ pub struct Paper {
     pub disjoint: bool,
 }
 
-/// Whether no device has wrong labels.
+/// Returns whether no device has wrong labels.
 fn is_none(mislabeled: &usize) -> bool {
     *mislabeled == 0
 }
@@ -78,7 +78,7 @@ fn is_none(mislabeled: &usize) -> bool {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Arrangement {
-    /// One domain: the paper's M, U, MM.
+    /// All devices have samples of one domain: the paper's M, U, MM.
     #[default]
     Single,
     /// Every device draws from all domains together and has samples of each: M+U.

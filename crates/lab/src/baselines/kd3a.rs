@@ -87,7 +87,7 @@ pub fn focus(teachers: &[&Predictions], samples: &[f64], gate: f64) -> Vec<f64> 
 mod tests {
     use super::*;
 
-    /// Of two classes: each sample's probability of the second.
+    /// Returns predictions of two classes, from each sample's probability of the second.
     fn teacher(of_second: &[f32]) -> Predictions {
         let rows = of_second.iter().flat_map(|&p| [1.0 - p, p]).collect();
         Predictions::new(rows, 2)

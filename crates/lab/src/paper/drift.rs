@@ -34,7 +34,7 @@ pub(super) struct Drifting {
     pub(super) name: String,
     /// The name that the fleet has in tables.
     title: String,
-    /// Its table of features in the data folder.
+    /// The table of the fleet's features in the data folder.
     table: PathBuf,
     /// The column with the batch of a row; their names are in the order of time.
     time: String,
@@ -55,7 +55,7 @@ pub(super) struct Drifting {
 /// The steps of every training: few, since a window has few rows.
 const TRAINING: usize = 3_000;
 
-/// The same where it need only work.
+/// The steps of every training where it need only work.
 const QUICK_TRAINING: usize = 200;
 
 /// The name of the table with the results of a seed.

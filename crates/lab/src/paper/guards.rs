@@ -68,7 +68,7 @@ struct Judged {
 struct Students {
     /// The students that targets trained.
     of_targets: Vec<Judged>,
-    /// Of sources that pretend to be targets.
+    /// The students that sources trained as pretended targets.
     pretended: Vec<Judged>,
 }
 
@@ -95,7 +95,7 @@ struct Entry {
     /// Whether that is the threshold in use.
     in_use: bool,
     trained: usize,
-    /// With how many the target is less accurate than with the mixture.
+    /// How many students make the target less accurate than the mixture alone.
     harmful: usize,
     accepted: usize,
     /// How many of those that are accepted are harmful.
@@ -254,7 +254,7 @@ impl Judged {
 }
 
 impl Tally {
-    /// Of the students that are accepted.
+    /// Returns what comes of the students that are accepted.
     fn of(own: &[&Judged], is_accepted: impl Fn(&Judged) -> bool) -> Tally {
         let accepted: Vec<f64> =
             own.iter().filter(|one| is_accepted(one)).map(|one| one.gain).collect();

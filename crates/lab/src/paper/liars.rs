@@ -223,7 +223,7 @@ fn table(fleets: &[&Deceived], entries: &[Entry]) -> Table {
     table
 }
 
-/// What it costs where nobody lies.
+/// Returns a sentence on what the defences cost where nobody lies.
 fn note(entries: &[Entry]) -> String {
     let honest = |defence: Defence| {
         let own: Vec<f64> = entries

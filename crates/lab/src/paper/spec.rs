@@ -141,7 +141,7 @@ pub(super) fn settings() -> Vec<Setting> {
     embedded(toml::from_str::<SettingsFile>(text)).setting
 }
 
-/// The paper's Table of accuracies and energies.
+/// Returns the rows of the paper's table of accuracies and energies.
 pub(super) fn published_accuracies() -> Vec<PublishedAccuracy> {
     rows(include_str!("../../../../experiments/published-accuracy.csv"))
 }

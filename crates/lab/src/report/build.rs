@@ -147,7 +147,7 @@ fn results(folder: &Folder, config: &Config) -> Result<Vec<Row>, Error> {
     Ok(rows)
 }
 
-/// One seed, once it has a plan.
+/// Returns one seed of a run, once it has a plan.
 fn of_seed(
     folder: &Folder,
     number: u64,

@@ -91,7 +91,7 @@ pub struct Spread {
 }
 
 impl Spread {
-    /// Of a share, whose interval cannot reach beyond 0 to 1.
+    /// Returns a share whose interval does not reach beyond 0 to 1.
     pub fn within_one(self) -> Spread {
         Spread { low: self.low.max(0.0), high: self.high.min(1.0), ..self }
     }
@@ -206,7 +206,7 @@ pub struct Plan {
     pub handovers: Vec<Handover>,
     /// The energy of links and hand-overs, in joules.
     pub joules: f64,
-    /// As a share of every source sending to every target.
+    /// The energy as a share of that if every source sent to every target.
     pub energy_share: Option<f64>,
     /// The mean accuracy of the plan's targets, if it is known.
     pub accuracy: Option<f64>,
@@ -271,7 +271,7 @@ pub struct Handover {
 pub struct Trace {
     /// The name of the curve.
     pub name: String,
-    /// One per iteration; a single one is a level.
+    /// The objective after each iteration; a single value is a level.
     pub values: Vec<f64>,
     /// Whether they are costs of plans; relaxed roles make no plan, and cost less than one may.
     pub valid: bool,
@@ -288,7 +288,7 @@ pub struct Target {
     pub links: usize,
     /// The energy of its links, in joules.
     pub joules: f64,
-    /// By method, for those that have it as a target.
+    /// The accuracy by method, for the methods that have it as a target.
     pub accuracies: BTreeMap<String, Option<f64>>,
     /// The accuracy that it may expect under ST-LF's plan without any label: the lower end of the interval, the middle, the upper end.
     #[serde(skip_serializing_if = "Option::is_none")]

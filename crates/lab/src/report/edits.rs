@@ -19,7 +19,7 @@ use crate::Error;
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Edits {
-    /// Of which seed; the first where not given.
+    /// The seed whose problem is edited; the first one if not given.
     pub seed: Option<u64>,
     /// The weights φ that the problem gets.
     pub weights: Option<WeightsEntry>,

@@ -90,7 +90,7 @@ struct Found {
 }
 
 impl Found {
-    /// In a seed, if there were scouts.
+    /// Returns what is found in a seed, if there were scouts.
     fn of(run: &SeedRun<'_>, measured: &Measured) -> Option<Found> {
         let has_labels = |device: usize| !run.fleet.devices[device].labels.is_empty();
         let between = measured.pairs.iter().filter(|&&(i, j, _)| has_labels(i) && has_labels(j));

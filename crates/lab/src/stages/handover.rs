@@ -22,7 +22,7 @@ use super::trust::is_ours;
 use crate::record::{RefusedRow, RelayRow, Row};
 use crate::{Error, Stage};
 
-/// Who hands on to whom, and what targets get.
+/// The name of the table of who hands on to whom, and what targets get.
 pub const TABLE: &str = "relays.csv";
 
 /// Models that a source refused; absent if there is none.
@@ -212,7 +212,7 @@ impl Transfer<'_> {
         Ok(standard.verdict(came, own))
     }
 
-    /// What an assignment sends: hand-overs, then links.
+    /// Returns the rows of what an assignment sends: hand-overs, then links.
     pub(super) fn table(&self, assigned: &Assignment) -> Vec<RelayRow> {
         let row = |from: usize, to: usize, weight: Option<f64>, sent: usize| RelayRow {
             from: self.problem.name(from).to_owned(),

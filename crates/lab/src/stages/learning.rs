@@ -140,7 +140,7 @@ impl SeedRun<'_> {
         made.ok_or_else(|| failure.unwrap_or(Error::Stopped))
     }
 
-    /// What owns the samples of a device.
+    /// Returns what has the samples of a device: its learner, or the built-in network.
     pub(super) fn owner(&self, device: usize) -> Owner<'_> {
         let own = &self.fleet.devices[device];
         match self.learners {

@@ -1,4 +1,4 @@
-//! From measurements to roles and links.
+//! Plans: from measurements to roles and links.
 
 use stlf_formats::{PlanFile, ProblemFile, Run};
 use stlf_planning::Device;
@@ -24,7 +24,7 @@ pub const PROBLEM: &str = "problem.json";
 /// The name of the table of the plan's links.
 pub const LINKS: &str = "links.csv";
 
-/// d̂ and K of every link.
+/// Returns d̂ and K of every link.
 fn links(run: &SeedRun<'_>, measured: &Measured) -> Links {
     let n = run.fleet.len();
     let energy = run.setup.energies(n);
@@ -82,7 +82,7 @@ pub fn plan(run: &SeedRun<'_>, problem: &Problem) -> Result<Box<Plan>, Error> {
     Ok(plan)
 }
 
-/// What the plan is without hand-overs.
+/// Returns what the plan is without hand-overs.
 pub fn links_only(run: &SeedRun<'_>, problem: &Problem) -> Result<Assignment, Error> {
     let mut setup = run.setup.clone();
     setup.planner = setup.planner.handing_on(false);

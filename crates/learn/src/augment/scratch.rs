@@ -79,7 +79,7 @@ impl Convolution {
 }
 
 impl Scratch {
-    /// Working memory for pictures of this shape.
+    /// Returns working memory for views of pictures of this shape.
     pub fn new(shape: Shape) -> Scratch {
         Scratch::with(shape, Kernels::fastest())
     }

@@ -11,7 +11,8 @@ pub(crate) struct Columns<'a> {
     pub weights: &'a [f32],
     pub start: &'a [f32],
     pub inputs: usize,
-    /// At least as many as outputs, and a multiple of [`STRIDE`].
+    /// The distance between the weights of two inputs: at least as many as outputs, and a multiple
+    /// of [`STRIDE`].
     pub stride: usize,
 }
 

@@ -155,7 +155,7 @@ impl Kernels {
         found
     }
 
-    /// The fastest kernels this processor can run.
+    /// Returns the fastest kernels that this processor can run.
     pub fn fastest() -> &'static Kernels {
         Kernels::available()[0]
     }

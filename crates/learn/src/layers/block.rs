@@ -41,7 +41,7 @@ pub(crate) struct Block {
 }
 
 impl Block {
-    /// Pooling takes so many rows together.
+    /// Returns a block for batches of this size, which pools so many rows together.
     pub(crate) fn new(filters: Filters, drop: Option<Drop>, rows: usize, batch: usize) -> Block {
         let Shape { channels: input_channels, height, width } = filters.input;
         let (height, out_width) = (height + 1 - filters.kernel.rows, filters.windows.out_width());

@@ -45,7 +45,7 @@ pub enum Opening {
 }
 
 impl Opening {
-    /// f_i; infinite where the facility stays closed.
+    /// Returns f_i, which is infinite where the facility stays closed.
     pub fn cost(self) -> f64 {
         match self {
             Opening::May(cost) | Opening::Must(cost) => cost,
@@ -191,7 +191,7 @@ impl Instance {
         self.cost.len()
     }
 
-    /// A client's positions in the candidate arrays.
+    /// Returns the positions of a client's candidates in the arrays.
     pub(super) fn list(&self, client: usize) -> Range<usize> {
         self.first[client]..self.first[client + 1]
     }

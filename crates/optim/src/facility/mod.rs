@@ -144,7 +144,7 @@ fn close_gap(
     best_first::search(&mut tree, root, incumbent, limits, observer)
 }
 
-/// Dual-ascent prices v_j, one per client.
+/// Returns the prices v_j of dual ascent, one per client.
 pub(crate) fn prices(instance: &Instance, leash: &mut Leash<'_>) -> Vec<f64> {
     dual_ascent::ascend(instance, leash).value
 }

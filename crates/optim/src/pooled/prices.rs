@@ -150,7 +150,7 @@ impl<'a> Prices<'a> {
         false
     }
 
-    /// The facilities chosen at the last prices.
+    /// Returns the facilities that were chosen at the last prices.
     pub(super) fn chosen(&self) -> Vec<bool> {
         self.chosen.clone()
     }
@@ -223,7 +223,7 @@ impl<'a> Prices<'a> {
         if served < own_price { Choice::Mixture(served) } else { Choice::Own(own_price) }
     }
 
-    /// Σ_j w_ij of every free facility.
+    /// Adds up Σ_j w_ij of every free facility.
     fn collect_revenue(&mut self, fixing: &[Fixing]) {
         self.revenue.fill(0.0);
         for (&i, price) in self.instance.facility.iter().zip(&self.price) {

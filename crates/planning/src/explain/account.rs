@@ -1,4 +1,4 @@
-//! One device's part of the objective, term by term.
+//! Splits one device's part of the objective into its terms.
 
 use std::collections::BTreeMap;
 
@@ -21,12 +21,12 @@ impl Account {
     }
 }
 
-/// One term of a device's cost.
+/// One term of a device's cost, with what it amounts to.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Part {
     /// The term of the objective that the cost belongs to.
     pub term: Term,
-    /// Its cost, with φ and weight.
+    /// The cost of this term, φ and the link's weight included.
     pub cost: f64,
 }
 

@@ -32,7 +32,7 @@ pub struct Explanation {
     pub role: Role,
     /// Whether the user fixed that role, outright or by a required link.
     pub pinned: bool,
-    /// Its part of the objective, by term.
+    /// The device's part of the objective, by term.
     pub account: Account,
     /// The links that leave it, if a source.
     pub sends: Vec<PlanLink>,

@@ -24,7 +24,7 @@ impl Sentences<'_> {
         clean(self.problem.name(device))
     }
 
-    /// Why the device has its role.
+    /// Returns a sentence that says why the device has its role.
     pub fn role(&self, e: &Explanation) -> String {
         let (name, role) = (self.name(e.device), e.role);
         match &e.other_role {
@@ -60,7 +60,7 @@ impl Sentences<'_> {
         )
     }
 
-    /// Why an alternative does not exist.
+    /// Returns why an alternative does not exist, as a part of a sentence.
     pub fn impossible(&self, reason: &Impossible, device: usize) -> String {
         match reason {
             Impossible::NoLabels => "it has no labels and cannot train".to_owned(),

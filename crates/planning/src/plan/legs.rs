@@ -13,7 +13,7 @@ use super::{Handover, PlanLink, is_on_ring, route};
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum Way {
-    /// For the first time; the source trains it on.
+    /// The model comes for the first time, and the source trains it on.
     #[default]
     First,
     /// For the second time; the source keeps the mean of what came and what its training made of it.

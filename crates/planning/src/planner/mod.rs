@@ -1,4 +1,4 @@
-//! From a problem to a plan.
+//! Plans a problem: from measurements and settings to roles, links and hand-overs.
 
 pub mod exact;
 pub mod handover;
@@ -154,7 +154,7 @@ pub fn plan(problem: &Problem, settings: &Settings, observer: &mut Observer<'_>)
     }))
 }
 
-/// [`plan`] to proven optimality, without anyone watching.
+/// Plans as [`plan`] does, to proven optimality and without anyone watching.
 pub fn optimum(problem: &Problem) -> Outcome {
     plan(problem, &Settings::default(), &mut |_| ControlFlow::Continue(()))
 }

@@ -51,7 +51,7 @@ impl Parts {
         }
     }
 
-    /// The same where this share of ½ d̂ counts ([`Bound::calibration`]).
+    /// Returns the same parts where this share of ½ d̂ counts ([`Bound::calibration`]).
     #[must_use]
     pub fn calibrated(mut self, calibration: f64) -> Parts {
         if let Source::Measured { bound, .. } = &mut self.source {

@@ -222,7 +222,7 @@ impl Problem {
         }
     }
 
-    /// K_ij in joules, where it is known.
+    /// Returns K_ij in joules; `None` without such a link, and with raw costs.
     pub fn link_energy(&self, from: usize, to: usize) -> Option<f64> {
         match &self.model {
             Model::Measured(m) => m.links.get(from, to).map(|l| l.energy),
@@ -354,18 +354,18 @@ impl Measured {
         self.devices[device].samples() as f64
     }
 
-    /// S_i, where the device has labels.
+    /// Returns S_i; `None` if the device has no labels.
     pub fn source_bound(&self, device: usize) -> Option<f64> {
         let error = self.devices[device].source_error?;
         Some(self.bound.source(error, self.samples(device)))
     }
 
-    /// φ^S S_i, where the device has labels.
+    /// Returns φ^S S_i; `None` if the device has no labels.
     pub fn source_cost(&self, device: usize) -> Option<f64> {
         Some(self.weights.source * self.source_bound(device)?)
     }
 
-    /// One over the unit of energy, in joules.
+    /// Returns one over the unit of energy, in joules.
     pub(crate) fn energy_scale(&self) -> f64 {
         match (self.energy_unit, self.mean_link.0) {
             (EnergyUnit::MeanLink, mean) if mean > 0.0 => 1.0 / mean,
@@ -408,7 +408,7 @@ impl Measured {
     }
 }
 
-/// [`Bound::sender`] of every device, infinite without labels.
+/// Returns [`Bound::sender`] of every device, infinite without labels.
 fn senders(devices: &[Device], bound: &Bound) -> Vec<f64> {
     devices
         .iter()

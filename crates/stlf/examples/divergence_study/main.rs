@@ -109,7 +109,7 @@ fn estimators(names: &str) -> Vec<(&'static str, Settings)> {
     all.into_iter().filter(|(name, _)| wanted(name)).collect()
 }
 
-/// One network of devices with its trained sources.
+/// One network of devices, with what its sources have learned.
 struct Trial {
     shape: Shape,
     inputs: Vec<Vec<f32>>,
@@ -377,7 +377,7 @@ fn ranks(values: &[f64]) -> Vec<f64> {
     values.iter().map(rank).collect()
 }
 
-/// Pearson's; 0 where one side is constant.
+/// Returns Pearson's correlation; 0 where one side is constant.
 fn correlation(a: &[f64], b: &[f64]) -> f64 {
     let mean = |v: &[f64]| v.iter().sum::<f64>() / v.len() as f64;
     let (of_a, of_b) = (mean(a), mean(b));

@@ -55,7 +55,7 @@ fn bell(rng: &mut ChaCha8Rng) -> f32 {
     (around(rng) + around(rng)) * 1.224_744_9
 }
 
-/// Which of several, by their shares.
+/// Draws one of several items, with probabilities in proportion to their shares.
 pub(super) fn pick<T>(
     rng: &mut ChaCha8Rng,
     of: &'static [T],
@@ -73,7 +73,7 @@ pub(super) fn pick<T>(
     &of[of.len() - 1]
 }
 
-/// 0 to `end` − 1, evenly enough.
+/// Returns a whole number drawn from 0 to `end` − 1, evenly enough.
 pub(super) fn below(rng: &mut ChaCha8Rng, end: u32) -> u32 {
     ((u64::from(rng.next_u32()) * u64::from(end)) >> 32) as u32
 }

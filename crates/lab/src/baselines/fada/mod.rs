@@ -72,7 +72,7 @@ pub fn assign(context: &Context<'_>, seed: u64) -> Result<Assignment, Error> {
     adapted_weights(context, context.ours().roles.clone(), seed)
 }
 
-/// These roles with FADA's weights, all targets in parallel.
+/// Gives these roles links with FADA's weights, all targets in parallel.
 pub(super) fn adapted_weights(
     context: &Context<'_>,
     roles: Vec<Role>,

@@ -40,7 +40,7 @@ impl Alteration {
     pub(super) const ALL: [Alteration; 3] =
         [Alteration::Noise, Alteration::Shift, Alteration::Views];
 
-    /// The name that tables and folders have.
+    /// Returns the name that tables and folders have.
     pub(super) fn name(self) -> &'static str {
         match self {
             Alteration::Noise => "noise",

@@ -77,7 +77,7 @@ pub(super) struct Compared {
     half_interval: f64,
 }
 
-/// Every rule for every group of students.
+/// Returns how every rule does on every group of students.
 pub(super) fn compared(students: &Students) -> Vec<Compared> {
     let groups = groups(&students.of_targets);
     let rows = groups.iter().flat_map(|(group, own)| {

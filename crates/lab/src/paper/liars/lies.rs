@@ -16,7 +16,7 @@ pub(super) enum Lie {
     Magnet,
     /// A model that gives every sample the class after its own, with honest numbers.
     Inverted,
-    /// The same, said to be perfect everywhere.
+    /// An inverted model, said to be perfect everywhere.
     InvertedMagnet,
     /// The same with honest error and samples, said to be near to everybody.
     Near,

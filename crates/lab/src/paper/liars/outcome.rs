@@ -91,7 +91,7 @@ pub(super) struct Deceit<'a> {
     pub(super) run: &'a SeedRun<'a>,
     pub(super) lie: Option<Lie>,
     pub(super) liars: Vec<usize>,
-    /// As each device sends its own.
+    /// The model of each device as the device sends it, if it sends one.
     pub(super) models: Vec<Option<Params>>,
     pub(super) trainings: &'a Trainings,
     problem: Problem,

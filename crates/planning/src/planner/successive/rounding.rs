@@ -1,4 +1,4 @@
-//! From the relaxed solution to roles and weights.
+//! Rounds the relaxed solution to roles and weights.
 
 use super::{Instance, Outcome};
 use crate::device::Role;
