@@ -70,7 +70,7 @@ pub(crate) fn fast() -> Result<(), Failure> {
     Ok(())
 }
 
-/// What looks at text alone.
+/// Checks what can be seen in the text alone, before anything is built.
 fn before_building(steps: &mut Steps) -> Result<(), Failure> {
     steps.step("format", || command("cargo", &["fmt", "--all", "--check"], &[]))?;
     layout_and_docs(steps)?;

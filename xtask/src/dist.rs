@@ -18,20 +18,20 @@ const TEXTS: [&str; 4] = ["README.md", "CHANGELOG.md", "LICENSE-APACHE", "LICENS
 
 /// What a release is made of.
 pub(crate) struct Dist<'a> {
-    /// The repository.
+    /// The root of the repository.
     pub(crate) root: &'a Path,
     /// Where the files of the release go; what is there is replaced.
     pub(crate) to: &'a Path,
     /// The program, as it was built.
     pub(crate) program: &'a Path,
-    /// The wheel, without the program.
+    /// The wheel of the Python package, without the program.
     pub(crate) wheel: &'a Path,
     /// A Python in whose environment pip may install.
     pub(crate) python: &'a str,
 }
 
 impl Dist<'_> {
-    /// Makes everything.
+    /// Makes all files of the release, with their checksums.
     pub(crate) fn make(&self) -> Result<Done, Failure> {
         let (version, triple) = (said(self.program, &["--version"])?, host()?);
         let version = version.split_whitespace().last().unwrap_or("0").to_owned();
@@ -123,7 +123,7 @@ fn host() -> Result<String, Failure> {
     Ok(line.unwrap_or("unknown").to_owned())
 }
 
-/// What a program prints.
+/// Returns what a program prints to standard output.
 pub(crate) fn said(program: &Path, arguments: &[&str]) -> Result<String, Failure> {
     let again = format!("{} {}", program.display(), arguments.join(" "));
     let failure = |message: String| Failure { message, again: again.clone() };

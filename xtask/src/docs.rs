@@ -203,7 +203,7 @@ fn rooms(tree: &Tree) -> BTreeSet<String> {
         .collect()
 }
 
-/// The texts between single backticks.
+/// Returns the texts between single backticks.
 fn backticked(text: &str) -> impl Iterator<Item = &str> {
     text.lines().flat_map(|line| line.split('`').skip(1).step_by(2))
 }

@@ -59,7 +59,7 @@ const MAY_PRINT: [&str; 2] = ["cli", "testing"];
 
 const LONGEST_FILE: usize = 600;
 
-/// All rules.
+/// Checks all rules, and returns what breaks them.
 pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
     let rules: [fn(&Tree) -> Vec<Finding>; 10] = [
         dependency_direction,

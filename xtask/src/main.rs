@@ -119,7 +119,7 @@ fn no_findings(findings: Vec<Finding>) -> Result<Done, Failure> {
     Err(Failure { message: lines.join("\n"), again: "cargo xtask layout".into() })
 }
 
-/// Where cargo builds.
+/// Returns the folder in which cargo builds.
 fn target_folder() -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
 }

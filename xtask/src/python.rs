@@ -20,17 +20,17 @@ pub(crate) struct Environment {
     folder: PathBuf,
 }
 
-/// How the wheel is built.
+/// What the wheel is built for, which decides how.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Build {
     /// As part of the workspace, as the tests were built.
     WithTests,
-    /// For people.
+    /// For people who install it, with the profile of releases.
     Release,
 }
 
 impl Environment {
-    /// A program of the environment.
+    /// Returns the path of a program of the environment.
     pub(crate) fn program(&self, name: &str) -> String {
         self.folder.join("bin").join(name).to_string_lossy().into_owned()
     }

@@ -11,7 +11,7 @@ pub(crate) enum Done {
     Passed,
     /// Passed, but for some parts that were not checked.
     Partly(String),
-    /// Nothing was checked, and why.
+    /// Nothing was checked, for this reason.
     Skipped(String),
 }
 

@@ -33,7 +33,7 @@ impl File {
     }
 }
 
-/// All files.
+/// All files of the repository that git does not ignore.
 #[derive(Debug)]
 pub(crate) struct Tree {
     pub(crate) files: Vec<File>,

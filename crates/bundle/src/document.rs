@@ -51,7 +51,7 @@ pub(crate) fn written(
     }
 }
 
-/// An expected accuracy for a document.
+/// Returns an expected accuracy as the document has it.
 pub(crate) fn expected_entry(expected: Expected) -> ExpectedEntry {
     let Expected { accuracy, low, high } = expected;
     ExpectedEntry { accuracy, low, high }
@@ -123,7 +123,7 @@ fn layer_of(entry: LayerEntry) -> Layer {
     }
 }
 
-/// How models become one, for the document.
+/// Returns how models become one, as the document has it.
 pub(crate) fn combine_entry(combine: Combine) -> CombineEntry {
     match combine {
         Combine::Predictions => CombineEntry::Predictions,

@@ -12,17 +12,17 @@ pub enum Error {
     /// There is no bundle in a folder.
     #[error("{}: {message}", path.display())]
     NoBundle {
-        /// The folder that was named.
+        /// The folder that was named as a bundle.
         path: PathBuf,
-        /// What is missing.
+        /// What is missing in the folder.
         message: String,
-        /// What to name instead.
+        /// Which folder the user can name instead.
         hint: String,
     },
     /// The bundle is one of a user's learner, and something else was to work with it.
     #[error("{}: only the learner that made these models can predict with them", path.display())]
     OfLearner {
-        /// The bundle.
+        /// The folder of the bundle.
         path: PathBuf,
     },
     /// The models are those of another learner.
@@ -53,7 +53,7 @@ pub enum Error {
         path: PathBuf,
         /// The hash that the document has.
         expected: String,
-        /// The hash of the file.
+        /// The hash that the file has.
         found: String,
     },
     /// A file of parameters is none, or of another network.
@@ -61,7 +61,7 @@ pub enum Error {
     Model {
         /// The path of the file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// What is wrong with the parameters.
         source: stlf_learn::Error,
     },
     /// Samples are not what the mixture takes.
@@ -71,7 +71,7 @@ pub enum Error {
         path: PathBuf,
         /// What was expected, and what was found.
         message: String,
-        /// What to do about it.
+        /// What the user can do about it.
         hint: String,
     },
     /// A mixture cannot be combined, or not be written as a file.
@@ -80,7 +80,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// What the user can do about it.
+    /// Returns what the user can do about it, if there is anything to say.
     pub fn hint(&self) -> Option<&str> {
         match self {
             Error::Data(e) => e.hint(),

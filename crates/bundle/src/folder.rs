@@ -12,10 +12,10 @@ use stlf_method::student::Student;
 use crate::{Error, Member, Mixture};
 use crate::{document, models};
 
-/// The document in a bundle.
+/// The name of the file in a bundle that describes the mixture.
 pub const DOCUMENT: &str = "mixture.json";
 
-/// The plan in a bundle.
+/// The name of the file in a bundle with the plan.
 pub const PLAN: &str = "plan.json";
 
 /// The bundle in the folder of a real device.
@@ -73,7 +73,7 @@ pub(crate) struct Files<'f> {
 }
 
 impl<'f> Files<'f> {
-    /// None yet.
+    /// Returns a list of files that is empty so far.
     pub(crate) fn new(new: &'f PreparedFolder, written: &'f mut Written) -> Files<'f> {
         Files { new, written, put: Vec::new() }
     }

@@ -15,7 +15,7 @@ use crate::Error;
 /// How many inputs, at least, are worth a thread of their own. Models are prepared anew for every part of the inputs.
 const PART: usize = 1024;
 
-/// One model of a mixture.
+/// One model of a mixture, with its weight.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Member {
     /// The device whose model it is.
@@ -26,7 +26,7 @@ pub struct Member {
     pub params: Params,
 }
 
-/// What a device ends with.
+/// What a device ends with: models, their weights, and how samples become inputs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Mixture {
     /// The device whose mixture it is.
@@ -41,13 +41,13 @@ pub struct Mixture {
     pub classes: Vec<String>,
     /// How a sample becomes an input.
     pub scaling: Scaling,
-    /// The network of all models.
+    /// The network that all models have.
     pub spec: Spec,
-    /// How the models become one.
+    /// How the predictions or the parameters of the models are combined.
     pub combine: Combine,
     /// The shares of classes at the device, by which [`Combine::Corrected`] corrects; none otherwise.
     pub class_shares: Option<Vec<f64>>,
-    /// The models, at least one.
+    /// The models of the mixture, at least one.
     pub members: Vec<Member>,
     /// The student, if the device uses one.
     pub student: Option<Student>,
@@ -163,7 +163,7 @@ impl Mixture {
 /// A model that is run on every input.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Part {
-    /// The model.
+    /// The parameters of the model.
     pub params: Params,
     /// Its share of the result; all shares add up to 1.
     pub share: f64,

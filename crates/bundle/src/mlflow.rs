@@ -10,7 +10,7 @@ use crate::{Error, Mixture, onnx};
 
 const ONNX: &str = "model.onnx";
 
-/// The packages that serving needs.
+/// The packages that Python needs to serve the model.
 const REQUIREMENTS: &str = "mlflow\nonnx\nonnxruntime\nnumpy\n";
 
 const PYTHON: &str = "3.11";
@@ -40,7 +40,7 @@ pub fn write(path: &Path, mixture: &Mixture) -> Result<(), Error> {
     Ok(new.publish()?)
 }
 
-/// `MLmodel`.
+/// Returns the text of the file `MLmodel`.
 fn description(mixture: &Mixture) -> String {
     let (element, dimensions) = input_of(mixture);
     let tensor = |name: &str, element: &str, dimensions: &[usize]| {

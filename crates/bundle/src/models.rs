@@ -31,13 +31,13 @@ pub struct Models {
     pub seed: Option<u64>,
     /// The name and version of the learner.
     pub learner: String,
-    /// The names of the classes.
+    /// The names of the classes, in the order of the learner's probabilities.
     pub classes: Vec<String>,
     /// Names and shapes of the tensors of every model.
     pub layout: Layout,
-    /// How the models become one.
+    /// How the predictions or the parameters of the models are combined.
     pub combine: Combine,
-    /// The models, at least one.
+    /// The models that the device ends with, at least one.
     pub members: Vec<Member>,
     /// The student, if the device uses one.
     pub student: Option<Student>,

@@ -23,9 +23,9 @@ pub struct Question {
     pub row: Option<usize>,
     /// The class that the mixture takes for the likeliest.
     pub class: String,
-    /// Its probability.
+    /// The probability of that class, 0 to 1.
     pub probability: f32,
-    /// The second likeliest class.
+    /// The class that the mixture takes for the second likeliest.
     pub or: String,
     /// The label, which is to be filled in.
     pub label: String,

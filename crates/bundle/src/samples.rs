@@ -14,7 +14,7 @@ use crate::{Error, Mixture};
 pub struct Samples {
     /// The inputs, one after the other.
     pub inputs: Vec<f32>,
-    /// How many there are.
+    /// The number of samples.
     pub count: usize,
     /// The file of each picture; none for a table.
     pub files: Option<Vec<PathBuf>>,
@@ -24,7 +24,7 @@ pub struct Samples {
     pub known: Vec<Known>,
 }
 
-/// Whose samples are read.
+/// Whether samples are new ones or the device's own.
 #[cfg_attr(not(feature = "images"), allow(dead_code, reason = "only pictures are resized"))]
 #[derive(Debug, Clone, Copy)]
 enum Whose<'a> {
@@ -124,7 +124,7 @@ fn inputs(mixture: &Mixture, data: &Dataset) -> Vec<f32> {
     mixture.scaling.inputs(data, &(0..data.len()).collect::<Vec<usize>>())
 }
 
-/// The samples that have a label.
+/// Returns the samples that have a label.
 fn known(data: &Dataset) -> Vec<Known> {
     (0..data.len()).filter_map(|sample| Some((sample, data.label(sample)?))).collect()
 }

@@ -23,7 +23,7 @@ const RENEW: Duration = Duration::from_millis(100);
 /// Set by the first Ctrl-C; the second ends the program.
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
-/// Watches one search.
+/// Watches one search: shows that it goes on, and ends it at its time limit or at Ctrl-C.
 pub(crate) struct Watch {
     started: Instant,
     limit: Option<Duration>,
@@ -156,14 +156,14 @@ impl<'a> Stages<'a> {
         }
     }
 
-    /// Clears the bars.
+    /// Clears the bars, once the run has ended.
     pub(crate) fn finish(self) {
         // Nothing is lost with a bar that stays.
         let _ = self.all.clear();
     }
 }
 
-/// What a stage does.
+/// Returns what a stage does, as people read it.
 fn name(stage: Stage) -> &'static str {
     match stage {
         Stage::Deal => "deal data to devices",
@@ -189,7 +189,7 @@ fn ticking(bar: ProgressBar) -> ProgressBar {
     bar
 }
 
-/// Shows the progress of downloads.
+/// Shows how much of each file has been downloaded.
 #[cfg(feature = "fetch")]
 pub(crate) struct Transfer {
     is_watched: bool,
@@ -222,7 +222,7 @@ impl Transfer {
         }
     }
 
-    /// Clears the bar.
+    /// Clears the bar, once nothing more is downloaded.
     pub(crate) fn finish(&mut self) {
         if let Some((_, bar)) = self.current.take() {
             bar.finish_and_clear();
@@ -252,7 +252,7 @@ impl Steps {
         self.bar.set_position(done as u64);
     }
 
-    /// Clears the bar.
+    /// Clears the bar, once all steps are done.
     pub(crate) fn finish(self) {
         self.bar.finish_and_clear();
     }

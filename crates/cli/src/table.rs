@@ -1,4 +1,4 @@
-//! Tables in plain text.
+//! Lays out tables in plain text.
 
 use anstyle::{AnsiColor, Style};
 use stlf_planning::Role;
@@ -13,7 +13,7 @@ pub(crate) enum Align {
     Right,
 }
 
-/// A text with a style.
+/// A text with the style in which a terminal shows it.
 #[derive(Debug, Clone)]
 pub(crate) struct Cell {
     text: String,
@@ -55,7 +55,7 @@ pub(crate) struct Table {
 }
 
 impl Table {
-    /// Returns a table without rows.
+    /// Returns a table with these columns and no rows yet.
     pub(crate) fn new(columns: &[(&str, Align)]) -> Table {
         let columns = columns.iter().map(|(name, align)| ((*name).to_owned(), *align)).collect();
         Table { columns, rows: Vec::new() }

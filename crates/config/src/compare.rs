@@ -20,7 +20,7 @@ pub struct Compare {
     /// How often a target and the sources of `kd3a` average their models; each trains `training.steps` in all. Left out: 100 times.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kd3a_rounds: Option<usize>,
-    /// The settings of FADA.
+    /// The settings of FADA, for those who compare with it.
     pub fada: Fada,
 }
 
@@ -32,7 +32,7 @@ pub struct Fada {
     pub rounds: usize,
     /// Steps of each source in a round.
     pub steps: usize,
-    /// Of all its networks.
+    /// The learning rate of all its networks, above 0.
     pub learning_rate: f32,
     /// Adversarial alignment by a domain identifier.
     pub align: bool,

@@ -104,7 +104,7 @@ impl Data {
         self.images.is_none() && self.features.is_none() && self.domains.iter().all(is_drawn)
     }
 
-    /// How the table of features is read.
+    /// Returns the options by which the table of features is read.
     pub(crate) fn table_options(&self) -> features::Options {
         features::Options {
             label: self.label.clone(),
@@ -127,7 +127,7 @@ impl Data {
         self.windows().map_or(1, |windows| windows.length.div_ceil(windows.stride.max(1)).max(1))
     }
 
-    /// What divergences are measured over.
+    /// Returns what divergences are measured over: windows of a series, or single inputs.
     pub fn embedding(&self) -> Embedding {
         if self.window.is_some() { Embedding::Windows } else { Embedding::Inputs }
     }

@@ -52,7 +52,7 @@ pub enum Noise {
     Base,
     /// `"none"`: nobody adds any. Others can reconstruct samples of few values, so that devices must accept that.
     None,
-    /// `{ epsilon, delta }`: everybody.
+    /// `{ epsilon, delta }`: everybody adds noise of this strength.
     Always(Privacy),
 }
 
@@ -103,7 +103,7 @@ impl<'de> Visitor<'de> for AsWritten {
 pub struct Privacy {
     /// ε, above 0 and at most 20.
     pub epsilon: f64,
-    /// δ, between 0 and 1.
+    /// δ, by how much the probability may change beyond that factor, between 0 and 1.
     pub delta: f64,
     /// Real devices: the largest ε that all publications of this device together may spend. Left out, there is no limit.
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -136,9 +136,9 @@ pub enum Estimator {
     Means,
     /// The same means compared by a third party, who has no covariance to measure by.
     Discrepancy,
-    /// The paper's Algorithm 1.
+    /// The classifier of the paper's Algorithm 1.
     Classifier,
-    /// The same as in the paper's published runs.
+    /// The classifier of the paper's published runs.
     Published,
 }
 
@@ -155,7 +155,7 @@ impl Estimator {
     /// The default: others cannot reconstruct samples from it.
     pub const DEFAULT: Estimator = Estimator::Means;
 
-    /// As users type it.
+    /// Returns the name that users type.
     pub fn name(self) -> &'static str {
         match self {
             Estimator::Discriminant => "discriminant",
@@ -187,7 +187,7 @@ impl Divergence {
         self.estimator.unwrap_or(Estimator::DEFAULT)
     }
 
-    /// The same with an estimator.
+    /// Returns the same settings with this estimator.
     pub fn by(&self, estimator: Estimator) -> Divergence {
         Divergence { estimator: Some(estimator), ..*self }
     }
@@ -235,7 +235,7 @@ impl Divergence {
         }
     }
 
-    /// What the sketch takes, or the means.
+    /// Returns the settings of the sketch, or of the means.
     pub fn sketch(&self, embedding: Embedding, shape: Shape) -> divergence::sketch::Settings {
         use divergence::sketch::Settings;
         let default = match self.estimator() {
@@ -261,7 +261,7 @@ impl Divergence {
         }
     }
 
-    /// What the classifier takes.
+    /// Returns the settings of the classifier, with the usual ones where nothing is said.
     pub fn classifier(&self) -> divergence::classifier::Settings {
         let default = match self.estimator() {
             Estimator::Published => divergence::classifier::Settings::published(),
@@ -294,7 +294,7 @@ impl Divergence {
         wrong.map(|(key, _, _, estimator)| format!("{key} is only for estimator = \"{estimator}\""))
     }
 
-    /// That all settings are in their ranges.
+    /// Checks that all settings are in their ranges.
     pub(crate) fn check(&self) -> Result<(), stlf_planning::Error> {
         if let Some(budget) = self.budget()
             && !(budget > 0.0 && budget.is_finite())

@@ -11,7 +11,7 @@ pub enum Error {
     File {
         /// The file that cannot be read.
         path: PathBuf,
-        /// What the system said.
+        /// The error that the operating system gave.
         source: std::io::Error,
     },
     /// A key that is unknown or has a value out of its range.
@@ -23,7 +23,7 @@ pub enum Error {
         line: Option<usize>,
         /// The key and what is wrong with it.
         message: String,
-        /// What to do about it.
+        /// What the user can do about it, if there is anything to say.
         hint: Option<String>,
     },
     /// The data that it names cannot be read, or cannot be dealt as asked.
@@ -36,7 +36,7 @@ impl Error {
         |source| Error::File { path: path.to_owned(), source }
     }
 
-    /// What the user can do about it.
+    /// Returns what the user can do about it, if there is anything to say.
     pub fn hint(&self) -> Option<&str> {
         match self {
             Error::Setting { hint, .. } => hint.as_deref(),

@@ -32,7 +32,7 @@ pub struct Settings {
     pub descent: Descent,
     /// Adversarial alignment by a domain identifier.
     pub align: bool,
-    /// Of its reversed gradient.
+    /// The weight of the domain identifier's reversed gradient, at least 0.
     pub align_weight: f32,
     /// Class identifier, mutual information and reconstruction.
     pub disentangle: bool,

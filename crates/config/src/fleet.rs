@@ -15,12 +15,12 @@ use stlf_method::learner::UserLearner;
 use crate::answers::Answers;
 use crate::{Config, Error};
 
-/// The devices of one seed.
+/// The devices of one seed, with their data.
 #[derive(Debug, Clone)]
 pub struct Fleet {
-    /// The data of each device.
+    /// The data of each device, in the order of the devices.
     pub devices: Vec<DeviceData>,
-    /// The shape of an input.
+    /// The shape that every input has.
     pub shape: Shape,
     /// By whose values features are scaled; pictures are not.
     pub scale: Scale,
@@ -35,7 +35,7 @@ pub struct DeviceData {
     pub places: Vec<usize>,
     /// Their inputs, in the same order.
     pub inputs: Arc<[f32]>,
-    /// How they became inputs.
+    /// How the device's samples became inputs.
     pub scaling: Scaling,
     /// The labels that the device knows.
     pub labels: Vec<Class>,
@@ -83,12 +83,12 @@ impl Fleet {
         self.devices.iter().map(|device| &device.inputs[..]).collect()
     }
 
-    /// Every device's number by its name.
+    /// Returns the number of every device by its name.
     pub fn places(&self) -> HashMap<&str, usize> {
         self.devices.iter().enumerate().map(|(i, device)| (device.name.as_str(), i)).collect()
     }
 
-    /// How many devices there are.
+    /// Returns the number of devices.
     pub fn len(&self) -> usize {
         self.devices.len()
     }
@@ -144,7 +144,7 @@ impl DeviceData {
         })
     }
 
-    /// How many samples there are.
+    /// Returns the number of samples, with and without a known label.
     pub fn samples(&self) -> usize {
         self.labels.len() + self.unlabeled
     }
@@ -218,9 +218,9 @@ pub fn answers(config: &Config, data: &Dataset) -> Result<Option<Answers>, Error
 /// What one device has and knows of its data.
 #[derive(Debug, Clone)]
 pub struct OwnData {
-    /// Its samples.
+    /// The samples of the device.
     pub device: DeviceData,
-    /// The shape of an input.
+    /// The shape that every input has.
     pub shape: Shape,
     /// By whose values features are scaled; pictures are not.
     pub scale: Scale,
@@ -230,7 +230,7 @@ pub struct OwnData {
     pub unscaled: Option<Vec<f64>>,
     /// The names of its features in their order, where its samples are rows of a table.
     pub columns: Option<Vec<String>>,
-    /// The names of all classes.
+    /// The names of all classes, in the order of their indices.
     pub classes: Vec<String>,
 }
 

@@ -52,22 +52,22 @@ pub const TEMPLATE: &str = include_str!("template.toml");
 pub struct Config {
     /// One run of everything per seed.
     pub seeds: Vec<u64>,
-    /// Where samples come from.
+    /// `[data]`: where samples come from.
     pub data: Data,
     /// How they are dealt to devices; left out, as [`Scheme::for_data`] says.
     #[serde(deserialize_with = "scheme", skip_serializing_if = "Option::is_none")]
     pub partition: Option<Scheme>,
-    /// How devices train their models.
+    /// `[training]`: how devices train their models.
     pub training: Training,
     /// How the difference of two devices' data is measured.
     pub divergence: Divergence,
-    /// What a transfer costs.
+    /// `[energy]`: what it costs to send a model over a link.
     pub energy: Energy,
     /// How roles and links are chosen.
     pub planner: Planner,
     /// What targets do with the models that they receive.
     pub transfer: Transfer,
-    /// The methods that are compared.
+    /// `[compare]`: the methods that are compared.
     pub compare: Compare,
     /// How real devices find each other.
     #[serde(skip_serializing_if = "Node::is_default")]
@@ -98,7 +98,7 @@ impl Config {
         Config::parse(&text, path)
     }
 
-    /// The same from text; `path` is only named in errors.
+    /// Reads a configuration from text; `path` is only named in errors.
     pub fn parse(text: &str, path: &Path) -> Result<Config, Error> {
         let config: Config = toml::from_str(text).map_err(|e| {
             let line = e.span().map(|span| text[..span.start].matches('\n').count() + 1);
@@ -110,7 +110,7 @@ impl Config {
         Ok(config)
     }
 
-    /// A hash of the whole configuration.
+    /// Returns a hash of the whole configuration.
     pub fn hash(&self) -> Result<String, Error> {
         let digest = Sha256::digest(self.to_toml()?.as_bytes());
         Ok(digest.iter().map(|byte| format!("{byte:02x}")).collect())
@@ -130,7 +130,7 @@ impl Config {
         toml::Table::try_from(self).map_err(|e| changes::error(e.to_string(), None))
     }
 
-    /// How these samples are dealt to devices.
+    /// Returns how these samples are dealt to devices.
     pub fn scheme(&self, data: &Dataset) -> Scheme {
         self.partition.clone().unwrap_or_else(|| Scheme::for_data(data))
     }
@@ -199,7 +199,7 @@ impl Config {
         self.planner.strangers(self.training.augment(shape) != Augment::None)
     }
 
-    /// How models are trained.
+    /// Returns the settings of gradient descent, as `[training]` has them.
     pub fn descent(&self) -> stlf_learn::Descent {
         let &Training { batch, learning_rate, momentum, weight_decay, .. } = &self.training;
         stlf_learn::Descent { batch, learning_rate, momentum, weight_decay }

@@ -20,7 +20,7 @@ pub enum Search {
     /// On the local network, by mDNS: it also announces itself there.
     #[default]
     Lan,
-    /// Nowhere.
+    /// The device does not look for others.
     None,
 }
 

@@ -19,9 +19,9 @@ type Keys = Vec<(&'static str, String)>;
 /// A configuration, and what was decided in it that the user should know.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Written {
-    /// The file's text.
+    /// The text of the configuration file.
     pub text: String,
-    /// Sentences for the user.
+    /// What the user should know of the choices, one sentence each.
     pub told: Vec<String>,
 }
 
@@ -120,7 +120,7 @@ fn list(columns: &[NotNumbers]) -> String {
     named.collect::<Vec<_>>().join(", ")
 }
 
-/// A text as TOML writes it.
+/// Returns a text as TOML writes it.
 fn quoted(text: &str) -> String {
     toml::Value::from(text).to_string()
 }
@@ -173,7 +173,7 @@ pub fn for_pictures(folder: &Path) -> Result<Written, Error> {
 #[cfg(feature = "images")]
 const SIDE: u32 = 28;
 
-/// What windows were cut.
+/// Tells the user what windows were cut from a series.
 fn told_of(series: &Series, data: &Dataset) -> String {
     let channels = data.columns().join(", ");
     let gaps = match &series.time {
@@ -192,7 +192,7 @@ fn told_of(series: &Series, data: &Dataset) -> String {
 const HIDDEN: &str =
     "half of them hide their labels in every seed, so that accuracy can be measured";
 
-/// The key that hides them.
+/// Returns the key by which half of the devices hide their labels, with its value.
 fn half() -> (&'static str, String) {
     ("labeled", "{ devices = 0.5 }".to_owned())
 }

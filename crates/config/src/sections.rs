@@ -23,7 +23,7 @@ pub struct Training {
     pub steps: Option<usize>,
     /// The number of samples per step, at least 1.
     pub batch: usize,
-    /// The learning rate, above 0.
+    /// The learning rate, the length of a step along the gradient; above 0.
     pub learning_rate: f32,
     /// The momentum: the fraction of the last step that is kept.
     pub momentum: f32,
@@ -100,7 +100,7 @@ pub enum Model {
     /// Two convolutions and two linear layers; three convolutions for pictures of 52 pixels a side or more; for windows of a series up to three
     /// along the time.
     Cnn,
-    /// One hidden layer of 64.
+    /// A network with one hidden layer of 64 units.
     Mlp,
 }
 
@@ -119,11 +119,11 @@ pub struct Energy {
     pub gflop_per_joule: Option<f64>,
 }
 
-/// Where link energies come from.
+/// The model by which the energies of links are found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum EnergyModel {
-    /// Powers and rates drawn uniformly.
+    /// Powers and rates are drawn uniformly, as in the paper.
     #[default]
     Ranges,
     /// Distances drawn uniformly, rates by a radio channel.
@@ -136,18 +136,18 @@ pub enum EnergyModel {
 pub struct Planner {
     /// `balanced` or `paper`: what the other keys are where they are left out.
     pub preset: Preset,
-    /// φ^S, before the sources' bounds.
+    /// φ^S, the weight of the sources' bounds. Left out, as the preset has it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub phi_s: Option<f64>,
-    /// φ^T, before the targets' bounds.
+    /// φ^T, the weight of the targets' bounds. Left out, as the preset has it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub phi_t: Option<f64>,
-    /// φ^E, before the link energies.
+    /// φ^E, the weight of the links' energy. Left out, as the preset has it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub phi_e: Option<f64>,
-    /// The bound, `pooled` or `paper`.
+    /// The bound by which plans are made, `pooled` or `paper`.
     pub bound: BoundKind,
-    /// The solver, `exact` or `successive`.
+    /// The solver that makes plans, `exact` or `successive`.
     pub solver: planner::Method,
     /// Successive: whether its rounded plan is improved by opening, closing and swapping sources.
     pub polish: bool,
@@ -186,7 +186,7 @@ impl Planner {
             .handing_on(self.hands_on())
     }
 
-    /// Whether sources hand their models on.
+    /// Returns whether sources hand their models on.
     pub fn hands_on(&self) -> bool {
         self.handovers.unwrap_or(self.bound == BoundKind::Pooled && !self.sends_all())
     }
@@ -230,7 +230,7 @@ impl Planner {
         self.strangers.unwrap_or(usual)
     }
 
-    /// φ: the preset's, where none is set.
+    /// Returns φ, which are the preset's where none is set.
     pub fn weights(&self) -> Weights {
         let preset = self.preset.weights();
         Weights {

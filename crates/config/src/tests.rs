@@ -1,4 +1,4 @@
-//! Configurations as users write them.
+//! Tests of configurations as users write them.
 
 use stlf_data::features::Scale;
 use stlf_method::divergence::Embedding;

@@ -19,7 +19,7 @@ pub(crate) const PREFIX: &str = ".stlf-";
 #[derive(Debug)]
 pub struct Prepared {
     content: Content,
-    /// Where it goes, links followed.
+    /// The place where the file will be; symbolic links are followed.
     path: PathBuf,
 }
 
@@ -44,7 +44,7 @@ impl Prepared {
         Ok(prepared)
     }
 
-    /// The same for a file that its owner alone may read.
+    /// Prepares a file that its owner alone may read.
     pub fn private(
         path: &Path,
         write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
@@ -97,7 +97,7 @@ impl Prepared {
     }
 }
 
-/// The folder that a path is in.
+/// Returns the folder that a path is in, which is `.` for a bare name.
 pub fn folder(path: &Path) -> &Path {
     match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,

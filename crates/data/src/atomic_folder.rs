@@ -8,30 +8,30 @@ use serde::de::DeserializeOwned;
 use crate::Error;
 use crate::atomic_file::{self, Prepared};
 
-/// A folder of results.
+/// A folder of results, in which files appear whole or not at all.
 #[derive(Debug, Clone)]
 pub struct Folder {
     path: PathBuf,
 }
 
 impl Folder {
-    /// The folder, made where it is missing.
+    /// Opens the folder, which is made where it is missing.
     pub fn open(path: &Path) -> Result<Folder, Error> {
         std::fs::create_dir_all(path).map_err(|e| Error::file(path, e))?;
         Ok(Folder { path: path.to_owned() })
     }
 
-    /// A folder inside.
+    /// Opens a folder inside this one, and makes it where it is missing.
     pub fn folder(&self, name: &str) -> Result<Folder, Error> {
         Folder::open(&self.path.join(name))
     }
 
-    /// Where it is.
+    /// Returns the path of the folder itself.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The path of a file inside.
+    /// Returns the path of a file inside the folder.
     pub fn file(&self, name: &str) -> PathBuf {
         self.path.join(name)
     }
@@ -51,7 +51,7 @@ impl Folder {
         self.write_durably(name, self.json(name, value)?.as_bytes())
     }
 
-    /// The same for a file that its owner alone may read.
+    /// Writes a value as JSON, as durably, into a file that its owner alone may read.
     pub fn write_json_privately<T: Serialize>(&self, name: &str, value: &T) -> Result<(), Error> {
         let text = self.json(name, value)?;
         let write = |out: &mut dyn std::io::Write| out.write_all(text.as_bytes());

@@ -11,7 +11,7 @@ pub type Class = u16;
 pub struct Shape {
     /// 1 for grey, 3 for red, green and blue; the channels of a series.
     pub channels: usize,
-    /// Rows of a picture.
+    /// The rows of a picture; 1 for other samples.
     pub height: usize,
     /// Columns of a picture, features of a row, or readings of a window.
     pub width: usize,
@@ -23,7 +23,7 @@ impl Shape {
         Shape { channels: 1, height: side, width: side }
     }
 
-    /// How many numbers one sample has.
+    /// Returns how many numbers one sample has.
     pub const fn len(self) -> usize {
         self.channels * self.height * self.width
     }
@@ -177,7 +177,7 @@ impl Dataset {
         Dataset { domains, domain_of, domain_column: Some(name.to_owned()), ..self }
     }
 
-    /// How many samples there are.
+    /// Returns the number of samples, labeled or not.
     pub fn len(&self) -> usize {
         self.labels.len()
     }
@@ -187,12 +187,12 @@ impl Dataset {
         self.labels.is_empty()
     }
 
-    /// The shape of every sample.
+    /// Returns the shape that all samples have.
     pub fn shape(&self) -> Shape {
         self.shape
     }
 
-    /// The numbers of all samples.
+    /// Returns the numbers of all samples, one sample after the other.
     pub fn values(&self) -> &Values {
         &self.values
     }
@@ -263,7 +263,7 @@ impl Dataset {
         samples.iter().map(|&sample| self.labels[sample]).collect()
     }
 
-    /// These samples alone, in this order.
+    /// Returns a data set with these samples alone, in this order.
     pub fn select(&self, samples: &[usize]) -> Dataset {
         let n = self.shape.len();
         fn pick<T: Copy>(all: &[T], samples: &[usize], n: usize) -> Vec<T> {

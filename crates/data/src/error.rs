@@ -11,7 +11,7 @@ pub enum Error {
     File {
         /// The file that cannot be used.
         path: PathBuf,
-        /// What the system said.
+        /// The error that the operating system gave.
         source: std::io::Error,
     },
     /// A file is not what it should be: truncated, of another format, or contradicting its sibling.
@@ -21,7 +21,7 @@ pub enum Error {
         path: PathBuf,
         /// What is wrong with its content.
         message: String,
-        /// What to do about it.
+        /// What the user can do about it, if there is anything to say.
         hint: Option<String>,
     },
     /// A setting that cannot be used, or that this data cannot satisfy.
@@ -31,17 +31,17 @@ pub enum Error {
         setting: String,
         /// What is wrong with the value.
         message: String,
-        /// What to do about it.
+        /// What the user can do about it, if there is anything to say.
         hint: Option<String>,
     },
     /// A file that no mirror had.
     #[error("{file} could not be downloaded ({})", tries.join("; "))]
     Download {
-        /// The name of the file.
+        /// The name of the file that was wanted.
         file: String,
-        /// What each mirror said.
+        /// One text for each mirror, with the reason why it failed.
         tries: Vec<String>,
-        /// What to do about it.
+        /// What the user can do about it, if there is anything to say.
         hint: Option<String>,
     },
 }
@@ -57,7 +57,7 @@ impl Error {
         Error::Content { path: path.to_owned(), message: message.into(), hint: None }
     }
 
-    /// A setting cannot be used.
+    /// Returns an error about a setting that cannot be used, without a hint.
     pub(crate) fn setting(setting: impl Into<String>, message: impl Into<String>) -> Error {
         Error::Setting { setting: setting.into(), message: message.into(), hint: None }
     }
@@ -73,7 +73,7 @@ impl Error {
         self
     }
 
-    /// What the user can do about it.
+    /// Returns what the user can do about it, if there is anything to say.
     pub fn hint(&self) -> Option<&str> {
         match self {
             Error::File { .. } => None,

@@ -35,7 +35,7 @@ use crate::dataset::Values;
 use crate::gzip::unpacked;
 use crate::{Class, Dataset, Error, Shape};
 
-/// How a table is read.
+/// The options by which a table is read.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// The column of labels. Default: `label`.
@@ -43,7 +43,7 @@ pub struct Options {
     /// The column that gives the domain. Left out: `domain` or `device` where the table has one,
     /// else every row is of one domain, named after the file.
     pub domain: Option<String>,
-    /// Columns that are neither.
+    /// The columns that are neither label, domain nor feature; they are left out.
     pub ignore: Vec<String>,
     /// All classes in their order, where the table need not have a label of each. Left out: those that it has.
     pub classes: Option<Vec<String>>,
@@ -79,7 +79,7 @@ pub fn load(path: &Path, options: &Options) -> Result<Dataset, Error> {
 pub struct Labels<'a> {
     /// Their column. Left out: `label`, where the table has one that is no feature.
     pub column: Option<&'a str>,
-    /// All classes in their order.
+    /// The names of all classes in their order, which is that of their indices.
     pub classes: &'a [String],
 }
 
@@ -225,7 +225,7 @@ impl Names {
     }
 }
 
-/// The rows read so far.
+/// The rows of a table that have been read so far.
 struct Table {
     columns: Columns,
     classes: Names,
@@ -233,7 +233,7 @@ struct Table {
     domains: Names,
     domain_of: Vec<usize>,
     times: Vec<Time>,
-    /// The features, row by row.
+    /// The features of all rows, row by row.
     values: Vec<f64>,
     /// The number of the first row for the user.
     first_row: usize,

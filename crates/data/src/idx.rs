@@ -26,7 +26,7 @@ const MOST_VALUES: u128 = 1 << 31;
 /// Room reserved on the header's word alone: all of MNIST's training images.
 const RESERVE: usize = 48 << 20;
 
-/// An array of unsigned bytes.
+/// An array of unsigned bytes with up to four dimensions, as an IDX file holds it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Idx {
     dimensions: Vec<u32>,
@@ -53,7 +53,7 @@ impl Idx {
         &self.dimensions
     }
 
-    /// The values, the last dimension fastest.
+    /// Returns the values, the last dimension fastest.
     pub fn values(&self) -> &[u8] {
         &self.values
     }
@@ -214,7 +214,7 @@ fn read_array(reader: impl Read, path: &Path, wanted: u8) -> Result<(Vec<u32>, V
 
 const INCOMPLETE: &str = "the file may be an incomplete download: delete it and fetch it again";
 
-/// The format's element types.
+/// Returns the name of an element type of the format, or `None` if there is no such type.
 fn element_type(kind: u8) -> Option<&'static str> {
     Some(match kind {
         UNSIGNED_BYTE => "unsigned bytes",
@@ -232,7 +232,7 @@ fn product(dimensions: &[u32]) -> u128 {
     dimensions.iter().take(MOST_DIMENSIONS).map(|&d| u128::from(d)).product()
 }
 
-/// Dimensions as people write them.
+/// Returns dimensions as people write them, such as `28×28`.
 pub(crate) fn by(dimensions: &[u32]) -> String {
     dimensions.iter().map(u32::to_string).collect::<Vec<_>>().join("×")
 }

@@ -17,7 +17,7 @@ use crate::{Class, Dataset, Error, Shape};
 /// Names of the folder for pictures without a class.
 const UNLABELED: [&str; 2] = ["unlabeled", "_unlabeled"];
 
-/// How pictures are read.
+/// The options by which the pictures of a folder are read.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
     /// Rows and columns that every picture is brought to, whatever its proportions. Left out: all
@@ -161,7 +161,7 @@ pub fn load_with_paths(
 }
 
 impl Listing {
-    /// With these classes, or with those that there are.
+    /// Lists the pictures of a folder, with these classes or with those that there are.
     fn new(folder: &Path, given: Option<&[String]>) -> Result<Listing, Error> {
         let mut domains = Vec::new();
         let mut classes: Vec<String> = Vec::new();

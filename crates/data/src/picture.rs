@@ -1,4 +1,4 @@
-//! PNG and JPEG files.
+//! Reads PNG and JPEG files, and lists those of a folder.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use image::{DynamicImage, ImageDecoder, ImageError, ImageReader};
 
 use crate::Error;
 
-/// What a picture's header says.
+/// The size of a picture and whether it is coloured, as its header says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Header {
     pub(crate) width: u32,

@@ -10,7 +10,7 @@ pub(crate) const ROUNDING: f64 = 1e-12;
 /// How one feature becomes an input.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Unit {
-    /// What becomes 0.
+    /// The value that becomes 0, in the unit of the table.
     pub centre: f64,
     /// The distance from it that becomes 1; at least 0.
     pub deviation: f64,
@@ -24,7 +24,7 @@ impl Unit {
         self.deviation <= ROUNDING * self.centre.abs()
     }
 
-    /// A value in this unit.
+    /// Returns a value in this unit, within the limit; 0 if the feature is constant.
     pub fn of(self, value: f64) -> f32 {
         if self.is_constant() {
             return 0.0;
@@ -36,7 +36,7 @@ impl Unit {
 /// How the samples of one device become inputs.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Scaling {
-    /// Pixels 0..=255 become −1..=1.
+    /// Pixels, of which 0 becomes −1 and 255 becomes 1.
     Pixels,
     /// Rows of a table, or windows of one.
     Features {
@@ -133,7 +133,7 @@ fn scaled_rows<'r>(
     inputs
 }
 
-/// Rows or windows, each in all units.
+/// Returns rows or windows as inputs, each in all units.
 fn scaled<'r>(
     rows: impl ExactSizeIterator<Item = &'r [f64]>,
     units: &[Vec<Unit>],

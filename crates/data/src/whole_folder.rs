@@ -18,7 +18,7 @@ pub struct PreparedFolder {
     inside: TempDir,
     /// Held open and locked, so that nobody takes the folder for abandoned.
     _lock: Option<File>,
-    /// Where it goes.
+    /// The path that the folder gets when it is published.
     place: PathBuf,
 }
 
@@ -161,7 +161,7 @@ mod tests {
     use super::*;
     use crate::atomic_file::sweep;
 
-    /// Everything in a folder, hidden or not.
+    /// Returns the names of everything in a folder, hidden or not.
     fn names(folder: &Path) -> Vec<String> {
         let name = |e: io::Result<std::fs::DirEntry>| e.unwrap().file_name().into_string().unwrap();
         let mut names: Vec<String> = std::fs::read_dir(folder).unwrap().map(name).collect();

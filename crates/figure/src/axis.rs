@@ -7,7 +7,7 @@ use crate::number;
 pub struct Axis {
     /// What is measured, with its unit.
     pub label: String,
-    /// How values become places.
+    /// How values become places along the axis.
     pub scale: Scale,
     /// The values at its ends; what lies outside is cut off. Without, as the data needs.
     pub range: Option<(f64, f64)>,
@@ -36,9 +36,9 @@ impl Default for Axis {
 /// How values become places on an axis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scale {
-    /// Equal distances are equal differences.
+    /// Equal distances on the axis are equal differences of values.
     Linear,
-    /// Equal distances are equal ratios.
+    /// Equal distances on the axis are equal ratios of values.
     Log,
 }
 
@@ -63,7 +63,7 @@ pub(crate) struct Span {
     step: Option<f64>,
 }
 
-/// Beyond this, differences overflow.
+/// The largest value that is drawn: differences of larger ones overflow.
 const HUGE: f64 = 1e300;
 /// The free space at both ends, as a fraction of the axis.
 const MARGIN: f64 = 0.04;
@@ -137,7 +137,7 @@ impl Span {
         }
     }
 
-    /// About `most` ticks, not many more.
+    /// Returns about `most` ticks, not many more.
     pub(crate) fn ticks(&self, most: usize) -> Vec<Tick> {
         match self.scale {
             Scale::Linear => self.linear_ticks(most),

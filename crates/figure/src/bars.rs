@@ -11,7 +11,7 @@ use crate::{font, number};
 const MISSING: &str = "–";
 /// How far names of groups are turned where they do not fit side by side.
 const TURN: f64 = -38.0;
-/// The longest turned name.
+/// The room that the longest turned name may take, in units.
 const LONGEST_NAME: f64 = 190.0;
 
 /// A chart of bars, side by side in groups.
@@ -56,10 +56,10 @@ impl Default for Chart {
     }
 }
 
-/// A bar for each group.
+/// One series of the chart, with a bar for each group.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Series {
-    /// The name in the legend.
+    /// The name of the series in the legend.
     pub name: String,
     /// In the order of the groups; what is missing or not finite is said to be.
     pub values: Vec<Option<Value>>,
@@ -77,7 +77,7 @@ pub struct Value {
 }
 
 impl Value {
-    /// A value without an interval.
+    /// Returns a value without an interval, both ends of which are the value itself.
     pub fn exact(mean: f64) -> Value {
         Value { mean, low: mean, high: mean }
     }
@@ -92,7 +92,7 @@ struct Names {
     height: f64,
 }
 
-/// One bar in its place.
+/// One bar and where it stands.
 struct Bar<'a> {
     left: f64,
     width: f64,
@@ -102,7 +102,7 @@ struct Bar<'a> {
 }
 
 impl Chart {
-    /// The chart on paper.
+    /// Draws the chart.
     pub fn draw(&self) -> Figure {
         let mut figure = Figure::new(&self.title, self.width.max(160.0), self.height.max(120.0));
         figure.description = self.describe();

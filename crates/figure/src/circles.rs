@@ -24,9 +24,9 @@ pub struct Table {
     pub title: String,
     /// Below the title, smaller; may be empty.
     pub subtitle: String,
-    /// The names of the rows.
+    /// The names of the rows, from top to bottom.
     pub rows: Vec<String>,
-    /// The names of the columns.
+    /// The names of the columns, from left to right.
     pub columns: Vec<String>,
     /// An amount for each row and column; those that are not there are nothing.
     pub cells: Vec<Vec<Cell>>,
@@ -71,7 +71,7 @@ fn of_whole() -> (Fill, Stroke) {
 }
 
 impl Table {
-    /// The table on paper.
+    /// Draws the table.
     pub fn draw(&self) -> Figure {
         let shorten = |name: &String| font::shorten(name, LABEL, Weight::Regular, LONGEST_NAME);
         let names: Vec<String> = self.rows.iter().map(shorten).collect();

@@ -3,14 +3,14 @@
 //! The palette is after Okabe and Ito, whose hues stay apart for all common kinds of colour blindness. The
 //! scale of maps carries its order in lightness alone, so it also reads in grey.
 
-/// An opaque colour, sRGB.
+/// An opaque colour in sRGB.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Colour {
-    /// Red, 0 to 255.
+    /// The part of red, 0 to 255.
     pub red: u8,
-    /// Green, 0 to 255.
+    /// The part of green, 0 to 255.
     pub green: u8,
-    /// Blue, 0 to 255.
+    /// The part of blue, 0 to 255.
     pub blue: u8,
 }
 
@@ -19,15 +19,15 @@ impl Colour {
     pub const PAPER: Colour = Colour::hex(0xffffff);
     /// Titles and whatever must stand out.
     pub const INK: Colour = Colour::hex(0x16191d);
-    /// Running text: labels and legends.
+    /// The colour of running text: labels and legends.
     pub const TEXT: Colour = Colour::hex(0x3f4650);
     /// Text that steps back: ticks and subtitles.
     pub const MUTED: Colour = Colour::hex(0x6b7280);
     /// The line at the foot of a chart.
     pub const AXIS: Colour = Colour::hex(0x8b919b);
-    /// Lines behind the data.
+    /// The colour of lines behind the data.
     pub const GRID: Colour = Colour::hex(0xe6e7e9);
-    /// Cells without a value.
+    /// The colour of cells without a value.
     pub const MISSING: Colour = Colour::hex(0xf1f1f2);
 
     /// The colours of series in their order; the first one is the emphasised one.
@@ -41,7 +41,7 @@ impl Colour {
         Colour::hex(0x5c636e),
     ];
 
-    /// Returns the colour of `0xrrggbb`.
+    /// Returns the colour that is written `0xrrggbb`.
     pub const fn hex(rgb: u32) -> Colour {
         Colour { red: (rgb >> 16) as u8, green: (rgb >> 8) as u8, blue: rgb as u8 }
     }
@@ -92,7 +92,7 @@ impl Colour {
         0.2126 * linear(self.red) + 0.7152 * linear(self.green) + 0.0722 * linear(self.blue)
     }
 
-    /// Returns the colour as `#rrggbb`.
+    /// Returns the colour as CSS writes it, `#rrggbb`.
     pub fn css(self) -> String {
         format!("#{:02x}{:02x}{:02x}", self.red, self.green, self.blue)
     }

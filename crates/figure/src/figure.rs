@@ -6,7 +6,7 @@ use crate::svg;
 /// A place on a figure: to the right, and down.
 pub type Point = (f64, f64);
 
-/// Marks on white paper.
+/// A picture made of marks on white paper.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Figure {
     /// What it is called, for readers that cannot see it.
@@ -15,7 +15,7 @@ pub struct Figure {
     pub description: String,
     /// The width in units; one unit is one pixel at scale 1.
     pub width: f64,
-    /// The height in units.
+    /// The height in units; one unit is one pixel at scale 1.
     pub height: f64,
     /// The marks, in the order of drawing.
     pub marks: Vec<Mark>,
@@ -24,18 +24,18 @@ pub struct Figure {
 /// Something drawn. A mark with a coordinate that is not finite is left out.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Mark {
-    /// A rectangle along the axes.
+    /// A rectangle whose sides are along the axes.
     Rect {
-        /// Its upper left corner.
+        /// The upper left corner of the rectangle.
         at: Point,
-        /// Its width and height.
+        /// The width and height of the rectangle, in units.
         size: (f64, f64),
-        /// What it is filled with.
+        /// The filling of the rectangle; `None` if it has none.
         fill: Option<Fill>,
-        /// How its outline is drawn.
+        /// The line along its outline; `None` if it has none.
         stroke: Option<Stroke>,
     },
-    /// Points joined by lines.
+    /// Points joined by straight lines, which are not filled.
     Polyline {
         /// The points, in the order of drawing.
         points: Vec<Point>,
@@ -46,9 +46,9 @@ pub enum Mark {
     Polygon {
         /// The points, in the order of drawing; the last is joined with the first.
         points: Vec<Point>,
-        /// What it is filled with.
+        /// The filling of the area; `None` if it has none.
         fill: Option<Fill>,
-        /// How its outline is drawn.
+        /// The line along its outline; `None` if it has none.
         stroke: Option<Stroke>,
     },
     /// A circle, filled or outlined.
@@ -57,18 +57,18 @@ pub enum Mark {
         centre: Point,
         /// The radius in units.
         radius: f64,
-        /// What it is filled with.
+        /// The filling of the circle; `None` if it has none.
         fill: Option<Fill>,
-        /// How its outline is drawn.
+        /// The line along its outline; `None` if it has none.
         stroke: Option<Stroke>,
     },
-    /// A line of text.
+    /// A line of text in one style.
     Text(Text),
     /// What a pointer over a rectangle shows.
     Note {
-        /// Its upper left corner.
+        /// The upper left corner of the rectangle.
         at: Point,
-        /// Its width and height.
+        /// The width and height of the rectangle, in units.
         size: (f64, f64),
         /// What is shown; lines stay lines.
         content: String,
@@ -102,7 +102,7 @@ pub struct Stroke {
 }
 
 impl Stroke {
-    /// A line without gaps.
+    /// Returns a line without gaps.
     pub fn solid(colour: Colour, width: f64) -> Stroke {
         Stroke { colour, width, dash: None }
     }
@@ -113,20 +113,20 @@ impl Stroke {
     }
 }
 
-/// A line of text.
+/// A line of text in one style, and where it stands.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Text {
-    /// A point on its baseline.
+    /// The point on the baseline at which the text is anchored.
     pub at: Point,
     /// The characters to draw.
     pub content: String,
-    /// The size of the font.
+    /// The size of the font, in units.
     pub size: f64,
     /// Which part of the text lies at the point.
     pub anchor: Anchor,
     /// Clockwise, in degrees, about the point.
     pub turn: f64,
-    /// How heavy the letters are.
+    /// How heavy the letters are drawn.
     pub weight: Weight,
     /// The colour of the letters.
     pub colour: Colour,
@@ -173,7 +173,7 @@ pub enum Anchor {
     End,
 }
 
-/// How heavy letters are.
+/// How heavy letters are drawn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Weight {
     /// The weight of running text.
@@ -193,7 +193,7 @@ impl Figure {
         svg::document(self)
     }
 
-    /// Draws a filled rectangle.
+    /// Adds a filled rectangle without an outline.
     pub fn fill_rect(&mut self, at: Point, size: (f64, f64), fill: impl Into<Fill>) {
         self.marks.push(Mark::Rect { at, size, fill: Some(fill.into()), stroke: None });
     }
@@ -203,7 +203,7 @@ impl Figure {
         self.marks.push(Mark::Polyline { points: vec![from, to], stroke });
     }
 
-    /// Draws a line of text.
+    /// Adds a line of text to the marks.
     pub fn text(&mut self, text: Text) {
         self.marks.push(Mark::Text(text));
     }
@@ -229,7 +229,7 @@ impl Mark {
         self
     }
 
-    /// Whether all its numbers are finite.
+    /// Returns whether all its numbers are finite.
     pub(crate) fn is_finite(&self) -> bool {
         let place = |point: &Point| point.0.is_finite() && point.1.is_finite();
         match self {

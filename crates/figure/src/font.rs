@@ -66,7 +66,7 @@ const WIDTHS: &[(f64, &str)] = &[
     (20.0, "—"),
 ];
 
-/// How wide a line of text is.
+/// Returns how wide a line of text is, in units.
 pub(crate) fn width(content: &str, size: f64, weight: Weight) -> f64 {
     let units: f64 = content.chars().map(advance).sum();
     units / UNITS * size * if weight == Weight::Bold { BOLD_ADVANCE } else { 1.0 }

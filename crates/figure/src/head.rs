@@ -6,7 +6,7 @@ use crate::font;
 
 /// The distance of everything from the edge of the paper.
 pub(crate) const EDGE: f64 = 16.0;
-/// The size of titles.
+/// The size of the font of titles, in units.
 pub(crate) const TITLE: f64 = 15.0;
 /// The size of labels and legends.
 pub(crate) const LABEL: f64 = 12.0;
@@ -19,7 +19,7 @@ const ROW: f64 = 19.0;
 const GAP: f64 = 7.0;
 const BETWEEN: f64 = 14.0;
 
-/// A series in the legend.
+/// What the legend says of one series.
 pub(crate) struct Entry {
     pub(crate) name: String,
     pub(crate) sample: Sample,

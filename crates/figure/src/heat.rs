@@ -1,4 +1,4 @@
-//! Tables of numbers as colours.
+//! Draws tables of numbers as colours.
 
 use crate::axis::{Axis, Span};
 use crate::clip::Frame;
@@ -27,9 +27,9 @@ pub struct Map {
     pub title: String,
     /// Below the title, smaller; may be empty.
     pub subtitle: String,
-    /// The names of the rows.
+    /// The names of the rows, from top to bottom.
     pub rows: Vec<String>,
-    /// The names of the columns.
+    /// The names of the columns, from left to right.
     pub columns: Vec<String>,
     /// What the rows are; may be empty.
     pub rows_label: String,
@@ -71,9 +71,9 @@ impl Default for Map {
 /// A letter on a colour, such as the role of a device.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Badge {
-    /// A letter or two.
+    /// The letter or two that are written.
     pub letter: String,
-    /// What it stands on.
+    /// The colour of the ground that they stand on.
     pub colour: Colour,
 }
 
@@ -92,7 +92,7 @@ struct Layout {
 }
 
 impl Map {
-    /// The map on paper.
+    /// Draws the map.
     pub fn draw(&self) -> Figure {
         // The head is as wide as what is below it, so that is found out first.
         let layout = self.layout(0.0);
@@ -132,7 +132,7 @@ impl Map {
         value.filter(|value| value.is_finite())
     }
 
-    /// Every number, row by row.
+    /// Returns every number that there is, row by row.
     fn all(&self) -> Vec<f64> {
         let row = |row| (0..self.columns.len()).filter_map(move |column| self.value(row, column));
         (0..self.rows.len()).flat_map(row).collect()
@@ -326,13 +326,13 @@ impl Layout {
     }
 }
 
-/// The room that the widest name needs.
+/// Returns the room that the widest name needs.
 fn widest(names: &[String]) -> f64 {
     let widths = names.iter().map(|name| font::room(name, LABEL, Weight::Regular));
     widths.fold(0.0, f64::max)
 }
 
-/// A cell without a number.
+/// Hatches a cell that has no number.
 fn hatch(figure: &mut Figure, cell: Frame) {
     figure.fill_rect((cell.left, cell.top), (cell.width(), cell.height()), Colour::MISSING);
     let stroke = Stroke::solid(Colour::hex(0xd9dade), 1.0);

@@ -63,10 +63,10 @@ impl Default for Chart {
     }
 }
 
-/// A curve of the chart.
+/// One curve of the chart.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Series {
-    /// The name in the legend.
+    /// The name of the curve in the legend.
     pub name: String,
     /// Values of both axes, in the order in which they are joined. Where one is not finite, the curve breaks.
     pub points: Vec<(f64, f64)>,
@@ -81,7 +81,7 @@ pub struct Series {
 /// What a curve does from one point to the next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Join {
-    /// It goes straight to it.
+    /// It goes straight from one point to the next.
     #[default]
     Straight,
     /// It keeps its value and jumps there: the quantity is constant between points at which it changes.
@@ -165,7 +165,7 @@ pub struct Guide {
 }
 
 impl Chart {
-    /// The chart on paper.
+    /// Draws the chart.
     pub fn draw(&self) -> Figure {
         let mut figure = Figure::new(&self.title, self.width.max(160.0), self.height.max(120.0));
         figure.description = self.describe();
@@ -273,7 +273,7 @@ fn style(series: &Series, place: usize) -> Style {
     series.style.unwrap_or(Style::nth(place))
 }
 
-/// The stretches without a gap.
+/// Splits items into the stretches that have no gap.
 pub(crate) fn runs<T>(items: impl Iterator<Item = Option<T>>) -> Vec<Vec<T>> {
     let mut runs = vec![Vec::new()];
     for item in items {

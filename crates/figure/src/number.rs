@@ -25,7 +25,7 @@ pub(crate) fn labels(values: &[f64], step: f64) -> Vec<String> {
         .collect()
 }
 
-/// How many decimals a step needs.
+/// Returns how many decimals a step needs.
 fn decimals(step: f64) -> usize {
     let needed = (0..12).find(|&decimals| {
         let scaled = step * 10f64.powi(decimals);
@@ -81,7 +81,7 @@ fn trimmed(written: String) -> String {
     written.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-/// 10 with its exponent raised.
+/// Returns 10 with this exponent, written in raised digits.
 pub(crate) fn power_of_ten(exponent: i32) -> String {
     let raised = |c| match c {
         '-' => '⁻',

@@ -1,4 +1,4 @@
-//! Figures side by side.
+//! Puts figures side by side into one.
 
 use crate::colour::Colour;
 use crate::figure::{Figure, Text, Weight};

@@ -9,7 +9,7 @@ use crate::lines::{Guide, runs};
 use crate::plot::Plot;
 use crate::{font, number};
 
-/// The height of a panel.
+/// The height of a panel, in units.
 const PANEL: f64 = 128.0;
 /// What a panel has above it for its label.
 const ABOVE: f64 = 26.0;
@@ -93,7 +93,7 @@ impl Panel {
 }
 
 impl Chart {
-    /// The chart on paper.
+    /// Draws the chart.
     pub fn draw(&self) -> Figure {
         let mut figure = Figure::new(&self.title, self.width.max(160.0), 0.0);
         figure.description = self.describe();

@@ -1,4 +1,4 @@
-//! A figure as SVG.
+//! Writes a figure as SVG.
 
 use crate::colour::Colour;
 use crate::figure::{Anchor, Figure, Fill, Mark, Point, Stroke, Text, Weight};

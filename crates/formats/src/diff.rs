@@ -6,7 +6,7 @@ use stlf_planning::diff::{Diff, HandoverChange, LinkChange, RoleChange};
 
 use super::TermsEntry;
 
-/// What changed between two plans.
+/// What changed between two plans, as the file has it.
 #[derive(Debug, Serialize)]
 pub struct DiffFile<'a> {
     format: &'static str,
@@ -40,7 +40,7 @@ struct LinkEntry<'a> {
     to: &'a str,
     /// Null where the link is new.
     before: Option<f64>,
-    /// Null where it is gone.
+    /// Null where the link is gone.
     after: Option<f64>,
 }
 
@@ -54,7 +54,7 @@ struct HandoverEntry<'a> {
 }
 
 impl<'a> DiffFile<'a> {
-    /// The file of these changes.
+    /// Returns the file that tells of these changes.
     pub fn new(changes: &'a Diff) -> DiffFile<'a> {
         let role =
             |c: &'a RoleChange| RoleEntry { device: &c.device, before: c.before, after: c.after };

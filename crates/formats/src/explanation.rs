@@ -1,4 +1,4 @@
-//! An explanation as JSON, `stlf-explanation/1`.
+//! Writes an explanation as JSON, `stlf-explanation/1`.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use super::mixture::ExpectedEntry;
 #[derive(Debug, Serialize)]
 pub struct ExplanationFile {
     format: &'static str,
-    /// What the plan costs.
+    /// The objective of the plan.
     objective: f64,
     devices: Vec<DeviceEntry>,
 }
@@ -113,14 +113,14 @@ impl ExplanationFile {
         }
     }
 
-    /// The same with the accuracies that targets of these names may expect.
+    /// Returns the same file with the accuracies that targets of these names may expect.
     pub fn with_expected(mut self, mut expected: BTreeMap<String, ExpectedEntry>) -> Self {
         self.devices.iter_mut().for_each(|device| device.expected = expected.remove(&device.name));
         self
     }
 }
 
-/// Turns explanations into entries.
+/// Turns the explanations of a plan into the entries of the file.
 struct Entries<'a> {
     words: &'a Sentences<'a>,
 }

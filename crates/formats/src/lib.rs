@@ -42,22 +42,22 @@ pub use problem::{
     LinkEnds, Overrides, PresetEntry, ProblemFile, ProblemFormat, ScaleEntry, WeightsEntry,
 };
 
-/// The JSON schema of `stlf-problem/1`.
+/// Returns the JSON schema of `stlf-problem/1`.
 pub fn problem_schema() -> serde_json::Value {
     schemars::schema_for!(ProblemFile).to_value()
 }
 
-/// The JSON schema of `stlf-plan/2`.
+/// Returns the JSON schema of `stlf-plan/2`.
 pub fn plan_schema() -> serde_json::Value {
     schemars::schema_for!(PlanFile).to_value()
 }
 
-/// The JSON schema of `stlf-mixture/1`.
+/// Returns the JSON schema of `stlf-mixture/1`.
 pub fn mixture_schema() -> serde_json::Value {
     schemars::schema_for!(MixtureFile).to_value()
 }
 
-/// The JSON schema of `stlf-models/1`.
+/// Returns the JSON schema of `stlf-models/1`.
 pub fn models_schema() -> serde_json::Value {
     schemars::schema_for!(ModelsFile).to_value()
 }

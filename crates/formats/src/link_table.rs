@@ -37,7 +37,7 @@ impl PartialEq for LinkTable {
 /// How to name a row in an error.
 #[derive(Debug, Clone, Copy, Default)]
 enum Place {
-    /// `links[4].energy`, in a problem file.
+    /// As `links[4].energy`, in a problem file.
     #[default]
     Json,
     /// `row 6, column energy`; the first link stands in this row.
@@ -60,7 +60,7 @@ impl Place {
     }
 }
 
-/// Every distinct name once.
+/// The distinct names of a table, each kept once and known by its number.
 #[derive(Debug, Clone, Default)]
 struct Names {
     list: Vec<String>,
@@ -86,7 +86,7 @@ impl LinkTable {
         self.rows.len()
     }
 
-    /// Whether there are none.
+    /// Returns whether the table has no links.
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }

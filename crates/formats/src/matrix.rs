@@ -82,7 +82,7 @@ impl Matrix {
     }
 }
 
-/// `1 row`, `2 rows`.
+/// Returns a number with its noun in the singular or the plural: `1 row`, `2 rows`.
 fn count(n: usize, noun: &str) -> String {
     format!("{n} {noun}{}", if n == 1 { "" } else { "s" })
 }

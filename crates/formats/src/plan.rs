@@ -304,7 +304,7 @@ impl Run {
 }
 
 impl PlanFile {
-    /// The file of a plan.
+    /// Returns the file of a plan, with the problem that it solves.
     pub fn new(problem: &Problem, plan: &Plan, run: Run) -> PlanFile {
         let name = |device: usize| problem.name(device).to_owned();
         let successive = plan.solver.successive.as_ref();
@@ -381,7 +381,7 @@ impl PlanFile {
     }
 }
 
-/// JSON has no infinity.
+/// Returns the value if JSON can express it: there is no infinity in JSON.
 fn finite(value: f64) -> Option<f64> {
     value.is_finite().then_some(value)
 }

@@ -10,7 +10,7 @@ use crate::{PlanFile, ProblemFile};
 /// A plan, or a problem yet to be planned.
 #[derive(Debug, Clone, PartialEq)]
 pub enum PlanOrProblem {
-    /// A plan, `stlf-plan/2` or `/1`.
+    /// A plan, in the format `stlf-plan/2` or `stlf-plan/1`.
     Plan(Box<PlanFile>),
     /// A problem, `stlf-problem/1`, or an unknown format, about which the reader of problems gives the best message.
     Problem(Box<ProblemFile>),

@@ -9,9 +9,9 @@ pub enum Error {
     /// A file could not be read or written.
     #[error("{}: {source}", path.display())]
     File {
-        /// The file or folder.
+        /// The file or folder that cannot be used.
         path: PathBuf,
-        /// What the system said.
+        /// The error that the operating system gave.
         source: std::io::Error,
     },
     /// A configuration that cannot be used, or data that it names.
@@ -22,9 +22,9 @@ pub enum Error {
     Folder {
         /// The file that is wrong.
         path: PathBuf,
-        /// What is wrong with it.
+        /// What is wrong with the file.
         message: String,
-        /// What to do about it.
+        /// What the user can do about it, if there is anything to say.
         hint: Option<String>,
     },
     /// The data cannot be used, or cannot be dealt as asked.
@@ -39,23 +39,23 @@ pub enum Error {
     /// The learner of a device has failed. On a real device it would be a target, or use another's model; a simulation ends.
     #[error("{device}: {source}")]
     Learner {
-        /// The device.
+        /// The name of the device.
         device: String,
-        /// What its learner did or said.
+        /// The error that its learner made or told of.
         source: stlf_planning::Error,
     },
     /// What a device ends with cannot be written.
     #[error(transparent)]
     Bundle(#[from] stlf_bundle::Error),
-    /// There is no plan.
+    /// The problem of a seed has no plan.
     #[error("seed {seed}: {reason}")]
     Infeasible {
         /// The seed whose problem has no plan.
         seed: u64,
-        /// Which device nobody can serve.
+        /// Why there is none, such as a device that nobody can serve.
         reason: String,
     },
-    /// The observer said stop.
+    /// The observer asked to stop the run.
     #[error("stopped; start it again to continue")]
     Stopped,
 }
@@ -67,14 +67,14 @@ pub enum Kind {
     Input,
     /// The measurements, of which no plan follows.
     Infeasible,
-    /// A file or the system.
+    /// A file, or the system that could not read or write it.
     File,
-    /// Nothing: the observer said stop.
+    /// Nothing: the observer asked to stop.
     Stopped,
 }
 
 impl Error {
-    /// What is to blame.
+    /// Returns what is to blame, in the large.
     pub fn kind(&self) -> Kind {
         let readable = |source: &std::io::Error| source.kind() == std::io::ErrorKind::NotFound;
         match self {
@@ -90,7 +90,7 @@ impl Error {
         }
     }
 
-    /// What the system said of a file.
+    /// Returns a function that makes what the system said of a file an error.
     pub fn file(path: &Path) -> impl FnOnce(std::io::Error) -> Error + '_ {
         |source| Error::File { path: path.to_owned(), source }
     }
@@ -100,7 +100,7 @@ impl Error {
         Error::Folder { path: path.to_owned(), message: message.into(), hint }
     }
 
-    /// What the user can do about it.
+    /// Returns what the user can do about it, if there is anything to say.
     pub fn hint(&self) -> Option<&str> {
         match self {
             Error::Folder { hint, .. } => hint.as_deref(),

@@ -53,7 +53,7 @@ fn collect(
     Ok(())
 }
 
-/// In hexadecimal.
+/// Returns the SHA-256 checksum of these bytes, in hexadecimal.
 pub(crate) fn sha256(bytes: &[u8]) -> String {
     Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }

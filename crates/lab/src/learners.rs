@@ -20,7 +20,7 @@ const FOLDER: &str = ".learners";
 /// The most programs that run at a time; the others rest until they are needed.
 const MOST_RUNNING: usize = 16;
 
-/// The bytes of a gibibyte.
+/// The number of bytes in a gibibyte.
 const GIB: f64 = (1_u64 << 30) as f64;
 
 /// The learners of a run, one for each device, all of one kind.
@@ -121,7 +121,7 @@ impl Learners {
         Ok(Fleet { devices, shape: self.kind().shape(), scale: Scale::None })
     }
 
-    /// The names of all classes.
+    /// Returns the names of all classes, which all learners have in common.
     pub(crate) fn classes(&self) -> &[String] {
         &self.kind().classes
     }
@@ -131,12 +131,12 @@ impl Learners {
         self.kind().learner.layout()
     }
 
-    /// The name and version of all learners.
+    /// Returns the name and version that all learners have.
     pub(crate) fn name(&self) -> &str {
         &self.kind().name
     }
 
-    /// The learner of a device.
+    /// Returns the learner of the device with this index.
     pub(crate) fn of(&self, device: usize) -> &Arc<dyn Learner> {
         &self.devices[device].1.learner
     }

@@ -8,20 +8,20 @@ use stlf_planning::plan::Way;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Row {
-    /// The seed.
+    /// The seed of the repetition.
     pub seed: u64,
-    /// The method's name.
+    /// The name of the method.
     pub method: String,
-    /// The target's name.
+    /// The name of the target.
     pub target: String,
     /// Share of the target's own samples that are given their true class; empty where the truth is not known, or where
     /// the target has no model at all.
     pub accuracy: Option<f64>,
-    /// The target's samples.
+    /// The number of the target's samples.
     pub samples: usize,
     /// Links into the target, and hand-overs between sources that no target before it profits from.
     pub links: usize,
-    /// Their energy, measuring not counted.
+    /// The energy of these in joules, measuring not counted.
     pub joules: f64,
     /// The energy if every source of the method sent to this target.
     pub all_joules: f64,
@@ -30,25 +30,25 @@ pub struct Row {
     /// What measuring the divergences of all devices cost, where the method needs them, and for ours the trials that go along with models: on
     /// the first target of a seed, so that sums are totals.
     pub measuring_joules: f64,
-    /// The bytes of that.
+    /// The bytes that were sent for it.
     pub measuring_bytes: u64,
 }
 
-/// One device's own model.
+/// The samples of one device, and how its own model does on them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct TrainingRow {
-    /// The device.
+    /// The name of the device.
     pub device: String,
-    /// Samples with a label.
+    /// The number of samples with a label.
     pub labeled: usize,
-    /// Samples without one.
+    /// The number of samples without a label.
     pub unlabeled: usize,
     /// Labels that the error was measured on.
     pub measured: usize,
-    /// Errors on these.
+    /// The number of these labels that the model gets wrong.
     pub errors: usize,
-    /// ε̂; empty without labels.
+    /// ε̂, the source error, 0 to 1; empty without labels.
     pub source_error: Option<f64>,
     /// The share of its labels that have its most common class; empty without labels, and not written by earlier versions.
     #[serde(default)]
@@ -67,15 +67,15 @@ impl TrainingRow {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct DivergenceRow {
-    /// One device.
+    /// The name of one of the two devices.
     pub from: String,
-    /// The other.
+    /// The name of the other device.
     pub to: String,
-    /// d̂.
+    /// d̂, the divergence of the two, 0 to 2.
     pub divergence: f64,
-    /// Lower end of its interval.
+    /// The lower end of its interval.
     pub low: f64,
-    /// Upper end of its interval.
+    /// The upper end of its interval.
     pub high: f64,
     /// Whether the interval excludes no difference at all.
     pub signal: bool,
@@ -85,11 +85,11 @@ pub struct DivergenceRow {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct MeasuringRow {
-    /// The seed.
+    /// The seed of the repetition.
     pub seed: u64,
-    /// The device.
+    /// The name of the device.
     pub device: String,
-    /// What it sent.
+    /// The number of bytes that the device sent.
     pub bytes: u64,
     /// What that costs over its mean link.
     pub joules: f64,
@@ -102,11 +102,11 @@ pub struct MeasuringRow {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct ScaleRow {
-    /// The seed.
+    /// The seed of the repetition.
     pub seed: u64,
-    /// The scale.
+    /// The name of the scale.
     pub scale: String,
-    /// The device.
+    /// The name of the device.
     pub device: String,
     /// The share of its labels that they gave.
     pub accuracy: f64,
@@ -116,34 +116,35 @@ pub struct ScaleRow {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct StudentRow {
-    /// The seed.
+    /// The seed of the repetition.
     pub seed: u64,
-    /// The method's name.
+    /// The name of the method.
     pub method: String,
-    /// The target's name.
+    /// The name of the target.
     pub target: String,
-    /// Its samples.
+    /// The number of the target's samples.
     pub samples: usize,
     /// The labels of these that it knows.
     #[serde(default)]
     pub labels: usize,
     /// What came of it, in a few words.
     pub outcome: String,
-    /// Whether it trained one.
+    /// Whether the target trained a student.
     pub tried: bool,
     /// The share of held-out samples of which the student says the same after a part was covered.
     pub stability: Option<f64>,
-    /// The same of the mixture alone.
+    /// The share of held-out samples of which the mixture alone says the same after a part was
+    /// covered.
     pub mixture_stability: Option<f64>,
     /// How many of the labels that were held out are right with the student.
     #[serde(default)]
     pub labels_right: Option<usize>,
-    /// The same with the mixture alone.
+    /// How many of the labels that were held out are right with the mixture alone.
     #[serde(default)]
     pub mixture_labels_right: Option<usize>,
     /// Whether the guard or, where there are some, labels accept the student.
     pub accepted: bool,
-    /// Whether the target uses it.
+    /// Whether the target uses the student.
     pub used: bool,
     /// The accuracy of the mixture alone, where the truth is known.
     pub mixture_accuracy: Option<f64>,
@@ -159,15 +160,15 @@ pub struct StudentRow {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct ExpectedRow {
-    /// The seed.
+    /// The seed of the repetition.
     pub seed: u64,
-    /// The target's name.
+    /// The name of the target.
     pub target: String,
-    /// The expected accuracy.
+    /// The accuracy that the target may expect, 0 to 1.
     pub expected: f64,
-    /// Lower end of its interval.
+    /// The lower end of the 90 % interval of that.
     pub low: f64,
-    /// Upper end of its interval.
+    /// The upper end of the 90 % interval of that.
     pub high: f64,
     /// The accuracy, where the truth is known.
     pub accuracy: Option<f64>,
@@ -180,13 +181,13 @@ pub struct ExpectedRow {
     /// The bias that the fleet has in common, in log odds.
     #[serde(default)]
     pub bias: Option<f64>,
-    /// Its standard deviation.
+    /// The standard deviation of that bias.
     #[serde(default)]
     pub bias_deviation: Option<f64>,
     /// The standard deviation of what is a device's own.
     #[serde(default)]
     pub own_deviation: Option<f64>,
-    /// How many models are mixed.
+    /// How many models are mixed in effect: 1 / Σ α².
     #[serde(default)]
     pub models: Option<f64>,
     /// The number of trials at senders.
@@ -198,7 +199,7 @@ pub struct ExpectedRow {
 }
 
 impl ExpectedRow {
-    /// The row of a target.
+    /// Returns the row of a target, from what it may expect and what that rests on.
     pub fn new(
         seed: u64,
         target: String,
@@ -239,7 +240,7 @@ impl ExpectedRow {
         })
     }
 
-    /// The expected accuracy with its interval.
+    /// Returns the expected accuracy with its interval.
     pub fn interval(&self) -> Expected {
         Expected { accuracy: self.expected, low: self.low, high: self.high }
     }
@@ -254,17 +255,17 @@ impl ExpectedRow {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct ComputingRow {
-    /// The seed.
+    /// The seed of the repetition.
     pub seed: u64,
-    /// The device.
+    /// The name of the device.
     pub device: String,
     /// The billions of floating-point operations to train its own model.
     pub training_gflop: f64,
-    /// The same to train on models that it was handed.
+    /// The billions of floating-point operations to train on models that it was handed.
     pub handed_gflop: f64,
-    /// The same to train a student.
+    /// The billions of floating-point operations to train a student.
     pub student_gflop: f64,
-    /// What all of them cost.
+    /// The energy of all these operations, in joules.
     pub joules: f64,
 }
 
@@ -272,15 +273,15 @@ pub struct ComputingRow {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct GuardRow {
-    /// The target's name.
+    /// The name of the target.
     pub target: String,
-    /// The guard's name.
+    /// The name of the guard.
     pub guard: String,
-    /// The score of the student.
+    /// The score that the guard gives the student.
     pub score: f64,
     /// The score of the mixture alone.
     pub of_mixture: f64,
-    /// Whether it accepts.
+    /// Whether the guard accepts the student.
     pub accepted: bool,
     /// What the student adds to the accuracy, where the truth is known.
     pub gain: Option<f64>,
@@ -290,13 +291,13 @@ pub struct GuardRow {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct ConfusionRow {
-    /// The target.
+    /// The name of the target.
     pub target: String,
-    /// The class that it is.
+    /// The class that the samples are of.
     pub class: String,
     /// The class that it was given.
     pub given: String,
-    /// How many samples.
+    /// The number of samples of which both are so.
     pub samples: usize,
 }
 
@@ -304,21 +305,21 @@ pub struct ConfusionRow {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct FrontierRow {
-    /// φ^E.
+    /// φ^E, the weight of energy.
     pub energy_weight: f64,
     /// Whether it is proven to be the best.
     pub proven: bool,
     /// The source and target terms of its objective.
     pub error_bound: f64,
-    /// Devices that train.
+    /// The number of devices that are sources.
     pub sources: usize,
-    /// Links in use.
+    /// The number of links in use.
     pub links: usize,
-    /// Their energy.
+    /// The energy of the plan, in joules.
     pub joules: Option<f64>,
-    /// As a share of every source sending to every target.
+    /// The energy as a share of that if every source sent to every target.
     pub energy_share: Option<f64>,
-    /// Mean accuracy of its targets.
+    /// The mean accuracy of the plan's targets, if it is known.
     pub accuracy: Option<f64>,
 }
 
@@ -326,13 +327,13 @@ pub struct FrontierRow {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct BoundRow {
-    /// The target.
+    /// The name of the target.
     pub target: String,
     /// What is bounded: the error of its mixture, by the hidden labels.
     pub error: f64,
     /// Σ α ε̂ of its sources.
     pub source_error: f64,
-    /// Σ α ½ d̂.
+    /// Σ α ½ d̂ of its sources.
     pub half_divergence: f64,
     /// Σ α times how often the mixture and a source disagree here.
     pub noise: f64,
@@ -346,13 +347,13 @@ pub struct BoundRow {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct RelayRow {
-    /// Sender.
+    /// The name of the sender.
     pub from: String,
-    /// Receiver.
+    /// The name of the receiver.
     pub to: String,
-    /// α; empty for a hand-over.
+    /// α, the weight of the sender's model; empty for a hand-over.
     pub weight: Option<f64>,
-    /// K.
+    /// K, the energy of the link in joules.
     pub joules: Option<f64>,
 }
 
@@ -362,18 +363,18 @@ pub struct RelayRow {
 pub struct RefusedRow {
     /// Whose model it is: who handed it on, or sent it to targets.
     pub from: String,
-    /// Who refused it.
+    /// Who refused it: the source that it was handed to, or the examiner.
     pub to: String,
     /// The way that the model was on; none at an examiner.
     pub way: Option<Way>,
     /// The number of labels that it was tried on.
     pub labels: u32,
-    /// Those that the model gets wrong.
+    /// The number of these labels that the model gets wrong.
     pub errors: u32,
 }
 
 impl RefusedRow {
-    /// Who tried it is told so, without a full stop.
+    /// Returns what the one who tried the model is told, without a full stop.
     pub fn told(&self) -> String {
         let RefusedRow { from, labels, errors, way, .. } = self;
         let wrong = format!("which gets {errors} of its {labels} labels wrong");
@@ -388,18 +389,18 @@ impl RefusedRow {
     }
 }
 
-/// One link of the plan.
+/// One link of the plan with what it costs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct LinkRow {
-    /// Sender.
+    /// The name of the sender.
     pub from: String,
-    /// Receiver.
+    /// The name of the receiver.
     pub to: String,
-    /// α.
+    /// α, the weight of the sender's model.
     pub weight: f64,
-    /// K.
+    /// K, the energy of the link in joules.
     pub joules: Option<f64>,
-    /// d̂.
+    /// d̂ of the two devices, 0 to 2.
     pub divergence: Option<f64>,
 }

@@ -27,10 +27,10 @@ use crate::stages::{SeedRun, computing, expectation, handover, measure, plan, st
 use crate::watch::{Observer, Stage, Watch};
 use crate::{Error, Folder, Learners};
 
-/// What a run gives.
+/// The results of a run, and what it has to tell.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Outcome {
-    /// One per seed, method and target.
+    /// The results, one row per seed, method and target.
     pub rows: Vec<Row>,
     /// How devices trained alone, one per seed and device.
     pub training: Vec<TrainingRow>,
@@ -40,7 +40,7 @@ pub struct Outcome {
     pub dealt_by: Option<String>,
     /// What decided by whose values features are scaled, where that was chosen.
     pub tried_scales: Vec<ScaleRow>,
-    /// The scale of each seed.
+    /// The scale of features in each seed.
     pub scales: Vec<Scale>,
     /// What was measured of divergences in each seed, where that was.
     pub calibrated: Vec<Calibrated>,
@@ -87,7 +87,7 @@ struct Finished {
 struct Job<'a> {
     config: &'a Config,
     folder: &'a Folder,
-    /// The last stage to do.
+    /// The last stage that is carried out.
     until: Stage,
     methods: &'a [Method],
     /// Learners that are there already; else the configuration names any.
@@ -103,7 +103,7 @@ pub(crate) enum Holdings<'a> {
 }
 
 impl Holdings<'_> {
-    /// The names of the classes.
+    /// Returns the names of the classes.
     fn classes(&self) -> &[String] {
         match self {
             Holdings::Dealt(data) => data.classes(),
@@ -214,7 +214,7 @@ pub fn run_shard(
 /// The configuration of a run, in its folder.
 pub(crate) const CONFIG: &str = "config.toml";
 
-/// The folder of this configuration's run.
+/// Opens the folder of this configuration's run.
 pub(crate) fn open(config: &Config, path: &Path) -> Result<Folder, Error> {
     let folder = Folder::open(path)?;
     let text = config.to_toml()?;

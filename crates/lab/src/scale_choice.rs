@@ -42,7 +42,7 @@ pub(crate) struct Scaled {
 }
 
 impl Scaled {
-    /// A fleet that has sent no scouts.
+    /// Returns a fleet in which nobody has sent scouts.
     pub(crate) fn unscouted(fleet: Fleet) -> Scaled {
         Scaled { fleet, tried: Vec::new(), scouted: Vec::new(), bytes: 0 }
     }
@@ -86,7 +86,7 @@ pub(crate) fn deal(config: &Config, data: &Dataset, seed: u64) -> Result<Scaled,
     Ok(Scaled { fleet, tried, scouted, bytes })
 }
 
-/// The devices that have labels.
+/// Returns the devices that have labels, in the order of the fleet.
 fn labeled(fleet: &Fleet) -> impl Iterator<Item = &DeviceData> {
     fleet.devices.iter().filter(|device| !device.labels.is_empty())
 }

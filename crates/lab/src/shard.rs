@@ -15,31 +15,31 @@ use crate::{Error, Folder};
 /// joins them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shard {
-    /// Which shard, from 1.
+    /// The number of this shard, counted from 1.
     pub number: usize,
-    /// How many there are.
+    /// The number of shards that the run has.
     pub of: usize,
 }
 
 /// A part of one seed's work: every `of`-th device or row of pairs, from the `number`-th on, counted from 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Block {
-    /// Which part, from 0.
+    /// The number of this part, counted from 0.
     pub number: usize,
-    /// How many there are.
+    /// The number of parts that the work is divided into.
     pub of: usize,
 }
 
 impl Block {
-    /// All units of work.
+    /// The block that has all of the work.
     pub const WHOLE: Block = Block { number: 0, of: 1 };
 
-    /// Whether it is all.
+    /// Returns whether the block has all of the work.
     pub fn is_whole(self) -> bool {
         self.of == 1
     }
 
-    /// Whether this item is in it.
+    /// Returns whether the item with this number is in the block.
     pub fn has(self, item: usize) -> bool {
         item % self.of == self.number
     }

@@ -5,11 +5,11 @@ use crate::record::Row;
 /// A mean and the standard deviation of what it is the mean of.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Spread {
-    /// The mean over seeds.
+    /// The mean of the values.
     pub mean: f64,
     /// The sample standard deviation; 0 of a single value.
     pub deviation: f64,
-    /// Of how many values.
+    /// The number of values that it is the mean of.
     pub count: usize,
 }
 
@@ -21,7 +21,7 @@ const STUDENT: [f64; 30] = [
 ];
 
 impl Spread {
-    /// Of these values; none of nothing.
+    /// Returns the spread of these values, or `None` if there are none.
     pub fn of(values: &[f64]) -> Option<Spread> {
         let n = values.len() as f64;
         let mean = values.iter().sum::<f64>() / n;
@@ -46,7 +46,7 @@ impl Spread {
     }
 }
 
-/// One method over all seeds.
+/// The results of one method over all seeds.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Line {
     /// The name of the method.
@@ -55,13 +55,13 @@ pub struct Line {
     pub accuracy: Option<Spread>,
     /// The accuracy of a seed's worst target.
     pub worst: Option<Spread>,
-    /// Targets of a seed.
+    /// The number of targets of a seed.
     pub targets: Spread,
-    /// Links of a seed.
+    /// The number of links of a seed.
     pub links: Spread,
-    /// Joules of a seed's links.
+    /// The energy of a seed's links, in joules.
     pub joules: Spread,
-    /// Bytes of a seed's links.
+    /// The bytes that cross a seed's links.
     pub bytes: Spread,
     /// Joules of a seed, with measuring where the method needs it.
     pub total_joules: Spread,

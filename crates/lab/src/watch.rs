@@ -8,13 +8,13 @@ use serde::Serialize;
 
 use crate::Error;
 
-/// The stages, in their order.
+/// The stages of a run, in the order in which they begin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Stage {
     /// Samples are read or drawn, and dealt to devices.
     Deal,
-    /// Devices train on their labels.
+    /// Devices with labels train their own models.
     Train,
     /// The divergences of all pairs are measured.
     Measure,
@@ -31,7 +31,7 @@ pub enum Stage {
 }
 
 impl Stage {
-    /// Those that every run has.
+    /// The stages that every run has.
     pub const ALL: [Stage; 6] =
         [Stage::Deal, Stage::Train, Stage::Measure, Stage::Plan, Stage::Transfer, Stage::Compare];
 }
@@ -60,7 +60,7 @@ pub struct Watch<'a> {
 }
 
 impl<'a> Watch<'a> {
-    /// For what all seeds share.
+    /// Returns a watch for what all seeds share.
     pub fn new(observer: &'a Observer<'a>, stopped: &'a AtomicBool) -> Watch<'a> {
         Watch { observer, stopped, seed: None }
     }
@@ -88,7 +88,7 @@ impl<'a> Watch<'a> {
         flow(&self.check())
     }
 
-    /// As [`Watch::flow`], until time is up.
+    /// Returns a function that does as [`Watch::flow`] until time is up, and then ends the work.
     pub fn within(&self, limit: Duration) -> impl Fn() -> ControlFlow<()> {
         let started = Instant::now();
         move || match started.elapsed() < limit {
@@ -97,7 +97,7 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// Whether to go on.
+    /// Returns an error once the observer has stopped the run.
     pub fn check(&self) -> Result<(), Error> {
         match self.stopped.load(Ordering::Relaxed) {
             true => Err(Error::Stopped),
@@ -141,7 +141,7 @@ impl Counter<'_> {
         self.watch.goes_on(self.stage, done, self.total)
     }
 
-    /// One more is done.
+    /// Counts one more unit as done, and tells the observer.
     pub fn one(&self) -> Result<(), Error> {
         let done = self.done.fetch_add(1, Ordering::Relaxed) + 1;
         self.watch.see(self.stage, done, self.total)

@@ -74,7 +74,7 @@ fn write_floats(path: &Path, numbers: &[f32]) {
     fs::write(path, bytes).unwrap();
 }
 
-/// What `export` wrote.
+/// Reads the inputs and labels that `export` wrote.
 fn samples(folder: &Path) -> (Vec<f32>, Vec<u16>) {
     let inputs = fs::read(folder.join("inputs")).unwrap();
     let inputs = inputs.as_chunks::<4>().0.iter().map(|b| f32::from_le_bytes(*b)).collect();

@@ -20,7 +20,7 @@ use scratch::{KERNELS, Map};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Augment {
-    /// Every picture as it is.
+    /// Every picture stays as it is.
     #[default]
     None,
     /// Moved by up to a pixel.
@@ -95,10 +95,10 @@ pub struct View {
 }
 
 impl View {
-    /// Nothing happens.
+    /// The view that leaves every picture as it is.
     pub const PLAIN: View =
         View { convolution: 0.0, shift: 0, rotation: 0.0, scale: 0.0, shear: 0.0 };
-    /// Up to one pixel in each direction.
+    /// The view that moves a picture by up to one pixel in each direction.
     pub const SHIFT: View = View { shift: 1, ..View::PLAIN };
     /// A random convolution of every second picture.
     pub const CONVOLUTIONS: View = View { convolution: 0.5, ..View::PLAIN };
@@ -125,7 +125,7 @@ impl View {
         }
     }
 
-    /// A shift in one direction.
+    /// Draws a shift in one direction, in pixels, at most `shift` either way.
     fn pixels(&self, rng: &mut ChaCha8Rng) -> i32 {
         let most = i32::from(self.shift);
         if most == 0 { 0 } else { rng.random_range(-most..=most) }

@@ -1,6 +1,6 @@
 //! Numbers that start at a cache line, so that registers are not loaded across two.
 
-/// Numbers per cache line.
+/// The number of `f32` in a cache line of 64 bytes.
 pub(crate) const LINE: usize = 16;
 
 /// Zeros at first; starts at a multiple of 64 bytes.

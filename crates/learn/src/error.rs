@@ -7,7 +7,7 @@ pub enum Error {
     /// A layer that does not fit its input.
     #[error("layer {at}: {message}")]
     Layer {
-        /// The layer's place, from 0.
+        /// The place of the layer in the network, counted from 0.
         at: usize,
         /// What is wrong with the layer.
         message: String,

@@ -16,7 +16,7 @@ pub struct Predictions {
 
 /// How many samples go through the network together: enough to fill it, few enough to stay in the cache.
 const BATCH: usize = 32;
-/// For fewer samples it does not pay to prepare a network.
+/// The number of samples from which on it pays to prepare a network.
 const MANY: usize = 8;
 
 /// The model's predictions for inputs that lie one after the other.
@@ -55,12 +55,12 @@ impl Predictions {
         Predictions { classes, probabilities }
     }
 
-    /// How many inputs there are.
+    /// Returns the number of inputs that were predicted.
     pub fn len(&self) -> usize {
         self.probabilities.len() / self.classes
     }
 
-    /// Whether there is none.
+    /// Returns whether there is no input.
     pub fn is_empty(&self) -> bool {
         self.probabilities.is_empty()
     }
@@ -70,7 +70,7 @@ impl Predictions {
         self.probabilities.chunks_exact(self.classes)
     }
 
-    /// The same in one slice.
+    /// Returns the probabilities of all inputs in one slice, classes fastest.
     pub fn as_slice(&self) -> &[f32] {
         &self.probabilities
     }
@@ -196,7 +196,7 @@ pub fn source_error_of_rate(rate: f64, labeled: usize, unlabeled: usize, unlabel
     (rate * labeled as f64 + unlabeled_as * unlabeled as f64) / samples
 }
 
-/// The accuracy of a model on examples.
+/// Returns the accuracy of a model on examples, 0 to 1.
 pub fn accuracy(spec: &Spec, params: &[f32], examples: Examples<'_>) -> f64 {
     predict(spec, params, examples.inputs).accuracy(examples.labels)
 }

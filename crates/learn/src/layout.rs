@@ -16,11 +16,11 @@ const PER_FILE: usize = 64 << 10;
 /// One tensor of parameters inside the flat vector of all.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tensor {
-    /// PyTorch's name: `conv1.weight`, `fc2.bias`.
+    /// The name that PyTorch gives it, such as `conv1.weight` or `fc2.bias`.
     pub name: String,
     /// PyTorch's shape: filters × channels × rows × columns, outputs × inputs, or outputs.
     pub shape: Vec<usize>,
-    /// Where its numbers lie.
+    /// The range of its numbers in the flat vector.
     pub range: Range<usize>,
 }
 
@@ -71,7 +71,7 @@ impl Layout {
         &self.tensors
     }
 
-    /// How many numbers there are.
+    /// Returns the number of parameters in all tensors.
     pub fn parameters(&self) -> usize {
         self.tensors.last().map_or(0, |tensor| tensor.range.end)
     }

@@ -45,7 +45,7 @@ enum Stage {
 pub enum Fusion {
     /// Convolution, channel dropout, pooling and ReLU run together.
     Blocks,
-    /// Every layer runs alone.
+    /// Every layer runs by itself.
     None,
 }
 
@@ -141,7 +141,7 @@ impl Network {
         }
     }
 
-    /// How many samples fit into a batch.
+    /// Returns how many samples fit into a batch.
     pub fn capacity(&self) -> usize {
         self.capacity
     }
@@ -187,7 +187,7 @@ impl Network {
         self.outputs()
     }
 
-    /// What the last forward pass gave.
+    /// Returns the outputs of the last forward pass.
     pub fn outputs(&self) -> &[f32] {
         let last = self.stages.len();
         &self.activations[last][..self.batch * self.lens[last]]

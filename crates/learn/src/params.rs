@@ -26,7 +26,7 @@ impl Params {
         Params(values)
     }
 
-    /// Zeros: what gradients start from.
+    /// Returns parameters that are all 0, from which gradients and velocities start.
     pub fn zeros(spec: &Spec) -> Params {
         Params(vec![0.0; spec.parameters()])
     }

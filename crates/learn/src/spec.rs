@@ -23,26 +23,26 @@ pub enum Layer {
     Conv1d {
         /// The number of filters, which is that of output channels.
         channels: usize,
-        /// Readings of a filter.
+        /// The number of readings that a filter covers.
         kernel: usize,
     },
     /// The largest of every two readings of a series.
     MaxPool1d,
-    /// max(x, 0) of every number.
+    /// Every number below 0 becomes 0, the others stay.
     Relu,
     /// In training, every number is zero with probability `p`, and the others grow by 1 / (1 − p).
     Dropout {
-        /// 0 ≤ p < 1.
+        /// The probability of being dropped, 0 ≤ p < 1.
         p: f32,
     },
     /// In training, every channel is zero with probability `p`, and the others grow by 1 / (1 − p).
     Dropout2d {
-        /// 0 ≤ p < 1.
+        /// The probability of being dropped, 0 ≤ p < 1.
         p: f32,
     },
-    /// All inputs to `outputs` numbers.
+    /// Fully connected: each output is a weighted sum of all inputs and a bias.
     Linear {
-        /// How many numbers come out.
+        /// The number of outputs.
         outputs: usize,
     },
 }
@@ -215,12 +215,12 @@ impl Spec {
         }
     }
 
-    /// The shape of one input.
+    /// Returns the shape of one input.
     pub fn input(&self) -> Shape {
         self.input
     }
 
-    /// The shape of one output.
+    /// Returns the shape of one output, that of the last layer.
     pub fn output(&self) -> Shape {
         self.shapes[self.layers.len()]
     }
@@ -249,7 +249,7 @@ impl Spec {
         })
     }
 
-    /// How many parameters there are.
+    /// Returns the number of parameters of all layers.
     pub fn parameters(&self) -> usize {
         self.layout.parameters()
     }
@@ -261,7 +261,7 @@ impl Spec {
         3 * self.forward_operations_per_sample() - 2 * first
     }
 
-    /// Those of the way forward alone.
+    /// Returns the floating-point operations of the way forward alone, for one sample.
     pub fn forward_operations_per_sample(&self) -> usize {
         2 * self.products().sum::<usize>()
     }

@@ -19,17 +19,17 @@ use crate::spec::Spec;
 pub struct Examples<'a> {
     /// The inputs, as many numbers per example as the network takes.
     pub inputs: &'a [f32],
-    /// The class of each example.
+    /// The class of each example, in the order of the inputs.
     pub labels: &'a [Class],
 }
 
 impl Examples<'_> {
-    /// How many there are.
+    /// Returns the number of examples.
     pub fn len(&self) -> usize {
         self.labels.len()
     }
 
-    /// Whether there is none.
+    /// Returns whether there is no example.
     pub fn is_empty(&self) -> bool {
         self.labels.is_empty()
     }
@@ -71,7 +71,7 @@ impl Examples<'_> {
 pub struct Descent {
     /// The number of examples per step, at least 1.
     pub batch: usize,
-    /// The learning rate, above 0.
+    /// The learning rate, the length of a step along the gradient; above 0.
     pub learning_rate: f32,
     /// The momentum: the fraction of the last step that is kept, 0 ≤ m < 1.
     pub momentum: f32,
@@ -124,7 +124,7 @@ impl Descent {
 /// result is the same whatever else runs beside it.
 #[derive(Debug, Clone)]
 pub struct Trainer {
-    /// The parameters of the model.
+    /// The parameters of the model as trained so far.
     pub params: Params,
     descent: Descent,
     velocity: Params,
@@ -147,7 +147,7 @@ struct Views {
     rng: ChaCha8Rng,
 }
 
-/// How one epoch went.
+/// What an observer is told of one epoch of training.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Epoch {
     /// The number of the epoch, counted from 1.
@@ -157,7 +157,7 @@ pub struct Epoch {
 }
 
 impl Trainer {
-    /// A trainer that starts from these parameters.
+    /// Returns a trainer that starts from these parameters.
     pub fn new(spec: &Spec, params: Params, descent: Descent, seed: u64) -> Result<Trainer, Error> {
         descent.check()?;
         if params.len() != spec.parameters() {

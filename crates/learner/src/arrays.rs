@@ -25,9 +25,9 @@ pub(crate) struct Samples {
     pub(crate) labels: Vec<Option<Class>>,
     /// The true class of each, where the learner tells them.
     pub(crate) truth: Option<Vec<Class>>,
-    /// The features of all.
+    /// The features of all samples, one sample after the other.
     pub(crate) features: Vec<f32>,
-    /// How many features each has.
+    /// The number of features of each sample.
     pub(crate) width: usize,
 }
 

@@ -20,10 +20,10 @@ const ALWAYS: [&str; 11] = [
     "TEMP",
 ];
 
-/// How a learner is started.
+/// How the program of a learner is started.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// The program and its arguments.
+    /// The program, followed by its arguments.
     pub command: Vec<String>,
     /// The folder for files between the two. It is emptied first.
     pub folder: PathBuf,
@@ -63,11 +63,11 @@ impl Options {
 /// How long stlf waits for a learner, and how much room it has.
 #[derive(Debug, Clone)]
 pub struct Limits {
-    /// For its answer to the greeting.
+    /// How long stlf waits for the answer to the greeting.
     pub hello: Duration,
-    /// For the next sign of life while it works.
+    /// How long stlf waits for the next sign of life while the learner works.
     pub silence: Duration,
-    /// For its end after it was told to, before it is killed.
+    /// How long the learner has to end after it was told to, before it is killed.
     pub grace: Duration,
     /// The pauses before it is started again for the same request. After the last it is given up.
     pub pauses: Vec<Duration>,

@@ -21,20 +21,20 @@ const SOME: usize = 1_000;
 /// One step, and what came of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Checked {
-    /// What a learner must do.
+    /// What a learner must do in this step.
     pub what: &'static str,
-    /// What it did.
+    /// What the learner did in this step.
     pub outcome: Outcome,
 }
 
-/// What came of a step.
+/// Whether a learner did what a step asks of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
     /// It did, and this is what was seen.
     Passed(String),
-    /// It did not.
+    /// It did not, for this reason.
     Failed(String),
-    /// This could not be tried.
+    /// The step could not be tried, for this reason.
     Skipped(String),
 }
 

@@ -20,7 +20,7 @@ pub struct Crew {
     state: Arc<(Mutex<State>, Condvar)>,
 }
 
-/// Who runs.
+/// The programs that run now.
 #[derive(Debug, Default)]
 struct State {
     next: u64,
@@ -38,7 +38,7 @@ struct Running {
     requests: usize,
 }
 
-/// One of the programs.
+/// One of the programs of a crew, which runs when it is needed.
 #[derive(Debug)]
 struct Member {
     number: u64,
@@ -83,7 +83,7 @@ impl Crew {
         self.state.1.wait_timeout(state, TICK).unwrap_or_else(PoisonError::into_inner).0
     }
 
-    /// Returns how many programs run.
+    /// Returns the number of programs that run now.
     pub fn running(&self) -> usize {
         self.lock().running.len()
     }

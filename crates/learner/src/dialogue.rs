@@ -55,7 +55,7 @@ impl Dialogue {
         Dialogue { process, next: 0, silence: hello, grace, folder: folder.to_owned(), disk }
     }
 
-    /// The number of the next request.
+    /// Returns the number of the next request.
     pub(crate) fn next(&self) -> u64 {
         self.next
     }
@@ -72,7 +72,7 @@ impl Dialogue {
         self.ask_within(ask, self.grace, watch)
     }
 
-    /// The same with another time to give up.
+    /// Asks as [`Dialogue::ask`] does, with another time to give up.
     fn ask_within(
         &mut self,
         ask: Ask,
@@ -207,7 +207,7 @@ impl Done {
     }
 }
 
-/// A line as it is shown.
+/// Returns a line as it is shown to users.
 pub(crate) fn quoted(line: &str) -> String {
     match line.char_indices().nth(QUOTED) {
         Some((end, _)) => format!("{}…", &line[..end]),

@@ -13,15 +13,15 @@ pub enum Error {
     /// No program is named, or a quotation mark has no partner.
     #[error("{command:?} names no program: {message}")]
     Command {
-        /// What was given.
+        /// The command that was given.
         command: String,
-        /// What is wrong with it.
+        /// What is wrong with the command.
         message: &'static str,
     },
     /// The program cannot be started.
     #[error("cannot start {program}: {source}")]
     Start {
-        /// Its name.
+        /// The name of the program.
         program: String,
         /// The error of the operating system.
         source: std::io::Error,
@@ -29,27 +29,27 @@ pub enum Error {
     /// The folder of the two, or a file in it, cannot be used.
     #[error("cannot use {}: {source}", path.display())]
     Folder {
-        /// The path.
+        /// The path that cannot be used.
         path: PathBuf,
         /// The error of the operating system.
         source: std::io::Error,
     },
-    /// The program ended.
+    /// The program ended before it answered.
     #[error("the learner was to {verb}, but it ended ({status}){log}")]
     Ended {
-        /// What it was to do.
+        /// What the learner was to do.
         verb: &'static str,
-        /// How it ended.
+        /// The exit status with which the program ended.
         status: ExitStatus,
         /// The last lines of its log.
         log: Log,
     },
-    /// The program says nothing.
+    /// The program says nothing for too long.
     #[error("the learner was to {verb}, but it said nothing for {after:?}{log}")]
     Silent {
-        /// What it was to do.
+        /// What the learner was to do.
         verb: &'static str,
-        /// For so long.
+        /// How long it has said nothing.
         after: Duration,
         /// The last lines of its log.
         log: Log,
@@ -57,21 +57,21 @@ pub enum Error {
     /// A line that is no message, or none that was expected.
     #[error("the learner was to {verb}, but it wrote {line:?}: {message}")]
     Line {
-        /// What it was to do.
+        /// What the learner was to do.
         verb: &'static str,
         /// The line, cut if it is long.
         line: String,
-        /// What is wrong with it.
+        /// What is wrong with the line.
         message: String,
     },
     /// A file that is not what its line says.
     #[error("the learner said {line:?}, but {file} {message}")]
     File {
-        /// The line.
+        /// The line in which the learner named the file.
         line: String,
         /// The name of the file.
         file: String,
-        /// What is wrong with it.
+        /// What is wrong with the file.
         message: String,
     },
     /// The learner fills its folder. It is ended, and the folder emptied.
@@ -80,35 +80,35 @@ pub enum Error {
         folder.display()
     )]
     TooMuch {
-        /// What it was to do.
+        /// What the learner was to do.
         verb: &'static str,
-        /// The folder of the two.
+        /// The folder that stlf and the learner share.
         folder: PathBuf,
-        /// What was in it.
+        /// The number of bytes that were in the folder.
         bytes: u64,
-        /// What may be in it.
+        /// The largest number of bytes that was expected there.
         most: u64,
     },
     /// The learner says that it cannot do something.
     #[error("the learner was to {verb}, and says: {message}")]
     Refused {
-        /// What it was to do.
+        /// What the learner was to do.
         verb: &'static str,
-        /// What it says.
+        /// The message that the learner gave.
         message: String,
     },
     /// Started again, the learner is another one.
     #[error("started again, the learner says that it is {now}; before it was {before}")]
     Another {
-        /// What it said first.
+        /// What it said of itself when it was started first.
         before: String,
-        /// What it says now.
+        /// What it says of itself now.
         now: String,
     },
     /// It was to be stopped before the learner was of use. The learner is ended.
     #[error("stopped while the learner was to {verb}")]
     Stopped {
-        /// What it was to do.
+        /// What the learner was to do.
         verb: &'static str,
     },
     /// The learner failed as often as it may.
@@ -116,7 +116,7 @@ pub enum Error {
     GaveUp {
         /// How often it was started for this.
         times: usize,
-        /// How it failed last.
+        /// The error of the last attempt.
         last: Box<Error>,
     },
     /// What the learner tells of its samples cannot be.
@@ -125,7 +125,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// The error that a line is wrong.
+    /// Returns the error that a line is wrong.
     pub(crate) fn line(verb: &'static str, line: &str, message: impl Into<String>) -> Error {
         Error::Line { verb, line: quoted(line), message: message.into() }
     }

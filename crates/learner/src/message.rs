@@ -84,7 +84,7 @@ pub enum Ask {
 }
 
 impl Ask {
-    /// What the learner does meanwhile, for messages.
+    /// Returns what the learner does meanwhile, for messages.
     pub(crate) fn verb(&self) -> &'static str {
         match self {
             Ask::Hello { .. } => "greet",
@@ -178,7 +178,7 @@ enum Line {
     Reply(Reply),
 }
 
-/// The JSON schema of every line.
+/// Returns the JSON schema of every line.
 pub fn schema() -> Value {
     schemars::schema_for!(Line).to_value()
 }

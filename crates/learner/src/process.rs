@@ -45,9 +45,9 @@ pub(crate) struct Process {
 /// What comes of waiting for a line.
 #[derive(Debug)]
 pub(crate) enum Heard {
-    /// A line, without its end.
+    /// The program wrote this line, given without its end.
     Line(String),
-    /// Nothing in this time.
+    /// The program wrote nothing in the time that it was given.
     Nothing,
     /// The program has ended, or writes no more.
     Ended,
@@ -108,7 +108,7 @@ impl Process {
         }
     }
 
-    /// The last lines of the log.
+    /// Returns the last lines of the log.
     pub(crate) fn log(&self) -> Log {
         let log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
         Log(log.iter().cloned().collect())
@@ -128,7 +128,7 @@ impl Process {
         self.end_within(self.grace)
     }
 
-    /// The same with another time to wait.
+    /// Ends the program as [`Process::end`] does, with another time to wait.
     pub(crate) fn end_within(&mut self, grace: Duration) -> ExitStatus {
         if let Some(status) = self.status {
             return status;

@@ -17,7 +17,7 @@ use crate::session::Session;
 /// How often it is asked whether to go on in a pause.
 const TICK: Duration = Duration::from_millis(50);
 
-/// A program as a learner.
+/// A program that is used as a learner, started again where it fails.
 #[derive(Debug)]
 pub struct Program {
     options: Options,
@@ -38,7 +38,7 @@ impl Program {
         Program::start_as(options, watch, |program| Arc::new(program))
     }
 
-    /// The same where something else takes the program's place, which uses it.
+    /// Starts a program where something else, which uses it, takes its place as the learner.
     pub(crate) fn start_as(
         options: Options,
         watch: &mut Watch<'_>,
@@ -203,7 +203,7 @@ impl Drop for Program {
     }
 }
 
-/// Waits, unless `watch` ends it.
+/// Waits this long, unless `watch` ends it before.
 fn waits(pause: Duration, watch: &mut Watch<'_>) -> ControlFlow<()> {
     let until = Instant::now() + pause;
     loop {

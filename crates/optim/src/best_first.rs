@@ -110,13 +110,13 @@ impl<S> Incumbent<S> {
 
 /// A search tree, explored lowest bound first.
 pub(crate) trait Tree {
-    /// A part of the search.
+    /// A part of the search, which can be split into smaller ones.
     type Node;
 
-    /// What is searched for.
+    /// What the search looks for, with a cost that should be least.
     type Solution;
 
-    /// No solution in the node costs less.
+    /// Returns a value that no solution in the node costs less than.
     fn lower_bound(node: &Self::Node) -> f64;
 
     /// Tightens the node's bound, offers what solutions it meets, and splits the node. Nothing is

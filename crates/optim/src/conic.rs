@@ -43,7 +43,7 @@ pub enum Status {
     Stalled,
 }
 
-/// A conic program under construction.
+/// A conic program to which variables and constraints are still being added.
 #[derive(Clone, Debug)]
 pub(crate) struct ConicProgram {
     cost: Vec<f64>,

@@ -58,7 +58,7 @@ pub enum GpError {
     /// Bounds that are not `0 ≤ lower ≤ upper`, or leave nothing positive.
     #[error("the bounds of variable {} must satisfy 0 ≤ lower ≤ upper and 0 < upper, not {lower}..{upper}", .variable.0)]
     BadBounds {
-        /// The variable with these bounds.
+        /// The variable that was given these bounds.
         variable: Variable,
         /// The lower bound that was given.
         lower: f64,
@@ -109,7 +109,7 @@ pub struct Solution {
     pub objective: f64,
     /// The sensitivities of the optimum; all `NaN` if infeasible or unbounded.
     pub duals: Duals,
-    /// The number of interior-point iterations.
+    /// The number of iterations that the interior-point solver made.
     pub iterations: u32,
 }
 
@@ -178,12 +178,12 @@ impl GeometricProgram {
         &self.inequalities
     }
 
-    /// The monomials that must equal one.
+    /// Returns the monomials that must equal one.
     pub fn equalities(&self) -> &[Monomial] {
         &self.equalities
     }
 
-    /// Solves, measuring every variable from one.
+    /// Solves the program, measuring every variable from one.
     pub fn solve(&self, settings: &Settings) -> Solution {
         self.solve_from(&vec![1.0; self.bounds.len()], settings)
     }
@@ -307,7 +307,7 @@ impl LogTransform {
         }
     }
 
-    /// Requires `Σ exp(term) ≤ 1`.
+    /// Adds the constraint `Σ exp(term) ≤ 1`, and returns where its multiplier is.
     fn at_most_one(&mut self, mut terms: Vec<Affine>) -> Row {
         let largest = (0..terms.len())
             .max_by(|&i, &j| terms[i].constant.total_cmp(&terms[j].constant))

@@ -29,7 +29,7 @@ pub struct Variable(pub usize);
 #[derive(Clone, Debug, PartialEq)]
 pub struct Monomial {
     log_coefficient: f64,
-    /// Sorted by variable, each at most once, no exponent zero.
+    /// The exponents, sorted by variable, each at most once and none zero.
     exponents: Vec<(Variable, f64)>,
 }
 
@@ -49,7 +49,7 @@ impl Monomial {
         Ok(monomial)
     }
 
-    /// Returns the coefficient `c`.
+    /// Returns the coefficient `c`, which is above 0.
     pub fn coefficient(&self) -> f64 {
         self.log_coefficient.exp()
     }

@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-/// How a search ended.
+/// How a search ended: with a proof, or early with a gap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Status {
     /// Proven: the lower bound meets the objective (relative 1e-9).
@@ -16,7 +16,7 @@ pub enum Status {
 pub enum Stop {
     /// The gap asked for was reached.
     GapReached,
-    /// The node limit was reached.
+    /// The limit on the number of nodes was reached.
     NodeLimit,
     /// The observer said stop (a time limit, Ctrl-C).
     Observer,
@@ -30,7 +30,7 @@ pub enum Stop {
 pub struct Progress {
     /// Cost of the best solution so far; infinite before the first.
     pub objective: f64,
-    /// No solution costs less.
+    /// A value that no solution's cost can be below.
     pub lower_bound: f64,
     /// The number of branch-and-bound nodes explored so far.
     pub nodes: u64,
@@ -50,18 +50,18 @@ pub(crate) struct Leash<'a> {
 }
 
 impl<'a> Leash<'a> {
-    /// `ask` says whether to continue.
+    /// Returns a leash that asks `ask` whether to continue.
     pub(crate) fn new(ask: &'a mut dyn FnMut() -> bool) -> Self {
         Leash { ask, stopped: false }
     }
 
-    /// Asks whether to continue.
+    /// Asks whether to continue, unless the answer has been no before.
     pub(crate) fn go_on(&mut self) -> bool {
         self.stopped = self.stopped || !(self.ask)();
         !self.stopped
     }
 
-    /// Whether they said stop when last asked.
+    /// Returns whether they said stop when last asked.
     pub(crate) fn stopped(&self) -> bool {
         self.stopped
     }

@@ -45,7 +45,7 @@ impl Complexity {
     }
 }
 
-/// Settings of the bound.
+/// The settings of the bounds S_i and T_j, besides what was measured on devices and links.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Bound {
     /// The paper's bound, or the pooled one.
@@ -160,7 +160,7 @@ impl Bound {
     }
 }
 
-/// One source's part in a target's mixture.
+/// One source's part in a target's mixture, with what the bound needs to know of it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Share {
     /// α_ij, the weight of the source at the target.
@@ -184,17 +184,17 @@ pub struct Measured {
     pub noise: f64,
 }
 
-/// An inequality's two sides.
+/// The two sides of an inequality, to check that a bound holds.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Sides {
     /// The left side: the quantity that is bounded.
     pub left: f64,
-    /// The right side: the bound.
+    /// The right side: the bound on that quantity.
     pub right: f64,
 }
 
 impl Sides {
-    /// Whether the inequality holds.
+    /// Returns whether the inequality holds, equal sides included.
     pub fn holds(&self) -> bool {
         self.left <= self.right
     }

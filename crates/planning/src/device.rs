@@ -14,7 +14,7 @@ pub enum Role {
 }
 
 impl Role {
-    /// Returns the other role.
+    /// Returns the other role: target for a source, source for a target.
     pub fn opposite(self) -> Role {
         match self {
             Role::Source => Role::Target,
@@ -37,7 +37,7 @@ impl std::fmt::Display for Role {
 pub struct Device {
     /// The name used in files and tables.
     pub name: String,
-    /// Samples with a label.
+    /// The number of samples with a label.
     pub labeled: u64,
     /// The number of samples without a label.
     pub unlabeled: u64,

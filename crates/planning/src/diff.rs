@@ -10,13 +10,13 @@ use crate::plan::{Handover, PlanLink, Terms};
 pub struct Decisions {
     /// The devices, in the problem's order where a file repeats the problem.
     pub names: Vec<String>,
-    /// One role per device.
+    /// The role of each device, in the order of the names.
     pub roles: Vec<Role>,
     /// The links by index into the names, sorted by receiver, then sender.
     pub links: Vec<PlanLink>,
     /// The hand-overs by index into the names, sorted by receiver.
     pub handovers: Vec<Handover>,
-    /// The terms of the objective.
+    /// The terms of the plan's objective, each with its φ.
     pub terms: Terms,
 }
 
@@ -33,20 +33,20 @@ pub struct Diff {
     pub links: Vec<LinkChange>,
     /// Sources that take another source's model than before, or none, sorted by name.
     pub handovers: Vec<HandoverChange>,
-    /// The terms of A's objective.
+    /// The terms of A's objective, each with its φ.
     pub before: Terms,
-    /// The terms of B's objective.
+    /// The terms of B's objective, each with its φ.
     pub after: Terms,
 }
 
-/// A device with another role.
+/// A device whose role in B differs from that in A.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RoleChange {
     /// The name of the device.
     pub device: String,
-    /// Its role in A.
+    /// The role of the device in A.
     pub before: Role,
-    /// Its role in B.
+    /// The role of the device in B.
     pub after: Role,
 }
 
@@ -66,7 +66,7 @@ pub struct LinkChange {
 /// A source that continues training a different model than before.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HandoverChange {
-    /// The name of the source.
+    /// The name of the source that takes a model.
     pub to: String,
     /// The source whose model it takes in A, if any.
     pub before: Option<String>,

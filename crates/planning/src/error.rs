@@ -11,9 +11,9 @@ pub enum Error {
         line: usize,
         /// The column of the line, counted from 1.
         column: usize,
-        /// What the parser met.
+        /// What is wrong with the text, in plain words.
         message: String,
-        /// What to do about it.
+        /// What the user can do about it, if there is anything to say.
         hint: Option<String>,
     },
     /// A field holds something that cannot be used.
@@ -23,13 +23,13 @@ pub enum Error {
         field: String,
         /// What is wrong with the value.
         message: String,
-        /// What to do about it.
+        /// What the user can do about it, if there is anything to say.
         hint: Option<String>,
     },
 }
 
 impl Error {
-    /// What is wrong, and where.
+    /// Returns an error about the value of this field, without a hint.
     pub fn field(field: impl Into<String>, message: impl Into<String>) -> Error {
         Error::Field { field: field.into(), message: message.into(), hint: None }
     }
@@ -42,7 +42,7 @@ impl Error {
         self
     }
 
-    /// What the user can do about it.
+    /// Returns what the user can do about it, if there is anything to say.
     pub fn hint(&self) -> Option<&str> {
         match self {
             Error::Syntax { hint, .. } | Error::Field { hint, .. } => hint.as_deref(),
@@ -84,7 +84,7 @@ fn placed(message: &str) -> Option<(&str, usize, usize)> {
     Some((said, line.parse().ok()?, column.parse().ok()?))
 }
 
-/// What a parser expected.
+/// Returns in plain words what a parser expected, as "a number" for `f64`.
 fn wanted(expected: &str) -> &str {
     match expected {
         "usize" | "u64" | "u32" | "u16" | "u8" => "a whole number of at least 0",
@@ -100,7 +100,7 @@ fn wanted(expected: &str) -> &str {
     }
 }
 
-/// What a parser found.
+/// Returns in plain words what a parser found, as "a list" for a sequence.
 fn met(found: &str) -> &str {
     let quoted = ["integer ", "floating point ", "boolean "]
         .iter()

@@ -20,7 +20,7 @@ const TELLS_NOTHING: f64 = 0.9;
 pub struct Examination {
     /// The device with labels that tries the model.
     pub to: usize,
-    /// Whose model it gets.
+    /// The source whose model the examiner tries.
     pub from: usize,
 }
 

@@ -7,7 +7,7 @@ use crate::problem::Problem;
 /// A target's sources beyond these are only counted.
 const MOST_SENDERS: usize = 4;
 
-/// Four significant digits, as people write them.
+/// Returns a number with four significant digits, as people write it.
 pub fn short(value: f64) -> String {
     let size = value.abs();
     if size != 0.0 && !(1e-4..1e7).contains(&size) {
@@ -32,7 +32,7 @@ fn trimmed(text: &str) -> String {
     }
 }
 
-/// Formats a fraction as percent.
+/// Returns a fraction as a percentage: `12.5 %` for 0.125.
 pub fn percent(share: f64) -> String {
     let percent = 100.0 * share;
     if percent != 0.0 && percent.abs() < 0.01 {
@@ -42,7 +42,7 @@ pub fn percent(share: f64) -> String {
     format!("{} %", trimmed(&fixed(percent, decimals)))
 }
 
-/// Formats a count with separators: `1,234,567`.
+/// Returns a count with separators between its thousands: `1,234,567`.
 pub fn grouped(count: u64) -> String {
     let digits = count.to_string();
     let mut text = String::with_capacity(digits.len() * 4 / 3);
@@ -55,7 +55,7 @@ pub fn grouped(count: u64) -> String {
     text
 }
 
-/// A number of bytes.
+/// Returns a number of bytes with its unit, B, kB, MB or GB, each a thousand of the one before.
 pub fn size(bytes: f64) -> String {
     match bytes {
         b if b >= 1e9 => format!("{} GB", fixed(b / 1e9, 1)),
@@ -80,7 +80,7 @@ pub fn energy(joules: f64) -> String {
     format!("{} {unit}", short(value))
 }
 
-/// `1 source`, `1,234 sources`.
+/// Returns a number with its noun in the singular or the plural: `1 source`, `1,234 sources`.
 pub fn counted(count: usize, noun: &str) -> String {
     format!("{} {noun}{}", grouped(count as u64), if count == 1 { "" } else { "s" })
 }

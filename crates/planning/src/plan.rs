@@ -14,14 +14,14 @@ pub use cost::{column_cost, evaluate};
 pub use legs::{Leg, RingPlace, Way, been_at, legs, way_to_targets};
 pub use stlf_optim::status::Status;
 
-/// A weighted link, α_ij.
+/// A link that a plan uses, with α_ij, the weight of the sender's model in the receiver's mixture.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PlanLink {
     /// The index of the sender, a source.
     pub from: usize,
     /// The index of the receiver, a target.
     pub to: usize,
-    /// α_ij, in (0, 1].
+    /// α_ij, in (0, 1]; the weights into a target add up to 1.
     pub weight: f64,
 }
 
@@ -41,9 +41,9 @@ pub struct Handover {
 /// The three terms of the objective, each with its φ.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Terms {
-    /// φ^S Σ S_i over sources.
+    /// φ^S Σ S_i, the weighted sum of the bounds of all sources.
     pub source: f64,
-    /// φ^T Σ T_j over targets.
+    /// φ^T Σ T_j, the weighted sum of the bounds of all targets.
     pub target: f64,
     /// φ^E Σ K_ij α_ij / (α_ij + ε_E), or a whole link each under the pooled bound; and φ^E K of every hand-over.
     pub energy: f64,
@@ -61,7 +61,7 @@ impl Terms {
 pub struct Solver {
     /// The solver's name, `exact` or `successive`.
     pub name: &'static str,
-    /// Branch-and-bound nodes, or successive iterations.
+    /// The number of nodes of branch and bound, or of iterations of the successive method.
     pub iterations: u64,
     /// Objective after each iteration, where the method records it.
     pub trace: Vec<f64>,
@@ -78,26 +78,26 @@ pub struct SuccessiveReport {
     pub rounded_objective: f64,
     /// What the exact planner found: the optimum, where that is proven.
     pub exact_objective: f64,
-    /// Whether [`SuccessiveReport::exact_objective`] is proven.
+    /// Whether [`SuccessiveReport::exact_objective`] is proven to be the optimum.
     pub exact_is_proven: bool,
-    /// Why the iteration ended.
+    /// Why the iterations of the paper's method ended.
     pub stop: super::planner::successive::Stop,
 }
 
 /// Roles and links with their cost.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Plan {
-    /// The role of each device.
+    /// The role of each device, in the order of the problem.
     pub roles: Vec<Role>,
-    /// Sorted by receiver, then sender.
+    /// The links in use with their weights, sorted by receiver, then sender.
     pub links: Vec<PlanLink>,
-    /// Sorted by receiver, who takes one model at most.
+    /// The hand-overs, sorted by receiver, who takes one model at most.
     pub handovers: Vec<Handover>,
     /// What the plan costs, by term.
     pub terms: Terms,
     /// No plan costs less than this.
     pub lower_bound: f64,
-    /// Optimal, or why not.
+    /// Whether the plan is proven optimal, or why the search ended without that proof.
     pub status: Status,
     /// The bound that the target term used.
     pub bound: BoundKind,
@@ -106,22 +106,22 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// What the plan costs.
+    /// Returns the objective of the plan, the sum of its terms.
     pub fn objective(&self) -> f64 {
         self.terms.total()
     }
 
-    /// (objective − lower bound) / objective.
+    /// Returns (objective − lower bound) / objective, the most that a better plan could save.
     pub fn gap(&self) -> f64 {
         stlf_optim::status::relative_gap(self.objective(), self.lower_bound)
     }
 
-    /// The devices with a role.
+    /// Returns the indices of the devices that have this role, ascending.
     pub fn with_role(&self, role: Role) -> impl Iterator<Item = usize> + '_ {
         (0..self.roles.len()).filter(move |&i| self.roles[i] == role)
     }
 
-    /// The links into a device.
+    /// Returns the links into a device, sorted by sender.
     pub fn incoming(&self, to: usize) -> &[PlanLink] {
         incoming(&self.links, to)
     }

@@ -37,9 +37,9 @@ pub struct Segment {
     pub from: f64,
     /// The largest φ^E of the interval.
     pub to: f64,
-    /// One role per device.
+    /// The role of each device, in the order of the problem.
     pub roles: Vec<Role>,
-    /// The links with their weights.
+    /// The links of the plan, with their weights.
     pub links: Vec<PlanLink>,
     /// The hand-overs, where the settings ask for them.
     pub handovers: Vec<Handover>,
@@ -53,12 +53,12 @@ pub struct Segment {
 }
 
 impl Segment {
-    /// The plan's cost at an energy weight.
+    /// Returns what the plan costs at this weight of energy.
     pub fn objective(&self, energy_weight: f64) -> f64 {
         self.error_bound + energy_weight * self.energy
     }
 
-    /// Returns the number of sources.
+    /// Returns the number of devices that are sources in this plan.
     pub fn sources(&self) -> usize {
         self.roles.iter().filter(|&&r| r == Role::Source).count()
     }

@@ -37,7 +37,7 @@ impl Claim {
 pub struct Witness {
     /// The target that gets the model.
     pub to: usize,
-    /// Whose model it gets.
+    /// The device whose model the target gets.
     pub from: usize,
 }
 
@@ -120,7 +120,7 @@ mod tests {
         problem_with(distances, [500; 4])
     }
 
-    /// The same with so many labels each.
+    /// Returns the same problem, in which devices have so many labels each.
     fn problem_with(distances: [f64; 4], labels: [u64; 4]) -> Problem {
         let device = |i: usize| Device {
             name: format!("d{i}"),

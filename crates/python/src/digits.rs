@@ -1,4 +1,4 @@
-//! Digits drawn from a seed.
+//! Draws digits from a seed.
 
 use numpy::PyArray1;
 use pyo3::prelude::*;

@@ -135,13 +135,13 @@ impl Sketch {
         Ok(Sketch(sketch::Sketch { samples, mean, covariance }))
     }
 
-    /// Of how many inputs.
+    /// Returns the number of inputs that the sketch is of.
     #[getter]
     fn samples(&self) -> u64 {
         self.0.samples
     }
 
-    /// The mean of their features.
+    /// Returns the mean of their features.
     #[getter]
     fn mean<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f32>> {
         PyArray1::from_slice(py, &self.0.mean)

@@ -36,13 +36,13 @@ type Told<'py> = (
     Option<PyReadonlyArray1<'py, i64>>,
 );
 
-/// A learner of Python's.
+/// A learner that is a class of Python's, run in this process.
 #[derive(Debug)]
 struct InProcess {
     bridge: Py<PyAny>,
     layout: Layout,
     classes: usize,
-    /// Whether it trains students.
+    /// Whether the learner trains students.
     adapts: bool,
     /// Where each sample stands in the learner's own order, those with a label first.
     places: Vec<usize>,
@@ -109,9 +109,9 @@ pub(crate) fn with_cause(py: Python<'_>, error: PyErr, raised: &Raised) -> PyErr
 
 /// What a call that runs says.
 enum Said {
-    /// So far it is.
+    /// The call is this far.
     Progress(Progress),
-    /// It has ended.
+    /// The call has ended.
     Ended,
 }
 

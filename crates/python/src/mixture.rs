@@ -44,7 +44,7 @@ impl Mixture {
         found.map_err(|e| in_bundle(py, &e))
     }
 
-    /// The names of the classes.
+    /// Returns the names of the classes.
     #[getter]
     fn classes(&self) -> Vec<String> {
         self.mixture.classes.clone()
@@ -168,7 +168,7 @@ impl Mixture {
         self.predicted(py, || Samples::read(&self.mixture, &path))
     }
 
-    /// Copies the bundle.
+    /// Copies the bundle to another folder.
     fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
         py.detach(|| copy(&self.path, &path)).map_err(|e| in_bundle(py, &e))
     }

@@ -117,7 +117,7 @@ impl Node {
         }
     }
 
-    /// Whether the device has ended.
+    /// Returns whether the device has ended.
     #[getter]
     fn has_ended(&self) -> bool {
         self.thread.lock().unwrap_or_else(PoisonError::into_inner).is_none()

@@ -3,13 +3,13 @@
 use pyo3::prelude::*;
 use stlf_planning::number_format;
 
-/// A number with four digits.
+/// Returns a number with four digits, as the terminal writes it.
 #[pyfunction]
 pub(crate) fn short(value: f64) -> String {
     number_format::short(value)
 }
 
-/// A fraction as percent.
+/// Returns a fraction as a percentage, as the terminal writes it.
 #[pyfunction]
 pub(crate) fn percent(fraction: f64) -> String {
     number_format::percent(fraction)

@@ -60,7 +60,7 @@ impl Plan {
         Ok(Plan { problem: Arc::new(problem), plan, run, file: Some(parsed) })
     }
 
-    /// The problem that was planned.
+    /// Returns the problem that the plan solves.
     #[getter]
     fn problem(&self) -> Problem {
         Problem { problem: Arc::clone(&self.problem) }
@@ -72,7 +72,7 @@ impl Plan {
         self.plan.roles.iter().map(|&role| role == stlf_planning::Role::Target).collect()
     }
 
-    /// The links, by receiver.
+    /// Returns senders, receivers and weights of the links, sorted by receiver.
     #[getter]
     fn links<'py>(&self, py: Python<'py>) -> Links<'py> {
         let links = &self.plan.links;
@@ -154,7 +154,7 @@ impl Plan {
         Some((self.plan.joules(problem)?, self.plan.all_to_all_joules(problem)?))
     }
 
-    /// `pooled` or `paper`.
+    /// Returns the bound under which the plan was made, `pooled` or `paper`.
     #[getter]
     fn bound(&self) -> String {
         self.plan.bound.to_string()
@@ -174,7 +174,7 @@ impl Plan {
         report.map(|report| (report.exact_objective, report.exact_is_proven))
     }
 
-    /// `stlf-plan/2`.
+    /// Returns the plan as a document `stlf-plan/2`.
     fn document(&self, py: Python<'_>) -> PyResult<String> {
         py.detach(|| match &self.file {
             Some(file) => text(file),
@@ -251,7 +251,7 @@ impl Plan {
     }
 }
 
-/// Plans a problem.
+/// Returns the best plan for a problem that is found within the limits.
 #[pyfunction]
 #[pyo3(signature = (problem, *, solver, polish, handovers, gap, time_limit, progress=None))]
 #[allow(clippy::too_many_arguments, reason = "Python names them")]

@@ -92,7 +92,7 @@ impl Problem {
         }
     }
 
-    /// `stlf-problem/1`.
+    /// Returns the problem as a document `stlf-problem/1`.
     fn document(&self, py: Python<'_>) -> PyResult<String> {
         let problem = &self.problem;
         py.detach(|| text(&ProblemFile::from_problem(problem)))

@@ -12,7 +12,7 @@ use pyo3::prelude::*;
 /// The interval at which Ctrl-C is checked.
 const TICK: Duration = Duration::from_millis(50);
 
-/// The progress of a stage.
+/// How much of a stage is done, for the one who watches.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Event {
     pub(crate) stage: &'static str,

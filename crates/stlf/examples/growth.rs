@@ -22,16 +22,16 @@ use stlf_planning::bound::{Bound, BoundKind};
 use stlf_planning::planner::{Outcome, Settings, plan};
 use stlf_planning::problem::{EnergyUnit, Links, Parts, Preset, Problem, Source};
 
-/// Which links a fleet has.
+/// The links that a fleet has, and whether costs are raw.
 #[derive(Debug, Clone, Copy)]
 enum Shape {
-    /// All of them.
+    /// Every device has a link to every other.
     Dense,
     /// All of them, with costs in place of measurements.
     Costs,
-    /// From the nearest [`SENDERS`].
+    /// Every device has links from the nearest [`SENDERS`].
     Nearest,
-    /// From [`SENDERS`] anywhere.
+    /// Every device has links from [`SENDERS`] that are drawn from all.
     Random,
 }
 
@@ -223,7 +223,7 @@ impl fmt::Display for Row {
     }
 }
 
-/// A number with commas between its thousands.
+/// Returns a number with commas between its thousands.
 fn grouped(number: usize) -> String {
     let digits = number.to_string();
     let mut text = String::new();

@@ -15,7 +15,7 @@ pub(crate) enum Element {
 }
 
 impl Element {
-    /// The name that NumPy has for it.
+    /// Returns the name that NumPy has for it.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Element::Float => "float32",
@@ -25,7 +25,7 @@ impl Element {
     }
 }
 
-/// A graph under construction.
+/// A graph to which nodes are still being added.
 #[derive(Debug, Default)]
 pub(super) struct Graph {
     nodes: Vec<Message>,
@@ -114,12 +114,12 @@ impl Graph {
         self.inputs.push(value(name, element, dimensions));
     }
 
-    /// The same for an output.
+    /// Adds an output of the graph: for any number of samples, each of these dimensions.
     pub(super) fn output(&mut self, name: &str, element: Element, dimensions: &[usize]) {
         self.outputs.push(value(name, element, dimensions));
     }
 
-    /// The file of the graph.
+    /// Returns the bytes of the ONNX file with this graph.
     pub(super) fn model(&self, metadata: &[(&str, String)]) -> Vec<u8> {
         let mut graph = Message::default();
         self.nodes.iter().for_each(|node| {
@@ -169,7 +169,7 @@ fn options(name: &str, values: &[i64]) -> Message {
     option
 }
 
-/// A tensor with any number of samples.
+/// Returns the description of a tensor with any number of samples.
 fn value(name: &str, element: Element, dimensions: &[usize]) -> Message {
     let mut shape = Message::default();
     let mut samples = Message::default();

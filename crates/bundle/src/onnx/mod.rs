@@ -60,7 +60,7 @@ pub fn write(mixture: &Mixture) -> Result<Vec<u8>, Error> {
     Ok(graph.model(&metadata(mixture)))
 }
 
-/// From samples to inputs of the network, float.
+/// Adds what turns samples into inputs of the network, as floats, and returns their name.
 fn scaled(graph: &mut Graph, mixture: &Mixture) -> String {
     let Scaling::Features { units, series, .. } = &mixture.scaling else {
         let half = graph.floats("half_range", &[127.5]);

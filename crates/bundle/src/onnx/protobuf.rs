@@ -21,17 +21,17 @@ impl Message {
         self
     }
 
-    /// A field of text.
+    /// Adds a field of text.
     pub(super) fn text(&mut self, field: u32, text: &str) -> &mut Message {
         self.bytes(field, text.as_bytes())
     }
 
-    /// A field that is a message.
+    /// Adds a field that is a message.
     pub(super) fn message(&mut self, field: u32, message: &Message) -> &mut Message {
         self.bytes(field, &message.0)
     }
 
-    /// A field that is a whole number.
+    /// Adds a field that is a whole number.
     pub(super) fn number(&mut self, field: u32, value: i64) -> &mut Message {
         self.varint(u64::from(field) << 3);
         // Negative numbers are written as the two's complement of 64 bits.
@@ -39,7 +39,7 @@ impl Message {
         self
     }
 
-    /// What was written.
+    /// Returns the bytes that were written.
     pub(super) fn into_bytes(self) -> Vec<u8> {
         self.0
     }

@@ -48,7 +48,7 @@ pub(crate) struct Args {
     output: Option<PathBuf>,
 }
 
-/// Asks, and writes the table.
+/// Finds the samples to ask for, and writes their table.
 pub(crate) fn run(args: &Args, ui: &Ui) -> Result<(), Failure> {
     if let Some(path) = &args.output {
         output::check_place(path)?;

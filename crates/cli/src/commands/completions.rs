@@ -20,7 +20,7 @@ pub(crate) struct Args {
     shell: Shell,
 }
 
-/// Prints the script.
+/// Prints the completion script of a shell.
 pub(crate) fn run(args: &Args, ui: &Ui) -> Result<(), Failure> {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut Cli::command(), "stlf", &mut script);

@@ -81,7 +81,7 @@ enum FormatArg {
     Json,
 }
 
-/// Explains a plan.
+/// Explains a plan, for one device or for all.
 pub(crate) fn run(args: &Args, ui: &Ui) -> Result<(), Failure> {
     let mut watch = Watch::start(seconds(args.time_limit), ui)?;
     let (problem, plan) = load(args, &mut watch)?;

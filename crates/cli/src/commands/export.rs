@@ -33,7 +33,7 @@ pub(crate) struct Args {
     mlflow: Option<PathBuf>,
 }
 
-/// Writes what is asked for.
+/// Writes the mixture in the formats that are asked for.
 pub(crate) fn run(args: &Args, ui: &Ui) -> Result<(), Failure> {
     if let Some(path) = &args.onnx {
         output::check_place(path)?;

@@ -46,7 +46,7 @@ pub(crate) struct Environment {
     pub(crate) names: Vec<String>,
 }
 
-/// Tries a learner.
+/// Tries whether a learner keeps to what it must do, and prints every step.
 pub(crate) fn run(args: &Args, ui: &Ui) -> Result<(), Failure> {
     let What::Check { program, environment } = &args.what;
     let folder = std::env::temp_dir().join(format!("stlf-learner-{}", std::process::id()));

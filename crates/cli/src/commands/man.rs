@@ -20,7 +20,7 @@ pub(crate) struct Args {
     folder: PathBuf,
 }
 
-/// Writes the pages.
+/// Writes the manual pages into a folder.
 pub(crate) fn run(args: &Args, ui: &Ui) -> Result<(), Failure> {
     let failed = |e: std::io::Error| {
         Failure::io(format!("cannot write manual pages to {}: {e}", args.folder.display()))

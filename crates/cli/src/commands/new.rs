@@ -64,7 +64,7 @@ impl Args {
         self.features.as_ref().map(|table| for_table(table, self.options()))
     }
 
-    /// How the table is read.
+    /// Returns the options by which the table is read.
     fn options(&self) -> features::Options {
         features::Options {
             label: self.label.clone(),

@@ -81,7 +81,7 @@ enum FormatArg {
     Json,
 }
 
-/// Plans and shows the plan.
+/// Plans a problem and shows the plan.
 pub(crate) fn run(args: &Args, ui: &Ui) -> Result<(), Failure> {
     if let Some(path) = &args.output {
         output::check_place(path)?;

@@ -59,7 +59,7 @@ pub(crate) struct Args {
     resize: bool,
 }
 
-/// Predicts, and writes the table.
+/// Predicts the classes of samples, and writes the table of them.
 pub(crate) fn run(args: &Args, ui: &Ui) -> Result<(), Failure> {
     if let Some(path) = &args.output {
         output::check_place(path)?;

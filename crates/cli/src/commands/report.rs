@@ -60,7 +60,7 @@ const SOON: f64 = 4.0;
 /// A problem with more devices than this is large.
 const LARGE: usize = 200;
 
-/// Writes the page.
+/// Writes the report page of runs, a plan or a problem.
 pub(crate) fn run(args: &Args, ui: &Ui) -> Result<(), Failure> {
     let output = match (&args.output, &args.runs[..]) {
         (Some(output), _) => output.clone(),

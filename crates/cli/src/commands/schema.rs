@@ -31,7 +31,7 @@ enum Format {
     Learner,
 }
 
-/// Prints the schema.
+/// Prints the JSON schema of a format.
 pub(crate) fn run(args: &Args, ui: &Ui) -> Result<(), Failure> {
     let schema = match args.format {
         Format::Problem => stlf_formats::problem_schema(),

@@ -77,7 +77,7 @@ enum FormatArg {
     Csv,
 }
 
-/// A range of positive numbers.
+/// A range between two numbers above 0.
 #[derive(Debug, Clone, Copy)]
 struct Range {
     low: f64,

@@ -149,7 +149,7 @@ impl Browser {
         assert_eq!(found, true, "{selector} has no option {text}");
     }
 
-    /// What the page complained about.
+    /// Returns the warnings and errors that the page has logged.
     pub(crate) fn complaints(&self) -> Vec<String> {
         let log = self.command("POST", "/se/log", &json!({"type": "browser"}));
         let entries = log.as_array().cloned().unwrap_or_default();

@@ -56,12 +56,12 @@ impl Fleet {
         fleet
     }
 
-    /// The path of a file.
+    /// Returns the path of a file in the fleet's folder.
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
 
-    /// The same as text.
+    /// Returns the same path as text.
     pub(crate) fn text(&self, name: &str) -> String {
         self.path(name).to_str().unwrap().to_owned()
     }
@@ -104,7 +104,7 @@ impl Fleet {
         self.running[k - 1] = Some(command.spawn().unwrap());
     }
 
-    /// Ends a device at once.
+    /// Kills a device, and waits until it is gone.
     pub(crate) fn kill(&mut self, k: usize) {
         let mut child = self.running[k - 1].take().unwrap();
         child.kill().unwrap();
@@ -164,7 +164,7 @@ impl Fleet {
         epochs[0]
     }
 
-    /// A file of JSON.
+    /// Returns the content of a file of JSON in the fleet's folder.
     pub(crate) fn json(&self, file: &str) -> Value {
         serde_json::from_slice(&std::fs::read(self.path(file)).unwrap()).unwrap()
     }

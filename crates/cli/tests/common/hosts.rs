@@ -59,17 +59,17 @@ impl Hosts {
         Ok(())
     }
 
-    /// The namespace of the switches.
+    /// Returns the name of the namespace with the switches.
     pub(crate) fn hub(&self) -> String {
         format!("{}-hub", self.name)
     }
 
-    /// The namespace of a host.
+    /// Returns the name of the namespace of a host.
     pub(crate) fn host(&self, k: usize) -> String {
         format!("{}-{k}", self.name)
     }
 
-    /// Where the devices listen.
+    /// Returns the addresses at which the devices listen.
     pub(crate) fn addresses(&self) -> Vec<SocketAddr> {
         (1..=self.count).map(|k| format!("10.77.0.{k}:7000").parse().unwrap()).collect()
     }

@@ -3,16 +3,16 @@
 use std::io::{Read, Write};
 use std::net::TcpStream;
 
-/// What came back.
+/// The answer of a server.
 pub(crate) struct Reply {
-    /// The status.
+    /// The status code of the answer.
     pub(crate) status: u16,
-    /// The body.
+    /// The body of the answer.
     pub(crate) body: String,
 }
 
 impl Reply {
-    /// The body as JSON.
+    /// Returns the body, read as JSON.
     pub(crate) fn json(&self) -> serde_json::Value {
         serde_json::from_str(&self.body).unwrap_or_else(|e| panic!("{e}: {}", self.body))
     }

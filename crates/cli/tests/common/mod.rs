@@ -36,7 +36,7 @@ pub(crate) fn alike() -> Value {
         "divergence": square(0.0), "link_energy": square(1.0)})
 }
 
-/// The path of an example.
+/// Returns the path of an example of this crate.
 pub(crate) fn example(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("examples").join(name)
 }
@@ -48,11 +48,11 @@ pub(crate) fn stlf() -> Command {
     command
 }
 
-/// What one run did.
+/// What one run of the program did.
 pub(crate) struct Ran {
-    /// The exit code.
+    /// The exit code of the program.
     pub(crate) code: i32,
-    /// Standard output.
+    /// What the program wrote to standard output.
     pub(crate) out: String,
     /// Standard error, without the lines that say how far a long run is: those depend on how fast the machine is.
     pub(crate) err: String,

@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 /// A server and where it listens.
 pub(crate) struct Served {
     child: Child,
-    /// On 127.0.0.1.
+    /// The port on 127.0.0.1 at which the server listens.
     pub(crate) port: u16,
 }
 
@@ -17,7 +17,7 @@ impl Served {
         Served::start_with(what, &[])
     }
 
-    /// The same, with options.
+    /// Serves a run or a problem on a free port, with these options.
     pub(crate) fn start_with(what: &Path, options: &[&str]) -> Served {
         let mut child = Command::new(env!("CARGO_BIN_EXE_stlf"))
             .arg("serve")

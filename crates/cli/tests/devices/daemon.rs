@@ -10,7 +10,7 @@ use crate::common::fleet::{Fleet, SMALL};
 use crate::common::run;
 use serde_json::Value;
 
-/// Events as JSON; little patience.
+/// Options for events as JSON, and little patience.
 const OPTIONS: [&str; 6] = ["--settle", "0.5", "--patience", "10", "--log", "json"];
 
 fn modified(path: &Path) -> std::time::SystemTime {

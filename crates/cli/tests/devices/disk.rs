@@ -28,7 +28,7 @@ impl Disk {
         None
     }
 
-    /// Leaves no room.
+    /// Fills the disk, so that no byte more can be written.
     fn fill(&self) {
         let mut file = std::fs::File::create(self.path.join("filler")).unwrap();
         while file.write_all(&[0; 4096]).is_ok() {}

@@ -17,7 +17,7 @@ fn refused(text: impl Into<Vec<u8>>, code: i32) -> String {
     ran.err
 }
 
-/// The cars with one change.
+/// Returns the problem of the cars with one change.
 fn changed(change: impl FnOnce(&mut Value)) -> String {
     let mut value = cars();
     change(&mut value);

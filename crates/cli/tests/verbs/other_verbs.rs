@@ -1,4 +1,4 @@
-//! Help, demo, schemas and completions.
+//! Tests of help, the demo, schemas and completions.
 
 use crate::common::{run, settings};
 

@@ -6,7 +6,7 @@ use serde_json::Value;
 const SMALL: &str = "seeds=[1,2] data.samples=3000 partition.devices=4 partition.scale=0.03 training.model=mlp \
                      training.steps=20";
 
-/// The data inside a page.
+/// Returns the data inside a page.
 fn data(page: &str) -> Value {
     let start = page.find("id=\"data\">").unwrap() + "id=\"data\">".len();
     let end = page[start..].find("</script>").unwrap();

@@ -14,7 +14,7 @@ pub struct RowError {
     pub row: u64,
     /// What is wrong with the row.
     pub message: String,
-    /// What to do about it.
+    /// What the user can do about it, if there is anything to say.
     pub hint: Option<&'static str>,
 }
 

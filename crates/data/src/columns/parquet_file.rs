@@ -23,33 +23,33 @@ impl Broken {
     }
 }
 
-/// What a column holds.
+/// The kind of values that a column holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// Strings, or bytes that should be.
     Texts,
-    /// Truth values.
+    /// Values that are true or false.
     Booleans,
-    /// Whole numbers.
+    /// Whole numbers that are read as 64-bit integers.
     Integers,
-    /// Other numbers.
+    /// Floating-point numbers, in single or double precision.
     Floats,
-    /// Numbers of fixed precision.
+    /// Decimal numbers, which have a fixed precision.
     Decimals,
-    /// Several values in a row.
+    /// Several values in one row, as lists have them.
     Lists,
-    /// Anything else.
+    /// Values of other types: 96-bit times and byte strings of fixed length.
     Others,
 }
 
 /// A value with the precision that the file gives it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Cell<'a> {
-    /// There is none.
+    /// The row has no value in this column.
     Null,
     /// A string, or bytes that should be one.
     Text(&'a [u8]),
-    /// A truth value.
+    /// A value that is true or false.
     Boolean(bool),
     /// A whole number.
     Integer(i64),
@@ -72,7 +72,7 @@ impl Cell<'_> {
     }
 }
 
-/// An open file.
+/// A Parquet file that is open, with the schema of its columns.
 pub struct ParquetTable {
     file: SerializedFileReader<bytes::Bytes>,
     schema: SchemaDescPtr,
@@ -103,12 +103,12 @@ impl ParquetTable {
         self.schema.columns().iter().map(|column| column.path().string()).collect()
     }
 
-    /// The number of groups of rows.
+    /// Returns the number of groups of rows.
     pub fn groups(&self) -> usize {
         self.file.num_row_groups()
     }
 
-    /// What the column at this position holds.
+    /// Returns what the column at this position holds.
     pub fn kind(&self, column: usize) -> Kind {
         let column = self.schema.column(column);
         if column.max_rep_level() > 0 {

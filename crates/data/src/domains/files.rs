@@ -67,7 +67,7 @@ impl Files {
         Ok(Labeled { images: images.into_values(), labels })
     }
 
-    /// The packed file, or the plain one.
+    /// Returns the path of the packed file or, without one, of the plain file.
     fn find(&self, folder: &Path, name: &str) -> Result<PathBuf, Error> {
         let candidates = [folder.join(format!("{name}.gz")), folder.join(name)];
         let found = candidates.into_iter().find(|path| path.is_file());

@@ -38,20 +38,20 @@ use crate::{Dataset, Error};
 /// The side of every digit, in pixels.
 pub const SIDE: usize = 28;
 
-/// A kind of digits.
+/// A data set of digits, each a domain of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Domain {
-    /// MNIST: handwritten digits, 28×28.
+    /// MNIST: handwritten digits, stored at 28×28 pixels.
     Mnist,
-    /// USPS: digits from envelopes, 16×16.
+    /// USPS: handwritten digits from envelopes, stored at 16×16 pixels.
     Usps,
-    /// MNIST-M: MNIST over photographs.
+    /// MNIST-M: the digits of MNIST over pieces of photographs.
     MnistM,
-    /// Drawn digits, light on black.
+    /// Digits that the program draws itself, light on black as MNIST's.
     Strokes,
-    /// Drawn digits at 16×16.
+    /// Digits that the program draws at 16×16 pixels, as USPS's.
     StrokesCoarse,
-    /// Drawn digits over coloured textures.
+    /// Digits that the program draws over coloured textures, as MNIST-M's.
     StrokesTextured,
 }
 
@@ -66,7 +66,7 @@ impl Domain {
         Domain::StrokesTextured,
     ];
 
-    /// The name that users type.
+    /// Returns the name that users type.
     pub const fn name(self) -> &'static str {
         match self {
             Domain::Mnist => "mnist",
@@ -78,7 +78,7 @@ impl Domain {
         }
     }
 
-    /// Whether its images are coloured.
+    /// Returns whether its images are coloured.
     pub const fn is_coloured(self) -> bool {
         matches!(self, Domain::MnistM | Domain::StrokesTextured)
     }
@@ -122,10 +122,10 @@ impl FromStr for Domain {
 /// Which part of a set: the one to train on or the one kept apart for tests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Half {
-    /// The samples to train on.
+    /// The samples that are meant for training.
     #[default]
     Train,
-    /// The samples to test on.
+    /// The samples that are kept apart for tests.
     Test,
 }
 
@@ -138,7 +138,7 @@ impl fmt::Display for Half {
     }
 }
 
-/// Grey or coloured samples.
+/// Whether samples are grey or coloured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Colour {

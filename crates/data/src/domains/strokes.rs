@@ -20,10 +20,10 @@ use super::mnist_m::{invert, luma};
 use super::{Colour, Domain, Half, SIDE, usps};
 use crate::{Class, Dataset, Error, Shape};
 
-/// How the digits look.
+/// The look of drawn digits, each after that of a known data set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Style {
-    /// Light on black, as MNIST.
+    /// Light on black, as the digits of MNIST.
     Clean,
     /// Drawn at 16×16 with a broader pen, filling the frame, and padded, as USPS.
     Coarse,
@@ -222,7 +222,7 @@ mod tests {
         strokes(style, half, samples, seed, Colour::Grey).unwrap()
     }
 
-    /// The FNV-1a hash of some bytes.
+    /// Returns the FNV-1a hash of some bytes.
     fn checksum(bytes: &[u8]) -> u64 {
         let step = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
         bytes.iter().fold(0xcbf2_9ce4_8422_2325, step)

@@ -9,7 +9,7 @@ use crate::{Dataset, Error};
 /// The side of the images as they are stored.
 pub(super) const STORED: usize = 16;
 
-/// How 16×16 becomes 28×28.
+/// How the 16×16 pixels of a stored digit become 28×28.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum UspsFit {
     /// Six black pixels on every side, as in the paper.

@@ -14,7 +14,7 @@ use crate::{Dataset, Error};
 /// The file of QMNIST's labels, packed or plain, in the data folder or in [`FOLDER`] there.
 const FILE: &str = "qmnist-train-labels-idx2-int";
 
-/// Where natural fleets keep it.
+/// The folder inside the data folder where natural fleets keep that file.
 const FOLDER: &str = "natural/writers";
 
 /// The numbers of an image: its class, its series, its writer, and five others.

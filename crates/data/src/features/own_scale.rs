@@ -19,7 +19,7 @@ pub struct OwnScale {
     features: Vec<Feature>,
 }
 
-/// One feature's part of it.
+/// The scale of one feature.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Feature {
@@ -32,7 +32,7 @@ struct Feature {
 /// Where the scale that a device uses comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Origin {
-    /// Its rows as they are now. It had none before.
+    /// It is that of the device's rows as they are now: it had none before.
     First,
     /// Earlier rows. So many were added since, or removed if it is negative.
     Kept(isize),
@@ -44,7 +44,7 @@ pub enum Origin {
 }
 
 impl OwnScale {
-    /// With the unit of every column, computed from so many rows.
+    /// Returns the scale with the unit of every column, computed from so many rows.
     pub(super) fn new(columns: &[String], units: &[Unit], rows: usize) -> OwnScale {
         let feature = |(name, unit): (&String, &Unit)| {
             let (name, Unit { centre, deviation, limit }) = (name.clone(), *unit);
@@ -97,7 +97,7 @@ impl OwnScale {
         }
     }
 
-    /// How many rows it was computed from.
+    /// Returns the number of rows that it was computed from.
     pub fn rows(&self) -> usize {
         self.rows
     }

@@ -20,7 +20,7 @@ pub(super) fn read(bytes: Vec<u8>, path: &Path, wanted: &Wanted<'_>) -> Result<D
     ParquetTable::with(bytes, |e| broken(path, &e), |file| rows(file, path, wanted))
 }
 
-/// The names of all columns.
+/// Returns the names of all columns, in the order of the file.
 pub(super) fn names(bytes: Vec<u8>, path: &Path) -> Result<Vec<String>, Error> {
     ParquetTable::with(bytes, |e| broken(path, &e), |file| Ok(file.names()))
 }
@@ -91,7 +91,7 @@ struct Part<'a> {
     name: &'a str,
     at: usize,
     path: &'a Path,
-    /// Rows in the groups before.
+    /// The number of rows in the groups before this one.
     first: usize,
 }
 
@@ -197,7 +197,7 @@ mod tests {
     use super::*;
     use crate::dataset::Values;
 
-    /// A column with gaps.
+    /// A column for tests, in which rows may have no value.
     enum Column<'a> {
         Text(&'a [Option<&'a str>]),
         Double(&'a [Option<f64>]),

@@ -8,7 +8,7 @@ use crate::Error;
 /// How many missing columns an error names.
 const NAMED: usize = 6;
 
-/// Which column is what.
+/// The indices and names of the columns by what they are used for.
 pub(super) struct Columns {
     pub(super) label: Option<usize>,
     pub(super) domain: Option<usize>,

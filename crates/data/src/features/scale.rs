@@ -34,10 +34,10 @@ pub enum Scale {
 }
 
 impl Scale {
-    /// All of them.
+    /// Every scale that users can choose.
     pub const ALL: [Scale; 4] = [Scale::Fleet, Scale::Own, Scale::Both, Scale::None];
 
-    /// The name as users write it.
+    /// Returns the name as users write it.
     pub const fn name(self) -> &'static str {
         match self {
             Scale::Fleet => "fleet",
@@ -78,12 +78,12 @@ impl<'a> Scaler<'a> {
         }
     }
 
-    /// The scale in effect.
+    /// Returns the scale in effect, which is none for pictures.
     pub fn scale(&self) -> Scale {
         self.scale
     }
 
-    /// The shape of an input.
+    /// Returns the shape that one input has after scaling.
     pub fn shape(&self) -> Shape {
         let shape = self.data.shape();
         let times = if self.scale == Scale::Both { 2 } else { 1 };

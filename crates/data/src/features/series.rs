@@ -21,7 +21,7 @@ pub struct Windows {
 /// What samples that are windows were cut from: complete enough to cut another table in the same way.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Series {
-    /// The size of the windows.
+    /// The length and the stride of the windows, in readings.
     pub windows: Windows,
     /// The column of times, where there is one.
     pub time: Option<String>,
@@ -29,7 +29,7 @@ pub struct Series {
     pub device: Option<String>,
 }
 
-/// Where a window begins.
+/// The place in the table where a window begins.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Beginning {
     /// Its first row in the table, counted from 0.
@@ -45,7 +45,7 @@ pub(super) struct Time {
 }
 
 impl Time {
-    /// `None` if the text is no time.
+    /// Reads the time of a row; `None` if the text is no time.
     pub(super) fn new(text: &str) -> Option<Time> {
         Some(Time { number: super::time::parse(text)?, text: text.to_owned() })
     }

@@ -1,4 +1,4 @@
-//! Checksums of files.
+//! Computes checksums of files.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 use super::sources::Checksum;
 
 impl Checksum {
-    /// What the digest must be.
+    /// Returns the digest that a file must have, in hexadecimal.
     pub(super) fn expected(self) -> &'static str {
         match self {
             Checksum::Sha256(digest) | Checksum::Md5(digest) => digest,

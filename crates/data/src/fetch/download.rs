@@ -29,10 +29,10 @@ const MOST_CUTS: usize = 5;
 /// A file whose size is not known may not be larger than this.
 const LARGEST: u64 = 1 << 30;
 
-/// How a download ended well.
+/// How a download ended, if not with an error.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Outcome {
-    /// The file has its name.
+    /// The file is complete and has its name.
     Done,
     /// The observer said stop; the part is kept to resume from.
     Stopped,
@@ -42,11 +42,11 @@ pub(super) enum Outcome {
 enum Trouble {
     /// The next mirror may do better.
     Mirror(String),
-    /// No mirror can help.
+    /// The failure is on this machine, so that no other mirror can help.
     Local(Error),
 }
 
-/// What one request brought.
+/// What came of one request to a mirror.
 enum Received {
     /// The part is as long as the file.
     All {

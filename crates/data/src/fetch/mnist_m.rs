@@ -29,7 +29,7 @@ const fn counts(half: Half) -> [usize; 10] {
     }
 }
 
-/// Images and labels of a half.
+/// Reads the images and labels of a half from the archive.
 pub(super) fn read(archive: &Path, half: Half) -> Result<(Idx, Idx), Error> {
     let expected = counts(half);
     let samples: usize = expected.iter().sum();

@@ -26,13 +26,13 @@ use crate::domains::{Domain, Half};
 use crate::idx::Idx;
 use download::{Outcome, agent, download};
 
-/// Another way to MNIST-M.
+/// The hint for MNIST-M, which users can also make themselves.
 const BUILD: &str = "build it from MNIST and any photographs: stlf data build-mnist-m --photos DIR";
 
-/// How far a file is.
+/// How much of a file has been downloaded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Progress<'a> {
-    /// The name of the file.
+    /// The name of the file that is being downloaded.
     pub file: &'a str,
     /// Bytes that are here, those of an earlier attempt included.
     pub done: u64,
@@ -48,9 +48,9 @@ pub type Observer<'a> = dyn FnMut(&Progress<'_>) -> ControlFlow<()> + 'a;
 pub enum Fetched {
     /// All files of the domain are in the folder.
     All {
-        /// The files that are new.
+        /// The files that were not there before.
         new: Vec<PathBuf>,
-        /// The files that already existed.
+        /// The files that were there already.
         kept: Vec<PathBuf>,
     },
     /// The observer said stop. Fetching again resumes from there.
@@ -147,7 +147,7 @@ fn convert(
     fs::remove_file(archive).map_err(|e| Error::file(archive, e))
 }
 
-/// What to do without a network.
+/// Returns a hint on how to get the missing files without a network.
 fn by_hand(domain: Domain, missing: &[Source], folder: &Path) -> String {
     let mut text = format!("put the files into {} by hand, then run this again:", folder.display());
     for source in missing {

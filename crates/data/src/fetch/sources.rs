@@ -6,14 +6,14 @@
 
 use crate::domains::{Domain, Half};
 
-/// A file to download.
+/// A file that can be downloaded, and where it lies.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Source {
-    /// Its name, in the data folder and at every mirror.
+    /// The name of the file, in the data folder and at every mirror.
     pub file: String,
-    /// Its size, where it is known.
+    /// The size of the file in bytes, where it is known.
     pub bytes: Option<u64>,
-    /// What it must be.
+    /// The digest that its content must have.
     pub checksum: Checksum,
     /// Folders that hold it, in the order in which they are tried; each ends in a slash.
     pub mirrors: Vec<String>,
@@ -21,7 +21,7 @@ pub struct Source {
     pub archive_of: Option<Half>,
 }
 
-/// A digest in hexadecimal.
+/// The digest that a file must have, and how it is computed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Checksum {
     /// A SHA-256 hash in hexadecimal digits.

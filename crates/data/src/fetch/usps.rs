@@ -16,7 +16,7 @@ use crate::idx::Idx;
 const PIXELS: usize = 256;
 const CLASSES: u8 = 10;
 
-/// How many samples each half has.
+/// Returns the number of samples that a half has.
 const fn samples(half: Half) -> usize {
     match half {
         Half::Train => 7_291,
@@ -24,7 +24,7 @@ const fn samples(half: Half) -> usize {
     }
 }
 
-/// Images and labels of a half.
+/// Reads the images and labels of a half from the archive.
 pub(super) fn read(archive: &Path, half: Half) -> Result<(Idx, Idx), Error> {
     let file = File::open(archive).map_err(|e| Error::file(archive, e))?;
     let lines = BufReader::new(MultiBzDecoder::new(BufReader::new(file))).lines();

@@ -19,7 +19,7 @@ use crate::{Dataset, Error};
 pub struct ByDomain {
     /// How many devices share a domain.
     pub devices_per_domain: usize,
-    /// Which labels are kept.
+    /// The fraction of its labels that each device keeps.
     pub labeled: Labeled,
 }
 

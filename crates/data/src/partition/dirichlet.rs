@@ -33,7 +33,7 @@ pub struct Dirichlet {
     pub min_partition_size: usize,
     /// Whether full devices are left out of further classes.
     pub self_balancing: bool,
-    /// Which labels are kept.
+    /// The fraction of its labels that each device keeps.
     pub labeled: Labeled,
 }
 

@@ -71,7 +71,7 @@ pub(crate) fn even_parts<T>(all: &[T], n: usize) -> impl Iterator<Item = &[T]> {
 pub(crate) struct ByClass {
     /// One list per class of the data set.
     pub(crate) classes: Vec<Vec<usize>>,
-    /// The samples without a class.
+    /// The samples without a class, in random order.
     pub(crate) unlabeled: Vec<usize>,
 }
 
@@ -95,7 +95,7 @@ impl ByClass {
         by_class
     }
 
-    /// The classes that have samples.
+    /// Returns the classes that have at least one sample, ascending.
     pub(crate) fn present(&self) -> Vec<Class> {
         let classes = 0..self.classes.len();
         classes.filter(|&c| !self.classes[c].is_empty()).map(|c| c as Class).collect()

@@ -20,7 +20,7 @@ use crate::{Dataset, Error};
 pub struct Iid {
     /// The number of devices, at least 1.
     pub devices: usize,
-    /// Which labels are kept.
+    /// The fraction of its labels that each device keeps.
     pub labeled: Labeled,
 }
 

@@ -49,12 +49,12 @@ pub enum Scheme {
     Shard(Shard),
     /// A fixed number of classes for each device.
     Pathological(Pathological),
-    /// Each domain a device.
+    /// The samples of each domain for one or more devices of its own.
     ByDomain(ByDomain),
 }
 
 impl Default for Scheme {
-    /// The paper's network of ten.
+    /// Returns the paper's network of ten devices.
     fn default() -> Scheme {
         Scheme::Paper(Paper::default())
     }
@@ -135,7 +135,7 @@ impl Scheme {
     }
 }
 
-/// Samples dealt to devices.
+/// The samples of a data set as they are dealt to devices.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Partition {
     /// The devices in order; every one has at least one sample.
@@ -154,12 +154,12 @@ pub struct Share {
 }
 
 impl Share {
-    /// All samples, the labeled ones first.
+    /// Returns all samples of the device, the labeled ones first.
     pub fn samples(&self) -> impl Iterator<Item = usize> {
         self.labeled.iter().chain(&self.unlabeled).copied()
     }
 
-    /// How many samples the device has.
+    /// Returns the number of samples that the device has.
     pub fn len(&self) -> usize {
         self.labeled.len() + self.unlabeled.len()
     }

@@ -54,7 +54,7 @@ pub struct Paper {
     pub classes_per_device: ClassesPerDevice,
     /// The concentration of a device's classes, above 0; smaller is more uneven.
     pub alpha: f64,
-    /// How domains are arranged.
+    /// How the domains are arranged on the devices.
     pub arrangement: Arrangement,
     /// The domains of the devices without labels, which no device with labels has; empty if all devices may have all domains.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -69,7 +69,7 @@ pub struct Paper {
     pub disjoint: bool,
 }
 
-/// Whether no device has wrong labels.
+/// Returns whether no device has wrong labels.
 fn is_none(mislabeled: &usize) -> bool {
     *mislabeled == 0
 }
@@ -78,7 +78,7 @@ fn is_none(mislabeled: &usize) -> bool {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Arrangement {
-    /// One domain: the paper's M, U, MM.
+    /// All devices have samples of one domain: the paper's M, U, MM.
     #[default]
     Single,
     /// Every device draws from all domains together and has samples of each: M+U.
@@ -94,7 +94,7 @@ pub enum Arrangement {
 pub enum ClassesPerDevice {
     /// This many classes, drawn at random.
     Count(usize),
-    /// All that the data has.
+    /// All classes that the data has.
     All(All),
 }
 
@@ -142,7 +142,7 @@ impl Default for Paper {
 }
 
 impl Paper {
-    /// How many devices have labels.
+    /// Returns the number of devices with labels; half of them, rounded up, if not given.
     pub fn labeled_devices(&self) -> usize {
         self.labeled_devices.unwrap_or(self.devices.div_ceil(2))
     }

@@ -24,19 +24,19 @@ use crate::{Class, Dataset, Error};
 pub struct Pathological {
     /// The number of devices, at least 1.
     pub devices: usize,
-    /// How many classes each has.
+    /// The number of classes that each device has, at least 1.
     pub classes_per_device: usize,
-    /// Which classes each has.
+    /// How the classes of each device are chosen.
     pub class_assignment: ClassAssignment,
-    /// Which labels are kept.
+    /// The fraction of its labels that each device keeps.
     pub labeled: Labeled,
 }
 
-/// Which classes a device gets.
+/// How it is decided which classes a device gets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ClassAssignment {
-    /// Each device has random classes.
+    /// Each device has classes that are drawn at random.
     #[default]
     Random,
     /// Device i has the classes i, i + 1, … round and round.

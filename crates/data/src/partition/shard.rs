@@ -24,9 +24,9 @@ use crate::{Dataset, Error};
 pub struct Shard {
     /// The number of devices, at least 1.
     pub devices: usize,
-    /// How many shards each has.
+    /// The number of shards that each device gets, at least 1.
     pub shards_per_device: usize,
-    /// Which labels are kept.
+    /// The fraction of its labels that each device keeps.
     pub labeled: Labeled,
 }
 

@@ -6,7 +6,7 @@ use crate::figure::{Figure, Fill, Mark, Point, Stroke};
 use crate::number;
 use crate::plot::Plot;
 
-/// Both axes in place.
+/// The field of a chart with both of its axes in place.
 pub(super) struct Field {
     pub(super) plot: Plot,
     pub(super) x: Span,

@@ -1,4 +1,4 @@
-//! A link table in CSV.
+//! Reads a link table from CSV.
 
 use std::io::Read;
 

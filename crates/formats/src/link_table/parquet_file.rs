@@ -1,11 +1,11 @@
-//! A link table in Parquet.
+//! Reads a link table from Parquet.
 
 use stlf_data::columns::{Broken, Cell, Kind, ParquetTable};
 use stlf_planning::error::Error;
 
 use super::{Column, Header, LinkTable, Place};
 
-/// Parquet has no header row.
+/// Where links stand in Parquet, which has no header: the first one is in row 1.
 const PLACE: Place = Place::File { first_row: 1 };
 
 impl LinkTable {
@@ -50,7 +50,7 @@ struct Part<'a> {
     group: usize,
     at: usize,
     column: Column,
-    /// Links in the groups before.
+    /// The number of links in the groups before this one.
     first: usize,
 }
 

@@ -10,21 +10,21 @@ use super::{
 /// What a device knows of a plan, by names.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Followed {
-    /// The devices that train.
+    /// The names of the devices that train and send models.
     pub sources: Vec<String>,
-    /// The devices that receive.
+    /// The names of the devices that receive models.
     pub targets: Vec<String>,
     /// Sender, receiver and weight of every link, by receiver.
     pub links: Vec<(String, String, f64)>,
     /// Whose model is handed on to whom, by receiver.
     pub handovers: Vec<(String, String)>,
-    /// What the plan costs.
+    /// The objective of the plan.
     pub objective: f64,
     /// The same term by term, where the device knows.
     pub terms: Option<Terms>,
     /// Whether it is proven that no plan costs less.
     pub optimal: bool,
-    /// The bound that it minimises.
+    /// The bound under which the plan was made.
     pub bound: BoundKind,
 }
 

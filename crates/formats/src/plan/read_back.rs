@@ -1,4 +1,4 @@
-//! From a plan's file back to the plan.
+//! Reads a plan's file back into a plan.
 
 use std::collections::HashMap;
 

@@ -1,4 +1,4 @@
-//! From a problem back to a file.
+//! Turns a problem back into a file.
 
 use std::borrow::Cow;
 

@@ -14,7 +14,7 @@ pub fn assign(context: &Context<'_>) -> Result<Assignment, Error> {
     by_size(context, context.ours().roles.clone())
 }
 
-/// These roles with weights in proportion to D̂_i.
+/// Gives these roles links with weights in proportion to D̂_i.
 pub(super) fn by_size(context: &Context<'_>, roles: Vec<Role>) -> Result<Assignment, Error> {
     context.every_link(roles, |_, senders| {
         senders.iter().map(|&i| Ok(context.samples(i)? as f64)).collect()

@@ -19,11 +19,11 @@ pub fn assign(context: &Context<'_>) -> Result<Assignment, Error> {
 /// What sources send to each other in one round.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Round {
-    /// The source that averages.
+    /// The source that gets the models of all others and averages them.
     pub centre: usize,
     /// Models sent: one to the centre and one back for every other source.
     pub models: usize,
-    /// The energy of these.
+    /// The energy of sending all these models, in joules.
     pub joules: f64,
 }
 

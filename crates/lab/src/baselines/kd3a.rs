@@ -23,7 +23,7 @@ pub fn assign(context: &Context<'_>) -> Result<Assignment, Error> {
 pub struct Consensus {
     /// The class that they give it together.
     pub class: Class,
-    /// Their mean probability of it.
+    /// The mean probability that the teachers give this class.
     pub confidence: f64,
     /// How many of them are sure of it; 0 if none is, and the class is then what all say in the mean.
     pub supporters: usize,
@@ -87,7 +87,7 @@ pub fn focus(teachers: &[&Predictions], samples: &[f64], gate: f64) -> Vec<f64> 
 mod tests {
     use super::*;
 
-    /// Of two classes: each sample's probability of the second.
+    /// Returns predictions of two classes, from each sample's probability of the second.
     fn teacher(of_second: &[f32]) -> Predictions {
         let rows = of_second.iter().flat_map(|&p| [1.0 - p, p]).collect();
         Predictions::new(rows, 2)

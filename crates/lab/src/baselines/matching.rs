@@ -32,7 +32,7 @@ pub(super) fn one_sender_each(
 struct Matching<'a> {
     senders: &'a [Vec<usize>],
     most: usize,
-    /// By sender, whom it serves.
+    /// The receivers that each sender serves.
     served: Vec<Vec<usize>>,
 }
 

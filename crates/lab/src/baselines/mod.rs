@@ -36,7 +36,7 @@ use stlf_planning::problem::{Model, Problem};
 /// Who is a source, who a target, and with what weights targets take sources' models.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Assignment {
-    /// The role of each device.
+    /// The role of each device, in the order of the problem.
     pub roles: Vec<Role>,
     /// Sorted by receiver, then sender; the weights into a target sum to one.
     pub links: Vec<PlanLink>,
@@ -50,12 +50,12 @@ impl Assignment {
         Assignment { roles, links, handovers: Vec::new() }
     }
 
-    /// The devices with a role.
+    /// Returns the indices of the devices that have this role, ascending.
     pub fn with_role(&self, role: Role) -> impl Iterator<Item = usize> + '_ {
         with_role(&self.roles, role)
     }
 
-    /// The links into a device.
+    /// Returns the links into a device, sorted by sender.
     pub fn incoming(&self, to: usize) -> &[PlanLink] {
         incoming(&self.links, to)
     }
@@ -68,7 +68,7 @@ impl From<&Plan> for Assignment {
     }
 }
 
-/// What a baseline may know.
+/// What a baseline may look at when it chooses roles and links.
 #[derive(Debug, Clone)]
 pub struct Context<'a> {
     problem: &'a Problem,
@@ -114,7 +114,7 @@ impl<'a> Context<'a> {
         self.without_handovers.as_ref().unwrap_or(&self.ours)
     }
 
-    /// D̂_i of a device.
+    /// Returns D̂_i, the number of samples of a device, with and without label.
     fn samples(&self, device: usize) -> Result<u64, Error> {
         match self.problem.model() {
             Model::Measured(m) => Ok(m.devices[device].samples()),

@@ -16,7 +16,7 @@ pub fn assign(context: &Context<'_>, seed: u64) -> Result<Assignment, Error> {
     random_weights(context, context.ours().roles.clone(), seed)
 }
 
-/// These roles with random weights.
+/// Gives these roles links with random weights, drawn from the seed.
 pub(super) fn random_weights(
     context: &Context<'_>,
     roles: Vec<Role>,

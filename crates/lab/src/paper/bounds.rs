@@ -12,7 +12,7 @@ use crate::record::BoundRow;
 use crate::stages::bounds::TABLE;
 use crate::summary::Spread;
 
-/// One target of a run.
+/// The two sides of the bounds at one target of a run.
 #[derive(Serialize)]
 #[serde(rename_all = "kebab-case")]
 struct TracedRow {

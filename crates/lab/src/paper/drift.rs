@@ -26,15 +26,15 @@ use crate::summary::Spread;
 use crate::watch::Watch;
 use crate::{Error, Folder};
 
-/// A fleet whose data drift.
+/// A natural fleet whose data drift, as the spec describes it.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) struct Drifting {
-    /// As users name it.
+    /// The name by which users choose the fleet.
     pub(super) name: String,
-    /// As tables name it.
+    /// The name that the fleet has in tables.
     title: String,
-    /// Its table of features in the data folder.
+    /// The table of the fleet's features in the data folder.
     table: PathBuf,
     /// The column with the batch of a row; their names are in the order of time.
     time: String,
@@ -55,10 +55,10 @@ pub(super) struct Drifting {
 /// The steps of every training: few, since a window has few rows.
 const TRAINING: usize = 3_000;
 
-/// The same where it need only work.
+/// The steps of every training where it need only work.
 const QUICK_TRAINING: usize = 200;
 
-/// The rows of a seed.
+/// The name of the table with the results of a seed.
 const ROWS: &str = "drift.csv";
 
 /// A policy in a fleet, mean over draws: shares of 1.
@@ -69,7 +69,7 @@ struct Entry {
     policy: String,
     draws: usize,
     steps: usize,
-    /// The mean over all steps.
+    /// The mean accuracy over all steps.
     accuracy: f64,
     /// The mean difference to planning once, draw by draw.
     difference: f64,

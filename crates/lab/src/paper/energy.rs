@@ -63,7 +63,7 @@ fn problem(
     Ok(file.into_problem(None).map_err(broken)?)
 }
 
-/// The plan by a variant's own planner.
+/// Returns the plan by a variant's own planner.
 fn plan(lab: &Lab<'_>, problem: &Problem, variant: Variant) -> Result<Box<Plan>, Error> {
     let (method, polish) = match variant {
         Variant::Ours => (Method::Exact, true),

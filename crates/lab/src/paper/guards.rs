@@ -45,12 +45,12 @@ struct Case {
     path: PathBuf,
 }
 
-/// Students of one kind.
+/// What students have in common that are judged together.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Group {
     /// Who trains them, how samples are altered, and whose plan it is.
     students: String,
-    /// What the targets' domain is.
+    /// Whether the targets' domain is at some source: `known` or `unseen`.
     domain: &'static str,
 }
 
@@ -66,9 +66,9 @@ struct Judged {
 /// The students of all fleets.
 #[derive(Default)]
 struct Students {
-    /// Of targets.
+    /// The students that targets trained.
     of_targets: Vec<Judged>,
-    /// Of sources that pretend to be targets.
+    /// The students that sources trained as pretended targets.
     pretended: Vec<Judged>,
 }
 
@@ -95,7 +95,7 @@ struct Entry {
     /// Whether that is the threshold in use.
     in_use: bool,
     trained: usize,
-    /// With how many the target is less accurate than with the mixture.
+    /// How many students make the target less accurate than the mixture alone.
     harmful: usize,
     accepted: usize,
     /// How many of those that are accepted are harmful.
@@ -104,7 +104,7 @@ struct Entry {
     worst_loss: f64,
     /// What those that are accepted add, mean over all targets.
     gain: f64,
-    /// What all would add.
+    /// What all students would add if every one were accepted.
     gain_of_all: f64,
 }
 
@@ -166,7 +166,7 @@ fn suffixed(path: &Path, suffix: &str) -> PathBuf {
 }
 
 impl Case {
-    /// The students of built-in networks.
+    /// Adds the students of built-in networks, of all seeds.
     fn of_networks(&self, lab: &Lab<'_>, to: &mut Students) -> Result<(), Error> {
         compare(&self.config, &self.path, &METHODS, lab.observer)?;
         let holdings = Holdings::Dealt(Box::new(load(&self.config)?));
@@ -254,7 +254,7 @@ impl Judged {
 }
 
 impl Tally {
-    /// Of the students that are accepted.
+    /// Returns what comes of the students that are accepted.
     fn of(own: &[&Judged], is_accepted: impl Fn(&Judged) -> bool) -> Tally {
         let accepted: Vec<f64> =
             own.iter().filter(|one| is_accepted(one)).map(|one| one.gain).collect();

@@ -17,7 +17,7 @@ use crate::record::Row;
 use crate::summary::{paired, summarise};
 use crate::{Error, compare};
 
-/// A fleet whose targets ask.
+/// A fleet whose targets ask for labels of some of their samples.
 struct Case {
     name: String,
     title: String,

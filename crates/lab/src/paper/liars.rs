@@ -32,13 +32,13 @@ use crate::{Error, Folder};
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) struct Deceived {
-    /// As users name it.
+    /// The name by which users choose the fleet.
     pub(super) name: String,
-    /// As tables name it.
+    /// The name that the fleet has in tables.
     title: String,
-    /// The data sets.
+    /// The data sets of the fleet, where real data are at hand.
     real: Vec<String>,
-    /// What stands in for them.
+    /// The drawn digits that stand in for these data sets.
     drawn: Vec<String>,
     /// The classes of a device; all if not given.
     classes: Option<usize>,
@@ -70,7 +70,7 @@ struct Entry {
     liars: usize,
     defence: String,
     draws: usize,
-    /// Of the targets without labels.
+    /// The mean accuracy of the targets without labels.
     accuracy: f64,
     /// The mean loss against the same fleet in which nobody lies and nothing is checked, draw by draw.
     loss: f64,
@@ -79,7 +79,7 @@ struct Entry {
     triggered: Option<f64>,
     /// The share of the liars' links and witnesses into targets whose model was refused.
     refused: Option<f64>,
-    /// The same of honest devices.
+    /// The share of honest devices' links and witnesses into targets whose model was refused.
     wrongly_refused: Option<f64>,
     /// Energy of all models that are sent, over that of those that are planned.
     energy: f64,
@@ -223,7 +223,7 @@ fn table(fleets: &[&Deceived], entries: &[Entry]) -> Table {
     table
 }
 
-/// What it costs where nobody lies.
+/// Returns a sentence on what the defences cost where nobody lies.
 fn note(entries: &[Entry]) -> String {
     let honest = |defence: Defence| {
         let own: Vec<f64> = entries

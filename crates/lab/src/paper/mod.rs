@@ -29,21 +29,21 @@ use crate::{Error, Folder};
 /// A figure or table, of the paper or beside it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Artifact {
-    /// Figure 3: convergence and roles.
+    /// Figure 3: the objective per iteration, and roles, for two sets of source errors.
     Fig3,
-    /// Uniform, extreme and random divergences.
+    /// Figure 4: roles and weights under uniform, extreme and random divergences.
     Fig4,
-    /// Energy against its weight.
+    /// Figure 5: energy and transmissions against the weight of energy.
     Fig5,
-    /// Link weights at three energy weights.
+    /// Figure 6: link weights at three weights of energy.
     Fig6,
-    /// Other weights with ST-LF's roles.
+    /// Figure 7: the accuracy of targets with ST-LF's roles and other weights.
     Fig7,
-    /// Figure 8: other roles.
+    /// Figure 8: the accuracy of targets with other roles.
     Fig8,
-    /// Accuracy and energy of every method.
+    /// Table 1: accuracy and energy of every method in the paper's settings.
     Table1,
-    /// Both sides of the bounds.
+    /// Table 2: both sides of Theorem 2 and Corollary 1.
     Table2,
     /// Natural fleets, which the paper does not have.
     Natural,
@@ -78,7 +78,7 @@ impl Artifact {
         Artifact::Drift,
     ];
 
-    /// Whether the paper has it.
+    /// Returns whether the paper has this figure or table.
     pub fn is_published(self) -> bool {
         !matches!(
             self,
@@ -96,7 +96,7 @@ impl Artifact {
         if self.is_published() || self == Artifact::Liars { 5 } else { 10 }
     }
 
-    /// As users type it.
+    /// Returns the name that users type.
     pub fn name(self) -> &'static str {
         match self {
             Artifact::Fig3 => "fig3",
@@ -134,7 +134,7 @@ impl std::str::FromStr for Artifact {
 /// What was made of one artifact.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Made {
-    /// The figure or table.
+    /// The figure or table that was made.
     pub artifact: Artifact,
     /// The title of the figure or table.
     pub title: String,

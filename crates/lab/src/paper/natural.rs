@@ -18,24 +18,24 @@ use crate::record::Row;
 use crate::summary::{Line, Spread, paired, summarise};
 use crate::{Error, compare};
 
-/// A fleet of the spec.
+/// A natural fleet, as the spec describes it.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) struct NaturalFleet {
-    /// As users name it.
+    /// The name by which users choose the fleet.
     pub(super) name: String,
-    /// As tables name it.
+    /// The name that the fleet has in tables.
     title: String,
-    /// Its table of features in the data folder.
+    /// The table of the fleet's features in the data folder.
     table: Option<PathBuf>,
     /// The column that names the device.
     device: Option<String>,
-    /// Columns that are no features.
+    /// The columns of the table that are no features.
     #[serde(default)]
     ignore: Vec<String>,
     /// Instead of a table: so many of MNIST's writers.
     writers: Option<usize>,
-    /// Who has labels.
+    /// The fraction of its labels that each device keeps.
     labeled: Option<Labeled>,
     /// Instead of that: so many devices, in the order of their names.
     labeled_first: Option<usize>,
@@ -63,12 +63,12 @@ pub(super) struct Run<'s> {
 }
 
 impl<'s> Run<'s> {
-    /// A fleet with its usual scale.
+    /// Returns the run of a fleet with its usual scale.
     pub(super) fn usual(fleet: &'s NaturalFleet) -> Run<'s> {
         Run { fleet, scale: DEFAULT }
     }
 
-    /// As tables and progress name it.
+    /// Returns the name that tables and progress have for the run.
     pub(super) fn title(&self) -> String {
         match self.scale {
             DEFAULT => self.fleet.title.clone(),
@@ -76,7 +76,7 @@ impl<'s> Run<'s> {
         }
     }
 
-    /// Its folder among the runs; another choice of options is another one.
+    /// Returns the run's folder among the runs; another choice of options has another one.
     pub(super) fn path(&self, lab: &Lab<'_>) -> PathBuf {
         let quick = if lab.options.quick { "-quick" } else { "" };
         let (name, scale, seeds) = (&self.fleet.name, self.scale, lab.options.seeds);
@@ -246,7 +246,7 @@ fn runs<'s>(spec: &'s Spec, lab: &Lab<'_>) -> Result<Vec<Run<'s>>, Error> {
     Ok(wanted.into_iter().flat_map(of).collect())
 }
 
-/// The name of a method in tables.
+/// Returns the name that a method has in tables.
 fn label(method: &str) -> String {
     match method.parse::<Method>() {
         Ok(Method::Oracle) => "best single source, by hindsight".to_owned(),

@@ -13,7 +13,7 @@ use stlf_planning::problem::{Links, Parts, Preset};
 
 use crate::Error;
 
-/// How many devices there are.
+/// The number of devices in each of these networks.
 pub(super) const DEVICES: usize = 10;
 
 /// How many of them have labels, the first ones.
@@ -26,13 +26,13 @@ const JOULES: f64 = 3.5;
 pub(super) struct Network<'a> {
     /// ε̂ of the devices with labels.
     pub(super) errors: &'a [f64],
-    /// d̂, row by row.
+    /// d̂ of all pairs, row by row.
     pub(super) divergence: &'a [f64],
     /// Weights, complexity and unit of energy.
     pub(super) preset: Preset,
     /// φ^E, where it is not the preset's.
     pub(super) energy_weight: Option<f64>,
-    /// The bound of the problem.
+    /// The bound under which the network is planned.
     pub(super) kind: BoundKind,
 }
 
@@ -97,7 +97,7 @@ pub(super) fn planned(
     }
 }
 
-/// Goes on, whatever comes.
+/// Lets a search go on whatever it reports, where nobody can stop it.
 pub(super) fn go_on() -> ControlFlow<()> {
     ControlFlow::Continue(())
 }

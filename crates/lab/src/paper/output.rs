@@ -9,7 +9,7 @@ use super::spec::Spec;
 use super::{Artifact, Made};
 use crate::{Error, Folder};
 
-/// What is being made.
+/// A figure or table that is being made, with the files that it has so far.
 pub(super) struct Output<'a> {
     artifact: Artifact,
     folder: &'a Folder,
@@ -36,13 +36,13 @@ impl<'a> Output<'a> {
         Ok(())
     }
 
-    /// A picture, as SVG.
+    /// Writes the figure as SVG.
     pub(super) fn figure(&mut self, figure: &Figure) -> Result<(), Error> {
         let name = self.artifact.name();
         self.write(&format!("{name}.svg"), figure.to_svg().as_bytes())
     }
 
-    /// A table, as Markdown and LaTeX.
+    /// Writes the table as Markdown and LaTeX.
     pub(super) fn table(&mut self, table: &Table) -> Result<(), Error> {
         let name = self.artifact.name();
         self.write(&format!("{name}.md"), table.markdown().as_bytes())?;
@@ -96,7 +96,7 @@ impl Table {
     }
 }
 
-/// A text as LaTeX shows it.
+/// Returns a text as LaTeX writes it.
 fn latex(text: &str) -> String {
     let mut out = String::new();
     for c in text.chars() {
@@ -114,7 +114,7 @@ fn latex(text: &str) -> String {
     out
 }
 
-/// A share as percent with one decimal.
+/// Returns a share as a percentage with one decimal, without the sign.
 pub(super) fn percent(share: f64) -> String {
     // Zero has no sign.
     match format!("{:.1}", 100.0 * share) {

@@ -70,7 +70,7 @@ fn regimes() -> [(&'static str, Vec<f64>); 3] {
     ]
 }
 
-/// Sources' errors, all alike.
+/// ε̂ of the devices with labels, which are all alike.
 const ERRORS: [f64; LABELED] = [0.1; LABELED];
 
 /// So small that weights follow divergences alone.

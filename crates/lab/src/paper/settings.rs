@@ -20,7 +20,7 @@ use crate::run::seed_folder;
 use crate::watch::{Observer, Stage};
 use crate::{Error, Folder, Outcome, compare, reach};
 
-/// What the user may choose.
+/// The options that the user may choose.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Options {
     /// Where the real data sets lie; without it, drawn digits stand in for them.
@@ -45,7 +45,7 @@ pub enum Variant {
 }
 
 impl Variant {
-    /// Returns the name in tables.
+    /// Returns the name that the variant has in tables.
     pub fn name(self) -> &'static str {
         match self {
             Variant::Ours => "ours",
@@ -212,7 +212,7 @@ fn faithful(config: &mut Config, quick: bool) {
     };
 }
 
-/// As progress calls a run.
+/// Returns the name by which progress tells of a run.
 fn title(setting: &Setting, variant: Variant) -> String {
     match variant {
         Variant::Ours => setting.name.clone(),

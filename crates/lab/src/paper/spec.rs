@@ -13,44 +13,44 @@ use super::strangers::Stranger;
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) struct Spec {
-    /// Of the figure or table.
+    /// The title of the figure or table.
     pub(super) title: String,
     /// Its label in the paper, where the paper has it.
     pub(super) paper: Option<String>,
     /// For the reader of the file.
     #[serde(rename = "kind")]
     pub(super) _kind: String,
-    /// The settings by name.
+    /// The paper's settings that are run, by name.
     #[serde(default)]
     pub(super) settings: Vec<String>,
-    /// The methods by name.
+    /// The methods that are compared, by name.
     #[serde(default)]
     pub(super) methods: Vec<String>,
     /// The method that the others' differences are to.
     pub(super) compared_with: Option<String>,
-    /// Natural fleets.
+    /// The natural fleets that are run.
     #[serde(default)]
     pub(super) fleet: Vec<NaturalFleet>,
     /// Targets whose domain no source has seen.
     #[serde(default)]
     pub(super) stranger: Vec<Stranger>,
-    /// Fleets in which some lie.
+    /// The fleets that are run in which some devices lie.
     #[serde(default)]
     pub(super) deceived: Vec<Deceived>,
-    /// Fleets whose data move on.
+    /// The fleets that are run whose data drift.
     #[serde(default)]
     pub(super) drifting: Vec<Drifting>,
     /// How many labels each target asks for, one run for each number.
     #[serde(default)]
     pub(super) labels: Vec<usize>,
-    /// Sets of source errors.
+    /// The sets of source errors that are planned with.
     #[serde(default)]
     pub(super) case: Vec<Case>,
     /// The least φ^E of a sweep.
     pub(super) least: Option<f64>,
-    /// The largest energy weight.
+    /// The largest φ^E of a sweep.
     pub(super) most: Option<f64>,
-    /// How many of them.
+    /// The number of weights in a sweep.
     pub(super) points: Option<usize>,
     /// Single energy weights instead of a range.
     #[serde(default)]
@@ -67,19 +67,19 @@ pub(super) struct Case {
     pub(super) errors: Vec<f64>,
 }
 
-/// One of the nine settings.
+/// One of the paper's nine settings, of data sets and how they are dealt.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Setting {
-    /// As the paper calls it.
+    /// The name that the paper gives the setting.
     pub(super) name: String,
-    /// The paper's data sets.
+    /// The data sets that the paper used.
     pub(super) real: Vec<String>,
-    /// What stands in for them.
+    /// The drawn digits that stand in for these data sets.
     pub(super) drawn: Vec<String>,
-    /// How domains lie on devices.
+    /// How the domains are arranged on the devices.
     pub(super) arrangement: Arrangement,
-    /// Classes of a device.
+    /// How many classes a device has.
     pub(super) classes: ClassesPerDevice,
     /// Whether a sample is dealt once at most, where the real data allow it.
     #[serde(default = "yes")]
@@ -104,7 +104,7 @@ pub(super) struct PublishedAccuracy {
     pub(super) energy: Option<f64>,
 }
 
-/// Published sides of the bounds.
+/// The sides of the bounds as the paper has published them.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) struct PublishedBounds {
@@ -114,7 +114,7 @@ pub(super) struct PublishedBounds {
     pub(super) corollary_1: f64,
 }
 
-/// The spec of an artifact.
+/// Returns the spec of an artifact, which is built into the program.
 pub(super) fn of(artifact: Artifact) -> Spec {
     let text = match artifact {
         Artifact::Fig3 => include_str!("../../../../experiments/fig3/spec.toml"),
@@ -141,12 +141,12 @@ pub(super) fn settings() -> Vec<Setting> {
     embedded(toml::from_str::<SettingsFile>(text)).setting
 }
 
-/// The paper's Table of accuracies and energies.
+/// Returns the rows of the paper's table of accuracies and energies.
 pub(super) fn published_accuracies() -> Vec<PublishedAccuracy> {
     rows(include_str!("../../../../experiments/published-accuracy.csv"))
 }
 
-/// The paper's Table of bounds.
+/// Returns the rows of the paper's table of bounds.
 pub(super) fn published_bounds() -> Vec<PublishedBounds> {
     rows(include_str!("../../../../experiments/published-bounds.csv"))
 }

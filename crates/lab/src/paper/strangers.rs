@@ -27,17 +27,17 @@ use crate::summary::{Spread, summarise};
 use crate::watch::Watch;
 use crate::{Error, Folder, compare};
 
-/// A case of the spec.
+/// A case of the spec, in which the targets' domain is at no source.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) struct Stranger {
-    /// As users name it.
+    /// The name by which users choose the case.
     pub(super) name: String,
-    /// As tables name it.
+    /// The name that the case has in tables.
     pub(super) title: String,
     /// The data sets of the sources.
     real: Vec<String>,
-    /// What stands in for them.
+    /// The drawn digits that stand in for these data sets.
     drawn: Vec<String>,
     /// The data set of the targets, and what stands in for it.
     unseen: [String; 2],
@@ -95,9 +95,9 @@ struct Entry {
     plain: Option<f64>,
     /// Sources saw views; targets use the mixture.
     views: Option<f64>,
-    /// As before, and targets use every student.
+    /// Sources saw views; targets use every student.
     all_students: Option<f64>,
-    /// As before, but only students that the guard accepts: the defaults.
+    /// Sources saw views; targets use the students that the guard accepts: the defaults.
     guarded: Option<f64>,
     /// Half of the 95 % interval of the mean.
     guarded_half_interval: Option<f64>,
@@ -166,7 +166,7 @@ impl Stranger {
         Ok(rows)
     }
 
-    /// Its folder among the runs; another choice of options is another one.
+    /// Returns the run's folder among the runs; another choice of options has another one.
     pub(super) fn path(&self, kind: Kind, lab: &Lab<'_>) -> PathBuf {
         let data = if lab.options.data.is_some() { "real" } else { "drawn" };
         let quick = if lab.options.quick { "-quick" } else { "" };
@@ -315,7 +315,7 @@ fn with_own_labels(case: &Stranger, rows: &[Row]) -> Entry {
     }
 }
 
-/// The name of a method in tables.
+/// Returns the name that a method has in tables.
 fn label(method: &str) -> String {
     match method.parse::<Method>() {
         Ok(known) => known.label().to_owned(),

@@ -113,7 +113,7 @@ pub fn of_plan(file: &PlanFile, name: &str, observer: &mut Observer<'_>) -> Resu
     Ok(alone(name, seed(0, &problem, &plan, &settings, &[], None, observer)))
 }
 
-/// A page without a run.
+/// Returns the page of a single problem or plan, without a run around it.
 fn alone(name: &str, seed: Seed) -> Run {
     Run {
         name: name.to_owned(),
@@ -147,7 +147,7 @@ fn results(folder: &Folder, config: &Config) -> Result<Vec<Row>, Error> {
     Ok(rows)
 }
 
-/// One seed, once it has a plan.
+/// Returns one seed of a run, once it has a plan.
 fn of_seed(
     folder: &Folder,
     number: u64,
@@ -220,7 +220,7 @@ fn seed(
     }
 }
 
-/// The devices of a problem.
+/// Returns the devices of a problem as the page shows them.
 pub(super) fn devices(problem: &Problem) -> Vec<Device> {
     let measured = match problem.model() {
         Model::Measured(m) => Some(&m.devices),

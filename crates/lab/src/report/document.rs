@@ -9,14 +9,14 @@ use stlf_planning::device::Role;
 
 use crate::summary;
 
-/// Everything that the page shows.
+/// Everything that the page shows, as its scripts read it.
 #[derive(Debug, Clone, Serialize)]
 pub struct Document {
     /// The format's name and version, `stlf-report/1`.
     pub format: &'static str,
     /// The heading of the page.
     pub title: String,
-    /// The version of the program.
+    /// The version of the program that made the page.
     pub version: &'static str,
     /// Present where a server answers to edits.
     pub live: Option<Live>,
@@ -31,49 +31,49 @@ pub struct Live {}
 /// One run, plan or problem on the page.
 #[derive(Debug, Clone, Serialize)]
 pub struct Run {
-    /// The name of its folder.
+    /// The name of the run's folder, or of the file that is shown.
     pub name: String,
-    /// Whether it is finished.
+    /// Whether the run is finished.
     pub finished: bool,
     /// The configuration of the run, by section.
     pub settings: Vec<Section>,
-    /// Methods side by side.
+    /// The methods side by side, one line for each.
     pub summary: Vec<Line>,
-    /// What measuring divergences cost.
+    /// What measuring divergences cost, where that is known.
     pub measuring: Option<Measuring>,
-    /// Names of the classes.
+    /// The names of the classes.
     pub classes: Vec<String>,
     /// The results of each seed.
     pub seeds: Vec<Seed>,
 }
 
-/// A section of the configuration.
+/// A section of the configuration, with its keys.
 #[derive(Debug, Clone, Serialize)]
 pub struct Section {
     /// Empty for keys outside of any.
     pub section: String,
-    /// Keys and values as TOML.
+    /// The keys of the section and their values, written as TOML.
     pub keys: Vec<(String, String)>,
 }
 
-/// A method over all seeds.
+/// The results of a method over all seeds.
 #[derive(Debug, Clone, Serialize)]
 pub struct Line {
-    /// As users type it.
+    /// The name of the method as users type it.
     pub method: String,
-    /// As people write it.
+    /// The name of the method as people read it.
     pub label: String,
     /// Share of samples given their class.
     pub accuracy: Option<Spread>,
-    /// Targets of a seed.
+    /// The number of targets of a seed.
     pub targets: Spread,
-    /// Links of a seed.
+    /// The number of links of a seed.
     pub links: Spread,
     /// Energy of the links, and of measuring where the method needs it.
     pub joules: Spread,
     /// As a share of all links, which need no measuring: above 1 where it costs more than it saves.
     pub energy_share: Option<Spread>,
-    /// Bytes sent, counted alike.
+    /// The bytes of a seed, with measuring where the method needs it.
     pub bytes: Spread,
 }
 
@@ -84,14 +84,14 @@ pub struct Spread {
     pub mean: f64,
     /// Half of its interval; none of a single seed.
     pub half: Option<f64>,
-    /// Lower end of the interval.
+    /// The lower end of the interval.
     pub low: f64,
-    /// Upper end of the interval.
+    /// The upper end of the interval.
     pub high: f64,
 }
 
 impl Spread {
-    /// Of a share, whose interval cannot reach beyond 0 to 1.
+    /// Returns a share whose interval does not reach beyond 0 to 1.
     pub fn within_one(self) -> Spread {
         Spread { low: self.low.max(0.0), high: self.high.min(1.0), ..self }
     }
@@ -110,7 +110,7 @@ impl From<summary::Spread> for Spread {
 pub struct Measuring {
     /// The name of the estimator.
     pub estimator: String,
-    /// The bytes of all messages.
+    /// The bytes of all messages of a seed.
     pub bytes: f64,
     /// The energy of all messages, in joules.
     pub joules: f64,
@@ -129,9 +129,9 @@ pub struct Seed {
     pub scale: ScaleEntry,
     /// d̂ as a square, where the fleet is not too large for it.
     pub divergence: Option<Divergence>,
-    /// Along the weight of energy.
+    /// The plans for several weights of energy, the one in use among them.
     pub plans: Vec<Plan>,
-    /// The one in use.
+    /// The index of the plan in use.
     pub chosen: usize,
     /// Whether sources may hand models on.
     pub hands_on: bool,
@@ -143,7 +143,7 @@ pub struct Seed {
     /// How targets fared under every method.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub targets: Vec<Target>,
-    /// What was taken for what.
+    /// How often each target took one class for another.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub confusion: Vec<Confusion>,
 }
@@ -168,7 +168,7 @@ pub struct Device {
     pub guessing: Option<String>,
 }
 
-/// Squares, row by row.
+/// The divergences of all pairs of devices as square tables, row by row.
 #[derive(Debug, Clone, Serialize)]
 pub struct Divergence {
     /// d̂ of each pair, 0 to 2.
@@ -182,7 +182,7 @@ pub struct Divergence {
 /// A plan as the page shows it.
 #[derive(Debug, Clone, Serialize)]
 pub struct Plan {
-    /// φ^E, the weight of energy.
+    /// φ^E, the weight of energy in this plan.
     pub phi_e: f64,
     /// The weights of all three terms.
     pub weights: Weights,
@@ -190,25 +190,25 @@ pub struct Plan {
     pub bound: BoundKind,
     /// `optimal` where proven, else `feasible`.
     pub status: &'static str,
-    /// The cost of the plan.
+    /// The objective of the plan, which is its cost.
     pub objective: f64,
-    /// No plan costs less.
+    /// A value that no plan's objective can be below.
     pub lower_bound: f64,
     /// The relative gap, 0 if proven optimal.
     pub gap: f64,
-    /// The cost by term.
+    /// The terms that add up to the objective.
     pub terms: Terms,
-    /// The role of each device.
+    /// The role of each device, in the order of the devices.
     pub roles: Vec<Role>,
     /// The links in use.
     pub links: Vec<Link>,
     /// Sources that train on with another source's model.
     pub handovers: Vec<Handover>,
-    /// Energy of links and hand-overs.
+    /// The energy of links and hand-overs, in joules.
     pub joules: f64,
-    /// As a share of every source sending to every target.
+    /// The energy as a share of that if every source sent to every target.
     pub energy_share: Option<f64>,
-    /// Mean accuracy of its targets.
+    /// The mean accuracy of the plan's targets, if it is known.
     pub accuracy: Option<f64>,
     /// Why each device has its role.
     pub explanations: Option<Vec<String>>,
@@ -227,14 +227,14 @@ pub struct Weights {
     pub energy: f64,
 }
 
-/// The objective by term.
+/// The terms of the objective, each with its φ.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct Terms {
-    /// The term of the sources.
+    /// The term of the sources' bounds.
     pub source: f64,
-    /// The term of the targets.
+    /// The term of the targets' bounds.
     pub target: f64,
-    /// Of links and hand-overs.
+    /// The term of the energy, of links and hand-overs.
     pub energy: f64,
 }
 
@@ -256,7 +256,7 @@ pub struct Link {
 /// A source's model that another source trains on; devices by number.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct Handover {
-    /// Whose model it is.
+    /// The index of the source whose model it is.
     pub from: usize,
     /// The source that continues training it.
     pub to: usize,
@@ -271,13 +271,13 @@ pub struct Handover {
 pub struct Trace {
     /// The name of the curve.
     pub name: String,
-    /// One per iteration; a single one is a level.
+    /// The objective after each iteration; a single value is a level.
     pub values: Vec<f64>,
     /// Whether they are costs of plans; relaxed roles make no plan, and cost less than one may.
     pub valid: bool,
 }
 
-/// A target and its results.
+/// A target and its results under all methods.
 #[derive(Debug, Clone, Serialize)]
 pub struct Target {
     /// The name of the device.
@@ -288,7 +288,7 @@ pub struct Target {
     pub links: usize,
     /// The energy of its links, in joules.
     pub joules: f64,
-    /// By method, for those that have it as a target.
+    /// The accuracy by method, for the methods that have it as a target.
     pub accuracies: BTreeMap<String, Option<f64>>,
     /// The accuracy that it may expect under ST-LF's plan without any label: the lower end of the interval, the middle, the upper end.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -19,17 +19,17 @@ use crate::Error;
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Edits {
-    /// Of which seed; the first where not given.
+    /// The seed whose problem is edited; the first one if not given.
     pub seed: Option<u64>,
-    /// φ, the weights to change.
+    /// The weights φ that the problem gets.
     pub weights: Option<WeightsEntry>,
-    /// The bound to plan under.
+    /// The bound under which the problem is planned.
     pub bound: Option<BoundKind>,
     /// Whether sources may hand models on.
     pub handovers: Option<bool>,
-    /// The devices to change.
+    /// The devices about which something differs.
     pub devices: Vec<DeviceEdit>,
-    /// The links to change.
+    /// The links about which something differs.
     pub links: Vec<LinkEdit>,
 }
 
@@ -39,7 +39,7 @@ pub struct Edits {
 pub struct DeviceEdit {
     /// The name of the device.
     pub name: String,
-    /// Samples with a label.
+    /// The number of samples with a label.
     pub labeled: Option<u64>,
     /// The number of samples without a label.
     pub unlabeled: Option<u64>,
@@ -62,12 +62,12 @@ pub struct LinkEdit {
     pub divergence: Option<f64>,
     /// K, the energy of the link in joules.
     pub energy: Option<f64>,
-    /// Never to be used.
+    /// Whether the link may never be used.
     #[serde(default)]
     pub forbidden: bool,
 }
 
-/// Tells null from nothing.
+/// Tells a field that is null from one that is left out.
 fn given<'de, D: Deserializer<'de>>(input: D) -> Result<Option<Option<Role>>, D::Error> {
     Option::deserialize(input).map(Some)
 }

@@ -4,10 +4,10 @@ use super::Document;
 
 const SKELETON: &str = include_str!("../page/page.html");
 
-/// The style of all pages.
+/// The style sheet of all pages.
 pub const STYLE: &str = include_str!("../page/page.css");
 
-/// In the order in which they run.
+/// The scripts of the page, in the order in which they run.
 const SCRIPTS: &[&str] = &[
     include_str!("../page/10-data.js"),
     include_str!("../page/15-words.js"),

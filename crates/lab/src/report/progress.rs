@@ -10,10 +10,10 @@ use crate::run::seed_folder;
 use crate::stages::{measure, plan, train, transfer};
 use crate::watch::Stage;
 
-/// How far a run is.
+/// How much of a run is done, as its folder shows.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Progress {
-    /// Whether it is finished.
+    /// Whether the run is finished.
     pub finished: bool,
     /// The progress of each stage.
     pub stages: Vec<StageProgress>,
@@ -22,11 +22,11 @@ pub struct Progress {
 /// How far a stage is, over all seeds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct StageProgress {
-    /// The stage of the run.
+    /// The stage that this is about.
     pub stage: Stage,
-    /// Files that are there.
+    /// The number of the stage's files that are there.
     pub done: usize,
-    /// Files that there will be.
+    /// The number of files that the stage ends with.
     pub total: usize,
     /// While devices train: how many have a model, over all seeds. How many will have one is known once all are dealt.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -21,7 +21,7 @@ struct Answer {
     device: String,
     /// The sample's place in the data set, from 0.
     sample: usize,
-    /// The name of its class.
+    /// The name of the class that the sample is said to be of.
     label: String,
 }
 

@@ -12,7 +12,7 @@ use super::transfer::Transfer;
 use crate::Error;
 use crate::record::BoundRow;
 
-/// The table of both sides.
+/// The name of the table with both sides of the bounds at each target.
 pub const TABLE: &str = "bounds.csv";
 
 /// ρ of the paper's published numbers, √(2 log₁₀ 2) where its text has the natural logarithm.

@@ -99,7 +99,7 @@ impl Transfer<'_> {
     }
 }
 
-/// The same where learners of the user's made the models.
+/// Returns the bundle of the same device where learners of the user's made the models.
 fn of_learners(mixture: Mixture, learners: &Learners) -> Models {
     Models {
         device: mixture.device,

@@ -28,9 +28,9 @@ const WEIGHTS: [f64; 5] = [1.0, 0.4, 0.2, 0.1, 0.05];
 /// What a seed counts, where that was measured.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Calibrated {
-    /// The share of ½ d̂.
+    /// The share of ½ d̂ that plans count.
     pub share: f64,
-    /// The weight of energy.
+    /// φ^E, the weight of energy that plans are made with.
     pub energy: f64,
     /// Whether devices are apart, so that the plan may cost as much as all links.
     pub is_apart: bool,
@@ -90,7 +90,7 @@ struct Found {
 }
 
 impl Found {
-    /// In a seed, if there were scouts.
+    /// Returns what is found in a seed, if there were scouts.
     fn of(run: &SeedRun<'_>, measured: &Measured) -> Option<Found> {
         let has_labels = |device: usize| !run.fleet.devices[device].labels.is_empty();
         let between = measured.pairs.iter().filter(|&&(i, j, _)| has_labels(i) && has_labels(j));

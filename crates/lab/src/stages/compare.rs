@@ -51,7 +51,7 @@ impl Transfer<'_> {
         self.run.fleet.devices.iter().all(|device| device.truth.is_some())
     }
 
-    /// A method's roles and links.
+    /// Returns the roles and links that a method chooses.
     pub(super) fn assign(&self, method: Method) -> Result<Assignment, Error> {
         let run = self.run;
         let mut context = Context::new(self.problem, self.plan.clone())?;

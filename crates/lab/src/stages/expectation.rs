@@ -16,7 +16,7 @@ use crate::Error;
 use crate::baselines::Assignment;
 use crate::record::{ExpectedRow, Row};
 
-/// What targets may expect.
+/// The name of the table with what targets may expect.
 pub const TABLE: &str = "expected.csv";
 
 /// The trials that go along with models, by who sends them and the way that they have been on there.

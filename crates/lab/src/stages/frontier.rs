@@ -14,7 +14,7 @@ use super::transfer::Transfer;
 use crate::Error;
 use crate::record::FrontierRow;
 
-/// The table of the frontier.
+/// The name of the table with the plans of the frontier.
 pub const TABLE: &str = "frontier.csv";
 
 /// In a larger fleet so many plans may take minutes, and nobody asked for these.
@@ -24,7 +24,7 @@ const MOST_DEVICES: usize = 30;
 /// A small fleet has fewer plans in all.
 const MOST_PLANS: usize = 40;
 
-/// The same where plans have hand-overs, which take longer to find.
+/// The most plans where they have hand-overs, which take longer to find.
 const MOST_PLANS_WITH_HANDOVERS: usize = 12;
 
 /// The frontier reaches from the weight that was asked for by this factor to either side.
@@ -127,7 +127,7 @@ impl Transfer<'_> {
         Ok(folder.write_csv(TABLE, &rows)?)
     }
 
-    /// Of a plan's targets by the hidden labels, where these are known.
+    /// Returns the mean accuracy of a plan's targets by the hidden labels, where these are known.
     fn mean_accuracy(&self, plan: &Plan) -> Result<Option<f64>, Error> {
         let assigned = Assignment::from(plan);
         let handed_on = self.after_handovers(&assigned)?;

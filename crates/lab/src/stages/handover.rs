@@ -21,7 +21,7 @@ use super::trust::is_ours;
 use crate::record::{RefusedRow, RelayRow, Row};
 use crate::{Error, Stage};
 
-/// Who hands on to whom, and what targets get.
+/// The name of the table of who hands on to whom, and what targets get.
 pub const TABLE: &str = "relays.csv";
 
 /// Models that a source refused; absent if there is none.
@@ -39,9 +39,9 @@ struct Sent {
     refused: Option<RefusedRow>,
 }
 
-/// What comes of all hand-overs.
+/// What all hand-overs lead to.
 struct HandedOn {
-    /// As each device sends it.
+    /// The model of each device as the device sends it.
     models: Vec<Option<Params>>,
     /// The trials that go along with every model that is sent.
     tried: TriedModels,
@@ -211,7 +211,7 @@ impl Transfer<'_> {
         Ok(standard.verdict(came, own))
     }
 
-    /// What an assignment sends: hand-overs, then links.
+    /// Returns the rows of what an assignment sends: hand-overs, then links.
     pub(super) fn table(&self, assigned: &Assignment) -> Vec<RelayRow> {
         let row = |from: usize, to: usize, weight: Option<f64>, sent: usize| RelayRow {
             from: self.problem.name(from).to_owned(),

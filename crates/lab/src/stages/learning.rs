@@ -67,7 +67,7 @@ impl SeedRun<'_> {
         trained.map_err(|source| self.failed(device, source))?.ok_or(Error::Stopped)
     }
 
-    /// ε̂ of a device's model.
+    /// Returns ε̂ of a device's model, by the labels that were held out from training.
     pub(super) fn own_error(&self, device: usize, model: &Params) -> Result<OwnError, Error> {
         let own = &self.fleet.devices[device];
         let rows = self.setup.rows(Place::new(device), own.labels.len());
@@ -113,7 +113,7 @@ impl SeedRun<'_> {
         made.ok_or_else(|| failure.unwrap_or(Error::Stopped))
     }
 
-    /// What owns the samples of a device.
+    /// Returns what has the samples of a device: its learner, or the built-in network.
     pub(super) fn owner(&self, device: usize) -> Owner<'_> {
         let own = &self.fleet.devices[device];
         match self.learners {

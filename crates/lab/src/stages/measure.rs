@@ -13,24 +13,24 @@ use crate::{Error, Folder, Stage};
 /// The table that the stage ends with.
 pub const TABLE: &str = "divergence.csv";
 
-/// What it cost.
+/// The name of the table of what measuring cost.
 pub const COST: &str = "measuring.csv";
 
 /// Until all pairs are there, those of each device with the devices after it.
 const PARTS: &str = "pairs";
 
-/// The stage's outcome.
+/// The divergences that were measured, and what that cost.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Measured {
     /// Two devices and their d̂: every pair once, or some links from a device to another.
     pub pairs: Vec<(usize, usize, f64)>,
     /// Whether these are all links that there are, each in one direction.
     pub are_links: bool,
-    /// What every device sent.
+    /// What every device sent so that they could be measured.
     pub cost: Vec<MeasuringRow>,
 }
 
-/// d̂ from the table or measured anew.
+/// Returns d̂ from the table, or measures it anew.
 pub fn measure(run: &SeedRun<'_>) -> Result<Measured, Error> {
     let rows = match run.folder.read_csv::<DivergenceRow>(TABLE)? {
         Some(rows) => rows,
@@ -75,7 +75,7 @@ pub fn some(run: &SeedRun<'_>, block: Block) -> Result<(), Error> {
     }
 }
 
-/// All pairs, those in parts read back.
+/// Returns the rows of all pairs, of which those that are kept in parts are read back.
 fn all(run: &SeedRun<'_>) -> Result<Vec<DivergenceRow>, Error> {
     let parts = run.folder.folder(PARTS)?;
     let missing = missing(run, &parts, |_| true)?;
@@ -112,7 +112,7 @@ fn missing(
     Ok(missing)
 }
 
-/// Each device's pairs on their own.
+/// Measures each device's pairs on their own.
 fn by_row(run: &SeedRun<'_>, parts: &Folder, missing: &[usize]) -> Result<(), Error> {
     let total = missing.iter().map(|first| run.fleet.len() - first - 1).sum();
     let count = run.watch.counter(Stage::Measure, total);

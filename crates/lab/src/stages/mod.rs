@@ -33,11 +33,11 @@ use crate::{Folder, Learners};
 
 /// One seed's run: what all its stages share.
 pub struct SeedRun<'a> {
-    /// What to run.
+    /// The configuration of the run.
     pub config: &'a Config,
-    /// What all devices share.
+    /// The settings and networks that all devices share.
     pub setup: Setup,
-    /// The devices.
+    /// The devices with their data.
     pub fleet: Fleet,
     /// The values that built-in networks begin with.
     pub first: Arc<Params>,
@@ -49,6 +49,6 @@ pub struct SeedRun<'a> {
     pub scouting_bytes: u64,
     /// Where the stages leave their files.
     pub folder: Folder,
-    /// Who hears of progress.
+    /// Hears of progress in this seed, and may stop the run.
     pub watch: Watch<'a>,
 }

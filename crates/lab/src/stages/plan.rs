@@ -1,4 +1,4 @@
-//! From measurements to roles and links.
+//! Plans: from measurements to roles and links.
 
 use stlf_formats::{PlanFile, ProblemFile, Run};
 use stlf_planning::Device;
@@ -18,13 +18,13 @@ use crate::{Error, Stage};
 /// The file that the stage ends with.
 pub const FILE: &str = "plan.json";
 
-/// The problem that was planned.
+/// The name of the file with the problem that was planned.
 pub const PROBLEM: &str = "problem.json";
 
-/// The plan's links.
+/// The name of the table of the plan's links.
 pub const LINKS: &str = "links.csv";
 
-/// d̂ and K of every link.
+/// Returns d̂ and K of every link.
 fn links(run: &SeedRun<'_>, measured: &Measured) -> Links {
     let n = run.fleet.len();
     let energy = run.setup.energies(n);
@@ -41,7 +41,7 @@ fn links(run: &SeedRun<'_>, measured: &Measured) -> Links {
     Links::from_rows(n, divergence, energy)
 }
 
-/// The problem of these measurements.
+/// Returns the problem that these measurements make.
 pub fn problem(
     run: &SeedRun<'_>,
     table: &[TrainingRow],
@@ -82,7 +82,7 @@ pub fn plan(run: &SeedRun<'_>, problem: &Problem) -> Result<Box<Plan>, Error> {
     Ok(plan)
 }
 
-/// What the plan is without hand-overs.
+/// Returns what the plan is without hand-overs.
 pub fn links_only(run: &SeedRun<'_>, problem: &Problem) -> Result<Assignment, Error> {
     let mut setup = run.setup.clone();
     setup.planner = setup.planner.handing_on(false);

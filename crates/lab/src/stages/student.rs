@@ -33,15 +33,15 @@ pub(super) struct Tried {
 
 /// What a target ends with that may train a student and learn from labels.
 pub(super) struct Adapted {
-    /// What it says of its samples.
+    /// What the target says of its samples.
     pub(super) predictions: Predictions,
-    /// Its accuracy, where the truth is known.
+    /// The accuracy of that, where the truth is known.
     pub(super) accuracy: Option<f64>,
     /// Its links, with the weights of their models after known labels were seen.
     pub(super) links: Vec<PlanLink>,
     /// The student, if the target uses it.
     pub(super) student: Option<Student>,
-    /// What came of it.
+    /// What came of the student, with what every guard says of it.
     pub(super) tried: Tried,
 }
 
@@ -91,7 +91,7 @@ pub(super) fn forget(seed: &Folder, method: Method, targets: &BTreeSet<&str>) ->
     Ok(())
 }
 
-/// The file of a target's student.
+/// Returns the name of the file with a target's student.
 fn file_of(target: &str) -> String {
     format!("{target}.safetensors")
 }
@@ -204,7 +204,7 @@ impl Transfer<'_> {
         Ok(known)
     }
 
-    /// The tables of a method's students.
+    /// Writes the tables of a method's students.
     pub(super) fn write_students(&self, method: Method, tried: Vec<Tried>) -> Result<(), Error> {
         let folder = self.run.folder.folder(FOLDER)?;
         let (rows, guards): (Vec<StudentRow>, Vec<Vec<GuardRow>>) =

@@ -27,9 +27,9 @@ pub(crate) const WARM_UP: &str = "warm-up.safetensors";
 /// What the stage gives: a model for every device with labels, and the table.
 #[derive(Debug, Clone)]
 pub struct Trained {
-    /// One per device.
+    /// The model of each device, if it has labels.
     pub models: Vec<Option<Params>>,
-    /// One per device.
+    /// The row of each device, with its counts and its error.
     pub table: Vec<TrainingRow>,
 }
 

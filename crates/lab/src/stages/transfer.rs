@@ -24,18 +24,18 @@ use super::student::{Adapted, Tried};
 use crate::record::{ConfusionRow, MeasuringRow, RefusedRow, Row};
 use crate::{Error, Folder, Stage};
 
-/// What each target ended with.
+/// The name of the folder with what each target ended with.
 pub const FOLDER: &str = "targets";
 
 /// How often targets took one class for another.
 pub const CONFUSION: &str = "confusion.csv";
 
-/// What one target ends with.
+/// What one target ends with under some method.
 pub(super) struct Served {
     pub(super) target: usize,
-    /// None without a model.
+    /// What the target says of its samples; `None` if it has no model.
     pub(super) predictions: Option<Predictions>,
-    /// Its links, with the weights of the models that come over them.
+    /// The target's links, with the weights of the models that come over them.
     pub(super) links: Vec<PlanLink>,
     /// The student, if the target uses one.
     pub(super) student: Option<Student>,
@@ -45,7 +45,7 @@ pub(super) struct Served {
 /// What all methods share in one seed.
 pub struct Transfer<'a> {
     pub(super) run: &'a SeedRun<'a>,
-    /// As each device sends it, where it has labels.
+    /// The model of each device with labels, as the device sends it.
     pub(super) models: Vec<Option<Params>>,
     /// As each device has trained it on its own labels, where it has any; none of what is tried beside the plan.
     pub(super) trained: Option<&'a [Option<Params>]>,
@@ -54,7 +54,7 @@ pub struct Transfer<'a> {
     pub(super) measuring: &'a [MeasuringRow],
     /// Whether each device is conspicuous by its numbers.
     pub(super) conspicuous: Vec<bool>,
-    /// Ours' answer.
+    /// The roles, links and hand-overs of ST-LF's own plan.
     pub(super) plan: Assignment,
     /// The trials that go along with models after hand-overs.
     pub(super) tried: TriedModels,
@@ -65,7 +65,7 @@ pub struct Transfer<'a> {
 }
 
 impl<'a> Transfer<'a> {
-    /// After the plan.
+    /// Returns what all methods share once the plan is made.
     pub fn new(
         run: &'a SeedRun<'a>,
         models: &'a [Option<Params>],
@@ -78,7 +78,7 @@ impl<'a> Transfer<'a> {
         Transfer { trained: Some(models), ..after }
     }
 
-    /// With models as their devices send them.
+    /// Returns what all methods share, with models as their devices send them.
     pub(super) fn of(
         run: &'a SeedRun<'a>,
         models: Vec<Option<Params>>,
@@ -175,7 +175,7 @@ impl<'a> Transfer<'a> {
         Ok(rows.collect())
     }
 
-    /// How one method serves its targets.
+    /// Serves the targets of one method, and returns the rows of that.
     pub(super) fn rows(&self, method: Method, assigned: &Assignment) -> Result<Vec<Row>, Error> {
         Ok(self.with_measuring(method, self.serve(method, assigned)?))
     }
@@ -252,7 +252,7 @@ impl<'a> Transfer<'a> {
         }
     }
 
-    /// What one model has.
+    /// Returns the number of bytes of one model as it is sent.
     pub(super) fn model_bytes(&self) -> u64 {
         model_bytes(self.run.layout())
     }
@@ -312,7 +312,7 @@ impl<'a> Transfer<'a> {
     }
 }
 
-/// Models as their devices send them.
+/// Returns models as their devices send them.
 pub(super) fn sent(run: &SeedRun<'_>, models: &[Option<Params>]) -> Vec<Option<Params>> {
     let balanced = |(device, model): (&DeviceData, &Option<Params>)| {
         model.as_ref().map(|model| run.setup.sent(model, &device.labels))
@@ -320,7 +320,7 @@ pub(super) fn sent(run: &SeedRun<'_>, models: &[Option<Params>]) -> Vec<Option<P
     run.fleet.devices.iter().zip(models).map(balanced).collect()
 }
 
-/// The file of a method's rows.
+/// Returns the name of the table with a method's rows.
 pub(crate) fn table(method: Method) -> String {
     format!("{}.csv", method.name())
 }

@@ -83,7 +83,7 @@ impl Transfer<'_> {
     }
 }
 
-/// Whether a method is ours.
+/// Returns whether a method is ST-LF, with hand-overs or with links only.
 pub(super) fn is_ours(method: Method) -> bool {
     matches!(method, Method::StLf | Method::Links)
 }

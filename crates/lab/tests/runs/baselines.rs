@@ -111,7 +111,7 @@ fn accuracies(n: usize) -> Vec<Vec<f64>> {
     (0..n).map(|_| (0..n).map(|_| rng.random()).collect()).collect()
 }
 
-/// What every method promises.
+/// Checks what every method promises.
 fn check(method: Method, problem: &Problem, made: &Assignment) {
     assert_eq!(made.roles.len(), problem.len(), "{method}");
     for (device, &role) in made.roles.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Whole runs, in small.
+//! Tests of whole runs that are small enough to be quick.
 #![allow(clippy::unwrap_used, reason = "tests and their helpers")]
 
 mod ask;

@@ -24,7 +24,7 @@ fn small() -> Config {
     Config::default().with(changes).unwrap()
 }
 
-/// Every file with its bytes.
+/// Returns every file of a folder, and of those inside, with its bytes.
 pub(crate) fn contents(folder: &Path) -> BTreeMap<String, Vec<u8>> {
     let mut found = BTreeMap::new();
     let mut waiting = vec![folder.to_owned()];

@@ -21,7 +21,7 @@ const TILE: usize = 96;
 /// Pixels whose places in a distorted picture are computed together.
 const TOGETHER: usize = 16;
 
-/// Parts of a pixel.
+/// The number of parts that a pixel is divided into, for places in fixed point.
 const PARTS: i32 = 1 << 16;
 
 /// Where each place of a view lies in its picture, both seen from the centre, x to the right and y down.
@@ -29,7 +29,7 @@ const PARTS: i32 = 1 << 16;
 pub(super) struct Map {
     /// The picture's x, of the view's x and y.
     pub x: [f32; 2],
-    /// The picture's y.
+    /// The picture's y, of the view's x and y.
     pub y: [f32; 2],
     /// By how many pixels the view is then moved, down and to the right.
     pub moved: (i32, i32),
@@ -40,7 +40,7 @@ pub(super) struct Map {
 pub struct Scratch {
     kernels: &'static Kernels,
     shape: Shape,
-    /// The picture with repeated edges.
+    /// The picture with its edges repeated around it.
     wide: Buffer,
     /// What comes out, in rows as long as those of the wide picture.
     out: Buffer,
@@ -79,7 +79,7 @@ impl Convolution {
 }
 
 impl Scratch {
-    /// Working memory for pictures of this shape.
+    /// Returns working memory for views of pictures of this shape.
     pub fn new(shape: Shape) -> Scratch {
         Scratch::with(shape, Kernels::fastest())
     }

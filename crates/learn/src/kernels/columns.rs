@@ -11,7 +11,8 @@ pub(crate) struct Columns<'a> {
     pub weights: &'a [f32],
     pub start: &'a [f32],
     pub inputs: usize,
-    /// At least as many as outputs, and a multiple of [`STRIDE`].
+    /// The distance between the weights of two inputs: at least as many as outputs, and a multiple
+    /// of [`STRIDE`].
     pub stride: usize,
 }
 
@@ -100,7 +101,7 @@ unsafe fn strip<L: Lanes, const R: usize, const V: usize>(
     }
 }
 
-/// `R` rows of `V` registers.
+/// A tile of sums: `R` rows of `V` registers.
 type Tile<L, const R: usize, const V: usize> = [[L; V]; R];
 
 /// The sums of the products at places i, i + N, i + 2N … of a row.

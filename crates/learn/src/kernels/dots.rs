@@ -2,7 +2,7 @@
 
 use super::lanes::Lanes;
 
-/// Where one sample's factors start.
+/// The places where the factors of one sample start.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Segment {
     /// The start of the left factors in [`Dots::g`].

@@ -155,12 +155,12 @@ impl Kernels {
         found
     }
 
-    /// The fastest kernels this processor can run.
+    /// Returns the fastest kernels that this processor can run.
     pub fn fastest() -> &'static Kernels {
         Kernels::available()[0]
     }
 
-    /// `avx512`, `avx2`, `neon` or `plain`.
+    /// Returns the name of the instructions in use: `avx512`, `avx2`, `neon` or `plain`.
     pub fn name(&self) -> &'static str {
         self.name
     }

@@ -7,7 +7,7 @@ use std::arch::aarch64::{
 
 use super::lanes::Lanes;
 
-/// A register of 4 numbers.
+/// A NEON register, which holds 4 numbers.
 #[derive(Clone, Copy)]
 pub(super) struct Neon(float32x4_t);
 

@@ -13,7 +13,7 @@ pub(crate) struct Channel<'a> {
     pub corners: &'a [u32],
     /// The distance from there to the patch of each of the four.
     pub steps: [u32; 4],
-    /// What gradients are multiplied by.
+    /// The factor that gradients are multiplied by.
     pub scale: f32,
 }
 

@@ -20,14 +20,14 @@ pub(crate) struct OutputRow {
     pub a: u32,
     /// Where it starts in the output.
     pub out: u32,
-    /// What its sums start from.
+    /// The number that its sums start from.
     pub start: Start,
 }
 
-/// What a sum starts from.
+/// The number that a sum starts from.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Start {
-    /// What the output holds.
+    /// What the output already holds there.
     Output,
     Number(f32),
 }
@@ -114,7 +114,7 @@ unsafe fn block<L: Lanes, const M: usize>(job: &Rows<'_>, rows: &[OutputRow], ou
     }
 }
 
-/// `M` rows of `V` registers.
+/// Computes a tile of the output: `M` rows of `V` registers.
 #[inline(always)]
 unsafe fn tile<L: Lanes, const M: usize, const V: usize>(
     a: [*const f32; M],

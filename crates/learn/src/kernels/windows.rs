@@ -15,7 +15,7 @@ pub(crate) struct Windows {
 }
 
 impl Windows {
-    /// Columns of a window.
+    /// Returns the number of columns of a window.
     pub(crate) fn out_width(self) -> usize {
         self.width + 1 - self.shifts
     }
@@ -25,7 +25,7 @@ impl Windows {
         self.height * self.out_width()
     }
 
-    /// Numbers in all windows: `[plane][shift][row][column]`.
+    /// Returns the number of values in all windows: `[plane][shift][row][column]`.
     pub(crate) fn len(self) -> usize {
         self.planes * self.shifts * self.window_len()
     }

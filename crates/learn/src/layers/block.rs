@@ -17,7 +17,7 @@ use crate::kernels::{Channel, ENTRY_ROOM, Entry, PICTURE_ROOM, Patches, Planes};
 pub(crate) struct Block {
     filters: Filters,
     drop: Option<Drop>,
-    /// The planes that are pooled.
+    /// The shape of the planes that are pooled, and where they lie.
     pooled: Planes,
     /// The output channels that each sample of the batch keeps, in order.
     kept: Vec<Vec<u32>>,
@@ -41,7 +41,7 @@ pub(crate) struct Block {
 }
 
 impl Block {
-    /// Pooling takes so many rows together.
+    /// Returns a block for batches of this size, which pools so many rows together.
     pub(crate) fn new(filters: Filters, drop: Option<Drop>, rows: usize, batch: usize) -> Block {
         let Shape { channels: input_channels, height, width } = filters.input;
         let (height, out_width) = (height + 1 - filters.kernel.rows, filters.windows.out_width());
@@ -70,7 +70,7 @@ impl Block {
         }
     }
 
-    /// Numbers in one sample's output.
+    /// Returns the number of values in one sample's output.
     fn output_len(&self) -> usize {
         self.filters.channels * self.corners.len()
     }

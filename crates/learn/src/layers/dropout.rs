@@ -5,7 +5,7 @@ use rand_chacha::ChaCha8Rng;
 
 use super::Mode;
 
-/// A chance of being dropped.
+/// The chance that a number or a channel is dropped, and how much the others grow.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Drop {
     /// A draw of 32 bits under this is dropped.

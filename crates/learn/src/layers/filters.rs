@@ -22,7 +22,7 @@ pub(crate) struct Filters {
     pub channels: usize,
     pub kernel: Kernel,
     pub input: Shape,
-    /// Numbers in one output channel.
+    /// The number of values in one output channel.
     pub plane: usize,
     pub windows: Windows,
     /// Every tap: which weight, and which stretch of the windows.

@@ -67,7 +67,7 @@ impl Linear {
         }
     }
 
-    /// From one input's weights to the next.
+    /// Returns the distance from one input's weights to those of the next.
     fn stride(&self) -> usize {
         self.outputs.next_multiple_of(COLUMN_STRIDE)
     }

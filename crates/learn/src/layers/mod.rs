@@ -13,9 +13,9 @@ mod transpose;
 
 use rand_chacha::ChaCha8Rng;
 
-/// Whether the network is learning.
+/// Whether the network is trained or evaluated.
 pub enum Mode<'a> {
-    /// Dropout draws from here.
+    /// Training, in which dropout draws from this generator.
     Train(&'a mut ChaCha8Rng),
     /// Evaluation, in which dropout does nothing.
     Evaluate,
@@ -24,8 +24,8 @@ pub enum Mode<'a> {
 /// What a layer needs besides its input.
 pub(crate) struct Pass<'a> {
     pub kernels: &'static crate::Kernels,
-    /// All parameters of the network.
+    /// The parameters of the whole network, in one flat vector.
     pub params: &'a [f32],
-    /// How many samples there are.
+    /// The number of samples that pass through together.
     pub batch: usize,
 }

@@ -21,7 +21,7 @@ type Failure = Box<dyn std::error::Error>;
 /// How far an altered sample moves at most, in standard deviations of each feature.
 const FARTHEST: f32 = 0.3;
 
-/// A learner with its samples.
+/// A learner with its samples, which predicts the class whose mean is nearest.
 pub(crate) struct NearestMean {
     classes: Vec<String>,
     rows: Vec<Vec<f32>>,

@@ -6,7 +6,7 @@ use super::local_search::Search;
 use crate::best_first::{Fixing, Incumbent, Tree};
 use crate::status::Leash;
 
-/// Climbing steps at each node.
+/// The number of climbing steps at each node.
 const ROUNDS: usize = 60;
 
 /// The tree of open and closed facilities.

@@ -10,9 +10,9 @@ pub enum FacilityError {
     /// Costs must be at least 0.
     #[error("client {client}: the cost {cost} from facility {facility} is not a number ≥ 0")]
     Cost {
-        /// The client that is served.
+        /// The index of the client that is served.
         client: usize,
-        /// The facility that serves it.
+        /// The index of the facility that serves it.
         facility: usize,
         /// The cost that was given.
         cost: f64,
@@ -36,16 +36,16 @@ pub enum FacilityError {
 /// Whether a facility may, must or may not open.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Opening {
-    /// May open at this cost.
+    /// The facility may open, at this cost.
     May(f64),
-    /// Is open, at this cost.
+    /// The facility is open in every solution, at this cost.
     Must(f64),
     /// The facility stays closed.
     Never,
 }
 
 impl Opening {
-    /// f_i; infinite where the facility stays closed.
+    /// Returns f_i, which is infinite where the facility stays closed.
     pub fn cost(self) -> f64 {
         match self {
             Opening::May(cost) | Opening::Must(cost) => cost,
@@ -104,7 +104,7 @@ impl Default for Room {
     }
 }
 
-/// What closing facilities leaves.
+/// What is left of an instance once some facilities are closed.
 pub(super) enum Reduced {
     /// The smaller instance that is left.
     Instance(Instance),
@@ -191,7 +191,7 @@ impl Instance {
         self.cost.len()
     }
 
-    /// A client's positions in the candidate arrays.
+    /// Returns the positions of a client's candidates in the arrays.
     pub(super) fn list(&self, client: usize) -> Range<usize> {
         self.first[client]..self.first[client + 1]
     }

@@ -36,7 +36,7 @@ impl Node {
 #[derive(Debug)]
 pub(super) struct Lagrangian<'a> {
     instance: &'a Instance,
-    /// Σ_j (v_j − c_ij)⁺.
+    /// Σ_j (v_j − c_ij)⁺ of each facility: what clients would pay to have it open.
     profit: Vec<f64>,
     /// Facilities open in the Lagrangian solution.
     chosen: Vec<bool>,

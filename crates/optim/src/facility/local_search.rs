@@ -23,7 +23,7 @@ pub(super) struct Search<'a> {
     loss: Vec<f64>,
     /// Clients of an open facility that have no second.
     sole: Vec<u32>,
-    /// Working memory of [`Search::best_swap`].
+    /// Working memory of [`Search::best_swap`], kept so that nothing is allocated anew.
     relief: Vec<(f64, u32)>,
     touched: Vec<u32>,
 }

@@ -39,11 +39,11 @@ pub struct Solution {
     pub open: Vec<bool>,
     /// The facility that serves each client.
     pub assigned: Vec<u32>,
-    /// Cost of this solution.
+    /// The cost of this solution: opening costs and costs of serving clients.
     pub objective: f64,
-    /// No solution costs less.
+    /// A value that no solution's cost can be below.
     pub lower_bound: f64,
-    /// Proven optimal, or why not.
+    /// Whether the solution is proven optimal, or why the search ended without that proof.
     pub status: Status,
     /// The number of branch-and-bound nodes that were explored.
     pub nodes: u64,
@@ -144,7 +144,7 @@ fn close_gap(
     best_first::search(&mut tree, root, incumbent, limits, observer)
 }
 
-/// Dual-ascent prices v_j, one per client.
+/// Returns the prices v_j of dual ascent, one per client.
 pub(crate) fn prices(instance: &Instance, leash: &mut Leash<'_>) -> Vec<f64> {
     dual_ascent::ascend(instance, leash).value
 }

@@ -21,7 +21,7 @@
 use super::mixture::{self, Part};
 use super::selection::Item;
 
-/// Working memory of the bound.
+/// The links to choose from, and working memory to bound what a choice costs.
 #[derive(Debug, Default)]
 pub(super) struct Cover {
     /// Links that may be chosen, and links that are.
@@ -78,7 +78,7 @@ impl Cover {
         self.intervals.push((bound, low, high));
     }
 
-    /// Returns G_μ(λ).
+    /// Returns G_μ(λ), with `multiplier` for μ.
     fn least(&self, multiplier: f64, lambda: f64) -> f64 {
         let taken: f64 = self.taken.iter().map(|i| cover(i.part, lambda)).sum();
         let spared: f64 = self
@@ -131,7 +131,7 @@ impl Cover {
     }
 }
 
-/// Returns t_i(λ).
+/// Returns t_i(λ), how much of the covering the link of this part does.
 fn cover(part: Part, lambda: f64) -> f64 {
     let above = (lambda - part.slope).max(0.0);
     above * above * part.inverse_spread

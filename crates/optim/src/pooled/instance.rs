@@ -25,7 +25,7 @@ pub struct Client {
     pub own: Option<u32>,
     /// Facilities whose links must be used.
     pub required: Vec<u32>,
-    /// Links in any order.
+    /// The links that may serve the client, in any order.
     pub candidates: Vec<Candidate>,
 }
 

@@ -42,11 +42,11 @@ pub(super) struct Search<'a> {
     pub(super) objective: f64,
 }
 
-/// A solution without its costs.
+/// Which facilities are open and which links are used, without what that costs.
 #[derive(Debug)]
 pub(super) struct Served {
     pub(super) open: Vec<bool>,
-    /// The links of every client.
+    /// The links that every client uses.
     pub(super) used: Vec<Vec<usize>>,
 }
 
@@ -111,7 +111,7 @@ impl<'a> Search<'a> {
         open.map(|i| self.instance.opening[i].cost()).sum::<f64>() + self.cost.iter().sum::<f64>()
     }
 
-    /// The solution as it stands.
+    /// Returns the solution as it stands.
     pub(super) fn into_served(self) -> Served {
         Served { open: self.open, used: self.used }
     }

@@ -12,7 +12,7 @@
 /// A source as the mixture sees it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Part {
-    /// a_i, the cost per weight.
+    /// a_i, the cost per unit of weight.
     pub(super) slope: f64,
     /// 1 / s_i of the facility.
     pub(super) inverse_spread: f64,
@@ -46,7 +46,7 @@ pub(super) fn share(part: Part, lambda: f64) -> f64 {
     (lambda - part.slope).max(0.0) * part.inverse_spread
 }
 
-/// The weights at value λ.
+/// Returns the weights α of the parts at value λ, which add up to 1.
 pub(super) fn weights(parts: &[Part], lambda: f64) -> Vec<f64> {
     let shares: Vec<f64> = parts.iter().map(|&p| share(p, lambda)).collect();
     let total: f64 = shares.iter().sum();

@@ -37,11 +37,11 @@ pub struct Solution {
     pub open: Vec<bool>,
     /// (facility, weight) of each client's mixture; empty where its own facility serves it.
     pub mixtures: Vec<Vec<(u32, f64)>>,
-    /// Cost of this solution.
+    /// The cost of this solution, opening costs included.
     pub objective: f64,
-    /// No solution costs less.
+    /// A value that no solution's cost can be below.
     pub lower_bound: f64,
-    /// Proven optimal, or why not.
+    /// Whether the solution is proven optimal, or why the search ended without that proof.
     pub status: Status,
     /// The number of branch-and-bound nodes that were explored.
     pub nodes: u64,

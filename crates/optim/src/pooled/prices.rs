@@ -22,7 +22,7 @@ use crate::status::Leash;
 #[derive(Debug, Clone)]
 pub(super) struct Node {
     pub(super) fixing: Vec<Fixing>,
-    /// w_ij of every link.
+    /// w_ij, the price of every link.
     price: Vec<f64>,
     /// w_jj, for being served by the client's own facility.
     own_price: Vec<f64>,
@@ -150,7 +150,7 @@ impl<'a> Prices<'a> {
         false
     }
 
-    /// The facilities chosen at the last prices.
+    /// Returns the facilities that were chosen at the last prices.
     pub(super) fn chosen(&self) -> Vec<bool> {
         self.chosen.clone()
     }
@@ -223,7 +223,7 @@ impl<'a> Prices<'a> {
         if served < own_price { Choice::Mixture(served) } else { Choice::Own(own_price) }
     }
 
-    /// Σ_j w_ij of every free facility.
+    /// Adds up Σ_j w_ij of every free facility.
     fn collect_revenue(&mut self, fixing: &[Fixing]) {
         self.revenue.fill(0.0);
         for (&i, price) in self.instance.facility.iter().zip(&self.price) {

@@ -16,7 +16,7 @@ use crate::status::Leash;
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Item {
     pub(super) part: Part,
-    /// h_i, plus any price.
+    /// h_i, the cost of using the link at all, plus any price.
     pub(super) charge: f64,
     /// Where the link is in its owner's arrays.
     pub(super) at: usize,
@@ -32,7 +32,7 @@ impl Item {
 /// A subset, its cost, and what is proven about it.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Selection {
-    /// `at` of the links used.
+    /// The links that are used, by their [`Item::at`].
     pub(super) used: Vec<usize>,
     pub(super) cost: f64,
     /// No subset costs less; equal to `cost` unless the search was cut short.

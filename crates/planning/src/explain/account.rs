@@ -1,4 +1,4 @@
-//! One device's part of the objective, term by term.
+//! Splits one device's part of the objective into its terms.
 
 use std::collections::BTreeMap;
 
@@ -21,12 +21,12 @@ impl Account {
     }
 }
 
-/// One term of a device's cost.
+/// One term of a device's cost, with what it amounts to.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Part {
-    /// The term of the objective.
+    /// The term of the objective that the cost belongs to.
     pub term: Term,
-    /// Its cost, with φ and weight.
+    /// The cost of this term, φ and the link's weight included.
     pub cost: f64,
 }
 
@@ -35,7 +35,7 @@ pub struct Part {
 pub enum Term {
     /// φ^S ε̂_i, a source's own error.
     OwnError,
-    /// φ^S 2ρ or φ^T 10ρ.
+    /// φ^S 2ρ of a source or φ^T 10ρ of a target, for how rich the models are.
     Complexity,
     /// The deviation of the device's own sample: φ^S 3√… or φ^T 6√….
     OwnSampling,
@@ -46,7 +46,7 @@ pub enum Term {
         /// i, the index of the source.
         from: usize,
     },
-    /// φ^T α_ij ½ d̂_ij.
+    /// φ^T α_ij ½ d̂_ij, for how far the target's data are from those of a source.
     Divergence {
         /// i, the index of the source.
         from: usize,
@@ -56,7 +56,7 @@ pub enum Term {
         /// i, the index of the source.
         from: usize,
     },
-    /// φ^E times the link's energy.
+    /// φ^E times the energy of the link from a source.
     Energy {
         /// i, the index of the source.
         from: usize,
@@ -66,7 +66,7 @@ pub enum Term {
         /// i, the index of the source.
         from: usize,
     },
-    /// f_i, where costs are raw.
+    /// f_i, what it costs that the device is a source, where costs are raw.
     SourceCost,
     /// α_ij c_ij, where costs are raw.
     LinkCost {

@@ -12,7 +12,7 @@ use crate::problem::{EnergyUnit, Link, Measured, Model, Problem};
 /// A model that a source trains on.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TakenModel {
-    /// The hand-over that is explained.
+    /// The hand-over over which the source takes the model.
     pub handover: Handover,
     /// How much more the best plan costs that was found without it. The search for hand-overs proves nothing, so it may be less than 0.
     pub extra: f64,

@@ -26,13 +26,13 @@ use crate::problem::{Model, Problem};
 /// Why one device has its role and its links.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Explanation {
-    /// The index of the device.
+    /// The index of the device that is explained.
     pub device: usize,
-    /// Its role in the plan.
+    /// The role that the device has in the plan.
     pub role: Role,
     /// Whether the user fixed that role, outright or by a required link.
     pub pinned: bool,
-    /// Its part of the objective, by term.
+    /// The device's part of the objective, by term.
     pub account: Account,
     /// The links that leave it, if a source.
     pub sends: Vec<PlanLink>,
@@ -58,7 +58,7 @@ pub struct Explanation {
 pub struct MainLink {
     /// The link with the largest weight.
     pub link: PlanLink,
-    /// The best plan without it.
+    /// The best plan in which the target does not use the link, or why there is none.
     pub without: Alternative,
     /// What would make the target drop it: divergence and energy, or the cost where costs are raw.
     pub flips: Vec<Flip>,
@@ -67,9 +67,9 @@ pub struct MainLink {
 /// A plan that differs in one point, or why there is none.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Alternative {
-    /// The best such plan.
+    /// There are such plans, and this is the best of them.
     Possible(Rival),
-    /// There is no such plan.
+    /// There is no such plan, for this reason.
     Impossible(Impossible),
 }
 
@@ -80,11 +80,11 @@ pub struct Rival {
     pub extra: f64,
     /// What the device itself costs there.
     pub own: f64,
-    /// The device's role there.
+    /// The role of the explained device in that plan.
     pub role: Role,
     /// The device's links there, if a target.
     pub receives: Vec<PlanLink>,
-    /// Other devices whose role changes.
+    /// The indices of the other devices whose role differs in that plan.
     pub also_change: Vec<usize>,
 }
 
@@ -102,9 +102,9 @@ pub enum Impossible {
 /// The value of one measurement at which the optimal choice changes, all else unchanged.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Flip {
-    /// The measurement that changes.
+    /// The measurement, or the raw cost, that would have to change.
     pub quantity: Quantity,
-    /// Its value as measured.
+    /// The value of the measurement as the problem gives it.
     pub now: f64,
     /// Where the choice changes; `None` if no finite value at least 0 changes it.
     pub at: Option<f64>,
@@ -113,7 +113,7 @@ pub struct Flip {
 /// A measurement that can flip a choice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Quantity {
-    /// ε̂_i of the device.
+    /// ε̂_i, the source error of the device.
     SourceError,
     /// f_i of the device, where costs are raw.
     SourceCost,

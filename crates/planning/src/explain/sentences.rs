@@ -1,4 +1,4 @@
-//! An explanation as sentences.
+//! Puts an explanation into English sentences.
 
 use super::{Alternative, Explanation, Flip, Impossible, MainLink, Quantity, Rival, Term};
 use crate::device::Role;
@@ -10,12 +10,12 @@ use crate::problem::Problem;
 /// Two plans whose costs differ by less than this, relative, cost the same.
 const TIE: f64 = 1e-9;
 
-/// Writes about one plan.
+/// Writes sentences about the devices and links of one plan.
 #[derive(Debug, Clone, Copy)]
 pub struct Sentences<'a> {
-    /// The problem that was planned.
+    /// The problem that the plan solves.
     pub problem: &'a Problem,
-    /// The plan that is explained.
+    /// The plan whose choices are explained.
     pub plan: &'a Plan,
 }
 
@@ -24,7 +24,7 @@ impl Sentences<'_> {
         clean(self.problem.name(device))
     }
 
-    /// Why the device has its role.
+    /// Returns a sentence that says why the device has its role.
     pub fn role(&self, e: &Explanation) -> String {
         let (name, role) = (self.name(e.device), e.role);
         match &e.other_role {
@@ -60,7 +60,7 @@ impl Sentences<'_> {
         )
     }
 
-    /// Why an alternative does not exist.
+    /// Returns why an alternative does not exist, as a part of a sentence.
     pub fn impossible(&self, reason: &Impossible, device: usize) -> String {
         match reason {
             Impossible::NoLabels => "it has no labels and cannot train".to_owned(),

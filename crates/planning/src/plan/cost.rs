@@ -1,4 +1,4 @@
-//! What a plan costs.
+//! Computes what a plan costs, from its roles, links and hand-overs.
 
 use super::{Handover, PlanLink, Terms, is_on_ring, route, times};
 use crate::bound::{BoundKind, Share};

@@ -13,7 +13,7 @@ use super::{Handover, PlanLink, is_on_ring, route};
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum Way {
-    /// For the first time; the source trains it on.
+    /// The model comes for the first time, and the source trains it on.
     #[default]
     First,
     /// For the second time; the source keeps the mean of what came and what its training made of it.
@@ -21,7 +21,7 @@ pub enum Way {
 }
 
 impl Way {
-    /// Both, in their order.
+    /// Both ways, in the order in which a model goes them.
     pub const ALL: [Way; 2] = [Way::First, Way::Second];
 }
 
@@ -37,7 +37,7 @@ pub struct RingPlace {
 /// One model that is sent over a hand-over, and trained where it comes to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Leg {
-    /// From whom to whom.
+    /// The hand-over, which says who sends the model and who takes it.
     pub handover: Handover,
     /// The way that the model has been on at its sender.
     pub sent: Way,

@@ -94,12 +94,12 @@ pub fn floor(problem: &Problem, limits: &Limits, observer: &mut Observer<'_>) ->
     hands_on.then(|| lower_bound(problem, measured, limits, observer))
 }
 
-/// What a search found.
+/// The best hand-overs that a search found, with the links and the cost of the plan that has them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Found {
-    /// The hand-overs, sorted by receiver.
+    /// The hand-overs of that plan, sorted by receiver.
     pub handovers: Vec<Handover>,
-    /// Sorted by receiver, then sender.
+    /// The links of that plan, sorted by receiver, then sender.
     pub links: Vec<PlanLink>,
     /// What they cost, with the sources.
     pub terms: Terms,

@@ -1,4 +1,4 @@
-//! From a problem to a plan.
+//! Plans a problem: from measurements and settings to roles, links and hand-overs.
 
 pub mod exact;
 pub mod handover;
@@ -26,7 +26,7 @@ pub enum Method {
     Successive,
 }
 
-/// What planning came to.
+/// The result of planning: a plan, or the reason why there is none.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Outcome {
     /// A plan, proven optimal or with a gap.
@@ -35,7 +35,7 @@ pub enum Outcome {
     Infeasible(Infeasible),
 }
 
-/// Why no plan exists.
+/// The reason why a problem has no plan.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Infeasible {
     /// No device may be a source.
@@ -46,9 +46,9 @@ pub enum Infeasible {
     /// A device that must be a target cannot be reached.
     #[error("{name} must be a target, but no device that can be a source has a link to it")]
     Unreachable {
-        /// The index of the target.
+        /// The index of the device that cannot be reached.
         device: usize,
-        /// The name of the target.
+        /// The name of the device that cannot be reached.
         name: String,
     },
     /// More than one link into a target is required, where only one can carry weight.
@@ -56,9 +56,9 @@ pub enum Infeasible {
         "{name} has more than one required link, but the paper's bound gives each target one source"
     )]
     ManyRequired {
-        /// The index of the target.
+        /// The index of the target with several required links.
         device: usize,
-        /// The name of the target.
+        /// The name of the target with several required links.
         name: String,
     },
 }
@@ -85,11 +85,11 @@ impl Infeasible {
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Settings {
-    /// The solver to use.
+    /// The solver that makes the plan.
     pub method: Method,
     /// When the exact search may end without a proof.
     pub limits: Limits,
-    /// Settings of the successive method.
+    /// The settings of the successive method, for when `method` asks for it.
     pub successive: successive::Settings,
     /// Whether the successive method's rounded plan is improved by opening, closing and swapping
     /// sources; without it the plan keeps the paper's own weights.
@@ -154,7 +154,7 @@ pub fn plan(problem: &Problem, settings: &Settings, observer: &mut Observer<'_>)
     }))
 }
 
-/// [`plan`] to proven optimality, without anyone watching.
+/// Plans as [`plan`] does, to proven optimality and without anyone watching.
 pub fn optimum(problem: &Problem) -> Outcome {
     plan(problem, &Settings::default(), &mut |_| ControlFlow::Continue(()))
 }

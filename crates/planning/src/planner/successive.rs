@@ -72,7 +72,7 @@ impl Instance<'_> {
 pub struct Link {
     /// The sender `i`, a device that may be a source.
     pub from: usize,
-    /// `T_ij`, without the noise term.
+    /// `T_ij`, the bound on the receiver's error with this sender, without the noise term.
     pub error: f64,
     /// `K_ij`, the energy of the link.
     pub energy: f64,
@@ -140,14 +140,14 @@ pub struct Iteration {
     pub largest_move: f64,
 }
 
-/// Why the iterations ended.
+/// Why the iterations of the method ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stop {
     /// `ψ` and `α` moved less than the tolerance, or the solver saw nothing better.
     Converged,
     /// The limit on iterations came first.
     IterationLimit,
-    /// The observer said so.
+    /// The observer asked to stop after an iteration.
     Observer,
     /// No inner solve, however scaled, led to a better iterate.
     Stalled(gp::Status),
@@ -155,22 +155,22 @@ pub enum Stop {
     Unreachable(usize),
 }
 
-/// Where the scheme ended.
+/// Where the iterations ended: relaxed roles and weights, with their objective.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Outcome {
     /// `ψ` of each device, 0 to 1.
     pub psi: Vec<f64>,
     /// `α` by receiver, in the order of its links.
     pub alpha: Vec<Vec<f64>>,
-    /// The objective of (𝒫′).
+    /// The objective of (𝒫′) at these `ψ` and `α`.
     pub objective: f64,
     /// The terms of (𝒫) at the same relaxed point, without the auxiliary `χ^C`.
     pub relaxed: f64,
     /// The objective of (𝒫′) at the start and after each iteration; it never rises.
     pub trace: Vec<f64>,
-    /// Why the iterations ended.
+    /// Why the method ended here.
     pub stop: Stop,
-    /// The number of iterations made.
+    /// The number of iterations that were made, at most the limit of the settings.
     pub iterations: usize,
 }
 

@@ -15,13 +15,13 @@ use crate::error::Error;
 pub struct Parts {
     /// The devices; with raw costs only their names count.
     pub devices: Vec<Device>,
-    /// Measurements or raw costs.
+    /// What costs are computed from: measurements, or raw costs.
     pub source: Source,
     /// A role per device that the user fixed.
     pub pins: Vec<Option<Role>>,
     /// Links never to be used, as (sender, receiver).
     pub forbidden: Vec<(usize, usize)>,
-    /// Links that must be used.
+    /// Links that must be used, as (sender, receiver).
     pub required: Vec<(usize, usize)>,
 }
 
@@ -51,7 +51,7 @@ impl Parts {
         }
     }
 
-    /// The same where this share of ½ d̂ counts ([`Bound::calibration`]).
+    /// Returns the same parts where this share of ½ d̂ counts ([`Bound::calibration`]).
     #[must_use]
     pub fn calibrated(mut self, calibration: f64) -> Parts {
         if let Source::Measured { bound, .. } = &mut self.source {
@@ -61,7 +61,7 @@ impl Parts {
     }
 }
 
-/// Where the costs come from.
+/// What the costs of a plan are computed from.
 #[derive(Debug, Clone)]
 pub enum Source {
     /// The bound turns measurements into costs.

@@ -39,7 +39,7 @@ impl Costs {
         move |from| if row[from].is_nan() || from == receiver { f64::INFINITY } else { row[from] }
     }
 
-    /// Senders of the links into `receiver`.
+    /// Returns the senders of the links into `receiver`.
     pub(super) fn incoming(&self, receiver: usize) -> impl Iterator<Item = usize> + '_ {
         let cost = self.row(receiver);
         (0..self.source.len()).filter(move |&from| cost(from) < f64::INFINITY)
@@ -52,7 +52,7 @@ impl Costs {
 }
 
 impl Problem {
-    /// The devices that may be sources, ascending.
+    /// Returns the devices that may be sources, ascending.
     pub fn senders(&self) -> Vec<u32> {
         (0..self.len()).filter(|&i| self.eligible(i)).map(|i| i as u32).collect()
     }

@@ -72,7 +72,7 @@ impl Links {
         Links { devices, store }
     }
 
-    /// Returns the number of devices.
+    /// Returns the number of devices, whether or not they have links.
     pub fn devices(&self) -> usize {
         self.devices
     }
@@ -82,7 +82,7 @@ impl Links {
         (0..self.devices).map(|j| self.incoming(j).count()).sum()
     }
 
-    /// Links into `receiver`, senders ascending.
+    /// Returns the links into `receiver`, by ascending index of their senders.
     pub fn incoming(&self, receiver: usize) -> impl Iterator<Item = Link> + '_ {
         let row = self.row(receiver);
         let values = row.divergence.iter().zip(row.energy).enumerate();
@@ -110,7 +110,7 @@ impl Links {
         }
     }
 
-    /// One link, if it exists.
+    /// Returns the link from one device to another, or `None` if it does not exist.
     pub fn get(&self, from: usize, to: usize) -> Option<Link> {
         let (at, store_divergence, store_energy) = match &self.store {
             Store::Dense { divergence, energy } => (to * self.devices + from, divergence, energy),

@@ -64,7 +64,7 @@ impl Preset {
         }
     }
 
-    /// Returns the preset's complexity ρ.
+    /// Returns the preset's ρ, the complexity of the hypothesis class.
     pub fn complexity(self) -> Complexity {
         match self {
             Preset::Balanced => Complexity::None,
@@ -72,7 +72,7 @@ impl Preset {
         }
     }
 
-    /// The unit of K_ij.
+    /// Returns the unit in which the preset counts K_ij, the energy of a link.
     pub fn energy_unit(self) -> EnergyUnit {
         match self {
             Preset::Balanced => EnergyUnit::MeanLink,
@@ -85,7 +85,7 @@ impl Preset {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Disagreement {
     pub(crate) devices: usize,
-    /// The values as `[receiver][k][i]`, row-major.
+    /// How often models k and i disagree at a receiver, as `[receiver][k][i]`, row-major.
     pub(crate) values: Vec<f64>,
 }
 
@@ -108,7 +108,7 @@ pub enum Model {
 /// Measurements and the settings that weigh them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Measured {
-    /// The devices, in file order.
+    /// The devices with what was measured on each, in file order.
     pub devices: Vec<Device>,
     /// d̂_ij and K_ij of every usable link.
     pub links: Links,
@@ -116,9 +116,9 @@ pub struct Measured {
     pub forbidden: Vec<(Link, usize)>,
     /// φ, the weights of the objective's terms.
     pub weights: Weights,
-    /// δ, ρ, and which bound.
+    /// The settings of the bound: its kind, δ, ρ and the calibration.
     pub bound: Bound,
-    /// ε_E of `eq:def_E_i`, above 0.
+    /// ε_E of `eq:def_E_i`, above 0, which makes a link's energy a smooth function of its weight.
     pub energy_epsilon: f64,
     /// The unit of K_ij in the objective.
     pub energy_unit: EnergyUnit,
@@ -136,7 +136,7 @@ pub struct Measured {
     pub(crate) in_dispute: Vec<bool>,
 }
 
-/// A checked planning problem.
+/// A planning problem whose parts [`Problem::new`] has checked.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Problem {
     names: Vec<String>,
@@ -146,7 +146,7 @@ pub struct Problem {
 }
 
 impl Problem {
-    /// Returns the number of devices.
+    /// Returns the number of devices, those without labels included.
     pub fn len(&self) -> usize {
         self.names.len()
     }
@@ -156,17 +156,17 @@ impl Problem {
         self.names.is_empty()
     }
 
-    /// Returns a device's name.
+    /// Returns the name of the device with this index.
     pub fn name(&self, device: usize) -> &str {
         &self.names[device]
     }
 
-    /// The device of that name.
+    /// Returns the index of the device with this name, if there is one.
     pub fn find(&self, name: &str) -> Option<usize> {
         self.names.iter().position(|n| n == name)
     }
 
-    /// The role the user fixed.
+    /// Returns the role that the user fixed for a device, if any.
     pub fn pin(&self, device: usize) -> Option<Role> {
         self.pins[device]
     }
@@ -181,7 +181,7 @@ impl Problem {
         self.required.iter().filter(|(_, to)| *to == receiver).map(|(from, _)| *from).collect()
     }
 
-    /// Measurements or raw costs.
+    /// Returns what costs are computed from: measurements, or raw costs.
     pub fn model(&self) -> &Model {
         &self.model
     }
@@ -222,7 +222,7 @@ impl Problem {
         }
     }
 
-    /// K_ij in joules, where it is known.
+    /// Returns K_ij in joules; `None` without such a link, and with raw costs.
     pub fn link_energy(&self, from: usize, to: usize) -> Option<f64> {
         match &self.model {
             Model::Measured(m) => m.links.get(from, to).map(|l| l.energy),
@@ -354,18 +354,18 @@ impl Measured {
         self.devices[device].samples() as f64
     }
 
-    /// S_i, where the device has labels.
+    /// Returns S_i; `None` if the device has no labels.
     pub fn source_bound(&self, device: usize) -> Option<f64> {
         let error = self.devices[device].source_error?;
         Some(self.bound.source(error, self.samples(device)))
     }
 
-    /// φ^S S_i, where the device has labels.
+    /// Returns φ^S S_i; `None` if the device has no labels.
     pub fn source_cost(&self, device: usize) -> Option<f64> {
         Some(self.weights.source * self.source_bound(device)?)
     }
 
-    /// One over the unit of energy, in joules.
+    /// Returns one over the unit of energy, in joules.
     pub(crate) fn energy_scale(&self) -> f64 {
         match (self.energy_unit, self.mean_link.0) {
             (EnergyUnit::MeanLink, mean) if mean > 0.0 => 1.0 / mean,
@@ -373,7 +373,7 @@ impl Measured {
         }
     }
 
-    /// K_ij in the problem's unit.
+    /// Returns an energy K_ij, given in joules, in the problem's unit.
     pub fn scaled_energy(&self, energy: f64) -> f64 {
         self.energy_scale() * energy
     }
@@ -400,7 +400,7 @@ impl Measured {
             * (self.error_at(from, to, divergence) + self.bound.transfer(divergence))
     }
 
-    /// T_ij, [`Bound::target`] from its parts.
+    /// Returns T_ij, which is [`Bound::target`] put together from its parts.
     pub fn target_bound(&self, link: Link, receiver: usize) -> f64 {
         self.sender[link.from]
             + self.bound.transfer(link.divergence)
@@ -408,7 +408,7 @@ impl Measured {
     }
 }
 
-/// [`Bound::sender`] of every device, infinite without labels.
+/// Returns [`Bound::sender`] of every device, infinite without labels.
 fn senders(devices: &[Device], bound: &Bound) -> Vec<f64> {
     devices
         .iter()

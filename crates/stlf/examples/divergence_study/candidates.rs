@@ -145,7 +145,7 @@ fn to_mixture(point: &[f64], corners: &[Vec<f64>]) -> f64 {
     dot(&missing, &missing)
 }
 
-/// The agreement of linear classifiers.
+/// Returns the agreement of linear classifiers, one of each source, on the targets' samples.
 pub(super) fn of_scouts(half: &Half<'_>) -> Candidate {
     let (fleet, width) = (half.fleet, half.fleet.shape.len());
     let train = |&source: &usize| {

@@ -80,7 +80,7 @@ impl Fleet {
         Ok(Fleet { shape, classes, inputs, truth, steps, labeled })
     }
 
-    /// The network that sources train.
+    /// Returns the network that sources train.
     fn whole(&self) -> Result<Spec, Failure> {
         Ok(match self.shape.height {
             1 => Spec::mlp(self.shape, self.classes)?,
@@ -88,7 +88,7 @@ impl Fleet {
         })
     }
 
-    /// One with few hidden units.
+    /// Returns a network with one hidden layer of few units.
     fn small(&self) -> Result<Spec, Failure> {
         let [hidden, classes] = [FEW_UNITS, self.classes].map(|outputs| Layer::Linear { outputs });
         Ok(Spec::new(self.shape, vec![hidden, Layer::Relu, classes])?)
@@ -113,7 +113,7 @@ pub(super) struct Half<'f> {
     pub(super) targets: Vec<usize>,
 }
 
-/// By target and source.
+/// One value for each pair, `[target][source]`.
 pub(super) type ByPair<T> = Vec<Vec<T>>;
 
 impl<'f> Half<'f> {

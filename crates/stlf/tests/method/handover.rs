@@ -83,7 +83,7 @@ fn handed_on(problem: &Problem, plan: &Plan, longest: usize) -> Plan {
     with_handovers(problem, plan.clone(), forest, &Limits::default(), go_on)
 }
 
-/// One per device: whose model it takes.
+/// Returns the source whose model each device takes, by device.
 fn by_device(handovers: &[Handover], devices: usize) -> Vec<Option<usize>> {
     (0..devices).map(|to| handovers.iter().find(|h| h.to == to).map(|h| h.from)).collect()
 }

@@ -54,7 +54,7 @@ pub(crate) struct Args {
     part: Part,
 }
 
-/// Joins and takes part.
+/// Joins a fleet with a ticket, and takes part.
 pub(crate) fn run(args: &Args, ui: &Ui) -> Result<(), Failure> {
     // The seed of the fleet is not known yet; the learner is started by it once the device has joined.
     let learner = args.own.start(&args.part.to, 0).map_err(|e| learner::failure(&e))?;

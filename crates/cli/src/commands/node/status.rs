@@ -56,7 +56,7 @@ pub(crate) enum Scope {
     Fleet,
 }
 
-/// Shows the status.
+/// Shows the status of a device.
 pub(crate) fn run(args: &Args, scope: Scope, ui: &Ui) -> Result<(), Failure> {
     if args.format == Format::Json {
         let shown = read(&args.folder)?;

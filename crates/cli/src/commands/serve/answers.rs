@@ -31,7 +31,7 @@ use crate::ui::Ui;
 /// The most bytes of a request. Edits of a thousand devices fit into a tenth of this.
 const MOST_BYTES: u64 = 1 << 20;
 
-/// The kind of a page.
+/// The media type of a page.
 const HTML: &str = "text/html; charset=utf-8";
 
 /// Answers requests about one run, device of a fleet, plan or problem.

@@ -39,7 +39,7 @@ pub(super) fn refusals(folder: &Path) -> Vec<String> {
     text.lines().rev().filter_map(refusal).take(MOST_REFUSALS).collect()
 }
 
-/// Returns the page.
+/// Returns the page of a device, with its latest refusals.
 pub(super) fn html(shown: &StatusFile, refusals: &[String]) -> String {
     let status = &shown.status;
     let title = escaped(&format!("{} of {}", status.device, status.fleet));

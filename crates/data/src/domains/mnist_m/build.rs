@@ -15,14 +15,14 @@ use crate::Error;
 use crate::idx::Idx;
 use crate::picture::{entries, is_picture, open};
 
-/// What MNIST-M is made from.
+/// What MNIST-M is made from, and where it goes.
 #[derive(Debug, Clone)]
 pub struct Recipe {
-    /// The folder with MNIST's files.
+    /// The folder with the files of MNIST.
     pub mnist: PathBuf,
     /// The folder with photographs, PNG or JPEG; subfolders are searched too.
     pub photographs: PathBuf,
-    /// Where MNIST-M's files go.
+    /// The folder that the files of MNIST-M are written to.
     pub output: PathBuf,
     /// The half to make, training or test.
     pub half: Half,

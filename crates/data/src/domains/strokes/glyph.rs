@@ -10,7 +10,7 @@ pub(super) struct Glyph {
     pub(super) strokes: &'static [&'static [u8]],
 }
 
-/// No glyph has more points.
+/// The largest number of points that a glyph has.
 pub(super) const MOST_POINTS: usize = 12;
 
 /// The ways to write each digit.

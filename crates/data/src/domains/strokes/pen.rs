@@ -44,7 +44,7 @@ pub(super) fn even(rng: &mut ChaCha8Rng) -> f32 {
     (rng.next_u32() >> 8) as f32 * (1.0 / (1u32 << 24) as f32)
 }
 
-/// −1 to 1, evenly.
+/// Returns a number drawn evenly from −1 to 1.
 pub(super) fn around(rng: &mut ChaCha8Rng) -> f32 {
     2.0 * even(rng) - 1.0
 }
@@ -55,7 +55,7 @@ fn bell(rng: &mut ChaCha8Rng) -> f32 {
     (around(rng) + around(rng)) * 1.224_744_9
 }
 
-/// Which of several, by their shares.
+/// Draws one of several items, with probabilities in proportion to their shares.
 pub(super) fn pick<T>(
     rng: &mut ChaCha8Rng,
     of: &'static [T],
@@ -73,7 +73,7 @@ pub(super) fn pick<T>(
     &of[of.len() - 1]
 }
 
-/// 0 to `end` − 1, evenly enough.
+/// Returns a whole number drawn from 0 to `end` − 1, evenly enough.
 pub(super) fn below(rng: &mut ChaCha8Rng, end: u32) -> u32 {
     ((u64::from(rng.next_u32()) * u64::from(end)) >> 32) as u32
 }

@@ -1,4 +1,4 @@
-//! From the pen's path to pixels.
+//! Renders the pen's path as pixels.
 
 use super::pen::Segment;
 

@@ -26,7 +26,7 @@ fn column(values: &[f64], scale: Scale) -> Vec<f32> {
     all(&table(&rows), scale)
 }
 
-/// Values that look like a sensor's.
+/// Returns values that look like a sensor's.
 fn readings(count: usize) -> Vec<f64> {
     (0..count).map(|k| 20.0 + ((k * 37) % 101) as f64 / 10.0).collect()
 }

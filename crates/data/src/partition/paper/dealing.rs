@@ -174,7 +174,7 @@ impl Paper {
         }
     }
 
-    /// The classes of every device.
+    /// Draws the set of classes that every device has.
     fn draw_classes(&self, all: &[Class], count: usize, rng: &mut ChaCha8Rng) -> Vec<Vec<Class>> {
         let mut sets: Vec<Vec<Class>> = Vec::with_capacity(self.devices);
         let labeled = self.labeled_devices();

@@ -31,7 +31,7 @@ use stlf_planning::error::Error;
 use self::pair::Pair;
 use super::{Assignment, Context, with_role};
 
-/// What one device holds.
+/// The data of one device, as FADA sees them.
 #[derive(Debug, Clone, Copy)]
 pub struct DeviceData<'a> {
     /// What it trains on as a source. As a target its labels are not looked at.
@@ -52,7 +52,7 @@ pub struct Fleet<'a> {
     pub devices: &'a [DeviceData<'a>],
     /// How FADA's networks are trained.
     pub settings: Settings,
-    /// Who hears of progress.
+    /// Hears how many trainings are done, and may end the work.
     pub watch: &'a Watch<'a>,
 }
 
@@ -72,7 +72,7 @@ pub fn assign(context: &Context<'_>, seed: u64) -> Result<Assignment, Error> {
     adapted_weights(context, context.ours().roles.clone(), seed)
 }
 
-/// These roles with FADA's weights, all targets in parallel.
+/// Gives these roles links with FADA's weights, all targets in parallel.
 pub(super) fn adapted_weights(
     context: &Context<'_>,
     roles: Vec<Role>,

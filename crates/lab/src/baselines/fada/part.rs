@@ -21,7 +21,7 @@ pub(super) struct Part {
 }
 
 impl Part {
-    /// First values are drawn from `rng`.
+    /// Returns a part whose first parameters are drawn from `rng`.
     pub(super) fn new(spec: &Spec, capacity: usize, rng: &mut ChaCha8Rng) -> Part {
         Part {
             network: Network::new(spec, capacity),
@@ -56,12 +56,12 @@ impl Part {
         self.velocity.fill(0.0);
     }
 
-    /// Where `batch` inputs are to be written.
+    /// Returns where `batch` inputs are to be written.
     pub(super) fn inputs(&mut self, batch: usize) -> &mut [f32] {
         self.network.inputs(batch)
     }
 
-    /// The outputs for the inputs written before.
+    /// Returns the outputs for the inputs written before.
     pub(super) fn forward(&mut self, rng: &mut ChaCha8Rng) -> &[f32] {
         self.network.forward(&self.params, Mode::Train(rng))
     }
@@ -86,7 +86,7 @@ impl Part {
         self.network.backward(&self.params, &mut self.gradients, false);
     }
 
-    /// One step against the gradients of the last backward pass.
+    /// Makes one step against the gradients of the last backward pass.
     pub(super) fn descend(&mut self, descent: &Descent) {
         let length = self.gradients.iter().map(|g| g * g).sum::<f32>().sqrt();
         if length > LONGEST_GRADIENT {

@@ -23,7 +23,7 @@ use super::windows::{Held, Windows};
 use crate::Error;
 use crate::watch::{Stage, Watch};
 
-/// What devices do about drift.
+/// What the devices of a fleet do when their data drift.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Policy {
     /// They measure, plan and train once, and keep that for ever.
@@ -59,15 +59,15 @@ pub(super) struct StepRow {
     pub(super) worst_device: f64,
     /// The number of the batch that the middle one of these rows is of, from 1; the mean over these devices.
     pub(super) batch: f64,
-    /// Whether the fleet planned.
+    /// Whether the fleet made a plan at this step.
     pub(super) planned: bool,
     /// Devices that published new means and, where they have labels, trained.
     pub(super) renewed: usize,
-    /// Trainings among these.
+    /// How many of these trained a model.
     pub(super) trained: usize,
     /// What all devices sent to measure.
     pub(super) measuring_bytes: u64,
-    /// Models that were sent.
+    /// The number of models that were sent at this step.
     pub(super) models: usize,
     /// All bytes and joules, of measuring and of models.
     pub(super) bytes: u64,
@@ -85,11 +85,11 @@ pub(super) struct Lives<'a> {
     setup: &'a Setup,
     watch: &'a Watch<'a>,
     windows: &'a Windows<'a>,
-    /// `[device][step]`.
+    /// What each device holds at each step, `[device][step]`.
     held: Vec<Vec<Held>>,
     /// By device and step, of those with labels: the model as it is sent, and ε̂.
     models: BTreeMap<(usize, usize), (Params, f64)>,
-    /// K of all links.
+    /// K, the energy of sending a model, of all links, in joules.
     energies: Vec<f64>,
     settings: sketch::Settings,
     features: Features,

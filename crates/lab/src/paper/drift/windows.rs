@@ -21,10 +21,10 @@ pub(super) struct Windows<'d> {
     pub(super) steps: usize,
 }
 
-/// One device's.
+/// The rows of one device, and how its window moves over them.
 struct Stream {
     rows: Vec<usize>,
-    /// Where its first window begins.
+    /// The index in `rows` of the row at which its first window begins.
     first: usize,
     /// Whether somebody labels its rows.
     labeled: bool,
@@ -96,7 +96,7 @@ impl<'d> Windows<'d> {
         Ok(Windows { data, window, stride, devices, steps })
     }
 
-    /// How many devices there are.
+    /// Returns the number of devices in the fleet.
     pub(super) fn devices(&self) -> usize {
         self.devices.len()
     }

@@ -27,7 +27,7 @@ const NOISE: f32 = 0.5;
 /// How the learner alters pictures to judge a student by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Alteration {
-    /// Noise on every pixel.
+    /// Every pixel gets noise, of at most [`NOISE`].
     Noise,
     /// Moved by up to a pixel.
     Shift,
@@ -36,11 +36,11 @@ pub(super) enum Alteration {
 }
 
 impl Alteration {
-    /// Every one of them.
+    /// Every way to alter pictures that is tried.
     pub(super) const ALL: [Alteration; 3] =
         [Alteration::Noise, Alteration::Shift, Alteration::Views];
 
-    /// The name that tables and folders have.
+    /// Returns the name that tables and folders have.
     pub(super) fn name(self) -> &'static str {
         match self {
             Alteration::Noise => "noise",

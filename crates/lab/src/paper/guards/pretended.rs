@@ -58,7 +58,7 @@ pub(super) struct Compared {
     pretended: usize,
     /// How many of them do harm.
     pretended_harmful: usize,
-    /// The mean threshold over fleets.
+    /// The threshold that the rule chose, mean over fleets.
     threshold: f64,
     trained: usize,
     /// How many are accepted at the threshold in use.
@@ -77,7 +77,7 @@ pub(super) struct Compared {
     half_interval: f64,
 }
 
-/// Every rule for every group of students.
+/// Returns how every rule does on every group of students.
 pub(super) fn compared(students: &Students) -> Vec<Compared> {
     let groups = groups(&students.of_targets);
     let rows = groups.iter().flat_map(|(group, own)| {

@@ -9,14 +9,14 @@ use crate::stages::SeedRun;
 use crate::stages::measure::Measured;
 use crate::stages::train::Trained;
 
-/// A way to lie.
+/// A way in which a device may lie about itself or its model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Lie {
     /// An untrained model, said to be perfect everywhere.
     Magnet,
     /// A model that gives every sample the class after its own, with honest numbers.
     Inverted,
-    /// The same, said to be perfect everywhere.
+    /// An inverted model, said to be perfect everywhere.
     InvertedMagnet,
     /// The same with honest error and samples, said to be near to everybody.
     Near,

@@ -26,10 +26,10 @@ use crate::stages::measure::measure;
 use crate::stages::plan::problem;
 use crate::stages::train::train;
 
-/// What targets do about liars.
+/// What targets do to protect themselves from liars.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Defence {
-    /// They believe everything.
+    /// They believe everything and check nothing.
     None,
     /// They check what they receive by the plan, which has an examiner for every source that sends to them, and witnesses for those that get a model of a
     /// conspicuous source: the default of real devices.
@@ -91,7 +91,7 @@ pub(super) struct Deceit<'a> {
     pub(super) run: &'a SeedRun<'a>,
     pub(super) lie: Option<Lie>,
     pub(super) liars: Vec<usize>,
-    /// As each device sends its own.
+    /// The model of each device as the device sends it, if it sends one.
     pub(super) models: Vec<Option<Params>>,
     pub(super) trainings: &'a Trainings,
     problem: Problem,
@@ -119,7 +119,7 @@ struct Sums {
     refused: Vec<(usize, usize)>,
 }
 
-/// All outcomes of a seed.
+/// Returns what comes of every lie and defence in a seed.
 pub(super) fn of_seed(run: &SeedRun<'_>) -> Result<Vec<Outcome>, Error> {
     let (trained, measured) = (train(run)?, measure(run)?);
     let sent: Vec<Option<Params>> = (run.fleet.devices.iter().zip(&trained.models))

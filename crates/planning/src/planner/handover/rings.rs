@@ -14,7 +14,7 @@ use crate::device::Role;
 use crate::plan::{Handover, PlanLink, evaluate, handed_on_cost, incoming};
 use crate::problem::{Measured, Problem};
 
-/// With more sources, clusters would take too long.
+/// The largest number of sources that are clustered: more would take too long.
 const MOST_SOURCES: usize = 300;
 
 /// Prices of rings at targets that are computed at most: some seconds.
@@ -427,7 +427,7 @@ impl Search<'_> {
         ordered
     }
 
-    /// Hand-overs and links, each sorted by receiver.
+    /// Returns the hand-overs of these rings and the best links from them, each sorted by receiver.
     fn taken(&self, rings: &[Ring]) -> (Vec<Handover>, Vec<PlanLink>) {
         let mut links = Vec::new();
         for target in &self.targets {

@@ -1,4 +1,4 @@
-//! Local search for hand-overs.
+//! Finds hand-overs that make a plan cheaper, by local search.
 
 use super::{Found, Watch};
 use crate::device::Role;
@@ -44,14 +44,14 @@ fn follow(handed_from: &[Option<usize>], source: usize, route: &mut Vec<usize>) 
 /// A target, and what it can take.
 struct Target {
     device: usize,
-    /// Its links in the plan.
+    /// The links that it has in the plan that the search starts from.
     planned: Vec<PlanLink>,
     /// A link from each source that it can take alone, ascending.
     single: Vec<PlanLink>,
 }
 
 impl Target {
-    /// What it can take: first the plan's links, then each single one.
+    /// Returns what it can take: first the plan's links, then each single one.
     fn offer(&self, number: usize) -> &[PlanLink] {
         match number {
             0 => &self.planned,
@@ -59,7 +59,7 @@ impl Target {
         }
     }
 
-    /// The offer of one source's model alone.
+    /// Returns the number of the offer that is one source's model alone, if there is such an offer.
     fn single_from(&self, source: usize) -> Option<usize> {
         self.single.binary_search_by_key(&source, |link| link.from).ok().map(|place| place + 1)
     }
@@ -69,15 +69,15 @@ impl Target {
 struct Forest {
     handed_from: Vec<Option<usize>>,
     routes: Vec<Vec<usize>>,
-    /// One per target: the price of each offer.
+    /// The price of each offer, by target.
     prices: Vec<Vec<f64>>,
-    /// One per target: its offers, the cheapest first.
+    /// The offers in the order of their price, the cheapest first, by target.
     ranked: Vec<Vec<usize>>,
     objective: f64,
 }
 
 impl Forest {
-    /// What a better one must be below.
+    /// Returns what the objective of a better forest must be below.
     fn goal(&self) -> f64 {
         self.objective - LEAST * self.objective.abs()
     }
@@ -87,7 +87,7 @@ pub(super) struct Search<'a> {
     measured: &'a Measured,
     sources: Vec<usize>,
     targets: Vec<Target>,
-    /// One per device: whose models it may take, the best first.
+    /// The sources whose models a device may take, the best first, by device.
     nearest: Vec<Vec<usize>>,
     longest: usize,
     /// A hand-over that is not to be.

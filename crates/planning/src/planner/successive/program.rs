@@ -35,7 +35,7 @@ struct Column {
 
 struct Carrier {
     alpha: Variable,
-    /// Only with the product as in the paper.
+    /// The variable of the product, where the target's error is written as in the paper.
     chi: Option<Variable>,
     /// The most that the link's error with noise can be: the unit of the floor of `χ`.
     scale: f64,
@@ -46,7 +46,7 @@ struct Carrier {
 struct Noise {
     k: usize,
     disagreement: f64,
-    /// Only with the product as in the paper.
+    /// The variable of the product, where the target's error is written as in the paper.
     chi: Option<Variable>,
 }
 
@@ -298,7 +298,7 @@ impl<'a> Relaxation<'a> {
         Ok(())
     }
 
-    /// The iterate that the variables describe.
+    /// Returns the iterate that the values of the variables describe.
     pub(super) fn iterate(&self, values: &[f64]) -> Iterate {
         let psi = self.devices.iter().map(|device| match *device {
             Device::Fixed(psi) => psi,

@@ -1,4 +1,4 @@
-//! From the relaxed solution to roles and weights.
+//! Rounds the relaxed solution to roles and weights.
 
 use super::{Instance, Outcome};
 use crate::device::Role;
@@ -6,7 +6,7 @@ use crate::device::Role;
 /// Roles, and weights by receiver in the order of its links.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Rounded {
-    /// The role of each device.
+    /// The role of each device, by its index.
     pub roles: Vec<Role>,
     /// A target's sum to 1, a source's to 0, and only sources send.
     pub alpha: Vec<Vec<f64>>,
