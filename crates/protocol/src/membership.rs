@@ -97,6 +97,8 @@ struct Running {
     progress: Duration,
     has_complained: bool,
     complaints: BTreeMap<Place, BTreeSet<Place>>,
+    /// The links that models go over, from and to, once there is a plan. None where it is known that there is none.
+    links: Option<BTreeSet<(Place, Place)>>,
     done: BTreeSet<Place>,
     is_over: bool,
     /// It cannot go on, or, once it is over, does not hold any more.
@@ -340,6 +342,7 @@ impl Membership {
             progress: now,
             has_complained: false,
             complaints: BTreeMap::new(),
+            links: None,
             done: BTreeSet::new(),
             is_over: false,
             is_broken: false,
@@ -355,9 +358,11 @@ impl Membership {
         }
     }
 
-    /// As the planner: a device says that the epoch is over for it. Whether it now is for all.
+    /// As the planner: a device says that the epoch is over for it, which counts once [it is known](Membership::planned) what there was to do.
+    /// Whether it now is over for all.
     pub fn hear_done(&mut self, from: Place) -> bool {
-        let Some(running) = self.running.as_mut().filter(|r| !r.is_over) else { return false };
+        let goes_on = |running: &&mut Running| !running.is_over && running.links.is_some();
+        let Some(running) = self.running.as_mut().filter(goes_on) else { return false };
         if running.members.contains(&from) {
             running.done.insert(from);
         }
@@ -369,11 +374,18 @@ impl Membership {
         is_over
     }
 
-    /// There is a plan: what devices waited for before it is of no interest any more.
-    pub fn planned(&mut self) {
+    /// There is a plan, which has models sent over these links, from and to, or it is known that there is none. What devices waited for before that is
+    /// of no interest any more.
+    pub fn planned(&mut self, links: BTreeSet<(Place, Place)>) {
         if let Some(running) = &mut self.running {
             running.complaints.clear();
+            running.links = Some(links);
         }
+    }
+
+    /// Whether there is a plan in the running epoch, or it is known that there is none.
+    pub fn is_planned(&self) -> bool {
+        self.running.as_ref().is_some_and(|running| running.links.is_some())
     }
 
     /// The planner says that the epoch is over.

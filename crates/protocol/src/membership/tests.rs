@@ -22,6 +22,16 @@ fn begin(number: u64, members: &[usize]) -> Vec<Decision> {
     vec![Decision::Begin { number, members: members.iter().map(|&member| ALL[member]).collect() }]
 }
 
+/// There is a plan, and then all of these are done.
+fn complete(first: &mut Membership, members: &[Place]) {
+    first.planned(BTreeSet::new());
+    assert_eq!(members.iter().filter(|&&place| first.hear_done(place)).count(), 1);
+}
+
+fn links(of: &[(usize, usize)]) -> BTreeSet<(Place, Place)> {
+    of.iter().map(|&(from, to)| (ALL[from], ALL[to])).collect()
+}
+
 #[test]
 fn the_first_begins_when_all_are_here_or_after_a_while() {
     assert_eq!(with(0, &[1, 2, 3]).tick(at(1), &[]), begin(1, &[0, 1, 2, 3]));
@@ -39,12 +49,13 @@ fn joining_and_leaving_begin_a_new_epoch_once_the_old_one_is_over() {
     first.enter(1, &ALL[..3], at(10));
     first.came(ALL[3], 1, 0, at(11));
     assert_eq!(first.tick(at(11), &[]), []);
+    first.planned(BTreeSet::new());
     assert!(ALL[..2].iter().all(|&place| !first.hear_done(place)));
     assert!(first.hear_done(ALL[2]));
     assert_eq!(first.tick(at(12), &[]), []);
     assert_eq!(first.tick(at(13), &[]), begin(2, &[0, 1, 2, 3]));
     first.enter(2, &ALL, at(13));
-    assert_eq!(ALL.into_iter().filter(|&place| first.hear_done(place)).count(), 1);
+    complete(&mut first, &ALL);
     assert_eq!(first.tick(at(20), &[]), []);
     first.lost(ALL[2], at(20));
     assert_eq!(first.tick(at(21), &[]), []);
@@ -56,13 +67,10 @@ fn other_data_begin_an_epoch_once_the_old_one_is_over_and_not_for_ever() {
     let timing = Timing { patience: at(40), ..TIMING };
     let mut first = Membership::new(ALL[0], 3, 0, timing, at(0));
     ALL[1..3].iter().for_each(|&other| first.came(other, 1, 0, at(1)));
-    let all_are_done = |first: &mut Membership| {
-        assert_eq!(ALL[..3].iter().filter(|&&place| first.hear_done(place)).count(), 1);
-    };
     first.enter(1, &ALL[..3], at(10));
     first.hear_renewed(ALL[2], at(11));
     assert_eq!(first.tick(at(14), &[]), []);
-    all_are_done(&mut first);
+    complete(&mut first, &ALL[..3]);
     // Who takes no part has no data that matter.
     first.hear_renewed(ALL[3], at(15));
     assert_eq!(first.tick(at(18), &[]), []);
@@ -74,7 +82,7 @@ fn other_data_begin_an_epoch_once_the_old_one_is_over_and_not_for_ever() {
     for asked in 1..=10 {
         let now = 30 + 3 * asked;
         first.enter(1 + asked, &ALL[..3], at(now));
-        all_are_done(&mut first);
+        complete(&mut first, &ALL[..3]);
         first.hear_renewed(ALL[2], at(now));
         let expected = match asked {
             10 => [vec![Decision::LeaveOut(ALL[2])], begin(2 + asked, &[0, 1])].concat(),
@@ -112,7 +120,7 @@ fn who_is_silent_is_left_out_and_who_waits_is_not() {
     expected.extend(begin(2, &[0, 1, 2]));
     assert_eq!(first.tick(at(15), &ALL[1..]), expected);
     first.enter(2, &ALL[..3], at(15));
-    assert_eq!(ALL[..3].iter().filter(|&&place| first.hear_done(place)).count(), 1);
+    complete(&mut first, &ALL[..3]);
     // It is given another chance only much later.
     assert_eq!(first.tick(at(50), &[]), []);
     assert_eq!(first.tick(at(56), &[]), begin(3, &[0, 1, 2, 3]));
@@ -123,12 +131,69 @@ fn who_is_silent_is_left_out_and_who_waits_is_not() {
 fn of_sources_in_a_row_the_one_that_all_wait_for_is_left_out() {
     let mut first = with(0, &[1, 2, 3]);
     first.enter(1, &ALL, at(10));
+    first.planned(links(&[(1, 2), (2, 3), (2, 0)]));
     first.hear_missing(ALL[1], &[]);
     first.hear_missing(ALL[2], &[ALL[1]]);
     first.hear_missing(ALL[3], &[ALL[2]]);
     let mut expected = vec![Decision::LeaveOut(ALL[1])];
     expected.extend(begin(2, &[0, 2, 3]));
     assert_eq!(first.tick(at(15), &[ALL[2]]), expected);
+}
+
+#[test]
+fn who_says_that_it_is_done_before_there_is_a_plan_is_left_out_if_it_does_not_report() {
+    let mut first = with(0, &[1, 2, 3]);
+    let out = left_out_after(&mut first, |first, now| {
+        first.enter(first.epoch() + 1, &ALL, now);
+        assert!(!first.hear_done(ALL[3]) && first.done() == Some(&BTreeSet::new()));
+        vec![ALL[3]]
+    });
+    assert_eq!(out, (1, vec![ALL[3]]));
+}
+
+#[test]
+fn who_waits_for_one_that_is_done_is_left_out_once_it_has_no_link_from_there() {
+    let mut first = with(0, &[1, 2, 3]);
+    let out = left_out_after(&mut first, |first, now| {
+        first.enter(first.epoch() + 1, &ALL, now);
+        first.planned(&links(&[(1, 3), (1, 2)]) - &first.forbidden().clone());
+        assert!(ALL[..3].iter().all(|&place| !first.hear_done(place)));
+        first.hear_missing(ALL[3], &[ALL[1]]);
+        Vec::new()
+    });
+    assert_eq!(out, (2, vec![ALL[3]]));
+    assert_eq!(*first.forbidden(), links(&[(1, 3)]));
+    // So is one whose next plan has the link all the same.
+    let mut first = with(0, &[1, 2, 3]);
+    first.forbid(ALL[1], ALL[3], at(1));
+    let out = left_out_after(&mut first, |first, now| {
+        first.enter(first.epoch() + 1, &ALL, now);
+        first.planned(links(&[(1, 3)]));
+        assert!(ALL[..3].iter().all(|&place| !first.hear_done(place)));
+        first.hear_missing(ALL[3], &[ALL[1]]);
+        Vec::new()
+    });
+    assert_eq!(out, (1, vec![ALL[3]]));
+}
+
+/// How many times patience is lost until somebody is left out, and who that is, in epochs that go like this; whom the planner itself waits for.
+fn left_out_after(
+    first: &mut Membership,
+    mut epoch: impl FnMut(&mut Membership, Duration) -> Vec<Place>,
+) -> (u64, Vec<Place>) {
+    for times in 1..10 {
+        let missing = epoch(first, at(10 * times));
+        let decided = first.tick(at(10 * times + 5), &missing);
+        let out = |decision| match decision {
+            Decision::LeaveOut(place) => Some(place),
+            _ => None,
+        };
+        let out: Vec<Place> = decided.into_iter().filter_map(out).collect();
+        if !out.is_empty() {
+            return (times, out);
+        }
+    }
+    (10, Vec::new())
 }
 
 #[test]
@@ -187,7 +252,7 @@ fn a_later_number_that_somebody_claims_stops_nothing() {
     first.enter(1, &ALL[..3], at(10));
     first.heard_of(900);
     assert_eq!((first.running(), first.epoch()), (Some(1), 900));
-    assert_eq!(ALL[..3].iter().filter(|&&place| first.hear_done(place)).count(), 1);
+    complete(&mut first, &ALL[..3]);
     first.came(ALL[3], 1, 0, at(11));
     assert_eq!(first.tick(at(13), &[]), begin(901, &[0, 1, 2, 3]));
 }
@@ -213,7 +278,7 @@ fn is_out(every: u64, completes: bool, ends: impl Fn(&mut Membership, u64, Durat
         let now = at(10 + every * number);
         first.enter(number, &ALL, now);
         if completes {
-            assert_eq!(ALL.iter().filter(|&&place| first.hear_done(place)).count(), 1);
+            complete(&mut first, &ALL);
         }
         ends(&mut first, number, now);
         if first.tick(now, &[]).contains(&Decision::LeaveOut(ALL[3])) {
@@ -320,7 +385,7 @@ fn a_broken_connection_alone_does_not_end_an_epoch() {
     first.enter(1, &ALL[..3], at(10));
     first.came(ALL[2], 1, 1, at(11));
     assert_eq!(first.tick(at(12), &[]), []);
-    assert_eq!(ALL[..3].iter().filter(|&&place| first.hear_done(place)).count(), 1);
+    complete(&mut first, &ALL[..3]);
     first.came(ALL[2], 1, 1, at(13));
     assert_eq!(first.tick(at(20), &[]), []);
 }
@@ -334,7 +399,7 @@ fn who_has_other_settings_is_not_waited_for() {
     assert_eq!(first.tick(at(1), &[]), begin(1, &[0, 1, 2]));
     // It is started again with the right ones.
     first.enter(1, &ALL[..3], at(1));
-    assert_eq!(ALL[..3].iter().filter(|&&place| first.hear_done(place)).count(), 1);
+    complete(&mut first, &ALL[..3]);
     first.came(ALL[3], 2, 0, at(2));
     assert!(first.unlike().is_empty());
     assert_eq!(first.tick(at(4), &[]), begin(2, &[0, 1, 2, 3]));
@@ -474,6 +539,7 @@ impl World {
             for decision in self.devices[own.index()].tick(now, &[]) {
                 let Decision::Begin { number, members } = decision else { continue };
                 self.devices[own.index()].enter(number, &members, now);
+                self.devices[own.index()].planned(BTreeSet::new());
                 self.devices[own.index()].hear_done(own);
                 for &other in members.iter().filter(|&&other| other != own) {
                     let begin = Said::Begin(number, members.clone());

@@ -62,10 +62,14 @@ pub(crate) enum Kind {
     RestartsSlowly,
     /// It takes no probes, so that no link to it can be measured.
     TakesNoProbes,
+    /// It reports nothing, and says at once that it is done.
+    IsDoneAtOnce,
+    /// It is never done, and says that it waits for one that is.
+    WaitsForNothing,
 }
 
 impl Lie {
-    pub(crate) const ALL: [Kind; 18] = [
+    pub(crate) const ALL: [Kind; 20] = [
         Kind::Repeats,
         Kind::Begins,
         Kind::Frames,
@@ -84,6 +88,8 @@ impl Lie {
         Kind::FailsModels,
         Kind::RestartsSlowly,
         Kind::TakesNoProbes,
+        Kind::IsDoneAtOnce,
+        Kind::WaitsForNothing,
     ];
 
     pub(crate) fn new(kind: Kind) -> Lie {
@@ -186,7 +192,10 @@ impl Simulation {
             }
             Kind::Frames => !measures || to != victim(at),
             Kind::IsSilent => greets,
-            Kind::IsNeverDone | Kind::RestartsSlowly => message != Message::Done,
+            Kind::IsNeverDone | Kind::RestartsSlowly | Kind::WaitsForNothing => {
+                message != Message::Done
+            }
+            Kind::IsDoneAtOnce => !matches!(message, Message::Report(_)),
             Kind::GarblesPlans => match (message, to.index()) {
                 (Message::Begin(_), 2 | 3) => {
                     self.transmit(at, to, garbled_early(at, epoch, to.index() == 3));
@@ -300,6 +309,14 @@ impl Simulation {
                 let others = all.into_iter().filter(|&place| place != at && Some(place) != planner);
                 let missing = bytes(running, Message::Missing(others.collect()));
                 say.extend(planner.filter(|p| peers.contains(p)).map(|to| (to, missing)));
+            }
+            Kind::IsDoneAtOnce | Kind::WaitsForNothing => {
+                let message = match lie.kind {
+                    Kind::IsDoneAtOnce => Message::Done,
+                    _ => Message::Missing(vec![victim(at)]),
+                };
+                let said = bytes(running, message);
+                say.extend(planner.filter(|p| peers.contains(p)).map(|to| (to, said)));
             }
             Kind::IsFarAhead => {
                 for to in peers {

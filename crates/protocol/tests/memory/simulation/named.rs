@@ -76,6 +76,24 @@ fn whoever_says_the_same_again_is_left_out_like_one_that_is_silent() {
 }
 
 #[test]
+fn who_is_done_without_a_report_or_waits_for_one_that_is_done_holds_nobody_up_for_long() {
+    for (kind, most) in [(Kind::IsDoneAtOnce, 2), (Kind::WaitsForNothing, 4)] {
+        for devices in 3..6 {
+            for liar in 1..devices {
+                for mut fleet in fleets(devices, &[(liar, Lie::new(kind))]) {
+                    let (first, most) = (fleet.now, most * TIMING.patience);
+                    assert!(first < most, "{kind:?}: {first:?}\n{}", fleet.trace());
+                    let end = fleet.now + secs(60);
+                    fleet.run_until(end);
+                    is_fine(&mut fleet, end, Duration::ZERO);
+                    assert!(!fleet.takes_part(place(liar)), "{}", fleet.trace());
+                }
+            }
+        }
+    }
+}
+
+#[test]
 fn complaints_have_no_honest_device_left_out() {
     for devices in 3..6 {
         for liar in 1..devices {
