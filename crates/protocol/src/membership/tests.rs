@@ -271,6 +271,55 @@ fn a_link_without_a_model_is_forbidden_until_one_of_its_ends_starts_anew() {
     assert!(first.forbidden().is_empty());
 }
 
+#[test]
+fn what_is_held_against_a_device_is_dropped_once_in_ten_times_the_patience() {
+    // By new starts, and where it was silent, also by new connections alone.
+    for starts_anew in [true, false] {
+        let mut first = with(0, &[1, 2, 3]);
+        let mut is_in = Vec::new();
+        for round in 1..=8 {
+            let now = at(10 * round);
+            first.enter(round, &ALL, now);
+            first.planned(BTreeSet::new());
+            assert!(ALL[..3].iter().all(|&place| !first.hear_done(place)));
+            first.tick(now + at(5), &[]);
+            first.lost(ALL[3], now + at(6));
+            first.came(ALL[3], if starts_anew { 1 + round } else { 1 }, 0, now + at(7));
+            is_in.push(first.candidates(now + at(7)).contains(&ALL[3]));
+        }
+        // It comes back after 17 seconds, and again 40 seconds later.
+        assert_eq!(is_in, [true, false, false, false, true, false, false, false], "{starts_anew}");
+    }
+    let mut first = with(0, &[1, 2, 3]);
+    let mut forbidden = Vec::new();
+    for start in 2..=7 {
+        let now = at(10 * start);
+        first.forbid(ALL[1], ALL[3], now);
+        first.came(ALL[3], start, 0, now);
+        forbidden.push(!first.forbidden().is_empty());
+    }
+    assert_eq!(forbidden, [false, true, true, true, false, true]);
+}
+
+#[test]
+fn a_planner_that_did_nothing_is_not_back_soon_whatever_it_starts_or_connects_anew() {
+    let mut third = with(2, &[0, 1]);
+    third.enter(1, &ALL[..3], at(10));
+    assert_eq!(third.tick(at(22), &[ALL[1]]), [Decision::LeaveOut(ALL[0])]);
+    let comes = |third: &mut Membership, start: u64, now: u64| {
+        third.lost(ALL[0], at(now));
+        third.came(ALL[0], start, 0, at(now));
+        // The next one may begin only while it is left out.
+        !third.may_begin(ALL[1], at(now))
+    };
+    assert!(comes(&mut third, 2, 23));
+    third.enter(2, &ALL[..3], at(24));
+    assert_eq!(third.tick(at(36), &[ALL[1]]), [Decision::LeaveOut(ALL[0])]);
+    let times = [(3, 37), (3, 50), (4, 62), (4, 63)];
+    let is_back = times.map(|(start, now)| comes(&mut third, start, now));
+    assert_eq!(is_back, [false, false, false, true]);
+}
+
 /// Whether the last of four devices is left out, when an epoch that it takes part in is ended like this every so many seconds. A patience is 4 of them.
 fn is_out(every: u64, completes: bool, ends: impl Fn(&mut Membership, u64, Duration)) -> bool {
     let mut first = with(0, &[1, 2, 3]);
@@ -319,7 +368,8 @@ fn of_links_without_models_the_end_that_all_of_them_have_counts_most() {
     ALL[1..].iter().for_each(|&other| first.came(other, 1, 0, at(1)));
     let mut out = Vec::new();
     for number in 1..=10 {
-        let now = at(1 + number);
+        // It starts anew as seldom as the links are then free again.
+        let now = at(1 + 400 * number);
         first.enter(number, &ALL, now);
         // What is said again does not count again.
         for from in [ALL[1], ALL[2], ALL[2]] {

@@ -66,10 +66,12 @@ pub(crate) enum Kind {
     IsDoneAtOnce,
     /// It is never done, and says that it waits for one that is.
     WaitsForNothing,
+    /// It is never done, and starts anew whenever it has been left out for that.
+    RestartsWhenOut,
 }
 
 impl Lie {
-    pub(crate) const ALL: [Kind; 20] = [
+    pub(crate) const ALL: [Kind; 21] = [
         Kind::Repeats,
         Kind::Begins,
         Kind::Frames,
@@ -90,6 +92,7 @@ impl Lie {
         Kind::TakesNoProbes,
         Kind::IsDoneAtOnce,
         Kind::WaitsForNothing,
+        Kind::RestartsWhenOut,
     ];
 
     pub(crate) fn new(kind: Kind) -> Lie {
@@ -192,9 +195,10 @@ impl Simulation {
             }
             Kind::Frames => !measures || to != victim(at),
             Kind::IsSilent => greets,
-            Kind::IsNeverDone | Kind::RestartsSlowly | Kind::WaitsForNothing => {
-                message != Message::Done
-            }
+            Kind::IsNeverDone
+            | Kind::RestartsSlowly
+            | Kind::RestartsWhenOut
+            | Kind::WaitsForNothing => message != Message::Done,
             Kind::IsDoneAtOnce => !matches!(message, Message::Report(_)),
             Kind::GarblesPlans => match (message, to.index()) {
                 (Message::Begin(_), 2 | 3) => {
@@ -339,6 +343,11 @@ impl Simulation {
                 self.apply(Fault::End { place: at, says_so: false });
                 self.at(self.now + ms(100), Fault::Start(at));
             }
+            // Those that plan have lost patience by then.
+            Kind::RestartsWhenOut if self.now - host.began >= ms(18_000) => {
+                self.apply(Fault::End { place: at, says_so: false });
+                self.at(self.now + ms(100), Fault::Start(at));
+            }
             Kind::FailsModels => {
                 if let Some(to) = planner.filter(|planner| *planner < at) {
                     // The new connection takes the place of the one that is there.
@@ -374,6 +383,7 @@ impl Simulation {
             | Kind::InventsMeans
             | Kind::EndsEpochs
             | Kind::RestartsSlowly
+            | Kind::RestartsWhenOut
             | Kind::TakesNoProbes => {}
         }
         say.into_iter().for_each(|(to, bytes)| self.transmit(at, to, bytes));

@@ -199,6 +199,21 @@ fn who_starts_anew_in_every_epoch_ends_no_more_than_ten() {
 }
 
 #[test]
+fn who_starts_anew_whenever_it_is_left_out_is_not_always_asked_again() {
+    for liar in 1..4 {
+        for mut fleet in fleets(4, &[(liar, Lie::new(Kind::RestartsWhenOut))]) {
+            let before = fleet.converged().unwrap().number;
+            let end = fleet.now + 40 * TIMING.patience;
+            fleet.run_until(end);
+            is_fine(&mut fleet, end, 2 * TIMING.patience);
+            // It is asked again four times, each time for one epoch in vain.
+            let epochs = fleet.converged().unwrap().number - before;
+            assert!(epochs <= 10, "{epochs}\n{}", fleet.trace());
+        }
+    }
+}
+
+#[test]
 fn who_has_no_use_for_any_model_ends_epochs_only_while_there_are_links_to_it() {
     for devices in 3..7 {
         for liar in (1..devices).step_by(2) {
