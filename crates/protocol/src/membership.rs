@@ -11,6 +11,7 @@ mod beginning;
 mod blame;
 mod deciding;
 mod ending;
+mod forgiving;
 mod numbers;
 mod patience;
 
@@ -77,6 +78,8 @@ pub struct Membership {
     convicted: BTreeMap<Place, Duration>,
     /// Links over which no model came.
     forbidden: BTreeSet<(Place, Place)>,
+    /// When what is held against a device was last dropped because it came or started anew.
+    forgiven: BTreeMap<Place, Duration>,
     /// How many times in a row a device has started anew, or ended an epoch otherwise.
     ended: BTreeMap<Place, Ended>,
     /// Those whose loss has ended an epoch that this device planned, until they come back.
@@ -97,6 +100,8 @@ struct Running {
     progress: Duration,
     has_complained: bool,
     complaints: BTreeMap<Place, BTreeSet<Place>>,
+    /// The links that models go over, from and to, once there is a plan. None where it is known that there is none.
+    links: Option<BTreeSet<(Place, Place)>>,
     done: BTreeSet<Place>,
     is_over: bool,
     /// It cannot go on, or, once it is over, does not hold any more.
@@ -127,6 +132,7 @@ impl Membership {
             left_out: BTreeMap::new(),
             convicted: BTreeMap::new(),
             forbidden: BTreeSet::new(),
+            forgiven: BTreeMap::new(),
             ended: BTreeMap::new(),
             broke: BTreeSet::new(),
             untold: BTreeSet::new(),
@@ -214,10 +220,6 @@ impl Membership {
         self.starts.insert(place, start);
         self.unlike.remove(&place);
         self.here.insert(place);
-        // A connection that breaks says nothing about a model. Whoever starts anew may have another one.
-        if is_new {
-            self.forbidden.retain(|&(from, to)| from != place && to != place);
-        }
         let has_broken = self.broke.remove(&place);
         self.new_first(place);
         self.others_work |= running.number > 0;
@@ -235,18 +237,18 @@ impl Membership {
         if is_new || is_broken || has_broken {
             self.has_ended(place, now);
         }
-        // Whoever starts anew has another chance, but for those that do so all the time. Nobody waits for these to settle.
-        if !self.is_restless(place, now) {
-            self.left_out.remove(&place);
+        // Nobody waits for those to settle that get no other chance.
+        if self.forgive(place, is_new, now) {
             self.changed = now;
         }
     }
 
-    /// What a device holds against others was for the planner that it was, or might have been, with those that stood before it.
+    /// What a device holds against others was for the planner that it was, or might have been, with those that stood before it. What it holds against
+    /// the planner itself is not for that one to end.
     fn new_first(&mut self, place: Place) {
         self.untimely.remove(&place);
         if place < self.own {
-            self.left_out.retain(|&out, _| out < place);
+            self.left_out.retain(|&out, _| out <= place);
         }
     }
 
@@ -340,6 +342,7 @@ impl Membership {
             progress: now,
             has_complained: false,
             complaints: BTreeMap::new(),
+            links: None,
             done: BTreeSet::new(),
             is_over: false,
             is_broken: false,
@@ -355,9 +358,11 @@ impl Membership {
         }
     }
 
-    /// As the planner: a device says that the epoch is over for it. Whether it now is for all.
+    /// As the planner: a device says that the epoch is over for it, which counts once [it is known](Membership::planned) what there was to do.
+    /// Whether it now is over for all.
     pub fn hear_done(&mut self, from: Place) -> bool {
-        let Some(running) = self.running.as_mut().filter(|r| !r.is_over) else { return false };
+        let goes_on = |running: &&mut Running| !running.is_over && running.links.is_some();
+        let Some(running) = self.running.as_mut().filter(goes_on) else { return false };
         if running.members.contains(&from) {
             running.done.insert(from);
         }
@@ -369,11 +374,18 @@ impl Membership {
         is_over
     }
 
-    /// There is a plan: what devices waited for before it is of no interest any more.
-    pub fn planned(&mut self) {
+    /// There is a plan, which has models sent over these links, from and to, or it is known that there is none. What devices waited for before that is
+    /// of no interest any more.
+    pub fn planned(&mut self, links: BTreeSet<(Place, Place)>) {
         if let Some(running) = &mut self.running {
             running.complaints.clear();
+            running.links = Some(links);
         }
+    }
+
+    /// Whether there is a plan in the running epoch, or it is known that there is none.
+    pub fn is_planned(&self) -> bool {
+        self.running.as_ref().is_some_and(|running| running.links.is_some())
     }
 
     /// The planner says that the epoch is over.
@@ -417,8 +429,8 @@ impl Membership {
 
     /// Whoever is here and not left out.
     fn candidates(&self, now: Duration) -> BTreeSet<Place> {
-        let out = |place: &Place| self.left_out.get(place).is_some_and(|until| now < *until);
-        let is_in = |place: &Place| !out(place) && !self.is_convicted(*place, now);
+        let is_in =
+            |place: &Place| !self.is_left_out(*place, now) && !self.is_convicted(*place, now);
         self.here.iter().copied().filter(is_in).collect()
     }
 }

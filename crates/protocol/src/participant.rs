@@ -341,9 +341,9 @@ impl Participant {
 
     fn tell_of_plan(&mut self, world: &mut impl Surroundings) {
         let Some(plan) = self.device.plan().filter(|_| !self.told_of_plan) else { return };
-        let optimal = plan.optimal;
+        let (optimal, links) = (plan.optimal, plan.sends());
         self.told_of_plan = true;
-        self.membership.planned();
+        self.membership.planned(links);
         world.tell(self, Event::Planned { optimal });
         if let Some(from) = self.device.handed_from() {
             world.tell(self, Event::Awaits { from });
@@ -357,6 +357,7 @@ impl Participant {
         }
         if let Some(reason) = self.device.no_plan() {
             let reason = reason.to_owned();
+            self.membership.planned(BTreeSet::new());
             world.tell(self, Event::NoPlan(reason));
         }
         self.tell_of_plan(world);

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::Running;
 use crate::roster::Place;
 
 /// Whom and what the next epoch does without.
@@ -13,64 +14,163 @@ pub(super) struct Blame {
     pub(super) links: BTreeSet<(Place, Place)>,
 }
 
-/// Those that others wait for and that do not themselves wait for anybody. If there is none, those that most wait for; without any
-/// complaint, those that have not said that they are done.
-///
-/// Where a device waits for one that says it is done, one of the two lies, or what was sent did not arrive; nobody else can know. So neither
-/// is left out. Only the link between them is not used again, which costs nobody who tells the truth more than one model.
-pub(super) fn blame(
-    own: Place,
-    members: &BTreeSet<Place>,
-    missing: &[Place],
-    complaints: &BTreeMap<Place, BTreeSet<Place>>,
-    done: &BTreeSet<Place>,
-) -> Blame {
-    let mut named: BTreeMap<Place, usize> = BTreeMap::new();
-    let mut links = BTreeSet::new();
-    let own_complaint = missing.iter().map(|&place| (own, place));
-    let others = complaints.iter().flat_map(|(&by, of)| of.iter().map(move |&place| (by, place)));
-    for (by, place) in own_complaint.chain(others).filter(|(_, place)| *place != own) {
-        match done.contains(&place) {
-            true => drop(links.insert((place, by))),
-            false => *named.entry(place).or_default() += 1,
+impl Running {
+    /// Those that hold the epoch up, for the planner at `own`, which itself waits for the `missing`. Links that are forbidden already are no reason to wait.
+    pub(super) fn blame(
+        &self,
+        own: Place,
+        missing: &[Place],
+        forbidden: &BTreeSet<(Place, Place)>,
+    ) -> Blame {
+        match &self.links {
+            None => {
+                let out = before_plan(own, missing, &self.complaints);
+                Blame { out, links: BTreeSet::new() }
+            }
+            Some(links) => {
+                let waits = self.waits(own, missing, &(links - forbidden));
+                after_plan(own, &self.members - &self.done, &self.done, &waits)
+            }
         }
     }
+
+    /// Who waits for whose model, as links from and to, of which only these are believed. Whoever is done waits for nobody.
+    fn waits(
+        &self,
+        own: Place,
+        missing: &[Place],
+        links: &BTreeSet<(Place, Place)>,
+    ) -> BTreeSet<(Place, Place)> {
+        let own_waits = missing.iter().map(|&from| (from, own));
+        let others = self.complaints.iter().filter(|(by, _)| !self.done.contains(by));
+        let others = others.flat_map(|(&by, of)| of.iter().map(move |&from| (from, by)));
+        own_waits.chain(others).filter(|link| links.contains(link)).collect()
+    }
+}
+
+/// Those that others wait for and that do not themselves wait for anybody; if there is none, those that most wait for.
+fn before_plan(
+    own: Place,
+    missing: &[Place],
+    complaints: &BTreeMap<Place, BTreeSet<Place>>,
+) -> BTreeSet<Place> {
+    let mut named: BTreeMap<Place, usize> = BTreeMap::new();
+    let all = missing.iter().chain(complaints.values().flatten());
+    all.filter(|place| **place != own).for_each(|place| *named.entry(*place).or_default() += 1);
     let waits = |place: &Place| complaints.get(place).is_some_and(|others| !others.is_empty());
     let silent: BTreeSet<Place> = named.keys().copied().filter(|place| !waits(place)).collect();
-    let out = match named.values().max() {
-        _ if !silent.is_empty() => silent,
-        Some(most) => {
-            let worst = named.iter().filter(|(_, count)| *count == most);
-            worst.map(|(&place, _)| place).collect()
-        }
-        None if links.is_empty() => {
-            members.iter().copied().filter(|place| *place != own && !done.contains(place)).collect()
-        }
-        None => BTreeSet::new(),
-    };
+    match silent.is_empty() {
+        true => most(&named),
+        false => silent,
+    }
+}
+
+/// Those that are not done and wait for nobody.
+///
+/// Where a device waits for one that says it is done, one of the two lies, or what was sent did not arrive; nobody else can know. So neither
+/// is left out. Only the link between them is not used again, which costs nobody who tells the truth more than one model. Whoever is in several of
+/// these disputes, and in most of all, is left out: the others would all have to lie.
+///
+/// If there is neither, devices wait for each other in a circle, and the links that it consists of are not used again.
+fn after_plan(
+    own: Place,
+    mut unfinished: BTreeSet<Place>,
+    done: &BTreeSet<Place>,
+    waits: &BTreeSet<(Place, Place)>,
+) -> Blame {
+    unfinished.remove(&own);
+    let waiting: BTreeSet<Place> = waits.iter().map(|(_, to)| *to).collect();
+    let mut links: BTreeSet<(Place, Place)> =
+        waits.iter().copied().filter(|(from, _)| done.contains(from)).collect();
+    let mut disputes: BTreeMap<Place, usize> = BTreeMap::new();
+    let ends = links.iter().flat_map(|&(from, to)| [from, to]).filter(|end| *end != own);
+    ends.for_each(|end| *disputes.entry(end).or_default() += 1);
+    disputes.retain(|_, count| *count > 1);
+    let mut out = most(&disputes);
+    links.retain(|(from, to)| !out.contains(from) && !out.contains(to));
+    out.extend(unfinished.difference(&waiting));
+    if out.is_empty() && links.is_empty() {
+        links = circles(waits.clone());
+    }
     Blame { out, links }
+}
+
+/// Those with the highest count.
+fn most(counts: &BTreeMap<Place, usize>) -> BTreeSet<Place> {
+    let most = counts.values().max();
+    counts.iter().filter(|(_, count)| Some(*count) == most).map(|(&place, _)| place).collect()
+}
+
+/// What is left of links without those to devices that no link leads on from.
+fn circles(mut links: BTreeSet<(Place, Place)>) -> BTreeSet<(Place, Place)> {
+    loop {
+        let senders: BTreeSet<Place> = links.iter().map(|(from, _)| *from).collect();
+        let before = links.len();
+        links.retain(|(_, to)| senders.contains(to));
+        if links.len() == before {
+            return links;
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    const PLACES: [Place; 5] =
+        [Place::new(0), Place::new(1), Place::new(2), Place::new(3), Place::new(4)];
+
+    fn links(of: &[(usize, usize)]) -> BTreeSet<(Place, Place)> {
+        of.iter().map(|&(from, to)| (PLACES[from], PLACES[to])).collect()
+    }
+
+    fn places(of: &[usize]) -> BTreeSet<Place> {
+        of.iter().map(|&place| PLACES[place]).collect()
+    }
+
+    /// Of five devices, of which the first plans and these are not done, who and what is given up.
+    fn given_up(
+        unfinished: &[usize],
+        waits: &[(usize, usize)],
+    ) -> (BTreeSet<Place>, BTreeSet<(Place, Place)>) {
+        let unfinished = places(unfinished);
+        let done = &BTreeSet::from(PLACES) - &unfinished;
+        let found = after_plan(PLACES[0], unfinished, &done, &links(waits));
+        (found.out, found.links)
+    }
+
     #[test]
     fn between_a_device_that_is_done_and_one_that_waits_for_it_only_the_link_is_given_up() {
-        let places = [0, 1, 2, 3].map(Place::new);
-        let [own, first, second, third] = places;
-        let (members, done) = (BTreeSet::from(places), BTreeSet::from([own, first]));
-        let waits = |by, of: &[Place]| (by, of.iter().copied().collect::<BTreeSet<_>>());
-        let complaints = BTreeMap::from([waits(second, &[first])]);
-        let found = blame(own, &members, &[], &complaints, &done);
-        assert_eq!((found.out, found.links), (BTreeSet::new(), BTreeSet::from([(first, second)])));
+        assert_eq!(given_up(&[2], &[(1, 2)]), (places(&[]), links(&[(1, 2)])));
+        // The planner is believed no more than others that its model has not come.
+        assert_eq!(given_up(&[2], &[(0, 2)]), (places(&[]), links(&[(0, 2)])));
         // Somebody else is silent: it is out, and the link is not used either.
-        let complaints = BTreeMap::from([waits(second, &[first, third])]);
-        let found = blame(own, &members, &[], &complaints, &done);
-        assert_eq!(found.out, BTreeSet::from([third]));
-        assert_eq!(found.links, BTreeSet::from([(first, second)]));
+        let found = given_up(&[2, 3], &[(1, 2), (3, 2)]);
+        assert_eq!(found, (places(&[3]), links(&[(1, 2)])));
         // Nobody complains.
-        let found = blame(own, &members, &[], &BTreeMap::new(), &done);
-        assert_eq!(found.out, BTreeSet::from([second, third]));
+        assert_eq!(given_up(&[2, 3], &[]), (places(&[2, 3]), links(&[])));
+    }
+
+    #[test]
+    fn who_waits_for_one_that_waits_is_not_to_blame() {
+        assert_eq!(given_up(&[1, 2, 3], &[(1, 2), (2, 3)]), (places(&[1]), links(&[])));
+        assert_eq!(given_up(&[0, 2, 3], &[(0, 2), (3, 0)]), (places(&[3]), links(&[])));
+    }
+
+    #[test]
+    fn whoever_is_in_dispute_with_several_that_cannot_all_lie_is_out() {
+        // It waits for several that are done, or is done and several wait for it.
+        assert_eq!(given_up(&[3], &[(1, 3), (2, 3)]), (places(&[3]), links(&[])));
+        assert_eq!(given_up(&[2, 3], &[(1, 2), (1, 3)]), (places(&[1]), links(&[])));
+        let others = given_up(&[2, 3, 4], &[(1, 2), (1, 3), (0, 4)]);
+        assert_eq!(others, (places(&[1]), links(&[(0, 4)])));
+        // The planner knows that itself does not lie.
+        assert_eq!(given_up(&[0], &[(1, 0), (2, 0)]), (places(&[]), links(&[(1, 0), (2, 0)])));
+    }
+
+    #[test]
+    fn of_devices_that_wait_in_a_circle_nobody_is_out() {
+        let found = given_up(&[1, 2, 3], &[(1, 2), (2, 1), (2, 3)]);
+        assert_eq!(found, (places(&[]), links(&[(1, 2), (2, 1)])));
     }
 }

@@ -46,8 +46,8 @@ impl Membership {
 
     /// Whether a device starts anew, or ends epochs otherwise, all the time.
     pub(super) fn is_restless(&self, place: Place, now: Duration) -> bool {
-        let is_out = self.left_out.get(&place).is_some_and(|until| now < *until);
-        is_out && self.ended.get(&place).is_some_and(|ended| ended.count >= MOST_ENDED)
+        self.is_left_out(place, now)
+            && self.ended.get(&place).is_some_and(|ended| ended.count >= MOST_ENDED)
     }
 
     /// No model came over this link, or none of use: the next plans do without it. Whoever else it was counts for both of its ends, of which one is to blame, and

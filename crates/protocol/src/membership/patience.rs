@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use super::blame::{Blame, blame};
+use super::blame::Blame;
 use super::{Decision, LEFT_OUT_FOR, Membership, PLANNER_MUST_ACT};
 use crate::roster::Place;
 
@@ -55,7 +55,7 @@ impl Membership {
             if silence < patience + patience / 4 {
                 return Vec::new();
             }
-            blame(self.own, &running.members, missing, &running.complaints, &running.done)
+            running.blame(self.own, missing, &self.forbidden)
         } else if silence >= patience * PLANNER_MUST_ACT {
             let is_out = self.left_out.get(&planner).is_some_and(|until| now < *until);
             let is_out = is_out || self.convicted.get(&planner).is_some_and(|until| now < *until);

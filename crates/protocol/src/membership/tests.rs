@@ -22,6 +22,16 @@ fn begin(number: u64, members: &[usize]) -> Vec<Decision> {
     vec![Decision::Begin { number, members: members.iter().map(|&member| ALL[member]).collect() }]
 }
 
+/// There is a plan, and then all of these are done.
+fn complete(first: &mut Membership, members: &[Place]) {
+    first.planned(BTreeSet::new());
+    assert_eq!(members.iter().filter(|&&place| first.hear_done(place)).count(), 1);
+}
+
+fn links(of: &[(usize, usize)]) -> BTreeSet<(Place, Place)> {
+    of.iter().map(|&(from, to)| (ALL[from], ALL[to])).collect()
+}
+
 #[test]
 fn the_first_begins_when_all_are_here_or_after_a_while() {
     assert_eq!(with(0, &[1, 2, 3]).tick(at(1), &[]), begin(1, &[0, 1, 2, 3]));
@@ -39,12 +49,13 @@ fn joining_and_leaving_begin_a_new_epoch_once_the_old_one_is_over() {
     first.enter(1, &ALL[..3], at(10));
     first.came(ALL[3], 1, 0, at(11));
     assert_eq!(first.tick(at(11), &[]), []);
+    first.planned(BTreeSet::new());
     assert!(ALL[..2].iter().all(|&place| !first.hear_done(place)));
     assert!(first.hear_done(ALL[2]));
     assert_eq!(first.tick(at(12), &[]), []);
     assert_eq!(first.tick(at(13), &[]), begin(2, &[0, 1, 2, 3]));
     first.enter(2, &ALL, at(13));
-    assert_eq!(ALL.into_iter().filter(|&place| first.hear_done(place)).count(), 1);
+    complete(&mut first, &ALL);
     assert_eq!(first.tick(at(20), &[]), []);
     first.lost(ALL[2], at(20));
     assert_eq!(first.tick(at(21), &[]), []);
@@ -56,13 +67,10 @@ fn other_data_begin_an_epoch_once_the_old_one_is_over_and_not_for_ever() {
     let timing = Timing { patience: at(40), ..TIMING };
     let mut first = Membership::new(ALL[0], 3, 0, timing, at(0));
     ALL[1..3].iter().for_each(|&other| first.came(other, 1, 0, at(1)));
-    let all_are_done = |first: &mut Membership| {
-        assert_eq!(ALL[..3].iter().filter(|&&place| first.hear_done(place)).count(), 1);
-    };
     first.enter(1, &ALL[..3], at(10));
     first.hear_renewed(ALL[2], at(11));
     assert_eq!(first.tick(at(14), &[]), []);
-    all_are_done(&mut first);
+    complete(&mut first, &ALL[..3]);
     // Who takes no part has no data that matter.
     first.hear_renewed(ALL[3], at(15));
     assert_eq!(first.tick(at(18), &[]), []);
@@ -74,7 +82,7 @@ fn other_data_begin_an_epoch_once_the_old_one_is_over_and_not_for_ever() {
     for asked in 1..=10 {
         let now = 30 + 3 * asked;
         first.enter(1 + asked, &ALL[..3], at(now));
-        all_are_done(&mut first);
+        complete(&mut first, &ALL[..3]);
         first.hear_renewed(ALL[2], at(now));
         let expected = match asked {
             10 => [vec![Decision::LeaveOut(ALL[2])], begin(2 + asked, &[0, 1])].concat(),
@@ -112,7 +120,7 @@ fn who_is_silent_is_left_out_and_who_waits_is_not() {
     expected.extend(begin(2, &[0, 1, 2]));
     assert_eq!(first.tick(at(15), &ALL[1..]), expected);
     first.enter(2, &ALL[..3], at(15));
-    assert_eq!(ALL[..3].iter().filter(|&&place| first.hear_done(place)).count(), 1);
+    complete(&mut first, &ALL[..3]);
     // It is given another chance only much later.
     assert_eq!(first.tick(at(50), &[]), []);
     assert_eq!(first.tick(at(56), &[]), begin(3, &[0, 1, 2, 3]));
@@ -123,12 +131,69 @@ fn who_is_silent_is_left_out_and_who_waits_is_not() {
 fn of_sources_in_a_row_the_one_that_all_wait_for_is_left_out() {
     let mut first = with(0, &[1, 2, 3]);
     first.enter(1, &ALL, at(10));
+    first.planned(links(&[(1, 2), (2, 3), (2, 0)]));
     first.hear_missing(ALL[1], &[]);
     first.hear_missing(ALL[2], &[ALL[1]]);
     first.hear_missing(ALL[3], &[ALL[2]]);
     let mut expected = vec![Decision::LeaveOut(ALL[1])];
     expected.extend(begin(2, &[0, 2, 3]));
     assert_eq!(first.tick(at(15), &[ALL[2]]), expected);
+}
+
+#[test]
+fn who_says_that_it_is_done_before_there_is_a_plan_is_left_out_if_it_does_not_report() {
+    let mut first = with(0, &[1, 2, 3]);
+    let out = left_out_after(&mut first, |first, now| {
+        first.enter(first.epoch() + 1, &ALL, now);
+        assert!(!first.hear_done(ALL[3]) && first.done() == Some(&BTreeSet::new()));
+        vec![ALL[3]]
+    });
+    assert_eq!(out, (1, vec![ALL[3]]));
+}
+
+#[test]
+fn who_waits_for_one_that_is_done_is_left_out_once_it_has_no_link_from_there() {
+    let mut first = with(0, &[1, 2, 3]);
+    let out = left_out_after(&mut first, |first, now| {
+        first.enter(first.epoch() + 1, &ALL, now);
+        first.planned(&links(&[(1, 3), (1, 2)]) - &first.forbidden().clone());
+        assert!(ALL[..3].iter().all(|&place| !first.hear_done(place)));
+        first.hear_missing(ALL[3], &[ALL[1]]);
+        Vec::new()
+    });
+    assert_eq!(out, (2, vec![ALL[3]]));
+    assert_eq!(*first.forbidden(), links(&[(1, 3)]));
+    // So is one whose next plan has the link all the same.
+    let mut first = with(0, &[1, 2, 3]);
+    first.forbid(ALL[1], ALL[3], at(1));
+    let out = left_out_after(&mut first, |first, now| {
+        first.enter(first.epoch() + 1, &ALL, now);
+        first.planned(links(&[(1, 3)]));
+        assert!(ALL[..3].iter().all(|&place| !first.hear_done(place)));
+        first.hear_missing(ALL[3], &[ALL[1]]);
+        Vec::new()
+    });
+    assert_eq!(out, (1, vec![ALL[3]]));
+}
+
+/// How many times patience is lost until somebody is left out, and who that is, in epochs that go like this; whom the planner itself waits for.
+fn left_out_after(
+    first: &mut Membership,
+    mut epoch: impl FnMut(&mut Membership, Duration) -> Vec<Place>,
+) -> (u64, Vec<Place>) {
+    for times in 1..10 {
+        let missing = epoch(first, at(10 * times));
+        let decided = first.tick(at(10 * times + 5), &missing);
+        let out = |decision| match decision {
+            Decision::LeaveOut(place) => Some(place),
+            _ => None,
+        };
+        let out: Vec<Place> = decided.into_iter().filter_map(out).collect();
+        if !out.is_empty() {
+            return (times, out);
+        }
+    }
+    (10, Vec::new())
 }
 
 #[test]
@@ -187,7 +252,7 @@ fn a_later_number_that_somebody_claims_stops_nothing() {
     first.enter(1, &ALL[..3], at(10));
     first.heard_of(900);
     assert_eq!((first.running(), first.epoch()), (Some(1), 900));
-    assert_eq!(ALL[..3].iter().filter(|&&place| first.hear_done(place)).count(), 1);
+    complete(&mut first, &ALL[..3]);
     first.came(ALL[3], 1, 0, at(11));
     assert_eq!(first.tick(at(13), &[]), begin(901, &[0, 1, 2, 3]));
 }
@@ -206,6 +271,55 @@ fn a_link_without_a_model_is_forbidden_until_one_of_its_ends_starts_anew() {
     assert!(first.forbidden().is_empty());
 }
 
+#[test]
+fn what_is_held_against_a_device_is_dropped_once_in_ten_times_the_patience() {
+    // By new starts, and where it was silent, also by new connections alone.
+    for starts_anew in [true, false] {
+        let mut first = with(0, &[1, 2, 3]);
+        let mut is_in = Vec::new();
+        for round in 1..=8 {
+            let now = at(10 * round);
+            first.enter(round, &ALL, now);
+            first.planned(BTreeSet::new());
+            assert!(ALL[..3].iter().all(|&place| !first.hear_done(place)));
+            first.tick(now + at(5), &[]);
+            first.lost(ALL[3], now + at(6));
+            first.came(ALL[3], if starts_anew { 1 + round } else { 1 }, 0, now + at(7));
+            is_in.push(first.candidates(now + at(7)).contains(&ALL[3]));
+        }
+        // It comes back after 17 seconds, and again 40 seconds later.
+        assert_eq!(is_in, [true, false, false, false, true, false, false, false], "{starts_anew}");
+    }
+    let mut first = with(0, &[1, 2, 3]);
+    let mut forbidden = Vec::new();
+    for start in 2..=7 {
+        let now = at(10 * start);
+        first.forbid(ALL[1], ALL[3], now);
+        first.came(ALL[3], start, 0, now);
+        forbidden.push(!first.forbidden().is_empty());
+    }
+    assert_eq!(forbidden, [false, true, true, true, false, true]);
+}
+
+#[test]
+fn a_planner_that_did_nothing_is_not_back_soon_whatever_it_starts_or_connects_anew() {
+    let mut third = with(2, &[0, 1]);
+    third.enter(1, &ALL[..3], at(10));
+    assert_eq!(third.tick(at(22), &[ALL[1]]), [Decision::LeaveOut(ALL[0])]);
+    let comes = |third: &mut Membership, start: u64, now: u64| {
+        third.lost(ALL[0], at(now));
+        third.came(ALL[0], start, 0, at(now));
+        // The next one may begin only while it is left out.
+        !third.may_begin(ALL[1], at(now))
+    };
+    assert!(comes(&mut third, 2, 23));
+    third.enter(2, &ALL[..3], at(24));
+    assert_eq!(third.tick(at(36), &[ALL[1]]), [Decision::LeaveOut(ALL[0])]);
+    let times = [(3, 37), (3, 50), (4, 62), (4, 63)];
+    let is_back = times.map(|(start, now)| comes(&mut third, start, now));
+    assert_eq!(is_back, [false, false, false, true]);
+}
+
 /// Whether the last of four devices is left out, when an epoch that it takes part in is ended like this every so many seconds. A patience is 4 of them.
 fn is_out(every: u64, completes: bool, ends: impl Fn(&mut Membership, u64, Duration)) -> bool {
     let mut first = with(0, &[1, 2, 3]);
@@ -213,7 +327,7 @@ fn is_out(every: u64, completes: bool, ends: impl Fn(&mut Membership, u64, Durat
         let now = at(10 + every * number);
         first.enter(number, &ALL, now);
         if completes {
-            assert_eq!(ALL.iter().filter(|&&place| first.hear_done(place)).count(), 1);
+            complete(&mut first, &ALL);
         }
         ends(&mut first, number, now);
         if first.tick(now, &[]).contains(&Decision::LeaveOut(ALL[3])) {
@@ -254,7 +368,8 @@ fn of_links_without_models_the_end_that_all_of_them_have_counts_most() {
     ALL[1..].iter().for_each(|&other| first.came(other, 1, 0, at(1)));
     let mut out = Vec::new();
     for number in 1..=10 {
-        let now = at(1 + number);
+        // It starts anew as seldom as the links are then free again.
+        let now = at(1 + 400 * number);
         first.enter(number, &ALL, now);
         // What is said again does not count again.
         for from in [ALL[1], ALL[2], ALL[2]] {
@@ -320,7 +435,7 @@ fn a_broken_connection_alone_does_not_end_an_epoch() {
     first.enter(1, &ALL[..3], at(10));
     first.came(ALL[2], 1, 1, at(11));
     assert_eq!(first.tick(at(12), &[]), []);
-    assert_eq!(ALL[..3].iter().filter(|&&place| first.hear_done(place)).count(), 1);
+    complete(&mut first, &ALL[..3]);
     first.came(ALL[2], 1, 1, at(13));
     assert_eq!(first.tick(at(20), &[]), []);
 }
@@ -334,7 +449,7 @@ fn who_has_other_settings_is_not_waited_for() {
     assert_eq!(first.tick(at(1), &[]), begin(1, &[0, 1, 2]));
     // It is started again with the right ones.
     first.enter(1, &ALL[..3], at(1));
-    assert_eq!(ALL[..3].iter().filter(|&&place| first.hear_done(place)).count(), 1);
+    complete(&mut first, &ALL[..3]);
     first.came(ALL[3], 2, 0, at(2));
     assert!(first.unlike().is_empty());
     assert_eq!(first.tick(at(4), &[]), begin(2, &[0, 1, 2, 3]));
@@ -474,6 +589,7 @@ impl World {
             for decision in self.devices[own.index()].tick(now, &[]) {
                 let Decision::Begin { number, members } = decision else { continue };
                 self.devices[own.index()].enter(number, &members, now);
+                self.devices[own.index()].planned(BTreeSet::new());
                 self.devices[own.index()].hear_done(own);
                 for &other in members.iter().filter(|&&other| other != own) {
                     let begin = Said::Begin(number, members.clone());

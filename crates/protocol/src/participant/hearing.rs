@@ -130,6 +130,9 @@ impl Participant {
         }
         let planner = self.membership.planner();
         match &envelope.message {
+            Message::Done if !self.membership.is_planned() => {
+                return Err("it says that it is done before there is a plan".to_owned());
+            }
             Message::Done => self.hear_done(place, world),
             Message::Renewed if planner == Some(self.device.place()) => {
                 self.membership.hear_renewed(place, self.now);

@@ -108,6 +108,12 @@ impl Plan {
         links.chain(others).chain(self.examined_by(place))
     }
 
+    /// All links that models go over, from and to.
+    pub fn sends(&self) -> BTreeSet<(Place, Place)> {
+        let devices = self.sources.iter().chain(&self.targets);
+        devices.flat_map(|&to| self.senders(to).map(move |from| (from, to))).collect()
+    }
+
     /// Whose models a device tries for the targets of these.
     pub fn examined_by(&self, place: Place) -> impl Iterator<Item = Place> + '_ {
         self.examinations.iter().filter(move |one| one.to == place).map(|one| one.from)

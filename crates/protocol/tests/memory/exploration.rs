@@ -5,7 +5,7 @@
 //! done, no time passes, and nobody lies; the simulation has all of that. Messages overtake each other in every possible way.
 
 use std::collections::hash_map::DefaultHasher;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 use std::time::Duration;
@@ -116,6 +116,7 @@ impl State {
             }
             let first = EpochId { number: 1, begun: start(0, 0) as u32 };
             membership.enter(first, &places, NOW);
+            membership.planned(BTreeSet::new());
             let over = places.iter().filter(|&&place| membership.hear_done(place)).count();
             assert_eq!(over, 1);
             Device::new(membership)
@@ -299,6 +300,7 @@ impl State {
     fn enter(&mut self, own: usize, id: EpochId, members: &[Place]) {
         self.with(own, |device| {
             device.enter(id, members, NOW);
+            device.planned(BTreeSet::new());
             members.first() == Some(&Place::new(own)) && device.hear_done(Place::new(own))
         });
         members.iter().for_each(|to| self.say_all(own, to.index()));

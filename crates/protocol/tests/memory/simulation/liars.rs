@@ -62,10 +62,16 @@ pub(crate) enum Kind {
     RestartsSlowly,
     /// It takes no probes, so that no link to it can be measured.
     TakesNoProbes,
+    /// It reports nothing, and says at once that it is done.
+    IsDoneAtOnce,
+    /// It is never done, and says that it waits for one that is.
+    WaitsForNothing,
+    /// It is never done, and starts anew whenever it has been left out for that.
+    RestartsWhenOut,
 }
 
 impl Lie {
-    pub(crate) const ALL: [Kind; 18] = [
+    pub(crate) const ALL: [Kind; 21] = [
         Kind::Repeats,
         Kind::Begins,
         Kind::Frames,
@@ -84,6 +90,9 @@ impl Lie {
         Kind::FailsModels,
         Kind::RestartsSlowly,
         Kind::TakesNoProbes,
+        Kind::IsDoneAtOnce,
+        Kind::WaitsForNothing,
+        Kind::RestartsWhenOut,
     ];
 
     pub(crate) fn new(kind: Kind) -> Lie {
@@ -186,7 +195,11 @@ impl Simulation {
             }
             Kind::Frames => !measures || to != victim(at),
             Kind::IsSilent => greets,
-            Kind::IsNeverDone | Kind::RestartsSlowly => message != Message::Done,
+            Kind::IsNeverDone
+            | Kind::RestartsSlowly
+            | Kind::RestartsWhenOut
+            | Kind::WaitsForNothing => message != Message::Done,
+            Kind::IsDoneAtOnce => !matches!(message, Message::Report(_)),
             Kind::GarblesPlans => match (message, to.index()) {
                 (Message::Begin(_), 2 | 3) => {
                     self.transmit(at, to, garbled_early(at, epoch, to.index() == 3));
@@ -301,6 +314,14 @@ impl Simulation {
                 let missing = bytes(running, Message::Missing(others.collect()));
                 say.extend(planner.filter(|p| peers.contains(p)).map(|to| (to, missing)));
             }
+            Kind::IsDoneAtOnce | Kind::WaitsForNothing => {
+                let message = match lie.kind {
+                    Kind::IsDoneAtOnce => Message::Done,
+                    _ => Message::Missing(vec![victim(at)]),
+                };
+                let said = bytes(running, message);
+                say.extend(planner.filter(|p| peers.contains(p)).map(|to| (to, said)));
+            }
             Kind::IsFarAhead => {
                 for to in peers {
                     let far = |by: u64| EpochId { number: running.number + by, begun: 9 };
@@ -319,6 +340,11 @@ impl Simulation {
             }
             // Slower than what counts as in a row whatever comes between, and faster than patience.
             Kind::RestartsSlowly if self.now - host.began >= ms(2_400) => {
+                self.apply(Fault::End { place: at, says_so: false });
+                self.at(self.now + ms(100), Fault::Start(at));
+            }
+            // Those that plan have lost patience by then.
+            Kind::RestartsWhenOut if self.now - host.began >= ms(18_000) => {
                 self.apply(Fault::End { place: at, says_so: false });
                 self.at(self.now + ms(100), Fault::Start(at));
             }
@@ -357,6 +383,7 @@ impl Simulation {
             | Kind::InventsMeans
             | Kind::EndsEpochs
             | Kind::RestartsSlowly
+            | Kind::RestartsWhenOut
             | Kind::TakesNoProbes => {}
         }
         say.into_iter().for_each(|(to, bytes)| self.transmit(at, to, bytes));

@@ -76,6 +76,24 @@ fn whoever_says_the_same_again_is_left_out_like_one_that_is_silent() {
 }
 
 #[test]
+fn who_is_done_without_a_report_or_waits_for_one_that_is_done_holds_nobody_up_for_long() {
+    for (kind, most) in [(Kind::IsDoneAtOnce, 2), (Kind::WaitsForNothing, 4)] {
+        for devices in 3..6 {
+            for liar in 1..devices {
+                for mut fleet in fleets(devices, &[(liar, Lie::new(kind))]) {
+                    let (first, most) = (fleet.now, most * TIMING.patience);
+                    assert!(first < most, "{kind:?}: {first:?}\n{}", fleet.trace());
+                    let end = fleet.now + secs(60);
+                    fleet.run_until(end);
+                    is_fine(&mut fleet, end, Duration::ZERO);
+                    assert!(!fleet.takes_part(place(liar)), "{}", fleet.trace());
+                }
+            }
+        }
+    }
+}
+
+#[test]
 fn complaints_have_no_honest_device_left_out() {
     for devices in 3..6 {
         for liar in 1..devices {
@@ -176,6 +194,21 @@ fn who_starts_anew_in_every_epoch_ends_no_more_than_ten() {
     for liar in 1..4 {
         for fleet in fleets(4, &[(liar, Lie::new(Kind::RestartsSlowly))]) {
             assert!(fleet.now < secs(60), "{:?}\n{}", fleet.now, fleet.trace());
+        }
+    }
+}
+
+#[test]
+fn who_starts_anew_whenever_it_is_left_out_is_not_always_asked_again() {
+    for liar in 1..4 {
+        for mut fleet in fleets(4, &[(liar, Lie::new(Kind::RestartsWhenOut))]) {
+            let before = fleet.converged().unwrap().number;
+            let end = fleet.now + 40 * TIMING.patience;
+            fleet.run_until(end);
+            is_fine(&mut fleet, end, 2 * TIMING.patience);
+            // It is asked again four times, each time for one epoch in vain.
+            let epochs = fleet.converged().unwrap().number - before;
+            assert!(epochs <= 10, "{epochs}\n{}", fleet.trace());
         }
     }
 }
