@@ -294,8 +294,11 @@ fn what_is_held_against_a_device_is_dropped_once_in_ten_times_the_patience() {
     let mut forbidden = Vec::new();
     for start in 2..=7 {
         let now = at(10 * start);
+        first.forbid(ALL[3], ALL[1], now);
+        // Of its own complaints it does not know any more.
         first.forbid(ALL[1], ALL[3], now);
         first.came(ALL[3], start, 0, now);
+        assert!(!first.forbidden().contains(&(ALL[1], ALL[3])));
         forbidden.push(!first.forbidden().is_empty());
     }
     assert_eq!(forbidden, [false, true, true, true, false, true]);
