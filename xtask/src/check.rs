@@ -102,8 +102,9 @@ const FAST: [&str; 11] = [
     "memory",
 ];
 
-/// What takes minutes among these: all orders of what three or four devices can do. Only nextest can leave it out.
-const NOT_FAST: [&str; 2] = ["-E", "not test(/^exploration::(three|four)_/)"];
+/// What takes minutes among these: all orders of what three or four devices can do, and thousands of random ones. Only nextest can leave it out.
+const NOT_FAST: [&str; 2] =
+    ["-E", "not test(/^exploration::(three|four)_/) & not test(random_schedules)"];
 
 /// Runs tests and tells which of them were skipped.
 fn tests(which: &[&str]) -> Result<Done, Failure> {
