@@ -50,6 +50,9 @@ impl Default for Timing {
 /// A device that was silent is not asked again for so many times the patience.
 const LEFT_OUT_FOR: u32 = 10;
 
+/// A device says again whom it waits for, if these are others by then, so many times at most within the patience.
+const COMPLAINS_IN_PATIENCE: u32 = 4;
+
 /// A planner that does not act upon complaints is given up after so many times the patience.
 const PLANNER_MUST_ACT: u32 = 3;
 
@@ -98,8 +101,13 @@ struct Running {
     id: EpochId,
     members: BTreeSet<Place>,
     progress: Duration,
-    has_complained: bool,
+    /// When it began, or there was a plan.
+    since: Duration,
+    /// Whom this device said it waits for since then, and when.
+    complained: Option<(Duration, Vec<Place>)>,
     complaints: BTreeMap<Place, BTreeSet<Place>>,
+    /// Those that have reported.
+    reported: BTreeSet<Place>,
     /// The links that models go over, from and to, once there is a plan. None where it is known that there is none.
     links: Option<BTreeSet<(Place, Place)>>,
     done: BTreeSet<Place>,
@@ -340,8 +348,10 @@ impl Membership {
             id,
             members: members.iter().copied().collect(),
             progress: now,
-            has_complained: false,
+            since: now,
+            complained: None,
             complaints: BTreeMap::new(),
+            reported: BTreeSet::new(),
             links: None,
             done: BTreeSet::new(),
             is_over: false,
@@ -350,11 +360,18 @@ impl Membership {
         late
     }
 
-    /// Something new of the running epoch arrived, or this device itself could not look for long.
+    /// Something new of the running epoch arrived.
     pub fn progressed(&mut self, now: Duration) {
         if let Some(running) = &mut self.running {
             running.progress = now;
-            running.has_complained = false;
+        }
+    }
+
+    /// This device itself was asleep, or has work to do: it holds nothing up that others do not hold up from now on.
+    pub fn was_busy(&mut self, now: Duration) {
+        self.progressed(now);
+        if let Some(running) = &mut self.running {
+            running.since = now;
         }
     }
 
@@ -376,8 +393,9 @@ impl Membership {
 
     /// There is a plan, which has models sent over these links, from and to, or it is known that there is none. What devices waited for before that is
     /// of no interest any more.
-    pub fn planned(&mut self, links: BTreeSet<(Place, Place)>) {
+    pub fn planned(&mut self, links: BTreeSet<(Place, Place)>, now: Duration) {
         if let Some(running) = &mut self.running {
+            (running.since, running.complained) = (now, None);
             running.complaints.clear();
             running.links = Some(links);
         }
@@ -393,6 +411,13 @@ impl Membership {
         if let Some(running) = &mut self.running {
             running.is_over = true;
             self.has_completed();
+        }
+    }
+
+    /// As the planner: a device has reported.
+    pub fn hear_report(&mut self, from: Place) {
+        if let Some(running) = self.running.as_mut().filter(|r| r.members.contains(&from)) {
+            running.reported.insert(from);
         }
     }
 

@@ -152,7 +152,7 @@ impl Participant {
         self.look_at(now);
         // A device that computes must not blame others for its own silence.
         if world.is_computing() {
-            self.membership.progressed(now);
+            self.membership.was_busy(now);
         }
         self.pass_on_to_all(world);
         self.ask_for_epoch(world);
@@ -222,7 +222,7 @@ impl Participant {
 
     fn look_at(&mut self, now: Duration) {
         if now.saturating_sub(self.now) > ASLEEP {
-            self.membership.progressed(now);
+            self.membership.was_busy(now);
         }
         self.now = now;
     }
@@ -240,6 +240,8 @@ impl Participant {
         let (id, epoch, devices) = (epoch, epoch.number, members.len());
         world.tell(self, Event::Began { epoch, devices });
         for from in late {
+            // Who planned them would otherwise wait for this device, and take it for silent.
+            self.tell_known(from, Message::TakesPart(id), world);
             self.refuse(from, Refusal::NotPlanner(from).to_string(), world);
         }
         if let Some(planner) = self.membership.planner()
@@ -343,7 +345,7 @@ impl Participant {
         let Some(plan) = self.device.plan().filter(|_| !self.told_of_plan) else { return };
         let (optimal, links) = (plan.optimal, plan.sends());
         self.told_of_plan = true;
-        self.membership.planned(links);
+        self.membership.planned(links, self.now);
         world.tell(self, Event::Planned { optimal });
         if let Some(from) = self.device.handed_from() {
             world.tell(self, Event::Awaits { from });
@@ -357,7 +359,7 @@ impl Participant {
         }
         if let Some(reason) = self.device.no_plan() {
             let reason = reason.to_owned();
-            self.membership.planned(BTreeSet::new());
+            self.membership.planned(BTreeSet::new(), self.now);
             world.tell(self, Event::NoPlan(reason));
         }
         self.tell_of_plan(world);

@@ -385,9 +385,12 @@ impl Epoch {
         };
         let planned = match &self.phase {
             Phase::Unplanned(_) => 1,
-            Phase::Following(following) => 1 + following.known(&self.trained_on, targets_tell),
+            Phase::Following(following) => {
+                let offered = following.needed.iter().filter(|sent| self.offers.contains_key(sent));
+                1 + offered.count() + following.known(&self.trained_on, targets_tell)
+            }
             _ => 0,
         };
-        self.exchange.known() + reports + planned + self.offers.len()
+        self.exchange.known() + reports + planned
     }
 }

@@ -24,7 +24,7 @@ impl Running {
     ) -> Blame {
         match &self.links {
             None => {
-                let out = before_plan(own, missing, &self.complaints);
+                let out = before_plan(own, missing, &self.complaints, &self.reported);
                 Blame { out, links: BTreeSet::new() }
             }
             Some(links) => {
@@ -48,21 +48,32 @@ impl Running {
     }
 }
 
-/// Those that others wait for and that do not themselves wait for anybody; if there is none, those that most wait for.
+/// Those that others wait for and that do not themselves wait for one of these; if there is none, those that most wait for, and among them those
+/// that complain about most.
+///
+/// Whoever has reported is named only if the planner itself waits for it, or more than one device does: a single one may lie.
 fn before_plan(
     own: Place,
     missing: &[Place],
     complaints: &BTreeMap<Place, BTreeSet<Place>>,
+    reported: &BTreeSet<Place>,
 ) -> BTreeSet<Place> {
     let mut named: BTreeMap<Place, usize> = BTreeMap::new();
-    let all = missing.iter().chain(complaints.values().flatten());
-    all.filter(|place| **place != own).for_each(|place| *named.entry(*place).or_default() += 1);
-    let waits = |place: &Place| complaints.get(place).is_some_and(|others| !others.is_empty());
+    let others = complaints.iter().flat_map(|(by, of)| of.iter().filter(move |of| *of != by));
+    let all = missing.iter().chain(others).filter(|place| **place != own);
+    all.for_each(|place| *named.entry(*place).or_default() += 1);
+    let is_hearsay = |place: &Place| reported.contains(place) && !missing.contains(place);
+    named.retain(|place, count| *count > 1 || !is_hearsay(place));
+    let waits = |place: &Place| {
+        let of = complaints.get(place).into_iter().flatten();
+        of.filter(|of| *of != place).any(|of| named.contains_key(of))
+    };
     let silent: BTreeSet<Place> = named.keys().copied().filter(|place| !waits(place)).collect();
-    match silent.is_empty() {
-        true => most(&named),
-        false => silent,
+    if !silent.is_empty() {
+        return silent;
     }
+    let complains = |place| (place, complaints.get(&place).map_or(0, BTreeSet::len));
+    most(&most(&named).into_iter().map(complains).collect())
 }
 
 /// Those that are not done and wait for nobody.
@@ -137,6 +148,37 @@ mod tests {
         let done = &BTreeSet::from(PLACES) - &unfinished;
         let found = after_plan(PLACES[0], unfinished, &done, &links(waits));
         (found.out, found.links)
+    }
+
+    /// The same before there is a plan, where the planner misses some, others have reported, and devices complain.
+    fn out_before_plan(
+        missing: &[usize],
+        reported: &[usize],
+        complaints: &[(usize, &[usize])],
+    ) -> BTreeSet<Place> {
+        let missing: Vec<Place> = missing.iter().map(|&place| PLACES[place]).collect();
+        let complaints = complaints.iter().map(|&(by, of)| (PLACES[by], places(of))).collect();
+        before_plan(PLACES[0], &missing, &complaints, &places(reported))
+    }
+
+    #[test]
+    fn before_a_plan_who_waits_for_one_that_did_not_report_is_not_to_blame() {
+        assert_eq!(out_before_plan(&[1, 2, 3], &[4], &[(1, &[3]), (2, &[3])]), places(&[3]));
+        // The planner misses one that waits for another, which it has heard all of.
+        assert_eq!(out_before_plan(&[2], &[], &[(2, &[3])]), places(&[3]));
+    }
+
+    #[test]
+    fn a_complaint_alone_has_nobody_out_that_has_reported() {
+        let all: &[usize] = &[0, 1, 2, 3, 4];
+        assert_eq!(out_before_plan(&[4], &[1, 2, 3], &[(4, all)]), places(&[4]));
+        // Not all have reported, since they wait for the one that complains.
+        let complaints: [(usize, &[usize]); 3] = [(1, &[4]), (2, &[4]), (4, all)];
+        assert_eq!(out_before_plan(&[4], &[3], &complaints), places(&[4]));
+        // Where it is one against one, whoever complains about more is out.
+        assert_eq!(out_before_plan(&[1, 4], &[2, 3], &[(1, &[4]), (4, all)]), places(&[4]));
+        // Several do not lie.
+        assert_eq!(out_before_plan(&[1, 2], &[3, 4], &[(1, &[4]), (2, &[4])]), places(&[4]));
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use super::blame::Blame;
-use super::{Decision, LEFT_OUT_FOR, Membership, PLANNER_MUST_ACT};
+use super::{COMPLAINS_IN_PATIENCE, Decision, LEFT_OUT_FOR, Membership, PLANNER_MUST_ACT, Running};
 use crate::roster::Place;
 
 impl Membership {
@@ -46,9 +46,6 @@ impl Membership {
         if running.is_broken && planner == self.own {
             return Vec::new();
         }
-        if silence < patience {
-            return Vec::new();
-        }
         let mut decisions = Vec::new();
         let Blame { out, links } = if planner == self.own {
             // Complaints that set out at the same time need a moment to arrive.
@@ -64,11 +61,9 @@ impl Membership {
             }
             Blame { out: BTreeSet::from([planner]), links: BTreeSet::new() }
         } else {
-            if !running.has_complained {
-                running.has_complained = true;
-                decisions.push(Decision::Complain { to: planner, missing: missing.to_vec() });
-            }
-            return decisions;
+            let complains = running.complains(missing, patience, now);
+            let complaint = Decision::Complain { to: planner, missing: missing.to_vec() };
+            return complains.then_some(complaint).into_iter().collect();
         };
         running.is_broken = true;
         for place in out {
@@ -80,5 +75,23 @@ impl Membership {
             decisions.push(Decision::Forbid { from, to });
         }
         decisions
+    }
+}
+
+impl Running {
+    /// Whether a device says now whom it waits for. Who waits at all says so in time, by when its epoch or the plan began: if it were by what it heard
+    /// last, another one could tell it just enough to have it blamed as silent.
+    fn complains(&mut self, missing: &[Place], patience: Duration, now: Duration) -> bool {
+        let is_new = match &self.complained {
+            None => !missing.is_empty(),
+            Some((when, told)) => {
+                told != missing && now.saturating_sub(*when) >= patience / COMPLAINS_IN_PATIENCE
+            }
+        };
+        let complains = is_new && now.saturating_sub(self.since) >= patience;
+        if complains {
+            self.complained = Some((now, missing.to_vec()));
+        }
+        complains
     }
 }

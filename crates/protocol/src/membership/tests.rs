@@ -24,7 +24,7 @@ fn begin(number: u64, members: &[usize]) -> Vec<Decision> {
 
 /// There is a plan, and then all of these are done.
 fn complete(first: &mut Membership, members: &[Place]) {
-    first.planned(BTreeSet::new());
+    first.planned(BTreeSet::new(), at(0));
     assert_eq!(members.iter().filter(|&&place| first.hear_done(place)).count(), 1);
 }
 
@@ -49,7 +49,7 @@ fn joining_and_leaving_begin_a_new_epoch_once_the_old_one_is_over() {
     first.enter(1, &ALL[..3], at(10));
     first.came(ALL[3], 1, 0, at(11));
     assert_eq!(first.tick(at(11), &[]), []);
-    first.planned(BTreeSet::new());
+    first.planned(BTreeSet::new(), at(11));
     assert!(ALL[..2].iter().all(|&place| !first.hear_done(place)));
     assert!(first.hear_done(ALL[2]));
     assert_eq!(first.tick(at(12), &[]), []);
@@ -131,7 +131,7 @@ fn who_is_silent_is_left_out_and_who_waits_is_not() {
 fn of_sources_in_a_row_the_one_that_all_wait_for_is_left_out() {
     let mut first = with(0, &[1, 2, 3]);
     first.enter(1, &ALL, at(10));
-    first.planned(links(&[(1, 2), (2, 3), (2, 0)]));
+    first.planned(links(&[(1, 2), (2, 3), (2, 0)]), at(10));
     first.hear_missing(ALL[1], &[]);
     first.hear_missing(ALL[2], &[ALL[1]]);
     first.hear_missing(ALL[3], &[ALL[2]]);
@@ -156,7 +156,7 @@ fn who_waits_for_one_that_is_done_is_left_out_once_it_has_no_link_from_there() {
     let mut first = with(0, &[1, 2, 3]);
     let out = left_out_after(&mut first, |first, now| {
         first.enter(first.epoch() + 1, &ALL, now);
-        first.planned(&links(&[(1, 3), (1, 2)]) - &first.forbidden().clone());
+        first.planned(&links(&[(1, 3), (1, 2)]) - &first.forbidden().clone(), now);
         assert!(ALL[..3].iter().all(|&place| !first.hear_done(place)));
         first.hear_missing(ALL[3], &[ALL[1]]);
         Vec::new()
@@ -168,7 +168,7 @@ fn who_waits_for_one_that_is_done_is_left_out_once_it_has_no_link_from_there() {
     first.forbid(ALL[1], ALL[3], at(1));
     let out = left_out_after(&mut first, |first, now| {
         first.enter(first.epoch() + 1, &ALL, now);
-        first.planned(links(&[(1, 3)]));
+        first.planned(links(&[(1, 3)]), now);
         assert!(ALL[..3].iter().all(|&place| !first.hear_done(place)));
         first.hear_missing(ALL[3], &[ALL[1]]);
         Vec::new()
@@ -194,6 +194,41 @@ fn left_out_after(
         }
     }
     (10, Vec::new())
+}
+
+#[test]
+fn who_has_reported_is_not_left_out_for_what_another_says() {
+    let mut first = with(0, &[1, 2, 3]);
+    let out = left_out_after(&mut first, |first, now| {
+        first.enter(first.epoch() + 1, &ALL, now);
+        ALL[1..3].iter().for_each(|&place| first.hear_report(place));
+        ALL[1..3].iter().for_each(|&place| first.hear_missing(place, &ALL[..1]));
+        first.hear_missing(ALL[3], &ALL);
+        vec![ALL[3]]
+    });
+    assert_eq!(out, (1, vec![ALL[3]]));
+}
+
+#[test]
+fn who_waits_says_so_in_time_whatever_it_is_told_meanwhile() {
+    let mut second = with(1, &[0, 2, 3]);
+    let complaint =
+        |missing: &[Place]| vec![Decision::Complain { to: ALL[0], missing: missing.to_vec() }];
+    second.enter(1, &ALL, at(10));
+    second.progressed(at(13));
+    assert_eq!(second.tick(at(13), &ALL[2..]), []);
+    assert_eq!(second.tick(at(14), &ALL[2..]), complaint(&ALL[2..]));
+    // It is said again if it is not so any more, but not all the time.
+    assert_eq!(second.tick(at(14), &ALL[3..]), []);
+    assert_eq!(second.tick(at(15), &ALL[3..]), complaint(&ALL[3..]));
+    assert_eq!(second.tick(at(19), &ALL[3..]), []);
+    assert_eq!(second.tick(at(20), &[]), complaint(&[]));
+    // Under the plan it is counted anew, and from when the device itself has nothing else to do.
+    second.planned(links(&[(3, 1)]), at(21));
+    second.progressed(at(24));
+    second.was_busy(at(23));
+    assert_eq!(second.tick(at(26), &ALL[3..]), []);
+    assert_eq!(second.tick(at(27), &ALL[3..]), complaint(&ALL[3..]));
 }
 
 #[test]
@@ -280,7 +315,7 @@ fn what_is_held_against_a_device_is_dropped_once_in_ten_times_the_patience() {
         for round in 1..=8 {
             let now = at(10 * round);
             first.enter(round, &ALL, now);
-            first.planned(BTreeSet::new());
+            first.planned(BTreeSet::new(), now);
             assert!(ALL[..3].iter().all(|&place| !first.hear_done(place)));
             first.tick(now + at(5), &[]);
             first.lost(ALL[3], now + at(6));
@@ -592,7 +627,7 @@ impl World {
             for decision in self.devices[own.index()].tick(now, &[]) {
                 let Decision::Begin { number, members } = decision else { continue };
                 self.devices[own.index()].enter(number, &members, now);
-                self.devices[own.index()].planned(BTreeSet::new());
+                self.devices[own.index()].planned(BTreeSet::new(), now);
                 self.devices[own.index()].hear_done(own);
                 for &other in members.iter().filter(|&&other| other != own) {
                     let begin = Said::Begin(number, members.clone());

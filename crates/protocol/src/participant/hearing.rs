@@ -194,6 +194,9 @@ impl Participant {
                 if self.device.known() > known {
                     self.membership.progressed(self.now);
                 }
+                if let Message::Report(_) = &envelope.message {
+                    self.membership.hear_report(place);
+                }
                 self.act(actions, world);
             }
             Err(refusal) => self.hear_refusal(place, refusal, world),

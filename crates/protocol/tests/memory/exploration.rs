@@ -116,7 +116,7 @@ impl State {
             }
             let first = EpochId { number: 1, begun: start(0, 0) as u32 };
             membership.enter(first, &places, NOW);
-            membership.planned(BTreeSet::new());
+            membership.planned(BTreeSet::new(), NOW);
             let over = places.iter().filter(|&&place| membership.hear_done(place)).count();
             assert_eq!(over, 1);
             Device::new(membership)
@@ -300,7 +300,7 @@ impl State {
     fn enter(&mut self, own: usize, id: EpochId, members: &[Place]) {
         self.with(own, |device| {
             device.enter(id, members, NOW);
-            device.planned(BTreeSet::new());
+            device.planned(BTreeSet::new(), NOW);
             members.first() == Some(&Place::new(own)) && device.hear_done(Place::new(own))
         });
         members.iter().for_each(|to| self.say_all(own, to.index()));

@@ -173,7 +173,7 @@ fn whoever_is_late_on_the_second_way_is_left_out() {
     let mut planner = Membership::new(ALL[0], ALL.len(), 1, timing, Duration::ZERO);
     ALL[1..].iter().for_each(|&place| planner.came(place, 1, 1, Duration::ZERO));
     planner.enter(1, &ALL, Duration::ZERO);
-    planner.planned(network.devices[0].plan().unwrap().sends());
+    planner.planned(network.devices[0].plan().unwrap().sends(), Duration::ZERO);
     for place in without(late) {
         let device = &network.devices[place.index()];
         match device.is_done() {

@@ -4,10 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use stlf_method::expectation::Tried;
+use stlf_planning::plan::Way;
 use stlf_protocol::Place;
 use stlf_protocol::shared::Fingerprint;
 use stlf_protocol::wire::{
-    Denial, Envelope, EpochId, Link, MeansSignature, Message, Plan, SignedPlan,
+    Denial, Envelope, EpochId, Link, MeansSignature, Message, Offer, Plan, SignedOffer, SignedPlan,
 };
 
 use super::devices::identity;
@@ -68,10 +70,14 @@ pub(crate) enum Kind {
     WaitsForNothing,
     /// It is never done, and starts anew whenever it has been left out for that.
     RestartsWhenOut,
+    /// It does not report, complains about everybody, and offers models that nobody needs.
+    FramesBeforePlan,
+    /// It is never done, and does the same otherwise.
+    FramesUnderPlan,
 }
 
 impl Lie {
-    pub(crate) const ALL: [Kind; 21] = [
+    pub(crate) const ALL: [Kind; 23] = [
         Kind::Repeats,
         Kind::Begins,
         Kind::Frames,
@@ -93,6 +99,8 @@ impl Lie {
         Kind::IsDoneAtOnce,
         Kind::WaitsForNothing,
         Kind::RestartsWhenOut,
+        Kind::FramesBeforePlan,
+        Kind::FramesUnderPlan,
     ];
 
     pub(crate) fn new(kind: Kind) -> Lie {
@@ -198,8 +206,9 @@ impl Simulation {
             Kind::IsNeverDone
             | Kind::RestartsSlowly
             | Kind::RestartsWhenOut
+            | Kind::FramesUnderPlan
             | Kind::WaitsForNothing => message != Message::Done,
-            Kind::IsDoneAtOnce => !matches!(message, Message::Report(_)),
+            Kind::IsDoneAtOnce | Kind::FramesBeforePlan => !matches!(message, Message::Report(_)),
             Kind::GarblesPlans => match (message, to.index()) {
                 (Message::Begin(_), 2 | 3) => {
                     self.transmit(at, to, garbled_early(at, epoch, to.index() == 3));
@@ -321,6 +330,17 @@ impl Simulation {
                 };
                 let said = bytes(running, message);
                 say.extend(planner.filter(|p| peers.contains(p)).map(|to| (to, said)));
+            }
+            Kind::FramesBeforePlan | Kind::FramesUnderPlan => {
+                let missing = bytes(running, Message::Missing(all));
+                say.extend(planner.filter(|p| peers.contains(p)).map(|to| (to, missing)));
+                let offers = Way::ALL.map(|way| {
+                    let offer = Offer { way, hash: [0; 32], bytes: 4 };
+                    let signed = SignedOffer::sign(offer, running, &identity(at));
+                    bytes(running, Message::Offer(signed, Tried::default()))
+                });
+                let to_each = |to| offers.iter().map(move |offer| (to, offer.clone()));
+                say.extend(peers.into_iter().flat_map(to_each));
             }
             Kind::IsFarAhead => {
                 for to in peers {

@@ -76,8 +76,14 @@ fn whoever_says_the_same_again_is_left_out_like_one_that_is_silent() {
 }
 
 #[test]
-fn who_is_done_without_a_report_or_waits_for_one_that_is_done_holds_nobody_up_for_long() {
-    for (kind, most) in [(Kind::IsDoneAtOnce, 2), (Kind::WaitsForNothing, 4)] {
+fn who_is_done_too_early_or_never_and_blames_others_holds_nobody_up_for_long() {
+    for (kind, most) in [
+        (Kind::IsDoneAtOnce, 2),
+        (Kind::WaitsForNothing, 4),
+        (Kind::FramesBeforePlan, 2),
+        // It is given up link by link.
+        (Kind::FramesUnderPlan, 5),
+    ] {
         for devices in 3..6 {
             for liar in 1..devices {
                 for mut fleet in fleets(devices, &[(liar, Lie::new(kind))]) {
