@@ -4,6 +4,7 @@
 //! The crate opens no file, prints nothing, reads no clock and no global random source: everything drawn follows from [`seeds`].
 
 pub mod adapt;
+pub mod answers;
 pub mod ask;
 pub mod class_shares;
 pub mod combine;

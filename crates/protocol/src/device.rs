@@ -5,6 +5,7 @@ mod epoch;
 mod examining;
 mod handed;
 mod hearing;
+mod judging;
 mod phase;
 mod refusal;
 mod renewal;
@@ -45,6 +46,7 @@ use crate::reply_record::Replying;
 use crate::roster::{Place, Roster};
 use crate::setup::Setup;
 use crate::shared::Fingerprint;
+use crate::verdict_record::Judging;
 use crate::wire::{Envelope, EpochId, Limits, Message, Offer, Plan};
 
 /// What a device holds; none of it leaves.
@@ -82,6 +84,8 @@ pub enum Action {
     Offer(Place, Way),
     /// Keep what this device has told of divergences ([`Device::told`]), before anything that follows is done.
     KeepReplies,
+    /// Keep what this device has answered to models of others ([`Device::judged`]), before anything that follows is done.
+    KeepVerdicts,
     /// Get a model from the device at a place.
     Fetch(Place, Offer),
     /// Run this without holding anything up, and give the device what it comes to ([`Device::computed`]).
@@ -139,6 +143,8 @@ pub struct Device {
     replying: Option<Arc<Replying>>,
     /// Those of whom it ever told a planner that nothing of use came from them. Plans may do without the links from these, and from no others.
     complained_of: BTreeSet<Place>,
+    /// What it has answered to models of others, where that is limited.
+    judging: Option<Judging>,
 }
 
 impl Device {
@@ -177,6 +183,7 @@ impl Device {
             renewals: 0,
             replying: None,
             complained_of: BTreeSet::new(),
+            judging: None,
         })
     }
 

@@ -28,7 +28,7 @@ use self::work::{BothHalves, Found, Kind, Own};
 pub use self::work::{Finding, Work};
 use crate::device::{Refusal, note};
 use crate::privacy_ledger::Publication;
-use crate::publication_record::CurrentMeans;
+use crate::publication_record::{CurrentMeans, SampleNames};
 use crate::reply_record::Replying;
 use crate::roster::Place;
 use crate::wire::{Means, Measured, Message, Moments};
@@ -146,6 +146,16 @@ impl Exchange {
             }
             Estimator::Discriminant { .. } | Estimator::Classifier { .. } => None,
         }
+    }
+
+    /// By what its samples are known in records: their inputs, or what these were before they were scaled. Whoever knows `sample_key` can find out whether a
+    /// sample is among them.
+    pub(crate) fn sample_names(
+        &self,
+        unscaled: Option<&[f64]>,
+        sample_key: &[u8; 32],
+    ) -> SampleNames {
+        work::samples(&self.own, unscaled, sample_key)
     }
 
     /// What it goes by: the means that it publishes in every epoch, or would by default where it publishes more, and the data that they are of.

@@ -217,7 +217,7 @@ impl Network {
                     let envelope = Envelope::new(device.epoch_id().unwrap_or_default(), message);
                     self.act(place, vec![Action::Send(to, envelope)]);
                 }
-                Action::KeepReplies | Action::Distrust(_) => {}
+                Action::KeepReplies | Action::KeepVerdicts | Action::Distrust(_) => {}
                 Action::MeasureLinks => {
                     let joules = self.joules[place.index()].clone();
                     let actions = self.devices[place.index()].links_measured(joules);

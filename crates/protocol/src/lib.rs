@@ -16,6 +16,7 @@
 //! - [`privacy_ledger`]: what a device has published with noise, and what that spent.
 //! - [`publication_record`]: what a device has published with base noise alone, and when it may publish something else.
 //! - [`reply_record`]: which divergences a device has told, and whether it may tell more.
+//! - [`verdict_record`]: what a device has answered to models that others chose, and whether it may answer more.
 //! - [`checking`]: whether a plan follows from the signed reports that it carries.
 //! - [`job`]: work that takes long, done apart from the device that needs it.
 
@@ -37,6 +38,8 @@ pub mod setup;
 pub mod shared;
 pub mod terms;
 pub mod ticket;
+mod told;
+pub mod verdict_record;
 pub mod wire;
 
 pub use device::{Action, Device, Phase, Refusal};

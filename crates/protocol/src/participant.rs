@@ -317,6 +317,7 @@ impl Participant {
                 }
                 Action::Distrust(from) => world.tell(self, Event::Distrusts { from }),
                 Action::KeepReplies => world.tell(self, Event::Measured),
+                Action::KeepVerdicts => world.tell(self, Event::Judged),
                 Action::Fetch(from, offer) => self.fetch(from, offer, world),
                 Action::Compute(job) => {
                     if let Task::TrainOn { from, way } = job.task() {

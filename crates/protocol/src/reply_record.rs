@@ -12,6 +12,7 @@ use stlf_method::divergence::replies::MOST_TO_ONE_PEER;
 
 use crate::identity::hex;
 use crate::roster::Place;
+use crate::told::{self, Told};
 use crate::wire::Digest;
 
 const FORMAT: &str = "stlf-replies/1";
@@ -41,7 +42,7 @@ pub struct ReplyRecord {
     /// The numbers that all replies told, of each the part that is about one sample.
     told: f64,
     /// The same for every sample that the device ever had, counted while it had it. Samples are known by names that only the device itself can compute.
-    samples: BTreeMap<String, f64>,
+    samples: Told,
     /// The last replies to each place.
     replies: BTreeMap<Place, Vec<Reply>>,
 }
@@ -153,27 +154,19 @@ impl Replying {
         }
         let more = self.record.told - before;
         if more > 0.0 {
-            for name in &self.samples {
-                *self.record.samples.entry(name.clone()).or_default() += more;
-            }
+            told::add(&mut self.record.samples, &self.samples, more);
         }
         Replies { divergences: divergences.into_iter().collect(), withheld }
     }
 
-    fn told(&self) -> impl Iterator<Item = f64> + '_ {
-        self.samples.iter().map(|name| self.record.samples.get(name).copied().unwrap_or_default())
-    }
-
     /// The most that was told about a sample of the device's.
     fn most_told(&self) -> f64 {
-        self.told().fold(0.0, f64::max)
+        told::most(&self.record.samples, &self.samples)
     }
 
     /// What was told about at least half of them.
     fn told_about_half(&self) -> f64 {
-        let mut told: Vec<f64> = self.told().collect();
-        told.sort_by(|a, b| b.total_cmp(a));
-        told.get(told.len().div_ceil(2).saturating_sub(1)).copied().unwrap_or_default()
+        told::about_half(&self.record.samples, &self.samples)
     }
 }
 

@@ -52,6 +52,20 @@ impl Trial {
         Trial { errors: errors.min(self.labels), doubt, ..self }
     }
 
+    /// Whether another one would be told as this one, or nearly so: neither errors nor doubt differ by more than what is told is rounded to.
+    pub fn is_near(&self, other: &Trial) -> bool {
+        let doubt = |trial: &Trial| log_odds_of_doubt(f64::from(trial.doubt));
+        let errors = (self.log_odds_of_error() - other.log_odds_of_error()).abs();
+        errors.max((doubt(self) - doubt(other)).abs()) <= TOLD_TO
+    }
+
+    /// One on so many labels, with the same share of errors.
+    pub fn of_as_many(self, labels: u32) -> Trial {
+        let share = f64::from(self.errors) / f64::from(self.labels.max(1));
+        let errors = (share * f64::from(labels)).round() as u32;
+        Trial { labels, errors: errors.min(labels), ..self }
+    }
+
     /// The bias that it shows, and the variance that so few labels give it.
     pub(super) fn bias(&self) -> (f64, f64) {
         bias(f64::from(self.labels), f64::from(self.errors), f64::from(self.doubt))

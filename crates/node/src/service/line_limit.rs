@@ -48,6 +48,7 @@ impl Cause {
             | Event::Roster(_)
             | Event::Began { .. }
             | Event::Measured
+            | Event::Judged
             | Event::Planned { .. }
             | Event::NoPlan(_)
             | Event::Ended

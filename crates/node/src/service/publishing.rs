@@ -41,6 +41,7 @@ pub(super) fn admitted(
     let keeps_rule = check(false).is_ok();
     if !accepts {
         device.limit_replies(kept.replies()?, unscaled.as_deref());
+        device.limit_verdicts(kept.verdicts()?, unscaled.as_deref());
     }
     let (setup, means) = (device.setup().clone(), device.means(unscaled.as_deref()));
     let samples = own.samples();

@@ -21,6 +21,7 @@ use stlf_protocol::privacy_ledger::Ledger;
 use stlf_protocol::publication_record::Record;
 use stlf_protocol::reply_record::ReplyRecord;
 use stlf_protocol::roster::{Place, Roster};
+use stlf_protocol::verdict_record::VerdictRecord;
 use stlf_protocol::wire::Plan;
 use stlf_protocol::{Device, SignedRoster};
 
@@ -42,6 +43,7 @@ const PREDICTIONS: &str = "predictions.csv";
 const LEDGER: &str = "privacy.json";
 const RECORD: &str = "published.json";
 const REPLIES: &str = "replies.json";
+const VERDICTS: &str = "verdicts.json";
 
 /// The file with the newest roster that the device has received.
 pub(crate) const ROSTER: &str = "roster.json";
@@ -73,6 +75,8 @@ pub(super) struct StateDir {
     change: Option<DataChange>,
     /// Whether divergences were told that are not on disk yet.
     has_told: bool,
+    /// Whether models of others were judged, which is not on disk yet.
+    has_judged: bool,
     addresses: AddressBook,
 }
 
@@ -110,6 +114,7 @@ impl StateDir {
             renewals: 0,
             change: None,
             has_told: false,
+            has_judged: false,
             addresses,
         })
     }
@@ -159,6 +164,13 @@ impl StateDir {
         let Some(bytes) = self.folder.read(REPLIES)? else { return Ok(ReplyRecord::default()) };
         let path = self.folder.file(REPLIES);
         ReplyRecord::read(&bytes).map_err(|message| Error::Ledger { path, message })
+    }
+
+    /// Returns what this device has answered to models of others. Only a file that is not there means nothing.
+    pub(super) fn verdicts(&self) -> Result<VerdictRecord, Error> {
+        let Some(bytes) = self.folder.read(VERDICTS)? else { return Ok(VerdictRecord::default()) };
+        let path = self.folder.file(VERDICTS);
+        VerdictRecord::read(&bytes).map_err(|message| Error::Ledger { path, message })
     }
 
     /// Stores the scale of this device's features. Nothing that was computed by it may be sent before this returns.
@@ -234,6 +246,11 @@ impl StateDir {
         if let Some(told) = view.device.told().filter(|_| self.has_told) {
             folder.write_json_durably(REPLIES, told)?;
             self.has_told = false;
+        }
+        self.has_judged |= *event == Event::Judged;
+        if let Some(judged) = view.device.judged().filter(|_| self.has_judged) {
+            folder.write_json_durably(VERDICTS, judged)?;
+            self.has_judged = false;
         }
         match event {
             Event::Began { epoch, .. } => {

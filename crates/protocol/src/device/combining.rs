@@ -16,9 +16,11 @@ use stlf_planning::Error;
 use stlf_planning::witness::Claim;
 
 use super::epoch::WHOLE;
+use super::trying::question_of;
 use crate::job::{Sign, Watch};
 use crate::roster::Place;
 use crate::setup::Setup;
+use crate::verdict_record::Question;
 
 /// Models that a target received, with all that it takes to combine them.
 #[derive(Debug)]
@@ -187,6 +189,22 @@ impl Combining {
             expected,
             is_stranger,
         }))
+    }
+
+    /// Who sent the models.
+    pub(super) fn senders(&self) -> Vec<Place> {
+        self.models.iter().map(|(from, ..)| *from).collect()
+    }
+
+    /// All that it depends on besides the samples which of the models the target refuses.
+    pub(super) fn question(&self) -> Question {
+        let Combining { models, claims, tried, own, others, .. } = self;
+        let weights: Vec<(Place, f64)> =
+            models.iter().map(|(from, _, weight)| (*from, *weight)).collect();
+        let own_claim = own.as_ref().map(|(_, claim)| claim);
+        let standard = (weights, claims, tried, own_claim, *others > 0);
+        let own = own.iter().map(|(model, _)| model);
+        question_of(&standard, models.iter().map(|(_, model, _)| &**model).chain(own))
     }
 
     /// What has the samples of this target.

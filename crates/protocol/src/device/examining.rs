@@ -14,6 +14,7 @@ use super::trying::Trying;
 use super::{Action, Device, Refusal};
 use crate::job::{Job, Labour, Watch};
 use crate::roster::Place;
+use crate::verdict_record::May;
 use crate::wire::{Envelope, Message, Offer, SignedOffer};
 
 /// How far an examiner is with the model of one source.
@@ -50,12 +51,25 @@ impl Device {
         let Some(epoch) = self.epoch.as_mut() else { return Vec::new() };
         let number = epoch.id.number;
         let came = epoch.following_mut().map(Following::take_examined).unwrap_or_default();
-        let job = |from: Place| {
-            let trying = self.trying_sent(from)?;
-            let labour = Labour::Examine(Box::new(Examining { from, trying }));
-            Some(Action::Compute(Job::new(number, labour)))
-        };
-        came.into_iter().filter_map(job).collect()
+        let mut actions = Vec::new();
+        for from in came {
+            let Some(trying) = self.trying_sent(from) else { continue };
+            actions.extend(match self.may_judge(from, &trying.question()) {
+                May::Try => {
+                    let labour = Labour::Examine(Box::new(Examining { from, trying }));
+                    vec![Action::Compute(Job::new(number, labour))]
+                }
+                May::Repeat { refused: false } => self.examined(from, false),
+                May::Repeat { refused: true } | May::Refuse => {
+                    [Action::Distrust(from)].into_iter().chain(self.examined(from, true)).collect()
+                }
+                May::Abstain => {
+                    self.set_examined(from, false);
+                    self.finish().into_iter().collect()
+                }
+            });
+        }
+        actions
     }
 
     /// A source's model as its targets get it, with what this device holds it against. One that was trained here on its way is held against this
@@ -88,19 +102,33 @@ impl Device {
         from: Place,
         verdict: Option<Verdict>,
     ) -> Result<Vec<Action>, Refusal> {
-        let following = self.epoch.as_mut().and_then(Epoch::following_mut);
-        let state = following.and_then(|following| following.examined.get_mut(&from));
-        let Some(state) = state.filter(|state| **state == Examined::Tries) else {
+        let state = self.following().and_then(|following| following.examined.get(&from));
+        let tries = state == Some(&Examined::Tries);
+        let Some(trying) = self.trying_sent(from).filter(|_| tries) else {
             return Err(Refusal::Unfit("a trial that nobody asked for"));
         };
         let verdict = verdict.ok_or(Refusal::Unfit("a model that cannot be tried"))?;
         let is_refused = verdict == Verdict::Refused;
-        *state = Examined::Is(is_refused);
+        self.has_judged(from, trying.question(), is_refused);
+        let kept = self.keeps_verdicts().into_iter();
+        Ok(kept.chain(self.examined(from, is_refused)).collect())
+    }
+
+    /// What it says of a model that its labels contradict, or do not.
+    fn examined(&mut self, from: Place, is_refused: bool) -> Vec<Action> {
+        self.set_examined(from, is_refused);
         // The next plan knows that the two are in dispute.
         let mut actions =
             if is_refused { self.model_failed(from) } else { self.tell_believed(from) };
         actions.extend(self.finish());
-        Ok(actions)
+        actions
+    }
+
+    fn set_examined(&mut self, from: Place, is_refused: bool) {
+        let following = self.epoch.as_mut().and_then(Epoch::following_mut);
+        if let Some(state) = following.and_then(|following| following.examined.get_mut(&from)) {
+            *state = Examined::Is(is_refused);
+        }
     }
 
     /// Says to the targets of a source, whose model this device has tried as they get it and believes, what it was offered.

@@ -18,6 +18,7 @@ use super::{Action, Device, Refusal};
 use crate::job::{Job, Labour, Sign, Watch};
 use crate::roster::Place;
 use crate::setup::Setup;
+use crate::verdict_record::May;
 use crate::wire::Leg;
 
 /// What a device made of a model that was handed to it on one way. The same model in a later epoch need not be trained on again.
@@ -57,6 +58,8 @@ pub(crate) struct TrainingOn {
     place: Place,
     ring: Option<RingPlace>,
     trying: Trying,
+    /// Whether the device has said before that it believes the model.
+    is_believed: bool,
 }
 
 /// What came of a model that was handed over.
@@ -78,9 +81,10 @@ impl TrainingOn {
         self,
         watch: &mut Watch<'_>,
     ) -> Result<Option<TrainedOn>, stlf_planning::Error> {
-        let TrainingOn { way, setup, place, rows, ring, trying, .. } = self;
+        let TrainingOn { way, setup, place, rows, ring, trying, is_believed, .. } = self;
         let as_handed = match trying.verdict(watch)? {
             Some(Verdict::Believed(as_handed)) => as_handed,
+            Some(Verdict::Refused) if is_believed => None,
             Some(Verdict::Refused) => return Ok(Some(TrainedOn::Refused)),
             None => return Ok(None),
         };
@@ -186,18 +190,44 @@ impl Device {
             return actions;
         }
         following.part = Part::Source(AsSource::TrainsOn(leg));
-        let claims = following.claims_before(&leg);
-        let purpose = Purpose::Training { classes: self.setup.spec.output().len() };
-        let standard = Standard { claims, purpose, way };
-        // What the device sends if it does not believe the model.
-        let own = self.instead(way);
-        let (learner, setup) = (self.learner.clone(), self.setup.clone());
-        let labels = self.holdings.labels.clone();
-        let rows = self.setup.rows(self.place, labels.len());
-        let trying = Trying { learner, labels, handed, standard, own };
+        let Some(trying) = self.trying_handed(&leg) else { return Vec::new() };
+        let may = self.may_judge(from, &trying.question());
+        if matches!(may, May::Repeat { refused: true } | May::Refuse | May::Abstain) {
+            let mut actions = vec![Action::Distrust(from)];
+            actions.extend(self.does_without(leg));
+            actions.extend(self.train_on());
+            return actions;
+        }
+        let is_believed = may == May::Repeat { refused: false };
+        let setup = self.setup.clone();
+        let rows = self.setup.rows(self.place, trying.labels.len());
         let place = self.place;
-        let training = TrainingOn { from, way, setup, place, rows, ring, trying };
+        let training = TrainingOn { from, way, setup, place, rows, ring, trying, is_believed };
         vec![Action::Compute(Job::new(number, Labour::TrainOn(Box::new(training))))]
+    }
+
+    /// A model that was handed over, with what this device holds it against.
+    fn trying_handed(&self, leg: &Leg) -> Option<Trying> {
+        let following = self.following()?;
+        let handed = following.models.get(&(leg.from, leg.sent))?.clone();
+        let claims = following.claims_before(leg);
+        let purpose = Purpose::Training { classes: self.setup.spec.output().len() };
+        let standard = Standard { claims, purpose, way: leg.taken };
+        // What the device sends if it does not believe the model.
+        let own = self.instead(leg.taken);
+        let (learner, labels) = (self.learner.clone(), self.holdings.labels.clone());
+        Some(Trying { learner, labels, handed, standard, own })
+    }
+
+    /// A source that does not believe the model that was handed to it goes on with what it has itself.
+    fn does_without(&mut self, leg: Leg) -> Vec<Action> {
+        if let Some(following) = self.epoch.as_mut().and_then(Epoch::following_mut) {
+            following.refused.insert(leg.taken);
+        }
+        // The next plan does without it.
+        let mut actions = self.model_failed(leg.from);
+        actions.extend(self.offer(leg.taken));
+        actions
     }
 
     /// Takes what came of training on.
@@ -209,27 +239,25 @@ impl Device {
         trained: Option<TrainedOn>,
     ) -> Result<Vec<Action>, Refusal> {
         let asked = self.following().and_then(|following| match following.part() {
-            Part::Source(AsSource::TrainsOn(leg)) => {
-                Some((*leg, following.models.get(&(leg.from, leg.sent))?.clone()))
-            }
+            Part::Source(AsSource::TrainsOn(leg)) => Some((*leg, self.trying_handed(leg)?)),
             _ => None,
         });
-        let (leg, handed) = asked.ok_or(Refusal::Unfit("a training that nobody asked for"))?;
+        let (leg, trying) = asked.ok_or(Refusal::Unfit("a training that nobody asked for"))?;
         let way = leg.taken;
         let made = trained.ok_or(Refusal::Unfit("a model that cannot be trained on"))?;
         let TrainedOn::Made { trained, as_handed, as_sent } = made else {
-            if let Some(following) = self.epoch.as_mut().and_then(Epoch::following_mut) {
-                following.refused.insert(way);
-            }
-            // The next plan does without it.
-            let mut actions = self.model_failed(leg.from);
-            actions.extend(self.offer(way));
-            return Ok(actions);
+            self.has_judged(leg.from, trying.question(), true);
+            let kept = self.keeps_verdicts().into_iter();
+            return Ok(kept.chain(self.does_without(leg)).collect());
         };
         self.check_model(&trained)?;
-        let made = HandedOn { handed: hash(&handed), trained, as_handed, as_sent };
+        self.has_judged(leg.from, trying.question(), false);
+        let handed = hash(&trying.handed);
+        let [as_handed, as_sent] = self.tells_of(&leg, handed, [as_handed, as_sent]);
+        let made = HandedOn { handed, trained, as_handed, as_sent };
         self.handed_on.insert(way, made);
-        let mut actions = self.tell_believed(leg.from);
+        let mut actions: Vec<Action> = self.keeps_verdicts().into_iter().collect();
+        actions.extend(self.tell_believed(leg.from));
         actions.extend(self.offer(way));
         Ok(actions)
     }

@@ -65,13 +65,18 @@ impl Device {
     /// ones.
     pub(super) fn take_fresh_data(&mut self) {
         let Some(fresh) = self.fresh.take() else { return };
-        let Device { holdings, learner, trained, published, replying, .. } = *fresh;
+        let Device { holdings, learner, trained, published, replying, judging, .. } = *fresh;
         (self.holdings, self.learner) = (holdings, learner);
         (self.trained, self.published) = (trained, published);
         // It may have told more since the fresh one was made.
         let told = self.replying.take();
         self.replying = replying.map(|own| match told {
             Some(told) => Arc::new(own.after(told.record().clone())),
+            None => own,
+        });
+        let judged = self.judging.take();
+        self.judging = judging.map(|own| match judged {
+            Some(judged) => own.after(judged.record().clone()),
             None => own,
         });
         self.handed_on.clear();

@@ -43,8 +43,7 @@ impl Device {
     /// The means that it publishes with base noise alone in every epoch, whoever takes part, unless it [publishes others](Device::publish); `None` with (ε, δ), or where it
     /// publishes more. Samples are known again by their inputs, or by what these were before they were scaled.
     pub fn means(&self, unscaled: Option<&[f64]>) -> Option<CurrentMeans> {
-        let key = self.identity.secret_key("stlf-samples/1");
-        self.exchange(&[self.place]).means(unscaled, &key)
+        self.exchange(&[self.place]).means(unscaled, &self.sample_key())
     }
 
     /// From now on it publishes this, which it published before, and not means of its data as they are now.
@@ -55,9 +54,13 @@ impl Device {
     /// From now on it tells divergences only as far as this record of what it has told allows; all if nobody learns of its covariance by them. Samples are known
     /// as for [`Device::means`].
     pub fn limit_replies(&mut self, record: ReplyRecord, unscaled: Option<&[f64]>) {
-        let key = self.identity.secret_key("stlf-samples/1");
-        let replying = self.exchange(&[self.place]).replying(record, unscaled, &key);
+        let replying = self.exchange(&[self.place]).replying(record, unscaled, &self.sample_key());
         self.replying = replying.map(Arc::new);
+    }
+
+    /// By which its samples are known in its records, and nobody else can know them.
+    pub(super) fn sample_key(&self) -> [u8; 32] {
+        self.identity.secret_key("stlf-samples/1")
     }
 
     /// What it has told of divergences; `None` without a limit.
@@ -269,27 +272,32 @@ impl Device {
 
     /// Step 6, at a target, once all models are there.
     fn combine(&mut self) -> Vec<Action> {
-        let place = self.place;
+        let awaits =
+            matches!(self.following().map(Following::part), Some(Part::Target(AsTarget::Awaits)));
+        let Some(combining) = self.combining().filter(|_| awaits) else { return Vec::new() };
         let Some(epoch) = self.epoch.as_mut() else { return Vec::new() };
         let number = epoch.id.number;
-        let Some(following) = epoch.following() else { return Vec::new() };
-        let Part::Target(AsTarget::Awaits) = following.part else { return Vec::new() };
-        let Some(models) = following.to_combine(place).filter(|models| !models.is_empty()) else {
-            return Vec::new();
-        };
+        if let Some(following) = epoch.following_mut() {
+            following.part = Part::Target(AsTarget::Combines);
+        }
+        vec![Action::Compute(Job::new(number, Labour::Combine(Box::new(combining))))]
+    }
+
+    /// The models that it has received as a target, with all that it takes to combine them, once all are there.
+    fn combining(&self) -> Option<Combining> {
+        let (place, epoch) = (self.place, self.epoch.as_ref()?);
+        let following = epoch.following()?;
+        let models = following.to_combine(place).filter(|models| !models.is_empty())?;
         let claims = models.iter().map(|(from, ..)| following.claim(*from)).collect();
         let tried = models.iter().map(|(from, ..)| epoch.tried(following.sent_to_target(*from)));
         let tried = tried.collect();
         let (others, is_stranger) = (following.others_than(&models), following.is_stranger());
-        if let Some(following) = epoch.following_mut() {
-            following.part = Part::Target(AsTarget::Combines);
-        }
         let (setup, inputs) = (self.setup.clone(), self.holdings.inputs.clone());
         let known = self.holdings.known();
         let (learner, rows) = (self.learner.clone(), self.holdings.rows());
         let (schooled, has_user_learner) = (self.schooled.clone(), self.has_user_learner);
         let own = self.trained.as_ref().map(|trained| (trained.model.clone(), self.own_claim()));
-        let combining = Combining {
+        Some(Combining {
             setup,
             place,
             inputs,
@@ -304,9 +312,7 @@ impl Device {
             own,
             others,
             schooled,
-        };
-        let labour = Labour::Combine(Box::new(combining));
-        vec![Action::Compute(Job::new(number, labour))]
+        })
     }
 
     /// What it claims of its own model on its own samples.
@@ -320,8 +326,12 @@ impl Device {
         &mut self,
         combined: Option<Combined>,
     ) -> Result<Vec<Action>, Refusal> {
+        let asked = self.combining().map(|combining| (combining.question(), combining.senders()));
         let following = self.epoch.as_mut().and_then(Epoch::following_mut);
-        let Some(Following { part: part @ Part::Target(AsTarget::Combines), .. }) = following
+        let (
+            Some((question, received)),
+            Some(Following { part: part @ Part::Target(AsTarget::Combines), .. }),
+        ) = (asked, following)
         else {
             return Err(Refusal::Unfit("predictions that nobody asked for"));
         };
@@ -329,12 +339,13 @@ impl Device {
         let refused = combined.refused.clone();
         self.schooled = combined.schooled.clone().or(self.schooled.take());
         *part = Part::Target(AsTarget::Has(Box::new(combined)));
+        let said = self.says_of_received(question, &received, &refused);
+        let mut actions: Vec<Action> = self.keeps_verdicts().into_iter().collect();
         // Who has labels has tried what it got on these.
-        let received = self.received().filter(|_| self.trained.is_some()).unwrap_or_default();
-        let believed = received.iter().map(|(from, ..)| *from).filter(|at| !refused.contains(at));
-        let mut actions: Vec<Action> = believed.flat_map(|from| self.tell_believed(from)).collect();
+        let believed = said.believed.into_iter().filter(|_| self.trained.is_some());
+        actions.extend(believed.flat_map(|from| self.tell_believed(from)));
         // The next plan does without these.
-        actions.extend(refused.into_iter().flat_map(|from| self.model_failed(from)));
+        actions.extend(said.refused.into_iter().flat_map(|from| self.model_failed(from)));
         actions.extend(self.finish());
         Ok(actions)
     }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use sha2::{Digest, Sha256};
 use stlf_data::Class;
 use stlf_learn::Params;
 use stlf_method::expectation::{Guessing, Trial, Tried};
@@ -13,6 +14,7 @@ use stlf_planning::plan::Way;
 
 use super::Device;
 use crate::job::{self, Sign};
+use crate::verdict_record::Question;
 
 /// What a device has learned on its own labels.
 #[derive(Debug, Clone, PartialEq)]
@@ -81,6 +83,25 @@ impl Trying {
         };
         Ok(own.map(|own| standard.verdict(came, own)))
     }
+
+    /// All that the verdict depends on besides the samples.
+    pub(super) fn question(&self) -> Question {
+        let own = self.own.as_ref().filter(|_| self.standard.compares());
+        question_of(&self.standard, [&*self.handed].into_iter().chain(own))
+    }
+}
+
+/// A question about these models, and all else that its answer depends on besides the samples. Debug formats name every field, so that none is forgotten.
+pub(super) fn question_of<'m>(
+    standard: &impl std::fmt::Debug,
+    models: impl Iterator<Item = &'m Params>,
+) -> Question {
+    let mut hasher = Sha256::new_with_prefix(format!("{standard:?} "));
+    for model in models {
+        hasher.update(model.len().to_le_bytes());
+        model.iter().for_each(|p| hasher.update(p.to_le_bytes()));
+    }
+    hasher.finalize().into()
 }
 
 /// How a model does on these of a device's labels; nothing on none. `None` if `watch` ended it.

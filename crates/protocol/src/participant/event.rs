@@ -83,6 +83,8 @@ pub enum Event {
     },
     /// Divergences are measured that were not told before. Those that are told next are on the device's record.
     Measured,
+    /// This device has judged a model of another one by its own samples. What it says of it next is on the device's record.
+    Judged,
     /// The plan of the epoch is known.
     Planned {
         /// Whether no plan is better: it is proven optimal, and nothing that costs more was kept from the last plan.

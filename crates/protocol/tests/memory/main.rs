@@ -29,3 +29,4 @@ mod shared;
 mod simulation;
 mod trials;
 mod unchanged;
+mod verdicts;

@@ -97,6 +97,7 @@ fn words(roster: &Roster, event: &Event) -> String {
             format!("epoch {epoch} begins with {}", counted(*devices, "device"))
         }
         Event::Measured => "measured divergences".to_owned(),
+        Event::Judged => "judged a model by its own samples".to_owned(),
         Event::Planned { optimal: true } => "plan ready: proven optimal".to_owned(),
         Event::Planned { optimal: false } => {
             "plan ready: not proven optimal (a better one may exist)".to_owned()
