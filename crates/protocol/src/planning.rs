@@ -24,7 +24,7 @@ use crate::divergence_protocol::divergence;
 use crate::job::{Sign, Watch};
 use crate::roster::{Place, Roster};
 use crate::setup::Setup;
-use crate::wire::{Handover, Link, MOST_REPORTS, Measured, PairReport, Plan, Report, SignedReport};
+use crate::wire::{Link, MOST_REPORTS, Measured, PairReport, Plan, Report, Sending, SignedReport};
 
 /// The planner's desk.
 #[derive(Debug, Clone)]
@@ -138,7 +138,7 @@ impl Planner {
             weight: link.weight,
         };
         let handover =
-            |h: &stlf_planning::plan::Handover| Handover { from: place(h.from), to: place(h.to) };
+            |h: &stlf_planning::plan::Handover| Sending { from: place(h.from), to: place(h.to) };
         Plan {
             epoch,
             sources: plan.with_role(Role::Source).map(place).collect(),
@@ -170,7 +170,7 @@ impl Planner {
             return plan;
         };
         let sent =
-            |from: usize, to: usize| Handover { from: self.members[from], to: self.members[to] };
+            |from: usize, to: usize| Sending { from: self.members[from], to: self.members[to] };
         let witnesses = problem.witnesses(&roles, &links, setup.liars);
         let examinations = match setup.examiners {
             true => problem.examinations(&links, &handovers, &witnesses),
@@ -198,7 +198,7 @@ impl Planner {
 
     /// The hand-overs of a plan by the members' indices; none if one is from or to somebody else.
     fn handovers(&self, plan: &Plan) -> Option<Vec<stlf_planning::plan::Handover>> {
-        let handover = |h: &Handover| {
+        let handover = |h: &Sending| {
             let (from, to) = (self.index(h.from)?, self.index(h.to)?);
             Some(stlf_planning::plan::Handover { from, to })
         };
@@ -341,7 +341,7 @@ impl Planner {
         plan: &stlf_planning::Plan,
     ) -> stlf_planning::Plan {
         let source = |place: Place| self.index(place).filter(|&k| plan.roles[k] == Role::Source);
-        let handed = |h: &Handover| {
+        let handed = |h: &Sending| {
             Some(stlf_planning::plan::Handover { from: source(h.from)?, to: source(h.to)? })
         };
         let handovers: Vec<_> = last.handovers.iter().filter_map(handed).collect();

@@ -14,7 +14,7 @@ use stlf_planning::plan::Way;
 pub use self::epoch_id::EpochId;
 pub use self::limits::Limits;
 pub use self::means::{Digest, Means, MeansSignature};
-pub use self::plan::{Handover, Leg, Link, Plan};
+pub use self::plan::{Leg, Link, Plan, Sending};
 pub use self::signed::{Denial, MOST_REPORTS, SignedOffer, SignedPlan, SignedReport};
 use crate::roster::Place;
 use crate::shared::SharedSettings;

@@ -94,8 +94,8 @@ fn told(name: &str, plan: &Plan) -> String {
     let places = |places: &[Place]| {
         places.iter().map(|place| place.index().to_string()).collect::<Vec<_>>().join(" ")
     };
-    let sent = |sent: &[Handover]| {
-        let one = |h: &Handover| format!("{}->{}", h.from.index(), h.to.index());
+    let sent = |sent: &[Sending]| {
+        let one = |h: &Sending| format!("{}->{}", h.from.index(), h.to.index());
         sent.iter().map(one).collect::<Vec<_>>().join(" ")
     };
     let link = |l: &Link| format!("{}->{} {:.4}", l.from.index(), l.to.index(), l.weight);

@@ -23,13 +23,13 @@ pub struct Plan {
     pub links: Vec<Link>,
     /// Sorted by receiver, who takes one model at most.
     #[serde(default)]
-    pub handovers: Vec<Handover>,
+    pub handovers: Vec<Sending>,
     /// Whose models targets get to check others against, sorted by receiver, then sender.
     #[serde(default)]
-    pub witnesses: Vec<Handover>,
+    pub witnesses: Vec<Sending>,
     /// Whose models devices with labels get to try them, as targets get them; sorted by receiver, then sender.
     #[serde(default)]
-    pub examinations: Vec<Handover>,
+    pub examinations: Vec<Sending>,
     /// Links that could not be used, because no usable model came over them, ascending.
     #[serde(default)]
     pub forbidden: Vec<(Place, Place)>,
@@ -50,12 +50,13 @@ pub struct Link {
     pub weight: f64,
 }
 
-/// A source gives its model to another one, which trains it on.
+/// A device sends its model to another one: to a source that trains it on, to a target that checks others against it, or to a device with labels that
+/// tries it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Handover {
+pub struct Sending {
     /// Whose model it is.
     pub from: Place,
-    /// Who trains it on.
+    /// Who gets it.
     pub to: Place,
 }
 
@@ -166,7 +167,7 @@ impl Plan {
 
     /// Hand-overs by plain numbers, which are places here.
     fn indexed_handovers(&self) -> Vec<plan::Handover> {
-        let indexed = |h: &Handover| plan::Handover { from: h.from.index(), to: h.to.index() };
+        let indexed = |h: &Sending| plan::Handover { from: h.from.index(), to: h.to.index() };
         self.handovers.iter().map(indexed).collect()
     }
 
@@ -182,7 +183,7 @@ impl Plan {
 
     /// Whether some model goes over more sources than plans have it go, in a chain or round a ring.
     fn hands_on_too_often(&self) -> bool {
-        let is_too_long = |handover: &Handover| {
+        let is_too_long = |handover: &Sending| {
             let (mut at, mut hops) = (handover.from, 1);
             while at != handover.to && hops <= Forms::ALL.ring {
                 match self.handed_from(at) {
@@ -199,7 +200,7 @@ impl Plan {
     pub(crate) fn check(&self) -> Result<(), Malformed> {
         let holds = |fine: bool, what| if fine { Ok(()) } else { Err(Malformed::Absurd(what)) };
         let ascending = |places: &[Place]| places.is_sorted_by(|a, b| a < b);
-        let by_receiver = |of: &[Handover]| of.is_sorted_by(|a, b| (a.to, a.from) < (b.to, b.from));
+        let by_receiver = |of: &[Sending]| of.is_sorted_by(|a, b| (a.to, a.from) < (b.to, b.from));
         let is_in = |places: &[Place], place: Place| places.binary_search(&place).is_ok();
         let apart = |places: &[Place]| !places.iter().any(|&s| is_in(&self.targets, s));
         holds(
@@ -225,7 +226,7 @@ impl Plan {
         let sum = |column: &&[Link]| column.iter().map(|link| link.weight).sum::<f64>();
         let is_whole = |column: &&[Link]| (sum(column) - 1.0).abs() < 1e-6;
         holds(columns.iter().all(is_whole), "a target's weights do not sum to one")?;
-        let between = |handover: &Handover| is_source(handover.from) && is_source(handover.to);
+        let between = |handover: &Sending| is_source(handover.from) && is_source(handover.to);
         holds(self.handovers.iter().all(between), "a hand-over is not between sources")?;
         holds(!self.hands_on_too_often(), "a model is handed on too often")?;
         let followed = check_handovers(&self.indexed_handovers(), &self.indexed_links());
@@ -234,13 +235,13 @@ impl Plan {
         let is_link = |to: Place, from: Place| {
             self.links.binary_search_by_key(&(to, from), |link| (link.to, link.from)).is_ok()
         };
-        let is_apart = |&Handover { from, to }: &Handover| {
+        let is_apart = |&Sending { from, to }: &Sending| {
             is_target(to) && from != to && is_listed(from) && !is_link(to, from)
         };
         holds(self.witnesses.iter().all(is_apart), "a witness is not of a target")?;
         let senders: BTreeSet<Place> = self.links.iter().map(|link| link.from).collect();
         let is_of_sender =
-            |one: &Handover| senders.contains(&one.from) && one.from != one.to && is_listed(one.to);
+            |one: &Sending| senders.contains(&one.from) && one.from != one.to && is_listed(one.to);
         holds(
             self.examinations.iter().all(is_of_sender),
             "an examiner tries a model that no target gets",

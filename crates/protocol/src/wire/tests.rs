@@ -12,8 +12,8 @@ pub(super) fn link(from: usize, to: usize, weight: f64) -> Link {
     Link { from: Place::new(from), to: Place::new(to), weight }
 }
 
-pub(super) fn handover(from: usize, to: usize) -> Handover {
-    Handover { from: Place::new(from), to: Place::new(to) }
+pub(super) fn handover(from: usize, to: usize) -> Sending {
+    Sending { from: Place::new(from), to: Place::new(to) }
 }
 
 pub(super) fn plan() -> Plan {
@@ -310,7 +310,7 @@ fn a_plan_with_the_same_again_and_again_is_refused_for_its_order() {
     let settings = stlf_method::divergence::Settings::Sketch(Default::default());
     let limits = Limits::new(devices, &settings, stlf_data::Shape::grey(28));
     let refused = |links: usize, witnesses: usize, examinations: usize| {
-        let again = |of: Handover, times| vec![of; times];
+        let again = |of: Sending, times| vec![of; times];
         let mut plan = Plan {
             sources: places([0, 2]),
             handovers: Vec::new(),

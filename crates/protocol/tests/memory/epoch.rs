@@ -29,7 +29,7 @@ use stlf_protocol::Setup;
 use stlf_protocol::checking::Objection;
 use stlf_protocol::device::{Holdings, Schooled};
 use stlf_protocol::in_memory_network::Network;
-use stlf_protocol::wire::{Denial, Envelope, Handover, Message, Plan as WirePlan};
+use stlf_protocol::wire::{Denial, Envelope, Message, Plan as WirePlan, Sending};
 use stlf_protocol::{Action, Device, Place, Refusal};
 
 use crate::common::{
@@ -76,7 +76,7 @@ fn models_are_handed_on_as_on_one_machine() {
     for setup in [Setup { balanced: false, ..balanced.clone() }, balanced] {
         let plan = comes_to_what_one_machine_would(&setup, &holdings);
         // Some model goes over several sources.
-        let handed_twice = |h: &Handover| plan.handed_from(h.from).is_some();
+        let handed_twice = |h: &Sending| plan.handed_from(h.from).is_some();
         assert!(plan.handovers.iter().any(handed_twice), "{plan:?}");
     }
 }

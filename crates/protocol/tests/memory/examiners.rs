@@ -7,7 +7,7 @@ use stlf_method::divergence::{Settings, sketch};
 use stlf_planning::plan::Way;
 use stlf_protocol::device::Holdings;
 use stlf_protocol::in_memory_network::Network;
-use stlf_protocol::wire::{Envelope, Handover, Message, Offer, Plan, SignedOffer};
+use stlf_protocol::wire::{Envelope, Message, Offer, Plan, Sending, SignedOffer};
 use stlf_protocol::{Action, Device, Place, Refusal, Setup};
 
 use crate::common::{
@@ -84,7 +84,7 @@ fn a_confident_wrong_model_with_honest_numbers_is_found_out_by_its_examiner() {
     for setup in setups() {
         let honest = honest(&setup);
         let plan = honest.devices[0].plan().unwrap();
-        for &Handover { from: liar, to: examiner } in &plan.examinations {
+        for &Sending { from: liar, to: examiner } in &plan.examinations {
             let receivers = [targets(plan, liar), vec![examiner]].concat();
             let network = lying(&setup, liar, &receivers);
             assert_eq!(network.devices[examiner.index()].refuses(), [liar]);
@@ -99,7 +99,7 @@ fn who_has_a_good_model_tried_and_sends_targets_another_one_is_found_out() {
     for setup in setups() {
         let honest = honest(&setup);
         let plan = honest.devices[0].plan().unwrap();
-        let Handover { from: liar, to: examiner } = plan.examinations[0];
+        let Sending { from: liar, to: examiner } = plan.examinations[0];
         let targets = targets(plan, liar);
         let network = lying(&setup, liar, &targets);
         assert_eq!(network.devices[examiner.index()].refuses(), []);

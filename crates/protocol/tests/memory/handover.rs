@@ -12,7 +12,7 @@ use stlf_protocol::device::HandedOn;
 use stlf_protocol::in_memory_network::Network;
 use stlf_protocol::job::Task;
 use stlf_protocol::membership::{Decision, Membership, Timing};
-use stlf_protocol::wire::{Envelope, Handover, Message};
+use stlf_protocol::wire::{Envelope, Message, Sending};
 use stlf_protocol::{Action, Device, Place, Refusal, Setup};
 
 use crate::common::{
@@ -20,8 +20,8 @@ use crate::common::{
 };
 use crate::lost::{others_finish, without};
 
-const ROW: [Handover; 2] =
-    [Handover { from: ALL[0], to: ALL[1] }, Handover { from: ALL[1], to: ALL[2] }];
+const ROW: [Sending; 2] =
+    [Sending { from: ALL[0], to: ALL[1] }, Sending { from: ALL[1], to: ALL[2] }];
 
 /// A network whose devices have begun their first epoch.
 fn begun(order: u64) -> Network {

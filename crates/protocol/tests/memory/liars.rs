@@ -13,7 +13,7 @@ use stlf_protocol::device::{Holdings, Trained};
 use stlf_protocol::in_memory_network::Network;
 use stlf_protocol::shared::{Fingerprint, SharedSettings};
 use stlf_protocol::wire::{
-    Denial, Envelope, EpochId, Handover, Link, Malformed, Message, Plan, SignedPlan, SignedReport,
+    Denial, Envelope, EpochId, Link, Malformed, Message, Plan, Sending, SignedPlan, SignedReport,
 };
 use stlf_protocol::{Action, Device, Place, Refusal, Roster, Setup};
 
@@ -280,7 +280,7 @@ fn a_planner_cannot_choose_witnesses_or_examiners_or_links_that_are_forbidden() 
         let plan = &mut signed.plan;
         let (to, used) = (plan.targets[0], plan.incoming(plan.targets[0]).next().unwrap().from);
         let from = ALL.into_iter().find(|&place| place != to && place != used).unwrap();
-        plan.witnesses = vec![Handover { from, to }];
+        plan.witnesses = vec![Sending { from, to }];
     };
     assert_eq!(objection(witness), Objection::Unfounded(OTHER_CHECKS));
     assert!(!planned().2.plan.examinations.is_empty());

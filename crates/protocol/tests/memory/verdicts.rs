@@ -87,7 +87,7 @@ impl Attacker {
         network.begin(ALL[0], 1, &ALL);
         network.run().unwrap();
         let plan = network.devices[0].plan().unwrap();
-        let Handover { from: liar, to: examiner } = plan.examinations[0];
+        let Sending { from: liar, to: examiner } = plan.examinations[0];
         if let Some(record) = record {
             network.devices[examiner.index()].limit_verdicts(record, None);
         }
