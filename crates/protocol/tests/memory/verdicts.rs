@@ -10,7 +10,7 @@ use stlf_planning::plan::Way;
 use stlf_protocol::device::Holdings;
 use stlf_protocol::in_memory_network::Network;
 use stlf_protocol::verdict_record::VerdictRecord;
-use stlf_protocol::wire::Handover;
+use stlf_protocol::wire::Sending;
 use stlf_protocol::{Device, Place, Setup};
 
 use crate::attack::nearest;
