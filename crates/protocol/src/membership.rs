@@ -227,7 +227,7 @@ impl Membership {
         let is_new = self.starts_anew(place, start);
         self.starts.insert(place, start);
         self.unlike.remove(&place);
-        self.here.insert(place);
+        let was_away = self.here.insert(place);
         let has_broken = self.broke.remove(&place);
         self.new_first(place);
         self.others_work |= running.number > 0;
@@ -245,8 +245,8 @@ impl Membership {
         if is_new || is_broken || has_broken {
             self.has_ended(place, now);
         }
-        // Nobody waits for those to settle that get no other chance.
-        if self.forgive(place, is_new, now) {
+        // Nobody waits for those to settle that get no other chance, or that only connect anew.
+        if self.forgive(place, is_new, now) && (was_away || is_new) {
             self.changed = now;
         }
     }

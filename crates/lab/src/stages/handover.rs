@@ -123,7 +123,7 @@ impl Transfer<'_> {
                 Some(file) => Params::from_safetensors(run.layout(), &file)
                     .map_err(|e| folder.broken(&name, &e.to_string()))?,
                 None => {
-                    let params = run.train_on(to, way, handed, &mut || count.asks())?;
+                    let params = run.train_on(to, way, handed, &mut || run.goes_on(&count))?;
                     folder.write(&name, &params.to_safetensors(run.layout())?)?;
                     params
                 }

@@ -14,12 +14,21 @@ use stlf_planning::plan::Way;
 use stlf_protocol::Place;
 
 use super::SeedRun;
+use crate::watch::Counter;
 use crate::{Error, Learners};
 
 impl SeedRun<'_> {
     /// Names and shapes of the tensors of all models.
     pub(super) fn layout(&self) -> &Layout {
         self.learners.map_or(self.setup.spec.as_ref(), Learners::layout)
+    }
+
+    /// Asks whether to go on with a training. A learner of the user's may take long, so that whoever counts is asked too.
+    pub(super) fn goes_on(&self, count: &Counter<'_>) -> ControlFlow<()> {
+        match self.learners {
+            Some(_) => count.asks(),
+            None => self.watch.flow(),
+        }
     }
 
     /// What has the samples and labels of a device; the built-in network begins with these values.

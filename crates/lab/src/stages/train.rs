@@ -77,7 +77,7 @@ fn models(run: &SeedRun<'_>, splits: &[Split], block: Block) -> Result<Vec<Optio
             Some(file) => Params::from_safetensors(run.layout(), &file)
                 .map_err(|e| folder.broken(&name, &e.to_string()))?,
             None => {
-                let params = run.train(i, &first, &mut || count.asks())?;
+                let params = run.train(i, &first, &mut || run.goes_on(&count))?;
                 folder.write(&name, &params.to_safetensors(run.layout())?)?;
                 params
             }

@@ -352,6 +352,7 @@ async fn garbage_is_refused_counted_and_in_the_end_not_heard() {
 async fn a_plan_longer_than_any_can_be_convicts_its_planner() {
     let planner = ALL[0];
     let mut fleet = Fleet::new(33);
+    let longest = devices()[1].limits().longest();
     devices().into_iter().skip(1).for_each(|device| fleet.start(device, forever));
     let (endpoint, connections) = impostor(&fleet, planner).await;
     let long = Plan {
@@ -362,7 +363,7 @@ async fn a_plan_longer_than_any_can_be_convicts_its_planner() {
         handovers: Vec::new(),
         witnesses: Vec::new(),
         examinations: Vec::new(),
-        forbidden: vec![(planner, ALL[1]); 1 << 20],
+        forbidden: vec![(planner, ALL[1]); longest],
         objective: 1.0,
         optimal: false,
     };

@@ -78,3 +78,15 @@ fn a_first_device_that_takes_models_is_done_without_in_time() {
         println!("seed {seed}: {took:?}");
     }
 }
+
+/// A device that had started again, and had forgotten that the first one lied, followed it once more: the planner of the others took it for silent until it was
+/// told where the device is. And where a member connected anew all the time, the planner waited for that to settle until it was given up itself.
+#[test]
+fn nobody_is_taken_for_silent_who_follows_another_or_waits_for_one_that_connects_anew() {
+    for (seed, liar, kind) in [(254, 0, Kind::InventsMeans), (18_997, 2, Kind::FailsModels)] {
+        let liars = vec![(liar, Lie::new(kind))];
+        let schedule = Schedule { liars, ..Schedule::random(seed) };
+        let (_, took) = run(seed, &schedule).unwrap_or_else(|what| panic!("{what}"));
+        println!("seed {seed}: {took:?}");
+    }
+}
