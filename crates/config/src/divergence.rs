@@ -43,6 +43,9 @@ pub struct Divergence {
     pub privacy: Option<Noise>,
 }
 
+/// ε that publications of a device spend in all, unless its user says another number: some fifty with ε = 1. Above it the theorem promises little.
+const USUAL_BUDGET: f64 = 10.0;
+
 /// `divergence.privacy`: who adds noise to what it publishes.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Noise {
@@ -207,6 +210,15 @@ impl Divergence {
         match self.privacy {
             Some(Noise::Always(privacy)) => privacy.budget,
             Some(Noise::Auto | Noise::Base | Noise::None) | None => None,
+        }
+    }
+
+    /// The largest ε that all publications of this device with noise together spend where the device adds noise of its own accord: then it goes on with its last
+    /// means.
+    pub fn usual_budget(&self) -> Option<f64> {
+        match self.privacy {
+            Some(Noise::Auto) | None => Some(USUAL_BUDGET),
+            Some(Noise::Always(_) | Noise::Base | Noise::None) => None,
         }
     }
 

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use stlf_method::divergence::gaussian_mechanism::{composed, epsilon};
+use stlf_method::divergence::sketch::Sketch;
 
 use crate::identity::{hex, unhex};
 use crate::publication_record::Record;
@@ -19,13 +20,41 @@ pub struct Publication {
     id: String,
     /// How far one sample moves it at most, in standard deviations of its noise.
     ratio: f64,
+    /// Of the last one, what was published, so that it can be published again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    means: Option<Published>,
+}
+
+/// Means with noise, as everyone has seen them.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Published {
+    /// What their features follow from, hashed.
+    features: String,
+    samples: u64,
+    mean: Vec<f32>,
 }
 
 impl Publication {
     /// With noise that was drawn from this seed, by which it is known again.
     pub fn new(noise_seed: &[u8; 32], ratio: f64) -> Publication {
         // Who reads the one cannot compute the other.
-        Publication { id: hex(&Sha256::digest(noise_seed)), ratio }
+        Publication { id: hex(&Sha256::digest(noise_seed)), ratio, means: None }
+    }
+
+    /// The same of these means, whose features follow from what this is a hash of.
+    pub(crate) fn of_means(self, features: &[u8], sketch: Sketch) -> Publication {
+        let Sketch { samples, mean, .. } = sketch;
+        Publication { means: Some(Published { features: hex(features), samples, mean }), ..self }
+    }
+
+    /// What was published last, if that was by the same features.
+    pub fn instead(&self, before: &Ledger) -> Option<Sketch> {
+        let last = before.publications.last()?.means.as_ref()?;
+        let Published { features, samples, mean } = last;
+        let are_alike = self.means.as_ref().is_some_and(|own| own.features == *features);
+        let sketch = || Sketch { samples: *samples, mean: mean.clone(), covariance: None };
+        are_alike.then(sketch)
     }
 
     fn is_one(&self) -> bool {
@@ -130,6 +159,7 @@ impl Ledger {
         if self.publications.iter().any(|known| known.id == publication.id) {
             return Ok(ledger);
         }
+        ledger.publications.iter_mut().for_each(|earlier| earlier.means = None);
         ledger.publications.push(publication);
         let (spent, after) = (self.spent(delta), ledger.spent(delta));
         match budget.filter(|&budget| after > budget) {
@@ -190,6 +220,25 @@ mod tests {
         let refused = ledger.with(publication(2, one), DELTA, Some(1.2)).unwrap_err();
         assert!((refused.spent - 1.0).abs() < 1e-6 && refused.after > 1.2, "{refused}");
         assert_eq!(ledger.with(publication(1, one), DELTA, Some(0.5)).unwrap(), ledger);
+    }
+
+    #[test]
+    fn what_was_published_last_can_be_published_again_by_the_same_features() {
+        let sketch = |x: f32| Sketch { samples: 9, mean: vec![x, 0.1], covariance: None };
+        let of = |id: u8, features: u8| {
+            publication(id, 0.3).of_means(&[features], sketch(f32::from(id)))
+        };
+        let mut ledger = Ledger::default();
+        assert_eq!(of(1, 7).instead(&ledger), None);
+        for id in 1..=2 {
+            ledger = ledger.with(of(id, 7), DELTA, None).unwrap();
+        }
+        let text = serde_json::to_string(&ledger).unwrap();
+        assert_eq!(text.matches("mean\"").count(), 1, "{text}");
+        let ledger = Ledger::read(text.as_bytes()).unwrap();
+        assert!(ledger.with(of(3, 7), DELTA, Some(0.1)).is_err());
+        assert_eq!(of(3, 7).instead(&ledger), Some(sketch(2.0)));
+        assert_eq!(of(3, 8).instead(&ledger), None);
     }
 
     #[test]

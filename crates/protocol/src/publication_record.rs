@@ -76,6 +76,9 @@ pub(crate) fn sample_names(samples: impl Iterator<Item = Vec<u8>>, key: &[u8; 32
 struct Published {
     features: String,
     samples: u64,
+    /// How many of them [count](stlf_method::divergence::disclosure::independent), if some are there again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    counted: Option<u64>,
     mean: Vec<f32>,
     /// How far one sample moves it at most, in standard deviations of its noise. Records of earlier versions do not have it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -172,8 +175,8 @@ impl Record {
     }
 
     /// The most numbers that all publications together tell about one sample.
-    pub fn most_told(&self, limit: Limit) -> f64 {
-        self.told(&self.groups(limit)).into_iter().fold(0.0, f64::max)
+    pub fn most_told(&self) -> f64 {
+        self.told(&self.groups()).into_iter().fold(0.0, f64::max)
     }
 
     /// What a device publishes whose data are these now: the same means as before if they are of the same samples; else new ones if all
@@ -195,8 +198,9 @@ impl Record {
     }
 
     fn again(&self, publication: usize, behind: usize) -> Admitted {
-        let Published { samples, mean, .. } = &self.publications[publication];
-        let sketch = Sketch { samples: *samples, mean: mean.clone(), covariance: None };
+        let Published { samples, counted, mean, .. } = &self.publications[publication];
+        let sketch =
+            Sketch { samples: counted.unwrap_or(*samples), mean: mean.clone(), covariance: None };
         Admitted { record: self.clone(), sketch, behind }
     }
 
@@ -214,14 +218,17 @@ impl Record {
         let mut record = self.clone();
         let next = self.publications.len();
         let CurrentMeans { features, sketch, samples: names, ratio } = means;
-        let (features, samples, mean) = (features.clone(), sketch.samples, sketch.mean.clone());
-        record.publications.push(Published { features, samples, mean, ratio: Some(*ratio) });
+        let (features, samples, mean) =
+            (features.clone(), names.all.len() as u64, sketch.mean.clone());
+        let counted = Some(sketch.samples).filter(|&counted| counted != samples);
+        let published = Published { features, samples, counted, mean, ratio: Some(*ratio) };
+        record.publications.push(published);
         let is_first = !names.all.iter().any(|id| self.samples.contains_key(id));
         for id in &names.all {
             record.samples.entry(id.clone()).or_default().push(next);
         }
         record.repeated.extend(names.repeated.clone());
-        let groups = record.groups(limit);
+        let groups = record.groups();
         let Limit { most, .. } = limit;
         let (before, after) = (self.told(&groups), record.told(&groups));
         let left = |before: f64| if is_first { most - before } else { (most - before) / 2.0 };
@@ -229,19 +236,19 @@ impl Record {
         if !before.iter().zip(&after).all(is_fine) {
             return Err(after.into_iter().fold(0.0, f64::max));
         }
-        let told_by_last = if is_first { 0.0 } else { record.told_by_last() };
+        let told_by_last = record.told_by_last();
         if told_by_last > most + ROUNDING { Err(told_by_last) } else { Ok(record) }
     }
 
-    /// The samples, those together that were in the same publications and count alike.
-    fn groups(&self, limit: Limit) -> Vec<Alike> {
+    /// The samples, those together that were in the same publications and count alike: one that is there again does not.
+    fn groups(&self) -> Vec<Alike> {
         let mut groups: BTreeMap<(&Vec<usize>, bool), usize> = BTreeMap::new();
         for (name, inside) in &self.samples {
             *groups.entry((inside, self.repeated.contains_key(name))).or_default() += 1;
         }
         let alike = |((inside, is_repeated), samples): ((&Vec<usize>, bool), usize)| Alike {
             samples,
-            counts: if is_repeated { limit.repetition } else { 1.0 },
+            counts: if is_repeated { 0.0 } else { 1.0 },
             inside: inside.clone(),
         };
         groups.into_iter().map(alike).collect()
@@ -287,7 +294,7 @@ mod tests {
     use super::*;
 
     /// Of a sample, with ten means of more than ten columns each: 100 samples for a publication.
-    const MOST: Limit = Limit { most: 0.1, repetition: 0.1 };
+    const MOST: Limit = Limit { most: 0.1 };
 
     /// Means of samples that are known by their numbers, by the features of this name.
     fn means(samples: impl IntoIterator<Item = u32>, features: u8) -> CurrentMeans {
@@ -327,7 +334,7 @@ mod tests {
             let next = published(&first.record, samples.clone());
             assert_eq!((next.record.publications(), next.behind), (2, 0), "{samples:?}");
             assert_eq!(next.sketch, means(samples, 1).sketch);
-            assert!(next.record.most_told(MOST) <= MOST.most + 1e-9);
+            assert!(next.record.most_told() <= MOST.most + 1e-9);
         }
         // Neither is what lies between two that were published.
         let second = published(&first.record, 0..520);
@@ -350,11 +357,17 @@ mod tests {
         assert_eq!(with((0..3_000).map(|k| 300 + k % 3).collect()), (1, 3_000));
         // Each of many may be there often.
         assert_eq!(with((0..3_000).map(|k| 300 + k % 240).collect()), (2, 0));
-        // So may one that was as often there before.
-        let often = |count: u32| means((0..count).chain(vec![7; count as usize]), 1);
-        let first = Record::default().with(often(300), MOST).unwrap();
-        let next = first.record.with(often(700), MOST).unwrap();
+        // One that is half of all is no crowd the first time either, and a few times is nothing.
+        let often = |count: u32, times| means((0..count).chain(vec![7; times]), 1);
+        assert!(Record::default().with(often(300, 300), MOST).is_err());
+        let first = Record::default().with(often(300, 9), MOST).unwrap();
+        let next = first.record.with(often(700, 9), MOST).unwrap();
         assert_eq!((next.record.publications(), next.behind), (2, 0));
+        // All of a table ten times are no more than once.
+        let ten_times = |count: u32| means((0..10 * count).map(|k| k % count), 1);
+        assert!(Record::default().with(ten_times(99), MOST).is_err());
+        let first = Record::default().with(ten_times(100), MOST).unwrap();
+        assert_eq!((first.record.publications(), first.sketch), (1, ten_times(100).sketch));
         // It stays on disk which samples repeat others.
         let text = serde_json::to_string(&next.record).unwrap();
         assert_eq!(Record::read(text.as_bytes()), Ok(next.record));
@@ -364,7 +377,7 @@ mod tests {
     fn other_features_count_together() {
         let all = |features| means(0..150, features);
         let first = Record::default().with(all(1), MOST).unwrap().record;
-        assert!((first.most_told(MOST) - 10.0 / 150.0).abs() < 1e-9);
+        assert!((first.most_told() - 10.0 / 150.0).abs() < 1e-9);
         let refused = first.with(all(2), MOST).unwrap_err();
         assert!((refused.told - 20.0 / 150.0).abs() < 1e-9, "{refused}");
         // With samples enough there is room for both, and for no third.
@@ -418,7 +431,7 @@ mod tests {
                 if let Ok(next) = record.with(means(from..from + count, features), MOST) {
                     record = next.record;
                 }
-                prop_assert!(record.most_told(MOST) <= MOST.most + 1e-4);
+                prop_assert!(record.most_told() <= MOST.most + 1e-4);
             }
         }
     }

@@ -41,7 +41,7 @@ mod tests {
     use super::super::Embedding;
     use super::super::covariance::{Cholesky, Moments, add_to_diagonal};
     use super::super::privacy::normal;
-    use super::super::sketch::agreed_features;
+    use super::super::sketch::{Settings, Sketch, agreed_features};
     use super::*;
 
     #[test]
@@ -72,6 +72,26 @@ mod tests {
             -unit[k].log2()
         };
         (0..side).map(diagonal).sum()
+    }
+
+    #[test]
+    fn rows_that_are_there_ten_times_are_hidden_as_if_they_were_there_once() {
+        let shape = Shape { channels: 1, height: 1, width: 4 };
+        let means = Settings { privacy: None, ..Settings::means(shape) };
+        let width = [means.bandwidth.known()];
+        let features =
+            agreed_features(&width, shape, Embedding::Inputs, means.features, 5).unwrap();
+        let once: Vec<f32> = (0..4 * 160).map(|k| ((k * 7919) % 2003) as f32 / 2003.0).collect();
+        let samples = |inputs: &[f32], settings: &Settings| {
+            Sketch::new(&features, inputs, settings, |_| [3; 32]).samples
+        };
+        assert_eq!([&once[..], &once.repeat(10)].map(|rows| samples(rows, &means)), [160; 2]);
+        // So the noise is what the theorem asks for 160 independent rows, not for 1,600.
+        let told = super::bits(means.features, 160.0, means.noise(160));
+        assert!((told - 3.0 * means.features as f64).abs() < 1e-9);
+        // With (ε, δ) the number of rows is what it is.
+        let noisy = Settings { privacy_required: true, ..Settings::means(shape) };
+        assert_eq!(samples(&once.repeat(10), &noisy), 1_600);
     }
 
     #[test]

@@ -35,10 +35,11 @@ pub fn check(
     samples: usize,
     accepted: bool,
 ) -> Result<(), Error> {
-    check_behind(settings, shape, (samples, samples * numbers_of_a_sample(shape)), accepted)
+    let numbers = samples * numbers_of_a_sample(shape);
+    check_behind(settings, shape, Behind { samples, numbers, with_repeats: numbers }, accepted)
 }
 
-/// The same for these inputs of a device: numbers that are the same in all samples count for nothing, and a sample that is there again counts for one number.
+/// The same for these inputs of a device: numbers that are the same in all samples count for nothing, and samples that are there again are [not counted](independent).
 ///
 /// # Errors
 /// As those of [`check`].
@@ -51,35 +52,52 @@ pub fn check_inputs(
     check_behind(settings, shape, numbers_behind(inputs, shape), accepted)
 }
 
-/// The number of samples, and of numbers that stand behind what is published of them.
-fn numbers_behind(inputs: &[f32], shape: Shape) -> (usize, usize) {
-    let samples: Vec<&[f32]> = inputs.chunks_exact(shape.len().max(1)).collect();
-    let Some(&first) = samples.first() else { return (0, 0) };
-    let varies = |k: &usize| samples.iter().any(|sample| sample[*k] != first[*k]);
-    let varying = (0..first.len()).filter(varies).take(NUMBERS_OF_A_SAMPLE).count();
-    let (count, different) = (samples.len(), different(samples));
-    (count, different * varying.max(1) + count - different)
+/// What stands behind what is published.
+#[derive(Debug, Clone, Copy, Default)]
+struct Behind {
+    samples: usize,
+    /// The numbers in samples that are [not there again](independent).
+    numbers: usize,
+    /// The same where a sample that is there again counts for one number: independent samples may be equal by chance, if there are few values.
+    with_repeats: usize,
 }
 
-/// The number of different ones among samples.
-fn different(mut samples: Vec<&[f32]>) -> usize {
+fn numbers_behind(inputs: &[f32], shape: Shape) -> Behind {
+    let numbers = shape.len().max(1);
+    let samples: Vec<&[f32]> = inputs.chunks_exact(numbers).collect();
+    let Some(&first) = samples.first() else { return Behind::default() };
+    let varies = |k: &usize| samples.iter().any(|sample| sample[*k] != first[*k]);
+    let varying = (0..first.len()).filter(varies).take(NUMBERS_OF_A_SAMPLE).count().max(1);
+    let (count, different) = (samples.len(), times_of_each(inputs, numbers).len());
+    Behind {
+        samples: count,
+        numbers: (independent(inputs, numbers) * varying as f64) as usize,
+        with_repeats: different * varying + count - different,
+    }
+}
+
+/// How often each different sample of so many numbers is among these inputs.
+fn times_of_each(inputs: &[f32], numbers: usize) -> Vec<usize> {
+    let mut samples: Vec<&[f32]> = inputs.chunks_exact(numbers.max(1)).collect();
+    let bits = |sample: &[f32]| sample.iter().map(|x| x.to_bits()).collect::<Vec<u32>>();
     samples
         .sort_unstable_by(|a, b| a.iter().map(|x| x.to_bits()).cmp(b.iter().map(|x| x.to_bits())));
-    samples.dedup();
-    samples.len()
+    samples.chunk_by(|a, b| bits(a) == bits(b)).map(<[&[f32]]>::len).collect()
 }
 
-/// The number of samples among these inputs, where one that is there again counts for one number.
-pub fn counted(inputs: &[f32], shape: Shape) -> f64 {
-    let samples: Vec<&[f32]> = inputs.chunks_exact(shape.len().max(1)).collect();
-    let (count, different) = (samples.len(), different(samples));
-    different as f64 + (count - different) as f64 / numbers_of_a_sample(shape) as f64
+/// By how many different samples a mean of these inputs is, each of so many numbers: (Σc)²/Σc² where each is there c times. That is their number if all are there equally
+/// often, and near 1 if one is there far more often than all others. The mean of so many independent samples varies as much as one of these inputs.
+pub fn independent(inputs: &[f32], numbers: usize) -> f64 {
+    let times = times_of_each(inputs, numbers);
+    let sum: f64 = times.iter().map(|&c| c as f64).sum();
+    let squares: f64 = times.iter().map(|&c| (c as f64).powi(2)).sum();
+    if squares > 0.0 { sum * sum / squares } else { 0.0 }
 }
 
 fn check_behind(
     settings: &Settings,
     shape: Shape,
-    (samples, numbers): (usize, usize),
+    behind: Behind,
     accepted: bool,
 ) -> Result<(), Error> {
     if accepted {
@@ -87,7 +105,7 @@ fn check_behind(
     }
     match settings {
         Settings::Sketch(settings) if !settings.publishes_covariance() => {
-            check_means(settings, shape, samples, numbers)
+            check_means(settings, shape, behind)
         }
         Settings::Sketch(_) | Settings::Discriminant(_) => Err(needs_consent(
             "it publishes covariances, from which every other member can reconstruct samples of this device",
@@ -109,20 +127,17 @@ pub fn most_told(settings: &Settings, shape: Shape) -> f64 {
 pub struct Limit {
     /// The most numbers about one sample ([`most_told`]).
     pub most: f64,
-    /// What a sample that is there again counts, as a share of another: it stands for one number.
-    pub repetition: f64,
 }
 
 impl Limit {
     /// That of samples of this shape.
     pub fn of(settings: &Settings, shape: Shape) -> Limit {
-        let repetition = (numbers_of_a_sample(shape) as f64).recip();
-        Limit { most: most_told(settings, shape), repetition }
+        Limit { most: most_told(settings, shape) }
     }
 
     /// None: they may tell everything.
-    pub fn lifted(self) -> Limit {
-        Limit { most: f64::INFINITY, ..self }
+    pub fn lifted() -> Limit {
+        Limit { most: f64::INFINITY }
     }
 }
 
@@ -148,8 +163,7 @@ fn needs_consent(message: &str) -> Error {
 fn check_means(
     settings: &sketch::Settings,
     shape: Shape,
-    samples: usize,
-    numbers: usize,
+    Behind { samples, numbers, with_repeats }: Behind,
 ) -> Result<(), Error> {
     if !settings.base_noise {
         let message = "it publishes means without noise, from which others can reconstruct samples of few values";
@@ -174,7 +188,7 @@ fn check_means(
             ));
         }
         let (apart, noise) = (settings.apart(samples as u64), settings.noise(samples as u64));
-        if bits(features, apart, noise) <= bits_of(numbers) {
+        if bits(features, apart, noise) <= bits_of(with_repeats / settings.overlap) {
             return Ok(());
         }
     }
@@ -308,13 +322,21 @@ mod tests {
         let different = |count: usize| (0..count).map(|k| [0, 1, 2, 3].map(|c| (k * 4 + c) as f32));
         let all: Vec<[f32; 4]> = different(160).collect();
         assert!(check(&all, TABLE, 64).is_ok() && check(&all[1..], TABLE, 64).is_err());
-        // Two values in every column: at most sixteen different rows, and then one number for each more.
+        // Two values in every column: at most sixteen different rows, of which 64 means need forty.
         let bit = |k: usize, c: usize| (k >> c & 1) as f32;
         let binary =
             |count| (0..count).map(|k| [0, 1, 2, 3].map(|c| bit(k, c))).collect::<Vec<_>>();
-        assert!(check(&binary(112), TABLE, 16).is_ok());
-        let refused = check(&binary(111), TABLE, 16).unwrap_err().to_string();
-        assert!(refused.contains("111 samples, many of which are the same"), "{refused}");
+        assert!(check(&binary(112), TABLE, 6).is_ok());
+        let refused = check(&binary(112), TABLE, 16).unwrap_err().to_string();
+        assert!(refused.contains("112 samples, many of which are the same"), "{refused}");
+        // Ten times the same is the same, and one that is there often is nearly alone.
+        let ten_times = |count: usize| all[..count].repeat(10);
+        assert!(check(&ten_times(160), TABLE, 64).is_ok());
+        assert!(check(&ten_times(159), TABLE, 64).is_err());
+        let one_often = [&all[..], &vec![all[0]; 400]].concat();
+        assert!(check(&one_often, TABLE, 8).is_err());
+        assert_eq!(independent(ten_times(16).as_flattened(), 4), 16.0);
+        assert!(independent(one_often.as_flattened(), 4) < 2.0);
         // A machine that stands still, and a column that never changes.
         let still: Vec<[f32; 4]> = (0..160).map(|k| [(k % 2) as f32; 4]).collect();
         assert!(check(&still, TABLE, 64).is_err());

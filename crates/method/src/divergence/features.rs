@@ -132,10 +132,14 @@ impl Features {
         self.count
     }
 
+    /// The numbers of a sample.
+    pub fn numbers(&self) -> usize {
+        self.filters.as_ref().map_or(self.spec.input(), Filters::window).len()
+    }
+
     /// Calls `see` with the features of every input, in order.
     pub fn each(&self, inputs: &[f32], mut see: impl FnMut(&[f32])) {
-        let filters = self.filters.as_ref();
-        let numbers = filters.map_or(self.spec.input(), Filters::window).len();
+        let (filters, numbers) = (self.filters.as_ref(), self.numbers());
         let mut network = Network::new(&self.spec, TOGETHER);
         let scale = (2.0 / self.count as f32).sqrt();
         let mut features = vec![0.0; self.count];

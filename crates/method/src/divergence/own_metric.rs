@@ -189,7 +189,7 @@ fn replied(
     settings: &Settings,
 ) -> Option<BTreeSet<usize>> {
     let counted = super::Settings::Sketch(Settings { base_noise: true, ..*settings });
-    let most = replies::most(&counted, shape, disclosure::counted(inputs, shape));
+    let most = replies::most(&counted, shape, disclosure::independent(inputs, shape.len()));
     let samples = inputs.len() / shape.len().max(1);
     let is_limited = || disclosure::check(&counted, shape, samples, false).is_ok();
     if sketches.len() <= most + 1 || !is_limited() {

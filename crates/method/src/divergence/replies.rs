@@ -17,8 +17,7 @@ const NUMBERS_OF_A_REPLY: f64 = 0.5;
 /// replies each leaves four fifths of what they did not know (`crates/protocol/tests/memory/coalition.rs`).
 pub const MOST_TO_ONE_PEER: usize = 2;
 
-/// The numbers that a reply of a device with so many samples tells about each of them. Those that are there again are [counted](super::disclosure::counted) as one
-/// number.
+/// The numbers that a reply of a device with so many samples tells about each of them. Those that are there again are [not counted](super::disclosure::independent).
 pub fn told_by_one(samples: f64) -> f64 {
     NUMBERS_OF_A_REPLY / samples.max(1.0)
 }

@@ -17,6 +17,7 @@ use stlf_planning::error::Error;
 
 use super::capacity::base_noise;
 use super::covariance::{Moments, triangle};
+use super::disclosure::independent;
 use super::features::{Embedded, Embedding, Features};
 use super::fleet::{Candidate, Fleet};
 use super::own_metric::OwnMetrics;
@@ -244,7 +245,7 @@ impl Settings {
 /// What a device publishes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Sketch {
-    /// The number of inputs.
+    /// The number of inputs; of means with base noise alone, by how many [different ones](super::disclosure::independent) they are.
     pub samples: u64,
     /// The mean of their features.
     pub mean: Vec<f32>,
@@ -275,6 +276,10 @@ impl Sketch {
             samples += 1;
         });
         mean.iter_mut().for_each(|sum| *sum /= samples as f64);
+        // Base noise hides samples among as many as are not there again.
+        if settings.base_noise && settings.privacy_of(samples).is_none() {
+            samples = independent(inputs, features.numbers()).max(1.0) as u64;
+        }
         Sketch { samples, mean: single(mean), covariance: None }
     }
 

@@ -47,6 +47,9 @@ pub(super) fn admitted(
     let samples = own.samples();
     let (delta, budget) = (config.divergence.delta(), config.divergence.budget());
     let protection = |ledger: &Ledger| {
+        // By default what has base noise alone is no part of it.
+        let usual = config.divergence.usual_budget();
+        let budget = budget.or(usual.filter(|_| ledger.publications_besides() == 0));
         let protection = Protection::new(&setup.divergence, setup.shape, samples, ledger, budget);
         protection.for_inputs(*scale).replying_without_limit(accepts)
     };
@@ -62,13 +65,26 @@ pub(super) fn admitted(
         kept.set_protection(protection(&Ledger::default()));
         return Ok(Publications::Uncounted);
     };
-    let before = kept.ledger()?.besides(&kept.record()?);
-    match before.with(publication, delta, budget) {
-        Ok(ledger) => {
+    let (alone, record) = (kept.ledger()?, kept.record()?);
+    let before = alone.clone().besides(&record);
+    let instead = publication.instead(&alone);
+    let after = match config.divergence.usual_budget() {
+        // What was published with base noise alone keeps to a rule of its own.
+        Some(usual) => alone.with(publication, delta, Some(usual)).map(|l| l.besides(&record)),
+        None => before.with(publication, delta, budget),
+    };
+    match (after, instead) {
+        (Ok(ledger), _) => {
             kept.set_protection(protection(&ledger));
             Ok(Publications::Noisy(ledger))
         }
-        Err(overspent) => {
+        (Err(overspent), Some(last)) if config.divergence.usual_budget().is_some() => {
+            let why = format!("{overspent}. It publishes its last means again");
+            kept.set_protection(protection(&before).but_refuses(why));
+            device.publish(last);
+            Ok(Publications::Noisy(before))
+        }
+        (Err(overspent), _) => {
             kept.show_refusal(protection(&before).but_refuses(overspent.to_string()))?;
             Err(overspent.into())
         }
@@ -87,10 +103,10 @@ fn without_noise(
     let within = before.with(means.clone(), limit);
     match within {
         Err(_) | Ok(Admitted { behind: 1.., .. }) if accepts => {
-            Ok((before.with(means, limit.lifted())?, false))
+            Ok((before.with(means, Limit::lifted())?, false))
         }
         within => {
-            let is_within = before.most_told(limit) <= limit.most;
+            let is_within = before.most_told() <= limit.most;
             Ok((within?, is_within))
         }
     }

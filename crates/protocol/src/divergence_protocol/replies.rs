@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use stlf_method::divergence::Settings;
-use stlf_method::divergence::disclosure::{counted, most_told};
+use stlf_method::divergence::disclosure::{independent, most_told};
 use stlf_method::divergence::replies::{nearest_first, told_by_one};
 use stlf_method::divergence::sketch::{self, Sketch, Statistic};
 
@@ -28,7 +28,7 @@ impl Exchange {
             {
                 let samples = work::samples(&self.own, unscaled, sample_key).all;
                 let most = most_told(&Settings::Sketch(*settings), self.own.shape);
-                let told_by_one = told_by_one(counted(&self.own.inputs, self.own.shape));
+                let told_by_one = told_by_one(independent(&self.own.inputs, self.own.shape.len()));
                 Some(Replying::new(record, samples, told_by_one, most))
             }
             _ => None,

@@ -77,12 +77,22 @@ pub(super) fn goes_by(own: &Own, settings: Option<&sketch::Settings>) -> Option<
 pub(super) fn publication(own: &Own, settings: &sketch::Settings) -> Option<Publication> {
     let samples = own.inputs.len() / own.shape.len().max(1);
     let privacy = settings.privacy_of(samples as u64)?;
-    let features = own.features(settings, &[Some(settings.bandwidth.known()?)])?;
+    let width = settings.bandwidth.known()?;
+    let features = own.features(settings, &[Some(width)])?;
     let mut seed = None;
-    Sketch::new(&features, &own.inputs, settings, |exact| {
+    let sketch = Sketch::new(&features, &own.inputs, settings, |exact| {
         *seed.insert(noise_seed(&own.noise_key, Some(privacy), exact))
     });
-    Some(Publication::new(&seed?, privacy.ratio()))
+    let publication = Publication::new(&seed?, privacy.ratio());
+    Some(publication.of_means(&features_id(own, settings, width), sketch))
+}
+
+/// Everything that the features of published means follow from, hashed.
+fn features_id(own: &Own, settings: &sketch::Settings, width: f64) -> [u8; 32] {
+    let mut id = Sha256::new_with_prefix(own.seed.to_le_bytes());
+    id.update(width.to_le_bytes());
+    id.update(format!("{} {:?} {}", settings.features, settings.embedding, own.shape));
+    id.finalize().into()
 }
 
 /// The means that a device publishes with base noise alone, of samples with these names; `None` with (ε, δ), or where it publishes more.
@@ -97,11 +107,8 @@ pub(super) fn means(
     }
     let features = own.features(settings, &[Some(width)])?;
     let sketch = own.new_sketch(&features, settings);
-    let mut id = Sha256::new_with_prefix(own.seed.to_le_bytes());
-    id.update(width.to_le_bytes());
-    id.update(format!("{} {:?} {}", settings.features, settings.embedding, own.shape));
     let ratio = settings.ratio(sketch.samples);
-    Some(CurrentMeans::new(&id.finalize(), sketch, samples, ratio))
+    Some(CurrentMeans::new(&features_id(own, settings, width), sketch, samples, ratio))
 }
 
 /// What a device's samples are known by in records: their inputs, or what these were before they were scaled, hashed with a key.
