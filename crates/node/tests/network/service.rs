@@ -370,6 +370,33 @@ fn publications_with_noise_are_counted_on_disk_and_within_a_budget() {
 }
 
 #[test]
+fn by_default_a_device_that_has_spent_enough_publishes_its_last_means_again() {
+    let fleet = Fleet::new();
+    let start = |rows: std::ops::Range<u32>| fleet.start_alone(rows, &["data.standardise=none"]);
+    assert!(matches!(start(0..2_000), Error::Network(_)));
+    let shown = fleet.protection("gate");
+    assert!(shown.contains("spent 1.00 of 10 at δ = 1e-5 in 1 publication"), "{shown}");
+    let ledger = fleet.path("gate").join("privacy.json");
+    let read = || -> serde_json::Value {
+        serde_json::from_slice(&std::fs::read(&ledger).unwrap()).unwrap()
+    };
+    // As if it had published two hundred times before.
+    let mut kept = read();
+    let publications = kept["publications"].as_array_mut().unwrap();
+    let mut earlier = publications[0].clone();
+    earlier.as_object_mut().unwrap().remove("means");
+    for k in 0..200 {
+        earlier["id"] = format!("{k:064x}").into();
+        publications.insert(0, earlier.clone());
+    }
+    std::fs::write(&ledger, kept.to_string()).unwrap();
+    assert!(matches!(start(1_000..3_000), Error::Network(_)));
+    let shown = fleet.protection("gate");
+    assert!(shown.contains("It publishes its last means again"), "{shown}");
+    assert_eq!(read(), kept);
+}
+
+#[test]
 fn means_that_were_published_before_without_more_noise_are_spent_too() {
     let fleet = Fleet::new();
     let start = |changes: &[&str]| {
