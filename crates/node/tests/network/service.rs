@@ -586,7 +586,7 @@ fn a_device_whose_own_model_is_no_better_than_guessing_is_told() {
 fn a_device_scales_a_table_of_its_own_by_its_own_rows_and_trains_anew_on_other_rows() {
     let fleet = Fleet::new();
     let table = fleet.path("table.csv");
-    let row = |k: usize| format!("{},{},{}\n", ["a", "b"][k % 2], 700 + 300 * (k % 2), k % 7);
+    let row = |k: usize| format!("{},{},{}\n", ["a", "b"][k % 2], 700 + 300 * (k % 2), k);
     let rows = "label,x,y\n".to_owned() + &(0..400).map(row).collect::<String>();
     std::fs::write(&table, &rows).unwrap();
     let options = |changes: &[&'static str]| {
