@@ -12,5 +12,6 @@ mod learners;
 mod loopback;
 mod moving;
 mod net;
+mod publications;
 mod relay;
 mod service;
