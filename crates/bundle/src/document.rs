@@ -1,5 +1,7 @@
 //! A mixture as the document `stlf-mixture/1`, and back with every check.
 
+use std::ops::Bound::{Included, Unbounded};
+
 use stlf_data::features::{Series, Windows};
 use stlf_data::scaling::Unit;
 use stlf_data::{Scaling, Shape};
@@ -10,7 +12,7 @@ use stlf_formats::{
 use stlf_learn::spec::{Layer, Spec};
 use stlf_method::combine::Combine;
 use stlf_method::expectation::Expected;
-use stlf_planning::error::Error;
+use stlf_planning::error::{Counted, Error, Range, Reason};
 
 use crate::Mixture;
 
@@ -69,7 +71,7 @@ pub(crate) fn expected(entry: ExpectedEntry) -> Result<Expected, Error> {
         let message = format!(
             "0 ≤ low ≤ accuracy ≤ high ≤ 1 was to hold, but they are {low}, {accuracy} and {high}"
         );
-        Error::field("expected", message)
+        Error::other("expected", message)
     })
 }
 
@@ -150,11 +152,11 @@ pub(crate) fn spec(file: &MixtureFile) -> Result<Spec, Error> {
     let numbers = channels.checked_mul(height).and_then(|n| n.checked_mul(width));
     if !numbers.is_some_and(|n| (1..=MOST_INPUTS).contains(&n)) {
         let message = format!("{channels}×{height}×{width} is no shape of an input");
-        return Err(Error::field("input.shape", message));
+        return Err(Error::other("input.shape", message));
     }
     if file.network.len() > MOST_LAYERS {
         let message = format!("{} layers are more than {MOST_LAYERS}", file.network.len());
-        return Err(Error::field("network", message));
+        return Err(Error::other("network", message));
     }
     for (at, layer) in file.network.iter().enumerate() {
         let (size, most) = match *layer {
@@ -164,17 +166,16 @@ pub(crate) fn spec(file: &MixtureFile) -> Result<Spec, Error> {
             LayerEntry::Linear { outputs } => (outputs, MOST_OUTPUTS),
             _ => continue,
         };
-        if size > most {
-            return Err(Error::field(format!("network[{at}]"), format!("{size} is above {most}")));
-        }
+        let range = Range::new(Unbounded, Included(most as f64));
+        range.check(size as f64, || format!("network[{at}]"))?;
     }
     let layers = file.network.iter().copied().map(layer_of).collect();
     let spec = Spec::new(Shape { channels, height, width }, layers)
-        .map_err(|e| Error::field("network", e.to_string()))?;
-    let (outputs, classes) = (spec.output().len(), file.classes.len());
-    if outputs != classes {
-        let message = format!("{classes} classes, but the network has {outputs} outputs");
-        return Err(Error::field("classes", message));
+        .map_err(|e| Error::other("network", e.to_string()))?;
+    let (found, expected) = (file.classes.len(), spec.output().len());
+    if found != expected {
+        let reason = Reason::Length { found, expected, of: Counted::Classes };
+        return Err(Error::new("classes", reason));
     }
     Ok(spec)
 }
@@ -187,20 +188,23 @@ pub(crate) fn scaling(file: &MixtureFile) -> Result<Scaling, Error> {
     let InputEntry { shape, scaling, columns, series, units } = &file.input;
     let columns = match (scaling, columns) {
         (ScalingEntry::Pixels, _) if series.is_some() => {
-            return Err(Error::field("input.series", "is for columns of a table"));
+            return Err(Error::conflict(
+                "input.series",
+                "input.scaling",
+                "is for columns of a table",
+            ));
         }
         (ScalingEntry::Pixels, None) if units.is_empty() => return Ok(Scaling::Pixels),
         (ScalingEntry::Pixels, _) => {
-            return Err(Error::field("input.scaling", "pixels have no columns and no units"));
+            let message = "pixels have no columns and no units";
+            return Err(Error::conflict("input.scaling", "input.columns", message));
         }
-        (_, None) => return Err(Error::field("input.columns", "is missing")),
+        (_, None) => return Err(Error::missing("input.columns", "is missing")),
         (_, Some(columns)) => columns,
     };
     if units.is_empty() != (*scaling == ScalingEntry::None) {
-        return Err(Error::field(
-            "input.units",
-            "belong to the scaling \"units\", and to no other",
-        ));
+        let message = "belong to the scaling \"units\", and to no other";
+        return Err(Error::conflict("input.units", "input.scaling", message));
     }
     let lists = units.len().max(1);
     let expected = match series {
@@ -213,12 +217,12 @@ pub(crate) fn scaling(file: &MixtureFile) -> Result<Scaling, Error> {
             "{channels}×{height}×{width} does not fit {} columns in {lists} scales",
             columns.len()
         );
-        return Err(Error::field("input.shape", message));
+        return Err(Error::other("input.shape", message));
     }
     if let Some(at) = units.iter().position(|list| list.len() != columns.len()) {
-        let (has, needs) = (units[at].len(), columns.len());
-        let message = format!("{has} units for {needs} columns");
-        return Err(Error::field(format!("input.units[{at}]"), message));
+        let (found, expected) = (units[at].len(), columns.len());
+        let reason = Reason::Length { found, expected, of: Counted::Units };
+        return Err(Error::new(format!("input.units[{at}]"), reason));
     }
     let unit = |entry: &UnitEntry| Unit {
         centre: entry.centre,
@@ -227,10 +231,10 @@ pub(crate) fn scaling(file: &MixtureFile) -> Result<Scaling, Error> {
     };
     let units: Vec<Vec<Unit>> = units.iter().map(|l| l.iter().map(unit).collect()).collect();
     if units.iter().flatten().any(|unit| unit.deviation < 0.0 || unit.limit <= 0.0) {
-        return Err(Error::field("input.units", "a deviation or a limit is below 0"));
+        return Err(Error::other("input.units", "a deviation or a limit is below 0"));
     }
-    if series.as_ref().is_some_and(|series| series.stride == 0) {
-        return Err(Error::field("input.series.stride", "must be at least 1"));
+    if let Some(series) = series {
+        Range::AT_LEAST_ONE.check(series.stride as f64, || "input.series.stride")?;
     }
     let series = series.as_ref().map(|entry| Series {
         windows: Windows { length: entry.window, stride: entry.stride },
@@ -247,24 +251,22 @@ pub(crate) fn scaling(file: &MixtureFile) -> Result<Scaling, Error> {
 /// Names the field that cannot be.
 pub(crate) fn check(file: &MixtureFile) -> Result<(), Error> {
     if file.members.is_empty() {
-        return Err(Error::field("members", "a mixture needs at least one model"));
+        return Err(Error::missing("members", "a mixture needs at least one model"));
     }
     for (at, member) in file.members.iter().enumerate() {
-        if !(member.weight > 0.0 && member.weight.is_finite()) {
-            let message = format!("{} is not above 0", member.weight);
-            return Err(Error::field(format!("members[{at}].weight"), message));
-        }
+        Range::ABOVE_ZERO.check(member.weight, || format!("members[{at}].weight"))?;
     }
     let is_corrected = file.combine == CombineEntry::Corrected;
     match &file.class_shares {
         Some(_) if !is_corrected => {
-            return Err(Error::field("class_shares", "belong to \"corrected\", and to no other"));
+            let message = "belong to \"corrected\", and to no other";
+            return Err(Error::conflict("class_shares", "combine", message));
         }
-        None if is_corrected => return Err(Error::field("class_shares", "is missing")),
+        None if is_corrected => return Err(Error::missing("class_shares", "is missing")),
         Some(shares) => {
             let is_share = |share: &f64| *share > 0.0 && *share <= 1.0;
             if shares.len() != file.classes.len() || !shares.iter().all(is_share) {
-                return Err(Error::field("class_shares", "are not one share for every class"));
+                return Err(Error::other("class_shares", "are not one share for every class"));
             }
         }
         None => {}
@@ -274,7 +276,7 @@ pub(crate) fn check(file: &MixtureFile) -> Result<(), Error> {
     let student = file.student.as_ref().map(|student| &student.file);
     for name in named.chain(student).chain([&file.plan.file]) {
         if name.is_empty() || name.starts_with('.') || name.contains(['/', '\\', ':']) {
-            return Err(Error::field("file", format!("{name:?} is not the name of a file here")));
+            return Err(Error::other("file", format!("{name:?} is not the name of a file here")));
         }
     }
     Ok(())
@@ -282,11 +284,5 @@ pub(crate) fn check(file: &MixtureFile) -> Result<(), Error> {
 
 /// Checks that a student has a share that can be.
 pub(crate) fn check_share(student: &StudentEntry) -> Result<(), Error> {
-    match student.share > 0.0 && student.share <= 1.0 {
-        true => Ok(()),
-        false => {
-            let message = format!("{} is not above 0 and at most 1", student.share);
-            Err(Error::field("student.share", message))
-        }
-    }
+    Range::SHARE_ABOVE_ZERO.check(student.share, || "student.share")
 }

@@ -122,8 +122,9 @@ pub(crate) fn file_names(members: &[Member]) -> Vec<String> {
 /// Names the file that is missing, damaged or another one, or the field that cannot be.
 pub fn read(path: &Path) -> Result<Mixture, Error> {
     let at = path.join(DOCUMENT);
-    let wrong = |source| Error::Document { path: at.clone(), source };
-    let file = MixtureFile::read(&bytes(&at)?).map_err(wrong)?;
+    let unread = |source| Error::Document { path: at.clone(), source };
+    let wrong = |value: stlf_planning::Error| unread(value.into());
+    let file = MixtureFile::read(&bytes(&at)?).map_err(unread)?;
     let spec = document::spec(&file).map_err(wrong)?;
     let scaling = document::scaling(&file).map_err(wrong)?;
     document::check(&file).map_err(wrong)?;

@@ -101,8 +101,9 @@ impl Models {
     /// The models are another learner's, or a file is missing, damaged or another one.
     pub fn read(path: &Path, user: &UserLearner) -> Result<Models, Error> {
         let at = path.join(DOCUMENT);
-        let wrong = |source| Error::Document { path: at.clone(), source };
-        let file = ModelsFile::read(&bytes(&at)?).map_err(wrong)?;
+        let unread = |source| Error::Document { path: at.clone(), source };
+        let wrong = |value: stlf_planning::Error| unread(value.into());
+        let file = ModelsFile::read(&bytes(&at)?).map_err(unread)?;
         if (&file.learner, &file.classes) != (&user.name, &user.classes) {
             let of = |name: &str, classes: &[String]| format!("{name} ({})", classes.join(", "));
             return Err(Error::OtherLearner {

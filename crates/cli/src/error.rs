@@ -54,7 +54,7 @@ impl Failure {
     }
 
     /// Returns the failure that the content of a file cannot be used.
-    pub(crate) fn in_file(file: &str, error: &stlf_planning::Error) -> Failure {
+    pub(crate) fn in_file(file: &str, error: &stlf_formats::Error) -> Failure {
         let failure = Failure::input(format!("{file}: {error}"));
         match error.hint() {
             Some(hint) => failure.hint(hint),

@@ -91,12 +91,12 @@ pub(crate) fn links(path: &Path, model_bits: f64) -> Result<LinkTable, Failure> 
 fn parquet(
     path: &Path,
     model_bits: f64,
-) -> Result<Result<LinkTable, stlf_planning::Error>, Failure> {
+) -> Result<Result<LinkTable, stlf_formats::Error>, Failure> {
     Ok(LinkTable::read_parquet(bytes(path)?, model_bits))
 }
 
 #[cfg(not(feature = "parquet"))]
-fn parquet(path: &Path, _: f64) -> Result<Result<LinkTable, stlf_planning::Error>, Failure> {
+fn parquet(path: &Path, _: f64) -> Result<Result<LinkTable, stlf_formats::Error>, Failure> {
     Err(Failure::input(format!("{}: this program was built without Parquet", name(path)))
         .hint("use CSV, or build with --features parquet"))
 }

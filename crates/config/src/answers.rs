@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 use stlf_data::Class;
+use stlf_data::words::nearest;
 use stlf_method::known::Known;
-use stlf_planning::error::nearest;
 
 use crate::Error;
 

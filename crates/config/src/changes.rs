@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use stlf_data::partition::Scheme;
-use stlf_planning::error::in_words;
+use stlf_data::words::in_words;
 
 use crate::error::suggestion;
 use crate::{Config, Error};

@@ -1,48 +1,16 @@
 //! What cannot be, or not together: each section's keys, and what is wrong with one.
 
 use std::collections::BTreeSet;
+use std::ops::Bound::{Excluded, Included};
 use std::path::Path;
 
 use stlf_learn::Augment;
 use stlf_method::combine::Combine;
 use stlf_planning::bound::BoundKind;
+use stlf_planning::error::{Error as ValueError, Range};
 use stlf_planning::problem::Strangers;
 
 use crate::{Config, Energy, Error};
-
-/// A key that cannot be as it is.
-#[derive(Debug)]
-pub(crate) struct Wrong {
-    /// The key and what is wrong with it, as a sentence says it.
-    message: String,
-    /// What to do, where that is not plain from the message.
-    hint: Option<String>,
-}
-
-impl Wrong {
-    /// Says of this key what is wrong with it.
-    pub(crate) fn new(key: &str, message: impl std::fmt::Display) -> Wrong {
-        Wrong { message: format!("{key}: {message}"), hint: None }
-    }
-
-    /// The same with what to do.
-    pub(crate) fn with_hint(self, hint: impl Into<String>) -> Wrong {
-        Wrong { hint: Some(hint.into()), ..self }
-    }
-
-    /// The same as an error of the file at this path.
-    fn of(self, path: &Path) -> Error {
-        let Wrong { message, hint } = self;
-        Error::Setting { path: path.to_owned(), line: None, message, hint }
-    }
-}
-
-/// An error that names the key itself.
-impl From<stlf_planning::Error> for Wrong {
-    fn from(error: stlf_planning::Error) -> Wrong {
-        Wrong { message: error.to_string(), hint: error.hint().map(str::to_owned) }
-    }
-}
 
 impl Config {
     /// Refuses values out of their range, and keys that do not go together.
@@ -58,131 +26,124 @@ impl Config {
             Config::check_compare,
             Config::check_node,
         ];
-        sections.into_iter().try_for_each(|check| check(self)).map_err(|wrong| wrong.of(path))
+        let checked = sections.into_iter().try_for_each(|check| check(self));
+        checked.map_err(|source| Error::Value { path: path.to_owned(), source })
     }
 
-    fn check_seeds(&self) -> Result<(), Wrong> {
+    fn check_seeds(&self) -> Result<(), ValueError> {
         if self.seeds.is_empty() {
-            return Err(Wrong::new("seeds", "the list is empty"));
+            return Err(ValueError::other("seeds", "the list is empty"));
         }
         let mut seen = BTreeSet::new();
         match self.seeds.iter().find(|seed| !seen.insert(**seed)) {
-            Some(twice) => Err(Wrong::new("seeds", format!("{twice} is listed twice"))),
+            Some(twice) => Err(ValueError::other("seeds", format!("{twice} is listed twice"))),
             None => Ok(()),
         }
     }
 
-    fn check_data(&self) -> Result<(), Wrong> {
+    fn check_data(&self) -> Result<(), ValueError> {
         let data = &self.data;
         if data.image_size.is_some() && data.images.is_none() {
             let message = "is only for a folder of pictures (data.images)";
-            return Err(Wrong::new("data.image-size", message));
+            return Err(ValueError::conflict("data.image-size", "data.images", message));
         }
-        if data.image_size.is_some_and(|side| !(1..=4096).contains(&side)) {
-            return Err(Wrong::new("data.image-size", "is not between 1 and 4096"));
+        if let Some(side) = data.image_size {
+            let range = Range::new(Included(1.0), Included(4096.0));
+            range.check(side as f64, || "data.image-size")?;
         }
         if data.colour.is_some() && data.table().is_some() {
             let message = "is for pictures, and data.features is a table";
-            return Err(Wrong::new("data.colour", message));
+            return Err(ValueError::conflict("data.colour", "data.features", message));
         }
         match data.misplaced_windows() {
-            Some((key, message)) => Err(Wrong::new(&format!("data.{key}"), message)),
+            Some((key, message)) => Err(ValueError::other(format!("data.{key}"), message)),
             None => Ok(()),
         }
     }
 
-    fn check_training(&self) -> Result<(), Wrong> {
+    fn check_training(&self) -> Result<(), ValueError> {
         let training = &self.training;
-        if !(0.0..1.0).contains(&training.held_out) {
-            let message = format!("{} is not in 0 ≤ h < 1", training.held_out);
-            return Err(Wrong::new("training.held-out", message));
-        }
-        if !(0.0..=1.0).contains(&training.unlabeled_as) {
-            let message = format!("{} is not in 0 ≤ u ≤ 1", training.unlabeled_as);
-            return Err(Wrong::new("training.unlabeled-as", message));
-        }
+        let held_out = Range::new(Included(0.0), Excluded(1.0)).as_formula('h');
+        held_out.check(training.held_out, || "training.held-out")?;
+        let unlabeled_as = Range::SHARE.as_formula('u');
+        unlabeled_as.check(training.unlabeled_as, || "training.unlabeled-as")?;
         if let Some(augment) = training.augment.filter(|augment| *augment != Augment::None)
             && self.data.table().is_some()
         {
             let message =
                 format!("{} is for pictures, and data.features is a table", augment.name());
-            return Err(
-                Wrong::new("training.augment", message).with_hint("leave out training.augment")
-            );
+            return Err(ValueError::conflict("training.augment", "data.features", message)
+                .with_hint("leave out training.augment"));
         }
-        if training.steps == Some(0) {
-            return Err(Wrong::new("training.steps", "must be at least 1"));
+        if let Some(steps) = training.steps {
+            Range::AT_LEAST_ONE.check(steps as f64, || "training.steps")?;
         }
-        self.descent().check().map_err(|e| Wrong::new("training", e))
+        self.descent().check().map_err(|e| ValueError::other("training", e.to_string()))
     }
 
-    fn check_divergence(&self) -> Result<(), Wrong> {
+    fn check_divergence(&self) -> Result<(), ValueError> {
         match self.divergence.misplaced() {
-            Some(message) => Err(Wrong::new("divergence", message)),
-            None => Ok(self.divergence.check()?),
+            Some(message) => Err(ValueError::other("divergence", message)),
+            None => self.divergence.check(),
         }
     }
 
-    fn check_planner(&self) -> Result<(), Wrong> {
+    fn check_planner(&self) -> Result<(), ValueError> {
         let planner = &self.planner;
         let is_paper = planner.bound == BoundKind::Paper;
         if planner.combine == Combine::Corrected && !self.training.balanced {
-            return Err(Wrong::new(
-                "planner.combine",
-                "corrected requires training.balanced = true",
-            )
-            .with_hint("remove training.balanced = false"));
+            let message = "corrected requires training.balanced = true";
+            return Err(ValueError::conflict("planner.combine", "training.balanced", message)
+                .with_hint("remove training.balanced = false"));
         }
         if planner.handovers == Some(true) && is_paper {
             let message = "the paper's bound does not reward them";
-            return Err(Wrong::new("planner.handovers", message));
+            return Err(ValueError::conflict("planner.handovers", "planner.bound", message));
         }
         if planner.strangers.is_some_and(|asked| asked != Strangers::Planned) && is_paper {
             let message = "under the paper's bound a target takes one model";
-            return Err(Wrong::new("planner.strangers", message));
+            return Err(ValueError::conflict("planner.strangers", "planner.bound", message));
         }
         if let Some(message) = planner.misplaced_all_links() {
-            return Err(Wrong::new("planner.all-links", message));
+            return Err(ValueError::other("planner.all-links", message));
         }
-        if let Some(fraction) = planner.calibration.filter(|s| !(*s > 0.0 && *s <= 1.0)) {
-            let message = format!("expected a fraction above 0 and at most 1, found {fraction}");
-            return Err(Wrong::new("planner.calibration", message));
+        if let Some(share) = planner.calibration {
+            Range::SHARE_ABOVE_ZERO.check(share, || "planner.calibration")?;
         }
         if planner.limit().is_none() {
             let message = format!("{} is not a number of seconds above 0", planner.time_limit);
-            return Err(Wrong::new("planner.time-limit", message));
+            return Err(ValueError::other("planner.time-limit", message));
         }
         Ok(())
     }
 
-    fn check_energy(&self) -> Result<(), Wrong> {
+    fn check_energy(&self) -> Result<(), ValueError> {
         let Energy { model_bits, gflop_per_joule, .. } = self.energy;
         for (key, value) in [("model-bits", model_bits), ("gflop-per-joule", gflop_per_joule)] {
-            if let Some(value) = value.filter(|value| !(*value > 0.0 && value.is_finite())) {
-                let message = format!("{value} is not above 0");
-                return Err(Wrong::new(&format!("energy.{key}"), message));
+            if let Some(value) = value {
+                Range::ABOVE_ZERO.check(value, || format!("energy.{key}"))?;
             }
         }
         Ok(())
     }
 
-    fn check_compare(&self) -> Result<(), Wrong> {
+    fn check_compare(&self) -> Result<(), ValueError> {
         let compare = &self.compare;
         let rounds = [("rounds", compare.rounds()), ("kd3a-rounds", compare.kd3a_rounds())];
-        if let Some((name, _)) = rounds.into_iter().find(|(_, rounds)| *rounds == 0) {
-            return Err(Wrong::new(&format!("compare.{name}"), "must be at least 1"));
+        for (name, rounds) in rounds {
+            Range::AT_LEAST_ONE.check(rounds as f64, || format!("compare.{name}"))?;
         }
         compare.fada.settings().check()?;
         for (key, methods) in [("methods", compare.methods()), ("students", compare.students())] {
-            methods.map_err(|e| Wrong {
-                message: format!("compare.{key}: {e}"),
-                hint: e.hint().map(str::to_owned),
+            methods.map_err(|mut e| {
+                e.field.path = format!("compare.{key}: {}", e.field.path);
+                e
             })?;
         }
         Ok(())
     }
 
-    fn check_node(&self) -> Result<(), Wrong> {
-        self.node.check().map_err(|message| Wrong::new("node.relay", message))
+    fn check_node(&self) -> Result<(), ValueError> {
+        self.node.check().map_err(|message| ValueError::other("node.relay", message))
     }
 }

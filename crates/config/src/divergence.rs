@@ -5,6 +5,7 @@ use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Serialize};
 use stlf_data::Shape;
 use stlf_method::divergence::{self, Embedding};
+use stlf_planning::error::Range;
 
 use crate::Config;
 
@@ -308,11 +309,8 @@ impl Divergence {
 
     /// Checks that all settings are in their ranges.
     pub(crate) fn check(&self) -> Result<(), stlf_planning::Error> {
-        if let Some(budget) = self.budget()
-            && !(budget > 0.0 && budget.is_finite())
-        {
-            let message = format!("{budget} is not above 0");
-            return Err(stlf_planning::Error::field("divergence.privacy.budget", message));
+        if let Some(budget) = self.budget() {
+            Range::ABOVE_ZERO.check(budget, || "divergence.privacy.budget")?;
         }
         // Of any shape: none makes a setting wrong.
         match self.settings(Embedding::Inputs, Shape::grey(28)) {

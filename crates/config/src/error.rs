@@ -14,7 +14,7 @@ pub enum Error {
         /// The error that the operating system gave.
         source: std::io::Error,
     },
-    /// A key that is unknown or has a value out of its range.
+    /// The text cannot be read as a configuration, or names what is not there.
     #[error("{}{}: {message}", path.display(), line.map(|l| format!(", line {l}")).unwrap_or_default())]
     Setting {
         /// The file with the wrong key.
@@ -25,6 +25,14 @@ pub enum Error {
         message: String,
         /// What the user can do about it, if there is anything to say.
         hint: Option<String>,
+    },
+    /// A key has a value that it cannot have, or not together with another key.
+    #[error("{}: {source}", path.display())]
+    Value {
+        /// The file with the wrong key.
+        path: PathBuf,
+        /// The key, and what is wrong with its value.
+        source: stlf_planning::Error,
     },
     /// The data that it names cannot be read, or cannot be dealt as asked.
     #[error(transparent)]
@@ -40,6 +48,7 @@ impl Error {
     pub fn hint(&self) -> Option<&str> {
         match self {
             Error::Setting { hint, .. } => hint.as_deref(),
+            Error::Value { source, .. } => source.hint(),
             Error::Data(e) => e.hint(),
             Error::File { .. } => None,
         }
@@ -53,5 +62,5 @@ pub(crate) fn suggestion(message: &str) -> Option<String> {
     }
     let mut quoted = message.split('`').skip(1).step_by(2);
     let unknown = quoted.next().filter(|_| message.starts_with("unknown"))?;
-    stlf_planning::error::nearest(unknown, quoted).map(|known| format!("did you mean {known}?"))
+    stlf_data::words::nearest(unknown, quoted).map(|known| format!("did you mean {known}?"))
 }

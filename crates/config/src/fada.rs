@@ -1,8 +1,10 @@
 //! What can be set about FADA.
 
+use std::ops::Bound::{Included, Unbounded};
+
 use stlf_learn::Descent;
 
-use stlf_planning::error::Error;
+use stlf_planning::error::{Error, Range};
 
 /// How FADA's networks are trained, and which of its parts take part.
 ///
@@ -73,29 +75,22 @@ impl Settings {
     /// # Errors
     /// Names the first that is not.
     pub fn check(&self) -> Result<(), Error> {
-        let wrong =
-            |name: &str, message: String| Err(Error::field(format!("fada.{name}"), message));
-        let counts = [
+        let named = |name: &str| format!("fada.{name}");
+        for (name, count) in [
             ("rounds", self.rounds),
             ("steps", self.steps),
             ("clusters", self.clusters.unwrap_or(1)),
             ("cluster-samples", self.cluster_samples),
-        ];
-        if let Some((name, _)) = counts.iter().find(|(_, count)| *count == 0) {
-            return wrong(name, "must be at least 1".to_owned());
+        ] {
+            Range::AT_LEAST_ONE.check(count as f64, || named(name))?;
         }
-        if self.features == 0 || !self.features.is_multiple_of(2) {
-            return wrong("features", format!("{} is not even", self.features));
-        }
-        let weights =
-            [("align-weight", self.align_weight), ("disentangle-weight", self.disentangle_weight)];
-        if let Some((name, weight)) = weights.iter().find(|(_, w)| !(*w >= 0.0 && w.is_finite())) {
-            return wrong(name, format!("{weight} is not at least 0"));
-        }
-        if !(self.temperature > 0.0 && self.temperature.is_finite()) {
-            return wrong("temperature", format!("{} is not above zero", self.temperature));
-        }
-        self.descent.check().map_err(|e| Error::field("fada", e.to_string()))
+        let even = Range::new(Included(2.0), Unbounded).even();
+        even.check(self.features as f64, || named("features"))?;
+        let weight = Range::new(Included(0.0), Unbounded);
+        weight.check(self.align_weight.into(), || named("align-weight"))?;
+        weight.check(self.disentangle_weight.into(), || named("disentangle-weight"))?;
+        Range::ABOVE_ZERO.check(self.temperature.into(), || named("temperature"))?;
+        self.descent.check().map_err(|e| Error::other("fada", e.to_string()))
     }
 }
 
@@ -111,7 +106,7 @@ mod tests {
         assert_eq!(refused(Settings { steps: 0, ..good }), "fada.steps: must be at least 1");
         assert_eq!(refused(Settings { features: 3, ..good }), "fada.features: 3 is not even");
         let cold = Settings { temperature: 0.0, ..good };
-        assert_eq!(refused(cold), "fada.temperature: 0 is not above zero");
+        assert_eq!(refused(cold), "fada.temperature: 0 is not above 0");
         let astray = Settings { align_weight: f32::NAN, ..good };
         assert!(refused(astray).starts_with("fada.align-weight: NaN"));
         let descent = Descent { batch: 0, ..good.descent };

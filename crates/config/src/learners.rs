@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use stlf_learn::Augment;
 use stlf_method::adapt::Adapt;
 use stlf_method::combine::Combine;
+use stlf_planning::error::{Error as ValueError, Range};
 
-use crate::checks::Wrong;
 use crate::{Config, Data, Model, Training};
 
 /// What stands for the name of the device in the command line of a learner.
@@ -41,10 +41,11 @@ impl Config {
     }
 
     /// Checks that learners can do what is asked for. What they cannot do is refused, not left out.
-    pub(crate) fn check_learner(&self) -> Result<(), Wrong> {
+    pub(crate) fn check_learner(&self) -> Result<(), ValueError> {
         let (training, data) = (&self.training, &self.data);
-        let wrong =
-            |key: &str, message: &str, hint: &str| Err(Wrong::new(key, message).with_hint(hint));
+        let wrong = |key: &str, message: &str, hint: &str| {
+            Err(ValueError::other(key, message).with_hint(hint))
+        };
         let Some(command) = &training.learner else {
             if !data.devices.is_empty() {
                 let message = "names devices with learners, but no learner is set";
@@ -89,18 +90,18 @@ impl Config {
             let message = "the learners of all devices would be the same, with the same data";
             return wrong("training.learner", message, hint);
         }
-        if let Some(disk) = training.learner_disk.filter(|disk| !(*disk > 0.0 && disk.is_finite()))
-        {
-            let message = format!("{disk} is not above 0");
-            return wrong("training.learner-disk", &message, "give a number of gibibytes");
+        if let Some(disk) = training.learner_disk {
+            let checked = Range::ABOVE_ZERO.check(disk, || "training.learner-disk");
+            checked.map_err(|e| e.with_hint("give a number of gibibytes"))?;
         }
         self.check_learner_can()
     }
 
     /// Checks that nothing is asked for that only built-in networks can do.
-    fn check_learner_can(&self) -> Result<(), Wrong> {
+    fn check_learner_can(&self) -> Result<(), ValueError> {
         let (training, data, leave) = (&self.training, &self.data, "leave it out");
-        let wrong = |key: &str, message: &str| Err(Wrong::new(key, message).with_hint(leave));
+        let wrong =
+            |key: &str, message: &str| Err(ValueError::other(key, message).with_hint(leave));
         let own = "learners have data of their own";
         let other = [
             ("data.features", data.features.is_some()),

@@ -24,11 +24,11 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Deserializer, Serialize};
 use sha2::{Digest, Sha256};
 use stlf_data::partition::Scheme;
+use stlf_data::words::in_words;
 use stlf_data::{Dataset, Shape};
 use stlf_learn::{Augment, Layout, Spec};
 use stlf_method::local_training;
 use stlf_planning::energy::PAPER_MODEL_BITS;
-use stlf_planning::error::in_words;
 use stlf_planning::problem::{Preset, Strangers};
 
 pub use crate::changes::changes;

@@ -174,7 +174,7 @@ fn errors_name_the_line_and_what_was_meant() {
             "training.augment: shift is for pictures, and data.features is a table",
         ),
         ("[data]\nimage-size = 28", "data.image-size: is only for a folder of pictures"),
-        ("[data]\nimages = \"p\"\nimage-size = 0", "data.image-size: is not between 1"),
+        ("[data]\nimages = \"p\"\nimage-size = 0", "data.image-size: 0 is not between 1"),
         ("[data]\ncolour = \"gray\"", "`gray`, expected `grey` or `rgb`"),
         (
             "[data]\nfeatures = \"a.csv\"\ncolour = \"grey\"",
@@ -197,7 +197,7 @@ fn errors_name_the_line_and_what_was_meant() {
         ("[planner]\nbound = \"poled\"", "line 2"),
         ("[planner]\npreset = \"papr\"", "`papr`, expected `balanced` or `paper`"),
         ("[planner]\nbound = \"poled\"", "`poled`, expected `pooled` or `paper`"),
-        ("[planner]\ncalibration = 1.5", "a fraction above 0 and at most 1, found 1.5"),
+        ("[planner]\ncalibration = 1.5", "planner.calibration: 1.5 is not above 0 and at most 1"),
         (
             "[planner]\nall-links = true\nbound = \"paper\"",
             "planner.all-links: under the paper's bound a target takes one model",

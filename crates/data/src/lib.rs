@@ -27,6 +27,7 @@ mod picture;
 pub mod quiet;
 pub mod scaling;
 pub mod whole_folder;
+pub mod words;
 
 pub use dataset::{Class, Dataset, Shape};
 pub use error::Error;

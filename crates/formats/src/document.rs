@@ -7,7 +7,10 @@ use serde::de::{
 };
 use serde_json::de::Read;
 
-use stlf_planning::error::{Error, in_words, nearest};
+use stlf_data::words::{in_words, nearest};
+use stlf_planning::error::{Error as ValueError, Field};
+
+use crate::error::Error;
 
 /// What kind of document is expected.
 pub(super) struct Kind {
@@ -62,44 +65,44 @@ fn locate(
         return syntax(error, kind, head);
     }
     let message = shorten(&in_words(&bare_message(error)));
+    let form = |field: Field, message: String, hint: String| {
+        let (line, column) = (error.line(), error.column());
+        Error::Form { field, message, line, column, hint }
+    };
     if let Some(rest) = message.strip_prefix("unknown field ") {
         let quoted = backticked(rest);
         let field = if steps.is_empty() { quoted.first().copied().unwrap_or("?") } else { path };
-        return Error::field(shorten(field), format!("unknown field ({})", position(error)))
-            .with_hint(suggestion(&quoted, kind));
+        let hint = suggestion(&quoted, kind);
+        return form(shorten(field).into(), "unknown field".to_owned(), hint);
     }
     if let Some(rest) = message.strip_prefix("unknown value ") {
         let quoted = backticked(rest);
         let given = quoted.first().copied().unwrap_or("?");
-        return Error::field(path, format!("{given:?} is not known ({})", position(error)))
-            .with_hint(suggestion(&quoted, kind));
+        let hint = suggestion(&quoted, kind);
+        return form(path.into(), format!("{given:?} is not known"), hint);
     }
     if let Some(name) = message.strip_prefix("missing field `").and_then(|m| m.strip_suffix('`')) {
-        let field = if steps.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
-        return Error::field(field + &who(steps, &head.names), "is missing")
-            .with_hint(schema_hint(kind));
+        let path = if steps.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
+        let field = Field { path, devices: who(steps, &head.names) };
+        return ValueError::missing(field, "is missing").with_hint(schema_hint(kind)).into();
     }
     if let Some(name) = message.strip_prefix("duplicate field `").and_then(|m| m.strip_suffix('`'))
     {
-        let field = if steps.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
-        return Error::field(
-            field + &who(steps, &head.names),
-            format!("is given twice ({})", position(error)),
-        )
-        .with_hint("keep one of the two");
+        let path = if steps.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
+        let field = Field { path, devices: who(steps, &head.names) };
+        return form(field, "is given twice".to_owned(), "keep one of the two".to_owned());
     }
     if steps.is_empty() {
         return syntax(error, kind, head);
     }
-    let field = shorten(path) + &who(steps, &head.names);
-    let error = Error::field(field, format!("{message} ({})", position(error)));
-    match message.as_str() {
-        "expected value" => error.with_hint(
-            "JSON has no NaN and no Infinity: null stands for a link that does not exist",
-        ),
-        "number out of range" => error.with_hint("no measurement is that large"),
-        _ => error.with_hint(schema_hint(kind)),
-    }
+    let hint = match message.as_str() {
+        "expected value" => {
+            "JSON has no NaN and no Infinity: null stands for a link that does not exist".to_owned()
+        }
+        "number out of range" => "no measurement is that large".to_owned(),
+        _ => schema_hint(kind),
+    };
+    form(Field { path: shorten(path), devices: who(steps, &head.names) }, message, hint)
 }
 
 /// An error about the text as a whole.
@@ -116,20 +119,11 @@ fn syntax(error: &serde_json::Error, kind: &Kind, head: &Head) -> Error {
     } else {
         (format!("not JSON: {}", shorten(&message)), schema_hint(kind))
     };
-    Error::Syntax {
-        line: error.line().max(1),
-        column: error.column().max(1),
-        message,
-        hint: Some(hint),
-    }
+    Error::Syntax { line: error.line().max(1), column: error.column().max(1), message, hint }
 }
 
 fn schema_hint(kind: &Kind) -> String {
     format!("`stlf schema {}` describes the file", kind.noun)
-}
-
-fn position(error: &serde_json::Error) -> String {
-    format!("line {}, column {}", error.line(), error.column())
 }
 
 /// The message without serde_json's " at line 1 column 2".
@@ -175,12 +169,12 @@ pub(super) fn shorten(text: &str) -> String {
     short
 }
 
-/// The devices that a path is about: ` (d4 → d8)` for a matrix cell, ` (d3)` for a device.
-fn who(steps: &[&serde_path_to_error::Segment], names: &[String]) -> String {
+/// The devices that a path is about: sender and receiver for a cell of a matrix, one for a device.
+fn who(steps: &[&serde_path_to_error::Segment], names: &[String]) -> Vec<String> {
     use serde_path_to_error::Segment;
     let key = match steps.first() {
         Some(Segment::Map { key }) => key.as_str(),
-        _ => return String::new(),
+        _ => return Vec::new(),
     };
     let place = |step: &&&serde_path_to_error::Segment| matches!(step, Segment::Seq { .. });
     let at = |k: usize| match steps.iter().filter(place).nth(k) {
@@ -190,12 +184,9 @@ fn who(steps: &[&serde_path_to_error::Segment], names: &[String]) -> String {
         _ => None,
     };
     match (key, at(0), at(1)) {
-        ("devices", Some(device), _) => format!(" ({device})"),
-        ("divergence" | "link_energy" | "costs", Some(from), Some(to)) => {
-            format!(" ({from} → {to})")
-        }
-        ("costs", Some(device), None) => format!(" ({device})"),
-        _ => String::new(),
+        ("devices", Some(device), _) | ("costs", Some(device), None) => vec![device],
+        ("divergence" | "link_energy" | "costs", Some(from), Some(to)) => vec![from, to],
+        _ => Vec::new(),
     }
 }
 
@@ -213,7 +204,6 @@ impl Head {
         if given == kind.format || kind.earlier.contains(&given) {
             return None;
         }
-        let message = format!("{:?} is not {:?}", shorten(given), kind.format);
         let known = ["stlf-problem/1", "stlf-plan/1", "stlf-plan/2", "stlf-mixture/1"];
         let hint = if known.contains(&given) {
             format!("this command reads a {}, not a {}", kind.noun, &given[5..given.len() - 2])
@@ -223,7 +213,7 @@ impl Head {
         } else {
             format!("write \"format\": {:?}", kind.format)
         };
-        Some(Error::field("format", message).with_hint(hint))
+        Some(Error::Format { found: shorten(given), expected: kind.format, hint })
     }
 }
 

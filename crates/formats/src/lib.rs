@@ -12,6 +12,7 @@
 
 mod diff;
 mod document;
+mod error;
 mod explanation;
 mod json;
 mod link_table;
@@ -23,6 +24,7 @@ mod plan_or_problem;
 mod problem;
 
 pub use diff::DiffFile;
+pub use error::Error;
 pub use explanation::ExplanationFile;
 pub use json::write_json;
 pub use link_table::LinkTable;

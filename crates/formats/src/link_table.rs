@@ -12,7 +12,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::de::{Deserialize, Deserializer, SeqAccess, Visitor};
 use serde::ser::{Serialize, Serializer};
 use stlf_planning::energy::{energy_from_joules_per_bit, link_energy};
-use stlf_planning::error::Error;
+use stlf_planning::error::{Error, Field, Named, Reason};
 use stlf_planning::problem::{Links, non_negative};
 
 use super::document::{near, shorten};
@@ -130,22 +130,19 @@ impl LinkTable {
             let (from, to, divergence, energy) = self.rows[k];
             let at = |column: &str| {
                 let [from, to] = [from, to].map(|n| shorten(&self.names.list[n as usize]));
-                format!("{} ({from} → {to})", self.place.cell(k, column))
+                Field::of_link(self.place.cell(k, column), from, to)
             };
             non_negative(divergence, || at("divergence"))?;
             if energy == f64::INFINITY {
-                return Err(Error::field(at("energy"), "sending would take forever")
+                return Err(Error::other(at("energy"), "sending would take forever")
                     .with_hint("bits_per_second must be above 0"));
             }
             scale.check_divergence(divergence, || at("divergence"))?;
             non_negative(energy, || at("energy"))?;
             if from == to {
                 let name = shorten(&self.names.list[from as usize]);
-                return Err(Error::field(
-                    self.place.row(k),
-                    format!("{name} cannot send to itself"),
-                )
-                .with_hint("leave the row out"));
+                return Err(Error::new(self.place.row(k), Reason::SelfLink { device: name })
+                    .with_hint("leave the row out"));
             }
         }
         self.check_distinct()?;
@@ -164,7 +161,7 @@ impl LinkTable {
         match super::problem::device(name, &self.place.cell(row, column), index) {
             Err(error) => error,
             // Unreachable in practice: the caller looked the name up in the same index.
-            Ok(_) => Error::field(self.place.cell(row, column), "unknown device"),
+            Ok(_) => Error::other(self.place.cell(row, column), "unknown device"),
         }
     }
 
@@ -179,7 +176,7 @@ impl LinkTable {
         let last = self.rows.iter().rposition(is_it).unwrap_or(0);
         let [from, to] = [from, to].map(|n| shorten(&self.names.list[n as usize]));
         let message = format!("{from} → {to} is already in {}", self.place.row(first));
-        Err(Error::field(self.place.row(last), message).with_hint("list every link once"))
+        Err(Error::other(self.place.row(last), message).with_hint("list every link once"))
     }
 }
 
@@ -298,13 +295,13 @@ impl Header {
             let known = Column::ALL.iter().position(|c| c.name() == name.trim());
             let Some(column) = known else { return Err(unknown_column(name)) };
             if at[column].replace(k).is_some() {
-                return Err(Error::field(format!("column {name}"), "is there twice"));
+                return Err(Error::other(format!("column {name}"), "is there twice"));
             }
         }
         let find = |column: Column| at[column as usize];
         let need = |column: Column| {
             find(column).ok_or_else(|| {
-                Error::field(format!("column {}", column.name()), "is missing")
+                Error::missing(format!("column {}", column.name()), "is missing")
                     .with_hint("the first row must name the columns: from,to,divergence,energy")
             })
         };
@@ -325,7 +322,7 @@ impl Header {
             (None, Some(_), None, None) => need(Column::Watts).map(EnergyColumns::Joules)?,
             (None, None, None, None) => need(Column::Energy).map(EnergyColumns::Joules)?,
             _ => {
-                return Err(Error::field("column energy", "the energy is given in two ways")
+                return Err(Error::other("column energy", "the energy is given in two ways")
                     .with_hint("keep energy, or bits_per_second and watts, or joules_per_bit"));
             }
         };
@@ -339,12 +336,15 @@ impl Header {
 }
 
 fn unknown_column(name: &str) -> Error {
-    let error = Error::field(format!("column {:?}", shorten(name)), "unknown column");
     let known = Column::ALL.map(Column::name);
+    let likely = near(name.trim(), known);
+    let (given, meant) = (shorten(name), likely.map(str::to_owned));
+    let field = format!("column {given:?}");
+    let error = Error::new(field, Reason::Unknown { what: Named::Column, given, meant });
     if name.contains([';', '\t']) {
         return error.with_hint("columns are separated by commas");
     }
-    match near(name.trim(), known) {
+    match likely {
         Some(best) => error.with_hint(format!("did you mean `{best}`?")),
         None => error.with_hint(format!("known columns: {}", known.join(", "))),
     }

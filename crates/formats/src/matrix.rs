@@ -7,7 +7,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{Deserialize, DeserializeSeed, Deserializer, SeqAccess, Visitor};
 use serde::ser::{Serialize, SerializeSeq, Serializer};
 
-use stlf_planning::error::Error;
+use stlf_planning::error::{Counted, Error, Reason};
 
 /// Rows of numbers, null being NaN. Rows may be ragged until [`Matrix::into_square`] looks.
 #[derive(Debug, Clone, Default)]
@@ -55,22 +55,15 @@ impl Matrix {
     /// # Errors
     /// Says which row of `field` has the wrong length, or that rows are missing.
     pub fn into_square(self, n: usize, field: &str) -> Result<Vec<f64>, Error> {
-        let hint = "row = sender, column = receiver, one of each per device";
-        if self.rows() != n {
-            let message =
-                format!("has {}, expected {n}, one per device", count(self.rows(), "row"));
-            return Err(Error::field(field, message).with_hint(hint));
-        }
+        let check = |field: String, found: usize, of: Counted| match found == n {
+            true => Ok(()),
+            false => Err(Error::new(field, Reason::Length { found, expected: n, of })
+                .with_hint("row = sender, column = receiver, one of each per device")),
+        };
+        check(field.to_owned(), self.rows(), Counted::Rows)?;
         let mut start = 0;
         for (row, &end) in self.ends.iter().enumerate() {
-            if end - start != n {
-                let entries = match end - start {
-                    1 => "1 entry".to_owned(),
-                    k => format!("{k} entries"),
-                };
-                let message = format!("row {} has {entries}, expected {n}", row + 1);
-                return Err(Error::field(format!("{field}[{row}]"), message).with_hint(hint));
-            }
+            check(format!("{field}[{row}]"), end - start, Counted::EntriesOfRow(row))?;
             start = end;
         }
         Ok(self.values)
@@ -80,11 +73,6 @@ impl Matrix {
         let start = if row == 0 { 0 } else { self.ends[row - 1] };
         &self.values[start..self.ends[row]]
     }
-}
-
-/// Returns a number with its noun in the singular or the plural: `1 row`, `2 rows`.
-fn count(n: usize, noun: &str) -> String {
-    format!("{n} {noun}{}", if n == 1 { "" } else { "s" })
 }
 
 impl<'de> Deserialize<'de> for Matrix {

@@ -3,9 +3,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stlf_planning::Role;
-use stlf_planning::error::Error;
 
 use super::document::{Kind, parse};
+use super::error::Error;
 
 const KIND: Kind = Kind { format: "stlf-mixture/1", earlier: &[], noun: "mixture" };
 

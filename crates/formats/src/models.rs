@@ -3,9 +3,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stlf_planning::Role;
-use stlf_planning::error::Error;
 
 use super::document::{Kind, parse};
+use super::error::Error;
 use super::mixture::{CombineEntry, ExpectedEntry, FileEntry, MemberEntry, StudentEntry};
 
 const KIND: Kind = Kind { format: "stlf-models/1", earlier: &[], noun: "list of models" };

@@ -3,7 +3,9 @@
 use std::io;
 
 use serde::Deserialize;
-use stlf_planning::Error;
+use stlf_planning::Error as ValueError;
+
+use crate::error::Error;
 
 use crate::{PlanFile, ProblemFile};
 
@@ -45,7 +47,7 @@ impl PlanOrProblem {
     pub fn read_from<R: io::Read>(
         mut open: impl FnMut() -> io::Result<R>,
     ) -> Result<PlanOrProblem, Error> {
-        let failed = |e: io::Error| Error::field("file", format!("cannot be read: {e}"));
+        let failed = |e: io::Error| ValueError::other("file", format!("cannot be read: {e}"));
         let head = io::BufReader::new(open().map_err(failed)?);
         if is_plan(serde_json::from_reader(head)) {
             let mut bytes = Vec::new();
@@ -62,10 +64,10 @@ impl PlanOrProblem {
     pub fn into_problem(self) -> Result<ProblemFile, Error> {
         match self {
             PlanOrProblem::Problem(file) => Ok(*file),
-            PlanOrProblem::Plan(file) => file.problem.ok_or_else(|| {
-                Error::field("problem", "this plan does not contain its problem")
+            PlanOrProblem::Plan(file) => Ok(file.problem.ok_or_else(|| {
+                ValueError::missing("problem", "this plan does not contain its problem")
                     .with_hint("name the file of the problem that was planned")
-            }),
+            })?),
         }
     }
 }

@@ -10,11 +10,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stlf_planning::bound::{BoundKind, Complexity};
 use stlf_planning::device::Role;
-use stlf_planning::error::Error;
+use stlf_planning::error::Error as ValueError;
 use stlf_planning::problem::{EnergyUnit, Preset, Weights};
 
 use super::document::{Kind, parse};
-use super::{LinkTable, Matrix};
+use super::{Error, LinkTable, Matrix};
 
 pub(crate) use into_problem::device;
 pub use scale::ScaleEntry;
@@ -293,7 +293,7 @@ impl ProblemFile {
     ) -> Result<ProblemFile, Error> {
         parse(&KIND, || {
             let reader =
-                open().map_err(|e| Error::field("file", format!("cannot be read: {e}")))?;
+                open().map_err(|e| ValueError::other("file", format!("cannot be read: {e}")))?;
             Ok(serde_json::Deserializer::from_reader(io::BufReader::with_capacity(1 << 18, reader)))
         })
     }

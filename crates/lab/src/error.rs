@@ -36,6 +36,9 @@ pub enum Error {
     /// The measurements make no problem, or a method cannot work on it.
     #[error(transparent)]
     Method(#[from] stlf_planning::Error),
+    /// A problem or a plan cannot be read.
+    #[error(transparent)]
+    Document(#[from] stlf_formats::Error),
     /// The learner of a device has failed. On a real device it would be a target, or use another's model; a simulation ends.
     #[error("{device}: {source}")]
     Learner {
@@ -106,6 +109,7 @@ impl Error {
             Error::Folder { hint, .. } => hint.as_deref(),
             Error::Config(e) => e.hint(),
             Error::Data(e) => e.hint(),
+            Error::Document(e) => e.hint(),
             Error::Method(e) | Error::Learner { source: e, .. } => e.hint(),
             Error::Bundle(e) => e.hint(),
             Error::File { .. } | Error::Learn(_) | Error::Infeasible { .. } | Error::Stopped => {

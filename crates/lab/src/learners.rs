@@ -36,7 +36,7 @@ impl Learners {
     /// There is none, one tells of its samples what cannot be, or two are not of one kind.
     pub fn new(devices: Vec<(String, UserLearner)>) -> Result<Learners, Error> {
         let Some((first, kind)) = devices.first() else {
-            return Err(stlf_planning::Error::field("data.devices", "there is no device").into());
+            return Err(stlf_planning::Error::missing("data.devices", "there is no device").into());
         };
         for (name, user) in &devices {
             user.check().map_err(of(name))?;
@@ -55,7 +55,7 @@ impl Learners {
             if let Some(((what, own), (_, of_first))) = both.find(|(own, other)| own != other) {
                 let message =
                     format!("the {what} of the learner is {own}; that of {first} is {of_first}");
-                let error = stlf_planning::Error::field("learner", message)
+                let error = stlf_planning::Error::other("learner", message)
                     .with_hint("all devices have learners of one kind");
                 return Err(of(name)(error));
             }
@@ -105,7 +105,7 @@ impl Learners {
         let adapts = self.kind().learner.adapts().is_some();
         if config.transfer.adapt == Adapt::Always && !adapts {
             let message = format!("the learner {} does not say that it trains any", self.name());
-            let error = stlf_planning::Error::field("transfer.adapt", message)
+            let error = stlf_planning::Error::other("transfer.adapt", message)
                 .with_hint("leave it out, or write a learner that adapts");
             return Err(error.into());
         }

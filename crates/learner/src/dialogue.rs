@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use stlf_data::words::in_words;
 use stlf_method::learner::{Progress, Watch};
-use stlf_planning::error::in_words;
 
 use crate::Error;
 use crate::command::Limits;

@@ -169,7 +169,7 @@ impl Error {
 impl From<Error> for stlf_planning::Error {
     fn from(error: Error) -> stlf_planning::Error {
         let hint = error.hint().map(str::to_owned);
-        let field = stlf_planning::Error::field("learner", error.to_string());
+        let field = stlf_planning::Error::other("learner", error.to_string());
         match hint {
             Some(hint) => field.with_hint(hint),
             None => field,

@@ -247,7 +247,7 @@ impl Target<'_> {
             };
         let share = self.share();
         let with_student = Predictions::mix([(&mixture, 1.0 - share), (&own, share)])
-            .ok_or_else(|| Error::field("student", "there is nothing to mix"))?;
+            .ok_or_else(|| Error::missing("student", "there is nothing to mix"))?;
         let known: Vec<Known> =
             self.known.iter().copied().filter(|(sample, _)| held_out.contains(sample)).collect();
         let by_labels = (!known.is_empty()).then(|| ByLabels {

@@ -1,13 +1,19 @@
 //! What a target does with the models it receives.
 
+use std::ops::Bound::{Included, Unbounded};
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
+use stlf_data::Shape;
+use stlf_data::words::nearest;
 use stlf_learn::evaluate::{Predictions, predict};
 use stlf_learn::{Params, Spec};
-use stlf_planning::error::{Error, nearest};
+use stlf_planning::error::{Counted, Error, Field, Named, Range, Reason};
 
 use crate::class_shares::corrected;
+
+/// What a weight may be.
+const WEIGHT: Range = Range::new(Included(0.0), Unbounded);
 
 /// How several models become one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
@@ -62,7 +68,8 @@ impl FromStr for Combine {
         found.ok_or_else(|| {
             let names = Combine::ALL.map(Combine::name);
             let likely = nearest(text, names).unwrap_or(Combine::default().name());
-            Error::field("combine", format!("{text:?} is not a way to combine models"))
+            let (given, meant) = (text.to_owned(), Some(likely.to_owned()));
+            Error::new("combine", Reason::Unknown { what: Named::Combination, given, meant })
                 .with_hint(format!("did you mean {likely}? There are: {}", names.join(", ")))
         })
     }
@@ -81,19 +88,13 @@ pub fn combine(
 ) -> Result<Predictions, Error> {
     let numbers = spec.input().len();
     if !inputs.len().is_multiple_of(numbers) {
-        let message = format!("{} numbers are not whole inputs of {}", inputs.len(), spec.input());
-        return Err(Error::field("inputs", message));
+        let Shape { channels, height, width } = spec.input();
+        let (numbers, shape) = (inputs.len(), [channels, height, width]);
+        return Err(Error::new("inputs", Reason::NotWhole { numbers, shape }));
     }
     for (at, (params, weight)) in models.iter().enumerate() {
-        let field = || format!("models[{at}]");
-        if params.len() != spec.parameters() {
-            let (has, needs) = (params.len(), spec.parameters());
-            let message = format!("{has} parameters for a network of {needs}");
-            return Err(Error::field(field(), message));
-        }
-        if !(*weight >= 0.0 && weight.is_finite()) {
-            return Err(Error::field(field(), format!("{weight} is not a valid weight")));
-        }
+        check_length(spec, params, || format!("models[{at}]"))?;
+        WEIGHT.check(*weight, || format!("models[{at}].weight"))?;
     }
     let mixed = combine_with(how, models, |_, params| Ok(Some(predict(spec, params, inputs))))?;
     mixed.ok_or_else(no_model)
@@ -125,13 +126,29 @@ pub fn combine_with(
         }
         Combine::Parameters => {
             let mean = Params::average(numbered.map(|(_, (params, weight))| (*params, *weight)));
-            predict(None, &mean.map_err(|e| Error::field("models", e.to_string()))?)
+            predict(None, &mean.map_err(|e| Error::other("models", e.to_string()))?)
         }
     }
 }
 
 fn no_model() -> Error {
-    Error::field("models", "a target without a model has no predictions")
+    Error::missing("models", "a target without a model has no predictions")
+}
+
+/// Checks that a model has the parameters of this network; `field` says which one it is.
+pub(crate) fn check_length<F: Into<Field>>(
+    spec: &Spec,
+    model: &Params,
+    field: impl FnOnce() -> F,
+) -> Result<(), Error> {
+    let (found, expected) = (model.len(), spec.parameters());
+    match found == expected {
+        true => Ok(()),
+        false => {
+            let of = Counted::Parameters;
+            Err(Error::new(field(), Reason::Length { found, expected, of }))
+        }
+    }
 }
 
 #[cfg(test)]
@@ -208,7 +225,7 @@ mod tests {
             let none = "models: a target without a model has no predictions";
             assert_eq!(refused(&[], &INPUTS), none);
             assert_eq!(refused(&[(&a, 0.0)], &INPUTS), none);
-            assert_eq!(refused(&[(&a, -1.0)], &INPUTS), "models[0]: -1 is not a valid weight");
+            assert_eq!(refused(&[(&a, -1.0)], &INPUTS), "models[0].weight: -1 is not at least 0");
             assert!(refused(&[(&a, 1.0), (&other, 1.0)], &INPUTS).starts_with("models[1]: "));
             assert!(refused(&[(&a, 1.0)], &INPUTS[1..]).starts_with("inputs: 7 numbers"));
         }

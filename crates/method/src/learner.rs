@@ -10,8 +10,9 @@ use std::sync::Arc;
 use stlf_data::{Class, Shape};
 use stlf_learn::evaluate::{Predictions, predict};
 use stlf_learn::{Layout, Params, Spec};
-use stlf_planning::error::Error;
+use stlf_planning::error::{Error, Reason};
 
+use crate::combine::check_length;
 use crate::local_training::{Split, Training, gathered};
 
 /// The weights of a built-in network that learned anything are far below this.
@@ -165,13 +166,7 @@ impl Learner for BuiltIn {
         rows: &[usize],
         _watch: &mut Watch<'_>,
     ) -> Result<Option<Predictions>, Error> {
-        if model.len() != self.spec.parameters() {
-            let (has, needs) = (model.len(), self.spec.parameters());
-            return Err(Error::field(
-                "model",
-                format!("{has} parameters for a network of {needs}"),
-            ));
-        }
+        check_length(&self.spec, model, || "model")?;
         let inputs = gathered(&self.inputs, self.spec.input().len(), rows);
         Ok(Some(predict(&self.spec, model, &inputs)))
     }
@@ -218,18 +213,18 @@ impl UserLearner {
     /// # Errors
     /// Says what cannot, and what is needed.
     pub fn check(&self) -> Result<(), Error> {
-        let wrong = |message: String| Err(Error::field("learner", message));
+        let wrong = |reason: Reason| Err(Error::new("learner", reason));
         let (samples, labels, classes) = (self.places.len(), self.labels.len(), self.classes.len());
         if classes == 0 {
-            return wrong("names no class".to_owned());
+            return Err(Error::missing("learner", "names no class"));
         }
         if samples == 0 || labels > samples {
-            return wrong(format!("has {samples} samples and {labels} labels"));
+            let message = format!("has {samples} samples and {labels} labels");
+            let (present, needed) = (samples as u64, labels.max(1) as u64);
+            return wrong(Reason::TooFewSamples { present, needed, message });
         }
         if let Some(label) = self.labels.iter().find(|label| usize::from(**label) >= classes) {
-            return wrong(format!(
-                "has the label {label}, where {classes} classes are numbered from 0"
-            ));
+            return wrong(Reason::UnknownClass { label: (*label).into(), classes });
         }
         if let Some(truth) = &self.told_truth {
             let is_class = |class: &Class| usize::from(*class) < classes;
@@ -237,21 +232,20 @@ impl UserLearner {
                 || !truth.iter().all(is_class)
                 || truth[..labels] != self.labels
             {
-                return wrong(
-                    "tells true classes that are none, or not those of its labels".to_owned(),
-                );
+                let message = "tells true classes that are none, or not those of its labels";
+                return Err(Error::other("learner", message));
             }
         }
         if self.features.is_empty() || !self.features.len().is_multiple_of(samples) {
             let message = format!("gives {} features for {samples} samples", self.features.len());
             let hint = "a fleet compares devices by features: give each sample the same number of them, at least 1, \
                         on the same scale on all devices";
-            return Err(Error::field("learner", message).with_hint(hint));
+            return Err(Error::other("learner", message).with_hint(hint));
         }
         match self.features.iter().position(|feature| !feature.is_finite()) {
             Some(at) => {
                 let (sample, value) = (self.places[at / self.width()], self.features[at]);
-                wrong(format!("gives {value} as feature {} of sample {sample}", at % self.width()))
+                wrong(Reason::NotFinite { value: value.into(), sample, feature: at % self.width() })
             }
             None => Ok(()),
         }

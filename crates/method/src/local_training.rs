@@ -217,7 +217,7 @@ fn sees_mingled(spec: &Spec, training: Training) -> bool {
 
 /// Says that training cannot do with this.
 fn wrong(e: stlf_learn::Error) -> Error {
-    Error::field("training", e.to_string())
+    Error::other("training", e.to_string())
 }
 
 /// The inputs of these samples, each of so many numbers, in this order.

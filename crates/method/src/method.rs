@@ -2,7 +2,8 @@
 
 use std::str::FromStr;
 
-use stlf_planning::error::{Error, nearest};
+use stlf_data::words::nearest;
+use stlf_planning::error::{Error, Named, Reason};
 
 /// A way to decide roles and links: ours with and without hand-overs, the paper's eight baselines, and five honest lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -141,13 +142,14 @@ impl FromStr for Method {
         let found = Method::ALL.into_iter().find(|m| m.name() == text);
         found.ok_or_else(|| {
             if text == "st-lf-relay" {
-                return Error::field("method", "st-lf-relay is st-lf now, which hands models on")
+                return Error::other("method", "st-lf-relay is st-lf now, which hands models on")
                     .with_hint("st-lf-links is the plan without hand-overs");
             }
             let names = Method::ALL.map(Method::name);
             let likely = nearest(text, names);
             let hint = likely.map_or(String::new(), |name| format!("did you mean {name}? "));
-            Error::field("method", format!("there is no method {text:?}"))
+            let (given, meant) = (text.to_owned(), likely.map(str::to_owned));
+            Error::new("method", Reason::Unknown { what: Named::Method, given, meant })
                 .with_hint(format!("{hint}There are: {}", names.join(", ")))
         })
     }

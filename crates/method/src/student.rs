@@ -133,7 +133,7 @@ impl<'a> Target<'a> {
     ) -> Result<Option<Params>, Error> {
         let (_, samples) = self.split();
         if samples.is_empty() {
-            return Err(Error::field("inputs", "a student needs samples"));
+            return Err(Error::no_samples("inputs", "a student needs samples"));
         }
         let all: Vec<usize> = (0..self.owner.samples()).collect();
         let mut calls = Calls::new(watch, 1 + self.owner.calls(2 * self.models.len()));
@@ -166,7 +166,7 @@ impl<'a> Target<'a> {
         let batch = schooling.descent.batch;
         let mut average = start.clone();
         let mut trainer = Trainer::new(spec, start, schooling.descent, self.draw(Drawn::Training))
-            .map_err(|e| Error::field("student", e.to_string()))?;
+            .map_err(|e| Error::other("student", e.to_string()))?;
         let mut rng = ChaCha8Rng::seed_from_u64(self.draw(Drawn::Lessons));
         let (mut network, mut scratch) = (Network::new(spec, batch), Scratch::new(spec.input()));
         let known: HashMap<usize, Class> = self.known.iter().copied().collect();
@@ -270,7 +270,7 @@ impl<'a> Target<'a> {
                 nearest = Some((errors, model));
             }
         }
-        let none = || Error::field("models", "a student needs a model to start from");
+        let none = || Error::missing("models", "a student needs a model to start from");
         nearest.map(|(_, model)| Some(model)).ok_or_else(none)
     }
 

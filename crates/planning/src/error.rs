@@ -1,117 +1,129 @@
-//! What can be wrong with an input. Outcomes of planning (infeasible, limits) are not errors.
+//! What can be wrong with an input, as data. Outcomes of planning (infeasible, limits) are not errors.
+
+mod range;
+mod reason;
+
+use std::fmt;
+
+pub use range::Range;
+pub use reason::{BrokenRing, Counted, Named, Reason};
 
 /// An input that cannot be used: which field, what is wrong with it, and what to do.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+///
+/// ```
+/// use stlf_planning::error::{Error, Range, Reason};
+///
+/// let error = Range::ABOVE_ZERO.check(-1.0, || "energy_epsilon").unwrap_err();
+/// assert_eq!(error.field.path, "energy_epsilon");
+/// assert_eq!(*error.reason, Reason::OutOfRange { value: -1.0, range: Range::ABOVE_ZERO });
+/// assert_eq!(error.to_string(), "energy_epsilon: -1 is not above 0");
+/// ```
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[error("{field}: {reason}")]
 #[non_exhaustive]
-pub enum Error {
-    /// The text is not a document of the expected form.
-    #[error("line {line}, column {column}: {message}")]
-    Syntax {
-        /// The line of the text, counted from 1.
-        line: usize,
-        /// The column of the line, counted from 1.
-        column: usize,
-        /// What is wrong with the text, in plain words.
-        message: String,
-        /// What the user can do about it, if there is anything to say.
-        hint: Option<String>,
-    },
-    /// A field holds something that cannot be used.
-    #[error("{field}: {message}")]
-    Field {
-        /// The path of the field, with the device's name where there is one.
-        field: String,
-        /// What is wrong with the value.
-        message: String,
-        /// What the user can do about it, if there is anything to say.
-        hint: Option<String>,
-    },
+pub struct Error {
+    /// The field that holds what cannot be used.
+    pub field: Field,
+    /// What is wrong with it. In a box, because every result carries the room for an error.
+    pub reason: Box<Reason>,
+    /// What the user can do about it, if there is anything to say.
+    pub hint: Option<String>,
 }
 
 impl Error {
     /// Returns an error about the value of this field, without a hint.
-    pub fn field(field: impl Into<String>, message: impl Into<String>) -> Error {
-        Error::Field { field: field.into(), message: message.into(), hint: None }
+    pub fn new(field: impl Into<Field>, reason: Reason) -> Error {
+        Error { field: field.into(), reason: Box::new(reason), hint: None }
+    }
+
+    /// Returns an error for which there is only a sentence, such as the message of another library.
+    pub fn other(field: impl Into<Field>, message: impl Into<String>) -> Error {
+        Error::new(field, Reason::Other { message: message.into() })
+    }
+
+    /// Returns the error that what this field needs is not there, with the sentence that says so.
+    pub fn missing(field: impl Into<Field>, message: impl Into<String>) -> Error {
+        Error::new(field, Reason::Missing { message: message.into() })
+    }
+
+    /// Returns the error that a device has no sample, with the sentence that says so.
+    pub fn no_samples(field: impl Into<Field>, message: impl Into<String>) -> Error {
+        let message = message.into();
+        Error::new(field, Reason::TooFewSamples { present: 0, needed: 1, message })
+    }
+
+    /// Returns the error that this field excludes what another one holds, with the sentence that says so.
+    pub fn conflict(
+        field: impl Into<Field>,
+        with: impl Into<String>,
+        message: impl Into<String>,
+    ) -> Error {
+        Error::new(field, Reason::Conflict { with: with.into(), message: message.into() })
     }
 
     /// Returns the same error with a hint on what to do about it.
     pub fn with_hint(mut self, text: impl Into<String>) -> Error {
-        match &mut self {
-            Error::Syntax { hint, .. } | Error::Field { hint, .. } => *hint = Some(text.into()),
-        }
+        self.hint = Some(text.into());
+        self
+    }
+
+    /// Returns the same error about a field inside this one.
+    pub fn inside(mut self, outer: &str) -> Error {
+        self.field.path = format!("{outer}.{}", self.field.path);
         self
     }
 
     /// Returns what the user can do about it, if there is anything to say.
     pub fn hint(&self) -> Option<&str> {
-        match self {
-            Error::Syntax { hint, .. } | Error::Field { hint, .. } => hint.as_deref(),
+        self.hint.as_deref()
+    }
+}
+
+/// A field of an input, and the devices that it is about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Field {
+    /// The path of the field, such as `devices[3].labeled`.
+    pub path: String,
+    /// The name of the device that it is about, those of sender and receiver for a link, or none.
+    pub devices: Vec<String>,
+}
+
+impl Field {
+    /// Returns the field of a device.
+    pub fn of_device(path: impl Into<String>, name: impl Into<String>) -> Field {
+        Field { path: path.into(), devices: vec![name.into()] }
+    }
+
+    /// Returns the field of a link from one device to another.
+    pub fn of_link(
+        path: impl Into<String>,
+        from: impl Into<String>,
+        to: impl Into<String>,
+    ) -> Field {
+        Field { path: path.into(), devices: vec![from.into(), to.into()] }
+    }
+}
+
+impl From<String> for Field {
+    fn from(path: String) -> Field {
+        Field { path, devices: Vec::new() }
+    }
+}
+
+impl From<&str> for Field {
+    fn from(path: &str) -> Field {
+        path.to_owned().into()
+    }
+}
+
+/// The path, and who it is about: `devices[3].labeled (camera)`, `divergence[0][4] (A → E)`.
+impl fmt::Display for Field {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.path)?;
+        match self.devices.is_empty() {
+            true => Ok(()),
+            false => write!(f, " ({})", self.devices.join(" → ")),
         }
-    }
-}
-
-/// The candidate that `word` was most likely meant to be.
-pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    candidates
-        .into_iter()
-        .map(|c| (strsim::damerau_levenshtein(&word.to_lowercase(), &c.to_lowercase()), c))
-        .min()
-        .filter(|(distance, c)| *distance <= c.len().max(word.len()) / 3 + 1)
-        .map(|(_, c)| c)
-}
-
-/// What a parser of JSON or TOML says, in words for people: what was expected, then what was found, and no type of Rust.
-pub fn in_words(message: &str) -> String {
-    let message = message.trim();
-    if let Some((said, line, column)) = placed(message) {
-        return format!("{} (line {line}, column {column})", in_words(said));
-    }
-    if let Some(rest) = message.strip_prefix("unknown variant ") {
-        return format!("unknown value {rest}");
-    }
-    let mismatch =
-        ["invalid type: ", "invalid value: "].iter().find_map(|kind| message.strip_prefix(kind));
-    match mismatch.and_then(|rest| rest.rsplit_once(", expected ")) {
-        Some((found, expected)) => format!("expected {}, found {}", wanted(expected), met(found)),
-        None => message.to_owned(),
-    }
-}
-
-/// The message before the place that a parser of JSON adds, and that place.
-fn placed(message: &str) -> Option<(&str, usize, usize)> {
-    let (said, place) = message.rsplit_once(" at line ")?;
-    let (line, column) = place.split_once(" column ")?;
-    Some((said, line.parse().ok()?, column.parse().ok()?))
-}
-
-/// Returns in plain words what a parser expected, as "a number" for `f64`.
-fn wanted(expected: &str) -> &str {
-    match expected {
-        "usize" | "u64" | "u32" | "u16" | "u8" => "a whole number of at least 0",
-        "i64" | "i32" | "isize" => "a whole number",
-        "f64" | "f32" => "a number",
-        "a boolean" => "true or false",
-        "a sequence" => "a list",
-        "a string" | "string only" => "a text",
-        "a map" => "keys with values",
-        named if named.starts_with("struct ") || named.contains(" enum ") => "keys with values",
-        other if other.starts_with("a nonzero ") => "a whole number of at least 1",
-        other => other,
-    }
-}
-
-/// Returns in plain words what a parser found, as "a list" for a sequence.
-fn met(found: &str) -> &str {
-    let quoted = ["integer ", "floating point ", "boolean "]
-        .iter()
-        .find_map(|kind| found.strip_prefix(kind))
-        .map(|value| value.trim_matches('`'));
-    match found {
-        "map" => "keys with values",
-        "sequence" => "a list",
-        "unit value" => "nothing",
-        "unit variant" => "something else",
-        _ => quoted.or(found.strip_prefix("string ")).unwrap_or(found),
     }
 }
 
@@ -120,30 +132,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_type_of_rust_is_named() {
-        for (parser, words) in [
-            (
-                "invalid value: integer `-1`, expected usize\n",
-                "expected a whole number of at least 0, found -1",
-            ),
-            ("invalid type: string \"x\", expected f64", "expected a number, found \"x\""),
-            (
-                "invalid type: integer `3`, expected struct Data",
-                "expected keys with values, found 3",
-            ),
-            ("invalid type: null, expected a sequence", "expected a list, found null"),
-            (
-                "invalid type: unit variant, expected string only",
-                "expected a text, found something else",
-            ),
-            (
-                "invalid type: map, expected u64 at line 2 column 7",
-                "expected a whole number of at least 0, found keys with values (line 2, column 7)",
-            ),
-            ("unknown variant `x`, expected `a` or `b`", "unknown value `x`, expected `a` or `b`"),
-            ("unknown field `stepz`", "unknown field `stepz`"),
-        ] {
-            assert_eq!(in_words(parser), words);
-        }
+    fn a_field_names_its_devices() {
+        assert_eq!(Field::from("weights.source").to_string(), "weights.source");
+        let of_device = Field::of_device("devices[3].labeled", "camera");
+        assert_eq!(of_device.to_string(), "devices[3].labeled (camera)");
+        let of_link = Field::of_link("divergence[0][4]", "A", "E");
+        assert_eq!(of_link.to_string(), "divergence[0][4] (A → E)");
+        let inside = Error::other(of_link, "is odd").inside("problem");
+        assert_eq!(inside.to_string(), "problem.divergence[0][4] (A → E): is odd");
     }
 }

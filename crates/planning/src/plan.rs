@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 
 use crate::bound::BoundKind;
 use crate::device::Role;
+use crate::error::BrokenRing;
 use crate::problem::{Model, Problem, is_far};
 
 pub(crate) use cost::handed_on_cost;
@@ -241,16 +242,17 @@ pub fn times(handovers: &[Handover], links: &[PlanLink], handover: Handover) -> 
 ///
 /// # Errors
 /// Says which rule they break.
-pub fn check_handovers(handovers: &[Handover], links: &[PlanLink]) -> Result<(), &'static str> {
+pub fn check_handovers(handovers: &[Handover], links: &[PlanLink]) -> Result<(), BrokenRing> {
     let senders: BTreeSet<usize> = links.iter().map(|link| link.from).collect();
     for &Handover { from, to } in handovers {
         let route = route(handovers, to);
         let (is_ring, comes_back) = (is_on_ring(handovers, to), handed_from(handovers, route[0]));
         if !is_ring && (comes_back.is_some() || is_on_ring(handovers, from)) {
-            return Err("a ring hands its model on to a source that is not on it");
+            return Err(BrokenRing::Leaves { to });
         }
-        if is_ring && route.iter().filter(|source| senders.contains(source)).count() != 1 {
-            return Err("one source of a ring, its last, sends to targets");
+        let sending = route.iter().copied().filter(|source| senders.contains(source));
+        if is_ring && sending.clone().count() != 1 {
+            return Err(BrokenRing::Senders { senders: sending.collect() });
         }
     }
     Ok(())

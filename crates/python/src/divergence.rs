@@ -111,7 +111,7 @@ pub(crate) fn measure<'py>(
             watch.see(Event { stage: "measure", seed: None, done: p.done, total: p.total })
         })
     })?;
-    let wrong = |e| in_input(py, None, &e);
+    let wrong = |e| in_input(py, &e);
     // Only an exception ends the work early, and that is raised already.
     let estimates = estimates.map_err(wrong)?.unwrap_or_default();
     let sent = settings.bytes(inputs.len(), shape).map_err(wrong)?;
@@ -165,7 +165,7 @@ pub(crate) fn own_bandwidth(
     let (inputs, shape) = in_place(py, &devices)?;
     let embedding = sketch::Settings::default().embedding;
     let seed = Draw::Divergence.seed(seed, 0);
-    sketch::own_bandwidth(inputs[0], shape, embedding, seed, 0).map_err(|e| in_input(py, None, &e))
+    sketch::own_bandwidth(inputs[0], shape, embedding, seed, 0).map_err(|e| in_input(py, &e))
 }
 
 /// A device's sketch: means alone, or moments where its user accepts what they disclose.
@@ -206,7 +206,7 @@ pub(crate) fn own_sketch(
         let features = sketch::agreed_features(&[width], shape, embedding, count, seed)?;
         Ok(sketch::Sketch::new(&features, inputs[0], &settings, |_| noise))
     });
-    let made = made.map(Sketch).map_err(|e| in_input(py, None, &e))?;
+    let made = made.map(Sketch).map_err(|e| in_input(py, &e))?;
     if let (Some(path), Some(privacy)) = (ledger, settings.privacy_of(made.0.samples)) {
         ledger::count(py, &path, &noise, privacy, budget)?;
     }
@@ -238,7 +238,7 @@ pub(crate) fn divergence_of_sketches<'py>(
         let pairs = all_pairs(plain.len());
         Ok(pairs.into_iter().map(|(i, j)| fleet.divergence(i, j)).collect::<Vec<_>>())
     });
-    let estimates = estimates.map_err(|e| in_input(py, None, &e))?;
+    let estimates = estimates.map_err(|e| in_input(py, &e))?;
     // To the third party that compares them, as arrays.
     let numbers = |s: &sketch::Sketch| s.mean.len() + s.covariance.as_ref().map_or(0, Vec::len);
     let sent = plain.iter().map(|sketch| 8 + 4 * numbers(sketch) as u64);

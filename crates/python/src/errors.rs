@@ -22,13 +22,22 @@ pub(crate) fn input(py: Python<'_>, message: impl Into<String>, hint: &str) -> P
     exception(py, "InputError", message.into(), Some(hint))
 }
 
-/// Returns the exception for wrong input, with the name of the file if there is one.
-pub(crate) fn in_input(py: Python<'_>, file: Option<&str>, error: &stlf_planning::Error) -> PyErr {
+/// Returns the exception for a document that cannot be used, with the name of the file if there is one.
+pub(crate) fn in_document(
+    py: Python<'_>,
+    file: Option<&str>,
+    error: &stlf_formats::Error,
+) -> PyErr {
     let message = match file {
         Some(file) => format!("{file}: {error}"),
         None => error.to_string(),
     };
     exception(py, "InputError", message, error.hint())
+}
+
+/// Returns the exception for a value that cannot be used.
+pub(crate) fn in_input(py: Python<'_>, error: &stlf_planning::Error) -> PyErr {
+    exception(py, "InputError", error.to_string(), error.hint())
 }
 
 /// Returns the exception for a file that cannot be used.

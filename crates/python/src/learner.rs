@@ -58,7 +58,7 @@ pub(crate) fn user_learner(
     let name: String = bridge.getattr("name")?.extract()?;
     let classes: Vec<String> = bridge.getattr("classes")?.extract()?;
     let shapes: Vec<(String, Vec<usize>)> = bridge.getattr("shapes")?.extract()?;
-    let wrong = |message: String| in_input(py, None, &Error::field("learner", message));
+    let wrong = |message: String| in_input(py, &Error::other("learner", message));
     let layout = Layout::new(shapes.iter().map(|(name, shape)| (name.as_str(), &shape[..])));
     let layout = layout.map_err(|e| wrong(format!("first(): {e}")))?;
     let (features, width, labels, truth): Told<'_> = bridge.call_method0("samples")?.extract()?;
@@ -96,7 +96,7 @@ pub(crate) fn user_learner(
         places,
         learner: Arc::new(learner),
     };
-    user.check().map_err(|e| in_input(py, None, &e))?;
+    user.check().map_err(|e| in_input(py, &e))?;
     Ok(user)
 }
 
@@ -174,7 +174,7 @@ impl InProcess {
         made.map_err(|raised| {
             let message = format!("the learner was to {verb}, and says: {raised}");
             self.raised.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(raised);
-            Error::field("learner", message)
+            Error::other("learner", message)
         })
     }
 
@@ -204,7 +204,7 @@ impl InProcess {
         let predictions = checked_probabilities(numbers, self.classes);
         predictions
             .map(Some)
-            .map_err(|message| Error::field("learner", format!("what {method} gives {message}")))
+            .map_err(|message| Error::other("learner", format!("what {method} gives {message}")))
     }
 }
 
@@ -213,7 +213,7 @@ fn finite(method: &str, numbers: Vec<f32>) -> Result<Params, Error> {
     match numbers.iter().position(|number| !number.is_finite()) {
         Some(at) => {
             let message = format!("{method} gives a model whose number {at} is {}", numbers[at]);
-            Err(Error::field("learner", message))
+            Err(Error::other("learner", message))
         }
         None => Ok(Params::from(numbers)),
     }
@@ -302,7 +302,7 @@ pub(crate) fn predict_with<'py>(
     let user = user_learner(py, bridge, &raised)?;
     let models = Models::read(&bundle, &user).map_err(|e| in_bundle(py, &e))?;
     let predicted = watched(py, None, |watch| models.predict(&user, &mut |_| watch.flow()))?;
-    let predicted = predicted.map_err(|e| with_cause(py, in_input(py, None, &e), &raised))?;
+    let predicted = predicted.map_err(|e| with_cause(py, in_input(py, &e), &raised))?;
     let numbers = predicted.iter().flat_map(Predictions::probabilities).flatten().copied();
     Ok(PyArray1::from_iter(py, numbers))
 }

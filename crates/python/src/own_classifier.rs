@@ -25,7 +25,7 @@ impl OwnClassifier<'_> {
     fn raise(&self, error: PyErr) -> stlf_planning::Error {
         let message = error.to_string();
         self.raised.replace(Some(error));
-        stlf_planning::Error::field("divergence.classifier", message)
+        stlf_planning::Error::other("divergence.classifier", message)
     }
 }
 
@@ -90,7 +90,7 @@ pub(crate) fn measure_own<'py>(
         };
         let pair = party(i, Side::First)
             .and_then(|first| pass_messages(first, party(j, Side::Second)?, confidence));
-        let pair = pair.map_err(|e| raised.take().unwrap_or_else(|| in_input(py, None, &e)))?;
+        let pair = pair.map_err(|e| raised.take().unwrap_or_else(|| in_input(py, &e)))?;
         estimates.push(pair.estimate);
         sent[i] += pair.sent[0];
         sent[j] += pair.sent[1];

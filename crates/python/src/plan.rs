@@ -13,7 +13,7 @@ use stlf_planning::planner::handover::refusal;
 use stlf_planning::planner::{self, Limits, Method, Outcome, Settings};
 use stlf_planning::sweep::sweep;
 
-use crate::errors::{in_input, infeasible, input};
+use crate::errors::{in_document, infeasible, input};
 use crate::problem::{Problem, text};
 use crate::watch::watched;
 
@@ -49,7 +49,7 @@ impl Plan {
         file: Option<&str>,
         problem: Option<&Problem>,
     ) -> PyResult<Plan> {
-        let wrong = |e| in_input(py, file, &e);
+        let wrong = |e| in_document(py, file, &e);
         let mut parsed = PlanFile::read(document).map_err(wrong)?;
         if let Some(problem) = problem {
             parsed.problem = Some(stlf_formats::ProblemFile::from_problem(&problem.problem));

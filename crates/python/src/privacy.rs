@@ -10,7 +10,7 @@ use crate::errors::{in_input, input};
 #[pyfunction]
 pub(crate) fn noise_multiplier(py: Python<'_>, epsilon: f64, delta: f64) -> PyResult<f64> {
     let privacy = Privacy::new(epsilon, delta);
-    privacy.check().map_err(|e| in_input(py, None, &e))?;
+    privacy.check().map_err(|e| in_input(py, &e))?;
     Ok(privacy.deviation(1.0))
 }
 

@@ -13,7 +13,7 @@ use stlf_method::energy::{Radio, Ranges};
 use stlf_planning::bound::BoundKind;
 use stlf_planning::problem::Model;
 
-use crate::errors::{in_input, input};
+use crate::errors::{in_document, input};
 
 /// A problem that passed every check.
 #[pyclass(frozen, module = "stlf._internal")]
@@ -41,7 +41,7 @@ impl Problem {
         bound: Option<&str>,
         needs_paper: Option<&str>,
     ) -> PyResult<Problem> {
-        let wrong = |e| in_input(py, file, &e);
+        let wrong = |e| in_document(py, file, &e);
         let parsed = PlanOrProblem::read(document).and_then(PlanOrProblem::into_problem);
         let mut parsed = parsed.map_err(wrong)?;
         if let Some(matrix) = divergence {

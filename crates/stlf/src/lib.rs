@@ -34,11 +34,14 @@
 //!
 //! The crates beneath (`stlf_planning`, `stlf_formats`, `stlf_method`) have more, which may change.
 
-pub use stlf_formats::{DiffFile, ExplanationFile, LinkTable, PlanFile, ProblemFile, write_json};
+pub use stlf_formats::{
+    DiffFile, Error, ExplanationFile, LinkTable, PlanFile, ProblemFile, write_json,
+};
 pub use stlf_method::combine::{Combine, combine};
 pub use stlf_method::divergence::{Measurement, Settings as DivergenceSettings, measure};
 pub use stlf_planning::bound::{Bound, BoundKind, Complexity};
 pub use stlf_planning::diff::{Decisions, Diff, diff};
+pub use stlf_planning::error::{Error as ValueError, Field, Range, Reason};
 pub use stlf_planning::explain::{Explanation, explain};
 pub use stlf_planning::plan::{Handover, Plan, PlanLink, Status, Terms};
 pub use stlf_planning::planner::{
@@ -48,4 +51,4 @@ pub use stlf_planning::problem::{
     EnergyUnit, Link, Links, Parts, Preset, Problem, Source as ProblemSource, Weights,
 };
 pub use stlf_planning::sweep::{Segment, Sweep, sweep};
-pub use stlf_planning::{Device, Error, Role};
+pub use stlf_planning::{Device, Role};

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
+use stlf_data::words::nearest;
 use stlf_formats::{ExpectedEntry, ExplanationFile, PlanOrProblem, write_json};
 use stlf_lab::Folder;
 use stlf_lab::record::{ExpectedRow, RefusedRow, StudentRow, TrainingRow};
@@ -15,7 +16,6 @@ use stlf_method::expectation::Basis;
 use stlf_method::method::Method;
 use stlf_planning::Plan;
 use stlf_planning::Problem;
-use stlf_planning::error::nearest;
 use stlf_planning::explain::{Alternative, Explanation, Sentences, account, doubt, explain};
 use stlf_planning::number_format::{clean, counted, energy, percent, short};
 use stlf_planning::plan::Status;

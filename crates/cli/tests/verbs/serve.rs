@@ -87,9 +87,15 @@ fn wrong_requests_get_a_json_error() {
     assert_eq!(status, 422);
     assert!(message.contains("there is no device \"d77\""), "{message}");
     let negative = r#"{"links": [{"from": "d1", "to": "d6", "energy": -1}]}"#;
-    assert!(told("POST /api/plan", negative).1.contains("energy -1 is not at least 0"));
+    assert!(
+        told("POST /api/plan", negative).1.contains("links.energy (d1 → d6): -1 is not at least 0")
+    );
     let percent = r#"{"links": [{"from": "d1", "to": "d6", "divergence": 9}]}"#;
-    assert!(told("POST /api/plan", percent).1.contains("divergence: 9 is not between 0 and 2"));
+    assert!(
+        told("POST /api/plan", percent)
+            .1
+            .contains("links.divergence (d1 → d6): 9 is not between 0 and 2")
+    );
     let percent = r#"{"devices": [{"name": "d1", "source_error": 7}]}"#;
     assert!(told("POST /api/plan", percent).1.contains("(d1): 7 is not between 0 and 1"));
     let all_targets: Vec<_> =

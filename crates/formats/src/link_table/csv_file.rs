@@ -17,12 +17,13 @@ impl LinkTable {
     ///
     /// # Errors
     /// Names the row and the column.
-    pub fn read_csv(reader: impl Read, model_bits: f64) -> Result<LinkTable, Error> {
+    pub fn read_csv(reader: impl Read, model_bits: f64) -> Result<LinkTable, crate::Error> {
         let mut csv = csv_reader().from_reader(reader);
         let header = csv.headers().map_err(|e| csv_error(&e))?;
         if header.is_empty() {
-            return Err(Error::field("table", "the file is empty")
-                .with_hint("the first row must name the columns: from,to,divergence,energy"));
+            return Err(Error::missing("table", "the file is empty")
+                .with_hint("the first row must name the columns: from,to,divergence,energy")
+                .into());
         }
         let header = Header::new(header.iter())?;
         let mut table = LinkTable { place: PLACE, ..LinkTable::default() };
@@ -40,7 +41,7 @@ impl LinkTable {
             })?;
             let mut name = |column: &str, at: usize| {
                 table.names.intern(cell(at)).ok_or_else(|| {
-                    Error::field(PLACE.cell(row, column), "the name is not UTF-8 text")
+                    Error::other(PLACE.cell(row, column), "the name is not UTF-8 text")
                 })
             };
             let (from, to) = (name("from", header.from)?, name("to", header.to)?);
@@ -61,17 +62,13 @@ fn not_a_number(row: usize, column: &str, cell: &[u8]) -> Error {
     } else {
         format!("{:?} is not a number", shorten(&text))
     };
-    Error::field(PLACE.cell(row, column), message)
+    Error::other(PLACE.cell(row, column), message)
         .with_hint("leave out the rows of links that do not exist")
 }
 
-fn csv_error(error: &csv::Error) -> Error {
+fn csv_error(error: &csv::Error) -> crate::Error {
     let RowError { row, message, hint } = RowError::from(error);
-    let error = Error::field(format!("row {row}"), message);
-    match hint {
-        Some(hint) => error.with_hint(hint),
-        None => error,
-    }
+    crate::Error::Row { row, message, hint: hint.map(str::to_owned) }
 }
 
 #[cfg(test)]
@@ -81,14 +78,14 @@ mod tests {
     use super::*;
     use crate::ScaleEntry;
 
-    fn read(text: &str) -> Result<LinkTable, Error> {
+    fn read(text: &str) -> Result<LinkTable, crate::Error> {
         LinkTable::read_csv(text.as_bytes(), 1e9)
     }
 
-    fn links(text: &str) -> Result<stlf_planning::problem::Links, Error> {
+    fn links(text: &str) -> Result<stlf_planning::problem::Links, crate::Error> {
         let index: HashMap<String, usize> =
             ["a", "b", "c"].iter().enumerate().map(|(i, n)| ((*n).to_owned(), i)).collect();
-        read(text)?.resolve(&index, ScaleEntry::Unit)
+        Ok(read(text)?.resolve(&index, ScaleEntry::Unit)?)
     }
 
     #[test]

@@ -14,8 +14,9 @@ impl LinkTable {
     ///
     /// # Errors
     /// Names the row and the column.
-    pub fn read_parquet(bytes: Vec<u8>, model_bits: f64) -> Result<LinkTable, Error> {
-        ParquetTable::with(bytes, broken, |file| LinkTable::from_parquet(file, model_bits))
+    pub fn read_parquet(bytes: Vec<u8>, model_bits: f64) -> Result<LinkTable, crate::Error> {
+        let read = |file: &ParquetTable| LinkTable::from_parquet(file, model_bits);
+        Ok(ParquetTable::with(bytes, broken, read)?)
     }
 
     fn from_parquet(file: &ParquetTable, model_bits: f64) -> Result<LinkTable, Error> {
@@ -64,7 +65,7 @@ impl Part<'_> {
         self.file.read(self.group, self.at, broken, |row, cell| {
             let row = self.first + row;
             if cell == Cell::Null {
-                return Err(Error::field(PLACE.cell(row, self.column.name()), "is null")
+                return Err(Error::missing(PLACE.cell(row, self.column.name()), "is null")
                     .with_hint("leave out the rows of links that do not exist"));
             }
             values.push(value(row, cell)?);
@@ -74,7 +75,7 @@ impl Part<'_> {
     }
 
     fn wrong_type(&self, found: &str, wanted: &str) -> Error {
-        Error::field(
+        Error::other(
             format!("column {}", self.column.name()),
             format!("holds {found}, expected {wanted}"),
         )
@@ -95,7 +96,7 @@ impl Part<'_> {
                 _ => None,
             };
             number.ok_or_else(|| {
-                Error::field(PLACE.cell(row, self.column.name()), "the name is not UTF-8 text")
+                Error::other(PLACE.cell(row, self.column.name()), "the name is not UTF-8 text")
             })
         })
     }
@@ -115,7 +116,7 @@ impl Part<'_> {
 }
 
 fn broken(error: Broken) -> Error {
-    Error::field("table", error.to_string()).with_hint("a link table is a CSV or Parquet file")
+    Error::other("table", error.to_string()).with_hint("a link table is a CSV or Parquet file")
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use stlf_optim::status::Stop;
 use stlf_planning::bound::BoundKind;
 use stlf_planning::device::Role;
 use stlf_planning::diff::Decisions;
-use stlf_planning::error::Error;
+use stlf_planning::error::{Error, Range, Reason};
 use stlf_planning::number_format::short;
 use stlf_planning::plan::{Handover, Plan, PlanLink, Solver, Status, Terms};
 use stlf_planning::plan::{check_handovers, evaluate};
@@ -23,7 +23,7 @@ impl PlanFile {
     ///
     /// # Errors
     /// Says what is wrong, where, and what to do about it.
-    pub fn read(bytes: &[u8]) -> Result<PlanFile, Error> {
+    pub fn read(bytes: &[u8]) -> Result<PlanFile, crate::Error> {
         parse(&KIND, || Ok(serde_json::Deserializer::from_slice(bytes)))
     }
 
@@ -31,11 +31,12 @@ impl PlanFile {
     ///
     /// # Errors
     /// Names the field that contradicts another.
-    pub fn decisions(&self) -> Result<Decisions, Error> {
+    pub fn decisions(&self) -> Result<Decisions, crate::Error> {
         if self.status == PlanStatus::Infeasible {
             let reason = self.reason.as_deref().unwrap_or("no plan exists");
-            return Err(Error::field("status", format!("infeasible: {}", shorten(reason)))
-                .with_hint("this file holds no plan"));
+            return Err(Error::other("status", format!("infeasible: {}", shorten(reason)))
+                .with_hint("this file holds no plan")
+                .into());
         }
         let listed = self.problem.as_ref().and_then(|p| p.devices.as_ref());
         let names: Vec<String> = match listed {
@@ -58,7 +59,7 @@ impl PlanFile {
     fn terms(&self) -> Result<Terms, Error> {
         match self.terms {
             Some(terms) => Ok(terms.into()),
-            None => Err(Error::field("terms", "is missing").with_hint(
+            None => Err(Error::missing("terms", "is missing").with_hint(
                 "a device that follows a plan knows its objective alone; the planner's run folder or `stlf plan` has the terms",
             )),
         }
@@ -71,14 +72,14 @@ impl PlanFile {
         for (field, k, name, role) in sources.chain(targets) {
             let at = format!("{field}[{k}]");
             if roles[device(name, &at, index)?].replace(role).is_some() {
-                return Err(Error::field(at, format!("{:?} already has a role", shorten(name)))
+                return Err(Error::other(at, format!("{:?} already has a role", shorten(name)))
                     .with_hint("a device is listed once, as a source or as a target"));
             }
         }
         let nameless = roles.iter().position(Option::is_none);
         roles.into_iter().collect::<Option<Vec<Role>>>().ok_or_else(|| {
             let name = nameless.map_or("?", |i| &names[i]);
-            Error::field("sources", format!("{:?} is neither here nor in targets", shorten(name)))
+            Error::missing("sources", format!("{:?} is neither here nor in targets", shorten(name)))
                 .with_hint("every device of the problem has a role")
         })
     }
@@ -94,15 +95,11 @@ impl PlanFile {
             let at = |end: &str| format!("links[{k}].{end}");
             let from = device(&entry.from, &at("from"), index)?;
             let to = device(&entry.to, &at("to"), index)?;
-            if roles[from] != Role::Source {
-                return Err(Error::field(at("from"), "is not a source"));
-            }
-            if roles[to] != Role::Target {
-                return Err(Error::field(at("to"), "is not a target"));
-            }
-            if !(entry.weight > 0.0 && entry.weight <= 1.0 + 1e-6) {
-                let message = format!("{} is not above 0 and at most 1", entry.weight);
-                return Err(Error::field(at("weight"), message));
+            needs(Role::Source, roles[from], at("from"), &entry.from)?;
+            needs(Role::Target, roles[to], at("to"), &entry.to)?;
+            // Weights in files may have been rounded.
+            if entry.weight > 1.0 + 1e-6 || !Range::ABOVE_ZERO.contains(entry.weight) {
+                Range::SHARE_ABOVE_ZERO.check(entry.weight, || at("weight"))?;
             }
             totals[to] += entry.weight;
             links.push(PlanLink { from, to, weight: entry.weight });
@@ -110,13 +107,14 @@ impl PlanFile {
         links.sort_unstable_by_key(|l| (l.to, l.from));
         let same = |pair: &[PlanLink]| (pair[0].from, pair[0].to) == (pair[1].from, pair[1].to);
         if links.windows(2).any(same) {
-            return Err(Error::field("links", "a link is listed twice"));
+            return Err(Error::other("links", "a link is listed twice"));
         }
         for (k, name) in self.targets.iter().enumerate() {
             let total = index.get(name).map_or(0.0, |&to| totals[to]);
             if (total - 1.0).abs() > 1e-4 {
                 let message = format!("the weights of {:?} add up to {total}", shorten(name));
-                return Err(Error::field(format!("targets[{k}]"), message)
+                let reason = Reason::Differs { told: total, computed: 1.0, message };
+                return Err(Error::new(format!("targets[{k}]"), reason)
                     .with_hint("the weights of a target's links must add up to 1"));
             }
         }
@@ -131,28 +129,24 @@ impl PlanFile {
         index: &HashMap<String, usize>,
     ) -> Result<Vec<Handover>, Error> {
         if self.bound == BoundKind::Paper && !self.handovers.is_empty() {
-            return Err(Error::field(
-                "handovers",
-                "there are no hand-overs under the paper's bound",
-            ));
+            let message = "there are no hand-overs under the paper's bound";
+            return Err(Error::conflict("handovers", "bound", message));
         }
         let mut handovers = Vec::with_capacity(self.handovers.len());
         for (k, entry) in self.handovers.iter().enumerate() {
             let at = |end: &str| format!("handovers[{k}].{end}");
             let from = device(&entry.from, &at("from"), index)?;
             let to = device(&entry.to, &at("to"), index)?;
-            for (end, device) in [("from", from), ("to", to)] {
-                if roles[device] != Role::Source {
-                    return Err(Error::field(at(end), "is not a source"));
-                }
-            }
+            needs(Role::Source, roles[from], at("from"), &entry.from)?;
+            needs(Role::Source, roles[to], at("to"), &entry.to)?;
             handovers.push(Handover { from, to });
         }
         handovers.sort_unstable_by_key(|h| h.to);
         if handovers.windows(2).any(|pair| pair[0].to == pair[1].to) {
-            return Err(Error::field("handovers", "a source takes two models"));
+            return Err(Error::other("handovers", "a source takes two models"));
         }
-        check_handovers(&handovers, links).map_err(|rule| Error::field("handovers", rule))?;
+        check_handovers(&handovers, links)
+            .map_err(|broken| Error::new("handovers", broken.into()))?;
         Ok(handovers)
     }
 
@@ -160,13 +154,13 @@ impl PlanFile {
     ///
     /// # Errors
     /// If the file does not repeat its problem, or contradicts it.
-    pub fn restore(&self) -> Result<(Problem, Plan), Error> {
+    pub fn restore(&self) -> Result<(Problem, Plan), crate::Error> {
         let decisions = self.decisions()?;
         let Some(problem) = &self.problem else {
-            return Err(Error::field("problem", "is not in this plan").with_hint(format!(
-                "plans contain their problem up to {} links",
-                super::MAX_EMBEDDED_LINKS
-            )));
+            let most = super::MAX_EMBEDDED_LINKS;
+            return Err(Error::missing("problem", "is not in this plan")
+                .with_hint(format!("plans contain their problem up to {most} links"))
+                .into());
         };
         let problem = problem.clone().into_problem(None).map_err(inside)?;
         let links = self.links.iter().enumerate().map(|(k, l)| ("links", k, &l.from, &l.to));
@@ -176,10 +170,8 @@ impl PlanFile {
             let ends = (problem.find(sender), problem.find(receiver));
             let (Some(from), Some(to)) = ends else { continue };
             if problem.link_cost(from, to).is_none() {
-                return Err(Error::field(
-                    format!("{field}[{k}]"),
-                    format!("the problem has no link {sender} → {receiver}"),
-                ));
+                let reason = Reason::NoLink { from: shorten(sender), to: shorten(receiver) };
+                return Err(Error::new(format!("{field}[{k}]"), reason).into());
             }
         }
         let plan = Plan {
@@ -207,7 +199,7 @@ impl PlanFile {
     ///
     /// # Errors
     /// Also if the problem makes it another cost: then it is not the one that was planned.
-    pub fn restore_checked(&self) -> Result<(Problem, Plan), Error> {
+    pub fn restore_checked(&self) -> Result<(Problem, Plan), crate::Error> {
         let (problem, plan) = self.restore()?;
         let problem = problem.with_bound(plan.bound);
         let cost =
@@ -223,8 +215,10 @@ impl PlanFile {
                 short(*told),
                 short(cost)
             );
-            return Err(Error::field("objective", message)
-                .with_hint("plan again, or name the problem that was planned"));
+            let reason = Reason::Differs { told: *told, computed: cost, message };
+            return Err(Error::new("objective", reason)
+                .with_hint("plan again, or name the problem that was planned")
+                .into());
         }
         let bound = plan.lower_bound;
         let optimal = plan.status == Status::Optimal;
@@ -232,7 +226,8 @@ impl PlanFile {
             let side = if bound > cost { "above" } else { "below" };
             let proven = if optimal { "the proven " } else { "the " };
             let message = format!("{} is {side} {proven}objective {}", short(bound), short(cost));
-            return Err(Error::field("lower_bound", message).with_hint("was the file edited?"));
+            let reason = Reason::Differs { told: bound, computed: cost, message };
+            return Err(Error::new("lower_bound", reason).with_hint("was the file edited?").into());
         }
         Ok((problem, plan))
     }
@@ -250,12 +245,18 @@ impl PlanFile {
     }
 }
 
+/// Checks that a device has the role that its place in the plan needs.
+fn needs(needed: Role, has: Role, field: String, name: &str) -> Result<(), Error> {
+    match has == needed {
+        true => Ok(()),
+        false => Err(Error::new(field, Reason::OtherRole { device: shorten(name), needed })),
+    }
+}
+
 /// Says that a field belongs to the problem inside the plan.
-fn inside(error: Error) -> Error {
+fn inside(error: crate::Error) -> crate::Error {
     match error {
-        Error::Field { field, message, hint } => {
-            Error::Field { field: format!("problem.{field}"), message, hint }
-        }
+        crate::Error::Value(value) => value.inside("problem").into(),
         other => other,
     }
 }

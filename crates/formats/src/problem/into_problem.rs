@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use stlf_planning::bound::{Bound, Complexity};
 use stlf_planning::device::Device;
-use stlf_planning::error::Error;
+use stlf_planning::error::{Counted, Error, Field, Named, Reason};
 use stlf_planning::problem::{
     ENERGY_EPSILON, EnergyUnit, Links, Parts, Preset, Problem, Source, Weights,
 };
@@ -17,12 +17,12 @@ impl ProblemFile {
     ///
     /// # Errors
     /// Names the first field (and device) that cannot be used.
-    pub fn into_problem(mut self, links: Option<LinkTable>) -> Result<Problem, Error> {
+    pub fn into_problem(mut self, links: Option<LinkTable>) -> Result<Problem, crate::Error> {
         if let Some(costs) = self.costs.take() {
             self.check_exclusive(links.is_some())?;
-            return self.with_costs(costs);
+            return Ok(self.with_costs(costs)?);
         }
-        self.with_measurements(links)
+        Ok(self.with_measurements(links)?)
     }
 
     /// Raw costs leave no room for measurements and what weighs them.
@@ -41,8 +41,11 @@ impl ProblemFile {
         ];
         match given.iter().find(|(_, is_given)| *is_given) {
             None => Ok(()),
-            Some((field, _)) => Err(Error::field(*field, "cannot be combined with costs")
-                .with_hint("costs replace all measurements and settings: keep one or the other")),
+            Some((field, _)) => {
+                Err(Error::conflict(*field, "costs", "cannot be combined with costs").with_hint(
+                    "costs replace all measurements and settings: keep one or the other",
+                ))
+            }
         }
     }
 
@@ -63,8 +66,8 @@ impl ProblemFile {
             (0..n).map(entry).collect()
         });
         if entries.len() != n {
-            let message = format!("has {n} entries, expected {}, one per device", entries.len());
-            return Err(Error::field("costs.source", message)
+            let (expected, of) = (entries.len(), Counted::Entries);
+            return Err(Error::new("costs.source", Reason::Length { found: n, expected, of })
                 .with_hint("null stands for a device that cannot be a source"));
         }
         let link = costs.link.into_square(n, "costs.link")?;
@@ -84,11 +87,11 @@ impl ProblemFile {
 
     fn with_measurements(self, table: Option<LinkTable>) -> Result<Problem, Error> {
         let entries = self.devices.ok_or_else(|| {
-            Error::field("devices", "is missing").with_hint("list the devices, or give raw costs")
+            Error::missing("devices", "is missing").with_hint("list the devices, or give raw costs")
         })?;
         let n = entries.len();
         if n == 0 {
-            return Err(Error::field("devices", "there are none").with_hint("list at least one"));
+            return Err(Error::missing("devices", "there are none").with_hint("list at least one"));
         }
         let index = index(&entries);
         let scale = self.scale.unwrap_or_default();
@@ -143,8 +146,9 @@ fn devices(entries: Vec<DeviceEntry>) -> Result<Vec<Device>, Error> {
     let device = |(i, entry): (usize, DeviceEntry)| {
         let given = |count: Option<u64>, field: &str| {
             count.ok_or_else(|| {
-                let at = format!("devices[{i}].{field} ({})", shorten(&entry.name));
-                Error::field(at, "is missing").with_hint("give the number of samples, 0 if none")
+                let path = format!("devices[{i}].{field}");
+                Error::missing(Field::of_device(path, shorten(&entry.name)), "is missing")
+                    .with_hint("give the number of samples, 0 if none")
             })
         };
         Ok(Device {
@@ -165,12 +169,12 @@ fn links(
     scale: ScaleEntry,
     index: &HashMap<String, usize>,
 ) -> Result<Links, Error> {
-    let both = |field: &str| {
-        Err(Error::field(field, "the links are given twice")
+    let both = |field: &str, other: &str| {
+        Err(Error::conflict(field, other, "the links are given twice")
             .with_hint("give them as two matrices, or as links, or as a separate table"))
     };
     let missing = |field: &str| {
-        Err(Error::field(field, "is missing").with_hint(
+        Err(Error::missing(field, "is missing").with_hint(
             "give the matrices divergence and link_energy, or links, or a table (--links)",
         ))
     };
@@ -183,9 +187,9 @@ fn links(
         (None, None, Some(table), None) | (None, None, None, Some(table)) => {
             table.resolve(index, scale)
         }
-        (None, None, Some(_), Some(_)) => both("links"),
-        (Some(_), _, Some(_), _) | (Some(_), _, _, Some(_)) => both("divergence"),
-        (_, Some(_), Some(_), _) | (_, Some(_), _, Some(_)) => both("link_energy"),
+        (None, None, Some(_), Some(_)) => both("links", "table"),
+        (Some(_), _, Some(_), _) | (Some(_), _, _, Some(_)) => both("divergence", "links"),
+        (_, Some(_), Some(_), _) | (_, Some(_), _, Some(_)) => both("link_energy", "links"),
         (Some(_), None, None, None) => missing("link_energy"),
         (None, Some(_), None, None) => missing("divergence"),
         (None, None, None, None) => missing("link_energy"),
@@ -194,8 +198,8 @@ fn links(
 
 fn flatten(matrices: Vec<Matrix>, n: usize) -> Result<Vec<f64>, Error> {
     if matrices.len() != n {
-        let message = format!("has {} matrices, expected {n}, one per receiver", matrices.len());
-        return Err(Error::field("disagreement", message)
+        let (found, of) = (matrices.len(), Counted::Matrices);
+        return Err(Error::new("disagreement", Reason::Length { found, expected: n, of })
             .with_hint("disagreement[receiver][k][i] is how often models k and i differ there"));
     }
     let mut values = Vec::new();
@@ -215,9 +219,9 @@ fn resolve(
         let from = device(&link.from, &format!("{field}[{k}].from"), index)?;
         let to = device(&link.to, &format!("{field}[{k}].to"), index)?;
         if from == to {
-            let message = format!("{} cannot send to itself", shorten(&link.from));
+            let reason = Reason::SelfLink { device: shorten(&link.from) };
             return Err(
-                Error::field(format!("{field}[{k}]"), message).with_hint("from and to must differ")
+                Error::new(format!("{field}[{k}]"), reason).with_hint("from and to must differ")
             );
         }
         pairs.push((from, to));
@@ -232,8 +236,10 @@ pub(crate) fn device(
     index: &HashMap<String, usize>,
 ) -> Result<usize, Error> {
     index.get(name).copied().ok_or_else(|| {
-        let error = Error::field(field, format!("there is no device {:?}", shorten(name)));
-        match near(name, index.keys().map(String::as_str)) {
+        let likely = near(name, index.keys().map(String::as_str));
+        let (given, meant) = (shorten(name), likely.map(str::to_owned));
+        let error = Error::new(field, Reason::Unknown { what: Named::Device, given, meant });
+        match likely {
             Some(best) => error.with_hint(format!("did you mean {best:?}?")),
             None => error.with_hint("name a device of the list"),
         }

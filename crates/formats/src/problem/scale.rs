@@ -2,10 +2,12 @@
 //!
 //! Six percent written as 6 would make any device a target and nothing would look wrong, so a file that means it must say it.
 
+use std::ops::Bound::Included;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use stlf_planning::error::Error;
+use stlf_planning::error::{Error, Field, Range};
 use stlf_planning::problem::{Model, Problem};
 
 /// What errors and divergences may be.
@@ -27,7 +29,7 @@ impl ScaleEntry {
     ///
     /// # Errors
     /// Names the field and what was likely meant.
-    pub fn check_error(self, value: f64, field: impl Fn() -> String) -> Result<(), Error> {
+    pub fn check_error(self, value: f64, field: impl FnOnce() -> Field) -> Result<(), Error> {
         self.check(value, MOST_ERROR, field)
     }
 
@@ -35,11 +37,11 @@ impl ScaleEntry {
     ///
     /// # Errors
     /// Names the field and what was likely meant.
-    pub fn check_divergence(self, value: f64, field: impl Fn() -> String) -> Result<(), Error> {
+    pub fn check_divergence(self, value: f64, field: impl FnOnce() -> Field) -> Result<(), Error> {
         self.check(value, MOST_DIVERGENCE, field)
     }
 
-    fn check(self, value: f64, most: f64, field: impl Fn() -> String) -> Result<(), Error> {
+    fn check(self, value: f64, most: f64, field: impl FnOnce() -> Field) -> Result<(), Error> {
         if self == ScaleEntry::Free || value <= most {
             return Ok(());
         }
@@ -47,23 +49,25 @@ impl ScaleEntry {
             share if share <= most => format!("did you mean {share}? "),
             _ => String::new(),
         };
-        let shown = if value < 1e15 { value.to_string() } else { format!("{value:e}") };
-        Err(Error::field(field(), format!("{shown} is not between 0 and {most}")).with_hint(
-            format!("{meant}numbers on another scale need \"scale\": \"free\" in the file"),
-        ))
+        Range::new(Included(0.0), Included(most)).check(value, field).map_err(|e| {
+            e.with_hint(format!(
+                "{meant}numbers on another scale need \"scale\": \"free\" in the file"
+            ))
+        })
     }
 
     /// Refuses a problem with a number that is not on this scale.
     pub(super) fn check_problem(self, problem: &Problem) -> Result<(), Error> {
         let Model::Measured(m) = problem.model() else { return Ok(()) };
         for (i, device) in m.devices.iter().enumerate() {
-            let at = || format!("devices[{i}].source_error ({})", device.name);
+            let at = || Field::of_device(format!("devices[{i}].source_error"), device.name.clone());
             device.source_error.map_or(Ok(()), |error| self.check_error(error, at))?;
         }
         for to in 0..problem.len() {
             for link in m.links.incoming(to) {
-                let ends = || format!("{} → {}", problem.name(link.from), problem.name(to));
-                let at = || format!("divergence[{}][{to}] ({})", link.from, ends());
+                let from = link.from;
+                let path = || format!("divergence[{from}][{to}]");
+                let at = || Field::of_link(path(), problem.name(from), problem.name(to));
                 self.check_divergence(link.divergence, at)?;
             }
         }

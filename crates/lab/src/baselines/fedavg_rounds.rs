@@ -44,7 +44,7 @@ impl Round {
         };
         let rounds = sources.iter().filter_map(with_centre);
         rounds.min_by(|a, b| a.joules.total_cmp(&b.joules)).ok_or_else(|| {
-            Error::field("fedavg-rounds", "no source has links to and from all other sources")
+            Error::missing("fedavg-rounds", "no source has links to and from all other sources")
                 .with_hint("leave this method out of compare.methods")
         })
     }

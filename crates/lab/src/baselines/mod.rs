@@ -29,7 +29,7 @@ use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 
 use stlf_planning::device::Role;
-use stlf_planning::error::Error;
+use stlf_planning::error::{Counted, Error, Field, Reason};
 use stlf_planning::plan::{Handover, Plan, PlanLink, incoming};
 use stlf_planning::problem::{Model, Problem};
 
@@ -89,12 +89,13 @@ impl<'a> Context<'a> {
     /// If ST-LF's roles are not of this problem.
     pub fn new(problem: &'a Problem, ours: Assignment) -> Result<Context<'a>, Error> {
         if ours.roles.len() != problem.len() {
-            let (has, needs) = (ours.roles.len(), problem.len());
-            return Err(Error::field("plan", format!("{has} roles for {needs} devices")));
+            let (found, expected) = (ours.roles.len(), problem.len());
+            let reason = Reason::Length { found, expected, of: Counted::Roles };
+            return Err(Error::new("plan", reason));
         }
         if let Some(device) = ours.with_role(Role::Source).find(|&i| !problem.eligible(i)) {
-            let message = format!("{} is a source, but may not be one", problem.name(device));
-            return Err(Error::field("plan", message));
+            let device = problem.name(device).to_owned();
+            return Err(Error::new("plan", Reason::NoLabels { device }));
         }
         Ok(Context { problem, ours, without_handovers: None, data: None, accuracies: None })
     }
@@ -119,7 +120,7 @@ impl<'a> Context<'a> {
         match self.problem.model() {
             Model::Measured(m) => Ok(m.devices[device].samples()),
             Model::Costs(_) => {
-                Err(Error::field("costs", "raw costs do not say how much data each device has")
+                Err(Error::missing("costs", "raw costs do not say how much data each device has")
                     .with_hint("give devices with their counts, or leave this method out"))
             }
         }
@@ -142,8 +143,8 @@ impl<'a> Context<'a> {
         let mut senders = self.eligible_senders(target);
         senders.retain(|&i| roles[i] == Role::Source);
         if senders.is_empty() {
-            let name = self.problem.name(target);
-            return Err(Error::field(format!("devices ({name})"), "no source reaches this target")
+            let field = Field::of_device("devices", self.problem.name(target));
+            return Err(Error::missing(field, "no source reaches this target")
                 .with_hint("give it a link from a labeled device"));
         }
         Ok(senders)

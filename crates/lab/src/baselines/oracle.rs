@@ -4,7 +4,7 @@
 //! Every device that may be a source is one, so that no choice of roles keeps a good source away.
 
 use stlf_planning::device::Role;
-use stlf_planning::error::Error;
+use stlf_planning::error::{Error, Field};
 use stlf_planning::plan::PlanLink;
 
 use super::{Assignment, Context, with_role};
@@ -17,9 +17,9 @@ pub fn assign(context: &Context<'_>) -> Result<Assignment, Error> {
     let n = context.problem().len();
     let accuracies = context
         .accuracies
-        .ok_or_else(|| Error::field("accuracies", "the oracle needs the hidden labels"))?;
+        .ok_or_else(|| Error::missing("accuracies", "the oracle needs the hidden labels"))?;
     if accuracies.len() != n || accuracies.iter().any(|row| row.len() != n) {
-        return Err(Error::field("accuracies", format!("not a square of {n} devices")));
+        return Err(Error::other("accuracies", format!("not a square of {n} devices")));
     }
     let roles = context.all_eligible();
     let mut links = Vec::new();
@@ -29,11 +29,8 @@ pub fn assign(context: &Context<'_>) -> Result<Assignment, Error> {
         // `max_by` keeps the last of equals.
         let best = known.rev().max_by(|&a, &b| accuracies[a][to].total_cmp(&accuracies[b][to]));
         let Some(from) = best else {
-            let name = context.problem().name(to);
-            return Err(Error::field(
-                format!("accuracies ({name})"),
-                "no source has an accuracy on its data",
-            ));
+            let field = Field::of_device("accuracies", context.problem().name(to));
+            return Err(Error::missing(field, "no source has an accuracy on its data"));
         };
         links.push(PlanLink { from, to, weight: 1.0 });
     }

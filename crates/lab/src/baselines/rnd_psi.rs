@@ -36,7 +36,7 @@ pub(super) fn roles(context: &Context<'_>, seed: u64) -> Result<Vec<Role>, Error
     }
     if !roles.contains(&Role::Source) {
         let Some(&device) = eligible.choose(&mut rng) else {
-            return Err(Error::field("devices", "no device may be a source")
+            return Err(Error::missing("devices", "no device may be a source")
                 .with_hint("a source needs labels and must not be fixed as a target"));
         };
         roles[device] = Role::Source;

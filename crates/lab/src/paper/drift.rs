@@ -130,7 +130,7 @@ impl Drifting {
     /// Models as sources train them, without hand-overs, so that a source that changes changes no other.
     fn config(&self, lab: &Lab<'_>) -> Result<Config, Error> {
         let Some(folder) = &lab.options.data else {
-            return Err(stlf_planning::Error::field("data", "drift is read from a file")
+            return Err(stlf_planning::Error::other("data", "drift is read from a file")
                 .with_hint("name the folder that has natural/: --data DIR")
                 .into());
         };
@@ -138,7 +138,7 @@ impl Drifting {
         if !file.is_file() {
             let message = format!("there is no file {}", file.display());
             let hint = "experiments/natural/README.md says where its data come from";
-            return Err(stlf_planning::Error::field("data", message).with_hint(hint).into());
+            return Err(stlf_planning::Error::other("data", message).with_hint(hint).into());
         }
         let mut config = Config { seeds: lab.seeds(), ..Config::default() };
         config.data.features = Some(file);

@@ -52,7 +52,7 @@ fn problem(
     let seed = lab.seeds().first().copied().unwrap_or_default();
     let folder = lab.seed(setting, variant, seed)?;
     let bytes = folder.read(PROBLEM)?.unwrap_or_default();
-    let broken = |e: stlf_planning::Error| folder.broken(PROBLEM, &e.to_string());
+    let broken = |e: stlf_formats::Error| folder.broken(PROBLEM, &e.to_string());
     let mut file = ProblemFile::read(&bytes).map_err(broken)?;
     file.set_preset(PresetEntry::Paper);
     file.weights.get_or_insert_default().energy = Some(weight);

@@ -19,7 +19,7 @@ mod strangers;
 
 use std::path::{Path, PathBuf};
 
-use stlf_planning::error::nearest;
+use stlf_data::words::nearest;
 
 use self::settings::Lab;
 pub use self::settings::{Options, Variant};
@@ -126,7 +126,7 @@ impl std::str::FromStr for Artifact {
         found.ok_or_else(|| {
             let known = || format!("there are {} and all", names.join(", "));
             let hint = nearest(text, names).map_or_else(known, |n| format!("did you mean {n}?"));
-            stlf_planning::Error::field("figure or table", format!("there is no {text:?}; {hint}"))
+            stlf_planning::Error::other("figure or table", format!("there is no {text:?}; {hint}"))
         })
     }
 }

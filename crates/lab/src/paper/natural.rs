@@ -85,7 +85,7 @@ impl<'s> Run<'s> {
 
     pub(super) fn config(&self, lab: &Lab<'_>) -> Result<Config, Error> {
         let Some(folder) = &lab.options.data else {
-            return Err(stlf_planning::Error::field("data", "natural fleets are read from files")
+            return Err(stlf_planning::Error::other("data", "natural fleets are read from files")
                 .with_hint("name the folder that has MNIST and natural/: --data DIR")
                 .into());
         };
@@ -101,7 +101,7 @@ impl<'s> Run<'s> {
                 if !file.is_file() {
                     let message = format!("there is no file {}", file.display());
                     let hint = "experiments/natural/README.md says where its data come from; --settings chooses other fleets";
-                    return Err(stlf_planning::Error::field("data", message)
+                    return Err(stlf_planning::Error::other("data", message)
                         .with_hint(hint)
                         .into());
                 }

@@ -88,7 +88,7 @@ impl Lab<'_> {
             let names: Vec<&str> = all.iter().map(|item| name(item).as_str()).collect();
             let message = format!("none of {} is {what}", asked.join(", "));
             let hint = format!("there are: {}", names.join(", "));
-            return Err(stlf_planning::Error::field("settings", message).with_hint(hint).into());
+            return Err(stlf_planning::Error::other("settings", message).with_hint(hint).into());
         }
         Ok(wanted)
     }

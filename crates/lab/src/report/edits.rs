@@ -1,10 +1,13 @@
 //! "What if": a problem with some of its measurements and settings changed, planned at once.
 
+use std::ops::Bound::{Included, Unbounded};
+
 use serde::{Deserialize, Deserializer};
 use stlf_formats::{ProblemFile, ScaleEntry, WeightsEntry};
 use stlf_planning::Problem;
 use stlf_planning::Role;
 use stlf_planning::bound::BoundKind;
+use stlf_planning::error::{Error as ValueError, Field, Named, Range, Reason};
 use stlf_planning::planner::Observer;
 use stlf_planning::planner::handover::refusal;
 use stlf_planning::problem::Link;
@@ -119,24 +122,26 @@ fn change_link(
     from: usize,
     to: usize,
 ) -> Result<Problem, Error> {
-    let name = format!("links ({} → {})", edit.from, edit.to);
-    let wrong = |message: String| Error::from(stlf_planning::Error::field(name.clone(), message));
+    let field = |path: &str| Field::of_link(path, edit.from.clone(), edit.to.clone());
     let stlf_planning::problem::Model::Measured(measured) = problem.model() else {
-        return Err(wrong("raw costs have no measured links".to_owned()));
+        let message = "raw costs have no measured links";
+        return Err(ValueError::conflict(field("links"), "costs", message).into());
     };
     if edit.forbidden {
         return Ok(problem.clone().without_link(from, to));
     }
     let Some(known) = measured.links.get(from, to) else {
-        return Err(wrong("there is no such link".to_owned()));
+        let reason = Reason::NoLink { from: edit.from.clone(), to: edit.to.clone() };
+        return Err(ValueError::new("links", reason).into());
     };
     for (what, value) in [("divergence", edit.divergence), ("energy", edit.energy)] {
-        if let Some(value) = value.filter(|v| !(v.is_finite() && *v >= 0.0)) {
-            return Err(wrong(format!("{what} {value} is not at least 0")));
+        if let Some(value) = value {
+            let range = Range::new(Included(0.0), Unbounded);
+            range.check(value, || field(&format!("links.{what}")))?;
         }
     }
     if let Some(divergence) = edit.divergence {
-        scale.check_divergence(divergence, || format!("{name}: divergence"))?;
+        scale.check_divergence(divergence, || field("links.divergence"))?;
     }
     let link = Link {
         from,
@@ -147,7 +152,8 @@ fn change_link(
 }
 
 fn unknown(field: &str, name: &str) -> Error {
-    stlf_planning::Error::field(field, format!("there is no device {name:?}")).into()
+    let (what, given) = (Named::Device, name.to_owned());
+    ValueError::new(field, Reason::Unknown { what, given, meant: None }).into()
 }
 
 /// A device of the edited problem, about which everything is asked.
@@ -195,7 +201,7 @@ pub fn answer(
     let problem = apply(file, edits)?;
     let no_handovers = refusal(&problem);
     if let (Some(true), Some(reason)) = (edits.handovers, no_handovers) {
-        return Err(stlf_planning::Error::field("handovers", reason).into());
+        return Err(ValueError::conflict("handovers", "bound", reason).into());
     }
     let hands_on = edits.handovers.unwrap_or(hands_on);
     let plan = planned(&problem, seed, &settings(hands_on), observer)?;

@@ -195,7 +195,7 @@ impl Transfer<'_> {
         }
         let truth = device.truth.as_ref().ok_or_else(|| {
             let message = format!("the data has no true labels of {}'s samples", device.name);
-            stlf_planning::Error::field("transfer.ask", message).with_hint(
+            stlf_planning::Error::missing("transfer.ask", message).with_hint(
                 "leave it out; `stlf ask` names samples to label, and data.answers has their labels",
             )
         })?;

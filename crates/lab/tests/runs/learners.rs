@@ -45,7 +45,7 @@ impl Learner for Counting {
 
     fn train(&self, lesson: Lesson<'_>, watch: &mut Watch<'_>) -> Result<Option<Params>, Error> {
         match self.trainings.fetch_add(1, Ordering::Relaxed) + 1 == self.fails_at {
-            true => Err(Error::field("learner", "the pump is on fire")),
+            true => Err(Error::other("learner", "the pump is on fire")),
             false => self.network.train(lesson, watch),
         }
     }

@@ -7,6 +7,7 @@
 
 mod own_network;
 
+use std::ops::Bound::{Excluded, Included};
 use std::ops::Range;
 
 use stlf_data::Shape;
@@ -16,7 +17,7 @@ pub use super::estimate::Count;
 use super::estimate::from_counts;
 use super::{Estimate, Observer, derive, in_parallel};
 pub use own_network::OwnNetwork;
-use stlf_planning::error::Error;
+use stlf_planning::error::{self, Error};
 
 /// The network that tells two devices apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -36,7 +37,7 @@ impl Architecture {
             Architecture::Convolutional if Spec::is_for_cnn(shape) => Spec::cnn(shape, 2),
             _ => Spec::mlp(shape, 2),
         };
-        spec.map_err(|e| Error::field("divergence.network", e.to_string()))
+        spec.map_err(|e| Error::other("divergence.network", e.to_string()))
     }
 }
 
@@ -99,18 +100,12 @@ impl Settings {
 
     /// Checks that all settings are within their ranges.
     pub fn check(&self) -> Result<(), Error> {
-        let wrong = |field: &str, message: String| {
-            Err(Error::field(format!("divergence.{field}"), message))
-        };
         self.in_rounds().check()?;
-        if self.steps == 0 {
-            return wrong("steps", "must be at least 1".to_owned());
-        }
-        if !(0.0..1.0).contains(&self.held_out) {
-            return wrong("held-out", format!("{} is not in 0 ≤ h < 1", self.held_out));
-        }
+        error::Range::AT_LEAST_ONE.check(self.steps as f64, || "divergence.steps")?;
+        let held_out = error::Range::new(Included(0.0), Excluded(1.0)).as_formula('h');
+        held_out.check(self.held_out, || "divergence.held-out")?;
         super::check_confidence(self.confidence)?;
-        self.descent.check().map_err(|e| Error::field("divergence.descent", e.to_string()))
+        self.descent.check().map_err(|e| Error::other("divergence.descent", e.to_string()))
     }
 
     fn in_rounds(&self) -> Rounds {
@@ -194,9 +189,7 @@ pub struct Rounds {
 impl Rounds {
     fn check(&self) -> Result<(), Error> {
         for (field, value) in [("rounds", self.rounds), ("repeats", self.repeats)] {
-            if value == 0 {
-                return Err(Error::field(format!("divergence.{field}"), "must be at least 1"));
-            }
+            error::Range::AT_LEAST_ONE.check(value as f64, || format!("divergence.{field}"))?;
         }
         Ok(())
     }
@@ -316,7 +309,7 @@ impl<C: Classifier> Party<C> {
 
     fn unexpected(&self, what: &str) -> Error {
         let place = format!("repeat {}, round {}", self.repeat + 1, self.round + 1);
-        Error::field("divergence.classifier", format!("{what} in {place}"))
+        Error::other("divergence.classifier", format!("{what} in {place}"))
     }
 }
 

@@ -7,7 +7,7 @@
 //! sample.
 
 use stlf_data::Shape;
-use stlf_planning::error::Error;
+use stlf_planning::error::{Error, Reason};
 
 use super::Settings;
 use super::capacity::{MOST_BITS, bits, largest_ratio};
@@ -155,8 +155,12 @@ fn numbers_of_a_sample(shape: Shape) -> usize {
     shape.len().clamp(1, NUMBERS_OF_A_SAMPLE)
 }
 
+fn discloses(field: &str, message: impl Into<String>) -> Error {
+    Error::new(field, Reason::Discloses { message: message.into() })
+}
+
 fn needs_consent(message: &str) -> Error {
-    Error::field("divergence.estimator", message)
+    discloses("divergence.estimator", message)
         .with_hint(format!("use estimator = \"means\", or add accept = \"{ACCEPTED}\""))
 }
 
@@ -167,7 +171,7 @@ fn check_means(
 ) -> Result<(), Error> {
     if !settings.base_noise {
         let message = "it publishes means without noise, from which others can reconstruct samples of few values";
-        return Err(Error::field("divergence.privacy", message).with_hint(format!(
+        return Err(discloses("divergence.privacy", message).with_hint(format!(
             "use privacy = \"base\" or \"auto\", or add accept = \"{ACCEPTED}\""
         )));
     }
@@ -183,7 +187,7 @@ fn check_means(
                 privacy.delta(),
                 bits_of(numbers_of_a_sample(shape))
             );
-            return Err(Error::field("divergence.privacy", message).with_hint(
+            return Err(discloses("divergence.privacy", message).with_hint(
                 "choose a smaller ε or δ, fewer features (divergence.features), or privacy = \"base\"",
             ));
         }
@@ -217,7 +221,9 @@ fn check_means(
              (divergence.privacy)"
         ),
     };
-    Err(Error::field("divergence.features", message).with_hint(hint))
+    let (present, needed) = (samples as u64, needed as u64);
+    let reason = Reason::TooFewSamples { present, needed, message };
+    Err(Error::new("divergence.features", reason).with_hint(hint))
 }
 
 #[cfg(test)]

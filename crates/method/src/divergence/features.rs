@@ -160,5 +160,5 @@ impl Features {
 }
 
 fn unfit(error: stlf_learn::Error) -> Error {
-    Error::field("divergence.features", error.to_string())
+    Error::other("divergence.features", error.to_string())
 }

@@ -1,7 +1,7 @@
 //! The sketches of a fleet together: d̂ of any pair, and the nearest senders of every receiver.
 
 use rayon::prelude::*;
-use stlf_planning::error::Error;
+use stlf_planning::error::{Counted, Error, Range, Reason};
 
 use super::Estimate;
 use super::covariance::{Cholesky, add_to_diagonal, trace, trace_of_product, triangle};
@@ -48,7 +48,7 @@ impl Fleet {
             Statistic::Separation { ridge } => separate(sketches, dimensions, ridge)?,
             Statistic::OwnSeparation { .. } => {
                 let message = "every device measures by its own covariance, which it keeps";
-                return Err(Error::field("divergence.statistic", message)
+                return Err(Error::other("divergence.statistic", message)
                     .with_hint("use the statistic discrepancy, for which means are enough"));
             }
             Statistic::Discrepancy { .. } => {
@@ -182,22 +182,23 @@ impl Tile {
 
 fn check(sketches: &[Sketch], dimensions: usize) -> Result<(), Error> {
     for (k, sketch) in sketches.iter().enumerate() {
-        let wrong = |message: String| Err(Error::field(format!("sketches[{k}]"), message));
         let covariance = sketch.covariance.as_deref();
         if sketch.samples == 0 {
-            return wrong("it has no samples".to_owned());
+            return Err(Error::no_samples(format!("sketches[{k}]"), "it has no samples"));
         }
-        if sketch.mean.len() != dimensions {
-            return wrong(format!("{} numbers, not {dimensions}", sketch.mean.len()));
+        let length = |found: usize, expected: usize, part: &str| match found == expected {
+            true => Ok(()),
+            false => {
+                let reason = Reason::Length { found, expected, of: Counted::Numbers };
+                Err(Error::new(format!("sketches[{k}]{part}"), reason))
+            }
+        };
+        length(sketch.mean.len(), dimensions, "")?;
+        if let Some(covariance) = covariance {
+            length(covariance.len(), triangle(dimensions), ".covariance")?;
         }
-        if let Some(covariance) = covariance
-            && covariance.len() != triangle(dimensions)
-        {
-            let expected = triangle(dimensions);
-            return wrong(format!("a covariance of {} numbers, not {expected}", covariance.len()));
-        }
-        if sketch.mean.iter().chain(covariance.unwrap_or_default()).any(|x| !x.is_finite()) {
-            return wrong("a number is not finite".to_owned());
+        for &number in sketch.mean.iter().chain(covariance.unwrap_or_default()) {
+            Range::FINITE.check(number.into(), || format!("sketches[{k}]"))?;
         }
     }
     Ok(())
@@ -219,7 +220,7 @@ fn separate(
         }
     }
     if total == 0.0 && !sketches.is_empty() {
-        return Err(Error::field("sketches", "no device published its covariance")
+        return Err(Error::missing("sketches", "no device published its covariance")
             .with_hint("some must, or use the statistic discrepancy"));
     }
     pooled.iter_mut().for_each(|sum| *sum /= total.max(1.0));

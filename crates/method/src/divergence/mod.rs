@@ -34,6 +34,7 @@ mod separation;
 pub mod sketch;
 mod windows;
 
+use std::ops::Bound::Included;
 use std::ops::ControlFlow;
 use std::sync::Mutex;
 
@@ -45,7 +46,7 @@ pub use features::{Embedded, Embedding, Features};
 pub use fleet::{Candidate, Fleet};
 pub use own_metric::OwnMetric;
 
-use stlf_planning::error::Error;
+use stlf_planning::error::{Error, Range, Reason};
 
 use crate::seeds::derive;
 
@@ -202,38 +203,33 @@ pub fn measure_pairs(
 fn check(devices: &[&[f32]], shape: Shape) -> Result<(), Error> {
     for (device, inputs) in devices.iter().enumerate() {
         if inputs.is_empty() || inputs.len() % shape.len().max(1) != 0 {
-            let message = format!("{} numbers are not samples of {shape}", inputs.len());
-            return Err(Error::field(format!("devices[{device}]"), message)
+            let Shape { channels, height, width } = shape;
+            let (numbers, shape) = (inputs.len(), [channels, height, width]);
+            let reason = Reason::NotWhole { numbers, shape };
+            return Err(Error::new(format!("devices[{device}]"), reason)
                 .with_hint("every device needs a sample"));
         }
-        if inputs.iter().any(|v| !v.is_finite()) {
-            let message = "an input is not a finite number";
-            return Err(Error::field(format!("devices[{device}]"), message));
+        if let Some(&input) = inputs.iter().find(|input| !input.is_finite()) {
+            Range::FINITE.check(input.into(), || format!("devices[{device}]"))?;
         }
     }
     Ok(())
 }
 
+/// How many features there may be: each angle gives a sine and a cosine.
+const FEATURES: Range = Range::new(Included(2.0), Included(4096.0)).even();
+
 fn check_features(features: usize) -> Result<(), Error> {
-    if (2..=4096).contains(&features) && features.is_multiple_of(2) {
-        return Ok(());
-    }
-    let message = format!("{features} is not an even number from 2 to 4096");
-    Err(Error::field("divergence.features", message))
+    FEATURES.check(features as f64, || "divergence.features")
 }
 
 fn check_confidence(confidence: f64) -> Result<(), Error> {
-    if confidence > 0.0 && confidence < 1.0 {
-        return Ok(());
-    }
-    Err(Error::field("divergence.confidence", format!("{confidence} is not in 0 < c < 1")))
+    let range = Range::BETWEEN_ZERO_AND_ONE.as_formula('c');
+    range.check(confidence, || "divergence.confidence")
 }
 
 fn check_above_zero(field: &str, value: f64) -> Result<(), Error> {
-    if value > 0.0 && value.is_finite() {
-        return Ok(());
-    }
-    Err(Error::field(format!("divergence.{field}"), format!("{value} is not above 0")))
+    Range::ABOVE_ZERO.check(value, || format!("divergence.{field}"))
 }
 
 /// Does `work` on all items in parallel and tells the observer of each; `None` if it ended the work.

@@ -1,8 +1,10 @@
 //! Gaussian noise on what leaves a device, and the differential privacy that it buys.
 
+use std::ops::Bound::{Excluded, Included};
+
 use rand::RngExt;
 
-use stlf_planning::error::Error;
+use stlf_planning::error::{Error, Range};
 
 use super::gaussian_mechanism;
 
@@ -51,15 +53,10 @@ impl Privacy {
 
     /// Checks that both are within their ranges.
     pub fn check(&self) -> Result<(), Error> {
-        if !(self.epsilon > 0.0 && self.epsilon <= MOST_EPSILON) {
-            let message = format!("{} is not in 0 < ε ≤ {MOST_EPSILON}", self.epsilon);
-            return Err(Error::field("divergence.privacy.epsilon", message));
-        }
-        if !(self.delta > 0.0 && self.delta < 1.0) {
-            let message = format!("{} is not in 0 < δ < 1", self.delta);
-            return Err(Error::field("divergence.privacy.delta", message));
-        }
-        Ok(())
+        let epsilon = Range::new(Excluded(0.0), Included(MOST_EPSILON)).as_formula('ε');
+        epsilon.check(self.epsilon, || "divergence.privacy.epsilon")?;
+        let delta = Range::BETWEEN_ZERO_AND_ONE.as_formula('δ');
+        delta.check(self.delta, || "divergence.privacy.delta")
     }
 
     /// The noise's standard deviation for a vector that one sample moves by `sensitivity` at most.

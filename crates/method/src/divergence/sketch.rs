@@ -163,12 +163,12 @@ impl Settings {
         let Some(privacy) = self.privacy else { return Ok(()) };
         if self.publishes_covariance() {
             let message = "noise that hides a sample in a covariance hides the covariance too";
-            return Err(Error::field("divergence.privacy", message)
+            return Err(Error::conflict("divergence.privacy", "divergence.statistic", message)
                 .with_hint("use the statistic discrepancy, which publishes only means"));
         }
         if self.bandwidth == Bandwidth::Median {
             let message = "the median distance would be published without noise";
-            return Err(Error::field("divergence.privacy", message)
+            return Err(Error::conflict("divergence.privacy", "divergence.bandwidth", message)
                 .with_hint("use a bandwidth that is fixed in advance"));
         }
         privacy.check()

@@ -8,7 +8,7 @@ use stlf_planning::Error;
 
 use super::{Drawn, Target};
 use crate::adapt::TIMES;
-use crate::combine::combine_with;
+use crate::combine::{check_length, combine_with};
 use crate::learner::{Adapts, Learner, Progress, Watch};
 use crate::local_training::gathered;
 use crate::seeds::derive;
@@ -57,12 +57,8 @@ impl Owner<'_> {
         watch: &mut Watch<'_>,
     ) -> Result<Option<Predictions>, Error> {
         match self {
-            Owner::Network { spec, .. } if model.len() != spec.parameters() => {
-                let (has, needs) = (model.len(), spec.parameters());
-                let message = format!("{has} parameters for a network of {needs}");
-                Err(Error::field("models", message))
-            }
             Owner::Network { spec, inputs } => {
+                check_length(spec, model, || "models")?;
                 Ok(Some(predict(spec, model, &gathered(inputs, spec.input().len(), rows))))
             }
             Owner::Learner { learner, .. } => learner.predict(model, rows, watch),
@@ -75,7 +71,7 @@ impl Owner<'_> {
 /// # Errors
 /// It trains none.
 pub(super) fn adapts(learner: &dyn Learner) -> Result<&dyn Adapts, Error> {
-    learner.adapts().ok_or_else(|| Error::field("learner", "it trains no students"))
+    learner.adapts().ok_or_else(|| Error::missing("learner", "it trains no students"))
 }
 
 impl Target<'_> {

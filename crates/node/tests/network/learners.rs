@@ -45,7 +45,7 @@ impl Learner for NearestMean {
 
     fn train(&self, lesson: Lesson<'_>, watch: &mut Watch<'_>) -> Result<Option<Params>, Error> {
         if self.fault == Fault::Trains {
-            return Err(Error::field("learner", "the pump is on fire"));
+            return Err(Error::other("learner", "the pump is on fire"));
         }
         let mut model =
             lesson.start.map_or_else(|| vec![0.0; 2 * (WIDTH + 1)], |start| start.to_vec());
@@ -71,7 +71,7 @@ impl Learner for NearestMean {
         if self.fault == Fault::Predicts {
             let mut refused = self.refused.lock().unwrap();
             if refused.get_or_insert_with(|| model.clone()) == model {
-                return Err(Error::field("learner", "this model smells of smoke"));
+                return Err(Error::other("learner", "this model smells of smoke"));
             }
         }
         let far = |row: usize, class: usize| -> f32 {

@@ -1,6 +1,7 @@
 //! Every check a problem must pass before a planner sees it.
 
 use std::collections::{HashMap, HashSet};
+use std::ops::Bound::{Excluded, Included};
 
 use super::{
     Costs, Disagreement, ENERGY_EPSILON, EnergyUnit, Links, Measured, Model, Preset, Problem,
@@ -8,7 +9,7 @@ use super::{
 };
 use crate::bound::{Bound, BoundKind, Complexity};
 use crate::device::{Device, Role};
-use crate::error::Error;
+use crate::error::{Error, Field, Range, Reason};
 
 /// What a problem is made of, unchecked.
 #[derive(Debug, Clone)]
@@ -100,7 +101,7 @@ impl Problem {
         required.retain(|&link| seen.insert(link));
         let n = devices.len();
         if n == 0 {
-            return Err(Error::field("devices", "there are none").with_hint("list at least one"));
+            return Err(Error::missing("devices", "there are none").with_hint("list at least one"));
         }
         let names: Vec<String> = devices.iter().map(|d| d.name.clone()).collect();
         check_names(&names)?;
@@ -164,20 +165,17 @@ impl Problem {
     fn check_pins(&self) -> Result<(), Error> {
         for device in 0..self.len() {
             if self.pins[device] == Some(Role::Source) && !self.eligible(device) {
-                return Err(Error::field(
-                    format!("devices[{device}].role"),
-                    format!("{} has no labeled data and cannot be a source", self.name(device)),
-                )
-                .with_hint("leave the role out, or give the device labels"));
+                let reason = Reason::NoLabels { device: self.name(device).to_owned() };
+                return Err(Error::new(format!("devices[{device}].role"), reason)
+                    .with_hint("leave the role out, or give the device labels"));
             }
         }
         for (k, &(from, to)) in self.required.iter().enumerate() {
             if self.link_cost(from, to).is_none() {
-                return Err(Error::field(
-                    format!("required_links[{k}]"),
-                    format!("there is no link {} → {}", self.name(from), self.name(to)),
-                )
-                .with_hint("a required link must exist and not be forbidden"));
+                let [from, to] = [from, to].map(|device| self.name(device).to_owned());
+                let reason = Reason::NoLink { from, to };
+                return Err(Error::new(format!("required_links[{k}]"), reason)
+                    .with_hint("a required link must exist and not be forbidden"));
             }
         }
         Ok(())
@@ -192,11 +190,11 @@ fn fix(
     at: &str,
 ) -> Result<(), Error> {
     match pins[device] {
-        Some(other) if other != role => Err(Error::field(
-            at,
-            format!("needs {} to be a {role}, but it is fixed as a {other}", names[device]),
-        )
-        .with_hint("drop one of the two")),
+        Some(fixed) if fixed != role => {
+            let device = names[device].clone();
+            let reason = Reason::TwoRoles { device, needed: role, fixed };
+            Err(Error::new(at, reason).with_hint("drop one of the two"))
+        }
         _ => {
             pins[device] = Some(role);
             Ok(())
@@ -208,14 +206,13 @@ fn check_names(names: &[String]) -> Result<(), Error> {
     let mut seen = HashMap::with_capacity(names.len());
     for (i, name) in names.iter().enumerate() {
         if name.trim().is_empty() {
-            return Err(Error::field(format!("devices[{i}].name"), "is empty"));
+            return Err(Error::missing(format!("devices[{i}].name"), "is empty"));
         }
         if let Some(first) = seen.insert(name.as_str(), i) {
-            return Err(Error::field(
-                format!("devices[{i}].name"),
-                format!("{name:?} is also the name of devices[{first}]"),
-            )
-            .with_hint("names must differ"));
+            let reason = Reason::SameName { name: name.clone(), first };
+            return Err(
+                Error::new(format!("devices[{i}].name"), reason).with_hint("names must differ")
+            );
         }
     }
     Ok(())
@@ -223,21 +220,23 @@ fn check_names(names: &[String]) -> Result<(), Error> {
 
 fn check_devices(devices: &[Device]) -> Result<(), Error> {
     for (i, device) in devices.iter().enumerate() {
-        let at = |field: &str| format!("devices[{i}].{field} ({})", device.name);
-        match device.labeled.checked_add(device.unlabeled) {
+        let at =
+            |field: &str| Field::of_device(format!("devices[{i}].{field}"), device.name.clone());
+        let &Device { labeled, unlabeled, .. } = device;
+        match labeled.checked_add(unlabeled) {
             None => {
-                return Err(Error::field(at("labeled"), "labeled + unlabeled is too large")
-                    .with_hint("they count samples"));
+                let reason = Reason::TooManySamples { labeled, unlabeled };
+                return Err(Error::new(at("labeled"), reason).with_hint("they count samples"));
             }
             Some(0) => {
-                return Err(Error::field(at("labeled"), "the device has no samples")
+                return Err(Error::no_samples(at("labeled"), "the device has no samples")
                     .with_hint("labeled + unlabeled must be at least 1"));
             }
             Some(_) => {}
         }
         match device.source_error {
             None if device.labeled > 0 => {
-                return Err(Error::field(at("source_error"), "is missing for a labeled device")
+                return Err(Error::missing(at("source_error"), "is missing for a labeled device")
                     .with_hint("measure the device's own model on its own labels"));
             }
             Some(error) => non_negative(error, || at("source_error"))?,
@@ -248,31 +247,22 @@ fn check_devices(devices: &[Device]) -> Result<(), Error> {
 }
 
 fn check_settings(weights: &Weights, bound: &Bound, energy_epsilon: f64) -> Result<(), Error> {
-    non_negative(weights.source, || "weights.source".into())?;
-    non_negative(weights.target, || "weights.target".into())?;
-    non_negative(weights.energy, || "weights.energy".into())?;
-    if !(bound.delta > 0.0 && bound.delta < 1.0) {
-        return Err(Error::field("bound.delta", format!("{} is not between 0 and 1", bound.delta))
-            .with_hint("the bound holds with probability 1 − delta; 0.001 is usual"));
-    }
-    // So that 2/δ is a number.
-    if bound.delta < LEAST_DELTA {
-        return Err(Error::field("bound.delta", format!("{:e} is too small", bound.delta))
-            .with_hint("it must be at least 1e-300; 0.001 is usual"));
-    }
+    non_negative(weights.source, || "weights.source")?;
+    non_negative(weights.target, || "weights.target")?;
+    non_negative(weights.energy, || "weights.energy")?;
+    let delta = |range: Range| range.check(bound.delta, || "bound.delta");
+    delta(Range::BETWEEN_ZERO_AND_ONE)
+        .map_err(|e| e.with_hint("the bound holds with probability 1 − delta; 0.001 is usual"))?;
+    delta(LARGE_DELTA).map_err(|e| e.with_hint("it must be at least 1e-300; 0.001 is usual"))?;
     if let Complexity::Value(rho) = bound.complexity {
-        non_negative(rho, || "bound.complexity".into())?;
+        non_negative(rho, || "bound.complexity")?;
     }
-    if !(bound.calibration > 0.0 && bound.calibration <= 1.0) {
-        let message = format!("{} is not above 0 and at most 1", bound.calibration);
-        return Err(Error::field("bound.calibration", message)
-            .with_hint("it is the share of half a divergence that counts; 1 is usual"));
-    }
-    if !(energy_epsilon.is_finite() && energy_epsilon > 0.0) {
-        return Err(Error::field("energy_epsilon", format!("{energy_epsilon} is not above 0"))
-            .with_hint("0.001 is usual"));
-    }
-    Ok(())
+    Range::SHARE_ABOVE_ZERO
+        .check(bound.calibration, || "bound.calibration")
+        .map_err(|e| e.with_hint("it is the share of half a divergence that counts; 1 is usual"))?;
+    Range::ABOVE_ZERO
+        .check(energy_epsilon, || "energy_epsilon")
+        .map_err(|e| e.with_hint("0.001 is usual"))
 }
 
 fn check_links(links: &Links, names: &[String]) -> Result<(), Error> {
@@ -280,10 +270,11 @@ fn check_links(links: &Links, names: &[String]) -> Result<(), Error> {
         for link in links.incoming(to) {
             let at = |field: &str| {
                 let from = link.from;
-                format!("{field}[{from}][{to}] ({} → {receiver})", names[from])
+                let path = format!("{field}[{from}][{to}]");
+                Field::of_link(path, names[from].clone(), receiver.clone())
             };
             if link.divergence.is_nan() {
-                return Err(Error::field(at("divergence"), "is missing for a link that exists")
+                return Err(Error::missing(at("divergence"), "is missing for a link that exists")
                     .with_hint("give a number, or make the link's energy null"));
             }
             non_negative(link.divergence, || at("divergence"))?;
@@ -295,12 +286,12 @@ fn check_links(links: &Links, names: &[String]) -> Result<(), Error> {
 
 fn check_disagreement(values: Vec<f64>, names: &[String]) -> Result<Disagreement, Error> {
     let n = names.len();
-    if let Some(k) = values.iter().position(|v| !(0.0..=1.0).contains(v)) {
-        let (j, rest) = (k / (n * n), k % (n * n));
-        return Err(Error::field(
-            format!("disagreement[{j}][{}][{}] ({})", rest / n, rest % n, names[j]),
-            format!("{} is not between 0 and 1", values[k]),
-        ));
+    for (k, &value) in values.iter().enumerate() {
+        Range::SHARE.check(value, || {
+            let (j, rest) = (k / (n * n), k % (n * n));
+            let path = format!("disagreement[{j}][{}][{}]", rest / n, rest % n);
+            Field::of_device(path, names[j].clone())
+        })?;
     }
     Ok(Disagreement { devices: n, values })
 }
@@ -309,36 +300,34 @@ fn check_costs(source: &[Option<f64>], link: &[f64], names: &[String]) -> Result
     let n = names.len();
     for (i, cost) in source.iter().enumerate() {
         if let Some(cost) = *cost {
-            non_negative(cost, || format!("costs.source[{i}] ({})", names[i]))?;
+            non_negative(cost, || {
+                Field::of_device(format!("costs.source[{i}]"), names[i].clone())
+            })?;
         }
     }
     for (k, &cost) in link.iter().enumerate() {
         let (from, to) = (k / n, k % n);
         if from != to && !cost.is_nan() {
             non_negative(cost, || {
-                format!("costs.link[{from}][{to}] ({} → {})", names[from], names[to])
+                let path = format!("costs.link[{from}][{to}]");
+                Field::of_link(path, names[from].clone(), names[to].clone())
             })?;
         }
     }
     Ok(())
 }
 
-const LEAST_DELTA: f64 = 1e-300;
-
-/// Far above any measurement, far below where products of two such numbers overflow.
-const LARGEST: f64 = 1e100;
+/// With a smaller δ, 2/δ is no number.
+const LARGE_DELTA: Range = Range::new(Included(1e-300), Excluded(1.0));
 
 /// That a number is at least 0 and no more than can be calculated with; `field` says which one it is.
-pub fn non_negative(value: f64, field: impl Fn() -> String) -> Result<(), Error> {
-    let (message, hint) = if value.is_nan() {
-        ("is not a number", "it must be at least 0")
-    } else if value < 0.0 {
-        ("is negative", "it must be at least 0")
-    } else if value > LARGEST {
-        ("is too large", "it must be at most 1e100")
-    } else {
-        return Ok(());
+///
+/// # Errors
+/// It is not, with a hint of what it must be.
+pub fn non_negative<F: Into<Field>>(value: f64, field: impl FnOnce() -> F) -> Result<(), Error> {
+    let hint = match value > 0.0 {
+        true => "it must be at most 1e100",
+        false => "it must be at least 0",
     };
-    let shown = if value.abs() < 1e15 { value.to_string() } else { format!("{value:e}") };
-    Err(Error::field(field(), format!("{shown} {message}")).with_hint(hint))
+    Range::NOT_NEGATIVE.check(value, field).map_err(|e| e.with_hint(hint))
 }

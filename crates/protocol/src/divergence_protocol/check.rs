@@ -2,6 +2,7 @@
 
 use stlf_data::Shape;
 use stlf_method::divergence::{Embedded, Embedding, Settings, disclosure};
+use stlf_planning::error::{Counted, Reason};
 
 use crate::wire::MOST_BYTES;
 
@@ -32,9 +33,11 @@ fn is_possible(settings: &Settings, shape: Shape) -> Result<(), stlf_planning::E
             settings.check()?;
             let parameters = settings.architecture.spec(shape)?.parameters();
             // What a message holds besides its parameters takes less than a hundred bytes.
-            if 4 * parameters + 100 > MOST_BYTES {
-                let message = format!("{parameters} parameters are too many for a message");
-                return Err(stlf_planning::Error::field("divergence.network", message));
+            let most = (MOST_BYTES - 100) / 4;
+            if parameters > most {
+                let of = Counted::MostParameters;
+                let reason = Reason::Length { found: parameters, expected: most, of };
+                return Err(stlf_planning::Error::new("divergence.network", reason));
             }
             Ok(())
         }

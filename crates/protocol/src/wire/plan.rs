@@ -230,7 +230,7 @@ impl Plan {
         holds(self.handovers.iter().all(between), "a hand-over is not between sources")?;
         holds(!self.hands_on_too_often(), "a model is handed on too often")?;
         let followed = check_handovers(&self.indexed_handovers(), &self.indexed_links());
-        followed.map_err(Malformed::Absurd)?;
+        followed.map_err(|broken| Malformed::Absurd(broken.rule()))?;
         let is_listed = |place: Place| is_source(place) || is_target(place);
         let is_link = |to: Place, from: Place| {
             self.links.binary_search_by_key(&(to, from), |link| (link.to, link.from)).is_ok()

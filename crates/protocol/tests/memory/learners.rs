@@ -42,7 +42,7 @@ impl Learner for Wrapped {
         watch: &mut Watch<'_>,
     ) -> Result<Option<Predictions>, Error> {
         if self.refuses.lock().unwrap().as_ref() == Some(model) {
-            return Err(Error::field("learner", "refused"));
+            return Err(Error::other("learner", "refused"));
         }
         for done in 1..=2 {
             if watch(Progress { done, total: 2 }).is_break() {
@@ -66,7 +66,7 @@ impl Adapts for Wrapped {
     ) -> Result<Option<Params>, Error> {
         match self.students {
             Some(true) => Ok(Some(adaptation.start.clone())),
-            _ => Err(Error::field("learner", "no student today")),
+            _ => Err(Error::other("learner", "no student today")),
         }
     }
 

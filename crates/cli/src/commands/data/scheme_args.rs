@@ -4,7 +4,7 @@ use serde::Deserialize;
 use stlf_data::Dataset;
 use stlf_data::labels::Labeled;
 use stlf_data::partition::{Partition, Scheme, deal};
-use stlf_planning::error::{in_words, nearest};
+use stlf_data::words::{in_words, nearest};
 use toml::{Table, Value};
 
 use super::super::numbers::whole;

@@ -8,6 +8,7 @@ use std::time::Duration;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use stlf_config::Config;
+use stlf_data::words::in_words;
 use stlf_formats::{PlanOrProblem, ProblemFile};
 use stlf_lab::Error;
 use stlf_lab::report::document::{Document, Live, Run, Seed};
@@ -15,7 +16,6 @@ use stlf_lab::report::edits::{self, Edits, Question};
 use stlf_lab::report::progress::{Progress, progress};
 use stlf_lab::report::{document, html};
 use stlf_lab::run::seed_folder;
-use stlf_planning::error::in_words;
 use tiny_http::{Header, Method, Request, Response};
 
 use super::super::node::status;

@@ -26,7 +26,7 @@ use rand_chacha::ChaCha8Rng;
 use rayon::prelude::*;
 use stlf_learn::{Examples, Layer, Mode, Network, Params, Spec};
 use stlf_planning::device::Role;
-use stlf_planning::error::Error;
+use stlf_planning::error::{Counted, Error, Reason};
 
 use self::pair::Pair;
 use super::{Assignment, Context, with_role};
@@ -79,10 +79,11 @@ pub(super) fn adapted_weights(
     seed: u64,
 ) -> Result<Assignment, Error> {
     let fleet =
-        context.data.ok_or_else(|| Error::field("data", "FADA needs the devices' inputs"))?;
+        context.data.ok_or_else(|| Error::missing("data", "FADA needs the devices' inputs"))?;
     if fleet.devices.len() != roles.len() {
-        let (has, needs) = (fleet.devices.len(), roles.len());
-        return Err(Error::field("data", format!("is for {has} devices, expected {needs}")));
+        let (found, expected) = (fleet.devices.len(), roles.len());
+        let reason = Reason::Length { found, expected, of: Counted::Devices };
+        return Err(Error::new("data", reason));
     }
     let targets: Vec<usize> = with_role(&roles, Role::Target).collect();
     let senders: Vec<Vec<usize>> = (targets.iter())
@@ -111,11 +112,11 @@ impl Fleet<'_> {
         let inputs = self.target_inputs(target)?;
         for &source in sources {
             let wrong =
-                |e: stlf_learn::Error| Error::field(format!("data[{source}]"), e.to_string());
+                |e: stlf_learn::Error| Error::other(format!("data[{source}]"), e.to_string());
             self.devices[source].labeled.check(self.spec).map_err(wrong)?;
         }
         if sources.is_empty() {
-            return Err(Error::field(format!("data[{target}]"), "there is no source to weigh"));
+            return Err(Error::missing(format!("data[{target}]"), "there is no source to weigh"));
         }
         let equal = vec![1.0 / sources.len() as f64; sources.len()];
         if !self.settings.attention || sources.len() == 1 {
@@ -144,20 +145,20 @@ impl Fleet<'_> {
                     let trained = done.fetch_add(1, Ordering::Relaxed) + 1;
                     match (self.watch)(trained, total) {
                         ControlFlow::Continue(()) => Ok(spread),
-                        ControlFlow::Break(()) => Err(Error::field("fada", "it was stopped")),
+                        ControlFlow::Break(()) => Err(Error::other("fada", "it was stopped")),
                     }
                 })
                 .collect::<Result<_, _>>()?;
             let weights = attention::weights(before, &after, self.settings.temperature);
             let weights = weights.ok_or_else(|| {
-                Error::field(format!("data[{target}]"), "FADA's training diverged at every source")
+                Error::other(format!("data[{target}]"), "FADA's training diverged at every source")
                     .with_hint("lower its learning rate")
             })?;
             sums.iter_mut().zip(&weights).for_each(|(sum, weight)| *sum += weight);
             // What went astray has no weight, and must not be multiplied by it.
             let used = pairs.iter().zip(&weights).filter(|(_, weight)| **weight > 0.0);
             shared = Params::average(used.map(|(pair, &weight)| (pair.generator(), weight)))
-                .map_err(|e| Error::field("data", e.to_string()))?;
+                .map_err(|e| Error::other("data", e.to_string()))?;
         }
         let rounds = self.settings.rounds as f64;
         Ok(sums.iter().map(|sum| sum / rounds).collect())
@@ -168,9 +169,9 @@ impl Fleet<'_> {
         let mut layers: Vec<Layer> = self.spec.layers().map(|(layer, _)| layer).collect();
         match layers.last_mut() {
             Some(Layer::Linear { outputs }) => *outputs = self.settings.features,
-            _ => return Err(Error::field("data", "the network does not end in a linear layer")),
+            _ => return Err(Error::other("data", "the network does not end in a linear layer")),
         }
-        Spec::new(self.spec.input(), layers).map_err(|e| Error::field("data", e.to_string()))
+        Spec::new(self.spec.input(), layers).map_err(|e| Error::other("data", e.to_string()))
     }
 
     fn target_inputs(&self, target: usize) -> Result<&[f32], Error> {
@@ -178,7 +179,7 @@ impl Fleet<'_> {
         let shape = self.spec.input();
         if inputs.is_empty() || !inputs.len().is_multiple_of(shape.len()) {
             let message = format!("{} numbers are not inputs of {shape}", inputs.len());
-            return Err(Error::field(format!("data[{target}]"), message));
+            return Err(Error::other(format!("data[{target}]"), message));
         }
         Ok(inputs)
     }

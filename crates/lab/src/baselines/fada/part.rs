@@ -46,7 +46,7 @@ impl Part {
             layers.push(Layer::Linear { outputs });
         }
         let input = Shape { channels: 1, height: 1, width: inputs };
-        let spec = Spec::new(input, layers).map_err(|e| Error::field("fada", e.to_string()))?;
+        let spec = Spec::new(input, layers).map_err(|e| Error::other("fada", e.to_string()))?;
         Ok(Part::new(&spec, capacity, rng))
     }
 

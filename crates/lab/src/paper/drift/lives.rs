@@ -140,7 +140,7 @@ impl<'a> Lives<'a> {
         let models: BTreeMap<_, _> = needed.par_iter().map(train).collect::<Result<_, Error>>()?;
         let divergence::Settings::Sketch(settings) = setup.divergence else {
             let message = "drift is measured by means";
-            return Err(stlf_planning::Error::field("divergence.estimator", message).into());
+            return Err(stlf_planning::Error::other("divergence.estimator", message).into());
         };
         let width = settings.bandwidth.known();
         let (embedding, count) = (settings.embedding, settings.features);

@@ -90,7 +90,7 @@ impl<'d> Windows<'d> {
         let steps = devices.iter().map(of).min().unwrap_or(0);
         if steps < 2 {
             let message = format!("{} rows are too few for the windows of this fleet", data.len());
-            return Err(stlf_planning::Error::field("data", message).into());
+            return Err(stlf_planning::Error::other("data", message).into());
         }
         let (window, stride) = (fleet.window, fleet.stride);
         Ok(Windows { data, window, stride, devices, steps })
@@ -120,7 +120,7 @@ impl<'d> Windows<'d> {
         let from = stream.first + self.stride * self.since(device, step);
         let rows = &stream.rows[from..from + self.window];
         let classes = self.data.labels(rows).ok_or_else(|| {
-            stlf_planning::Error::field("data", "a row has no label, so that nothing can be judged")
+            stlf_planning::Error::other("data", "a row has no label, so that nothing can be judged")
         })?;
         let batch = |at: usize| self.data.domain(rows[at]);
         let batches =

@@ -40,7 +40,7 @@ impl<I: AsRef<[f32]>> OwnNetwork<I> {
         settings.check()?;
         let samples = inputs.as_ref().len() / spec.input().len();
         if samples == 0 {
-            return Err(Error::field("divergence", "a device has no sample to compare"));
+            return Err(Error::no_samples("divergence", "a device has no sample to compare"));
         }
         let mut rng = ChaCha8Rng::seed_from_u64(derive(seed, &[1 + side as u64]));
         let mut order: Vec<u32> = (0..samples as u32).collect();
@@ -134,7 +134,7 @@ fn trainer(
     let params = Params::initial(spec, derive(seed, &[0, repeat as u64]));
     let own = derive(seed, &[3 + side as u64, repeat as u64]);
     Trainer::new(spec, params, settings.descent, own)
-        .map_err(|e| Error::field("divergence.classifier", e.to_string()))
+        .map_err(|e| Error::other("divergence.classifier", e.to_string()))
 }
 
 fn shuffle(order: &mut [u32], rng: &mut ChaCha8Rng) {

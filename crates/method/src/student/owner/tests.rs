@@ -50,7 +50,7 @@ impl Learner for Line {
     }
 
     fn train(&self, _: Lesson<'_>, _: &mut Watch<'_>) -> Result<Option<Params>, Error> {
-        Err(Error::field("learner", "students are not trained so"))
+        Err(Error::other("learner", "students are not trained so"))
     }
 
     fn predict(
