@@ -12,7 +12,7 @@
 //! - [`divergence_protocol`]: a device's part in measuring divergences, by any estimator.
 //! - [`membership`]: who takes part, and when an epoch begins anew.
 //! - [`participant`]: a device among the others: what both a real network and a simulated one drive.
-//! - [`device`]: a device in an epoch: a message in, actions out. [`in_memory_network`] passes them within one program.
+//! - [`device`]: a device in an epoch: a message in, actions out.
 //! - [`privacy_ledger`]: what a device has published with noise, and what that spent.
 //! - [`publication_record`]: what a device has published with base noise alone, and when it may publish something else.
 //! - [`reply_record`]: which divergences a device has told, and whether it may tell more.
@@ -24,7 +24,6 @@ pub mod checking;
 pub mod device;
 pub mod divergence_protocol;
 pub mod identity;
-pub mod in_memory_network;
 pub mod invitations;
 pub mod job;
 pub mod membership;

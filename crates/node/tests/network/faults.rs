@@ -217,7 +217,7 @@ async fn a_target_is_killed_while_models_come_and_is_back() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_tampered_model_is_not_used_again() {
     let honest = {
-        let mut memory = stlf_protocol::in_memory_network::Network::new(devices(), 1);
+        let mut memory = crate::common::in_memory_network::Network::new(devices(), 1);
         memory.begin(ALL[0], 1, &ALL);
         memory.run().unwrap();
         memory.devices.remove(0).plan().unwrap().clone()
@@ -522,7 +522,7 @@ async fn who_joins_late_changes_little() {
     all_complete(&mut fleet, OTHERS, DEVICES - 1).await;
     // What they planned, found in memory: to stop one and ask it would have the others plan without it.
     let before = {
-        let mut memory = stlf_protocol::in_memory_network::Network::new(devices(), 1);
+        let mut memory = crate::common::in_memory_network::Network::new(devices(), 1);
         memory.begin(ALL[0], 1, OTHERS);
         memory.run().unwrap();
         memory.devices.remove(1)

@@ -1,9 +1,9 @@
 //! The same fleet over a real network on this machine: it ends as in memory, and turns strangers away. `faults.rs` has what goes
 //! wrong.
 
+use crate::common::in_memory_network::Network;
 use stlf_node::network::{Error, Event, run};
 use stlf_planning::plan::Way;
-use stlf_protocol::in_memory_network::Network;
 use stlf_protocol::{Device, Identity, Place, Roster};
 
 use crate::common::{ALL, DEVICES, devices, in_a_ring, in_a_row, roster, the_ring};

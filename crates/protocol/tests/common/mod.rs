@@ -2,6 +2,8 @@
 #![allow(dead_code, reason = "each test file uses its own part")]
 #![allow(clippy::unwrap_used, reason = "tests")]
 
+pub(crate) mod in_memory_network;
+
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::time::Duration;
@@ -29,9 +31,10 @@ use stlf_planning::planner::handover::Forms;
 use stlf_planning::problem::{Preset, Strangers};
 use stlf_protocol::device::Holdings;
 use stlf_protocol::divergence_protocol::{Exchange, Step};
-use stlf_protocol::in_memory_network::Network;
 use stlf_protocol::wire::Message;
 use stlf_protocol::{Device, Identity, Place, Refusal, Roster, Setup, SignedRoster};
+
+use self::in_memory_network::Network;
 
 pub(crate) const DEVICES: usize = 6;
 pub(crate) const SEED: u64 = 5;

@@ -4,6 +4,7 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
+use crate::common::in_memory_network::Network;
 use stlf_data::partition::{All, ClassesPerDevice, Paper};
 use stlf_learn::Params;
 use stlf_learn::evaluate::{Predictions, predict};
@@ -28,7 +29,6 @@ use stlf_planning::witness::Claim;
 use stlf_protocol::Setup;
 use stlf_protocol::checking::Objection;
 use stlf_protocol::device::{Holdings, Schooled};
-use stlf_protocol::in_memory_network::Network;
 use stlf_protocol::wire::{Denial, Envelope, Message, Plan as WirePlan, Sending};
 use stlf_protocol::{Action, Device, Place, Refusal};
 

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
+use crate::common::in_memory_network::Network;
 use stlf_learn::Params;
 use stlf_method::divergence::{Settings, sketch};
 use stlf_planning::plan::Way;
 use stlf_protocol::device::Holdings;
-use stlf_protocol::in_memory_network::Network;
 use stlf_protocol::wire::{Envelope, Message, Offer, Plan, Sending, SignedOffer};
 use stlf_protocol::{Action, Device, Place, Refusal, Setup};
 

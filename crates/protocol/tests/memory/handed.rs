@@ -1,9 +1,9 @@
 //! Sources that do not believe the model that is handed to them: one of their ring, or of their chain, has its labels wrong.
 
+use crate::common::in_memory_network::Network;
 use stlf_data::Class;
 use stlf_method::expectation::Tried;
 use stlf_planning::plan::Way;
-use stlf_protocol::in_memory_network::Network;
 use stlf_protocol::{Device, Place, Setup};
 
 use crate::common::{ALL, alike, data, devices_with, going_round, handing_on, the_ring};

@@ -4,12 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 use std::time::Duration;
 
+use crate::common::in_memory_network::Network;
 use stlf_learn::Descent;
 use stlf_method::local_training::Training;
 use stlf_planning::plan::Way;
 use stlf_planning::planner::Settings;
 use stlf_protocol::device::HandedOn;
-use stlf_protocol::in_memory_network::Network;
 use stlf_protocol::job::Task;
 use stlf_protocol::membership::{Decision, Membership, Timing};
 use stlf_protocol::wire::{Envelope, Message, Sending};

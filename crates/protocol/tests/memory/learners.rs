@@ -4,6 +4,7 @@
 use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex};
 
+use crate::common::in_memory_network::Network;
 use stlf_data::partition::{All, ClassesPerDevice, Paper};
 use stlf_learn::evaluate::Predictions;
 use stlf_learn::{Layout, Params};
@@ -11,7 +12,6 @@ use stlf_method::adapt::Adapt;
 use stlf_method::learner::{Adaptation, Adapts, Learner, Lesson, Progress, Watch};
 use stlf_planning::Error;
 use stlf_protocol::device::Holdings;
-use stlf_protocol::in_memory_network::Network;
 use stlf_protocol::job::{Sign, Task};
 use stlf_protocol::{Action, Device, Place, Setup};
 

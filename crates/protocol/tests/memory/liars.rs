@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 
+use crate::common::in_memory_network::Network;
 use stlf_data::partition::{All, ClassesPerDevice, Paper};
 use stlf_learn::Params;
 use stlf_method::divergence::{Settings, sketch};
@@ -10,7 +11,6 @@ use stlf_planning::Role;
 use stlf_planning::bound::BoundKind;
 use stlf_protocol::checking::Objection;
 use stlf_protocol::device::{Holdings, Trained};
-use stlf_protocol::in_memory_network::Network;
 use stlf_protocol::shared::{Fingerprint, SharedSettings};
 use stlf_protocol::wire::{
     Denial, Envelope, EpochId, Link, Malformed, Message, Plan, Sending, SignedPlan, SignedReport,

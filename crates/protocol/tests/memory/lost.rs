@@ -1,8 +1,8 @@
 //! What the others do when a device is lost.
 
+use crate::common::in_memory_network::Network;
 use stlf_planning::Role;
 use stlf_protocol::Place;
-use stlf_protocol::in_memory_network::Network;
 
 use crate::common::ALL;
 

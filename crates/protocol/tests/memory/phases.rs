@@ -4,11 +4,11 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
+use crate::common::in_memory_network::Network;
 use stlf_method::expectation::Tried;
 use stlf_planning::Role;
 use stlf_planning::plan::Way;
 use stlf_protocol::device::{AsSource, AsTarget, Holdings, Part, Trained};
-use stlf_protocol::in_memory_network::Network;
 use stlf_protocol::shared::Fingerprint;
 use stlf_protocol::wire::{
     Count, Denial, Envelope, Link, Measured, Message, Offer, PairReport, Plan, Report, Said,

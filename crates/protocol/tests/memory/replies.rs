@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
+use crate::common::in_memory_network::Network;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use stlf_data::Shape;
@@ -12,7 +13,6 @@ use stlf_method::divergence::replies::{MOST_TO_ONE_PEER, most};
 use stlf_method::divergence::{Measurement, Settings, measure, sketch};
 use stlf_protocol::device::Holdings;
 use stlf_protocol::divergence_protocol::{Exchange, divergence};
-use stlf_protocol::in_memory_network::Network;
 use stlf_protocol::reply_record::ReplyRecord;
 use stlf_protocol::wire::{Measured, Message};
 use stlf_protocol::{Device, Place, Setup};

@@ -4,12 +4,12 @@ use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use crate::common::in_memory_network::Network;
 use stlf_learn::Params;
 use stlf_learn::evaluate::Predictions;
 use stlf_planning::plan::Way;
 use stlf_planning::problem::Weights;
 use stlf_protocol::device::{AsSource, Part};
-use stlf_protocol::in_memory_network::Network;
 use stlf_protocol::membership::{Decision, Membership, Timing};
 use stlf_protocol::wire::{Envelope, Message};
 use stlf_protocol::{Device, Phase, Place, Refusal, Setup};

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use crate::common::in_memory_network::Network;
 use stlf_learn::evaluate::predict;
 use stlf_method::expectation::{Expected, Received, Trial, Tried, expected};
 use stlf_planning::plan::Way;
-use stlf_protocol::in_memory_network::Network;
 use stlf_protocol::wire::{Envelope, Message, Offer, SignedOffer};
 use stlf_protocol::{Device, Place, Refusal};
 

@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 
+use crate::common::in_memory_network::Network;
 use stlf_method::divergence::{Settings, sketch};
 use stlf_protocol::checking::Objection;
 use stlf_protocol::device::Holdings;
-use stlf_protocol::in_memory_network::Network;
 use stlf_protocol::shared::Fingerprint;
 use stlf_protocol::wire::{Envelope, Means, MeansSignature, Message};
 use stlf_protocol::{Action, Device, Place, Refusal, Setup};

@@ -1,6 +1,7 @@
 //! What others learn from verdicts on models that they choose: without a limit a row of an examiner, with it hardly anything. An honest fleet does not notice
 //! the limit.
 
+use crate::common::in_memory_network::Network;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use stlf_data::{Class, Shape};
@@ -8,7 +9,6 @@ use stlf_learn::{Params, Spec};
 use stlf_method::divergence::{Settings, sketch};
 use stlf_planning::plan::Way;
 use stlf_protocol::device::Holdings;
-use stlf_protocol::in_memory_network::Network;
 use stlf_protocol::verdict_record::VerdictRecord;
 use stlf_protocol::wire::Sending;
 use stlf_protocol::{Device, Place, Setup};

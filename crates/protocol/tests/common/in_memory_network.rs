@@ -6,31 +6,31 @@ use std::ops::ControlFlow;
 use stlf_learn::Params;
 use stlf_planning::plan::Way;
 
-use crate::device::{Action, Device, Refusal};
-use crate::job::{Job, Task};
-use crate::roster::Place;
-use crate::wire::{Envelope, Malformed, Message, Offer};
+use stlf_protocol::device::{Action, Device, Refusal};
+use stlf_protocol::job::{Job, Task};
+use stlf_protocol::roster::Place;
+use stlf_protocol::wire::{Envelope, Malformed, Message, Offer};
 
 /// Sees the bytes of every message that is delivered.
 type Spy = Box<dyn FnMut(&[u8])>;
 
 /// Devices, and what is on its way between them.
-pub struct Network {
+pub(crate) struct Network {
     /// All devices of the network, in the order of their places in the roster.
-    pub devices: Vec<Device>,
+    pub(crate) devices: Vec<Device>,
     waiting: VecDeque<Parcel>,
     /// Bytes that each place has sent.
-    pub sent: Vec<u64>,
+    pub(crate) sent: Vec<u64>,
     /// What was refused, and by whom.
-    pub refused: Vec<(Place, Refusal)>,
+    pub(crate) refused: Vec<(Place, Refusal)>,
     /// Devices for which the epoch is over.
-    pub finished: Vec<bool>,
+    pub(crate) finished: Vec<bool>,
     /// What a model costs from each place to each, where devices ask for it.
-    pub joules: Vec<BTreeMap<Place, f64>>,
+    pub(crate) joules: Vec<BTreeMap<Place, f64>>,
     /// Links over which a planner was told that no model came.
-    pub forbidden: Vec<(Place, Place)>,
+    pub(crate) forbidden: Vec<(Place, Place)>,
     /// Devices without which a planner has to do.
-    pub left_out: Vec<Place>,
+    pub(crate) left_out: Vec<Place>,
     lost: BTreeSet<Place>,
     random: u64,
     says_twice: bool,
@@ -57,7 +57,7 @@ impl Parcel {
 
 impl Network {
     /// A network of these devices, which stand at their places.
-    pub fn new(devices: Vec<Device>, seed: u64) -> Network {
+    pub(crate) fn new(devices: Vec<Device>, seed: u64) -> Network {
         let n = devices.len();
         Network {
             devices,
@@ -77,34 +77,34 @@ impl Network {
     }
 
     /// Has a device begin an epoch.
-    pub fn begin(&mut self, planner: Place, number: u64, members: &[Place]) {
+    pub(crate) fn begin(&mut self, planner: Place, number: u64, members: &[Place]) {
         self.finished.fill(false);
         let actions = self.devices[planner.index()].begin(number, members, &BTreeSet::new());
         self.act(planner, actions);
     }
 
     /// Puts bytes on the way, whoever made them.
-    pub fn inject(&mut self, from: Place, to: Place, bytes: Vec<u8>) {
+    pub(crate) fn inject(&mut self, from: Place, to: Place, bytes: Vec<u8>) {
         self.waiting.push_back(Parcel::Message { from, to, bytes });
     }
 
     /// Shows the bytes of every message from now on, models included.
-    pub fn watch(&mut self, spy: impl FnMut(&[u8]) + 'static) {
+    pub(crate) fn watch(&mut self, spy: impl FnMut(&[u8]) + 'static) {
         self.spy = Some(Box::new(spy));
     }
 
     /// Delivers every message twice from now on, as after a connection that broke.
-    pub fn say_twice(&mut self) {
+    pub(crate) fn say_twice(&mut self) {
         self.says_twice = true;
     }
 
     /// Has a device send another model to one that gets its model.
-    pub fn send_instead(&mut self, from: Place, to: Place, model: Params) {
+    pub(crate) fn send_instead(&mut self, from: Place, to: Place, model: Params) {
         self.instead.insert((from, to), model);
     }
 
     /// Loses a device, and all that is on its way from and to it.
-    pub fn lose(&mut self, place: Place) {
+    pub(crate) fn lose(&mut self, place: Place) {
         self.waiting.retain(|parcel| {
             let (from, to) = parcel.ends();
             from != place && to != place
@@ -117,7 +117,7 @@ impl Network {
     ///
     /// # Errors
     /// A device got bytes that are no message.
-    pub fn run(&mut self) -> Result<(), Malformed> {
+    pub(crate) fn run(&mut self) -> Result<(), Malformed> {
         self.run_until(|_| false)
     }
 
@@ -125,7 +125,7 @@ impl Network {
     ///
     /// # Errors
     /// A device got bytes that are no message.
-    pub fn run_until(&mut self, is: impl Fn(&[Device]) -> bool) -> Result<(), Malformed> {
+    pub(crate) fn run_until(&mut self, is: impl Fn(&[Device]) -> bool) -> Result<(), Malformed> {
         while !self.waiting.is_empty() && !is(&self.devices) {
             let parcel = self.next();
             let (to, result) = match parcel {
