@@ -9,7 +9,8 @@
 //!
 //! It then goes on with what it has itself: with its own model, and on the second way with what it handed on the first time.
 
-use stlf_planning::plan::Way;
+use stlf_planning::Problem;
+use stlf_planning::plan::{Handover, Leg, Way, been_at, route};
 use stlf_planning::witness::Claim;
 
 use crate::expectation::Trial;
@@ -39,6 +40,12 @@ pub struct Standard {
     pub way: Way,
 }
 
+/// What these sources claim at a device.
+fn claims(problem: &Problem, sources: Vec<usize>, at: usize) -> Vec<Claim> {
+    let claim = |source| problem.claim(source, at).unwrap_or(Claim::NOTHING);
+    sources.into_iter().map(claim).collect()
+}
+
 /// What a source makes of a model that is handed to it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Verdict {
@@ -49,6 +56,44 @@ pub enum Verdict {
 }
 
 impl Standard {
+    /// What a source holds a model against that is handed to it on this leg, by the numbers of the problem.
+    pub fn of_leg(
+        problem: &Problem,
+        handovers: &[Handover],
+        leg: &Leg,
+        classes: usize,
+    ) -> Standard {
+        let to = leg.handover.to;
+        let claims = claims(problem, been_at(handovers, leg), to);
+        Standard { claims, purpose: Purpose::Training { classes }, way: leg.taken }
+    }
+
+    /// What an examiner holds the model against that a source sends to targets, by the numbers of the problem.
+    pub fn of_examiner(
+        problem: &Problem,
+        handovers: &[Handover],
+        source: usize,
+        examiner: usize,
+    ) -> Standard {
+        let mut route = route(handovers, source);
+        let way = if route.contains(&examiner) { Way::Second } else { Way::First };
+        route.retain(|source| *source != examiner);
+        Standard { claims: claims(problem, route, examiner), purpose: Purpose::Examining, way }
+    }
+
+    /// Returns what the device makes of a model that did so on all its labels. What it has itself is tried only where that matters.
+    ///
+    /// # Errors
+    /// What it has itself cannot be tried.
+    pub fn judged<E>(
+        &self,
+        handed: Option<Trial>,
+        own: impl FnOnce() -> Result<Option<Trial>, E>,
+    ) -> Result<Verdict, E> {
+        let own = if self.compares() { own()? } else { None };
+        Ok(self.verdict(handed, own))
+    }
+
     /// Whether what the source has itself is to be tried, too.
     pub fn compares(&self) -> bool {
         self.way == Way::Second

@@ -1,12 +1,11 @@
 //! Models of sources that devices with labels try for the targets of these, where that is asked for.
 
 use rayon::prelude::*;
-use stlf_method::handed::{Purpose, Standard, Verdict};
+use stlf_method::handed::{Standard, Verdict};
 use stlf_method::method::Method;
 use stlf_planning::device::Role;
 use stlf_planning::examiner::Examination;
-use stlf_planning::plan::{Way, route};
-use stlf_planning::witness::{Claim, Witness};
+use stlf_planning::witness::Witness;
 
 use super::transfer::Transfer;
 use super::trust::is_ours;
@@ -69,19 +68,14 @@ impl Transfer<'_> {
         assigned: &Assignment,
         Examination { to, from }: Examination,
     ) -> Result<Option<RefusedRow>, Error> {
-        let route = route(&assigned.handovers, from);
-        let others = route.iter().filter(|&&source| source != to);
-        let claims = others.map(|&source| self.problem.claim(source, to).unwrap_or(Claim::NOTHING));
-        let way = if route.contains(&to) { Way::Second } else { Way::First };
-        let purpose = Purpose::Examining;
-        let standard = Standard { claims: claims.collect(), purpose, way };
+        let standard = Standard::of_examiner(self.problem, &assigned.handovers, from, to);
         let trial = |model: Option<_>| match model {
             Some(model) => self.on_all_labels(model, to),
             None => Ok(None),
         };
         let sent = trial(self.models[from].as_ref())?;
-        let own = trial(before.models[to].as_ref())?;
-        let is_refused = standard.verdict(sent, own) == Verdict::Refused;
+        let judged = standard.judged(sent, || trial(before.models[to].as_ref()))?;
+        let is_refused = judged == Verdict::Refused;
         let row = |labels: u32, errors: u32| {
             let [from, to] = [from, to].map(|device| self.problem.name(device).to_owned());
             RefusedRow { from, to, way: None, labels, errors }

@@ -4,13 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use stlf_learn::Params;
 use stlf_method::expectation::{Trial, Tried};
-use stlf_method::handed::{Purpose, Standard, Verdict};
+use stlf_method::handed::{Standard, Verdict};
 use stlf_method::method::Method;
 use stlf_planning::device::Role;
-use stlf_planning::plan::{
-    Handover, Leg, Way, been_at, handed_from, legs, route, times, way_to_targets,
-};
-use stlf_planning::witness::Claim;
+use stlf_planning::plan::{Handover, Leg, Way, handed_from, legs, route, times, way_to_targets};
 
 use crate::baselines::Assignment;
 use rayon::prelude::*;
@@ -147,7 +144,17 @@ impl Transfer<'_> {
                     let labels = &run.fleet.devices[to].labels;
                     let instead = sent.get(&(to, Way::First));
                     let came = self.on_all_labels(handed, to)?;
-                    let verdict = self.verdict(assigned, leg, came, instead)?;
+                    let standard = Standard::of_leg(
+                        self.problem,
+                        &assigned.handovers,
+                        leg,
+                        run.setup.spec.output().len(),
+                    );
+                    let own = || match instead {
+                        Some(own) => self.on_all_labels(own, to),
+                        None => Ok(None),
+                    };
+                    let verdict = standard.judged(came, own)?;
                     let Verdict::Believed(as_handed) = verdict else {
                         let tried = tried.get(&(to, Way::First)).cloned().unwrap_or_default();
                         let refused = came.map(|trial| self.refused_row(leg, trial));
@@ -189,26 +196,6 @@ impl Transfer<'_> {
         let [from, to] =
             [leg.handover.from, leg.handover.to].map(|device| self.problem.name(device).to_owned());
         RefusedRow { from, to, way: Some(leg.taken), labels, errors }
-    }
-
-    /// Whether a source believes the model that is handed to it on a leg and did so on its labels, where it would send this instead.
-    fn verdict(
-        &self,
-        assigned: &Assignment,
-        leg: &Leg,
-        came: Option<Trial>,
-        instead: Option<&Params>,
-    ) -> Result<Verdict, Error> {
-        let to = leg.handover.to;
-        let before = been_at(&assigned.handovers, leg).into_iter();
-        let claims = before.map(|source| self.problem.claim(source, to).unwrap_or(Claim::NOTHING));
-        let purpose = Purpose::Training { classes: self.run.setup.spec.output().len() };
-        let standard = Standard { claims: claims.collect(), purpose, way: leg.taken };
-        let own = match instead.filter(|_| standard.compares()) {
-            Some(instead) => self.on_all_labels(instead, to)?,
-            None => None,
-        };
-        Ok(standard.verdict(came, own))
     }
 
     /// Returns the rows of what an assignment sends: hand-overs, then links.

@@ -8,9 +8,8 @@ use std::sync::{Mutex, PoisonError};
 use stlf_learn::Params;
 use stlf_learn::evaluate::predict;
 use stlf_method::expectation::Trial;
-use stlf_method::handed::{Purpose, Standard, Verdict};
-use stlf_planning::plan::{Leg, Way, been_at, legs, way_to_targets};
-use stlf_planning::witness::Claim;
+use stlf_method::handed::{Standard, Verdict};
+use stlf_planning::plan::{Leg, Way, legs, way_to_targets};
 use stlf_planning::{Plan, Problem};
 
 use super::outcome::Deceit;
@@ -97,11 +96,9 @@ impl Deceit<'_> {
         instead: Option<&Params>,
     ) -> Verdict {
         let to = leg.handover.to;
-        let before = been_at(&plan.handovers, leg).into_iter();
-        let claims = before.map(|source| problem.claim(source, to).unwrap_or(Claim::NOTHING));
         let (setup, device) = (&self.run.setup, &self.run.fleet.devices[to]);
-        let purpose = Purpose::Training { classes: setup.spec.output().len() };
-        let standard = Standard { claims: claims.collect(), purpose, way: leg.taken };
+        let classes = setup.spec.output().len();
+        let standard = Standard::of_leg(problem, &plan.handovers, leg, classes);
         let inputs = &device.inputs[..device.labels.len() * setup.shape.len()];
         let trial =
             |model: &Params| Trial::of(&predict(&setup.spec, model, inputs), &device.labels);

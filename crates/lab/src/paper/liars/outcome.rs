@@ -7,12 +7,11 @@ use stlf_data::Class;
 use stlf_learn::Params;
 use stlf_learn::evaluate::{Predictions, predict};
 use stlf_method::expectation::{Trial, Tried, doubt};
-use stlf_method::handed::{Purpose, Standard, Verdict};
+use stlf_method::handed::{Standard, Verdict};
 use stlf_method::known::Known;
 use stlf_method::trust::{Heard, among_compared, compared, trust_sent};
 use stlf_planning::device::Role;
 use stlf_planning::examiner::Examination;
-use stlf_planning::plan::Way;
 use stlf_planning::witness::Claim;
 use stlf_planning::{Plan, Problem, planner};
 use stlf_protocol::Place;
@@ -286,12 +285,7 @@ impl Deceit<'_> {
         [from, to]: [usize; 2],
     ) -> bool {
         let (setup, device) = (&self.run.setup, &self.run.fleet.devices[to]);
-        let mut route = plan.route(from);
-        let way = if route.contains(&to) { Way::Second } else { Way::First };
-        route.retain(|source| *source != to);
-        let claims = route.into_iter().map(|at| problem.claim(at, to).unwrap_or(Claim::NOTHING));
-        let purpose = Purpose::Examining;
-        let standard = Standard { claims: claims.collect(), purpose, way };
+        let standard = Standard::of_examiner(problem, &plan.handovers, from, to);
         let inputs = &device.inputs[..device.labels.len() * setup.shape.len()];
         let trial =
             |model: &Params| Trial::of(&predict(&setup.spec, model, inputs), &device.labels);
