@@ -14,6 +14,7 @@ use stlf_planning::plan::Status;
 use stlf_planning::planner::handover::floor;
 use stlf_planning::planner::{Infeasible, Outcome};
 
+use crate::device::Refusal;
 use crate::job::{Sign, Watch};
 use crate::planning::{Grounds, Planner, WORTH_NO_CHANGE, watched};
 use crate::roster::{Place, Roster};
@@ -57,16 +58,14 @@ pub enum Objection {
     #[error("the plan does not carry a report of every device")]
     WithoutReports,
     /// A report is not signed by the device that it is of, for this epoch and the settings that all share.
-    #[error(
-        "the plan carries a report that place {0} did not sign for this epoch and these settings"
-    )]
+    #[error("{}", self.about(&at(.0)))]
     Forged(Place),
     /// The planner passes on means that are not signed by the device that they are of, for this epoch and the settings that all share.
-    #[error("the planner passes on means that place {0} did not sign for this epoch")]
+    #[error("{}", self.about(&at(.0)))]
     Invented(Place),
     /// The reports say what no device can measure.
-    #[error("the plan carries a report of place {0} that cannot be: {1}")]
-    Impossible(Place, String),
+    #[error("{}", self.about(&at(.0)))]
+    Impossible(Place, Box<Refusal>),
     /// There is a plan, or would be one without a device that nothing can be planned for.
     #[error("the planner says that there is no plan, where its reports allow one")]
     Denied,
@@ -86,9 +85,7 @@ pub enum Objection {
     },
     /// It does without a link into the device that checks, which has not complained of the sender. A planner that could do so could be the only
     /// source that is left to a target.
-    #[error(
-        "the plan does without the link from place {0}, of which this device has not complained"
-    )]
+    #[error("{}", self.about(&at(.0)))]
     Unasked(Place),
     /// A better plan is known.
     #[error("the plan costs {stated:.4}, where its reports allow one of {best:.4}")]
@@ -98,6 +95,42 @@ pub enum Objection {
         /// What a better one costs.
         best: f64,
     },
+}
+
+impl Objection {
+    /// Returns the same sentence as `Display`, with the device's name from the roster instead of its place.
+    pub fn told(&self, roster: &Roster) -> String {
+        match self {
+            Objection::Forged(place)
+            | Objection::Invented(place)
+            | Objection::Impossible(place, _)
+            | Objection::Unasked(place) => self.about(&roster.name_of(*place)),
+            _ => self.to_string(),
+        }
+    }
+
+    /// The sentence about a device that is called so.
+    fn about(&self, who: &str) -> String {
+        match self {
+            Objection::Forged(_) => format!(
+                "the plan carries a report that {who} did not sign for this epoch and these settings"
+            ),
+            Objection::Invented(_) => {
+                format!("the planner passes on means that {who} did not sign for this epoch")
+            }
+            Objection::Impossible(_, why) => {
+                format!("the plan carries a report of {who} that cannot be: {why}")
+            }
+            _ => format!(
+                "the plan does without the link from {who}, of which this device has not complained"
+            ),
+        }
+    }
+}
+
+/// A device whose name is not known.
+fn at(place: &Place) -> String {
+    format!("place {place}")
 }
 
 /// What a planner comes to.
@@ -156,7 +189,7 @@ impl Check {
         let forbidden: BTreeSet<(Place, Place)> = plan.forbidden.iter().copied().collect();
         let desk = self.desk(&signed.reports, &forbidden)?;
         let problem =
-            desk.problem(roster, setup).map_err(|why| Objection::NoProblem(why.to_string()))?;
+            desk.problem(roster, setup).map_err(|why| Objection::NoProblem(why.told(roster)))?;
         is_founded(plan, &desk, &problem)?;
         if desk.with_checks(plan.clone(), &problem, setup) != *plan {
             return Err(Objection::Unfounded("its witnesses or examiners are others"));
@@ -203,7 +236,7 @@ impl Check {
                 return Err(Objection::Forged(member));
             }
             let heard = desk.hear(member, report, setup.unlabeled_as);
-            heard.map_err(|refusal| Objection::Impossible(member, refusal.to_string()))?;
+            heard.map_err(|refusal| Objection::Impossible(member, Box::new(refusal)))?;
         }
         Ok(desk)
     }

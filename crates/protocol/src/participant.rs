@@ -242,7 +242,7 @@ impl Participant {
         for from in late {
             // Who planned them would otherwise wait for this device, and take it for silent.
             self.tell_known(from, Message::TakesPart(id), world);
-            self.refuse(from, Refusal::NotPlanner(from).to_string(), world);
+            self.refuse(from, Refusal::NotPlanner(from).told(self.roster()), world);
         }
         if let Some(planner) = self.membership.planner()
             && self.garbled.get(&planner) == Some(&id)
@@ -299,7 +299,7 @@ impl Participant {
             }
             (Err(refusal), _) => {
                 let Some(Blamed { from, reason }) = blamed else {
-                    return self.refuse(self.device.place(), refusal.to_string(), world);
+                    return self.refuse(self.device.place(), refusal.told(self.roster()), world);
                 };
                 world.tell(self, Event::NotReceived { from, reason });
                 self.device.model_failed(from)

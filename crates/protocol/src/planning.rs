@@ -88,6 +88,19 @@ pub(crate) enum NoPlan {
     Because(String),
 }
 
+impl NoPlan {
+    /// The same sentence as `Display`, with the device's name from the roster instead of its place.
+    pub(crate) fn told(&self, roster: &Roster) -> String {
+        match self {
+            NoPlan::Without(place) => {
+                let name = roster.name_of(*place);
+                format!("{name} has no labels, and no link to it is left")
+            }
+            NoPlan::Because(_) => self.to_string(),
+        }
+    }
+}
+
 impl Search {
     /// The plan of this epoch: of the last one's roles, links and hand-overs it keeps what it can keep at no more than a hundredth
     /// above the least cost that was found.

@@ -171,6 +171,11 @@ impl Roster {
         self.devices.get(place.index())
     }
 
+    /// What a device is called in sentences: its name, or its place where the roster has none.
+    pub fn name_of(&self, place: Place) -> String {
+        self.at(place).map_or_else(|| format!("place {place}"), |member| member.name.clone())
+    }
+
     /// All devices with their places, also those that have left.
     pub fn with_places(&self) -> impl Iterator<Item = (Place, &Member)> {
         self.devices.iter().enumerate().map(|(index, member)| (Place::new(index), member))

@@ -236,7 +236,7 @@ impl Device {
                     Seat::Planner(desk) => desk.signed_reports(),
                     Seat::Reporter(_) => Vec::new(),
                 };
-                let denial = Denial::new(why.to_string(), reports);
+                let denial = Denial::new(why.told(&self.roster), reports);
                 epoch.go_to(Phase::Unplanned(denial.reason.clone()));
                 let mut actions = self.to_all_others(&Message::NoPlan(denial));
                 actions.push(Action::Finish);

@@ -65,7 +65,7 @@ impl Participant {
         if matches!(refusal, Refusal::Plan(_)) {
             self.convict(from);
         }
-        self.refuse(from, refusal.to_string(), world);
+        self.refuse(from, refusal.told(self.roster()), world);
     }
 
     pub(super) fn refuse(&mut self, from: Place, reason: String, world: &mut impl Surroundings) {
@@ -159,7 +159,7 @@ impl Participant {
                     world.tell(self, Event::Complete);
                 }
             }
-            _ => return Err(Refusal::NotPlanner(place).to_string()),
+            _ => return Err(Refusal::NotPlanner(place).told(self.roster())),
         }
         Ok(())
     }
@@ -213,7 +213,7 @@ impl Participant {
         match self.membership.hear_begin(place, envelope.epoch, members, self.now) {
             Beginning::Again | Beginning::Untimely { again: false } => {}
             Beginning::Untimely { again: true } => {
-                self.refuse(place, Refusal::NotPlanner(place).to_string(), world);
+                self.refuse(place, Refusal::NotPlanner(place).told(self.roster()), world);
             }
             Beginning::Late(own) => self.tell_known(place, Message::TakesPart(own), world),
             Beginning::Enter => match self.device.receive(place, envelope) {
@@ -221,7 +221,7 @@ impl Participant {
                     self.enter(envelope.epoch, members, world);
                     self.act(actions, world);
                 }
-                Err(refusal) => self.refuse(place, refusal.to_string(), world),
+                Err(refusal) => self.refuse(place, refusal.told(self.roster()), world),
             },
         }
     }
