@@ -178,7 +178,7 @@ impl Config {
         match self.divergence.settings(self.data.embedding(), shape) {
             divergence::Settings::Sketch(settings) => {
                 let overlap = self.data.overlap();
-                divergence::Settings::Sketch(divergence::sketch::Settings { overlap, ..settings })
+                divergence::Settings::Sketch(settings.with(|s| s.overlap = overlap))
             }
             others => others,
         }
@@ -233,11 +233,10 @@ impl Divergence {
         match self.estimator() {
             Estimator::Discriminant => {
                 let default = divergence::discriminant::Settings::default();
-                divergence::Settings::Discriminant(divergence::discriminant::Settings {
-                    features: self.features.unwrap_or(default.features),
-                    embedding,
-                    ..default
-                })
+                divergence::Settings::Discriminant(default.with(|s| {
+                    s.features = self.features.unwrap_or(default.features);
+                    s.embedding = embedding;
+                }))
             }
             Estimator::Sketch | Estimator::Means | Estimator::Discrepancy => {
                 divergence::Settings::Sketch(self.sketch(embedding, shape))
@@ -254,7 +253,7 @@ impl Divergence {
         let default = match self.estimator() {
             Estimator::Means => Settings::means_over(embedding, shape),
             Estimator::Discrepancy => Settings::discrepancy(embedding, shape),
-            _ => Settings { embedding, ..Settings::default() },
+            _ => Settings::default().with(|s| s.embedding = embedding),
         };
         let (privacy, privacy_required) = match self.privacy {
             None | Some(Noise::Auto) => (default.privacy, default.privacy_required),
@@ -264,14 +263,12 @@ impl Divergence {
             }
         };
         let fixed = self.bandwidth.map(divergence::sketch::Bandwidth::Fixed);
-        Settings {
-            features: self.features.unwrap_or(default.features),
-            bandwidth: fixed.unwrap_or(default.bandwidth),
-            privacy,
-            privacy_required,
-            base_noise: default.base_noise && self.privacy != Some(Noise::None),
-            ..default
-        }
+        default.with(|s| {
+            s.features = self.features.unwrap_or(default.features);
+            s.bandwidth = fixed.unwrap_or(default.bandwidth);
+            (s.privacy, s.privacy_required) = (privacy, privacy_required);
+            s.base_noise &= self.privacy != Some(Noise::None);
+        })
     }
 
     /// Returns the settings of the classifier, with the usual ones where nothing is said.
@@ -280,12 +277,11 @@ impl Divergence {
             Estimator::Published => divergence::classifier::Settings::published(),
             _ => divergence::classifier::Settings::default(),
         };
-        divergence::classifier::Settings {
-            rounds: self.rounds.unwrap_or(default.rounds),
-            steps: self.steps.unwrap_or(default.steps),
-            repeats: self.repeats.unwrap_or(default.repeats),
-            ..default
-        }
+        default.with(|s| {
+            s.rounds = self.rounds.unwrap_or(default.rounds);
+            s.steps = self.steps.unwrap_or(default.steps);
+            s.repeats = self.repeats.unwrap_or(default.repeats);
+        })
     }
 
     /// Settings that are there, but not for this estimator.

@@ -208,7 +208,7 @@ mod tests {
             Protection::new(settings, shape, samples, &Ledger::default(), Some(2.0))
         };
         let means = sketch::Settings::means(shape);
-        let noisy = sketch::Settings { privacy_required: true, ..means };
+        let noisy = means.with(|s| s.privacy_required = true);
         let noise = of(&Settings::Sketch(noisy), 10);
         assert_eq!(
             noise.to_string(),

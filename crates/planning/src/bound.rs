@@ -47,6 +47,7 @@ impl Complexity {
 
 /// The settings of the bounds S_i and T_j, besides what was measured on devices and links.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
 pub struct Bound {
     /// The paper's bound, or the pooled one.
     pub kind: BoundKind,
@@ -71,6 +72,13 @@ impl Default for Bound {
 }
 
 impl Bound {
+    /// Returns the same settings with what `change` sets; it is how a caller sets any of them.
+    #[must_use]
+    pub fn with(mut self, change: impl FnOnce(&mut Self)) -> Self {
+        change(&mut self);
+        self
+    }
+
     /// √(ln(2/δ) / (2 D̂)), the sampling deviation in `eq:lemma1`.
     pub fn deviation(&self, samples: f64) -> f64 {
         ((2.0 / self.delta).ln() / (2.0 * samples)).sqrt()

@@ -89,7 +89,7 @@ impl Published {
     /// Where nothing else is known it has base noise.
     fn ratio(&self) -> f64 {
         let settings =
-            Settings { features: self.mean.len(), base_noise: true, ..Settings::default() };
+            Settings::default().with(|s| (s.features, s.base_noise) = (self.mean.len(), true));
         self.ratio.unwrap_or_else(|| settings.ratio(self.samples))
     }
 }

@@ -57,7 +57,7 @@ fn fleet(devices: usize, bound: BoundKind, senders: Option<usize>) -> Problem {
         source: Source::Measured {
             links,
             weights,
-            bound: Bound { kind: bound, ..Bound::default() },
+            bound: Bound::default().with(|s| s.kind = bound),
             energy_epsilon: 1e-3,
             energy_unit: EnergyUnit::MeanLink,
             disagreement: None,

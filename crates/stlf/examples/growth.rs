@@ -200,7 +200,7 @@ impl Row {
             _ => Source::Measured {
                 links,
                 weights,
-                bound: Bound { kind: self.bound, ..Bound::default() },
+                bound: Bound::default().with(|s| s.kind = self.bound),
                 energy_epsilon: 1e-3,
                 energy_unit: EnergyUnit::MeanLink,
                 disagreement: None,

@@ -110,12 +110,12 @@ impl ProblemFile {
                 target: weights.target.unwrap_or(default_weights.target),
                 energy: weights.energy.unwrap_or(default_weights.energy),
             },
-            bound: Bound {
-                kind: bound.kind.unwrap_or_default(),
-                delta: bound.delta.unwrap_or(Bound::default().delta),
-                complexity: bound.complexity.map_or(default_complexity, Complexity::from),
-                calibration: bound.calibration.unwrap_or(1.0),
-            },
+            bound: Bound::default().with(|s| {
+                s.kind = bound.kind.unwrap_or_default();
+                s.delta = bound.delta.unwrap_or(Bound::default().delta);
+                s.complexity = bound.complexity.map_or(default_complexity, Complexity::from);
+                s.calibration = bound.calibration.unwrap_or(1.0);
+            }),
             energy_epsilon: self.energy_epsilon.unwrap_or(ENERGY_EPSILON),
             energy_unit: unit.or(preset.map(Preset::energy_unit)).unwrap_or_default(),
             disagreement: self.disagreement.map(|d| flatten(d, n)).transpose()?,

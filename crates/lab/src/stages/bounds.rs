@@ -1,7 +1,7 @@
 //! Both sides of the paper's inequalities at every target, which only an experiment with hidden labels can look at.
 
 use stlf_learn::evaluate::Predictions;
-use stlf_planning::bound::{Bound, Complexity, Measured, Share};
+use stlf_planning::bound::{Complexity, Measured, Share};
 use stlf_planning::device::Role;
 use stlf_planning::plan::PlanLink;
 use stlf_planning::problem::Model;
@@ -60,8 +60,10 @@ impl Transfer<'_> {
             let own = self.alone(link.from, target)?;
             mixture.extend(own.and_then(|own| part(link, &own)));
         }
-        let bound =
-            Bound { complexity: published_complexity(), calibration: 1.0, ..measured.bound };
+        let bound = measured.bound.with(|s| {
+            s.complexity = published_complexity();
+            s.calibration = 1.0;
+        });
         let error = 1.0 - combined.accuracy(truth);
         let samples = device.samples() as f64;
         let sum = |term: &dyn Fn(&Measured) -> f64| {

@@ -152,7 +152,7 @@ fn estimates(
 /// Links from the so many nearest devices with labels to every device.
 fn candidates(run: &SeedRun<'_>, count: usize) -> Result<Vec<DivergenceRow>, Error> {
     let alone = run.config.divergence.sketch(run.config.data.embedding(), run.setup.shape);
-    let settings = sketch::Settings { overlap: run.config.data.overlap(), ..alone };
+    let settings = alone.with(|s| s.overlap = run.config.data.overlap());
     let seed = run.setup.divergence_seed();
     let mut see = |p: divergence::Progress| run.watch.goes_on(Stage::Measure, p.done, p.total);
     let devices = &run.fleet.devices;

@@ -41,7 +41,7 @@ fn problem(n: usize, labeled: usize, missing: f64, pins: Vec<Option<Role>>, seed
     let source = Source::Measured {
         links: Links::from_rows(n, divergence, energy),
         weights: Weights { source: 1.0, target: 1.0, energy: 0.05 },
-        bound: Bound { kind: BoundKind::Pooled, ..Bound::default() },
+        bound: Bound::default().with(|s| s.kind = BoundKind::Pooled),
         energy_epsilon: 1e-3,
         energy_unit: EnergyUnit::MeanLink,
         disagreement: None,

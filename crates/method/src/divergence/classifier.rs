@@ -53,6 +53,7 @@ impl Architecture {
 /// | `repeats` | 1 | trainings from different first values, each holding out another part | ≥ 1 |
 /// | `confidence` | 0.95 | of the interval | 0 < c < 1 |
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
 pub struct Settings {
     /// The network that tells two devices apart.
     pub architecture: Architecture,
@@ -86,6 +87,13 @@ impl Default for Settings {
 }
 
 impl Settings {
+    /// Returns the same settings with what `change` sets; it is how a caller sets any of them.
+    #[must_use]
+    pub fn with(mut self, change: impl FnOnce(&mut Self)) -> Self {
+        change(&mut self);
+        self
+    }
+
     /// The settings of the paper's published runs, but measured on all local data: 50 rounds, in each
     /// about a third of a pass over the data.
     pub fn published() -> Settings {

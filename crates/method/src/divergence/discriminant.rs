@@ -30,6 +30,7 @@ use super::{Estimate, Observer, derive, in_parallel};
 /// | `ridge` | 0.03 | fraction of the mean variance that is added to every direction | > 0 |
 /// | `confidence` | 0.95 | of the interval | 0 < c < 1 |
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
 pub struct Settings {
     /// The number of random features.
     pub features: usize,
@@ -49,6 +50,13 @@ impl Default for Settings {
 }
 
 impl Settings {
+    /// Returns the same settings with what `change` sets; it is how a caller sets any of them.
+    #[must_use]
+    pub fn with(mut self, change: impl FnOnce(&mut Self)) -> Self {
+        change(&mut self);
+        self
+    }
+
     /// Checks that all settings are within their ranges.
     pub fn check(&self) -> Result<(), Error> {
         super::check_features(self.features)?;

@@ -77,6 +77,7 @@ const OWN_RIDGE: f64 = 0.03;
 /// | `overlap` | 1 | how many samples a reading lies in at most | ≥ 1 |
 /// | `base_noise` | no | whether means have so much noise that each tells a few [bits](super::capacity) at most | |
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
 pub struct Settings {
     /// The number of random features.
     pub features: usize,
@@ -123,6 +124,13 @@ impl Default for Settings {
 }
 
 impl Settings {
+    /// Returns the same settings with what `change` sets; it is how a caller sets any of them.
+    #[must_use]
+    pub fn with(mut self, change: impl FnOnce(&mut Self)) -> Self {
+        change(&mut self);
+        self
+    }
+
     /// The default: few bounded means, at a bandwidth that no member chooses. Inputs of
     /// few numbers get by with fewer features, and then fewer samples [hide](super::disclosure) behind them.
     pub fn means(shape: Shape) -> Settings {

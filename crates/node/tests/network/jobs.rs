@@ -19,12 +19,11 @@ const STEPS: usize = 3_000;
 /// Two devices take turns; each of the first's takes seconds.
 fn slow() -> Setup {
     let architecture = classifier::Architecture::Hidden;
-    let settings = classifier::Settings {
-        architecture,
-        rounds: 1,
-        steps: STEPS,
-        ..classifier::Settings::default()
-    };
+    let settings = classifier::Settings::default().with(|s| {
+        s.architecture = architecture;
+        s.rounds = 1;
+        s.steps = STEPS;
+    });
     Setup { divergence: Settings::Classifier(settings), ..setup() }
 }
 

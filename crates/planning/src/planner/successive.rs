@@ -93,6 +93,7 @@ pub enum TargetTerm {
 
 /// When to stop, and which number stands for zero.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct Settings {
     /// Limit on iterations; 100 by default.
     pub max_iterations: usize,

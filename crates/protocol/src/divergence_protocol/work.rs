@@ -62,7 +62,7 @@ impl Own {
 /// What a device goes by: the means that it publishes, with its noise, and the data that they are of. Where it publishes more than means, or
 /// something else, they are those that it would publish by default and with base noise alone; nobody hears of them then.
 pub(super) fn goes_by(own: &Own, settings: Option<&sketch::Settings>) -> Option<drift::GoesBy> {
-    let default = sketch::Settings { privacy: None, ..sketch::Settings::means(own.shape) };
+    let default = sketch::Settings::means(own.shape).with(|s| s.privacy = None);
     let are_means =
         |s: &&sketch::Settings| !s.publishes_covariance() && s.bandwidth.known().is_some();
     let settings = settings.filter(are_means).copied().unwrap_or(default);

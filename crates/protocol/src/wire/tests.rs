@@ -61,7 +61,7 @@ fn means(samples: u64, features: usize) -> Means {
 
 fn with_means(features: usize) -> stlf_method::divergence::sketch::Settings {
     use stlf_method::divergence::sketch::Settings;
-    Settings { features, ..Settings::means(stlf_data::Shape::grey(28)) }
+    Settings::means(stlf_data::Shape::grey(28)).with(|s| s.features = features)
 }
 
 fn samples() -> Vec<Message> {

@@ -42,23 +42,24 @@ pub(crate) const SHAPE: Shape = Shape::grey(28);
 
 /// One of each estimator, small.
 pub(crate) fn estimators() -> Vec<Settings> {
-    let sketch = sketch::Settings { features: 32, ..sketch::Settings::default() };
+    let sketch = sketch::Settings::default().with(|s| s.features = 32);
     let privacy = Some(Privacy::new(1.0, 1e-5));
-    let classifier = classifier::Settings {
-        architecture: Architecture::Hidden,
-        rounds: 4,
-        repeats: 2,
-        ..classifier::Settings::default()
-    };
-    let short = classifier::Settings { rounds: 2, steps: 2, ..classifier::Settings::published() };
+    let classifier = classifier::Settings::default().with(|s| {
+        s.architecture = Architecture::Hidden;
+        s.rounds = 4;
+        s.repeats = 2;
+    });
+    let short = classifier::Settings::published().with(|s| {
+        s.rounds = 2;
+        s.steps = 2;
+    });
     vec![
         divergence(),
         Settings::Sketch(sketch),
-        Settings::Sketch(sketch::Settings {
-            privacy,
-            privacy_required: true,
-            ..sketch::Settings::means(SHAPE)
-        }),
+        Settings::Sketch(sketch::Settings::means(SHAPE).with(|s| {
+            s.privacy = privacy;
+            s.privacy_required = true;
+        })),
         Settings::Classifier(classifier),
         Settings::Classifier(short),
         Settings::Sketch(sketch::Settings::means(SHAPE)),
@@ -69,7 +70,7 @@ pub(crate) fn estimators() -> Vec<Settings> {
 pub(crate) fn without_noise() -> impl Iterator<Item = Settings> {
     let has_noise = |s: &Settings| matches!(s, Settings::Sketch(s) if s.privacy_required);
     let bare = |settings| match settings {
-        Settings::Sketch(s) => Settings::Sketch(sketch::Settings { base_noise: false, ..s }),
+        Settings::Sketch(s) => Settings::Sketch(s.with(|s| s.base_noise = false)),
         others => others,
     };
     estimators().into_iter().filter(move |settings| !has_noise(settings)).map(bare)
@@ -77,7 +78,7 @@ pub(crate) fn without_noise() -> impl Iterator<Item = Settings> {
 
 fn divergence() -> Settings {
     let default = discriminant::Settings::default();
-    Settings::Discriminant(discriminant::Settings { features: 64, ..default })
+    Settings::Discriminant(default.with(|s| s.features = 64))
 }
 
 pub(crate) fn setup() -> Setup {
@@ -158,7 +159,7 @@ pub(crate) fn going_round() -> Setup {
 }
 
 fn handing_on_in(forms: Forms) -> Setup {
-    let means = sketch::Settings { features: 32, ..sketch::Settings::means(SHAPE) };
+    let means = sketch::Settings::means(SHAPE).with(|s| s.features = 32);
     let mut planner = planner::Settings::default();
     planner.handovers = Some(forms);
     Setup { planner, divergence: Settings::Sketch(means), ..setup() }

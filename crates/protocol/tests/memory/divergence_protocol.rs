@@ -313,7 +313,7 @@ fn what_cannot_be_measured_is_known_beforehand() {
         check(&settings, SHAPE, 100, true).unwrap();
     }
     let classifier = classifier::Settings::default();
-    let none = Settings::Classifier(classifier::Settings { rounds: 0, ..classifier });
+    let none = Settings::Classifier(classifier.with(|s| s.rounds = 0));
     assert!(check(&none, SHAPE, 100, true).is_err());
     // A network of 64 hidden nodes over so many numbers takes 77 MB.
     let large = Settings::Classifier(classifier);
@@ -337,11 +337,10 @@ fn published(settings: SketchSettings, key: u8) -> Vec<f32> {
 fn a_publication_is_known_again_whoever_takes_part_and_by_its_own_key_alone() {
     let publication = |epsilon: f64, key: u8, members: usize, first: f32| {
         let privacy = Some(Privacy::new(epsilon, 1e-5));
-        let settings = Settings::Sketch(SketchSettings {
-            privacy,
-            privacy_required: true,
-            ..SketchSettings::means(SHAPE)
-        });
+        let settings = Settings::Sketch(SketchSettings::means(SHAPE).with(|s| {
+            s.privacy = privacy;
+            s.privacy_required = true;
+        }));
         let inputs: Arc<[f32]> =
             std::iter::once(first).chain(vec![0.5; 4 * SHAPE.len() - 1]).collect();
         Exchange::new(&settings, SHAPE, 9, [key; 32], ALL[0], &ALL[..members], inputs).publication()
@@ -363,9 +362,11 @@ fn a_publication_is_known_again_whoever_takes_part_and_by_its_own_key_alone() {
 #[test]
 fn noise_cannot_be_taken_away_by_another_bandwidth_or_another_epoch() {
     let noise = |privacy: Privacy, width: f64, key: u8| -> Vec<f64> {
-        let exact =
-            SketchSettings { bandwidth: Bandwidth::Fixed(width), ..SketchSettings::means(SHAPE) };
-        let noisy = SketchSettings { privacy: Some(privacy), privacy_required: true, ..exact };
+        let exact = SketchSettings::means(SHAPE).with(|s| s.bandwidth = Bandwidth::Fixed(width));
+        let noisy = exact.with(|s| {
+            s.privacy = Some(privacy);
+            s.privacy_required = true;
+        });
         let pairs = published(noisy, key).into_iter().zip(published(exact, key));
         pairs.map(|(a, b)| f64::from(a) - f64::from(b)).collect()
     };

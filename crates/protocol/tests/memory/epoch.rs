@@ -230,7 +230,7 @@ fn comes_to_what_one_machine_would(setup: &Setup, holdings: &[Holdings]) -> Wire
         source: Source::Measured {
             links: Links::from_rows(DEVICES, measured.matrix(), energies()),
             weights: Preset::Balanced.weights(),
-            bound: Bound { complexity: Preset::Balanced.complexity(), ..Bound::default() },
+            bound: Bound::default().with(|s| s.complexity = Preset::Balanced.complexity()),
             energy_epsilon: 1e-3,
             energy_unit: Preset::Balanced.energy_unit(),
             disagreement: None,

@@ -16,7 +16,7 @@ use crate::common::{
 
 /// Without hand-overs, in a chain, and in a ring, all by means and long enough that models are good.
 fn setups() -> [Setup; 3] {
-    let means = sketch::Settings { privacy: None, ..sketch::Settings::means(SHAPE) };
+    let means = sketch::Settings::means(SHAPE).with(|s| s.privacy = None);
     let apart = Setup { divergence: Settings::Sketch(means), ..setup() };
     [apart, handing_on(), going_round()].map(|mut setup| {
         setup.training.steps = 1_500;

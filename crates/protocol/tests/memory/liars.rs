@@ -340,7 +340,7 @@ fn network(setup: &Setup, liars: &[usize]) -> Network {
 
 /// By means without noise, and long enough that models agree.
 fn withstanding(liars: usize) -> Setup {
-    let means = sketch::Settings { privacy: None, ..sketch::Settings::means(SHAPE) };
+    let means = sketch::Settings::means(SHAPE).with(|s| s.privacy = None);
     let mut setup = Setup { liars, divergence: Settings::Sketch(means), ..setup() };
     setup.training.steps = 3_000;
     setup
@@ -404,4 +404,20 @@ fn a_model_that_nobody_trained_is_refused_though_it_is_the_only_one() {
     forbidden.sort_unstable();
     assert_eq!(forbidden, refused, "the planner hears of it");
     assert!(!refused.is_empty());
+}
+
+/// The place is data; whoever reads it gets a name.
+#[test]
+fn refusals_name_the_device_where_the_roster_is_known() {
+    let roster = crate::common::roster();
+    let name = &roster.at(ALL[2]).unwrap().name;
+    let twice = Refusal::Twice(ALL[2]);
+    assert_eq!(twice.to_string(), "place 2 says two things");
+    assert_eq!(twice.told(&roster), format!("{name} says two things"));
+    let forged = Refusal::from(Objection::Forged(ALL[2]));
+    let part = format!("a report that {name} did not sign");
+    assert!(forged.told(&roster).contains(&part), "{}", forged.told(&roster));
+    let impossible = Objection::Impossible(ALL[2], Box::new(Refusal::Stranger(ALL[2])));
+    assert!(impossible.told(&roster).contains(name.as_str()));
+    assert_eq!(roster.name_of(Place::new(99)), "place 99");
 }

@@ -19,7 +19,10 @@ fn allowed(epsilon: f64) -> f64 {
 
 fn settings(kind: &Kind, epsilon: Option<f64>) -> Settings {
     let privacy = epsilon.map(|epsilon| Privacy::new(epsilon, DELTA));
-    Settings { privacy, privacy_required: true, ..kind.means() }
+    kind.means().with(|s| {
+        s.privacy = privacy;
+        s.privacy_required = true;
+    })
 }
 
 /// A seed of noise for every trial.
@@ -45,7 +48,10 @@ fn an_attacker_who_knows_all_other_samples_has_the_advantage_that_the_theorem_al
     for epsilon in [0.5, 1.0, 4.0] {
         let settings = settings(&ROWS, Some(epsilon));
         let exact = |inputs| {
-            let exact = Settings { privacy: None, base_noise: false, ..settings };
+            let exact = settings.with(|s| {
+                s.privacy = None;
+                s.base_noise = false;
+            });
             wide(&Sketch::new(&features, inputs, &exact, |_| [0; 32]).mean)
         };
         let (a, b) = (exact(&with), exact(&without));

@@ -56,7 +56,7 @@ fn square(moments: &Moments) -> Vec<Vec<f64>> {
 
 #[test]
 fn moments_give_samples_away_and_so_need_consent() {
-    let settings = discriminant::Settings { features: 128, ..discriminant::Settings::default() };
+    let settings = discriminant::Settings::default().with(|s| s.features = 128);
     let all = Settings::Discriminant(settings);
     let refused = check(&all, PICTURES.shape, 6, false).unwrap_err();
     assert!(refused.hint().unwrap().contains(disclosure::ACCEPTED), "{refused}");

@@ -108,7 +108,10 @@ fn in_a_large_fleet(
     const SEED: u64 = 5;
     let shape = Shape { channels: 1, height: 1, width };
     let means = sketch::Settings::means(shape);
-    let plain = sketch::Settings { privacy: None, base_noise: false, ..means };
+    let plain = means.with(|s| {
+        s.privacy = None;
+        s.base_noise = false;
+    });
     let (settings, count) = (Settings::Sketch(plain), 40);
     let places: Vec<Place> = (0..count).map(Place::new).collect();
     let inputs: Vec<Arc<[f32]>> = (0..count)

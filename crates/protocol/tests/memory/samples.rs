@@ -60,7 +60,7 @@ impl Kind {
     /// What devices with such samples measure by.
     pub(crate) fn means(&self) -> sketch::Settings {
         let usual = sketch::Settings::means_over(self.embedding, self.shape);
-        sketch::Settings { base_noise: self.base_noise, ..usual }
+        usual.with(|s| s.base_noise = self.base_noise)
     }
 
     /// The same samples, of which devices would publish means without noise.

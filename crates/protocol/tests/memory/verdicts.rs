@@ -40,7 +40,7 @@ fn rows(seed: u64) -> Vec<Vec<f64>> {
 
 /// Devices with tables, the first half with labels.
 fn tables() -> (Setup, Vec<Holdings>) {
-    let means = sketch::Settings { privacy: None, ..sketch::Settings::means(SHAPE) };
+    let means = sketch::Settings::means(SHAPE).with(|s| s.privacy = None);
     let spec = Spec::mlp(SHAPE, CLASSES).unwrap();
     let setup = Setup { spec, shape: SHAPE, divergence: Settings::Sketch(means), ..setup() };
     let of = |place: Place| {

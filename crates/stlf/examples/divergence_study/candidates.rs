@@ -44,8 +44,8 @@ impl Candidate {
 /// The estimators, which know inputs alone.
 pub(super) fn of_inputs(half: &Half<'_>, seed: u64) -> Result<Vec<Candidate>, Failure> {
     let shape = half.fleet.shape;
-    let plain = |noisy: sketch::Settings| sketch::Settings { privacy: None, ..noisy };
-    let noisy = |plain: sketch::Settings| sketch::Settings { privacy_required: true, ..plain };
+    let plain = |noisy: sketch::Settings| noisy.with(|s| s.privacy = None);
+    let noisy = |plain: sketch::Settings| plain.with(|s| s.privacy_required = true);
     let (means, alone) =
         (sketch::Settings::means(shape), sketch::Settings::discrepancy(Embedding::Inputs, shape));
     let estimators = [

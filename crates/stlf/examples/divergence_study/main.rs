@@ -58,48 +58,37 @@ fn main() -> Result<(), Failure> {
 fn estimators(names: &str) -> Vec<(&'static str, Settings)> {
     let linear = discriminant::Settings::default();
     let one = sketch::Settings::default();
-    let mean = |gain| sketch::Settings {
-        features: 2048,
-        statistic: Statistic::Discrepancy { gain },
-        ..one
+    let mean = |gain| {
+        one.with(|s| {
+            s.features = 2048;
+            s.statistic = Statistic::Discrepancy { gain };
+        })
     };
     let means = sketch::Settings::means(Shape::grey(28));
     let alone = sketch::Settings::discrepancy(Embedding::Inputs, Shape::grey(28));
     let [means_private, alone_private] =
-        [means, alone].map(|plain| sketch::Settings { privacy_required: true, ..plain });
-    let [means, alone] = [means, alone].map(|noisy| sketch::Settings { privacy: None, ..noisy });
+        [means, alone].map(|plain| plain.with(|s| s.privacy_required = true));
+    let [means, alone] = [means, alone].map(|noisy| noisy.with(|s| s.privacy = None));
     let trained = classifier::Settings::default();
     let convolutions = Embedding::Convolutions;
     let all = [
         ("discriminant", Settings::Discriminant(linear)),
-        (
-            "discriminant-128",
-            Settings::Discriminant(discriminant::Settings { features: 128, ..linear }),
-        ),
-        (
-            "discriminant-512",
-            Settings::Discriminant(discriminant::Settings { features: 512, ..linear }),
-        ),
-        (
-            "discriminant-conv",
-            Settings::Discriminant(discriminant::Settings { embedding: convolutions, ..linear }),
-        ),
+        ("discriminant-128", Settings::Discriminant(linear.with(|s| s.features = 128))),
+        ("discriminant-512", Settings::Discriminant(linear.with(|s| s.features = 512))),
+        ("discriminant-conv", Settings::Discriminant(linear.with(|s| s.embedding = convolutions))),
         ("sketch", Settings::Sketch(one)),
-        ("sketch-128", Settings::Sketch(sketch::Settings { features: 128, ..one })),
-        ("sketch-conv", Settings::Sketch(sketch::Settings { embedding: convolutions, ..one })),
+        ("sketch-128", Settings::Sketch(one.with(|s| s.features = 128))),
+        ("sketch-conv", Settings::Sketch(one.with(|s| s.embedding = convolutions))),
         ("means", Settings::Sketch(means)),
-        ("means-32", Settings::Sketch(sketch::Settings { features: 32, ..means })),
-        ("means-128", Settings::Sketch(sketch::Settings { features: 128, ..means })),
+        ("means-32", Settings::Sketch(means.with(|s| s.features = 32))),
+        ("means-128", Settings::Sketch(means.with(|s| s.features = 128))),
         ("means-private", Settings::Sketch(means_private)),
         ("discrepancy", Settings::Sketch(alone)),
         ("discrepancy-private", Settings::Sketch(alone_private)),
         ("means-x3", Settings::Sketch(mean(3.0))),
         ("means-x6", Settings::Sketch(mean(6.0))),
         ("classifier", Settings::Classifier(trained)),
-        (
-            "classifier-seen",
-            Settings::Classifier(classifier::Settings { held_out: 0.0, ..trained }),
-        ),
+        ("classifier-seen", Settings::Classifier(trained.with(|s| s.held_out = 0.0))),
         ("classifier-published", Settings::Classifier(classifier::Settings::published())),
     ];
     let wanted = |name: &str| match names {
@@ -336,7 +325,7 @@ fn judge_plan(
     let source = Source::Measured {
         links: Links::from_rows(n, divergence, Ranges::default().draw(n, seed)),
         weights: preset.weights(),
-        bound: Bound { complexity: preset.complexity(), ..Bound::default() },
+        bound: Bound::default().with(|s| s.complexity = preset.complexity()),
         energy_epsilon: 1e-3,
         energy_unit: preset.energy_unit(),
         disagreement: None,
@@ -394,7 +383,7 @@ fn scale() -> Result<(), Failure> {
     for (devices, features, matrix) in
         [(1000, 128, true), (10_000, 32, false), (100_000, 32, false)]
     {
-        let settings = sketch::Settings { features, ..sketch::Settings::default() };
+        let settings = sketch::Settings::default().with(|s| s.features = features);
         let sketches = drawn(devices, features);
         let start = Instant::now();
         let fleet = Fleet::new(&sketches, &settings)?;

@@ -52,21 +52,18 @@ fn measured(devices: &[Vec<f32>], settings: &Settings, seed: u64) -> Measurement
 }
 
 fn short() -> classifier::Settings {
-    classifier::Settings { rounds: 5, ..classifier::Settings::default() }
+    classifier::Settings::default().with(|s| s.rounds = 5)
 }
 
 /// Every way to measure, small enough for a test.
 fn every_method() -> Vec<Settings> {
-    let sketch = sketch::Settings { features: 64, ..sketch::Settings::default() };
-    let discrepancy = sketch::Settings { statistic: Statistic::DISCREPANCY, ..sketch };
+    let sketch = sketch::Settings::default().with(|s| s.features = 64);
+    let discrepancy = sketch.with(|s| s.statistic = Statistic::DISCREPANCY);
     let means = sketch::Settings::means(SHAPE);
-    let private = sketch::Settings { privacy_required: true, ..means };
+    let private = means.with(|s| s.privacy_required = true);
     vec![
-        Settings::Classifier(classifier::Settings { repeats: 2, ..short() }),
-        Settings::Discriminant(discriminant::Settings {
-            features: 64,
-            ..discriminant::Settings::default()
-        }),
+        Settings::Classifier(short().with(|s| s.repeats = 2)),
+        Settings::Discriminant(discriminant::Settings::default().with(|s| s.features = 64)),
         Settings::Sketch(sketch),
         Settings::Sketch(discrepancy),
         Settings::Sketch(means),
@@ -181,7 +178,7 @@ fn every_estimator_sees_what_is_alike_and_what_is_not() {
 fn the_sides_of_a_pair_agree_and_refuse_what_is_out_of_turn() {
     let devices = fleet();
     let spec = Spec::mlp(SHAPE, 2).unwrap();
-    let settings = classifier::Settings { repeats: 2, ..short() };
+    let settings = short().with(|s| s.repeats = 2);
     let mut first = Party::new(&spec, &settings, Side::First, &devices[0], 5).unwrap();
     let mut second = Party::new(&spec, &settings, Side::Second, &devices[2], 5).unwrap();
     let mut messages = [first.start().unwrap(), second.start().unwrap()];
@@ -231,23 +228,20 @@ fn what_cannot_be_measured_is_refused_by_name() {
     assert_eq!(refused(&[some, none], &standard), Some(message));
     assert!(refused(&[some, &some[1..]], &standard).is_some());
     let wrong_sketches = [
-        sketch::Settings { features: 3, ..sketch::Settings::default() },
-        sketch::Settings { confidence: 1.0, ..sketch::Settings::default() },
-        sketch::Settings {
-            statistic: Statistic::Separation { ridge: 0.0 },
-            ..sketch::Settings::default()
-        },
-        sketch::Settings { privacy: Some(Privacy::new(1.0, 1e-5)), ..sketch::Settings::default() },
+        sketch::Settings::default().with(|s| s.features = 3),
+        sketch::Settings::default().with(|s| s.confidence = 1.0),
+        sketch::Settings::default().with(|s| s.statistic = Statistic::Separation { ridge: 0.0 }),
+        sketch::Settings::default().with(|s| s.privacy = Some(Privacy::new(1.0, 1e-5))),
     ];
-    let ridge = discriminant::Settings { ridge: 0.0, ..discriminant::Settings::default() };
+    let ridge = discriminant::Settings::default().with(|s| s.ridge = 0.0);
     assert!(refused(&[some, some], &Settings::Discriminant(ridge)).is_some());
     for settings in wrong_sketches {
         assert!(refused(&[some, some], &Settings::Sketch(settings)).is_some(), "{settings:?}");
     }
     let wrong_classifiers = [
-        classifier::Settings { rounds: 0, ..short() },
-        classifier::Settings { held_out: 1.0, ..short() },
-        classifier::Settings { confidence: 0.0, ..short() },
+        short().with(|s| s.rounds = 0),
+        short().with(|s| s.held_out = 1.0),
+        short().with(|s| s.confidence = 0.0),
     ];
     for settings in wrong_classifiers {
         assert!(refused(&[some, some], &Settings::Classifier(settings)).is_some(), "{settings:?}");

@@ -48,7 +48,7 @@ fn problem(
     let source = Source::Measured {
         links,
         weights,
-        bound: Bound { kind: BoundKind::Pooled, ..Bound::default() },
+        bound: Bound::default().with(|s| s.kind = BoundKind::Pooled),
         energy_epsilon: 1e-3,
         energy_unit: EnergyUnit::MeanLink,
         disagreement: None,

@@ -23,7 +23,7 @@ fn problem(devices: Vec<Device>, links: Links, energy: f64) -> Option<Problem> {
     let source = Source::Measured {
         links,
         weights: Weights { source: 1.0, target: 1.0, energy },
-        bound: Bound { kind: BoundKind::Pooled, ..Bound::default() },
+        bound: Bound::default().with(|s| s.kind = BoundKind::Pooled),
         energy_epsilon: 1e-3,
         energy_unit: EnergyUnit::MeanLink,
         disagreement: None,

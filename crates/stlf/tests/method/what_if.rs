@@ -51,11 +51,10 @@ fn fleet() -> impl Strategy<Value = Problem> {
                             target: weights.1,
                             energy: weights.2,
                         },
-                        bound: Bound {
-                            kind,
-                            complexity: Complexity::Value(rho),
-                            ..Bound::default()
-                        },
+                        bound: Bound::default().with(|s| {
+                            s.kind = kind;
+                            s.complexity = Complexity::Value(rho);
+                        }),
                         energy_epsilon: 1e-3,
                         energy_unit,
                         disagreement: None,

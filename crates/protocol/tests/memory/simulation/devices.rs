@@ -30,7 +30,10 @@ fn setup(hands_on: bool, measures_links: bool) -> Setup {
         Training { descent: Descent::default(), augment: Augment::None, steps: 1, averaged: false };
     let mut planner = stlf_planning::planner::Settings::default();
     planner.handovers = hands_on.then_some(Forms::ALL);
-    let means = sketch::Settings { features: 4, privacy: None, ..sketch::Settings::means(SHAPE) };
+    let means = sketch::Settings::means(SHAPE).with(|s| {
+        s.features = 4;
+        s.privacy = None;
+    });
     Setup {
         spec: Spec::new(SHAPE, vec![Layer::Linear { outputs: 2 }]).unwrap(),
         shape: SHAPE,
