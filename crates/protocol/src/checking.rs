@@ -64,7 +64,7 @@ pub enum Objection {
     #[error("{}", self.about(&at(.0)))]
     Invented(Place),
     /// The reports say what no device can measure.
-    #[error("{}", self.about(&at(.0)))]
+    #[error("the plan carries a report of place {0} that cannot be: {1}")]
     Impossible(Place, Box<Refusal>),
     /// There is a plan, or would be one without a device that nothing can be planned for.
     #[error("the planner says that there is no plan, where its reports allow one")]
@@ -101,10 +101,16 @@ impl Objection {
     /// Returns the same sentence as `Display`, with the device's name from the roster instead of its place.
     pub fn told(&self, roster: &Roster) -> String {
         match self {
-            Objection::Forged(place)
-            | Objection::Invented(place)
-            | Objection::Impossible(place, _)
-            | Objection::Unasked(place) => self.about(&roster.name_of(*place)),
+            Objection::Forged(place) | Objection::Invented(place) | Objection::Unasked(place) => {
+                self.about(&roster.name_of(*place))
+            }
+            Objection::Impossible(place, why) => {
+                let why = why.told(roster);
+                format!(
+                    "the plan carries a report of {} that cannot be: {why}",
+                    roster.name_of(*place)
+                )
+            }
             _ => self.to_string(),
         }
     }
@@ -117,9 +123,6 @@ impl Objection {
             ),
             Objection::Invented(_) => {
                 format!("the planner passes on means that {who} did not sign for this epoch")
-            }
-            Objection::Impossible(_, why) => {
-                format!("the plan carries a report of {who} that cannot be: {why}")
             }
             _ => format!(
                 "the plan does without the link from {who}, of which this device has not complained"

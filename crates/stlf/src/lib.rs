@@ -41,7 +41,9 @@ pub use stlf_method::combine::{Combine, combine};
 pub use stlf_method::divergence::{Measurement, Settings as DivergenceSettings, measure};
 pub use stlf_planning::bound::{Bound, BoundKind, Complexity};
 pub use stlf_planning::diff::{Decisions, Diff, diff};
-pub use stlf_planning::error::{Error as ValueError, Field, Range, Reason};
+pub use stlf_planning::error::{
+    BrokenRing, Counted, Error as ValueError, Field, Named, Range, Reason,
+};
 pub use stlf_planning::explain::{Explanation, explain};
 pub use stlf_planning::plan::{Handover, Plan, PlanLink, Status, Terms};
 pub use stlf_planning::planner::{

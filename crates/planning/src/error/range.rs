@@ -52,6 +52,7 @@ impl Range {
     }
 
     /// Whether a number is in the range.
+    #[inline]
     pub fn contains(&self, value: f64) -> bool {
         use std::ops::RangeBounds;
         value.is_finite()
@@ -63,6 +64,7 @@ impl Range {
     ///
     /// # Errors
     /// It is not.
+    #[inline]
     pub fn check<F: Into<Field>>(self, value: f64, field: impl FnOnce() -> F) -> Result<(), Error> {
         match self.contains(value) {
             true => Ok(()),
@@ -96,7 +98,8 @@ impl Range {
             (Unbounded, Unbounded) => format!("{shown} is not a finite number"),
             (Excluded(least), Unbounded) => format!("{shown} is not above {least}"),
             (Included(least), Unbounded) => format!("{shown} is not at least {least}"),
-            (Included(least), _) if least > 0.0 && value < least => format!("{shown} is too small"),
+            // A least value that nobody would call more than 0.
+            (Included(1e-300..1e-15), _) if value < 1e-15 => format!("{shown} is too small"),
             (Excluded(least), Included(most)) => {
                 format!("{shown} is not above {least} and at most {most}")
             }
@@ -133,7 +136,7 @@ fn edge(bound: Bound<f64>) -> f64 {
 fn shown(value: f64) -> String {
     let short = value as f32;
     match value.abs() {
-        0.0 | 1e-15..1e15 if f64::from(short) == value => short.to_string(),
+        0.0 | 1e-15..1e15 if f64::from(short) == value && value.fract() != 0.0 => short.to_string(),
         0.0 | 1e-15..1e15 => value.to_string(),
         _ => format!("{value:e}"),
     }
@@ -148,6 +151,7 @@ mod tests {
         let held_out = Range::new(Included(0.0), Excluded(1.0)).as_formula('h');
         let even = Range::new(Included(2.0), Included(4096.0)).even();
         let scale = Range::new(Included(0.0), Included(2.0));
+        let side = Range::new(Included(1.0), Included(4096.0));
         let delta = Range::new(Included(1e-300), Excluded(1.0));
         for (range, value, sentence) in [
             (Range::FINITE, f64::NAN, "NaN is not a finite number"),
@@ -161,8 +165,10 @@ mod tests {
             (Range::AT_LEAST_ONE, 0.0, "must be at least 1"),
             (held_out, 1.0, "1 is not in 0 ≤ h < 1"),
             (Range::ABOVE_ZERO, f64::from(-0.1_f32), "-0.1 is not above 0"),
+            (Range::SHARE, (1_u64 << 40) as f64, "1099511627776 is not between 0 and 1"),
             (even, 7.0, "7 is not an even number from 2 to 4096"),
             (scale, 40.0, "40 is not between 0 and 2"),
+            (side, 0.0, "0 is not between 1 and 4096"),
             (delta, 1e-308, "1e-308 is too small"),
         ] {
             assert!(!range.contains(value), "{sentence}");

@@ -6,6 +6,7 @@ mod divergence;
 mod golden;
 mod handover;
 mod problem_reader;
+mod reasons;
 mod rings;
 mod schemas;
 mod what_if;
