@@ -41,7 +41,7 @@ pub enum Error {
         /// The path of `mixture.json` or `models.json`.
         path: PathBuf,
         /// What is wrong, by its field.
-        source: stlf_formats::Error,
+        source: Box<stlf_formats::Error>,
     },
     /// A file is not the one that the document names.
     #[error(

@@ -122,7 +122,7 @@ pub(crate) fn file_names(members: &[Member]) -> Vec<String> {
 /// Names the file that is missing, damaged or another one, or the field that cannot be.
 pub fn read(path: &Path) -> Result<Mixture, Error> {
     let at = path.join(DOCUMENT);
-    let unread = |source| Error::Document { path: at.clone(), source };
+    let unread = |e: stlf_formats::Error| Error::Document { path: at.clone(), source: e.into() };
     let wrong = |value: stlf_planning::Error| unread(value.into());
     let file = MixtureFile::read(&bytes(&at)?).map_err(unread)?;
     let spec = document::spec(&file).map_err(wrong)?;

@@ -101,7 +101,8 @@ impl Models {
     /// The models are another learner's, or a file is missing, damaged or another one.
     pub fn read(path: &Path, user: &UserLearner) -> Result<Models, Error> {
         let at = path.join(DOCUMENT);
-        let unread = |source| Error::Document { path: at.clone(), source };
+        let unread =
+            |e: stlf_formats::Error| Error::Document { path: at.clone(), source: e.into() };
         let wrong = |value: stlf_planning::Error| unread(value.into());
         let file = ModelsFile::read(&bytes(&at)?).map_err(unread)?;
         if (&file.learner, &file.classes) != (&user.name, &user.classes) {

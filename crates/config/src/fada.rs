@@ -89,7 +89,7 @@ impl Settings {
         let weight = Range::new(Included(0.0), Unbounded);
         weight.check(self.align_weight.into(), || named("align-weight"))?;
         weight.check(self.disentangle_weight.into(), || named("disentangle-weight"))?;
-        Range::ABOVE_ZERO.check(self.temperature.into(), || named("temperature"))?;
+        Range::ABOVE_ZERO.check(self.temperature, || named("temperature"))?;
         self.descent.check().map_err(|e| Error::other("fada", e.to_string()))
     }
 }

@@ -94,8 +94,8 @@ impl<'a> Context<'a> {
             return Err(Error::new("plan", reason));
         }
         if let Some(device) = ours.with_role(Role::Source).find(|&i| !problem.eligible(i)) {
-            let device = problem.name(device).to_owned();
-            return Err(Error::new("plan", Reason::NoLabels { device }));
+            let message = format!("{} is a source, but may not be one", problem.name(device));
+            return Err(Error::other("plan", message));
         }
         Ok(Context { problem, ours, without_handovers: None, data: None, accuracies: None })
     }
