@@ -9,6 +9,7 @@
 
 mod beginning;
 mod blame;
+mod convicting;
 mod deciding;
 mod ending;
 mod forgiving;

@@ -116,6 +116,11 @@ impl Participant {
         participant
     }
 
+    /// Holds against others that they have lied as planners, as this device found out before it was started again, each for so long from now on.
+    pub fn recall_convicted(&mut self, convicted: &BTreeMap<Place, Duration>) {
+        self.membership.recall_convicted(convicted);
+    }
+
     /// Greets with another number from now on, as if this device was started again. Whoever drives it must then close all connections.
     pub fn start_anew(&mut self, start: u64) {
         self.device.set_start((start ^ (start >> 32)) as u32);

@@ -92,8 +92,9 @@ impl Member {
             fetching: JoinSet::new(),
         };
         let settings = options.settings.clone();
-        let participant =
+        let mut participant =
             Participant::new(device, roster, settings, options.timing, options.epoch, start);
+        participant.recall_convicted(&options.convicted);
         outside.introduction.send_replace(participant.introduction().into());
         Member { participant, outside }
     }

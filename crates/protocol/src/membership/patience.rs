@@ -14,26 +14,6 @@ impl Membership {
         running.is_some_and(|r| now.saturating_sub(r.progress) >= self.timing.patience)
     }
 
-    /// The planner of the running epoch has lied as one, such as by a plan that does not follow from its reports. All others can see that at about the
-    /// same time, so that nobody waits for it any longer: whoever comes next begins anew. No honest planner lies so, and therefore no new start and no
-    /// new connection is another chance.
-    pub fn convict_planner(&mut self, now: Duration) {
-        let Some(planner) = self.planner().filter(|planner| *planner != self.own) else { return };
-        if self.is_convicted(planner, now) {
-            return;
-        }
-        self.convicted.insert(planner, now + self.timing.patience * LEFT_OUT_FOR);
-        self.untold.insert(planner);
-        if let Some(running) = &mut self.running {
-            running.is_broken = true;
-        }
-    }
-
-    /// Whether a device has lied as the planner not long ago.
-    pub(super) fn is_convicted(&self, place: Place, now: Duration) -> bool {
-        self.convicted.get(&place).is_some_and(|until| now < *until)
-    }
-
     /// Nothing has arrived for long: the planner leaves out who is silent, the others tell it whom they wait for.
     pub(super) fn lose_patience(&mut self, now: Duration, missing: &[Place]) -> Vec<Decision> {
         let patience = self.timing.patience;

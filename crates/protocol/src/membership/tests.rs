@@ -284,6 +284,22 @@ fn a_planner_that_lied_is_done_without_whatever_it_starts_or_connects_anew() {
 }
 
 #[test]
+fn what_a_device_held_against_planners_it_holds_again_after_a_start_and_not_for_longer() {
+    let mut third = with(2, &[0, 1]);
+    third.enter(1, &ALL[..3], at(10));
+    third.convict_planner(at(11));
+    assert_eq!(third.convicted(), &BTreeMap::from([(ALL[0], at(51))]));
+    for (rest, ends) in [(at(25), 25), (at(900), 40)] {
+        let mut again = Membership::new(ALL[2], 4, 1, TIMING, at(0));
+        again.recall_convicted(&BTreeMap::from([(ALL[0], rest), (ALL[2], rest)]));
+        (0..2).for_each(|other| again.came(ALL[other], 1, 1, at(1)));
+        assert!(!again.may_begin(ALL[0], at(ends - 1)) && again.may_begin(ALL[1], at(ends - 1)));
+        assert!(again.may_begin(ALL[0], at(ends)) && !again.may_begin(ALL[1], at(ends)));
+        assert_eq!(again.convicted().len(), 1, "nobody convicts itself");
+    }
+}
+
+#[test]
 fn a_later_number_that_somebody_claims_stops_nothing() {
     let mut first = with(0, &[1, 2]);
     first.enter(1, &ALL[..3], at(10));

@@ -28,6 +28,8 @@ enum Request {
 pub(super) struct Port<'a> {
     place: Place,
     now: Duration,
+    /// When the process began, from which its own clock counts.
+    began: Duration,
     requests: Vec<Request>,
     jobs: &'a mut usize,
     disk: &'a mut Disk,
@@ -90,6 +92,11 @@ impl Surroundings for Port<'_> {
             Event::TrainedOn { .. } => {
                 self.disk.handed_on = participant.device().handed_on().clone();
             }
+            Event::LeftOut(_) => {
+                let convicted = participant.membership().convicted().iter();
+                self.disk.convicted =
+                    convicted.map(|(&place, &until)| (place, self.began + until)).collect();
+            }
             _ => {}
         }
         self.watcher.told(self.now, self.place, participant, &event);
@@ -113,6 +120,7 @@ impl Simulation {
         let mut port = Port {
             place: at,
             now,
+            began: *began,
             requests: Vec::new(),
             jobs,
             disk,
@@ -120,7 +128,7 @@ impl Simulation {
             unmeasured: &unmeasured,
             watcher,
         };
-        does(process, now - *began, &mut port);
+        does(process, now - port.began, &mut port);
         for request in port.requests {
             self.grant(at, request);
         }
