@@ -90,6 +90,7 @@ impl Member {
             tally: Tally::default(),
             sending: JoinSet::new(),
             fetching: JoinSet::new(),
+            arriving: BTreeMap::new(),
         };
         let settings = options.settings.clone();
         let mut participant =

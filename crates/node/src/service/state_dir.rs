@@ -207,7 +207,7 @@ impl StateDir {
         self.coming = Some((own, of));
     }
 
-    /// Whether the device is to get other data with the next epoch.
+    /// Returns whether the device is to get other data with the next epoch.
     pub(super) fn awaits_data(&self) -> bool {
         self.coming.is_some()
     }
