@@ -8,7 +8,7 @@ use super::{COMPLAINS_IN_PATIENCE, Decision, LEFT_OUT_FOR, Membership, PLANNER_M
 use crate::roster::Place;
 
 impl Membership {
-    /// Whether nothing new has arrived in the running epoch for as long as patience lasts.
+    /// Returns whether nothing new has arrived in the running epoch for as long as patience lasts.
     pub fn has_waited(&self, now: Duration) -> bool {
         let running = self.running.as_ref().filter(|running| !running.is_over);
         running.is_some_and(|r| now.saturating_sub(r.progress) >= self.timing.patience)
@@ -59,7 +59,7 @@ impl Membership {
 }
 
 impl Running {
-    /// Whether a device says now whom it waits for. Who waits at all says so in time, by when its epoch or the plan began: if it were by what it heard
+    /// Returns whether a device says now whom it waits for. Who waits at all says so in time, by when its epoch or the plan began: if it were by what it heard
     /// last, another one could tell it just enough to have it blamed as silent.
     fn complains(&mut self, missing: &[Place], patience: Duration, now: Duration) -> bool {
         let is_new = match &self.complained {

@@ -178,7 +178,7 @@ fn who_waits_for_one_that_is_done_is_left_out_once_it_has_no_link_from_there() {
     assert_eq!(out, (1, vec![ALL[3]]));
 }
 
-/// How many times patience is lost until somebody is left out, and who that is, in epochs that go like this; whom the planner itself waits for.
+/// Returns how many times patience is lost until somebody is left out, and who that is, in epochs that go like this; whom the planner itself waits for.
 fn left_out_after(
     first: &mut Membership,
     mut epoch: impl FnMut(&mut Membership, Duration) -> Vec<Place>,
@@ -281,6 +281,7 @@ fn a_planner_that_lied_is_done_without_whatever_it_starts_or_connects_anew() {
         assert_eq!(third.timely(at(now)), None);
     }
     assert!(third.may_begin(ALL[0], at(51)) && !third.may_begin(ALL[1], at(51)));
+    assert_eq!(third.timely(at(51)), None, "that epoch has gone on without it");
 }
 
 #[test]
@@ -380,7 +381,7 @@ fn a_planner_that_did_nothing_is_not_back_soon_whatever_it_starts_or_connects_an
     assert_eq!(is_back, [false, false, false, true]);
 }
 
-/// Whether the last of four devices is left out, when an epoch that it takes part in is ended like this every so many seconds. A patience is 4 of them.
+/// Returns whether the last of four devices is left out, when an epoch that it takes part in is ended like this every so many seconds. A patience is 4 of them.
 fn is_out(every: u64, completes: bool, ends: impl Fn(&mut Membership, u64, Duration)) -> bool {
     let mut first = with(0, &[1, 2, 3]);
     for number in 1..=10 {
