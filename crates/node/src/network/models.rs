@@ -246,7 +246,9 @@ impl Models {
             }
         };
         tokio::select! {
-            fetched = store.remote().fetch(connection.clone(), hash).complete() => drop(fetched?),
+            fetched = store.remote().fetch(connection.clone(), hash).complete() => {
+                fetched?;
+            }
             () = watched => {}
         }
         let bytes = store.blobs().get_bytes(hash).await;
