@@ -16,7 +16,7 @@ pub struct Computing {
 }
 
 impl Computing {
-    /// What the built-in network of a device took to train the student that it has as a target, whether it uses it or not; nothing if it has
+    /// Returns what the built-in network of a device took to train the student that it has as a target, whether it uses it or not; nothing if it has
     /// trained none. One that was trained earlier, and of the same, cost that then.
     pub fn of_student(device: &Device, gflop_per_joule: Option<f64>) -> Option<Computing> {
         let tried = device.combined()?.tried.as_ref()?;

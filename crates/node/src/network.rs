@@ -100,6 +100,8 @@ pub struct Options {
     pub once: Option<Duration>,
     /// The last epoch that this device took part in.
     pub epoch: u64,
+    /// The planners that this device found to have lied, and for how long it does without them from its start on.
+    pub convicted: BTreeMap<Place, Duration>,
     /// The folder for received models, with which an interrupted transfer can be resumed; without one, models are kept in memory.
     pub store: Option<PathBuf>,
     /// If links are measured, this number divided by a link's bits per second gives the joules of sending a model over it.

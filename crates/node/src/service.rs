@@ -21,6 +21,7 @@
 //! It prints nothing and handles no signals: an observer is told of every event, and a function is asked whether to stop.
 
 mod address_book;
+mod convictions;
 mod data_files;
 mod data_watch;
 mod error;
@@ -37,6 +38,7 @@ mod publishing;
 mod state_dir;
 mod user_learner;
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -120,6 +122,7 @@ impl Service {
             timing: options.timing,
             once: options.once,
             epoch,
+            convicted: BTreeMap::new(),
             store: Some(options.folder.join(MODELS)),
             joule_bits_per_second: options.watts.unwrap_or_default()
                 * made.device.setup().model_bits,
@@ -193,7 +196,15 @@ impl Service {
         stop: &dyn Fn() -> bool,
     ) -> Result<Ended, Error> {
         let Service {
-            making, network, roster, device, own_scale, publications, kept, watch, ..
+            making,
+            mut network,
+            roster,
+            device,
+            own_scale,
+            publications,
+            mut kept,
+            watch,
+            ..
         } = self;
         let Making { options, identity, .. } = &*making;
         // Whoever finds a publication on disk must find the scale of its samples too.
@@ -202,6 +213,8 @@ impl Service {
         }
         kept.keep_publications(&publications)?;
         let list = roster.roster().clone();
+        // Time has passed since the files were read, if the device has trained.
+        network.convicted = kept.convicted(&list, network.timing.conviction());
         let runtime = runtime()?;
         let numbers = metrics::Numbers::default();
         if let Some(address) = options.numbers {

@@ -31,13 +31,13 @@ const UNPROVEN: f64 = 0.05;
 /// How far two computations of one cost may be apart, as a share of it.
 const ROUNDING: f64 = 1e-6;
 
-/// Whether a plan costs less than what is proven to be the least. Then it is not one of those that were compared, or its cost not what it costs.
+/// Returns whether a plan costs less than what is proven to be the least. Then it is not one of those that were compared, or its cost not what it costs.
 pub(crate) fn beats_proof(stated: f64, best: &stlf_planning::Plan) -> bool {
     let least = best.objective();
     best.status == Status::Optimal && stated < least - ROUNDING * least.abs().max(1.0)
 }
 
-/// Whether a plan costs more than this share above the least.
+/// Returns whether a plan costs more than this share above the least.
 fn is_dearer(stated: f64, least: f64, most: f64) -> bool {
     stated > least + most * least.abs() + ROUNDING
 }
@@ -171,7 +171,7 @@ pub(crate) struct Check {
 }
 
 impl Check {
-    /// What the device that checks learns of the answer, if it follows from its reports. In large fleets that is what the planner says.
+    /// Returns what the device that checks learns of the answer, if it follows from its reports. In large fleets that is what the planner says.
     pub(crate) fn run(&self, watch: &mut Watch<'_>) -> Result<Checked, Objection> {
         let is_large = self.members.len() > MOST_REPORTS;
         match &self.answer {
@@ -201,7 +201,7 @@ impl Check {
         Ok(desk.grounds(&problem, plan, *place))
     }
 
-    /// Why there is no plan. Links that the planner would call forbidden do not count: it could forbid all. A planner without labels that no link is left to has
+    /// Returns why there is no plan. Links that the planner would call forbidden do not count: it could forbid all. A planner without labels that no link is left to has
     /// to be done without, like any other device of which that is so; it would leave out each of these itself, so that none of them is a reason.
     fn reason(&self, denial: &Denial) -> Result<String, Objection> {
         let Check { members, roster, setup, planner, .. } = self;
@@ -222,7 +222,7 @@ impl Check {
         }
     }
 
-    /// What the planner knew, by signed reports.
+    /// Returns what the planner knew, by signed reports.
     fn desk(
         &self,
         reports: &[SignedReport],
@@ -274,7 +274,7 @@ impl Check {
         }
     }
 
-    /// Whether a bound from below, which takes a tenth of the time of a search, shows already that no plan is much better. Plans for few devices
+    /// Returns whether a bound from below, which takes a tenth of the time of a search, shows already that no plan is much better. Plans for few devices
     /// are searched for in any case.
     fn is_near_floor(&self, plan: &Plan, problem: &Problem, watch: &mut Watch<'_>) -> bool {
         let settings = &self.setup.planner;

@@ -193,12 +193,12 @@ impl Device {
         self
     }
 
-    /// Its place in the roster.
+    /// Returns its place in the roster.
     pub fn place(&self) -> Place {
         self.place
     }
 
-    /// What all devices agreed on.
+    /// Returns what all devices agreed on.
     pub fn setup(&self) -> &Setup {
         &self.setup
     }
@@ -247,7 +247,7 @@ impl Device {
         self.holdings.labels.clear();
     }
 
-    /// What it has learned on its own labels, where it has some and has trained.
+    /// Returns what it has learned on its own labels, where it has some and has trained.
     pub fn trained(&self) -> Option<&Trained> {
         self.trained.as_ref()
     }
@@ -313,7 +313,7 @@ impl Device {
         self.roster = roster;
     }
 
-    /// Who plans among these devices: the first of the roster.
+    /// Returns who plans among these devices: the first of the roster.
     pub fn planner_of(members: &[Place]) -> Option<Place> {
         members.iter().copied().min()
     }
@@ -331,7 +331,7 @@ impl Device {
         actions
     }
 
-    /// Whether it takes part in an epoch of which it knows neither a plan nor that there is none.
+    /// Returns whether it takes part in an epoch of which it knows neither a plan nor that there is none.
     pub fn awaits_plan(&self) -> bool {
         let is_known = |phase: &Phase| {
             matches!(phase, Phase::Following(_) | Phase::Unplanned(_) | Phase::Unplannable(_))
@@ -339,7 +339,7 @@ impl Device {
         self.phase().is_some_and(|phase| !is_known(phase))
     }
 
-    /// Those that this device waits for.
+    /// Returns those that this device waits for.
     pub fn missing(&self) -> Vec<Place> {
         self.epoch.as_ref().map_or_else(Vec::new, |epoch| epoch.missing(self.place))
     }
@@ -349,18 +349,24 @@ impl Device {
         self.complained_of.extend(missing);
     }
 
-    /// How much others have told of the epoch so far. Only what makes it more is progress; what is said again is not.
+    /// Returns how much others have told of the epoch so far. Only what makes it more is progress; what is said again is not.
     pub fn known(&self) -> usize {
         let targets_tell = self.setup.adapt != Adapt::Off || self.has_user_learner;
         self.epoch.as_ref().map_or(0, |epoch| epoch.known(targets_tell))
     }
 
-    /// How long the messages may be that it has use for.
+    /// Returns how many percent of the models that it needs have come, where so many bytes of some have come that are on their way; none if that is so
+    /// of none.
+    pub fn percent_arrived(&self, arriving: &BTreeMap<(Place, Way), u64>) -> Option<u8> {
+        self.epoch.as_ref()?.percent_arrived(arriving)
+    }
+
+    /// Returns how long the messages may be that it has use for.
     pub fn limits(&self) -> Limits {
         Limits::new(self.roster.devices.len(), &self.setup.divergence, self.setup.shape)
     }
 
-    /// What it costs to send a model to each place, as far as that was measured.
+    /// Takes what it costs to send a model to each place, as far as that was measured.
     pub fn links_measured(&mut self, joules: BTreeMap<Place, f64>) -> Vec<Action> {
         self.joules = joules;
         self.has_measured_links = true;

@@ -127,7 +127,7 @@ impl Exchange {
         Exchange { own, members, bandwidths, estimator, means, replying: None, withheld }
     }
 
-    /// What it publishes with (ε, δ), in this epoch and in every other; `None` without.
+    /// Returns what it publishes with (ε, δ), in this epoch and in every other; `None` without.
     pub fn publication(&self) -> Option<Publication> {
         match &self.estimator {
             Estimator::Sketch { settings, .. } => work::publication(&self.own, settings),
@@ -148,7 +148,7 @@ impl Exchange {
         }
     }
 
-    /// By what its samples are known in records: their inputs, or what these were before they were scaled. Whoever knows `sample_key` can find out whether a
+    /// Returns by what its samples are known in records: their inputs, or what these were before they were scaled. Whoever knows `sample_key` can find out whether a
     /// sample is among them.
     pub(crate) fn sample_names(
         &self,
@@ -158,7 +158,7 @@ impl Exchange {
         work::samples(&self.own, unscaled, sample_key)
     }
 
-    /// What it goes by: the means that it publishes in every epoch, or would by default where it publishes more, and the data that they are of.
+    /// Returns what it goes by: the means that it publishes in every epoch, or would by default where it publishes more, and the data that they are of.
     pub(crate) fn goes_by(&self) -> Option<drift::GoesBy> {
         let settings = match &self.estimator {
             Estimator::Sketch { settings, .. } => Some(settings),
@@ -173,7 +173,7 @@ impl Exchange {
         self
     }
 
-    /// What it does first; to be asked once, and before anything is received.
+    /// Returns what it does first; to be asked once, and before anything is received.
     pub fn start(&mut self) -> Vec<Step> {
         let embedding = match &self.estimator {
             Estimator::Classifier { .. } => return self.start_pairs(),
@@ -311,7 +311,7 @@ impl Exchange {
         }
     }
 
-    /// What the features' bandwidth follows from, once that is known.
+    /// Returns what the features' bandwidth follows from, once that is known.
     fn all_bandwidths(&self) -> Option<Vec<Option<f64>>> {
         match self.known_bandwidth() {
             Some(width) => Some(vec![Some(width)]),

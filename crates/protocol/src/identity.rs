@@ -11,7 +11,7 @@ pub struct Identity {
 }
 
 impl Identity {
-    /// From 32 random bytes.
+    /// Makes one from 32 random bytes.
     pub fn from_bytes(secret: &[u8; 32]) -> Identity {
         Identity { key: SigningKey::from_bytes(secret) }
     }
@@ -21,7 +21,7 @@ impl Identity {
         self.key.to_bytes()
     }
 
-    /// What others know it by.
+    /// Returns what others know it by.
     pub fn id(&self) -> PeerId {
         PeerId(self.key.verifying_key().to_bytes())
     }
@@ -50,7 +50,7 @@ impl std::fmt::Debug for Identity {
 pub struct PeerId([u8; 32]);
 
 impl PeerId {
-    /// From its bytes, which need not be a key of anybody.
+    /// Makes one from its bytes, which need not be a key of anybody.
     pub fn from_bytes(bytes: [u8; 32]) -> PeerId {
         PeerId(bytes)
     }
@@ -60,7 +60,7 @@ impl PeerId {
         &self.0
     }
 
-    /// Whether this is its signature of these bytes for this purpose.
+    /// Returns whether this is its signature of these bytes for this purpose.
     pub fn has_signed(&self, purpose: &str, bytes: &[u8], signature: &[u8]) -> bool {
         let Ok(key) = VerifyingKey::from_bytes(&self.0) else { return false };
         let Ok(signature) = Signature::from_slice(signature) else { return false };

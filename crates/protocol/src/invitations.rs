@@ -100,7 +100,7 @@ impl Invitations {
         open
     }
 
-    /// How a ticket stands for a device at this time.
+    /// Returns how a ticket stands for a device at this time.
     ///
     /// # Errors
     /// It is unknown, used or too late.
@@ -124,7 +124,7 @@ impl Invitations {
         }
     }
 
-    /// How many tickets can still be used at this time.
+    /// Returns how many tickets can still be used at this time.
     pub fn open(&self, now: u64) -> usize {
         self.tickets
             .iter()
@@ -142,7 +142,7 @@ impl Invitations {
         })
     }
 
-    /// When the last ticket that can still be used expires, in seconds since 1970.
+    /// Returns when the last ticket that can still be used expires, in seconds since 1970.
     pub fn last(&self) -> Option<u64> {
         let open = self.tickets.iter().filter(|invited| invited.used.is_none());
         open.map(|invited| invited.expires).max()

@@ -121,7 +121,7 @@ impl Job {
         self.epoch
     }
 
-    /// What it is for.
+    /// Returns what it is for.
     pub fn task(&self) -> Task {
         match &self.labour {
             Labour::Measure(work) => work.task(),
@@ -188,12 +188,12 @@ impl Computed {
         self.epoch
     }
 
-    /// What it is for.
+    /// Returns what it is for.
     pub fn task(&self) -> Task {
         self.task
     }
 
-    /// Whose model the job came to nothing for: training on it, or predicting by it, failed.
+    /// Returns whose model the job came to nothing for: training on it, or predicting by it, failed.
     pub fn blamed(&self) -> Option<&Blamed> {
         self.blamed.as_ref()
     }

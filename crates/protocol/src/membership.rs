@@ -9,6 +9,7 @@
 
 mod beginning;
 mod blame;
+mod convicting;
 mod deciding;
 mod ending;
 mod forgiving;
@@ -165,7 +166,7 @@ impl Membership {
         self.numbers.hear_from(from, epoch, now)
     }
 
-    /// Whether an epoch may have this number now. Whoever begins epochs may get so far from the last ones only within each patience.
+    /// Returns whether an epoch may have this number now. Whoever begins epochs may get so far from the last ones only within each patience.
     pub fn is_near(&self, epoch: u64, now: Duration) -> bool {
         self.numbers.is_near(epoch, self.timing.patience, now)
     }
@@ -175,32 +176,32 @@ impl Membership {
         self.running_id().map(|id| id.number)
     }
 
-    /// Which one that is.
+    /// Returns which one that is.
     pub fn running_id(&self) -> Option<EpochId> {
         self.running.as_ref().map(|running| running.id)
     }
 
-    /// Who is here, this device included.
+    /// Returns who is here, this device included.
     pub fn here(&self) -> &BTreeSet<Place> {
         &self.here
     }
 
-    /// Who takes part in the running epoch.
+    /// Returns who takes part in the running epoch.
     pub fn members(&self) -> Option<&BTreeSet<Place>> {
         self.running.as_ref().map(|running| &running.members)
     }
 
-    /// Who plans the running epoch: the first of those that take part.
+    /// Returns who plans the running epoch: the first of those that take part.
     pub fn planner(&self) -> Option<Place> {
         self.members()?.first().copied()
     }
 
-    /// Who has said that the running epoch is over for them; only its planner knows.
+    /// Returns who has said that the running epoch is over for them; only its planner knows.
     pub fn done(&self) -> Option<&BTreeSet<Place>> {
         self.running.as_ref().map(|running| &running.done)
     }
 
-    /// Whether the epoch is over for all.
+    /// Returns whether the epoch is over for all.
     pub fn is_over(&self) -> bool {
         self.running.as_ref().is_some_and(|running| running.is_over)
     }
@@ -215,7 +216,7 @@ impl Membership {
         self.expected = devices;
     }
 
-    /// Whether a device that greets with this number has started anew since it greeted last.
+    /// Returns whether a device that greets with this number has started anew since it greeted last.
     pub fn starts_anew(&self, place: Place, start: u64) -> bool {
         self.starts.get(&place).is_some_and(|before| *before != start)
     }
@@ -319,7 +320,7 @@ impl Membership {
         self.unlike.insert(place, difference);
     }
 
-    /// Those that are connected, but have other settings.
+    /// Returns those that are connected, but have other settings.
     pub fn unlike(&self) -> &BTreeMap<Place, Difference> {
         &self.unlike
     }
@@ -401,7 +402,7 @@ impl Membership {
         }
     }
 
-    /// Whether there is a plan in the running epoch, or it is known that there is none.
+    /// Returns whether there is a plan in the running epoch, or it is known that there is none.
     pub fn is_planned(&self) -> bool {
         self.running.as_ref().is_some_and(|running| running.links.is_some())
     }
@@ -429,7 +430,7 @@ impl Membership {
         }
     }
 
-    /// Whether this device has said so before, since there was a plan or since there is none.
+    /// Returns whether this device has said so before, since there was a plan or since there is none.
     pub fn has_complained(&self, place: Place) -> bool {
         self.running.as_ref().is_some_and(|running| running.complaints.contains_key(&place))
     }
@@ -461,7 +462,7 @@ impl Membership {
 }
 
 impl Running {
-    /// Whether a device that takes part in the other epoch has not come along to this one, and will not.
+    /// Returns whether a device that takes part in the other epoch has not come along to this one, and will not.
     fn is_beside(&self, other: EpochId) -> bool {
         other != self.id && other.number >= self.id.number
     }

@@ -35,7 +35,7 @@ const ASLEEP: Duration = Duration::from_secs(2);
 /// Within this part of the patience all links are measured. Nobody else loses patience meanwhile.
 const MEASURED_IN: u32 = 2;
 
-/// How many times, at most, other devices are told of the progress of a training within the time of their patience.
+/// How many times, at most, other devices are told of the progress of a training, or of models on their way, within the time of their patience.
 const TOLD_IN_PATIENCE: u32 = 4;
 
 /// A device with what it knows of the others of its fleet.
@@ -65,6 +65,8 @@ pub struct Participant {
     asks_for_links: Option<Duration>,
     /// The devices that took no probes in time. Nobody waits for them again until they do.
     takes_no_probes: BTreeSet<Place>,
+    /// How many percent of the models that it needs have come, as it told others last in this epoch, and when.
+    told_arrived: (u8, Duration),
     patience: Duration,
     refused: BTreeMap<Place, Refusals>,
     /// Who sent a plan that is none of an epoch that has not begun here.
@@ -104,6 +106,7 @@ impl Participant {
             offers: BTreeMap::new(),
             asks_for_links: None,
             takes_no_probes: BTreeSet::new(),
+            told_arrived: (0, Duration::ZERO),
             patience: timing.patience,
             refused: BTreeMap::new(),
             garbled: BTreeMap::new(),
@@ -114,6 +117,11 @@ impl Participant {
         };
         participant.start_anew(start);
         participant
+    }
+
+    /// Holds against others that they have lied as planners, as this device found out before it was started again, each for so long from now on.
+    pub fn recall_convicted(&mut self, convicted: &BTreeMap<Place, Duration>) {
+        self.membership.recall_convicted(convicted);
     }
 
     /// Greets with another number from now on, as if this device was started again. Whoever drives it must then close all connections.
@@ -137,7 +145,7 @@ impl Participant {
         &self.membership
     }
 
-    /// Who belongs to the fleet.
+    /// Returns who belongs to the fleet.
     pub fn roster(&self) -> &Roster {
         self.roster.roster()
     }
@@ -154,6 +162,7 @@ impl Participant {
         if world.is_computing() {
             self.membership.was_busy(now);
         }
+        self.tell_arrived(world);
         self.pass_on_to_all(world);
         self.ask_for_epoch(world);
         for decision in self.membership.tick(now, &self.device.missing()) {
@@ -234,6 +243,7 @@ impl Participant {
         self.awaited.clear();
         self.outbox.clear();
         self.asks_for_links = None;
+        self.told_arrived = (0, self.now);
         self.has_ended = false;
         self.told_of_plan = false;
         self.has_asked = false;
@@ -406,8 +416,12 @@ impl Participant {
             return;
         };
         self.device.trains_on(percent);
-        let envelope = Envelope::new(self.running_id(), Message::TrainedOn(percent));
-        let bytes: Arc<[u8]> = envelope.to_bytes().into();
+        self.tell_once(Message::TrainedOn(percent), world);
+    }
+
+    /// Tells all other devices of the epoch something that a later message makes up for if it is lost.
+    fn tell_once(&self, message: Message, world: &mut impl Surroundings) {
+        let bytes: Arc<[u8]> = Envelope::new(self.running_id(), message).to_bytes().into();
         let members = self.membership.members().into_iter().flatten();
         members.filter(|m| self.greeted.contains(m)).for_each(|&m| world.send(m, bytes.clone()));
     }

@@ -218,14 +218,14 @@ impl Planner {
         plan.handovers.iter().map(handover).collect()
     }
 
-    /// What a plan costs; nothing if it is not of these devices.
+    /// Returns what a plan costs; nothing if it is not of these devices.
     pub(crate) fn terms(&self, problem: &Problem, plan: &Plan) -> Option<Terms> {
         let (roles, links) = (self.roles(plan)?, self.links(plan)?);
         let handovers = self.handovers(plan)?;
         Some(evaluate(problem, problem.bound_kind(), &roles, &links, &handovers))
     }
 
-    /// What the device at a place learns of a plan: the problem, what the plan costs, and what sources claim of their models there.
+    /// Returns what the device at a place learns of a plan: the problem, what the plan costs, and what sources claim of their models there.
     pub(crate) fn grounds(&self, problem: &Problem, plan: &Plan, place: Place) -> Grounds {
         let claim = |(from, &member)| Some((member, problem.claim(from, self.index(place)?)?));
         let claims = self.members.iter().enumerate().filter_map(claim).collect();
@@ -239,17 +239,17 @@ impl Planner {
         carried.cloned().collect()
     }
 
-    /// Whether this device has reported.
+    /// Returns whether this device has reported.
     pub(crate) fn has_heard(&self, place: Place) -> bool {
         self.reports.contains_key(&place)
     }
 
-    /// How many have.
+    /// Returns how many have.
     pub(crate) fn heard(&self) -> usize {
         self.reports.len()
     }
 
-    /// Whether all have.
+    /// Returns whether all have.
     pub(crate) fn is_complete(&self) -> bool {
         self.heard() == self.members.len()
     }
@@ -282,7 +282,7 @@ impl Planner {
         }
     }
 
-    /// Whether a device with so many samples can come to this by the estimator.
+    /// Returns whether a device with so many samples can come to this by the estimator.
     fn can_measure(&self, report: &Report, measured: Measured) -> bool {
         let samples = report.labeled.saturating_add(report.unlabeled);
         match (&self.settings, measured) {
@@ -404,7 +404,7 @@ impl Planner {
         Ok(problem.with_disputes(self.forbidden.iter().filter_map(ends)))
     }
 
-    /// What the i-th member says of its pair with the j-th.
+    /// Returns what the i-th member says of its pair with the j-th.
     fn pair(&self, i: usize, j: usize) -> Option<PairReport> {
         let report = &self.reports.get(&self.members[i])?.report;
         let peer = self.members[j];

@@ -48,7 +48,7 @@ impl Publication {
         Publication { means: Some(Published { features: hex(features), samples, mean }), ..self }
     }
 
-    /// What was published last, if that was by the same features.
+    /// Returns what was published last, if that was by the same features.
     pub fn instead(&self, before: &Ledger) -> Option<Sketch> {
         let last = before.publications.last()?.means.as_ref()?;
         let Published { features, samples, mean } = last;

@@ -27,7 +27,7 @@ pub struct CurrentMeans {
     features: String,
     sketch: Sketch,
     samples: SampleNames,
-    /// How far one sample moves them at most, in standard deviations of their noise.
+    /// Returns how far one sample moves them at most, in standard deviations of their noise.
     ratio: f64,
 }
 
@@ -52,7 +52,7 @@ pub(crate) struct SampleNames {
     pub(crate) repeated: BTreeMap<String, String>,
 }
 
-/// What samples with these bytes are known by in records. Whoever knows `key` can find out whether a sample is among them.
+/// Returns what samples with these bytes are known by in records. Whoever knows `key` can find out whether a sample is among them.
 pub(crate) fn sample_names(samples: impl Iterator<Item = Vec<u8>>, key: &[u8; 32]) -> SampleNames {
     let mut seen: BTreeMap<[u8; 32], u64> = BTreeMap::new();
     let mut names = SampleNames::default();
@@ -179,7 +179,7 @@ impl Record {
         self.told(&self.groups()).into_iter().fold(0.0, f64::max)
     }
 
-    /// What a device publishes whose data are these now: the same means as before if they are of the same samples; else new ones if all
+    /// Returns what a device publishes whose data are these now: the same means as before if they are of the same samples; else new ones if all
     /// publications then keep to `limit`; else again what it published last.
     ///
     /// # Errors
@@ -271,7 +271,7 @@ impl Record {
         last.mean.len() as f64 / different_behind_last(&as_often, &publications)
     }
 
-    /// How many numbers all publications together tell about a sample of each group. Different features tell different numbers.
+    /// Returns how many numbers all publications together tell about a sample of each group. Different features tell different numbers.
     fn told(&self, groups: &[Alike]) -> Vec<f64> {
         let mut by_features: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
         for (k, publication) in self.publications.iter().enumerate() {

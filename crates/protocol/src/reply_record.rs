@@ -111,7 +111,7 @@ impl Replying {
         Replying { record, ..self.clone() }
     }
 
-    /// What the device has told.
+    /// Returns what the device has told.
     pub fn record(&self) -> &ReplyRecord {
         &self.record
     }
@@ -164,7 +164,7 @@ impl Replying {
         told::most(&self.record.samples, &self.samples)
     }
 
-    /// What was told about at least half of them.
+    /// Returns what was told about at least half of them.
     fn told_about_half(&self) -> f64 {
         told::about_half(&self.record.samples, &self.samples)
     }

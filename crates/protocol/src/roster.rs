@@ -201,7 +201,7 @@ impl Roster {
         Ok(())
     }
 
-    /// What is signed. Fields stand in one order and there are no floats, so that equal rosters give equal bytes.
+    /// Returns what is signed. Fields stand in one order and there are no floats, so that equal rosters give equal bytes.
     fn bytes(&self) -> Vec<u8> {
         serde_json::to_vec(self).unwrap_or_default()
     }
@@ -237,7 +237,7 @@ impl SignedRoster {
         Ok(signed)
     }
 
-    /// As it is written.
+    /// Returns it as it is written.
     pub fn to_json(&self) -> String {
         serde_json::to_string_pretty(self).unwrap_or_default() + "\n"
     }
@@ -247,7 +247,7 @@ impl SignedRoster {
         &self.roster
     }
 
-    /// Whether it may take the place of a known one: of the same fleet and owner, and newer.
+    /// Returns whether it may take the place of a known one: of the same fleet and owner, and newer.
     ///
     /// # Errors
     /// Says why not.

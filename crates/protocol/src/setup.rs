@@ -142,7 +142,7 @@ impl Unsupported {
 }
 
 impl Setup {
-    /// What a configuration says for inputs of this shape and so many classes.
+    /// Returns what a configuration says for inputs of this shape and so many classes.
     ///
     /// # Errors
     /// The network does not fit the data, or views are asked for of what is no picture.
@@ -239,7 +239,7 @@ impl Setup {
         Ok(Setup { model_bits: config.model_bits(learner.layout()), ..self })
     }
 
-    /// Which labels of the device at a place, which has so many, it trains on, and which it measures on.
+    /// Returns which labels of the device at a place, which has so many, it trains on, and which it measures on.
     pub fn rows(&self, place: Place, labels: usize) -> Rows {
         Rows::new(labels, self.held_out, Draw::HeldOut.seed(self.seed, place.index()))
     }
@@ -260,7 +260,7 @@ impl Setup {
         Params::initial(&self.spec, Draw::Initial.seed(self.seed, 0))
     }
 
-    /// What the device at a place trains on, which has these rows: its own model, or on this way one that was handed to it.
+    /// Returns what the device at a place trains on, which has these rows: its own model, or on this way one that was handed to it.
     pub fn lesson<'a>(
         &self,
         place: Place,
@@ -319,7 +319,7 @@ impl Setup {
         planner::plan(problem, &self.planner, observer)
     }
 
-    /// What a device with these labels hands on: what its training made of a model, or on the second way round a ring, where it has this
+    /// Returns what a device with these labels hands on: what its training made of a model, or on the second way round a ring, where it has this
     /// place, the mean of that and of the model that came.
     pub fn handed_on(
         &self,

@@ -94,7 +94,7 @@ impl Terms {
         &self.config
     }
 
-    /// What the devices bring, once they have agreed on it.
+    /// Returns what the devices bring, once they have agreed on it.
     pub fn agreed(&self) -> Option<&Brought> {
         self.agreed.as_ref()
     }

@@ -71,7 +71,7 @@ impl Ticket {
         Ticket(Content { version: VERSION, secret, owner, fleet, addresses })
     }
 
-    /// By what the owner knows it. Nobody can tell the secret from this.
+    /// Returns by what the owner knows it. Nobody can tell the secret from this.
     pub fn id(&self) -> PeerId {
         self.key().id()
     }
@@ -86,7 +86,7 @@ impl Ticket {
         &self.0.fleet
     }
 
-    /// Where the owner answers.
+    /// Returns where the owner answers.
     pub fn addresses(&self) -> &[SocketAddr] {
         &self.0.addresses
     }
@@ -102,7 +102,7 @@ impl Ticket {
     }
 }
 
-/// Whether a device with this key has the ticket that an owner knows by its id, and asks for this name.
+/// Returns whether a device with this key has the ticket that an owner knows by its id, and asks for this name.
 pub fn is_proven(ticket: PeerId, owner: PeerId, device: PeerId, name: &str, proof: &[u8]) -> bool {
     ticket.has_signed(PURPOSE, &claim(owner, device, name), proof)
 }

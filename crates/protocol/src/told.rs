@@ -10,7 +10,7 @@ pub(crate) fn most(told: &Told, samples: &BTreeSet<String>) -> f64 {
     about(told, samples).fold(0.0, f64::max)
 }
 
-/// What was told about at least half of them.
+/// Returns what was told about at least half of them.
 pub(crate) fn about_half(told: &Told, samples: &BTreeSet<String>) -> f64 {
     let mut all: Vec<f64> = about(told, samples).collect();
     all.sort_by(|a, b| b.total_cmp(a));

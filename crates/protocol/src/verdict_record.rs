@@ -79,7 +79,7 @@ impl<A> Answers<A> {
         given.filter(move |given| given.before >= since)
     }
 
-    /// Whether whatever comes of it may be answered.
+    /// Returns whether whatever comes of it may be answered.
     fn may(&self, to: Place, samples: &BTreeSet<String>, kind: Kind) -> Result<(), Spent> {
         let to_peer: f64 = self.late(to, samples).map(|given| given.bits).sum();
         if to_peer + kind.other() > kind.most_to_one_peer + ROUNDING {
@@ -200,17 +200,17 @@ impl Judging {
         Judging { record, ..self }
     }
 
-    /// Whether it has answered anything since this was asked.
+    /// Returns whether it has answered anything since this was asked.
     pub(crate) fn take_new(&mut self) -> bool {
         std::mem::take(&mut self.has_new)
     }
 
-    /// What the device has answered.
+    /// Returns what the device has answered.
     pub fn record(&self) -> &VerdictRecord {
         &self.record
     }
 
-    /// What it does about a model of the device at a place.
+    /// Returns what it does about a model of the device at a place.
     pub(crate) fn may(&self, from: Place, question: &Question) -> May {
         let (verdicts, question) = (&self.record.verdicts, hex(question));
         let mut late = verdicts.late(from, &self.samples);
@@ -231,7 +231,7 @@ impl Judging {
         self.has_new = true;
     }
 
-    /// What it says of how a model, of which `handed` is a hash, did that was handed to it: this, or if that is nearly as with the last one, the same as then.
+    /// Returns what it says of how a model, of which `handed` is a hash, did that was handed to it: this, or if that is nearly as with the last one, the same as then.
     /// Of the same model it always says the same. Nothing if enough was told.
     pub(crate) fn tells(
         &mut self,
@@ -279,7 +279,7 @@ mod tests {
         question
     }
 
-    /// How many of these models a device tries that refuses all; and then what it does.
+    /// Returns how many of these models a device tries that refuses all; and then what it does.
     fn refuses(device: &mut Judging, from: Place, models: std::ops::Range<u32>) -> (usize, May) {
         let mut tried = 0;
         for model in models {

@@ -20,7 +20,7 @@ use crate::roster::Place;
 use crate::shared::SharedSettings;
 
 /// The version of these messages. Others are not understood.
-pub const VERSION: u16 = 13;
+pub const VERSION: u16 = 14;
 
 /// How much a [`Message::Probe`] has: enough to tell a link's rate rather than its delay, and less than most models.
 pub const PROBE_BYTES: usize = 16 << 10;
@@ -39,6 +39,9 @@ const MOST_SAMPLES: u64 = 1 << 32;
 
 /// The percent of a whole training on the first way, and of another one on the second.
 const MOST_PERCENT: u8 = 200;
+
+/// The percent of all models that are sent to a device.
+const ALL_MODELS: u8 = 100;
 
 /// The weights of a network that learned anything are far below this.
 const LARGEST_WEIGHT: f32 = 1e6;
@@ -108,6 +111,8 @@ pub enum Message {
     Renewed,
     /// From who has tried the model of this source on its labels, and believes it, to the source's targets: what the source offered it.
     Believed(Place, SignedOffer),
+    /// To all: so many percent of all models that the plan sends to the sender have come, of which some take long.
+    Arrived(u8),
 }
 
 /// What a device says of itself when it meets another.
@@ -245,12 +250,12 @@ impl Envelope {
         Envelope { version: VERSION, epoch: epoch.into(), message }
     }
 
-    /// As it is sent.
+    /// Returns its bytes as they are sent.
     pub fn to_bytes(&self) -> Vec<u8> {
         postcard::to_allocvec(self).unwrap_or_default()
     }
 
-    /// As it arrives, within the [`Limits`] of the largest fleet.
+    /// Reads one as it arrives, within the [`Limits`] of the largest fleet.
     ///
     /// # Errors
     /// Says why it is refused.
@@ -293,6 +298,7 @@ impl Message {
             Message::TrainedOn(percent) => {
                 holds(*percent <= MOST_PERCENT, "more than two whole trainings")
             }
+            Message::Arrived(percent) => holds(*percent <= ALL_MODELS, "more than all models"),
             Message::Unchanged(..) | Message::AskForMeans => Ok(()),
             Message::Offer(_, tried) => holds(
                 tried.is_possible(),
@@ -367,7 +373,7 @@ impl Measured {
 }
 
 impl Report {
-    /// Whether some number of errors on its labels makes this source error, where a sample without a label counts as `unlabeled_as`.
+    /// Returns whether some number of errors on its labels makes this source error, where a sample without a label counts as `unlabeled_as`.
     pub(crate) fn is_consistent(&self, unlabeled_as: f64) -> bool {
         let Some(error) = self.source_error else { return true };
         let (labeled, unlabeled) = (self.labeled as f64, self.unlabeled as f64);

@@ -8,7 +8,9 @@ use crate::common::hosts::Hosts;
 
 const DEVICES: usize = 4;
 
-const OPTIONS: [&str; 4] = ["--settle", "0.5", "--patience", "30"];
+const OPTIONS: [&str; 2] = ["--settle", "0.5"];
+
+const PATIENT: [&str; 2] = ["--patience", "30"];
 
 /// Devices, each on its host; dropped before the hosts.
 fn start(hosts: &Hosts, settings: &str, more: &[&str]) -> Fleet {
@@ -20,11 +22,11 @@ fn start(hosts: &Hosts, settings: &str, more: &[&str]) -> Fleet {
     fleet
 }
 
-/// Lets what a host sends pass at 400 kbit/s, or prints why not.
-fn slow_down(hosts: &Hosts, k: usize) -> bool {
+/// Lets what a host sends pass at this rate, or prints why not.
+fn slow_down(hosts: &Hosts, k: usize, rate: &str) -> bool {
     let slow = Command::new("tc")
         .args(["-n", &hosts.host(k), "qdisc", "add", "dev", "eth0", "root", "tbf"])
-        .args(["rate", "400kbit", "burst", "4kb", "latency", "2s"])
+        .args(["rate", rate, "burst", "4kb", "latency", "2s"])
         .output();
     let is_slow = slow.as_ref().is_ok_and(|output| output.status.success());
     if !is_slow {
@@ -36,7 +38,7 @@ fn slow_down(hosts: &Hosts, k: usize) -> bool {
 #[test]
 fn both_sides_of_a_partition_go_on_and_find_together_again() {
     let Some(hosts) = Hosts::make("p", DEVICES) else { return };
-    let fleet = start(&hosts, SMALL, &[]);
+    let fleet = start(&hosts, SMALL, &PATIENT);
     let before = fleet.wait_for(&[1, 2, 3, 4], DEVICES, 0);
     hosts.cut(true);
     // d1, d2 and d3 have labels, so that both sides can plan. Each side does without the other once it has long been silent.
@@ -51,13 +53,30 @@ fn both_sides_of_a_partition_go_on_and_find_together_again() {
 fn a_slow_link_takes_longer_and_nothing_else() {
     let Some(hosts) = Hosts::make("s", DEVICES) else { return };
     // Of d4 all others need 33 kB to measure.
-    if !slow_down(&hosts, 4) {
+    if !slow_down(&hosts, 4, "400kbit") {
         return;
     }
-    let fleet = start(&hosts, SMALL, &[]);
+    let fleet = start(&hosts, SMALL, &PATIENT);
     assert_eq!(fleet.wait_for(&[1, 2, 3, 4], DEVICES, 0), 1);
     let plan = fleet.one_plan(&[1, 2, 3, 4]);
     assert!(!plan["links"].as_array().unwrap().is_empty(), "{plan}");
+}
+
+#[test]
+fn a_model_that_takes_longer_than_patience_is_waited_for() {
+    let Some(hosts) = Hosts::make("l", DEVICES) else { return };
+    if !slow_down(&hosts, 2, "100kbit") {
+        return;
+    }
+    let settings = format!("{SMALL} planner.preset=paper planner.phi-e=3");
+    let fleet = start(&hosts, &settings, &["--patience", "6"]);
+    assert_eq!(fleet.wait_for(&[1, 2, 3, 4], DEVICES, 0), 1, "{}", fleet.log(1));
+    let plan = fleet.one_plan(&[1, 2, 3, 4]);
+    let links = plan["links"].as_array().unwrap();
+    assert!(links.iter().any(|link| link["from"] == 1), "{plan}");
+    // The planner would give a link up after a quarter more than the patience.
+    let bytes = std::fs::metadata(fleet.path("node-2/model.safetensors")).unwrap().len();
+    assert!(8.0 * bytes as f64 / 100e3 > 1.25 * 6.0, "{bytes} bytes");
 }
 
 #[test]
@@ -69,13 +88,13 @@ fn links_are_measured_and_nothing_is_sent_over_a_slow_one() {
         let links = plan["links"].as_array().unwrap();
         links.iter().map(|link| link["from"].as_u64().unwrap()).collect()
     };
-    if !slow_down(&hosts, 2) {
+    if !slow_down(&hosts, 2, "400kbit") {
         return;
     }
     // Joules as they are: in mean links, a link that must wait for slow confirmations would make others look cheap.
     let settings = format!("{SMALL} planner.preset=paper planner.phi-e=3");
-    let unmeasured = senders(&start(&hosts, &settings, &[]));
+    let unmeasured = senders(&start(&hosts, &settings, &PATIENT));
     assert!(unmeasured.contains(&1), "{unmeasured:?}");
-    let measured = senders(&start(&hosts, &settings, &["--watts", "2"]));
+    let measured = senders(&start(&hosts, &settings, &[&PATIENT[..], &["--watts", "2"]].concat()));
     assert!(!measured.is_empty() && !measured.contains(&1), "{measured:?}");
 }

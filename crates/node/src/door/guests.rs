@@ -41,7 +41,7 @@ impl Guests {
         self.callers.push_back((self.came, self.answering.spawn(answer(self.came))));
     }
 
-    /// Whether so many call that whoever does should first show that its address is its own.
+    /// Returns whether so many call that whoever does should first show that its address is its own.
     pub(super) fn are_many(&self) -> bool {
         self.callers.len() > MOST_CALLERS / 2
     }

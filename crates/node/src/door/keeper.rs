@@ -296,13 +296,13 @@ impl Keeper {
         self.invitations.open(now) + self.invitations.unlisted(self.roster.roster(), now).count()
     }
 
-    /// When the last of these tickets expires, in seconds since 1970.
+    /// Returns when the last of these tickets expires, in seconds since 1970.
     pub(super) fn last(&self) -> Option<u64> {
         let unlisted = self.invitations.unlisted(self.roster.roster(), now());
         self.invitations.last().into_iter().chain(unlisted).max()
     }
 
-    /// Whether every ticket is used or too late.
+    /// Returns whether every ticket is used or too late.
     pub(super) fn is_over(&self) -> bool {
         self.to_come() == 0
     }

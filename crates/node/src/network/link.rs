@@ -1,7 +1,7 @@
 //! Connections: calls, answers, and what arrives over them.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use iroh::endpoint::{Connection, ConnectionError};
@@ -231,11 +231,11 @@ pub(super) async fn send(connection: Connection, bytes: Arc<[u8]>, queue: Sender
 pub(super) async fn fetch(
     connection: Connection,
     models: Models,
-    offer: Offer,
+    (offer, arrived): (Offer, Arc<AtomicU64>),
     epoch: u64,
     queue: Sender<News>,
 ) {
-    let fetched = models.fetch(&connection, offer).await;
+    let fetched = models.fetch(&connection, offer, &arrived).await;
     let news = match fetched {
         Err(_) if connection.close_reason().is_some() => PeerNews::Interrupted(epoch, offer),
         fetched => PeerNews::Model(epoch, offer.way, fetched),

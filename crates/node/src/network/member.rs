@@ -90,10 +90,12 @@ impl Member {
             tally: Tally::default(),
             sending: JoinSet::new(),
             fetching: JoinSet::new(),
+            arriving: BTreeMap::new(),
         };
         let settings = options.settings.clone();
-        let participant =
+        let mut participant =
             Participant::new(device, roster, settings, options.timing, options.epoch, start);
+        participant.recall_convicted(&options.convicted);
         outside.introduction.send_replace(participant.introduction().into());
         Member { participant, outside }
     }

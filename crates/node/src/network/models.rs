@@ -5,6 +5,7 @@ mod shelf;
 
 use std::collections::BTreeSet;
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -23,15 +24,18 @@ use stlf_planning::plan::Way;
 use stlf_protocol::identity::PeerId;
 use stlf_protocol::wire::Offer;
 use tokio::task::JoinSet;
-use tokio::time::{sleep, timeout};
+use tokio::time::sleep;
 
 pub use self::shelf::StoreError;
 
 use self::shelf::Shelf;
 use super::peer_of;
 
-/// The time after which a model that has not arrived is given up.
+/// The time after which a model of which nothing more has arrived is given up.
 const NO_MODEL_AFTER: Duration = Duration::from_secs(600);
+
+/// How often it is looked at how much of a model has arrived.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
 
 /// The pauses between requests to a source that could not read the model it offered. When many targets ask at once, its store fails some of
 /// them for a moment.
@@ -188,34 +192,41 @@ impl Models {
         allowed.contains(&(peer, hash))
     }
 
-    /// Fetches a model, or what is missing of it, and asks again if its source could not read it.
+    /// Fetches a model, or what is missing of it, and asks again if its source could not read it. How many bytes of it are here is written to `arrived` now
+    /// and then.
     pub(super) async fn fetch(
         &self,
         connection: &Connection,
         offer: Offer,
+        arrived: &AtomicU64,
     ) -> Result<Vec<u8>, String> {
         let fetched = async {
             for pause in ASK_AGAIN_AFTER {
-                match self.ask(connection, offer).await {
+                match self.ask(connection, offer, arrived).await {
                     Err(failure) if failure.whose == Whose::Source => sleep(pause).await,
                     answer => return answer,
                 }
             }
-            self.ask(connection, offer).await
+            self.ask(connection, offer, arrived).await
         };
-        match timeout(NO_MODEL_AFTER, fetched).await {
-            Ok(fetched) => fetched.map_err(|failure| {
+        tokio::select! {
+            fetched = fetched => fetched.map_err(|failure| {
                 if failure.whose == Whose::Store {
                     self.shelf.fails();
                 }
                 failure.reason
             }),
-            Err(_) => Err(format!("nothing came within {NO_MODEL_AFTER:?}")),
+            () = stands_still(arrived) => Err(format!("nothing came within {NO_MODEL_AFTER:?}")),
         }
     }
 
     /// Asks for a model once. Every part is checked against the hash as it arrives.
-    async fn ask(&self, connection: &Connection, offer: Offer) -> Result<Vec<u8>, Failure> {
+    async fn ask(
+        &self,
+        connection: &Connection,
+        offer: Offer,
+        arrived: &AtomicU64,
+    ) -> Result<Vec<u8>, Failure> {
         let hash = Hash::from_bytes(offer.hash);
         // What a peer says of its size is not believed before the last part proves it.
         let (size, _) = get_verified_size(connection, &hash).await?;
@@ -228,14 +239,45 @@ impl Models {
         let store = self.store();
         let kept = store.tags().set(named, HashAndFormat::raw(hash)).await;
         kept.map_err(Failure::of_store)?;
-        store.remote().fetch(connection.clone(), hash).complete().await?;
+        let watched = async {
+            loop {
+                sleep(LOOK_EVERY).await;
+                self.look(hash, arrived).await;
+            }
+        };
+        tokio::select! {
+            fetched = store.remote().fetch(connection.clone(), hash).complete() => {
+                fetched?;
+            }
+            () = watched => {}
+        }
         let bytes = store.blobs().get_bytes(hash).await;
         Ok(bytes.map_err(Failure::of_store)?.to_vec())
+    }
+
+    /// Looks how many bytes of a model are here. Those count too that came over an earlier connection.
+    async fn look(&self, hash: Hash, arrived: &AtomicU64) {
+        if let Ok(local) = self.store().remote().local(HashAndFormat::raw(hash)).await {
+            arrived.fetch_max(local.local_bytes(), Ordering::Relaxed);
+        }
     }
 
     /// Writes to disk what is still in memory.
     pub(super) async fn close(&self) {
         self.shelf.close().await;
+    }
+}
+
+/// Waits until no more bytes have come for very long.
+async fn stands_still(arrived: &AtomicU64) {
+    let mut before = arrived.load(Ordering::Relaxed);
+    loop {
+        sleep(NO_MODEL_AFTER).await;
+        let now = arrived.load(Ordering::Relaxed);
+        if now == before {
+            return;
+        }
+        before = now;
     }
 }
 
@@ -252,6 +294,7 @@ fn name(of: Option<PeerId>, way: Way) -> String {
 #[allow(clippy::unwrap_used, reason = "tests")]
 mod tests {
     use iroh::Endpoint;
+    use tokio::time::timeout;
 
     use super::super::{LOST_AFTER, PROTOCOL, address_of, listen};
     use super::*;
@@ -301,6 +344,12 @@ mod tests {
         _endpoint: Endpoint,
     }
 
+    impl Target {
+        async fn fetch(&self, offer: Offer) -> Result<Vec<u8>, String> {
+            self.models.fetch(&self.connection, offer, &AtomicU64::new(0)).await
+        }
+    }
+
     fn run(test: impl Future<Output = ()>) {
         tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap().block_on(test);
     }
@@ -318,7 +367,7 @@ mod tests {
                 sleep(Duration::from_millis(200)).await;
                 source.models.offer(model.clone(), Way::First, &[target.key], 1).await.unwrap()
             };
-            let fetched = target.models.fetch(&target.connection, offer);
+            let fetched = target.fetch(offer);
             let (fetched, offered) = tokio::join!(fetched, later);
             assert_eq!(offered.hash, offer.hash);
             assert_eq!(fetched.unwrap(), model);
@@ -342,7 +391,9 @@ mod tests {
                 let mut fetches = JoinSet::new();
                 for target in &targets {
                     let (models, connection) = (target.models.clone(), target.connection.clone());
-                    fetches.spawn(async move { models.fetch(&connection, offer).await });
+                    fetches.spawn(async move {
+                        models.fetch(&connection, offer, &AtomicU64::new(0)).await
+                    });
                 }
                 while let Some(fetched) = fetches.join_next().await {
                     assert!(fetched.unwrap().unwrap() == model, "another model");
@@ -357,7 +408,8 @@ mod tests {
             let source = Source::with(Models::open(None).await.unwrap()).await;
             let target = source.called(2).await;
             let offer = source.models.offer(vec![7; 100_000], Way::First, &[], 1).await.unwrap();
-            let failure = target.models.ask(&target.connection, offer).await.unwrap_err();
+            let failure =
+                target.models.ask(&target.connection, offer, &AtomicU64::new(0)).await.unwrap_err();
             assert_eq!(failure.whose, Whose::Other, "{}", failure.reason);
         });
     }
@@ -371,7 +423,7 @@ mod tests {
             let offer = source.models.offer(model.clone(), Way::First, &keys, 8).await.unwrap();
             let late = source.models.offer(vec![6; 100_000], Way::First, &[], 7).await.unwrap();
             assert!(!source.models.store().blobs().has(Hash::from_bytes(late.hash)).await.unwrap());
-            assert_eq!(target.models.fetch(&target.connection, offer).await.unwrap(), model);
+            assert_eq!(target.fetch(offer).await.unwrap(), model);
         });
     }
 
@@ -391,7 +443,7 @@ mod tests {
                 let model = vec![round; 100_000];
                 let keys = [target.key];
                 let offer = source.models.offer(model.clone(), Way::First, &keys, 1).await.unwrap();
-                assert_eq!(target.models.fetch(&target.connection, offer).await.unwrap(), model);
+                assert_eq!(target.fetch(offer).await.unwrap(), model);
                 hashes.push(Hash::from_bytes(offer.hash));
             }
             let kept = async |models: &Models| {

@@ -25,7 +25,7 @@ impl Paces {
         Paces { since: Instant::now(), of: Arc::default() }
     }
 
-    /// How long to wait before a message of a peer is read.
+    /// Returns how long to wait before a message of a peer is read.
     pub(super) fn pause(&self, peer: PeerId) -> Duration {
         self.pause_at(peer, self.since.elapsed())
     }
@@ -74,7 +74,7 @@ impl Pace {
         self.last = now;
     }
 
-    /// How long to wait before the next one.
+    /// Returns how long to wait before the next one.
     fn pause(&self, now: Duration) -> Duration {
         Duration::from_secs_f64((-self.left(now) / PER_SECOND).max(0.0))
     }

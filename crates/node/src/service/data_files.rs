@@ -28,7 +28,7 @@ pub(super) struct DataFiles {
 }
 
 impl DataFiles {
-    /// What these settings have a device read, which is about to be read; nothing if that is neither a table nor a folder of pictures.
+    /// Returns what these settings have a device read, which is about to be read; nothing if that is neither a table nor a folder of pictures.
     pub(super) fn of(data: &Data) -> Option<DataFiles> {
         let pictures = data.images.as_deref().map(|path| (ReadFrom::Pictures, path));
         let table = data.features.as_deref().map(|path| (ReadFrom::Table, path));
@@ -40,7 +40,7 @@ impl DataFiles {
         DataFiles { of, path: path.to_owned(), read, seen: read }
     }
 
-    /// Whether they have changed since they were read, and not since the last look. If so, they are about to be read.
+    /// Returns whether they have changed since they were read, and not since the last look. If so, they are about to be read.
     pub(super) fn have_changed(&mut self) -> bool {
         let now = stamp(&self.path);
         let are_at_rest = std::mem::replace(&mut self.seen, now) == now;
@@ -90,7 +90,7 @@ fn add(path: &Path, levels: usize, hasher: &mut Sha256) -> io::Result<()> {
 mod tests {
     use super::*;
 
-    /// What three looks say.
+    /// Returns what three looks say.
     fn looks(files: &mut DataFiles) -> [bool; 3] {
         [files.have_changed(), files.have_changed(), files.have_changed()]
     }

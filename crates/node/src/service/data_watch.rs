@@ -126,7 +126,7 @@ impl DataWatch {
         }
     }
 
-    /// Whether the files have changed and are at rest, and how long the look took, which holds nothing up.
+    /// Returns whether the files have changed and are at rest, and how long the look took, which holds nothing up.
     async fn have_changed(&self) -> (bool, Duration) {
         let files = Arc::clone(&self.files);
         let looked = spawn_blocking(move || {

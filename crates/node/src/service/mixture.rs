@@ -90,7 +90,7 @@ fn members(view: &View<'_>) -> Option<(Role, Vec<Member>)> {
     Some((role, members?))
 }
 
-/// What a device with the user's learner ended with.
+/// Returns what a device with the user's learner ended with.
 fn models(view: &View<'_>, classes: &[String], learner: &str) -> Option<Models> {
     let (device, (role, members)) = (view.device, members(view)?);
     Some(Models {
@@ -118,12 +118,12 @@ fn expected(view: &View<'_>) -> Option<Expected> {
     view.device.combined()?.expected
 }
 
-/// How a device with this role combines its models.
+/// Returns how a device with this role combines its models.
 fn combine(role: Role, of_fleet: Combine) -> Combine {
     if role == Role::Source { Combine::Predictions } else { of_fleet }
 }
 
-/// What the device ended with.
+/// Returns what the device ended with.
 fn mixture(view: &View<'_>, own: &DeviceData, classes: &[String]) -> Option<Mixture> {
     let device = view.device;
     let (plan, setup) = (device.plan()?, device.setup());

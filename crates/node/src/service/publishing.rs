@@ -91,7 +91,7 @@ pub(super) fn admitted(
     }
 }
 
-/// What a device publishes of these means, and whether others cannot rebuild samples from that. Whoever accepts that they can publishes
+/// Returns what a device publishes of these means, and whether others cannot rebuild samples from that. Whoever accepts that they can publishes
 /// every change.
 fn without_noise(
     before: &Record,

@@ -8,6 +8,7 @@ mod kept_models;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::Path;
+use std::time::Duration;
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -27,6 +28,7 @@ use stlf_protocol::{Device, SignedRoster};
 
 pub(super) use self::kept_models::training_of;
 use super::address_book::AddressBook;
+use super::convictions::Convictions;
 use super::event::{Line, now};
 use super::event_log::EventLog;
 use super::publishing::Publications;
@@ -78,6 +80,7 @@ pub(super) struct StateDir {
     /// Whether models of others were judged, which is not on disk yet.
     has_judged: bool,
     addresses: AddressBook,
+    convictions: Convictions,
 }
 
 /// The last epoch that this device took part in.
@@ -101,6 +104,7 @@ impl StateDir {
         let of = training_of(config, &own, user);
         let learner = user.map(|user| user.name.clone());
         let addresses = AddressBook::read(&folder);
+        let convictions = Convictions::read(&folder);
         Ok(StateDir {
             folder,
             events,
@@ -116,6 +120,7 @@ impl StateDir {
             has_told: false,
             has_judged: false,
             addresses,
+            convictions,
         })
     }
 
@@ -135,6 +140,15 @@ impl StateDir {
     /// Returns where other devices were when they were connected last.
     pub(super) fn addresses(&self, roster: &Roster) -> BTreeMap<Place, SocketAddr> {
         self.addresses.places(roster)
+    }
+
+    /// Returns which planners this device found to have lied, and for how long it is to do without them from now on, if that is this long in all.
+    pub(super) fn convicted(
+        &mut self,
+        roster: &Roster,
+        most: Duration,
+    ) -> BTreeMap<Place, Duration> {
+        self.convictions.rest(roster, most, now())
     }
 
     fn read(&self, name: &str) -> Option<Vec<u8>> {
@@ -193,7 +207,7 @@ impl StateDir {
         self.coming = Some((own, of));
     }
 
-    /// Whether the device is to get other data with the next epoch.
+    /// Returns whether the device is to get other data with the next epoch.
     pub(super) fn awaits_data(&self) -> bool {
         self.coming.is_some()
     }
@@ -252,6 +266,7 @@ impl StateDir {
             folder.write_json_durably(VERDICTS, judged)?;
             self.has_judged = false;
         }
+        self.convictions.keep(folder, view.membership.convicted(), view.roster, now())?;
         match event {
             Event::Began { epoch, .. } => {
                 folder.write_json_durably(EPOCH, &Epoch { epoch: *epoch })?;

@@ -33,6 +33,7 @@ pub(crate) fn options(addresses: &[SocketAddr], place: Place) -> Options {
         },
         once: Some(Duration::from_secs(60)),
         epoch: 0,
+        convicted: BTreeMap::new(),
         store: None,
         joule_bits_per_second: 1e9 * 0.25,
         settings: settings("calm, storm"),

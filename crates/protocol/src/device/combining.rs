@@ -94,7 +94,7 @@ pub struct Combined {
 }
 
 impl Combined {
-    /// What the device is told if that is little, or little is known of it.
+    /// Returns what the device is told if that is little, or little is known of it.
     pub fn warning(&self) -> Option<Warning> {
         let classes = self.predictions.probabilities().next()?.len();
         self.expected?.warning(classes, self.is_stranger)
@@ -102,7 +102,7 @@ impl Combined {
 }
 
 impl Combining {
-    /// What the target ends with; `None` if `watch`, which hears how many percent of the student's training are done, ended it.
+    /// Returns what the target ends with; `None` if `watch`, which hears how many percent of the student's training are done, ended it.
     ///
     /// # Errors
     /// These models cannot be combined.
@@ -191,7 +191,7 @@ impl Combining {
         }))
     }
 
-    /// Who sent the models.
+    /// Returns who sent the models.
     pub(super) fn senders(&self) -> Vec<Place> {
         self.models.iter().map(|(from, ..)| *from).collect()
     }
@@ -207,7 +207,7 @@ impl Combining {
         question_of(&standard, models.iter().map(|(_, model, _)| &**model).chain(own))
     }
 
-    /// What has the samples of this target.
+    /// Returns what has the samples of this target.
     fn owner(&self) -> Owner<'_> {
         match self.has_user_learner {
             true => Owner::Learner { learner: &*self.learner, samples: self.rows.len() },
@@ -258,7 +258,7 @@ impl Combining {
         hasher.finalize().into()
     }
 
-    /// Which models the target believes; `None` if `watch` ended it.
+    /// Returns which models the target believes; `None` if `watch` ended it.
     fn trust(&self, watch: &mut Watch<'_>) -> Result<Option<Trust>, Failed> {
         let Combining { known, models, claims, tried, own, .. } = self;
         let samples = compared(self.rows.len(), known);
@@ -281,7 +281,7 @@ impl Combining {
         Ok(Some(trust_sent(sent, own, self.others > 0, &known)))
     }
 
-    /// What a model says of these samples; `None` if `watch` ended it.
+    /// Returns what a model says of these samples; `None` if `watch` ended it.
     fn said(
         &self,
         from: Option<Place>,

@@ -35,6 +35,8 @@ pub(super) struct Epoch {
     pub(super) believed: BTreeMap<Sent, BTreeSet<Offer>>,
     /// How many percent those have done that train on a model, above 100 those of the second way, that train a student, or that predict.
     pub(super) trained_on: BTreeMap<Place, u8>,
+    /// How many percent of the models that are sent to others have come to each of them.
+    pub(super) arrived: BTreeMap<Place, u8>,
     /// What the planner has come to, as it says.
     pub(super) answer: Option<Box<Answer>>,
     phase: Phase,
@@ -76,7 +78,7 @@ pub struct Following {
 }
 
 impl Following {
-    /// What the device at a place begins with under a plan.
+    /// Returns what the device at a place begins with under a plan.
     pub(super) fn new(plan: Plan, grounds: Grounds, place: Place) -> Following {
         let legs = plan.legs();
         let needed = plan.incoming(place).map(|link| (link.from, plan.way_to_targets(link.from)));
@@ -116,7 +118,7 @@ impl Following {
         self.legs.iter().copied().find(|leg| (leg.to, leg.taken) == (to, way))
     }
 
-    /// Who needs the model of the device at a place as it is after this way.
+    /// Returns who needs the model of the device at a place as it is after this way.
     pub(super) fn receivers(&self, from: Place, way: Way) -> Vec<Place> {
         let handed = self.legs.iter().filter(|leg| (leg.from, leg.sent) == (from, way));
         let sends = way == self.plan.way_to_targets(from);
@@ -133,7 +135,7 @@ impl Following {
         self.plan.witnesses.iter().filter(|w| w.from == from).map(|w| w.to).collect()
     }
 
-    /// Whether a source has made its model of this way, if the plan has it make one.
+    /// Returns whether a source has made its model of this way, if the plan has it make one.
     pub(super) fn has_made(&self, way: Way) -> bool {
         match self.part {
             Part::Source(source) => source.way().is_none_or(|next| way < next),
@@ -141,7 +143,7 @@ impl Following {
         }
     }
 
-    /// Whether a source does not believe the model that was handed to it on this way.
+    /// Returns whether a source does not believe the model that was handed to it on this way.
     pub(super) fn refuses(&self, way: Way) -> bool {
         self.refused.contains(&way)
     }
@@ -160,18 +162,18 @@ impl Following {
         came
     }
 
-    /// Whether it has tried all of them.
+    /// Returns whether it has tried all of them.
     pub(super) fn has_examined_all(&self) -> bool {
         self.examined.values().all(|state| matches!(state, Examined::Is(_)))
     }
 
-    /// Those of these sources whose models its labels contradict.
+    /// Returns those of these sources whose models its labels contradict.
     pub(super) fn refused_as_examiner(&self) -> impl Iterator<Item = Place> + '_ {
         let refused = self.examined.iter().filter(|(_, state)| **state == Examined::Is(true));
         refused.map(|(&from, _)| from)
     }
 
-    /// Whether the device needs this model.
+    /// Returns whether the device needs this model.
     pub(super) fn needs(&self, sent: Sent) -> bool {
         self.needed.contains(&sent)
     }
@@ -192,7 +194,7 @@ impl Following {
         links.chain(witnesses).map(model).collect()
     }
 
-    /// What the plan costs, term by term, where that is known.
+    /// Returns what the plan costs, term by term, where that is known.
     pub(super) fn terms(&self) -> Option<Terms> {
         self.grounds.terms
     }
@@ -202,28 +204,28 @@ impl Following {
         self.grounds.problem.as_deref()
     }
 
-    /// What a source claims of its model here.
+    /// Returns what a source claims of its model here.
     pub(super) fn claim(&self, from: Place) -> Claim {
         self.grounds.claims.get(&from).copied().unwrap_or(Claim::NOTHING)
     }
 
-    /// Whether no source of the plan is near this device.
+    /// Returns whether no source of the plan is near this device.
     pub(super) fn is_stranger(&self) -> bool {
         self.plan.sources.iter().all(|source| self.claim(*source).is_far())
     }
 
-    /// What those sources claim here that a model has been at when it comes over a leg.
+    /// Returns what those sources claim here that a model has been at when it comes over a leg.
     pub(super) fn claims_before(&self, leg: &Leg) -> Vec<Claim> {
         self.plan.been_at(leg).into_iter().map(|place| self.claim(place)).collect()
     }
 
-    /// How many devices claim something of their models here, besides those that sent these.
+    /// Returns how many devices claim something of their models here, besides those that sent these.
     pub(super) fn others_than(&self, sent: &[(Place, Arc<Params>, f64)]) -> usize {
         let has_sent = |place: &Place| sent.iter().any(|(from, ..)| from == place);
         self.grounds.claims.keys().filter(|place| !has_sent(place)).count()
     }
 
-    /// Whom the device waits for: a source for one at a time.
+    /// Returns whom the device waits for: a source for one at a time.
     fn missing(&self) -> Vec<Place> {
         let is_missing = |sent: &Sent| !self.models.contains_key(sent);
         match &self.part {
@@ -243,7 +245,13 @@ impl Following {
         }
     }
 
-    /// How much of this plan was carried out, as far as it was heard: models that came, and percents of training on, of students and of predictions.
+    /// Returns how many percent of the models that are sent to devices have come to them, all added up, as far as they say so. Those to which none is sent have nothing to say.
+    fn arrived(&self, arrived: &BTreeMap<Place, u8>) -> usize {
+        let told = arrived.iter().filter(|(place, _)| self.plan.senders(**place).next().is_some());
+        told.map(|(_, &percent)| usize::from(percent)).sum()
+    }
+
+    /// Returns how much of this plan was carried out, as far as it was heard: models that came, and percents of training on, of students and of predictions.
     fn known(&self, trained_on: &BTreeMap<Place, u8>, targets_tell: bool) -> usize {
         let percent = |leg: &Leg| {
             let told = trained_on.get(&leg.to).copied().unwrap_or_default();
@@ -278,6 +286,7 @@ impl Epoch {
             offers: BTreeMap::new(),
             believed: BTreeMap::new(),
             trained_on: BTreeMap::new(),
+            arrived: BTreeMap::new(),
             answer: None,
             phase: Phase::Measuring,
         }
@@ -330,6 +339,24 @@ impl Epoch {
         new.map(|((from, _), offer)| (from, offer)).collect()
     }
 
+    /// Returns how many percent of the models that the device needs have come, where so many bytes of some have come that are on their way; none if that is so of none.
+    pub(super) fn percent_arrived(&self, arriving: &BTreeMap<Sent, u64>) -> Option<u8> {
+        let Following { needed, models, .. } = self.following()?;
+        if !arriving.keys().any(|sent| needed.contains(sent) && !models.contains_key(sent)) {
+            return None;
+        }
+        let percent = |sent: &Sent| {
+            if models.contains_key(sent) {
+                return u64::from(WHOLE);
+            }
+            let all = self.offers.get(sent).map_or(0, |(signed, _)| signed.offer.bytes);
+            let came = arriving.get(sent).copied().unwrap_or_default().min(all);
+            came.saturating_mul(WHOLE.into()) / all.max(1)
+        };
+        let percent = needed.iter().map(percent).sum::<u64>() / needed.len().max(1) as u64;
+        u8::try_from(percent).ok()
+    }
+
     /// Takes up the sources that offered this device another model than those who believe theirs, each once. Both offers are signed.
     pub(super) fn take_two_faced(&mut self) -> Vec<Place> {
         let Phase::Following(following) = &mut self.phase else { return Vec::new() };
@@ -352,7 +379,7 @@ impl Epoch {
         tried
     }
 
-    /// What sources claim here, and of those of which nothing is known, as in a large fleet, the divergence that the device itself
+    /// Returns what sources claim here, and of those of which nothing is known, as in a large fleet, the divergence that the device itself
     /// measured.
     pub(super) fn with_own_divergences(&self, mut claims: Claims, settings: &Settings) -> Claims {
         for (peer, measured) in self.exchange.pairs().unwrap_or_default() {
@@ -363,7 +390,7 @@ impl Epoch {
         claims
     }
 
-    /// Those that the device at `own` waits for.
+    /// Returns those that the device at `own` waits for.
     pub(super) fn missing(&self, own: Place) -> Vec<Place> {
         match (&self.phase, &self.seat) {
             (Phase::Measuring | Phase::MeasuringLinks(_), _) => self.exchange.missing(),
@@ -376,7 +403,7 @@ impl Epoch {
         }
     }
 
-    /// How much others have told, in a fleet whose targets tell how far they are with students or predictions, or do not. Only what makes it more is progress; what is said again
+    /// Returns how much others have told, in a fleet whose targets tell how far they are with students or predictions, or do not. Only what makes it more is progress; what is said again
     /// is not.
     pub(super) fn known(&self, targets_tell: bool) -> usize {
         let reports = match &self.seat {
@@ -387,7 +414,8 @@ impl Epoch {
             Phase::Unplanned(_) => 1,
             Phase::Following(following) => {
                 let offered = following.needed.iter().filter(|sent| self.offers.contains_key(sent));
-                1 + offered.count() + following.known(&self.trained_on, targets_tell)
+                let arrived = following.arrived(&self.arrived);
+                1 + offered.count() + arrived + following.known(&self.trained_on, targets_tell)
             }
             _ => 0,
         };

@@ -36,7 +36,7 @@ pub(crate) struct Examining {
 }
 
 impl Examining {
-    /// Whether the device believes the model; `None` if `watch` ended it.
+    /// Returns whether the device believes the model; `None` if `watch` ended it.
     ///
     /// # Errors
     /// The learner cannot use this model.
@@ -114,7 +114,7 @@ impl Device {
         Ok(kept.chain(self.examined(from, is_refused)).collect())
     }
 
-    /// What it says of a model that its labels contradict, or do not.
+    /// Returns what it says of a model that its labels contradict, or do not.
     fn examined(&mut self, from: Place, is_refused: bool) -> Vec<Action> {
         self.set_examined(from, is_refused);
         // The next plan knows that the two are in dispute.
@@ -156,7 +156,7 @@ impl Device {
         SignedOffer::sign(offer, self.epoch_id().unwrap_or_default(), &self.identity)
     }
 
-    /// Whether this device's labels contradict the model of a source that it tried for others.
+    /// Returns whether this device's labels contradict the model of a source that it tried for others.
     pub fn refuses_as_examiner(&self, from: Place) -> bool {
         let state = self.following().and_then(|following| following.examined.get(&from));
         state == Some(&Examined::Is(true))

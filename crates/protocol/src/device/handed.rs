@@ -35,7 +35,7 @@ pub struct HandedOn {
 }
 
 impl HandedOn {
-    /// Whether it was made of this model.
+    /// Returns whether it was made of this model.
     fn is_of(&self, model: &Params) -> bool {
         self.handed == hash(model)
     }
@@ -101,17 +101,17 @@ impl TrainingOn {
 }
 
 impl Device {
-    /// Whose model it trains on in this epoch, if anybody's.
+    /// Returns whose model it trains on in this epoch, if anybody's.
     pub fn handed_from(&self) -> Option<Place> {
         self.plan()?.handed_from(self.place)
     }
 
-    /// Whether it has a model to train on, and has not done so yet.
+    /// Returns whether it has a model to train on, and has not done so yet.
     pub fn is_training_on(&self) -> bool {
         matches!(self.following().map(Following::part), Some(Part::Source(AsSource::TrainsOn(_))))
     }
 
-    /// What it made of the last model that it trained on, on each way, for whoever keeps it ([`Device::resume`]).
+    /// Returns what it made of the last model that it trained on, on each way, for whoever keeps it ([`Device::resume`]).
     pub fn handed_on(&self) -> &BTreeMap<Way, HandedOn> {
         &self.handed_on
     }
@@ -138,7 +138,7 @@ impl Device {
         self.model().map(|model| self.setup.sent(model, &self.holdings.labels))
     }
 
-    /// What it sends on this way if it does not believe the model that was handed to it: its own, and on the second way what it sent on the first.
+    /// Returns what it sends on this way if it does not believe the model that was handed to it: its own, and on the second way what it sent on the first.
     fn instead(&self, way: Way) -> Option<Params> {
         match way {
             Way::First => self.own_sent(),
@@ -146,7 +146,7 @@ impl Device {
         }
     }
 
-    /// Those whose models it does not believe: as a target, because others or labels contradict them, as a source or an examiner,
+    /// Returns those whose models it does not believe: as a target, because others or labels contradict them, as a source or an examiner,
     /// because its labels do, and those who offer others another model.
     pub fn refuses(&self) -> Vec<Place> {
         let as_target = self.combined().into_iter().flat_map(|combined| combined.refused.clone());
@@ -163,7 +163,7 @@ impl Device {
         refuses
     }
 
-    /// Whether it does not believe the model that was handed to it on this way.
+    /// Returns whether it does not believe the model that was handed to it on this way.
     pub fn refuses_on(&self, way: Way) -> bool {
         self.following().is_some_and(|following| following.refuses(way))
     }

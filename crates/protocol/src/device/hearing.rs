@@ -139,6 +139,10 @@ impl Device {
                 let known = epoch.trained_on.entry(from).or_default();
                 *known = (*known).max(*percent);
             }
+            Message::Arrived(percent) => {
+                let known = epoch.arrived.entry(from).or_default();
+                *known = (*known).max(*percent);
+            }
             Message::Done
             | Message::Complete
             | Message::Missing(_)

@@ -21,12 +21,12 @@ impl Device {
         self.judging = Some(Judging::new(record, names.all));
     }
 
-    /// What it has answered to models of others; `None` without a limit.
+    /// Returns what it has answered to models of others; `None` without a limit.
     pub fn judged(&self) -> Option<&VerdictRecord> {
         self.judging.as_ref().map(Judging::record)
     }
 
-    /// What it does about a model of the device at a place.
+    /// Returns what it does about a model of the device at a place.
     pub(super) fn may_judge(&self, from: Place, question: &Question) -> May {
         self.judging.as_ref().map_or(May::Try, |judging| judging.may(from, question))
     }
@@ -44,7 +44,7 @@ impl Device {
         self.judging.as_mut().is_some_and(Judging::take_new).then_some(Action::KeepVerdicts)
     }
 
-    /// What it tells of how a model, of which this is a hash, did as it was handed over, and of what it made of it.
+    /// Returns what it tells of how a model, of which this is a hash, did as it was handed over, and of what it made of it.
     pub(super) fn tells_of(
         &mut self,
         leg: &Leg,

@@ -78,7 +78,7 @@ pub enum AsTarget {
 }
 
 impl Phase {
-    /// How far this is: within an epoch it never becomes less.
+    /// Returns how far this is: within an epoch it never becomes less.
     pub fn order(&self) -> u8 {
         match self {
             Phase::Measuring => 0,
@@ -95,7 +95,7 @@ impl Phase {
         }
     }
 
-    /// Whether the device's part of the epoch is over.
+    /// Returns whether the device's part of the epoch is over.
     pub fn is_done(&self) -> bool {
         match self {
             Phase::Unplanned(_) => true,

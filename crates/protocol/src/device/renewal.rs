@@ -23,7 +23,7 @@ pub struct Change {
 }
 
 impl Change {
-    /// Whether the fleet should measure and plan again: the [sketch has moved beyond its noise](drift::Change::matters), or the device can be a source
+    /// Returns whether the fleet should measure and plan again: the [sketch has moved beyond its noise](drift::Change::matters), or the device can be a source
     /// now and could not before, or the other way round.
     pub fn matters(&self) -> bool {
         self.in_labels || self.in_inputs.matters()
@@ -31,13 +31,13 @@ impl Change {
 }
 
 impl Device {
-    /// What it goes by; nothing with settings that nobody can measure with.
+    /// Returns what it goes by; nothing with settings that nobody can measure with.
     pub fn goes_by(&self) -> Option<GoesBy> {
         let data = self.exchange(&[self.place]).goes_by()?;
         Some(GoesBy { data, has_labels: !self.holdings.labels.is_empty() })
     }
 
-    /// How its data differ from those that a device at its place, which is to get them, goes by.
+    /// Returns how its data differ from those that a device at its place, which is to get them, goes by.
     pub fn change_from(&self, before: &GoesBy) -> Change {
         Change {
             in_inputs: before.data.change(&self.holdings.inputs),
@@ -51,12 +51,12 @@ impl Device {
         self.fresh = Some(Box::new(fresh));
     }
 
-    /// Whether it is to have other data from the next epoch on.
+    /// Returns whether it is to have other data from the next epoch on.
     pub fn awaits_renewal(&self) -> bool {
         self.fresh.is_some()
     }
 
-    /// How often it has got other data.
+    /// Returns how often it has got other data.
     pub fn renewals(&self) -> usize {
         self.renewals
     }

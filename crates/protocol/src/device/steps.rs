@@ -35,7 +35,7 @@ impl Device {
             .replying_by(self.replying.clone())
     }
 
-    /// What it publishes with (ε, δ) in every epoch, whoever takes part; `None` without.
+    /// Returns what it publishes with (ε, δ) in every epoch, whoever takes part; `None` without.
     pub fn publication(&self) -> Option<Publication> {
         self.exchange(&[self.place]).publication()
     }
@@ -58,17 +58,17 @@ impl Device {
         self.replying = replying.map(Arc::new);
     }
 
-    /// By which its samples are known in its records, and nobody else can know them.
+    /// Returns the key by which its samples are known in its records, and nobody else can know them.
     pub(super) fn sample_key(&self) -> [u8; 32] {
         self.identity.secret_key("stlf-samples/1")
     }
 
-    /// What it has told of divergences; `None` without a limit.
+    /// Returns what it has told of divergences; `None` without a limit.
     pub fn told(&self) -> Option<&ReplyRecord> {
         self.replying.as_ref().map(|replying| replying.record())
     }
 
-    /// Those that get no new divergence in this epoch, though their means are new: they, or all together, have asked too often.
+    /// Returns those that get no new divergence in this epoch, though their means are new: they, or all together, have asked too often.
     pub fn withheld(&self) -> impl Iterator<Item = Place> + '_ {
         self.epoch.iter().flat_map(|epoch| epoch.exchange.withheld().iter().copied())
     }
@@ -172,7 +172,7 @@ impl Device {
         }
     }
 
-    /// What the planner hears of this device.
+    /// Returns what the planner hears of this device.
     fn report_on(&self, pairs: Vec<(Place, Measured)>) -> Report {
         let known = self.joules.len();
         let mean = (known > 0).then(|| self.joules.values().sum::<f64>() / known as f64);
@@ -206,7 +206,7 @@ impl Device {
         vec![Action::Compute(Job::new(number, Labour::Plan(Box::new(search))))]
     }
 
-    /// What came of the search, which all hear of.
+    /// Takes what came of the search, which all hear of.
     pub(super) fn has_planned(
         &mut self,
         planned: Result<Planned, NoPlan>,
@@ -315,13 +315,13 @@ impl Device {
         })
     }
 
-    /// What it claims of its own model on its own samples.
+    /// Returns what it claims of its own model on its own samples.
     fn own_claim(&self) -> Claim {
         let error = self.own_error().map_or(1.0, |error| error.source_error);
         Claim { error, samples: self.holdings.rows().len() as f64, divergence: 0.0 }
     }
 
-    /// What came of that.
+    /// Takes what came of that.
     pub(super) fn has_combined(
         &mut self,
         combined: Option<Combined>,
@@ -357,7 +357,7 @@ impl Device {
     }
 }
 
-/// What measuring asks for, as actions.
+/// Returns what measuring asks for, as actions.
 pub(super) fn in_epoch(id: EpochId, steps: Vec<Step>) -> Vec<Action> {
     let action = |step: Step| match step {
         Step::Say(to, message) => Action::Send(to, Envelope::new(id, message)),

@@ -28,7 +28,7 @@ pub struct Trained {
 }
 
 impl Device {
-    /// What it is told of its own model, if that is no better than guessing on its labels.
+    /// Returns what it is told of its own model, if that is no better than guessing on its labels.
     pub fn guessing(&self) -> Option<Guessing> {
         Guessing::of_own(self.own_error()?, &self.holdings.labels)
     }
@@ -67,7 +67,7 @@ pub(super) struct Trying {
 }
 
 impl Trying {
-    /// What the device makes of the model by all its labels; `None` if `watch` ended it.
+    /// Returns what the device makes of the model by all its labels; `None` if `watch` ended it.
     ///
     /// # Errors
     /// The learner cannot use the model.
@@ -104,7 +104,7 @@ pub(super) fn question_of<'m>(
     hasher.finalize().into()
 }
 
-/// How a model does on these of a device's labels; nothing on none. `None` if `watch` ended it.
+/// Returns how a model does on these of a device's labels; nothing on none. `None` if `watch` ended it.
 ///
 /// # Errors
 /// The learner cannot use this model.

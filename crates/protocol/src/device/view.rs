@@ -13,7 +13,7 @@ use crate::roster::Place;
 use crate::wire::{EpochId, Plan};
 
 impl Device {
-    /// Which epoch it takes part in.
+    /// Returns which epoch it takes part in.
     pub fn epoch_id(&self) -> Option<EpochId> {
         self.epoch.as_ref().map(|epoch| epoch.id)
     }
@@ -23,17 +23,17 @@ impl Device {
         self.epoch_id().map(|id| id.number)
     }
 
-    /// What it is at in its epoch.
+    /// Returns what it is at in its epoch.
     pub fn phase(&self) -> Option<&Phase> {
         self.epoch.as_ref().map(Epoch::phase)
     }
 
-    /// Whether its part of the epoch is over.
+    /// Returns whether its part of the epoch is over.
     pub fn is_done(&self) -> bool {
         self.phase().is_some_and(Phase::is_done)
     }
 
-    /// Why there is no plan in this epoch.
+    /// Returns why there is no plan in this epoch.
     pub fn no_plan(&self) -> Option<&str> {
         match self.phase()? {
             Phase::Unplanned(reason) => Some(reason),
@@ -41,7 +41,7 @@ impl Device {
         }
     }
 
-    /// What its samples came to under the epoch's plan; `None` as long as there is nothing, and for a source.
+    /// Returns what its samples came to under the epoch's plan; `None` as long as there is nothing, and for a source.
     pub fn outcome(&self) -> Option<&Predictions> {
         self.combined().map(|combined| &combined.predictions)
     }
@@ -59,7 +59,7 @@ impl Device {
         self.following()?.to_combine(self.place).filter(|received| !received.is_empty())
     }
 
-    /// What the epoch's plan costs, term by term. In large fleets, whose plans do not carry the reports that they follow from, only the planner knows.
+    /// Returns what the epoch's plan costs, term by term. In large fleets, whose plans do not carry the reports that they follow from, only the planner knows.
     pub fn plan_terms(&self) -> Option<Terms> {
         self.following()?.terms()
     }

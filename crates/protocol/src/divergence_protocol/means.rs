@@ -128,7 +128,7 @@ impl Exchange {
         self
     }
 
-    /// What the next epoch's may know.
+    /// Returns what the next epoch's may know.
     pub fn into_remembered(self) -> Remembered {
         self.means.remembered
     }

@@ -44,7 +44,7 @@ pub(super) struct Played {
 }
 
 impl Round {
-    /// How many turns this device has had before.
+    /// Returns how many turns this device has had before.
     pub(super) fn number(&self) -> u64 {
         match self {
             Round::First { .. } => 0,
@@ -90,7 +90,7 @@ impl Pair {
         self.errors
     }
 
-    /// How much the peer has told; what comes again adds nothing.
+    /// Returns how much the peer has told; what comes again adds nothing.
     pub(super) fn known(&self) -> usize {
         2 * self.taken as usize + self.kept.len()
     }

@@ -6,7 +6,7 @@ use crate::roster::Place;
 use crate::wire::Measured;
 
 impl Exchange {
-    /// What this device can say of every other, ascending, once everything is measured.
+    /// Returns what this device can say of every other, ascending, once everything is measured.
     pub fn pairs(&self) -> Option<Vec<(Place, Measured)>> {
         match &self.estimator {
             Estimator::Discriminant { measured, .. } | Estimator::Sketch { measured, .. } => {
@@ -19,7 +19,7 @@ impl Exchange {
         }
     }
 
-    /// Those that it waits for.
+    /// Returns those that it waits for.
     pub fn missing(&self) -> Vec<Place> {
         let has = |peer: Place| match &self.estimator {
             Estimator::Discriminant { halves: None, .. } => self.bandwidths.contains_key(&peer),
@@ -38,7 +38,7 @@ impl Exchange {
         self.others().filter(|&peer| !has(peer)).collect()
     }
 
-    /// How much others have told so far; what comes again adds nothing.
+    /// Returns how much others have told so far; what comes again adds nothing.
     pub fn known(&self) -> usize {
         let told = match &self.estimator {
             Estimator::Discriminant { published, .. } => published.len(),

@@ -41,12 +41,12 @@ impl Exchange {
         self
     }
 
-    /// What it has told of divergences, where that is limited. Once there are [pairs](Exchange::pairs), these are among it.
+    /// Returns what it has told of divergences, where that is limited. Once there are [pairs](Exchange::pairs), these are among it.
     pub fn told(&self) -> Option<&Arc<Replying>> {
         self.replying.as_ref()
     }
 
-    /// Those whose new means got no new reply: they, or all together, have asked too often.
+    /// Returns those whose new means got no new reply: they, or all together, have asked too often.
     pub fn withheld(&self) -> &BTreeSet<Place> {
         &self.withheld
     }

@@ -44,7 +44,7 @@ impl Own {
         agreed_features(bandwidths, self.shape, embedding, count, self.seed).ok()
     }
 
-    /// What it publishes of these features.
+    /// Returns what it publishes of these features.
     fn sketch(&self, features: &Features, settings: &sketch::Settings) -> Sketch {
         match &self.kept {
             Some(kept) => (**kept).clone(),
@@ -59,7 +59,7 @@ impl Own {
     }
 }
 
-/// What a device goes by: the means that it publishes, with its noise, and the data that they are of. Where it publishes more than means, or
+/// Returns what a device goes by: the means that it publishes, with its noise, and the data that they are of. Where it publishes more than means, or
 /// something else, they are those that it would publish by default and with base noise alone; nobody hears of them then.
 pub(super) fn goes_by(own: &Own, settings: Option<&sketch::Settings>) -> Option<drift::GoesBy> {
     let default = sketch::Settings::means(own.shape).with(|s| s.privacy = None);
@@ -72,7 +72,7 @@ pub(super) fn goes_by(own: &Own, settings: Option<&sketch::Settings>) -> Option<
     Some(drift::GoesBy::new(features, settings, published, &own.inputs, is_new))
 }
 
-/// What a device publishes with (ε, δ); `None` without. It is the same in every epoch: where there is noise, everything that its
+/// Returns what a device publishes with (ε, δ); `None` without. It is the same in every epoch: where there is noise, everything that its
 /// features follow from is known in advance.
 pub(super) fn publication(own: &Own, settings: &sketch::Settings) -> Option<Publication> {
     let samples = own.inputs.len() / own.shape.len().max(1);
@@ -111,7 +111,7 @@ pub(super) fn means(
     Some(CurrentMeans::new(&features_id(own, settings, width), sketch, samples, ratio))
 }
 
-/// What a device's samples are known by in records: their inputs, or what these were before they were scaled, hashed with a key.
+/// Returns what a device's samples are known by in records: their inputs, or what these were before they were scaled, hashed with a key.
 pub(super) fn samples(own: &Own, unscaled: Option<&[f64]>, sample_key: &[u8; 32]) -> SampleNames {
     let numbers = own.shape.len().max(1);
     match unscaled {
@@ -193,7 +193,7 @@ impl PartialEq for Work {
 }
 
 impl Work {
-    /// What it is for.
+    /// Returns what it is for.
     pub fn task(&self) -> Task {
         match &self.0 {
             Kind::Bandwidth { .. } => Task::Bandwidth,
@@ -279,7 +279,7 @@ fn distances(
     Some(Box::new(move |peer, _| fleet.divergence(index(own.place), index(peer)).value))
 }
 
-/// What this device can say of every other, ascending; `None` if `watch` ended it.
+/// Returns what this device can say of every other, ascending; `None` if `watch` ended it.
 fn with_others<T>(
     place: Place,
     published: &BTreeMap<Place, T>,

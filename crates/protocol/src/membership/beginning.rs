@@ -23,14 +23,14 @@ pub enum Beginning {
 }
 
 impl Membership {
-    /// Whether a device may begin an epoch: nobody who stands before it in the roster is here, but for those that were silent for too
+    /// Returns whether a device may begin an epoch: nobody who stands before it in the roster is here, but for those that were silent for too
     /// long. Who has lied as the planner may not.
     pub fn may_begin(&self, place: Place, now: Duration) -> bool {
         let is_first = self.candidates(now).first().is_none_or(|&first| place <= first);
         is_first && !self.is_convicted(place, now)
     }
 
-    /// Whether a device may begin an epoch although somebody before it is here: it is the next, has given that one up, and this device is about
+    /// Returns whether a device may begin an epoch although somebody before it is here: it is the next, has given that one up, and this device is about
     /// to. Devices that give up at different times would otherwise leave each other out.
     fn may_take_over(&self, place: Place, now: Duration) -> bool {
         let candidates = self.candidates(now);
@@ -45,7 +45,7 @@ impl Membership {
         is_next && does_nothing && !self.is_convicted(place, now)
     }
 
-    /// What this device does about an epoch that another begins.
+    /// Returns what this device does about an epoch that another begins.
     pub fn hear_begin(
         &mut self,
         from: Place,
@@ -65,7 +65,11 @@ impl Membership {
     }
 
     /// An epoch that came at the wrong time, once it may begin; who began it, and with whom.
+    ///
+    /// What a planner begins while it is done without for a lie has long gone on without this device when that ends.
     pub fn timely(&mut self, now: Duration) -> Option<(Place, EpochId, Vec<Place>)> {
+        let convicted = &self.convicted;
+        self.untimely.retain(|from, _| convicted.get(from).is_none_or(|until| now >= *until));
         let is_timely = |(from, (id, _)): &(&Place, &(EpochId, Vec<Place>))| {
             let may_begin = self.may_begin(**from, now) || self.may_take_over(**from, now);
             may_begin && self.is_near(id.number, now)

@@ -15,7 +15,7 @@ pub(super) struct Blame {
 }
 
 impl Running {
-    /// Those that hold the epoch up, for the planner at `own`, which itself waits for the `missing`. Links that are forbidden already are no reason to wait.
+    /// Returns those that hold the epoch up, for the planner at `own`, which itself waits for the `missing`. Links that are forbidden already are no reason to wait.
     pub(super) fn blame(
         &self,
         own: Place,
@@ -34,7 +34,7 @@ impl Running {
         }
     }
 
-    /// Who waits for whose model, as links from and to, of which only these are believed. Whoever is done waits for nobody.
+    /// Returns who waits for whose model, as links from and to, of which only these are believed. Whoever is done waits for nobody.
     fn waits(
         &self,
         own: Place,
@@ -48,7 +48,7 @@ impl Running {
     }
 }
 
-/// Those that others wait for and that do not themselves wait for one of these; if there is none, those that most wait for, and among them those
+/// Returns those that others wait for and that do not themselves wait for one of these; if there is none, those that most wait for, and among them those
 /// that complain about most.
 ///
 /// Whoever has reported is named only if the planner itself waits for it, or more than one device does: a single one may lie.
@@ -76,7 +76,7 @@ fn before_plan(
     most(&most(&named).into_iter().map(complains).collect())
 }
 
-/// Those that are not done and wait for nobody.
+/// Returns those that are not done and wait for nobody.
 ///
 /// Where a device waits for one that says it is done, one of the two lies, or what was sent did not arrive; nobody else can know. So neither
 /// is left out. Only the link between them is not used again, which costs nobody who tells the truth more than one model. Whoever is in several of
@@ -106,13 +106,13 @@ fn after_plan(
     Blame { out, links }
 }
 
-/// Those with the highest count.
+/// Returns those with the highest count.
 fn most(counts: &BTreeMap<Place, usize>) -> BTreeSet<Place> {
     let most = counts.values().max();
     counts.iter().filter(|(_, count)| Some(*count) == most).map(|(&place, _)| place).collect()
 }
 
-/// What is left of links without those to devices that no link leads on from.
+/// Returns what is left of links without those to devices that no link leads on from.
 fn circles(mut links: BTreeSet<(Place, Place)>) -> BTreeSet<(Place, Place)> {
     loop {
         let senders: BTreeSet<Place> = links.iter().map(|(from, _)| *from).collect();

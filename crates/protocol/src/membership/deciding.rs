@@ -46,7 +46,7 @@ enum Wanted {
 }
 
 impl Membership {
-    /// What is to be done now. `missing` are those that this device waits for.
+    /// Returns what is to be done now. `missing` are those that this device waits for.
     pub fn tick(&mut self, now: Duration, missing: &[Place]) -> Vec<Decision> {
         let insisting = self.numbers.come_nearer(self.timing.patience, now);
         // A member that takes part in a later epoch could not come along to this one.
@@ -85,7 +85,7 @@ impl Membership {
         decisions
     }
 
-    /// Whether the first of these should begin an epoch, as far as this device can tell.
+    /// Returns whether the first of these should begin an epoch, as far as this device can tell.
     fn wanted(&self, candidates: &BTreeSet<Place>, now: Duration) -> Option<Wanted> {
         match &self.running {
             None => {

@@ -44,7 +44,7 @@ impl Membership {
         self.ended.values_mut().for_each(|ended| ended.is_past = true);
     }
 
-    /// Whether a device starts anew, or ends epochs otherwise, all the time.
+    /// Returns whether a device starts anew, or ends epochs otherwise, all the time.
     pub(super) fn is_restless(&self, place: Place, now: Duration) -> bool {
         self.is_left_out(place, now)
             && self.ended.get(&place).is_some_and(|ended| ended.count >= MOST_ENDED)

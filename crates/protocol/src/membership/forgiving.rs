@@ -32,7 +32,7 @@ impl Membership {
         !self.is_left_out(place, now)
     }
 
-    /// Whether a device is not asked to take part for now.
+    /// Returns whether a device is not asked to take part for now.
     pub(super) fn is_left_out(&self, place: Place, now: Duration) -> bool {
         self.left_out.get(&place).is_some_and(|until| now < *until)
     }

@@ -65,7 +65,7 @@ impl Numbers {
         furthest_from(self.trusted)
     }
 
-    /// From what, and since when, it is counted how far others get.
+    /// Returns from what, and since when, it is counted how far others get.
     fn base_at(&self, patience: Duration, now: Duration) -> (u64, Duration) {
         match now.saturating_sub(self.base.1) >= patience {
             true => (self.trusted, now),
@@ -73,7 +73,7 @@ impl Numbers {
         }
     }
 
-    /// Whether an epoch may have this number.
+    /// Returns whether an epoch may have this number.
     pub(super) fn is_near(&self, number: u64, patience: Duration, now: Duration) -> bool {
         let (base, _) = self.base_at(patience, now);
         number <= furthest_from(base).saturating_add(NEAR).min(u64::MAX - 1)

@@ -8,30 +8,10 @@ use super::{COMPLAINS_IN_PATIENCE, Decision, LEFT_OUT_FOR, Membership, PLANNER_M
 use crate::roster::Place;
 
 impl Membership {
-    /// Whether nothing new has arrived in the running epoch for as long as patience lasts.
+    /// Returns whether nothing new has arrived in the running epoch for as long as patience lasts.
     pub fn has_waited(&self, now: Duration) -> bool {
         let running = self.running.as_ref().filter(|running| !running.is_over);
         running.is_some_and(|r| now.saturating_sub(r.progress) >= self.timing.patience)
-    }
-
-    /// The planner of the running epoch has lied as one, such as by a plan that does not follow from its reports. All others can see that at about the
-    /// same time, so that nobody waits for it any longer: whoever comes next begins anew. No honest planner lies so, and therefore no new start and no
-    /// new connection is another chance.
-    pub fn convict_planner(&mut self, now: Duration) {
-        let Some(planner) = self.planner().filter(|planner| *planner != self.own) else { return };
-        if self.is_convicted(planner, now) {
-            return;
-        }
-        self.convicted.insert(planner, now + self.timing.patience * LEFT_OUT_FOR);
-        self.untold.insert(planner);
-        if let Some(running) = &mut self.running {
-            running.is_broken = true;
-        }
-    }
-
-    /// Whether a device has lied as the planner not long ago.
-    pub(super) fn is_convicted(&self, place: Place, now: Duration) -> bool {
-        self.convicted.get(&place).is_some_and(|until| now < *until)
     }
 
     /// Nothing has arrived for long: the planner leaves out who is silent, the others tell it whom they wait for.
@@ -79,7 +59,7 @@ impl Membership {
 }
 
 impl Running {
-    /// Whether a device says now whom it waits for. Who waits at all says so in time, by when its epoch or the plan began: if it were by what it heard
+    /// Returns whether a device says now whom it waits for. Who waits at all says so in time, by when its epoch or the plan began: if it were by what it heard
     /// last, another one could tell it just enough to have it blamed as silent.
     fn complains(&mut self, missing: &[Place], patience: Duration, now: Duration) -> bool {
         let is_new = match &self.complained {

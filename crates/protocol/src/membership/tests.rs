@@ -178,7 +178,7 @@ fn who_waits_for_one_that_is_done_is_left_out_once_it_has_no_link_from_there() {
     assert_eq!(out, (1, vec![ALL[3]]));
 }
 
-/// How many times patience is lost until somebody is left out, and who that is, in epochs that go like this; whom the planner itself waits for.
+/// Returns how many times patience is lost until somebody is left out, and who that is, in epochs that go like this; whom the planner itself waits for.
 fn left_out_after(
     first: &mut Membership,
     mut epoch: impl FnMut(&mut Membership, Duration) -> Vec<Place>,
@@ -281,6 +281,23 @@ fn a_planner_that_lied_is_done_without_whatever_it_starts_or_connects_anew() {
         assert_eq!(third.timely(at(now)), None);
     }
     assert!(third.may_begin(ALL[0], at(51)) && !third.may_begin(ALL[1], at(51)));
+    assert_eq!(third.timely(at(51)), None, "that epoch has gone on without it");
+}
+
+#[test]
+fn what_a_device_held_against_planners_it_holds_again_after_a_start_and_not_for_longer() {
+    let mut third = with(2, &[0, 1]);
+    third.enter(1, &ALL[..3], at(10));
+    third.convict_planner(at(11));
+    assert_eq!(third.convicted(), &BTreeMap::from([(ALL[0], at(51))]));
+    for (rest, ends) in [(at(25), 25), (at(900), 40)] {
+        let mut again = Membership::new(ALL[2], 4, 1, TIMING, at(0));
+        again.recall_convicted(&BTreeMap::from([(ALL[0], rest), (ALL[2], rest)]));
+        (0..2).for_each(|other| again.came(ALL[other], 1, 1, at(1)));
+        assert!(!again.may_begin(ALL[0], at(ends - 1)) && again.may_begin(ALL[1], at(ends - 1)));
+        assert!(again.may_begin(ALL[0], at(ends)) && !again.may_begin(ALL[1], at(ends)));
+        assert_eq!(again.convicted().len(), 1, "nobody convicts itself");
+    }
 }
 
 #[test]
@@ -364,7 +381,7 @@ fn a_planner_that_did_nothing_is_not_back_soon_whatever_it_starts_or_connects_an
     assert_eq!(is_back, [false, false, false, true]);
 }
 
-/// Whether the last of four devices is left out, when an epoch that it takes part in is ended like this every so many seconds. A patience is 4 of them.
+/// Returns whether the last of four devices is left out, when an epoch that it takes part in is ended like this every so many seconds. A patience is 4 of them.
 fn is_out(every: u64, completes: bool, ends: impl Fn(&mut Membership, u64, Duration)) -> bool {
     let mut first = with(0, &[1, 2, 3]);
     for number in 1..=10 {

@@ -75,7 +75,7 @@ impl Participant {
         }
     }
 
-    /// Whether to handle a message now; one that arrived before its sender's greeting is kept for later.
+    /// Returns whether to handle a message now; one that arrived before its sender's greeting is kept for later.
     pub(super) fn is_greeted(
         &mut self,
         place: Place,
@@ -170,7 +170,7 @@ impl Participant {
         self.roster().place(key).is_some()
     }
 
-    /// What this device says first to one that does not know it: the roster that it is in.
+    /// Returns what this device says first to one that does not know it: the roster that it is in.
     pub fn introduction(&self) -> Vec<u8> {
         let roster = self.roster.to_json().into_bytes();
         Envelope::new(self.membership.epoch(), Message::Roster(roster)).to_bytes()

@@ -17,7 +17,7 @@ pub(super) struct Refusals {
 }
 
 impl Refusals {
-    /// Whether too many were refused for this device to be heard now.
+    /// Returns whether too many were refused for this device to be heard now.
     pub(super) fn are_too_many(&mut self, now: Duration) -> bool {
         self.forget(now);
         self.count >= MOST

@@ -48,7 +48,10 @@ pub trait Surroundings {
     /// Fetches a model ([`Participant::hear_model`]); `false` if the connection is gone.
     fn fetch(&mut self, from: Place, offer: Offer, epoch: u64) -> bool;
 
-    /// What a model costs to each place, as far as that is measured, once it is for these.
+    /// Returns how many bytes have come of the models that are being fetched, by whose they are and their way. Some may have come altogether.
+    fn arriving(&mut self) -> BTreeMap<(Place, Way), u64>;
+
+    /// Returns what a model costs to each place, as far as that is measured, once it is for these.
     fn joules(&mut self, of: &[Place]) -> Option<BTreeMap<Place, f64>>;
 
     /// Something happened. What an observer keeps of it is kept when this returns.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use stlf_learn::Params;
 use stlf_planning::plan::Way;
 
-use super::{Event, Participant, Surroundings};
+use super::{Event, Participant, Surroundings, TOLD_IN_PATIENCE};
 use crate::device::Action;
 use crate::roster::Place;
 use crate::wire::{Envelope, Message, Offer};
@@ -72,6 +72,20 @@ impl Participant {
         if epoch == self.running() {
             self.fetch(from, offer, world);
         }
+    }
+
+    /// Tells the other devices how much of the models that this one needs has come, where they take long: who waits for this device has patience as long as that
+    /// becomes more.
+    pub(super) fn tell_arrived(&mut self, world: &mut impl Surroundings) {
+        let (told, when) = self.told_arrived;
+        if self.now.saturating_sub(when) < self.patience / TOLD_IN_PATIENCE {
+            return;
+        }
+        let percent = self.device.percent_arrived(&world.arriving());
+        let Some(percent) = percent.filter(|percent| *percent > told) else { return };
+        self.told_arrived = (percent, self.now);
+        self.membership.progressed(self.now);
+        self.tell_once(Message::Arrived(percent), world);
     }
 
     /// Resumes the fetches that a broken connection interrupted.

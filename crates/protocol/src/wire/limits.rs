@@ -61,6 +61,7 @@ pub(super) enum Kind {
     PassedOn,
     Renewed,
     Believed,
+    Arrived,
 }
 
 /// What a device has use for.
@@ -130,7 +131,7 @@ impl Limits {
             // A source tries a model once.
             Kind::Offer => SIGNED + TRIAL * self.devices,
             Kind::Believed => SIGNED,
-            Kind::Bandwidth | Kind::Failed | Kind::TrainedOn => 0,
+            Kind::Bandwidth | Kind::Failed | Kind::TrainedOn | Kind::Arrived => 0,
             Kind::Done | Kind::Complete | Kind::Known | Kind::TakesPart | Kind::Renewed => 0,
             Kind::Probe => PROBE_BYTES,
         };
@@ -180,7 +181,7 @@ impl Limits {
     }
 }
 
-/// Which epoch a message says that it is of, and its kind; nothing after that is looked at.
+/// Returns which epoch a message says that it is of, and its kind; nothing after that is looked at.
 fn head(bytes: &[u8]) -> Result<(EpochId, Kind), Malformed> {
     let unreadable = |_| Malformed::Unreadable;
     let (version, rest) = postcard::take_from_bytes::<u16>(bytes).map_err(unreadable)?;

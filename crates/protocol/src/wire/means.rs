@@ -39,7 +39,7 @@ impl MeansSignature {
         MeansSignature(identity.sign(MEANS, &signed_bytes(digest, epoch, settings)))
     }
 
-    /// Whether the device with this key has signed these means for this epoch and these settings.
+    /// Returns whether the device with this key has signed these means for this epoch and these settings.
     pub fn is_of(
         &self,
         key: PeerId,
@@ -69,7 +69,7 @@ impl Means {
         fits.then(|| Sketch::from_steps(self.samples, &steps, settings))
     }
 
-    /// By which they are known again.
+    /// Returns the digest by which they are known again.
     pub fn digest(&self) -> Digest {
         let mut hash = Sha256::new_with_prefix(self.samples.to_le_bytes());
         self.steps.iter().for_each(|steps| hash.update(steps));

@@ -96,13 +96,13 @@ impl Plan {
         self.links.iter().copied().filter(move |link| link.to == place)
     }
 
-    /// Whose model a source trains on, if any.
+    /// Returns whose model a source trains on, if any.
     pub fn handed_from(&self, place: Place) -> Option<Place> {
         let at = self.handovers.binary_search_by_key(&place, |handover| handover.to).ok()?;
         Some(self.handovers[at].from)
     }
 
-    /// Whose models a device needs: a target those of its links and witnesses, a source the one that it trains on, an examiner those that it tries.
+    /// Returns whose models a device needs: a target those of its links and witnesses, a source the one that it trains on, an examiner those that it tries.
     pub fn senders(&self, place: Place) -> impl Iterator<Item = Place> + '_ {
         let links = self.incoming(place).map(|link| link.from);
         let others = self.witnesses_of(place).chain(self.handed_from(place));
@@ -115,12 +115,12 @@ impl Plan {
         devices.flat_map(|&to| self.senders(to).map(move |from| (from, to))).collect()
     }
 
-    /// Whose models a device tries for the targets of these.
+    /// Returns whose models a device tries for the targets of these.
     pub fn examined_by(&self, place: Place) -> impl Iterator<Item = Place> + '_ {
         self.examinations.iter().filter(move |one| one.to == place).map(|one| one.from)
     }
 
-    /// Whose models a target gets to check others against.
+    /// Returns whose models a target gets to check others against.
     pub fn witnesses_of(&self, target: Place) -> impl Iterator<Item = Place> + '_ {
         self.witnesses.iter().filter(move |witness| witness.to == target).map(|w| w.from)
     }
@@ -181,7 +181,7 @@ impl Plan {
         self.links.iter().map(indexed).collect()
     }
 
-    /// Whether some model goes over more sources than plans have it go, in a chain or round a ring.
+    /// Returns whether some model goes over more sources than plans have it go, in a chain or round a ring.
     fn hands_on_too_often(&self) -> bool {
         let is_too_long = |handover: &Sending| {
             let (mut at, mut hops) = (handover.from, 1);

@@ -39,7 +39,7 @@ impl SignedReport {
         SignedReport { report, signature }
     }
 
-    /// Whether the device with this key has signed it for this epoch and these settings.
+    /// Returns whether the device with this key has signed it for this epoch and these settings.
     pub fn is_of(&self, key: PeerId, epoch: EpochId, settings: Fingerprint) -> bool {
         key.has_signed(REPORT, &bytes(epoch, settings, &self.report), &self.signature)
     }
@@ -66,7 +66,7 @@ impl SignedOffer {
         SignedOffer { offer, signature: identity.sign(OFFER, &bytes) }
     }
 
-    /// Whether the device with this key has signed it for this epoch.
+    /// Returns whether the device with this key has signed it for this epoch.
     pub fn is_of(&self, key: PeerId, epoch: EpochId) -> bool {
         let bytes = postcard::to_allocvec(&(epoch, self.offer)).unwrap_or_default();
         key.has_signed(OFFER, &bytes, &self.signature)
@@ -115,7 +115,7 @@ impl SignedPlan {
         SignedPlan { plan, reports, signature }
     }
 
-    /// Whether the planner with this key has signed it.
+    /// Returns whether the planner with this key has signed it.
     pub fn is_of(&self, key: PeerId) -> bool {
         key.has_signed(PLAN, &self.plan.bytes(), &self.signature)
     }

@@ -98,6 +98,7 @@ fn samples() -> Vec<Message> {
         Message::Known,
         Message::Probe(vec![0; 9]),
         Message::Believed(Place::new(4), offer(Way::First)),
+        Message::Arrived(100),
     ]
 }
 
@@ -229,6 +230,7 @@ fn what_cannot_be_is_refused() {
         p.links.insert(1, link(4, 1, 0.0));
     }));
     assert!(absurd(Message::TrainedOn(201)));
+    assert!(absurd(Message::Arrived(101)));
 }
 
 #[test]

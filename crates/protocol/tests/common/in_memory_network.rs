@@ -156,7 +156,7 @@ impl Network {
         Ok(())
     }
 
-    /// What a device gets as another one's model.
+    /// Returns what a device gets as another one's model.
     fn model(&self, from: Place, to: Place, way: Way) -> Option<Params> {
         let model = self.devices[from.index()].sent_model(way)?;
         Some(self.instead.get(&(from, to)).cloned().unwrap_or(model))

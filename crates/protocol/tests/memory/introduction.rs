@@ -46,6 +46,9 @@ impl Surroundings for Seen {
     fn fetch(&mut self, _: Place, _: Offer, _: u64) -> bool {
         false
     }
+    fn arriving(&mut self) -> BTreeMap<(Place, Way), u64> {
+        BTreeMap::new()
+    }
     fn joules(&mut self, _: &[Place]) -> Option<BTreeMap<Place, f64>> {
         None
     }

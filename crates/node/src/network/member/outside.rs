@@ -2,11 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use iroh::TransportAddr;
 use iroh::endpoint::{Connection, Side};
 use stlf_learn::Layout;
+use stlf_planning::plan::Way;
 use stlf_protocol::identity::PeerId;
 use stlf_protocol::participant::Participant;
 use stlf_protocol::roster::Place;
@@ -41,6 +43,8 @@ pub(super) struct Outside {
     pub(super) tally: Tally,
     pub(super) sending: JoinSet<()>,
     pub(super) fetching: JoinSet<()>,
+    /// How many bytes of the models of this epoch have come, by whose they are and their way.
+    pub(super) arriving: BTreeMap<(Place, Way), Arc<AtomicU64>>,
 }
 
 impl Outside {

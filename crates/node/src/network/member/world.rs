@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use stlf_learn::Params;
@@ -47,6 +47,7 @@ impl Surroundings for World<'_, '_> {
 
     fn begin_epoch(&mut self, now: Duration) {
         self.outside.jobs = Jobs::new(self.outside.ears.queue.clone(), now);
+        self.outside.arriving.clear();
     }
 
     fn compute(&mut self, job: Job) {
@@ -72,8 +73,21 @@ impl Surroundings for World<'_, '_> {
         let connection = self.outside.connections.get(&from).filter(|c| c.close_reason().is_none());
         let Some(connection) = connection.cloned() else { return false };
         let Ears { models, queue, .. } = self.outside.ears.clone();
-        self.outside.fetching.spawn(link::fetch(connection, models, offer, epoch, queue));
+        let arrived: Arc<AtomicU64> = Arc::default();
+        self.outside.arriving.insert((from, offer.way), arrived.clone());
+        self.outside.fetching.spawn(link::fetch(
+            connection,
+            models,
+            (offer, arrived),
+            epoch,
+            queue,
+        ));
         true
+    }
+
+    fn arriving(&mut self) -> BTreeMap<(Place, Way), u64> {
+        let arriving = self.outside.arriving.iter();
+        arriving.map(|(&sent, arrived)| (sent, arrived.load(Ordering::Relaxed))).collect()
     }
 
     fn joules(&mut self, of: &[Place]) -> Option<BTreeMap<Place, f64>> {

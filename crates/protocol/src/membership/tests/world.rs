@@ -149,7 +149,7 @@ impl World {
         }
     }
 
-    /// How long it takes until these, and nobody else, have completed one epoch after this one; its number.
+    /// Returns how long it takes until these, and nobody else, have completed one epoch after this one; its number.
     fn whole(&mut self, places: &[Place], after: u64) -> (Duration, u64) {
         let started = self.now;
         loop {

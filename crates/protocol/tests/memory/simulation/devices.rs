@@ -92,6 +92,8 @@ pub(crate) struct Disk {
     pub(crate) epoch: u64,
     pub(crate) plan: Option<Plan>,
     pub(crate) handed_on: BTreeMap<Way, HandedOn>,
+    /// Who has lied as the planner, and until when it is done without.
+    pub(crate) convicted: BTreeMap<Place, Duration>,
     /// What all are to have the same, and this one may not.
     pub(crate) settings: &'static str,
 }
@@ -99,9 +101,17 @@ pub(crate) struct Disk {
 impl Disk {
     /// Of a device whose links are measured, or whose energies are known.
     pub(crate) fn new(place: Place, devices: usize, hands_on: bool, measures_links: bool) -> Disk {
-        let (plan, handed_on) = (None, BTreeMap::new());
-        let settings = "calm, storm";
-        Disk { place, devices, hands_on, measures_links, epoch: 0, plan, handed_on, settings }
+        Disk {
+            place,
+            devices,
+            hands_on,
+            measures_links,
+            epoch: 0,
+            plan: None,
+            handed_on: BTreeMap::new(),
+            convicted: BTreeMap::new(),
+            settings: "calm, storm",
+        }
     }
 
     /// The same machine with nothing on its disk but key, roster and configuration.
@@ -110,14 +120,18 @@ impl Disk {
         Disk { settings: self.settings, ..new }
     }
 
-    /// A process of this machine.
-    pub(crate) fn start(&self, start: u64) -> Participant {
+    /// A process of this machine that starts now.
+    pub(crate) fn start(&self, start: u64, now: Duration) -> Participant {
         let mut device = self.device(0.0);
         let trained = device.trained().cloned();
         device.resume(trained, self.handed_on.clone(), self.plan.clone());
         let settings = [("data.classes".to_owned(), self.settings.to_owned())];
         let settings = SharedSettings::new(settings);
-        Participant::new(device, roster(self.devices), settings, TIMING, self.epoch, start)
+        let roster = roster(self.devices);
+        let mut process = Participant::new(device, roster, settings, TIMING, self.epoch, start);
+        let rest = |(&place, until): (&Place, &Duration)| (place, until.saturating_sub(now));
+        process.recall_convicted(&self.convicted.iter().map(rest).collect());
+        process
     }
 
     /// A device with data that are this far from the usual ones, which has trained.

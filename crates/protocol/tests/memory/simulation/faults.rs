@@ -106,7 +106,8 @@ impl Simulation {
             return;
         }
         (host.start, host.began, host.asleep, host.jobs) = (start, now, None, 0);
-        host.process = Some(host.disk.start(start));
+        host.transfers.clear();
+        host.process = Some(host.disk.start(start, now));
         self.watcher.started(place);
         self.watcher.awake.insert(place);
         let first = self.random.within(TICK);

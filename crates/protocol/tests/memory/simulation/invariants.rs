@@ -159,6 +159,12 @@ impl Simulation {
         self.watcher.of_liars
     }
 
+    /// The links, from and to, that models go over by the plan that a device follows.
+    pub(crate) fn links(&self, at: Place) -> BTreeSet<(Place, Place)> {
+        let process = self.hosts[at.index()].process.as_ref();
+        process.and_then(|process| Some(process.device().plan()?.sends())).unwrap_or_default()
+    }
+
     /// Whether a device takes part in the epoch of any honest one.
     pub(crate) fn takes_part(&self, place: Place) -> bool {
         let honest = self.watcher.honest.iter();

@@ -17,6 +17,9 @@ use super::faults::Fault;
 use super::random::Random;
 use super::{LIE, News, Simulation, ms};
 
+/// A liar lets so much time pass before it says that one percent more has come: a little less than patience.
+pub(super) const SLOWLY: Duration = Duration::from_millis(7_500);
+
 /// A member that lies in one way, and is honest otherwise.
 #[derive(Debug, Clone)]
 pub(crate) struct Lie {
@@ -74,9 +77,12 @@ pub(crate) enum Kind {
     FramesBeforePlan,
     /// It is never done, and does the same otherwise.
     FramesUnderPlan,
+    /// It is never done, and says again and again that a little more of its models has come.
+    SaysModelsCome,
 }
 
 impl Lie {
+    /// Those that random schedules have: all whose liars are found out within twenty times the patience.
     pub(crate) const ALL: [Kind; 23] = [
         Kind::Repeats,
         Kind::Begins,
@@ -207,6 +213,7 @@ impl Simulation {
             | Kind::RestartsSlowly
             | Kind::RestartsWhenOut
             | Kind::FramesUnderPlan
+            | Kind::SaysModelsCome
             | Kind::WaitsForNothing => message != Message::Done,
             Kind::IsDoneAtOnce | Kind::FramesBeforePlan => !matches!(message, Message::Report(_)),
             Kind::GarblesPlans => match (message, to.index()) {
@@ -292,12 +299,12 @@ impl Simulation {
     /// What a liar says of its own accord.
     pub(super) fn lie(&mut self, at: Place) {
         self.post(LIE, at, News::Lie);
-        let host = &self.hosts[at.index()];
-        let (Some(lie), Some(process)) = (&host.lie, &host.process) else { return };
+        let (now, all) = (self.now, self.places().collect::<Vec<_>>());
+        let host = &mut self.hosts[at.index()];
+        let (Some(lie), Some(process)) = (&mut host.lie, &host.process) else { return };
         let running = process.membership().running_id().unwrap_or_default();
         let planner = process.membership().planner();
         let peers: Vec<Place> = host.connections.keys().copied().collect();
-        let all: Vec<Place> = self.places().collect();
         let mut say: Vec<(Place, Arc<[u8]>)> = Vec::new();
         let bytes = |epoch: EpochId, message: Message| -> Arc<[u8]> {
             Envelope::new(epoch, message).to_bytes().into()
@@ -359,12 +366,12 @@ impl Simulation {
                 self.at(self.now + ms(100), Fault::Start(at));
             }
             // Slower than what counts as in a row whatever comes between, and faster than patience.
-            Kind::RestartsSlowly if self.now - host.began >= ms(2_400) => {
+            Kind::RestartsSlowly if now - host.began >= ms(2_400) => {
                 self.apply(Fault::End { place: at, says_so: false });
                 self.at(self.now + ms(100), Fault::Start(at));
             }
             // Those that plan have lost patience by then.
-            Kind::RestartsWhenOut if self.now - host.began >= ms(18_000) => {
+            Kind::RestartsWhenOut if now - host.began >= ms(18_000) => {
                 self.apply(Fault::End { place: at, says_so: false });
                 self.at(self.now + ms(100), Fault::Start(at));
             }
@@ -392,6 +399,14 @@ impl Simulation {
                     peers.into_iter().for_each(|peer| self.sever(at, peer, true));
                 }
             }
+            Kind::SaysModelsCome if process.device().plan().is_some() => {
+                // It itself does not lose patience.
+                host.jobs = host.jobs.max(1);
+                let since = *lie.since.get_or_insert(now);
+                let percent = ((now - since).as_millis() / SLOWLY.as_millis()).min(100) as u8;
+                let arrived = bytes(running, Message::Arrived(percent));
+                say.extend(peers.into_iter().map(|to| (to, arrived.clone())));
+            }
             Kind::EndsEpochs if planner == Some(at) => {
                 let complete = bytes(running, Message::Complete);
                 say.extend(peers.into_iter().map(|to| (to, complete.clone())));
@@ -404,6 +419,7 @@ impl Simulation {
             | Kind::EndsEpochs
             | Kind::RestartsSlowly
             | Kind::RestartsWhenOut
+            | Kind::SaysModelsCome
             | Kind::TakesNoProbes => {}
         }
         say.into_iter().for_each(|(to, bytes)| self.transmit(at, to, bytes));

@@ -12,6 +12,7 @@ mod named;
 mod process;
 mod random;
 mod schedules;
+mod slow_models;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -65,6 +66,35 @@ pub(crate) struct Simulation {
     /// How many percent of the messages arrive twice.
     twice: u64,
     watcher: Watcher,
+    /// The links, from and to, over which models take long.
+    slow_links: BTreeMap<(Place, Place), Slow>,
+}
+
+/// How a model goes over a slow link.
+#[derive(Debug, Clone, Copy)]
+struct Slow {
+    /// How long a whole one takes.
+    takes: Duration,
+    /// After so many percent nothing more comes, if that is not all.
+    stalls_at: u64,
+}
+
+/// A model that is being fetched.
+#[derive(Debug, Clone, Copy)]
+struct Transfer {
+    since: Duration,
+    bytes: u64,
+    slow: Slow,
+}
+
+impl Transfer {
+    /// How much of it has come.
+    fn came(&self, now: Duration) -> u64 {
+        let Slow { takes, stalls_at } = self.slow;
+        let passed = now.saturating_sub(self.since).min(takes).as_millis() as u64;
+        let percent = (100 * passed / (takes.as_millis() as u64).max(1)).min(stalls_at);
+        self.bytes * percent / 100
+    }
 }
 
 /// A device's machine.
@@ -80,6 +110,8 @@ struct Host {
     connections: BTreeMap<Place, usize>,
     /// Jobs of its epoch that have not ended.
     jobs: usize,
+    /// Models on their way over slow links, by whose they are and their way.
+    transfers: BTreeMap<(Place, Way), Transfer>,
     disk: Disk,
     lie: Option<Lie>,
 }
@@ -126,6 +158,7 @@ impl Simulation {
             mailbox: Vec::new(),
             connections: BTreeMap::new(),
             jobs: 0,
+            transfers: BTreeMap::new(),
             disk: Disk::new(Place::new(place), devices, hands_on, measures_links),
             lie: liars.iter().find(|(liar, _)| *liar == place).map(|(_, lie)| lie.clone()),
         };
@@ -141,6 +174,7 @@ impl Simulation {
             connections: Vec::new(),
             delay: ms(40),
             twice: 0,
+            slow_links: BTreeMap::new(),
         };
         for place in 0..devices {
             let after = simulation.random.within(ms(500));
@@ -158,6 +192,17 @@ impl Simulation {
     /// Messages take up to this long, and so many percent of them arrive twice.
     pub(crate) fn slow(mut self, delay: Duration, twice: u64) -> Simulation {
         (self.delay, self.twice) = (delay, twice);
+        self
+    }
+
+    /// Models take this long over a link, and stop after so many percent, if that is not all.
+    pub(crate) fn with_slow_link(
+        mut self,
+        (from, to): (Place, Place),
+        takes: Duration,
+        stalls_at: u64,
+    ) -> Simulation {
+        self.slow_links.insert((from, to), Slow { takes, stalls_at });
         self
     }
 

@@ -14,7 +14,7 @@ use stlf_protocol::{Participant, PeerId, Place, Surroundings};
 
 use super::devices::Disk;
 use super::liars::Lie;
-use super::{Host, News, Simulation, ms};
+use super::{Host, News, Simulation, Transfer, ms};
 
 enum Request {
     Send(Place, Arc<[u8]>),
@@ -28,8 +28,11 @@ enum Request {
 pub(super) struct Port<'a> {
     place: Place,
     now: Duration,
+    /// When the process began, from which its own clock counts.
+    began: Duration,
     requests: Vec<Request>,
     jobs: &'a mut usize,
+    transfers: &'a mut BTreeMap<(Place, Way), Transfer>,
     disk: &'a mut Disk,
     connections: &'a BTreeMap<Place, usize>,
     /// Those to which no link can be measured.
@@ -48,6 +51,7 @@ impl Surroundings for Port<'_> {
 
     fn begin_epoch(&mut self, _: Duration) {
         *self.jobs = 0;
+        self.transfers.clear();
     }
 
     fn compute(&mut self, job: Job) {
@@ -76,6 +80,10 @@ impl Surroundings for Port<'_> {
         is_connected
     }
 
+    fn arriving(&mut self) -> BTreeMap<(Place, Way), u64> {
+        self.transfers.iter().map(|(&sent, transfer)| (sent, transfer.came(self.now))).collect()
+    }
+
     fn joules(&mut self, of: &[Place]) -> Option<BTreeMap<Place, f64>> {
         let is_known = |place: &Place| !self.unmeasured.contains(place);
         let known = self.connections.keys().copied().filter(is_known);
@@ -89,6 +97,11 @@ impl Surroundings for Port<'_> {
             Event::Planned { .. } => self.disk.plan = participant.device().plan().cloned(),
             Event::TrainedOn { .. } => {
                 self.disk.handed_on = participant.device().handed_on().clone();
+            }
+            Event::LeftOut(_) => {
+                let convicted = participant.membership().convicted().iter();
+                self.disk.convicted =
+                    convicted.map(|(&place, &until)| (place, self.began + until)).collect();
             }
             _ => {}
         }
@@ -107,20 +120,23 @@ impl Simulation {
         let lies = |host: &Host| host.lie.as_ref().is_some_and(Lie::takes_no_probes);
         let unmeasured = self.places().zip(&self.hosts).filter(|(_, host)| lies(host));
         let unmeasured: BTreeSet<Place> = unmeasured.map(|(place, _)| place).collect();
-        let Host { process, began, jobs, disk, connections, .. } = &mut self.hosts[at.index()];
+        let Host { process, began, jobs, transfers, disk, connections, .. } =
+            &mut self.hosts[at.index()];
         let Some(process) = process else { return };
         let watcher = &mut self.watcher;
         let mut port = Port {
             place: at,
             now,
+            began: *began,
             requests: Vec::new(),
             jobs,
+            transfers,
             disk,
             connections,
             unmeasured: &unmeasured,
             watcher,
         };
-        does(process, now - *began, &mut port);
+        does(process, now - port.began, &mut port);
         for request in port.requests {
             self.grant(at, request);
         }
@@ -150,7 +166,15 @@ impl Simulation {
                 let Some(&connection) = self.hosts[at.index()].connections.get(&from) else {
                     return;
                 };
-                let after = ms(5) + self.random.within(self.delay);
+                let mut after = ms(5) + self.random.within(self.delay);
+                if let Some(&slow) = self.slow_links.get(&(from, at)) {
+                    let transfer = Transfer { since: self.now, bytes: offer.bytes, slow };
+                    self.hosts[at.index()].transfers.insert((from, offer.way), transfer);
+                    if slow.stalls_at < 100 {
+                        return;
+                    }
+                    after += slow.takes;
+                }
                 self.post(after, at, News::Model { from, connection, epoch, offer });
             }
         }
