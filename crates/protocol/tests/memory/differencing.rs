@@ -10,7 +10,6 @@ use stlf_method::divergence::sketch::Sketch;
 use stlf_protocol::divergence_protocol::Exchange;
 use stlf_protocol::publication_record::Record;
 use stlf_protocol::published_data::PublishedData;
-use stlf_protocol::reply_record::ReplyRecord;
 use stlf_protocol::shared::SharedSettings;
 use stlf_protocol::wire::{Means, Measured, Message};
 use stlf_protocol::{Place, Refusal};
