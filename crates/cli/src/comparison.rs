@@ -57,7 +57,7 @@ pub(crate) fn comparison(outcome: &Outcome, config: &Config, methods: &[Method])
         let cells: [Cell; 7] = [
             label.into(),
             accuracy.into(),
-            mean(&line.targets).into(),
+            targets(line).into(),
             mean(&line.links).into(),
             energy(line.total_joules.mean).into(),
             line.energy_share.map_or(String::new(), |s| format!("{:.0} %", 100.0 * s.mean)).into(),
@@ -71,9 +71,10 @@ pub(crate) fn comparison(outcome: &Outcome, config: &Config, methods: &[Method])
          Accuracy: of a method's own targets on their own data, by labels that no method but Oracle sees.\n\
          Energy and sent: totals; {}.\n\
          Of all links: that energy over what it costs if every source sends to every target, which needs no measuring.\n\
-         {}{}{}{}{}{}{}{}{}{}{}{}{}",
+         {}{}{}{}{}{}{}{}{}{}{}{}{}{}",
         table.render(),
         missing(methods, &lines),
+        scored(&lines),
         paid(&lines),
         handovers(&lines, config),
         measuring(outcome, config),
@@ -95,6 +96,23 @@ pub(crate) fn comparison(outcome: &Outcome, config: &Config, methods: &[Method])
 pub(crate) fn dealt(outcome: &Outcome) -> String {
     let told = |how: &String| format!("{how}; another partition.kind deals them differently.\n");
     outcome.dealt_by.as_ref().map_or(String::new(), told)
+}
+
+/// The number of targets, and of how many of them the accuracy is known if that is some and not all.
+fn targets(line: &Line) -> String {
+    let (scored, all) = (line.scored.mean, line.targets.mean);
+    match line.accuracy.is_some() && scored < all {
+        true => format!("{scored:.1} of {all:.1}"),
+        false => format!("{all:.1}"),
+    }
+}
+
+/// Says what it means that the accuracy is known of some targets alone.
+fn scored(lines: &[Line]) -> String {
+    match lines.iter().any(|line| line.accuracy.is_some() && line.scored.mean < line.targets.mean) {
+        true => "Targets \"2.0 of 7.0\": the accuracy of two of seven is known, and the mean is theirs; do not compare it with that of other targets.\n".to_owned(),
+        false => String::new(),
+    }
 }
 
 /// The line of ST-LF, if it was compared.
@@ -225,7 +243,8 @@ pub(crate) fn students(outcome: &Outcome, config: &Config) -> String {
                 &format!("; the mixture alone has {mixture} there, every student used {student}");
         }
         if let Some(row) = idle.first() {
-            line += &format!("; {} {}", row.target, row.outcome);
+            let such_as = if idle.len() > 1 { "such as " } else { "" };
+            line += &format!("; {such_as}{} {}", row.target, row.outcome);
         }
         Some(format!("{line} (seed-*/{STUDENTS}).\n"))
     });

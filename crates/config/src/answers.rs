@@ -33,6 +33,13 @@ struct Row {
     label: String,
 }
 
+/// Whether a file is a table of questions of which somebody has answered some.
+pub fn has_answers(path: &Path) -> bool {
+    let Ok(text) = std::fs::read(path) else { return false };
+    let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(&text[..]);
+    reader.deserialize::<Row>().any(|row| row.is_ok_and(|row| !row.label.is_empty()))
+}
+
 impl Answers {
     /// Reads the answers of a table, in which a label is the name of a class; rows without a label are questions, not answers.
     ///

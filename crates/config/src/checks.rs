@@ -43,7 +43,7 @@ impl Config {
 
     fn check_data(&self) -> Result<(), ValueError> {
         let data = &self.data;
-        if data.image_size.is_some() && data.images.is_none() {
+        if data.image_size.is_some() && data.images.is_none() && !data.is_open() {
             let message = "is only for a folder of pictures (data.images)";
             return Err(ValueError::conflict("data.image-size", "data.images", message));
         }

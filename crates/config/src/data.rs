@@ -98,10 +98,16 @@ impl Data {
         self.features.as_ref().filter(|_| self.images.is_none())
     }
 
+    /// Whether no samples are named: each device of a fleet names its own.
+    pub(crate) fn is_open(&self) -> bool {
+        self.images.is_none() && self.features.is_none() && self.domains.is_empty()
+    }
+
     /// Whether samples are drawn, and not read from files.
     pub(crate) fn is_drawn(&self) -> bool {
         let is_drawn = |name: &String| name.parse().is_ok_and(Domain::is_drawn);
-        self.images.is_none() && self.features.is_none() && self.domains.iter().all(is_drawn)
+        let is_read = self.images.is_some() || self.features.is_some();
+        !is_read && !self.domains.is_empty() && self.domains.iter().all(is_drawn)
     }
 
     /// Returns the options by which the table of features is read.
@@ -142,7 +148,7 @@ impl Data {
     pub(crate) fn misplaced_windows(&self) -> Option<(&'static str, &'static str)> {
         let within = |number: usize| (1..=MOST_READINGS).contains(&number);
         match (self.window, self.stride) {
-            (Some(_), _) if self.table().is_none() => {
+            (Some(_), _) if self.table().is_none() && !self.is_open() => {
                 Some(("window", "is only for a table of readings (data.features)"))
             }
             (Some(window), _) if !within(window) => Some(("window", "is not between 1 and 65536")),

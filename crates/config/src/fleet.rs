@@ -99,6 +99,38 @@ impl Fleet {
     }
 }
 
+/// The most bytes of a device's name, by which its files are called.
+const LONGEST_NAME: usize = 200;
+
+/// Checks that files can be called by the names of these devices, inside the folder that they are written to. `source` says where the names are from.
+///
+/// # Errors
+/// Names the first device that no file can be called by.
+pub fn check_names<'n>(
+    names: impl IntoIterator<Item = &'n str>,
+    source: &Path,
+) -> Result<(), Error> {
+    let is_one = |name: &str| {
+        let is_plain = |c: char| !c.is_control() && c != '/' && c != '\\';
+        let is_here = name.is_empty() || name == "." || name == "..";
+        !is_here && name.len() <= LONGEST_NAME && name.chars().all(is_plain)
+    };
+    match names.into_iter().find(|name| !is_one(name)) {
+        None => Ok(()),
+        Some(name) => {
+            let shown: String = name.chars().take(40).collect();
+            Err(Error::Setting {
+                path: source.to_owned(),
+                line: None,
+                message: format!("no file can be called by the name of the device {shown:?}"),
+                hint: Some(format!(
+                    "use a name of at most {LONGEST_NAME} bytes without / and \\, which is not . or .."
+                )),
+            })
+        }
+    }
+}
+
 /// Without a scale, the usual one of so many devices.
 fn scaler(data: &Dataset, scale: Option<Scale>, devices: usize) -> Scaler<'_> {
     let usual = if devices == 1 { Scale::Own } else { Scale::Fleet };

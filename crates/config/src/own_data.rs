@@ -11,6 +11,7 @@ use stlf_data::{Dataset, features};
 use stlf_planning::number_format::counted;
 
 use self::classes::{too_many_classes, unequal_classes};
+use crate::fleet::check_names;
 use crate::{Error, TEMPLATE};
 
 /// Keys of a section with their values.
@@ -67,12 +68,20 @@ pub fn for_table(table: &Path, mut options: features::Options) -> Result<Written
         [] => return Err(wrong("no row has a label".to_owned(), "some devices need labels")),
         [class] => {
             let message = format!("all labels are {class:?}: there is nothing to learn");
-            return Err(wrong(message, "there should be two classes or more"));
+            let hint = "there should be two classes or more";
+            return Err(match without_label(&data) {
+                0 => wrong(message, hint),
+                _ => wrong(message, &format!("{hint}, and {NO_LABEL} is none")),
+            });
         }
         _ => {}
     }
+    if data.domain_column().is_some() {
+        check_names(data.domains().iter().map(String::as_str), table)?;
+    }
     let (partition, mut told) = partition(&data, table)?;
     told.extend(data.series().map(|series| told_of(series, &data)));
+    told.extend(some_without_label(&data));
     told.extend(too_many_classes(&data, label));
     let unequal = unequal_classes(&data);
     told.extend(unequal.clone());
@@ -195,6 +204,27 @@ const HIDDEN: &str =
 /// Returns the key by which half of the devices hide their labels, with its value.
 fn half() -> (&'static str, String) {
     ("labeled", "{ devices = 0.5 }".to_owned())
+}
+
+/// What stands for no label in a table.
+const NO_LABEL: &str = "an empty cell, null, NA or -1";
+
+fn without_label(data: &Dataset) -> usize {
+    (0..data.len()).filter(|&sample| data.label(sample).is_none()).count()
+}
+
+/// A sentence on samples without a label, if a device has some beside others that have one: a class may have been taken for none.
+fn some_without_label(data: &Dataset) -> Option<String> {
+    let devices = |is_labeled: bool| -> BTreeSet<usize> {
+        let samples = (0..data.len()).filter(|&k| data.label(k).is_some() == is_labeled);
+        samples.map(|sample| data.domain(sample)).collect()
+    };
+    if devices(true).is_disjoint(&devices(false)) {
+        return None;
+    }
+    let what = if data.series().is_some() { "windows" } else { "rows" };
+    let (without, all) = (without_label(data), data.len());
+    Some(format!("{without} of {all} {what} have no label, that is {NO_LABEL}."))
 }
 
 /// How the rows of a table are dealt: by the column that names devices, else at random.

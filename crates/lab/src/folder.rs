@@ -53,7 +53,12 @@ fn collect(
     Ok(())
 }
 
+/// Writes two digits for each byte.
+pub(crate) fn in_hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
 /// Returns the SHA-256 checksum of these bytes, in hexadecimal.
 pub(crate) fn sha256(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+    in_hexadecimal(&Sha256::digest(bytes))
 }

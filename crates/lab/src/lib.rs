@@ -5,6 +5,7 @@
 //! bytes. Nothing in a run folder tells the time.
 
 pub mod baselines;
+mod data_source;
 pub mod error;
 mod folder;
 pub mod learners;

@@ -8,13 +8,14 @@ use std::sync::atomic::AtomicBool;
 use rayon::prelude::*;
 use serde::Serialize;
 use stlf_config::Config;
-use stlf_config::fleet::load;
+use stlf_config::fleet::{check_names, load};
 use stlf_data::features::Scale;
 use stlf_data::partition::Scheme;
 use stlf_data::{Dataset, atomic_file};
 use stlf_method::method::Method;
 use stlf_protocol::Setup;
 
+use crate::data_source;
 use crate::folder::hashes;
 use crate::record::{
     ComputingRow, ExpectedRow, MeasuringRow, RefusedRow, Row, ScaleRow, StudentRow, TrainingRow,
@@ -252,9 +253,13 @@ impl Job<'_> {
     fn shard(&self, shard: Shard, observer: &Observer<'_>) -> Result<Outcome, Error> {
         let outcome = self.all_seeds(shard, observer);
         let has_failed = outcome.as_ref().is_err_and(|e| !matches!(e, Error::Stopped));
-        if has_failed && hashes(self.folder, &[CONFIG])?.is_empty() {
-            let file = self.folder.file(CONFIG);
-            std::fs::remove_file(&file).map_err(Error::file(&file))?;
+        if has_failed && hashes(self.folder, &[CONFIG, data_source::FILE])?.is_empty() {
+            for name in [CONFIG, data_source::FILE] {
+                let file = self.folder.file(name);
+                if file.exists() {
+                    std::fs::remove_file(&file).map_err(Error::file(&file))?;
+                }
+            }
         }
         outcome
     }
@@ -306,6 +311,7 @@ impl Job<'_> {
             None => {
                 watch.see(Stage::Deal, 0, 1)?;
                 let data = load(self.config)?;
+                data_source::check(self.config, self.folder)?;
                 watch.see(Stage::Deal, 1, 1)?;
                 Ok(Holdings::Dealt(Box::new(data)))
             }
@@ -387,6 +393,9 @@ pub(crate) fn seed_run<'a>(
         }
         Holdings::Learners(learners) => (Scaled::unscouted(learners.fleet()?), Some(&**learners)),
     };
+    let source = [&config.data.images, &config.data.features].into_iter().flatten().next();
+    let named_in = source.map_or(folder.path(), |path| path.as_path());
+    check_names(fleet.devices.iter().map(|device| device.name.as_str()), named_in)?;
     let setup = Setup::new(config, fleet.shape, holdings.classes().len(), seed)?;
     let first = Arc::new(setup.first_model());
     let run = SeedRun {

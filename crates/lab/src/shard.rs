@@ -4,6 +4,7 @@ use std::path::Path;
 
 use stlf_config::Config;
 
+use crate::data_source;
 use crate::folder::copy;
 use crate::run::{open, seed_folder};
 use crate::{Error, Folder};
@@ -99,6 +100,20 @@ pub fn merge(parts: &[impl AsRef<Path>], to: &Path) -> Result<Config, Error> {
     let folder = open(&config, to)?;
     for part in parts {
         let part = Folder::open(part.as_ref())?;
+        if let Some(data) = part.read(data_source::FILE)? {
+            match folder.read(data_source::FILE)? {
+                None => folder.write(data_source::FILE, &data)?,
+                Some(known) if known == data => {}
+                Some(_) => {
+                    let message = "this folder holds a run of other data";
+                    return Err(Error::folder(
+                        part.path(),
+                        message,
+                        "merge only shards of one run",
+                    ));
+                }
+            }
+        }
         for seed in &config.seeds {
             let name = seed_folder(*seed);
             if part.file(&name).is_dir() {

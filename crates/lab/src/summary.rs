@@ -57,6 +57,8 @@ pub struct Line {
     pub worst: Option<Spread>,
     /// The number of targets of a seed.
     pub targets: Spread,
+    /// The number of those of which the accuracy is known.
+    pub scored: Spread,
     /// The number of links of a seed.
     pub links: Spread,
     /// The energy of a seed's links, in joules.
@@ -120,6 +122,9 @@ fn line(method: &str, rows: &[Row]) -> Option<Line> {
         }),
         worst: per_seed(&|rows| rows.iter().filter_map(|r| r.accuracy).min_by(f64::total_cmp)),
         targets: per_seed(&|rows| Some(rows.len() as f64))?,
+        scored: per_seed(
+            &|rows| Some(rows.iter().filter(|r| r.accuracy.is_some()).count() as f64),
+        )?,
         links: per_seed(&|rows| Some(rows.iter().map(|r| r.links as f64).sum()))?,
         joules: per_seed(&|rows| Some(rows.iter().map(|r| r.joules).sum()))?,
         bytes: per_seed(&|rows| Some(rows.iter().map(|r| r.bytes as f64).sum()))?,

@@ -45,12 +45,12 @@ impl std::fmt::Display for Obstacle {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Obstacle::NoPictures => {
-                write!(f, "it has no pictures, and under {LEAST_LABELS} labels")
+                write!(f, "it has no pictures, and fewer than {LEAST_LABELS} labels")
             }
             Obstacle::FewSamples(samples) => {
                 write!(
                     f,
-                    "it has {samples} samples, under {LEAST_SAMPLES}, and under {LEAST_LABELS} labels"
+                    "it has {samples} samples, fewer than {LEAST_SAMPLES}, and fewer than {LEAST_LABELS} labels"
                 )
             }
             Obstacle::CannotAdapt => write!(f, "its learner trains no students"),

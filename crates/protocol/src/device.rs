@@ -42,6 +42,7 @@ pub use self::trying::Trained;
 use self::trying::try_out;
 use crate::identity::Identity;
 use crate::job::Job;
+use crate::published_data::PublishedData;
 use crate::reply_record::Replying;
 use crate::roster::{Place, Roster};
 use crate::setup::Setup;
@@ -135,6 +136,8 @@ pub struct Device {
     last_plan: Option<Plan>,
     /// What it publishes instead of means of its inputs as they are now.
     published: Option<Arc<Sketch>>,
+    /// What is kept of the data behind that, by which it replies if it has others now.
+    behind: Option<Arc<PublishedData>>,
     /// A device whose data it has from the next epoch on.
     fresh: Option<Box<Device>>,
     /// How often it has got other data.
@@ -179,6 +182,7 @@ impl Device {
             early: BTreeMap::new(),
             last_plan,
             published: None,
+            behind: None,
             fresh: None,
             renewals: 0,
             replying: None,

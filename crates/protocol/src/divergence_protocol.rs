@@ -29,6 +29,7 @@ pub use self::work::{Finding, Work};
 use crate::device::{Refusal, note};
 use crate::privacy_ledger::Publication;
 use crate::publication_record::{CurrentMeans, SampleNames};
+use crate::published_data::PublishedData;
 use crate::reply_record::Replying;
 use crate::roster::Place;
 use crate::wire::{Means, Measured, Message, Moments};
@@ -121,7 +122,7 @@ impl Exchange {
                 Estimator::Classifier { settings: *settings, pairs: BTreeMap::new() }
             }
         };
-        let own = Own { shape, seed, noise_key, place, inputs, kept: None };
+        let own = Own { shape, seed, noise_key, place, inputs, kept: None, behind: None };
         let (members, means) = (members.to_vec(), MeansOfEpoch::default());
         let (bandwidths, withheld) = (BTreeMap::new(), BTreeSet::new());
         Exchange { own, members, bandwidths, estimator, means, replying: None, withheld }
@@ -170,6 +171,12 @@ impl Exchange {
     /// The same, but it publishes this instead of means of its inputs.
     pub fn publishing(mut self, kept: Option<Arc<Sketch>>) -> Exchange {
         self.own.kept = kept;
+        self
+    }
+
+    /// The same, but it measures by the data behind what it [publishes](Exchange::publishing), and not by its inputs as they are now.
+    pub fn measuring_by(mut self, behind: Option<Arc<PublishedData>>) -> Exchange {
+        self.own.behind = behind;
         self
     }
 

@@ -15,6 +15,7 @@
 //! - [`device`]: a device in an epoch: a message in, actions out.
 //! - [`privacy_ledger`]: what a device has published with noise, and what that spent.
 //! - [`publication_record`]: what a device has published with base noise alone, and when it may publish something else.
+//! - [`published_data`]: the data behind means that a device publishes again, by which it replies.
 //! - [`reply_record`]: which divergences a device has told, and whether it may tell more.
 //! - [`verdict_record`]: what a device has answered to models that others chose, and whether it may answer more.
 //! - [`checking`]: whether a plan follows from the signed reports that it carries.
@@ -31,6 +32,7 @@ pub mod participant;
 mod planning;
 pub mod privacy_ledger;
 pub mod publication_record;
+pub mod published_data;
 pub mod reply_record;
 pub mod roster;
 pub mod setup;

@@ -35,6 +35,12 @@ struct Published {
     mean: Vec<f32>,
 }
 
+impl Published {
+    fn sketch(&self) -> Sketch {
+        Sketch { samples: self.samples, mean: self.mean.clone(), covariance: None }
+    }
+}
+
 impl Publication {
     /// With noise that was drawn from this seed, by which it is known again.
     pub fn new(noise_seed: &[u8; 32], ratio: f64) -> Publication {
@@ -51,10 +57,13 @@ impl Publication {
     /// Returns what was published last, if that was by the same features.
     pub fn instead(&self, before: &Ledger) -> Option<Sketch> {
         let last = before.publications.last()?.means.as_ref()?;
-        let Published { features, samples, mean } = last;
-        let are_alike = self.means.as_ref().is_some_and(|own| own.features == *features);
-        let sketch = || Sketch { samples: *samples, mean: mean.clone(), covariance: None };
-        are_alike.then(sketch)
+        let are_alike = self.means.as_ref().is_some_and(|own| own.features == last.features);
+        are_alike.then(|| last.sketch())
+    }
+
+    /// What is published, where it is means.
+    pub fn sketch(&self) -> Option<Sketch> {
+        Some(self.means.as_ref()?.sketch())
     }
 
     fn is_one(&self) -> bool {

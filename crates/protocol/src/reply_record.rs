@@ -8,9 +8,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
-use stlf_method::divergence::replies::MOST_TO_ONE_PEER;
+use stlf_method::divergence::replies::{MOST_TO_ONE_PEER, told_by_one};
 
 use crate::identity::hex;
+use crate::published_data::PublishedData;
 use crate::roster::Place;
 use crate::told::{self, Told};
 use crate::wire::Digest;
@@ -111,6 +112,17 @@ impl Replying {
         Replying { record, ..self.clone() }
     }
 
+    /// The same, of a device that replies by these data and not by those that it has now.
+    pub(crate) fn about(&self, data: &PublishedData) -> Replying {
+        let (record, samples) = (self.record.clone(), data.samples().clone());
+        Replying::new(record, samples, told_by_one(data.counted()), self.most)
+    }
+
+    /// The same, of a device that gives no new reply.
+    pub(crate) fn without_new_ones(&self) -> Replying {
+        Replying { most: 0.0, ..self.clone() }
+    }
+
     /// Returns what the device has told.
     pub fn record(&self) -> &ReplyRecord {
         &self.record
@@ -173,7 +185,6 @@ impl Replying {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use stlf_method::divergence::replies::told_by_one;
 
     use super::*;
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use stlf_bundle::folder::{find, read};
 use stlf_bundle::questions::{Question, csv};
 use stlf_bundle::samples::Samples;
-use stlf_config::answers::Answers;
+use stlf_config::answers::{Answers, has_answers};
 use stlf_lab::questions::questions;
 
 use super::bundle_args::{BundleArgs, failure};
@@ -52,6 +52,12 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args, ui: &Ui) -> Result<(), Failure> {
     if let Some(path) = &args.output {
         output::check_place(path)?;
+        if has_answers(path) {
+            let message = format!("{} has answers already", path.display());
+            return Err(
+                Failure::input(message).hint("name another file, so that they are not lost")
+            );
+        }
     }
     if args.labels == 0 {
         return Err(Failure::input("--labels: 0 would ask for nothing").hint("ask for at least 1"));

@@ -63,6 +63,14 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args, ui: &Ui) -> Result<(), Failure> {
     if let Some(path) = &args.output {
         output::check_place(path)?;
+        let is_same = |samples: &PathBuf| {
+            let both = [samples, path].map(std::fs::canonicalize);
+            matches!(both, [Ok(samples), Ok(output)] if samples == output)
+        };
+        if args.samples.as_ref().is_some_and(is_same) {
+            let message = format!("{} has the samples and cannot be the output", path.display());
+            return Err(Failure::input(message).hint("name another file"));
+        }
     }
     let table = match (&args.learner, &args.samples) {
         (None, Some(samples)) => by_mixture(args, samples)?,

@@ -36,6 +36,14 @@ impl RunArgs {
         let given = self.config.as_deref().unwrap_or(Path::new("defaults"));
         let is_folder = self.config.is_some() && given.is_dir();
         let file = if is_folder { given.join("config.toml") } else { given.to_owned() };
+        if !is_folder && is_table(given) {
+            let message = format!("{} is a table, not a configuration", given.display());
+            let hint = format!(
+                "stlf new NAME --features {} writes a configuration for it",
+                given.display()
+            );
+            return Err(Failure::input(message).hint(&hint));
+        }
         let text = match &self.config {
             Some(_) => std::fs::read_to_string(&file).map_err(|e| unreadable(&file, &e))?,
             None => String::new(),
@@ -69,6 +77,12 @@ pub(crate) fn watched<T>(
     });
     stages.finish();
     result.map_err(|e| failure(&e))
+}
+
+/// Whether a file is a table of samples, by its name.
+fn is_table(path: &Path) -> bool {
+    let extension = path.extension().unwrap_or_default().to_ascii_lowercase();
+    path.is_file() && ["csv", "tsv", "parquet"].iter().any(|table| extension == *table)
 }
 
 fn unreadable(path: &Path, error: &std::io::Error) -> Failure {

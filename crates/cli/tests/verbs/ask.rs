@@ -144,6 +144,9 @@ fn what_cannot_be_asked_is_said() {
     assert!(message.contains("there is no such folder"), "{message}");
     std::fs::write(done.path("wrong.csv"), "sample,label\n2,strom\n").unwrap();
     let (table, wrong) = (done.text("table.csv"), done.text("wrong.csv"));
+    let message = done.refused(&["ask", &run_folder, "-o", &wrong]);
+    assert!(message.contains("has answers already"), "{message}");
+    assert_eq!(std::fs::read_to_string(&wrong).unwrap(), "sample,label\n2,strom\n");
     let message = done.refused(&["ask", &bundle, &table, "--answers", &wrong]);
     assert!(message.contains("line 2: \"strom\" is not a class of the data"), "{message}");
     assert!(message.contains("did you mean storm?"), "{message}");

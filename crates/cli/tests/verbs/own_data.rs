@@ -51,6 +51,78 @@ fn a_table_becomes_a_configuration_that_runs_as_it_is() {
     assert!(at.join("run/seed-1/mixtures/dock").is_dir());
     let again = within(at, &["new", "mine", "--features", "my.csv"]);
     assert!(again.code == 2 && again.err.contains("already exists"), "{}", again.err);
+    let early = within(at, &["run", "my.csv"]);
+    assert!(
+        early.code == 2 && early.err.contains("stlf new NAME --features my.csv"),
+        "{}",
+        early.err
+    );
+
+    // Results of a table are not shown as those of another one, also if it is called the same.
+    let results = || std::fs::read(at.join("run/results.csv")).unwrap();
+    let first = results();
+    table(at, "device,time,x,y,z,label", |device, class| match device {
+        0 | 2 => ["storm", "calm"][class].to_owned(),
+        _ => String::new(),
+    });
+    let changed = within(at, &quick);
+    assert_eq!(changed.code, 2, "{}", changed.out);
+    assert!(changed.err.contains("my.csv: has changed since run was made"), "{}", changed.err);
+    assert!(changed.err.contains("--to"), "{}", changed.err);
+    assert_eq!(results(), first);
+}
+
+#[test]
+fn no_file_is_written_outside_of_a_run_by_the_name_of_a_device() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    let precious = at.join("precious");
+    std::fs::create_dir(&precious).unwrap();
+    std::fs::write(precious.join("diary.txt"), "dear diary").unwrap();
+    let rows = |name: &str| -> String {
+        let row = |k: usize| {
+            let (device, label) = (["gate", name][k % 2], ["calm", "storm"][(k / 2) % 2]);
+            format!("{device},{label},{},{}\n", k % 7, k % 11)
+        };
+        (0..200).map(row).collect()
+    };
+    for name in ["../../../precious", precious.to_str().unwrap(), "a/b", "..", ".", "a\\b"] {
+        std::fs::write(at.join("t.csv"), format!("device,label,x,y\n{}", rows(name))).unwrap();
+        let made = within(at, &["new", "t", "--features", "t.csv"]);
+        let settings = "data.features=t.csv seeds=[0] training.steps=5 training.model=mlp";
+        let ran = within(at, &["run", "-c", settings, "--to", "run"]);
+        for refused in [made, ran] {
+            assert_eq!(refused.code, 2, "{name}: {}", refused.out);
+            let told = &refused.err;
+            assert!(told.contains("t.csv: no file can be called by the name"), "{name}: {told}");
+        }
+    }
+    let kept: Vec<_> =
+        std::fs::read_dir(&precious).unwrap().map(|e| e.unwrap().file_name()).collect();
+    assert_eq!(kept, ["diary.txt"]);
+}
+
+#[test]
+fn minus_one_is_no_class_and_the_user_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    table(at, "device,time,x,y,z,label", |_, class| ["-1", "1"][class].to_owned());
+    let two = within(at, &["new", "mine", "--features", "my.csv"]);
+    assert!(
+        two.code == 2 && two.err.contains("an empty cell, null, NA or -1 is none"),
+        "{}",
+        two.err
+    );
+    table(at, "device,time,x,y,z,label", |device, class| {
+        ["-1", "1", "2"][(device + class) % 3].to_owned()
+    });
+    let three = within(at, &["new", "mine", "--features", "my.csv"]);
+    assert_eq!((three.code, three.err.as_str()), (0, ""));
+    assert!(
+        three.out.contains("of 320 rows have no label, that is an empty cell"),
+        "{}",
+        three.out
+    );
 }
 
 #[test]

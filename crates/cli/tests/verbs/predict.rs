@@ -101,6 +101,8 @@ fn what_cannot_be_predicted_is_said() {
     assert!(
         done.refused(&["predict", &done.text("none"), &table]).contains("there is no such folder")
     );
+    let own = done.refused(&["predict", &bundle, &table, "-o", &table]);
+    assert!(own.contains("has the samples and cannot be the output"), "{own}");
     assert!(done.refused(&["export", &bundle]).contains("--onnx <FILE>"));
     let model = done.path("run/seed-3/mixtures/d2").read_dir().unwrap().map(Result::unwrap);
     let model = model.map(|e| e.path()).find(|p| p.extension().unwrap() == "safetensors").unwrap();

@@ -28,7 +28,7 @@
       top: 1,
       write: (value) => words.percent(value),
       tick: (value) => words.percent(value, 0),
-      missing: 'no model',
+      missing: noAccuracy,
     });
     const joules = bars(methods, runs, {
       title: 'Energy, with measuring where a method needs it',
@@ -37,7 +37,7 @@
       top: null,
       write: words.joules,
       tick: words.joules,
-      missing: 'unknown',
+      missing: () => 'unknown',
     });
     const keys = two
       ? html(
@@ -112,6 +112,7 @@
         const y = two ? middle + (at === 0 ? -8 : 8) : middle;
         bar(root, {
           spread: one.entries[at] ? how.spread(one.entries[at]) : undefined,
+          missing: one.entries[at] ? how.missing(one.entries[at]) : 'not run',
           x,
           y,
           left,
@@ -130,10 +131,10 @@
     );
   }
 
-  function bar(root, { spread, x, y, left, thick, kind, how, label }) {
+  function bar(root, { spread, missing, x, y, left, thick, kind, how, label }) {
     if (!spread || !words.known(spread.mean)) {
       root.append(
-        svg('text', { class: 'missing', x: left + 4, y: y + 4 }, spread === undefined ? 'not run' : how.missing),
+        svg('text', { class: 'missing', x: left + 4, y: y + 4 }, missing),
       );
       return;
     }
@@ -161,6 +162,9 @@
     root.append(svg('text', { class: 'value', x: after + 6, y: y + 4 }, how.write(spread.mean)));
   }
 
+  // Without links there is no model, and with them nobody knows how accurate it is.
+  const noAccuracy = (entry) => (mean(entry.links) > 0 ? 'not known' : 'no model');
+
   const mean = (spread) => (spread && words.known(spread.mean) ? spread.mean : null);
 
   function methodTable(run, methods) {
@@ -171,7 +175,7 @@
       note,
       numeric: true,
       value: (one) => mean(spreadOf(key)(one)),
-      cell: (one) => write(spreadOf(key)(one)),
+      cell: (one) => write(spreadOf(key)(one), one.entries[0]),
     });
     const table = page.table({
       label: 'Methods compared',
@@ -183,7 +187,7 @@
         column(
           'accuracy',
           'Target accuracy, %',
-          (spread) => (spread ? words.meanWithin(spread, 100, 1) : 'no model'),
+          (spread, entry) => (spread ? words.meanWithin(spread, 100, 1) : noAccuracy(entry)),
           'mean over seeds ± half its 95 % interval',
         ),
         column('targets', 'Targets', (spread) => words.meanWithin(spread, 1, 1)),

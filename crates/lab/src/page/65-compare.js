@@ -23,7 +23,7 @@
           name: names[at],
           numeric: true,
           value: (one) => value(one, at, key),
-          cell: (one) => (one.entries[at] ? cell(one.entries[at][key]) : words.NONE),
+          cell: (one) => (one.entries[at] ? cell(one.entries[at][key], one.entries[at]) : words.NONE),
         }),
       );
       columns.push({
@@ -39,7 +39,8 @@
     measure(
       'accuracy',
       'Accuracy',
-      (spread) => (spread ? words.meanWithin(spread, 100, 1) + ' %' : 'no model'),
+      (spread, entry) =>
+        spread ? words.meanWithin(spread, 100, 1) + ' %' : page.meanOf(entry.links) > 0 ? 'not known' : 'no model',
       (size) => words.fixed(size * 100, 1) + ' points',
       'second run minus first, in percentage points',
     );

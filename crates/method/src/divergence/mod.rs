@@ -44,7 +44,7 @@ use stlf_data::Shape;
 pub use estimate::{Estimate, from_error};
 pub use features::{Embedded, Embedding, Features};
 pub use fleet::{Candidate, Fleet};
-pub use own_metric::OwnMetric;
+pub use own_metric::{OwnMetric, OwnMoments};
 
 use stlf_planning::error::{Error, Range, Reason};
 

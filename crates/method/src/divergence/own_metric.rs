@@ -4,10 +4,11 @@
 use std::collections::BTreeSet;
 
 use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
 use stlf_data::Shape;
 
 use super::Estimate;
-use super::covariance::{Cholesky, Moments, add_to_diagonal, trace, trace_of_product};
+use super::covariance::{Cholesky, Moments, add_to_diagonal, trace, trace_of_product, triangle};
 use super::features::Features;
 use super::separation::{from_separation, separated};
 use super::sketch::{Settings, Sketch};
@@ -33,6 +34,35 @@ fn shown(unbiased: f64, excess: f64, directions: f64) -> f64 {
 /// by each of the device's covariance, which has thousands of numbers.
 fn rounded(divergence: f64) -> f64 {
     (100.0 * divergence).round() / 100.0
+}
+
+/// The exact mean and covariance of a device's features, from which its metric follows. They give samples away, and never leave the device.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OwnMoments {
+    samples: u64,
+    mean: Vec<f64>,
+    /// The lower triangle, row by row.
+    covariance: Vec<f64>,
+}
+
+impl OwnMoments {
+    /// Returns those of a device's inputs.
+    pub fn of(features: &Features, inputs: &[f32]) -> OwnMoments {
+        let mut moments = Moments::new(features.count());
+        features.each(inputs, |vector| moments.see(vector));
+        let samples = moments.count();
+        let (mean, covariance) = moments.finish();
+        OwnMoments { samples, mean, covariance }
+    }
+
+    /// Whether they are numbers, and as many as so many features have.
+    pub fn fit(&self, features: usize) -> bool {
+        let mut numbers = self.mean.iter().chain(&self.covariance);
+        let are_as_many =
+            self.mean.len() == features && self.covariance.len() == triangle(features);
+        are_as_many && numbers.all(|x| x.is_finite())
+    }
 }
 
 /// What a device keeps to measure how far others' means are from its own.
@@ -84,11 +114,13 @@ impl Ridged {
 impl OwnMetric {
     /// The metric of a device's inputs. `ridge` is the fraction of the mean variance that is added to every direction.
     pub fn new(features: &Features, inputs: &[f32], ridge: f64) -> OwnMetric {
-        let side = features.count();
-        let mut moments = Moments::new(side);
-        features.each(inputs, |vector| moments.see(vector));
-        let samples = moments.count() as f64;
-        let (mean, mut covariance) = moments.finish();
+        OwnMetric::of(OwnMoments::of(features, inputs), ridge)
+    }
+
+    /// The metric of inputs with these moments.
+    pub fn of(moments: OwnMoments, ridge: f64) -> OwnMetric {
+        let OwnMoments { samples, mean, mut covariance } = moments;
+        let (samples, side) = (samples as f64, mean.len());
         // A single sample has no spread; any inputs have at most this one. It hardly counts where there are more.
         let unseen = 1.0 / (side as f64 * samples.max(1.0).powi(2));
         add_to_diagonal(&mut covariance, side, unseen);

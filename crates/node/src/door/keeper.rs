@@ -86,6 +86,7 @@ impl Keeper {
             invitations.settings = given.to_toml()?;
         }
         let config = Config::parse(&invitations.settings, &folder.file(INVITATIONS))?;
+        let config = without_paths(&config);
         let terms = Terms::new(config, invitations.agreed.clone());
         Ok(Keeper { folder, owner, roster, invitations, terms, waiting: Vec::new() })
     }
@@ -308,12 +309,14 @@ impl Keeper {
     }
 }
 
-/// The owner's paths are not the devices'.
+/// The owner's paths are not the devices', and neither is the column that names devices in a table of all.
 fn without_paths(config: &Config) -> Config {
     let mut config = config.clone();
     config.data.features = None;
     config.data.images = None;
     config.data.folder = None;
+    config.data.domains.clear();
+    config.data.device = None;
     config.partition = None;
     config
 }

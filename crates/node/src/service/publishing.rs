@@ -5,6 +5,7 @@ use stlf_method::divergence::disclosure::{self, Limit};
 use stlf_protocol::Setup;
 use stlf_protocol::privacy_ledger::Ledger;
 use stlf_protocol::publication_record::{Admitted, CurrentMeans, Record};
+use stlf_protocol::published_data::PublishedData;
 use stlf_protocol::setup::Unsupported;
 
 use super::Error;
@@ -12,14 +13,21 @@ use super::making::Made;
 use super::state_dir::StateDir;
 use crate::protection::Protection;
 
-/// Everything that a device has published once it takes part, which is on disk before that.
-pub(super) enum Publications {
+/// What a device has published once it takes part, which is on disk before that.
+pub(super) struct Publications {
+    pub(super) counted: Counted,
+    /// What is kept of the data behind the last means, if they are those that the device has now.
+    pub(super) data: Option<PublishedData>,
+}
+
+/// Everything that a device has published, as it counts.
+pub(super) enum Counted {
     /// With noise that hides single samples.
     Noisy(Ledger),
     /// Means with base noise alone.
     Exact(Record),
     /// More than means, which its user accepts and nobody counts.
-    Uncounted,
+    Not,
 }
 
 /// Returns what the device has published once it takes part with these data. What it publishes is the same in every epoch as long as it has them;
@@ -58,16 +66,23 @@ pub(super) fn admitted(
         let Admitted { record, sketch, behind } = admitted;
         let shown = protection(&Ledger::default()).of(sketch.samples, behind);
         kept.set_protection(if is_within && keeps_rule { shown } else { Protection::Accepted });
-        device.publish(sketch);
-        return Ok(Publications::Exact(record));
+        let mut data = None;
+        match behind {
+            0 => {
+                data = device.data_behind(&sketch, unscaled.as_deref());
+                device.publish(sketch);
+            }
+            _ => device.publish_again(sketch, kept.published_data()),
+        }
+        return Ok(Publications { counted: Counted::Exact(record), data });
     }
     let Some(publication) = device.publication() else {
         kept.set_protection(protection(&Ledger::default()));
-        return Ok(Publications::Uncounted);
+        return Ok(Publications { counted: Counted::Not, data: None });
     };
     let (alone, record) = (kept.ledger()?, kept.record()?);
     let before = alone.clone().besides(&record);
-    let instead = publication.instead(&alone);
+    let (instead, means) = (publication.instead(&alone), publication.sketch());
     let after = match config.divergence.usual_budget() {
         // What was published with base noise alone keeps to a rule of its own.
         Some(usual) => alone.with(publication, delta, Some(usual)).map(|l| l.besides(&record)),
@@ -76,13 +91,14 @@ pub(super) fn admitted(
     match (after, instead) {
         (Ok(ledger), _) => {
             kept.set_protection(protection(&ledger));
-            Ok(Publications::Noisy(ledger))
+            let data = means.and_then(|means| device.data_behind(&means, unscaled.as_deref()));
+            Ok(Publications { counted: Counted::Noisy(ledger), data })
         }
         (Err(overspent), Some(last)) if config.divergence.usual_budget().is_some() => {
             let why = format!("{overspent}. It publishes its last means again");
             kept.set_protection(protection(&before).but_refuses(why));
-            device.publish(last);
-            Ok(Publications::Noisy(before))
+            device.publish_again(last, kept.published_data());
+            Ok(Publications { counted: Counted::Noisy(before), data: None })
         }
         (Err(overspent), _) => {
             kept.show_refusal(protection(&before).but_refuses(overspent.to_string()))?;

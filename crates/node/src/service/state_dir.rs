@@ -20,6 +20,7 @@ use stlf_method::learner::UserLearner;
 use stlf_method::predictions::PredictionRow;
 use stlf_protocol::privacy_ledger::Ledger;
 use stlf_protocol::publication_record::Record;
+use stlf_protocol::published_data::PublishedData;
 use stlf_protocol::reply_record::ReplyRecord;
 use stlf_protocol::roster::{Place, Roster};
 use stlf_protocol::verdict_record::VerdictRecord;
@@ -31,7 +32,7 @@ use super::address_book::AddressBook;
 use super::convictions::Convictions;
 use super::event::{Line, now};
 use super::event_log::EventLog;
-use super::publishing::Publications;
+use super::publishing::{Counted, Publications};
 use super::{Error, memory, mixture};
 use crate::computing::Computing;
 use crate::data_change::DataChange;
@@ -46,6 +47,8 @@ const LEDGER: &str = "privacy.json";
 const RECORD: &str = "published.json";
 const REPLIES: &str = "replies.json";
 const VERDICTS: &str = "verdicts.json";
+
+const PUBLISHED_DATA: &str = "published-data.json";
 
 /// The file with the newest roster that the device has received.
 pub(crate) const ROSTER: &str = "roster.json";
@@ -173,6 +176,12 @@ impl StateDir {
         Record::read(&bytes).map_err(|message| Error::Ledger { path, message })
     }
 
+    /// Returns what is kept of the data behind the means that this device published last. A file that cannot be read counts as lost: the device then gives no new reply
+    /// until it publishes means of the data that it has.
+    pub(super) fn published_data(&self) -> Option<PublishedData> {
+        PublishedData::read(&self.read(PUBLISHED_DATA)?).ok()
+    }
+
     /// Returns what this device has told of divergences. Only a file that is not there means nothing.
     pub(super) fn replies(&self) -> Result<ReplyRecord, Error> {
         let Some(bytes) = self.folder.read(REPLIES)? else { return Ok(ReplyRecord::default()) };
@@ -194,10 +203,14 @@ impl StateDir {
 
     /// Stores what this device has published, or is about to. Nothing may be sent before this returns.
     pub(super) fn keep_publications(&self, publications: &Publications) -> Result<(), Error> {
-        match publications {
-            Publications::Noisy(ledger) => self.folder.write_json_durably(LEDGER, ledger)?,
-            Publications::Exact(record) => self.folder.write_json_durably(RECORD, record)?,
-            Publications::Uncounted => {}
+        // Whoever finds a publication on disk must find the data behind it too.
+        if let Some(data) = &publications.data {
+            self.folder.write_json_durably(PUBLISHED_DATA, data)?;
+        }
+        match &publications.counted {
+            Counted::Noisy(ledger) => self.folder.write_json_durably(LEDGER, ledger)?,
+            Counted::Exact(record) => self.folder.write_json_durably(RECORD, record)?,
+            Counted::Not => {}
         }
         Ok(())
     }

@@ -11,6 +11,7 @@ use iroh::{Endpoint, EndpointAddr, PublicKey, TransportAddr};
 use stlf_config::Config;
 use stlf_node::door::{self, Event};
 use stlf_node::joining::{self, Error, Joined};
+use stlf_node::service::settings;
 use stlf_protocol::ticket::SECRET;
 use stlf_protocol::{Identity, SignedRoster, Ticket};
 use stlf_testing::DEADLINE;
@@ -166,6 +167,40 @@ fn a_ticket_lets_one_device_in_and_that_one_may_ask_again() {
         assert!(join(&place.options("yard", &tickets[1], &table)).is_ok());
         assert_eq!(place.roster().roster().devices.len(), 2);
     });
+}
+
+#[test]
+fn devices_with_readings_join_by_the_owner_s_windows() {
+    let place = place();
+    let readings = |name: &str| {
+        let path = place.path(name);
+        let row = |k: usize| {
+            let label = ["calm", "storm"][(k / 1600) % 2];
+            format!("{},{},{label}\n", (k * 37) % 101, (k * 53) % 97)
+        };
+        let rows: String = (0..3200).map(row).collect();
+        std::fs::write(&path, format!("x,y,label\n{rows}")).unwrap();
+        path
+    };
+    let table = readings("own.csv");
+    // The owner has no data, or a configuration for a table of all devices.
+    let (windows, all) = ("data.window=32", ["data.features=all.csv", "data.device=machine"]);
+    for changes in [vec!["data.domains=[]", windows], [&all[..], &[windows]].concat()] {
+        let config = Some(settings(None, None, &changes).unwrap());
+        let invitation = door::Options { config, ..invitation(&place, 2) };
+        with_door(&invitation, |tickets| {
+            let gate = place.options("gate", &tickets[0], &table);
+            let joined = join(&gate).unwrap().options(&gate.folder).unwrap();
+            assert_eq!(joined.config.data.windows().map(|w| w.length), Some(32));
+            assert_eq!(joined.config.data.device, None);
+            let changes = vec!["data.window=16".to_owned()];
+            let yard = joining::Options { changes, ..place.options("yard", &tickets[1], &table) };
+            let expected = r#"harbour refuses: data.window differs: "16" here, "32" there"#;
+            assert_eq!(join(&yard).unwrap_err().to_string(), expected);
+        });
+        std::fs::remove_dir_all(place.path("harbour")).unwrap();
+        std::fs::remove_dir_all(place.path("node-gate")).unwrap();
+    }
 }
 
 #[test]

@@ -114,9 +114,12 @@ fn few_changes_are_not_published(scale: &str) {
     let start = |rows, changes: &[&str]| fleet.start_alone(rows, &[&[scale], changes].concat());
     let shown = || fleet.protection("gate");
     let record = fleet.path("gate").join("published.json");
+    // What the device measures by is that of the rows that it has published.
+    let measured = || std::fs::read(fleet.path("gate").join("published-data.json")).unwrap();
     assert!(matches!(start(0..150, &[]), Error::Network(_)));
     assert_eq!(shown(), "not invertible: 16 means of 150 samples, at most 3 bits each");
     let first = std::fs::read(&record).unwrap();
+    let first_measured = measured();
     // One row more, then another one instead of the first.
     for (rows, behind) in [(0..151, 1), (1..151, 2)] {
         assert!(matches!(start(rows, &[]), Error::Network(_)));
@@ -126,10 +129,12 @@ fn few_changes_are_not_published(scale: &str) {
         );
         assert!(shown().ends_with(&told), "{}", shown());
         assert_eq!(std::fs::read(&record).unwrap(), first);
+        assert_eq!(measured(), first_measured);
     }
     assert!(matches!(start(0..400, &[]), Error::Network(_)));
     assert_eq!(shown(), "not invertible: 16 means of 400 samples, at most 3 bits each");
     assert_ne!(std::fs::read(&record).unwrap(), first);
+    assert_ne!(measured(), first_measured);
 
     // The same samples by many more features, which the rule would allow alone.
     let refused = start(0..400, &["divergence.features=110"]);

@@ -65,9 +65,10 @@ impl Device {
     /// ones.
     pub(super) fn take_fresh_data(&mut self) {
         let Some(fresh) = self.fresh.take() else { return };
-        let Device { holdings, learner, trained, published, replying, judging, .. } = *fresh;
+        let Device { holdings, learner, trained, published, behind, replying, judging, .. } =
+            *fresh;
         (self.holdings, self.learner) = (holdings, learner);
-        (self.trained, self.published) = (trained, published);
+        (self.trained, self.published, self.behind) = (trained, published, behind);
         // It may have told more since the fresh one was made.
         let told = self.replying.take();
         self.replying = replying.map(|own| match told {

@@ -16,6 +16,7 @@ use crate::job::{Job, Labour};
 use crate::planning::{Grounds, NoPlan, Planned, Planner, Search};
 use crate::privacy_ledger::Publication;
 use crate::publication_record::CurrentMeans;
+use crate::published_data::PublishedData;
 use crate::reply_record::ReplyRecord;
 use crate::roster::Place;
 use crate::wire::{
@@ -32,6 +33,7 @@ impl Device {
         let noise_key = self.identity.secret_key("stlf-noise/3");
         Exchange::new(divergence, *shape, seed, noise_key, self.place, members, inputs)
             .publishing(self.published.clone())
+            .measuring_by(self.behind.clone())
             .replying_by(self.replying.clone())
     }
 
@@ -46,9 +48,28 @@ impl Device {
         self.exchange(&[self.place]).means(unscaled, &self.sample_key())
     }
 
-    /// From now on it publishes this, which it published before, and not means of its data as they are now.
-    pub fn publish(&mut self, kept: Sketch) {
-        self.published = Some(Arc::new(kept));
+    /// From now on it publishes these means of its data, and no others.
+    pub fn publish(&mut self, means: Sketch) {
+        (self.published, self.behind) = (Some(Arc::new(means)), None);
+    }
+
+    /// From now on it publishes these means again, which are of data that it had before, and [replies](Device::limit_replies) by these data. If nobody knows any more
+    /// what they were, it gives no new reply.
+    pub fn publish_again(&mut self, means: Sketch, data: Option<PublishedData>) {
+        let exchange = self.exchange(&[self.place]);
+        self.behind = data.filter(|data| exchange.are_behind(data, &means)).map(Arc::new);
+        self.published = Some(Arc::new(means));
+        let replying = self.replying.take().map(|replying| match &self.behind {
+            Some(data) => replying.about(data),
+            None => replying.without_new_ones(),
+        });
+        self.replying = replying.map(Arc::new);
+    }
+
+    /// What is to be kept of its data, of which it publishes these means, so that it can [publish them again](Device::publish_again); `None` where it does not reply by
+    /// its data. Samples are known as for [`Device::means`].
+    pub fn data_behind(&self, means: &Sketch, unscaled: Option<&[f64]>) -> Option<PublishedData> {
+        self.exchange(&[self.place]).data_behind(means, unscaled, &self.sample_key())
     }
 
     /// From now on it tells divergences only as far as this record of what it has told allows; all if nobody learns of its covariance by them. Samples are known

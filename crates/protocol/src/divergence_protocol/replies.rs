@@ -9,6 +9,7 @@ use stlf_method::divergence::replies::{nearest_first, told_by_one};
 use stlf_method::divergence::sketch::{self, Sketch, Statistic};
 
 use super::{Estimator, Exchange, work};
+use crate::published_data::PublishedData;
 use crate::reply_record::{ReplyRecord, Replying};
 use crate::roster::Place;
 use crate::wire::{Digest, Means, Measured};
@@ -22,14 +23,38 @@ impl Exchange {
         unscaled: Option<&[f64]>,
         sample_key: &[u8; 32],
     ) -> Option<Replying> {
+        let settings = self.own_separation()?;
+        let samples = work::samples(&self.own, unscaled, sample_key).all;
+        let most = most_told(&Settings::Sketch(*settings), self.own.shape);
+        let told_by_one = told_by_one(independent(&self.own.inputs, self.own.shape.len()));
+        Some(Replying::new(record, samples, told_by_one, most))
+    }
+
+    /// What is to be kept of its data, of which it publishes these means, so that it can reply by them once it has others; `None` where it does not reply
+    /// by its own covariance. Samples are known as for [`Exchange::means`].
+    pub fn data_behind(
+        &self,
+        means: &Sketch,
+        unscaled: Option<&[f64]>,
+        sample_key: &[u8; 32],
+    ) -> Option<PublishedData> {
+        let settings = self.own_separation()?;
+        let names = work::samples(&self.own, unscaled, sample_key);
+        work::data_behind(&self.own, settings, means, names)
+    }
+
+    /// Whether these data are behind these means.
+    pub(crate) fn are_behind(&self, data: &PublishedData, means: &Sketch) -> bool {
+        self.own_separation().is_some_and(|settings| data.are_behind(means, settings))
+    }
+
+    /// Its settings, where it measures by its own covariance.
+    fn own_separation(&self) -> Option<&sketch::Settings> {
         match &self.estimator {
             Estimator::Sketch { settings, .. }
                 if matches!(settings.statistic, Statistic::OwnSeparation { .. }) =>
             {
-                let samples = work::samples(&self.own, unscaled, sample_key).all;
-                let most = most_told(&Settings::Sketch(*settings), self.own.shape);
-                let told_by_one = told_by_one(independent(&self.own.inputs, self.own.shape.len()));
-                Some(Replying::new(record, samples, told_by_one, most))
+                Some(settings)
             }
             _ => None,
         }

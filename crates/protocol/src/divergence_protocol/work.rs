@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
 use stlf_data::Shape;
+use stlf_method::divergence::disclosure::independent;
 use stlf_method::divergence::discriminant::{self, Halves, Side, discriminants, own_halves};
 use stlf_method::divergence::privacy::Privacy;
 use stlf_method::divergence::sketch::{self, Sketch, Statistic, agreed_features, own_bandwidth};
-use stlf_method::divergence::{Embedding, Features, Fleet, OwnMetric, drift};
+use stlf_method::divergence::{Embedding, Features, Fleet, OwnMetric, OwnMoments, drift};
 
 use super::pair::{Played, Round};
 use super::replies::{Replied, replied};
@@ -16,6 +17,7 @@ use super::side;
 use crate::job::{Sign, Task, Watch};
 use crate::privacy_ledger::Publication;
 use crate::publication_record::{CurrentMeans, SampleNames, sample_names};
+use crate::published_data::PublishedData;
 use crate::reply_record::Replying;
 use crate::roster::Place;
 use crate::wire::Measured;
@@ -31,6 +33,8 @@ pub(super) struct Own {
     pub(super) inputs: Arc<[f32]>,
     /// What it publishes instead of means of its inputs as they are now.
     pub(super) kept: Option<Arc<Sketch>>,
+    /// What is kept of the data behind that, by which it measures then.
+    pub(super) behind: Option<Arc<PublishedData>>,
 }
 
 impl Own {
@@ -109,6 +113,19 @@ pub(super) fn means(
     let sketch = own.new_sketch(&features, settings);
     let ratio = settings.ratio(sketch.samples);
     Some(CurrentMeans::new(&features_id(own, settings, width), sketch, samples, ratio))
+}
+
+/// What is to be kept of a device's data, of which it publishes these means; `None` where the features are not known in advance.
+pub(super) fn data_behind(
+    own: &Own,
+    settings: &sketch::Settings,
+    means: &Sketch,
+    names: SampleNames,
+) -> Option<PublishedData> {
+    let features = own.features(settings, &[Some(settings.bandwidth.known()?)])?;
+    let moments = OwnMoments::of(&features, &own.inputs);
+    let counted = independent(&own.inputs, own.shape.len());
+    Some(PublishedData::new(means, settings, names.all, counted, moments))
 }
 
 /// Returns what a device's samples are known by in records: their inputs, or what these were before they were scaled, hashed with a key.
@@ -268,7 +285,10 @@ fn distances(
 ) -> Option<Distance> {
     if let Statistic::OwnSeparation { ridge } = settings.statistic {
         let features = own.features(&settings, bandwidths)?;
-        let metric = OwnMetric::new(&features, &own.inputs, ridge);
+        let metric = match &own.behind {
+            Some(data) => OwnMetric::of(data.moments().clone(), ridge),
+            None => OwnMetric::new(&features, &own.inputs, ridge),
+        };
         return Some(Box::new(move |_, theirs| metric.divergence(theirs, &settings).value));
     }
     let sketches: Vec<Sketch> = published.values().map(|s| (**s).clone()).collect();

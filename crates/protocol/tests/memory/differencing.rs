@@ -9,8 +9,9 @@ use stlf_method::divergence::disclosure::Limit;
 use stlf_method::divergence::sketch::Sketch;
 use stlf_protocol::divergence_protocol::Exchange;
 use stlf_protocol::publication_record::Record;
+use stlf_protocol::published_data::PublishedData;
 use stlf_protocol::shared::SharedSettings;
-use stlf_protocol::wire::Message;
+use stlf_protocol::wire::{Means, Measured, Message};
 use stlf_protocol::{Place, Refusal};
 
 use crate::attack::{Waves, from_sum, likeliest};
@@ -72,9 +73,63 @@ fn difference(first: &Sketch, second: &Sketch) -> Vec<f64> {
     sum(second).into_iter().zip(sum(first)).map(|(b, a)| b - a).collect()
 }
 
+/// The victim's reply to means of the attacker's choice.
+fn reply(kind: &Kind, mut exchange: Exchange, means: &Sketch) -> f64 {
+    let steps = exchange.start();
+    computed(&mut exchange, steps).unwrap();
+    let chosen = Message::Means(Means::of(means, &kind.means()), None);
+    let steps = exchange.receive(ATTACKER, &chosen).unwrap();
+    computed(&mut exchange, steps).unwrap();
+    match exchange.pairs().as_deref() {
+        Some(&[(ATTACKER, Measured::Divergence(divergence))]) => divergence,
+        pairs => panic!("{pairs:?}"),
+    }
+}
+
 /// Samples of a device with so many, of which one is replaced in every epoch.
 fn in_epoch(all: &[Vec<f64>], epoch: usize, count: usize) -> &[Vec<f64>] {
     &all[epoch..epoch + count]
+}
+
+#[test]
+fn replies_are_about_published_data_until_others_are_published() {
+    const COUNT: usize = 300;
+    let (kind, key) = (ROWS, [9; 32]);
+    let all = (kind.draw)(COUNT + 1, 1);
+    let before = exchange(&kind, in_epoch(&all, 0, COUNT));
+    let limit = limit(&kind);
+    let first = Record::default().with(before.means(None, &key).unwrap(), limit).unwrap();
+    let data = before.data_behind(&first.sketch, None, &key).unwrap();
+    let text = serde_json::to_string(&data).unwrap();
+    let data = Arc::new(PublishedData::read(text.as_bytes()).unwrap());
+    // One row is replaced, which is too little to publish.
+    let after = || exchange(&kind, in_epoch(&all, 1, COUNT));
+    let again = first.record.with(after().means(None, &key).unwrap(), limit).unwrap();
+    assert_eq!((again.behind, &again.sketch), (2, &first.sketch));
+    let kept = Some(Arc::new(again.sketch));
+    // The attacker moves the victim's own means a little, in one direction after the other.
+    let chosen = |feature: usize, by: f32| {
+        let mut means = first.sketch.clone();
+        means.mean[feature] += by;
+        means
+    };
+    let (mut all_of_them, mut differ, mut most) = (0, 0, 0.0f64);
+    for feature in 0..first.sketch.mean.len() {
+        for by in [-0.16, -0.08, -0.04, -0.02, 0.02, 0.04, 0.08, 0.16] {
+            let means = chosen(feature, by);
+            let truth = reply(&kind, exchange(&kind, in_epoch(&all, 0, COUNT)), &means);
+            let now = reply(&kind, after().publishing(kept.clone()), &means);
+            all_of_them += 1;
+            differ += usize::from(now != truth);
+            most = most.max((now - truth).abs());
+            let told = after().publishing(kept.clone()).measuring_by(Some(Arc::clone(&data)));
+            assert_eq!(reply(&kind, told, &means), truth);
+        }
+    }
+    println!(
+        "by its data as they are now, {differ} of {all_of_them} replies would differ, by up to {most:.2}, because of one row; none does"
+    );
+    assert!(differ > 0, "the attack does not work where it must");
 }
 
 #[test]

@@ -98,8 +98,13 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<(), Failure> {
     printed?;
     let fleet = clean(&args.name.display().to_string());
     ui.note(&format!("{fleet} has {}\n", counted(devices, "device")));
-    if unused > 0 && !Watch::is_interrupted() {
+    if unused > 0 {
         let tickets = counted(unused, "ticket");
+        if Watch::is_interrupted() {
+            let message = format!("stopped; {tickets} can still be used");
+            let hint = format!("stlf fleet invite {fleet} goes on with them");
+            return Err(Failure::interrupted(message).hint(&hint));
+        }
         ui.note(&format!(
             "{tickets} expired that nobody had used: stlf fleet invite {fleet} --devices {unused} makes new ones\n"
         ));
@@ -108,8 +113,14 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<(), Failure> {
 }
 
 fn options(args: &Args) -> Result<Options, stlf_config::Error> {
-    let mut changes: Vec<String> =
+    let changed: Vec<String> =
         args.set.iter().flat_map(|set| stlf_config::changes(set)).map(str::to_owned).collect();
+    let mut changes: Vec<String> = match &args.config {
+        // Devices have the data: whether they are a table or pictures is not known here.
+        None if !changed.is_empty() => vec!["data.domains=[]".to_owned()],
+        _ => Vec::new(),
+    };
+    changes.extend(changed);
     if !args.classes.is_empty() {
         let quoted: Vec<String> = args.classes.iter().map(|class| format!("{class:?}")).collect();
         changes.push(format!("data.classes=[{}]", quoted.join(", ")));
@@ -159,11 +170,11 @@ fn sentence(event: &Event) -> String {
         Event::Asks { name } => format!("{} is here\n", clean(name)),
         Event::Agreed { classes } => format!("the classes are {}\n", clean(&classes.join(", "))),
         Event::Joined { name, key, open } => {
-            format!(
-                "{} has joined (key {key}); {} to come\n",
-                clean(name),
-                counted(*open, "device")
-            )
+            let to_come = match open {
+                0 => String::new(),
+                more => format!("; {} to come", counted(*more, "device")),
+            };
+            format!("{} has joined (key {key}){to_come}\n", clean(name))
         }
         Event::Refused { name, reason } => {
             format!("{} cannot join: {}\n", clean(name), clean(reason))

@@ -82,7 +82,7 @@ pub(crate) fn read(folder: &Path) -> Result<StatusFile, Failure> {
     let path = folder.join(FILE);
     let bytes = std::fs::read(&path).map_err(|e| {
         Failure::input(format!("cannot read {}: {e}", path.display()))
-            .hint("name the folder of a device with --at; `stlf node start` makes it")
+            .hint("name the folder of a device with --at; one that has not joined its fleet yet, or was never started, has no status")
     })?;
     serde_json::from_slice(&bytes)
         .map_err(|e| Failure::input(format!("{}: this is not a status file: {e}", path.display())))

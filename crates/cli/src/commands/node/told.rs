@@ -27,6 +27,9 @@ pub(super) fn sentence(event: &service::Event<'_>) -> String {
             format!("{}: {}", clean(device), scaling(*rows, *origin))
         }
         service::Event::HasTrained { device } => format!("{}: was trained before", clean(device)),
+        service::Event::Trains { device, labels: 0 } => {
+            format!("{}: has no labels, and trains nothing", clean(device))
+        }
         service::Event::Trains { device, labels } => {
             format!("{}: training on {}", clean(device), counted(*labels, "label"))
         }

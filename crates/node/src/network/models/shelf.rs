@@ -103,7 +103,15 @@ async fn load(folder: &Path, clean_up: Duration) -> Result<Store, StoreError> {
     let gc = Some(GcConfig { interval: clean_up, add_protected: None });
     let options = FsOptions { gc, ..FsOptions::new(folder) };
     let opened = FsStore::load_with_opts(folder.join("blobs.db"), options).await;
-    let store: Store = opened.map_err(|e| failed(e.to_string()))?.into();
+    let store: Store = opened
+        .map_err(|e| match e.to_string() {
+            // The database's error has no kind that could be asked for.
+            text if text.contains("already open") => {
+                failed("another process has them open; is this device running already?".to_owned())
+            }
+            text => failed(text),
+        })?
+        .into();
     let unnamed = store.tags().delete_prefix(NAMED_BEFORE).await;
     unnamed.map_err(|e| failed(e.to_string()))?;
     Ok(store)
