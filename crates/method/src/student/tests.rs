@@ -159,7 +159,7 @@ fn who_cannot_have_a_student_hears_why() {
     let told = |spec, samples| {
         of(spec, samples, LEAST_LABELS - 1).map(|obstacle| Tried::Not(obstacle).to_string())
     };
-    let few = "not tried: it has 299 samples, under 300, and under 5 labels";
+    let few = "not tried: it has 299 samples, fewer than 300, and fewer than 5 labels";
     assert_eq!(told(&picture, 299).as_deref(), Some(few));
     assert_eq!(
         told(&table, 1_000).as_deref(),
