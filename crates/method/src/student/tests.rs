@@ -163,7 +163,7 @@ fn who_cannot_have_a_student_hears_why() {
     assert_eq!(told(&picture, 299).as_deref(), Some(few));
     assert_eq!(
         told(&table, 1_000).as_deref(),
-        Some("not tried: it has no pictures, and under 5 labels")
+        Some("not tried: it has no pictures, and fewer than 5 labels")
     );
 }
 
