@@ -100,8 +100,10 @@ fn a_target_with_few_samples_says_so_and_keeps_its_mixture() {
     in_folder(&config(&["partition.unlabeled-device-samples=100.0"]), |folder, outcome| {
         assert!(!outcome.students.is_empty());
         for row in &outcome.students {
-            let expected =
-                format!("not tried: it has {} samples, fewer than 300, and fewer than 5 labels", row.samples);
+            let expected = format!(
+                "not tried: it has {} samples, fewer than 300, and fewer than 5 labels",
+                row.samples
+            );
             assert_eq!(
                 (row.outcome.as_str(), row.tried, row.used),
                 (expected.as_str(), false, false)
