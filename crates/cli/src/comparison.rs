@@ -65,17 +65,14 @@ pub(crate) fn comparison(outcome: &Outcome, config: &Config, methods: &[Method])
         ];
         table.row(cells);
     }
-    let seeds = counted(config.seeds.len(), "seed");
-    format!(
-        "{}{}\nMeans over {seeds}; ± is the 95 % interval of the mean (Student's t).\n\
-         Accuracy: of a method's own targets on their own data, by labels that no method but Oracle sees.\n\
-         Energy and sent: totals; {}.\n\
-         Of all links: that energy over what it costs if every source sends to every target, which needs no measuring.\n\
-         {}{}{}{}{}{}{}{}{}{}{}{}{}{}",
+    let is_ours = ours(&lines).is_some();
+    let notes = [
         table.render(),
         missing(methods, &lines),
+        means(config),
         scored(&lines),
-        paid(&lines),
+        format!("Energy and sent: totals; {}.\n", paid(&lines)),
+        "Of all links: that energy over what it costs if every source sends to every target, which needs no measuring.\n".to_owned(),
         handovers(&lines, config),
         measuring(outcome, config),
         assumed(config),
@@ -85,10 +82,24 @@ pub(crate) fn comparison(outcome: &Outcome, config: &Config, methods: &[Method])
         guessing(outcome),
         refused(outcome),
         support(outcome, &lines, config),
-        if ours(&lines).is_some() { expected(outcome) } else { String::new() },
+        if is_ours { expected(outcome) } else { String::new() },
         students(outcome, config),
         learners(outcome, config),
-        computing(outcome, config)
+        computing(outcome, config),
+    ];
+    notes.concat()
+}
+
+/// Says what the numbers of the table are.
+fn means(config: &Config) -> String {
+    let means = match config.seeds.len() {
+        1 => "One seed, so that no interval is known.".to_owned(),
+        seeds => {
+            format!("Means over {seeds} seeds; ± is the 95 % interval of the mean (Student's t).")
+        }
+    };
+    format!(
+        "\n{means}\nAccuracy: of a method's own targets on their own data, by labels that no method but Oracle sees.\n"
     )
 }
 
