@@ -37,7 +37,7 @@ pub(crate) struct Scaled {
     pub(crate) tried: Vec<ScaleRow>,
     /// How well the scouts of the others do at each device with labels, at that scale; empty where none were sent.
     pub(crate) scouted: Vec<f64>,
-    /// What each device with labels had to send for it.
+    /// What each device with labels has to send for it, and for the sum of the scouts that are near it.
     pub(crate) bytes: u64,
 }
 
@@ -83,7 +83,11 @@ pub(crate) fn deal(config: &Config, data: &Dataset, seed: u64) -> Result<Scaled,
     let tried = if is_open { rows(&fleets, &accuracies, seed) } else { Vec::new() };
     let best = best(&accuracies);
     let (fleet, scouted) = (fleets.swap_remove(best), accuracies.swap_remove(best));
-    Ok(Scaled { fleet, tried, scouted, bytes })
+    let near = match calibration::is_open(config) {
+        true => Scout::bytes(fleet.shape.len(), classes),
+        false => 0,
+    };
+    Ok(Scaled { fleet, tried, scouted, bytes: bytes + near })
 }
 
 /// Returns the devices that have labels, in the order of the fleet.
@@ -91,27 +95,34 @@ fn labeled(fleet: &Fleet) -> impl Iterator<Item = &DeviceData> {
     fleet.devices.iter().filter(|device| !device.labels.is_empty())
 }
 
-/// How good the others' scouts are at each device with labels.
-fn tried(fleet: &Fleet, classes: usize) -> Vec<f64> {
+/// The labels of each device that has any, with their inputs.
+pub(crate) fn labels(fleet: &Fleet) -> Vec<Labeled<'_>> {
     let width = fleet.shape.len();
-    let devices: Vec<Labeled<'_>> = labeled(fleet)
+    labeled(fleet)
         .map(|DeviceData { inputs, labels, .. }| Labeled {
             inputs: &inputs[..labels.len() * width],
             labels,
         })
-        .collect();
-    at_pretended_targets(&devices, width, classes)
+        .collect()
+}
+
+/// How good the others' scouts are at each device with labels.
+fn tried(fleet: &Fleet, classes: usize) -> Vec<f64> {
+    at_pretended_targets(&labels(fleet), fleet.shape.len(), classes)
+}
+
+/// By how much these accuracies are better than those, if that is more than a standard error of their paired differences.
+pub(crate) fn gain(better: &[f64], than: &[f64]) -> Option<f64> {
+    let differences: Vec<f64> = better.iter().zip(than).map(|(b, t)| b - t).collect();
+    let spread = Spread::of(&differences)?;
+    let error = spread.deviation / (spread.count as f64).sqrt();
+    (spread.mean > error).then_some(spread.mean)
 }
 
 /// The scale that is better than the first by more than a standard error of their paired differences, and by the most; else the first.
 fn best(accuracies: &[Vec<f64>]) -> usize {
-    let gain = |other: &[f64]| -> Option<f64> {
-        let differences: Vec<f64> = other.iter().zip(&accuracies[0]).map(|(o, f)| o - f).collect();
-        let spread = Spread::of(&differences)?;
-        let error = spread.deviation / (spread.count as f64).sqrt();
-        (spread.mean > error).then_some(spread.mean)
-    };
-    let gains = accuracies.iter().enumerate().filter_map(|(at, one)| Some((at, gain(one)?)));
+    let gain = |(at, one): (usize, &Vec<f64>)| Some((at, gain(one, &accuracies[0])?));
+    let gains = accuracies.iter().enumerate().filter_map(gain);
     gains.max_by(|a, b| a.1.total_cmp(&b.1)).map_or(0, |(at, _)| at)
 }
 

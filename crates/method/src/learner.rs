@@ -148,7 +148,7 @@ impl Learner for BuiltIn {
     fn train(&self, lesson: Lesson<'_>, watch: &mut Watch<'_>) -> Result<Option<Params>, Error> {
         let split = Split::of(&self.inputs, &self.labels, self.spec.input().len(), lesson.rows);
         let (spec, training, seed) = (&self.spec, self.training, lesson.seed);
-        let looks = lesson.start.map_or(training, |_| training.handed_over()).looks();
+        let looks = lesson.start.map_or(training, |_| split.handed_over(spec, training)).looks();
         let mut progress = Progress { done: 0, total: looks as u64 };
         let mut look = || {
             progress.done += 1;

@@ -32,10 +32,15 @@ pub struct Training {
 /// The least number of iterates whose mean is taken, if a mean is taken and there are that many.
 const AVERAGED: usize = 20;
 
+/// How often a row is trained on at most in a model that was handed over, if it is seen as it is every time. A model that goes round many
+/// sources would otherwise learn the few rows of each by heart.
+const MOST_EPOCHS: usize = 100;
+
 impl Training {
-    /// Returns the training of a model that another source handed over: as long, but averaged.
-    pub fn handed_over(self) -> Training {
-        Training { averaged: true, ..self }
+    /// No more steps than so many rows are good for.
+    fn at_most_epochs(self, rows: usize) -> Training {
+        let most = (MOST_EPOCHS * rows).div_ceil(self.descent.batch.max(1));
+        Training { steps: self.steps.min(most), ..self }
     }
 
     /// How often an observer is asked whether to stop, in all.
@@ -184,6 +189,16 @@ impl Split {
         Ok(Some(trainer.params))
     }
 
+    /// Returns the training of a model that another source handed over: averaged, and as long as that of an own model, but with few rows that
+    /// are the same each time no longer than a hundred epochs.
+    pub fn handed_over(&self, spec: &Spec, training: Training) -> Training {
+        let averaged = Training { averaged: true, ..training };
+        match sees_mingled(spec, training) {
+            true => averaged.at_most_epochs(self.len()),
+            false => averaged,
+        }
+    }
+
     /// Trains on a model that another source handed over, as it was sent; `None` if `observer` ended it. A network that takes
     /// rows as a whole sees them [mingled](crate::mingled), so that a crafted model reads none.
     ///
@@ -197,7 +212,7 @@ impl Split {
         seed: u64,
         observer: &mut dyn FnMut() -> ControlFlow<()>,
     ) -> Result<Option<Params>, Error> {
-        let training = training.handed_over();
+        let training = self.handed_over(spec, training);
         if !sees_mingled(spec, training) {
             return self.train(spec, handed, training, seed, observer);
         }
@@ -311,7 +326,7 @@ mod tests {
             let trained = train(varied).unwrap().unwrap();
             assert_eq!(train(varied).unwrap().unwrap(), trained);
             assert_ne!(train(plain(50, false)).unwrap().unwrap(), trained);
-            assert_eq!(varied.handed_over().augment, augment);
+            assert_eq!(split.handed_over(&spec, varied).augment, augment);
         }
         let table = Spec::mlp(Shape { channels: 1, height: 1, width: 36 }, 2).unwrap();
         let training = Training { augment: Augment::Both, ..plain(50, false) };
@@ -327,9 +342,11 @@ mod tests {
         let split = Split::of(&inputs, &labels, 2, &Rows::new(40, 0.0, 1).trained);
         let inputs = mingled(&split.inputs, &split.labels, 2);
         let seen = Split { inputs, ..split.clone() };
-        for steps in [1, 39, 40, 1_001, 21_000] {
+        for steps in [1, 39, 40, 399] {
             let training = plain(steps, false);
-            let (handed, averaged) = (Params::initial(&spec, 4), training.handed_over());
+            let averaged = split.handed_over(&spec, training);
+            assert_eq!(averaged, plain(steps, true));
+            let handed = Params::initial(&spec, 4);
             let mut looks = 0;
             let mut look = || {
                 looks += 1;
@@ -341,6 +358,23 @@ mod tests {
             let alike = seen.train(&spec, handed, averaged, 7, &mut go_on).unwrap();
             assert_eq!(trained, alike);
         }
+    }
+
+    #[test]
+    fn few_rows_are_seen_a_hundred_times_in_a_model_that_was_handed_over() {
+        let table = Spec::mlp(Shape { channels: 1, height: 1, width: 4 }, 2).unwrap();
+        let split = |rows: usize| Split { inputs: vec![0.5; rows * 4], labels: vec![0; rows] };
+        let steps =
+            |rows: usize, steps: usize| split(rows).handed_over(&table, plain(steps, false)).steps;
+        let batch = Descent::default().batch;
+        assert_eq!(steps(40, 10_000) * batch, 40 * MOST_EPOCHS);
+        assert_eq!(steps(1, 10_000), MOST_EPOCHS.div_ceil(batch));
+        assert_eq!(steps(40, 30), 30);
+        assert_eq!(steps(5_000, 10_000), 10_000);
+        // Where every epoch shows other views of a picture, nothing is learned by heart.
+        let pictures = Spec::cnn(Shape::grey(28), 2).unwrap();
+        let varied = Training { augment: Augment::Both, ..plain(10_000, false) };
+        assert_eq!(split(40).handed_over(&pictures, varied).steps, 10_000);
     }
 
     #[test]

@@ -62,22 +62,33 @@ impl Scout {
     pub fn outputs(&self, input: &[f32]) -> Vec<f64> {
         self.weights.iter().map(|weights| output(weights, input)).collect()
     }
+}
 
-    /// The share of a device's labels that the sum of all scouts gives without its own.
-    fn accuracy_without(sum: &[Vec<f32>], own: &Scout, at: Labeled<'_>, width: usize) -> f64 {
-        let others = |(sum, own): (&Vec<f32>, &Vec<f32>)| -> Vec<f64> {
-            sum.iter().zip(own).map(|(&s, &o)| f64::from(s) - f64::from(o)).collect()
-        };
-        let others: Vec<Vec<f64>> = sum.iter().zip(&own.weights).map(others).collect();
-        let given = |input: &[f32]| {
-            let outputs = others.iter().map(|weights| output(weights, input));
-            let best = outputs.enumerate().max_by(|a, b| a.1.total_cmp(&b.1));
-            best.map_or(0, |(class, _)| class)
-        };
-        let right = at.inputs.chunks_exact(width).zip(at.labels);
-        let right = right.filter(|(input, label)| given(input) == usize::from(**label)).count();
-        right as f64 / at.labels.len() as f64
+/// The share of a device's labels that a sum of scouts gives.
+fn accuracy(sum: &[Vec<f32>], at: Labeled<'_>, width: usize) -> f64 {
+    let given = |input: &[f32]| {
+        let outputs = sum.iter().map(|weights| output(weights, input));
+        let best = outputs.enumerate().max_by(|a, b| a.1.total_cmp(&b.1));
+        best.map_or(0, |(class, _)| class)
+    };
+    let right = at.inputs.chunks_exact(width).zip(at.labels);
+    let right = right.filter(|(input, label)| given(input) == usize::from(**label)).count();
+    right as f64 / at.labels.len() as f64
+}
+
+/// The sum of scouts, as devices hear it: in eight bits a weight, like what they sent.
+fn sum<'s>(
+    scouts: impl IntoIterator<Item = &'s Scout>,
+    width: usize,
+    classes: usize,
+) -> Vec<Vec<f32>> {
+    let mut sum = vec![vec![0.0; width + 1]; classes];
+    for scout in scouts {
+        for (sum, weights) in sum.iter_mut().zip(&scout.weights) {
+            sum.iter_mut().zip(weights).for_each(|(s, &w)| *s += f64::from(w));
+        }
     }
+    sum.iter().map(|weights| in_eight_bits(weights)).collect()
 }
 
 /// Weights for each input times the inputs, and the constant that comes last.
@@ -94,23 +105,43 @@ fn in_eight_bits(weights: &[f64]) -> Vec<f32> {
     weights.iter().map(sent).collect()
 }
 
+/// The scouts of some devices.
+fn scouts(devices: &[Labeled<'_>], width: usize, classes: usize) -> Vec<Scout> {
+    devices.par_iter().map(|device| Scout::new(*device, width, classes)).collect()
+}
+
 /// Each device in turn plays a target: the accuracy of the mixture of all others' scouts on its labels. Empty for fewer than two devices.
 pub fn at_pretended_targets(devices: &[Labeled<'_>], width: usize, classes: usize) -> Vec<f64> {
     if devices.len() < 2 {
         return Vec::new();
     }
-    let train = |device: &Labeled<'_>| Scout::new(*device, width, classes);
-    let scouts: Vec<Scout> = devices.par_iter().map(train).collect();
-    let mut sum = vec![vec![0.0; width + 1]; classes];
-    for scout in &scouts {
-        for (sum, weights) in sum.iter_mut().zip(&scout.weights) {
-            sum.iter_mut().zip(weights).for_each(|(s, &w)| *s += f64::from(w));
-        }
-    }
-    // Devices hear the sum as they send their scouts.
-    let sum: Vec<Vec<f32>> = sum.iter().map(|weights| in_eight_bits(weights)).collect();
-    let pairs = devices.par_iter().zip(&scouts);
-    pairs.map(|(&at, own)| Scout::accuracy_without(&sum, own, at, width)).collect()
+    let scouts = scouts(devices, width, classes);
+    let all = sum(&scouts, width, classes);
+    let of_others = |(&at, own): (&Labeled<'_>, &Scout)| {
+        let without = |(all, own): (&Vec<f32>, &Vec<f32>)| -> Vec<f32> {
+            all.iter().zip(own).map(|(a, o)| a - o).collect()
+        };
+        let others: Vec<Vec<f32>> = all.iter().zip(&own.weights).map(without).collect();
+        accuracy(&others, at, width)
+    };
+    devices.par_iter().zip(&scouts).map(of_others).collect()
+}
+
+/// The same with the scouts of a few others alone, for each device by their places: of those that are near it, say.
+///
+/// # Panics
+/// If there is no such place.
+pub fn of_a_few_at_pretended_targets(
+    devices: &[Labeled<'_>],
+    few: &[Vec<usize>],
+    width: usize,
+    classes: usize,
+) -> Vec<f64> {
+    let scouts = scouts(devices, width, classes);
+    let of_few = |(&at, few): (&Labeled<'_>, &Vec<usize>)| {
+        accuracy(&sum(few.iter().map(|&other| &scouts[other]), width, classes), at, width)
+    };
+    devices.par_iter().zip(few).map(of_few).collect()
 }
 
 #[cfg(test)]
@@ -194,5 +225,15 @@ mod tests {
         let accuracies = at_pretended_targets(&moved.each_ref().map(labeled), WIDTH, CLASSES);
         assert!(accuracies[2] < 0.6 && accuracies[0] < alike[0], "{accuracies:?}");
         assert!(at_pretended_targets(&devices[..1], WIDTH, CLASSES).is_empty());
+
+        // Without it, the others do as well as they can; and of all others a few are all.
+        let moved = moved.each_ref().map(labeled);
+        let of_a_few = |few: [&[usize]; 3]| {
+            of_a_few_at_pretended_targets(&moved, &few.map(<[usize]>::to_vec), WIDTH, CLASSES)
+        };
+        let near = of_a_few([&[1], &[0], &[0]]);
+        assert!(near[0] > accuracies[0] && near[1] > accuracies[1], "{near:?} {accuracies:?}");
+        let all = of_a_few([&[1, 2], &[0, 2], &[0, 1]]);
+        assert!(all.iter().zip(&accuracies).all(|(a, b)| (a - b).abs() <= 0.01), "{all:?}");
     }
 }

@@ -250,7 +250,7 @@ fn found(table: &Table, candidates: &[Vec<f64>]) -> usize {
 fn attack(victim: &Table, handed: &Params) -> (usize, usize) {
     let (spec, split) = (spec(), victim.split());
     let mut go_on = || ControlFlow::Continue(());
-    let handed_over = training().handed_over();
+    let handed_over = split.handed_over(&spec, training());
     let plain = split.train(&spec, handed.clone(), handed_over, 9, &mut go_on).unwrap().unwrap();
     let simulated = split.train_on(&spec, handed.clone(), training(), 9, &mut go_on);
     let learner = BuiltIn {

@@ -115,40 +115,58 @@ pub(crate) fn scale(outcome: &Outcome) -> String {
 
 /// Returns a line that says how much divergences and energy count, if that was measured.
 pub(crate) fn calibration(outcome: &Outcome, config: &Config) -> String {
-    let mean = |value: fn(&Calibrated) -> f64| {
-        let values: Vec<f64> = outcome.calibrated.iter().map(value).collect();
+    let (near, rest): (Vec<Calibrated>, Vec<Calibrated>) =
+        outcome.calibrated.iter().partition(|c| c.near_gain.is_some());
+    let mean = |some: &[Calibrated], value: fn(&Calibrated) -> f64| {
+        let values: Vec<f64> = some.iter().map(value).collect();
         Spread::of(&values).map(|spread| spread.mean)
     };
-    let (Some(share), Some(weight)) = (mean(|c| c.share), mean(|c| c.energy)) else {
-        return String::new();
+    let Some(weight) = mean(&outcome.calibrated, |c| c.energy) else { return String::new() };
+    let seeds = outcome.scales.len();
+    let where_so = |some: &[Calibrated]| match some.len() < seeds {
+        true => format!(" in {} of {}", some.len(), counted(seeds, "seed")),
+        false => String::new(),
     };
-    let (spent, set) = match weight < config.planner.weights().energy {
-        true => (
-            format!(
-                " Energy counts {} instead of {}: {}.",
-                short(weight),
-                short(config.planner.weights().energy),
-                budget(&outcome.calibrated)
-            ),
-            format!(" and planner.phi-e = {weight:.4}"),
-        ),
-        false => (String::new(), String::new()),
-    };
+    let in_full = mean(&near, |c| c.near_gain.unwrap_or_default()).map(|gain| {
+        format!(
+            "Divergences count in full{}: there linear classifiers of the nearest third of the sources did {:.1} points better on a source's labels than those of all.",
+            where_so(&near),
+            100.0 * gain
+        )
+    });
+    let share = mean(&rest, |c| c.share);
+    let in_part = share.map(|share| {
+        format!(
+            "Divergences count {}{}: so much of what they say was found where sources tried each other's linear classifiers on their labels.",
+            percent(share),
+            where_so(&rest)
+        )
+    });
+    let usual = config.planner.weights().energy;
+    let is_less = weight < usual;
+    let spent = is_less.then(|| {
+        let (weight, usual) = (short(weight), short(usual));
+        format!("Energy counts {weight} instead of {usual}: {}.", budget(&outcome.calibrated))
+    });
+    let told = [in_full, in_part, spent, on_devices(outcome, share, is_less.then_some(weight))];
+    told.into_iter().flatten().collect::<Vec<_>>().join(" ") + "\n"
+}
+
+/// How real devices make the same plans, in words: with this share, and with this weight of energy, where these are not as usual.
+fn on_devices(outcome: &Outcome, share: Option<f64>, weight: Option<f64>) -> Option<String> {
+    let share = share.map(|share| format!("planner.calibration = {share:.2}"));
+    let weight = weight.map(|weight| format!("planner.phi-e = {weight:.4}"));
+    let set: Vec<String> = share.into_iter().chain(weight).collect();
     let is_own = |scale: &Scale| matches!(scale, Scale::Own | Scale::None);
-    let on_devices = match outcome.scales.iter().all(is_own) {
-        true => format!("Real devices do the same with planner.calibration = {share:.2}{set}."),
+    match outcome.scales.iter().all(is_own) {
+        _ if set.is_empty() => None,
+        true => Some(format!("Real devices do the same with {}.", set.join(" and "))),
         // Of divergences at another scale it says nothing.
-        false => "Real devices cannot do the same, since each scales features by its own values: -c data.standardise=own tells what they can."
-            .to_owned(),
-    };
-    let (some, seeds) = (outcome.calibrated.len(), outcome.scales.len());
-    let where_so =
-        if some < seeds { format!(" in {some} of {seeds} seeds") } else { String::new() };
-    format!(
-        "Divergences count {}{where_so}: so much of what they say was found where sources tried each other's linear classifiers on their labels.{spent} \
-         {on_devices}\n",
-        percent(share)
-    )
+        false => Some(
+            "Real devices cannot do the same, since each scales features by its own values: -c data.standardise=own tells what they can."
+                .to_owned(),
+        ),
+    }
 }
 
 /// What calibrated plans may cost, in words.
@@ -278,9 +296,34 @@ mod tests {
         assert!(told.contains("So 1 of them get") && !told.contains(offer), "{told}");
     }
 
+    /// A quarter, at the usual weight of energy.
+    const QUARTER: Calibrated =
+        Calibrated { share: 0.25, energy: 0.05, is_apart: false, near_gain: None };
+
+    #[test]
+    fn seeds_in_which_the_nearest_do_better_are_told_apart() {
+        let near = Calibrated { share: 1.0, near_gain: Some(0.013), ..QUARTER };
+        let told = |calibrated: &[Calibrated]| {
+            let (scales, calibrated) = (vec![Scale::Own; 3], calibrated.to_vec());
+            calibration(&Outcome { calibrated, scales, ..Outcome::default() }, &Config::default())
+        };
+        let all = told(&[near; 3]);
+        assert!(
+            all.starts_with("Divergences count in full: ") && all.contains("1.3 points"),
+            "{all}"
+        );
+        assert!(!all.contains("Real devices") && all.ends_with(".\n"), "{all}");
+        let some = told(&[near, QUARTER, QUARTER]);
+        for part in ["in full in 1 of 3 seeds", "count 25 % in 2 of 3 seeds", "calibration = 0.25."]
+        {
+            assert!(some.contains(part), "{some}");
+        }
+        assert_eq!(told(&[]), "");
+    }
+
     #[test]
     fn real_devices_are_told_of_a_share_only_at_a_scale_that_they_can_have() {
-        let calibrated = vec![Calibrated { share: 0.25, energy: 0.05, is_apart: false }; 2];
+        let calibrated = vec![QUARTER; 2];
         let of = |scales: [Scale; 2]| {
             let (calibrated, scales) = (calibrated.clone(), scales.to_vec());
             let outcome = Outcome { calibrated, scales, ..Outcome::default() };

@@ -20,7 +20,9 @@ fn a_run_ends_in_a_table_and_goes_on_where_it_was() {
     assert!(ran.out.contains("target accuracy") && ran.out.contains("ST-LF"), "{}", ran.out);
     let told = |line: &str| assert!(ran.out.lines().any(|told| told == line), "{}", ran.out);
     told("Means over 2 seeds; ± is the 95 % interval of the mean (Student's t).");
-    told("Energy and sent: totals; links, and for ST-LF also the measuring by which it chooses them.");
+    told(
+        "Energy and sent: totals; links, and for ST-LF also the measuring by which it chooses them.",
+    );
     std::fs::remove_file(to.join("seed-2").join("results").join("sm.csv")).unwrap();
     let again = run(&arguments, "");
     assert_eq!((again.code, again.out), (0, ran.out));

@@ -2,15 +2,18 @@
 //!
 //! Half a divergence bounds how much more a model errs on another device's data. Between people, months or sensors that bound is far off:
 //! a classifier tells their data apart, and still a model of one does well at the other. So where scouts were sent
-//! ([`stlf_method::scout`]), their errors at devices with labels say what share of ½ d̂ to count. Targets' labels play no part.
+//! ([`stlf_method::scout`]), their errors at devices with labels say what share of ½ d̂ to count. Where devices are of a few kinds, the scouts
+//! that are near do better than all together; there divergences say whom to take, and count in full. Targets' labels play no part.
 
 use stlf_config::Config;
+use stlf_method::scout::of_a_few_at_pretended_targets;
 use stlf_planning::Problem;
 use stlf_planning::bound::BoundKind;
 
 use super::measure::Measured;
 use super::{SeedRun, plan};
 use crate::Error;
+use crate::scale_choice::{gain, labels};
 use crate::summary::Spread;
 
 /// The least share: what few labels say is not exact.
@@ -21,6 +24,9 @@ const BUDGET: f64 = 1.0 / 3.0;
 
 /// The same where devices are apart: a ring of nearly all sources is then the best that there is, and in a small fleet it is more than a third.
 const BUDGET_APART: f64 = 1.0;
+
+/// The part of the others that are near a device.
+const NEAR: f64 = 1.0 / 3.0;
 
 /// Weights of energy that are tried, as parts of the usual one, which is the first.
 const WEIGHTS: [f64; 5] = [1.0, 0.4, 0.2, 0.1, 0.05];
@@ -34,6 +40,8 @@ pub struct Calibrated {
     pub energy: f64,
     /// Whether devices are apart, so that the plan may cost as much as all links.
     pub is_apart: bool,
+    /// By how much the scouts that are near do better than all together, where they do.
+    pub near_gain: Option<f64>,
 }
 
 /// Whether a run measures the share: for rows of tables, under the pooled bound, unless the configuration has it or all links are used
@@ -66,7 +74,8 @@ pub(crate) fn calibrated(
     let tried = if run.config.planner.phi_e.is_some() { &WEIGHTS[..1] } else { &WEIGHTS };
     let (mut kept, mut counted) = (problem, None);
     for part in tried {
-        let calibrated = Calibrated { share, energy: part * usual, is_apart };
+        let energy = part * usual;
+        let calibrated = Calibrated { share, energy, is_apart, near_gain: found.near_gain };
         let other = kept.with_calibration(share).with_energy_weight(calibrated.energy);
         let plan = plan::planned(&run.setup, &other, &run.watch)?;
         let all = plan.all_to_all_joules(&other).unwrap_or_default();
@@ -87,36 +96,69 @@ struct Found {
     mean: f64,
     /// The divergence of the nearest other one, for each of them that has any.
     nearest: Vec<f64>,
+    /// By how much the mixture of the nearest scouts is better than that of all, if it is.
+    near_gain: Option<f64>,
 }
 
 impl Found {
     /// Returns what is found in a seed, if there were scouts.
     fn of(run: &SeedRun<'_>, measured: &Measured) -> Option<Found> {
-        let has_labels = |device: usize| !run.fleet.devices[device].labels.is_empty();
-        let between = measured.pairs.iter().filter(|&&(i, j, _)| has_labels(i) && has_labels(j));
-        let between: Vec<(usize, usize, f64)> = between.copied().collect();
-        let divergences: Vec<f64> = between.iter().map(|&(_, _, divergence)| divergence).collect();
-        let nearest = |device: usize| {
-            let own = between.iter().filter(|&&(i, j, _)| i == device || j == device);
-            own.map(|&(_, _, divergence)| divergence).min_by(f64::total_cmp)
+        let error = error(&run.scouted)?;
+        let devices = &run.fleet.devices;
+        let labeled: Vec<usize> =
+            (0..devices.len()).filter(|&device| !devices[device].labels.is_empty()).collect();
+        let others: Vec<Vec<(usize, f64)>> =
+            labeled.iter().map(|&device| by_divergence(device, &labeled, measured)).collect();
+        let divergences: Vec<f64> = others.iter().flatten().map(|&(_, d)| d).collect();
+        let nearest = others.iter().filter_map(|others| others.first()).map(|&(_, d)| d).collect();
+        let near = |others: &Vec<(usize, f64)>| -> Vec<usize> {
+            let some = (NEAR * (labeled.len() - 1) as f64).ceil() as usize;
+            others.iter().take(some).map(|&(other, _)| other).collect()
         };
-        let nearest = (0..run.fleet.len()).filter_map(nearest).collect();
-        Some(Found { error: error(&run.scouted)?, mean: Spread::of(&divergences)?.mean, nearest })
+        let near: Vec<Vec<usize>> = others.iter().map(near).collect();
+        let classes = run.setup.spec.output().len();
+        let width = run.fleet.shape.len();
+        let of_near = of_a_few_at_pretended_targets(&labels(&run.fleet), &near, width, classes);
+        Some(Found {
+            error,
+            mean: Spread::of(&divergences)?.mean,
+            nearest,
+            near_gain: gain(&of_near, &run.scouted),
+        })
     }
 
-    /// (ē + s) / (½ d̄), between [`LEAST`] and 1. Nothing where all divergences are 0.
+    /// (ē + s) / (½ d̄), between [`LEAST`] and 1; 1 where those that are near do better. Nothing where all divergences are 0.
     fn share(&self) -> Option<f64> {
         let said = 0.5 * self.mean;
+        if said > 0.0 && self.near_gain.is_some() {
+            return Some(1.0);
+        }
         (said > 0.0).then(|| (self.error / said).clamp(LEAST, 1.0))
     }
 
     /// Whether even the nearest other device is far from the usual one: half its divergence is more than half of what the scouts of all
-    /// others together err. Where devices are of a few kinds it is next to nothing.
+    /// others together err. Where devices are of a few kinds it is next to nothing, and those that are near do better.
     fn is_apart(&self) -> bool {
+        if self.near_gain.is_some() {
+            return false;
+        }
         let mut nearest = self.nearest.clone();
         nearest.sort_by(f64::total_cmp);
         nearest.get(nearest.len() / 2).is_some_and(|&usual| usual > self.error)
     }
+}
+
+/// The other devices with labels, by their places among these, and their divergences from one; the nearest first.
+fn by_divergence(device: usize, labeled: &[usize], measured: &Measured) -> Vec<(usize, f64)> {
+    let other = |&(i, j, divergence): &(usize, usize, f64)| {
+        let other = if i == device { j } else { i };
+        let is_own = i == device || j == device;
+        let place = labeled.binary_search(&other).ok().filter(|_| is_own)?;
+        Some((place, divergence))
+    };
+    let mut others: Vec<(usize, f64)> = measured.pairs.iter().filter_map(other).collect();
+    others.sort_by(|a, b| a.1.total_cmp(&b.1).then(a.0.cmp(&b.0)));
+    others
 }
 
 /// ē + s of accuracies; nothing without any.
@@ -132,7 +174,8 @@ mod tests {
     use super::*;
 
     fn found(scouted: &[f64], mean: f64, nearest: &[f64]) -> Found {
-        Found { error: error(scouted).unwrap(), mean, nearest: nearest.to_vec() }
+        let error = error(scouted).unwrap();
+        Found { error, mean, nearest: nearest.to_vec(), near_gain: None }
     }
 
     #[test]
@@ -145,6 +188,24 @@ mod tests {
         assert_eq!(found(&[1.0, 1.0], 1.2, &[]).share(), Some(LEAST));
         assert_eq!(found(&scouted, 0.0, &[]).share(), None);
         assert_eq!(error(&[]), None);
+    }
+
+    #[test]
+    fn divergences_count_in_full_where_those_that_are_near_do_better() {
+        let all = found(&[0.9, 0.8, 0.7], 1.2, &[]);
+        let near = Found { near_gain: Some(0.02), ..found(&[0.9, 0.8, 0.7], 1.2, &[]) };
+        assert!(all.share().unwrap() < 0.5);
+        assert_eq!(near.share(), Some(1.0));
+    }
+
+    #[test]
+    fn others_are_sorted_by_divergence() {
+        let pairs = vec![(0, 1, 0.5), (0, 3, 0.2), (1, 3, 0.9), (2, 3, 0.1), (0, 4, 0.2)];
+        let measured = Measured { pairs, are_links: false, cost: Vec::new() };
+        // The third has no labels.
+        let labeled = [0, 1, 3, 4];
+        assert_eq!(by_divergence(0, &labeled, &measured), [(2, 0.2), (3, 0.2), (1, 0.5)]);
+        assert_eq!(by_divergence(3, &labeled, &measured), [(0, 0.2), (1, 0.9)]);
     }
 
     #[test]

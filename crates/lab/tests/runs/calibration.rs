@@ -6,13 +6,23 @@ use stlf_config::Config;
 use stlf_lab::record::Row;
 use stlf_lab::{Outcome, run};
 
+/// What the class means at devices of different kinds.
+#[derive(Clone, Copy, PartialEq)]
+enum Meaning {
+    /// The same.
+    Same,
+    /// At half of the kinds the opposite.
+    Opposite,
+}
+
 /// So many devices of so many kinds: the class follows from which of two numbers is the larger, and a third number tells the kind.
-fn table(devices: usize, kinds: usize) -> String {
+fn table(devices: usize, kinds: usize, meaning: Meaning) -> String {
     let mut rows = "device,label,x,y,z\n".to_owned();
     for device in 0..devices {
         for k in 0..80 {
             let (x, y) = (((k * 37 + device * 5) % 101) as f64, ((k * 53) % 103) as f64);
-            let label = if x > y { "calm" } else { "storm" };
+            let is_opposite = meaning == Meaning::Opposite && device % kinds * 2 >= kinds;
+            let label = if (x > y) != is_opposite { "calm" } else { "storm" };
             rows += &format!("d{device:02},{label},{x},{y},{}\n", device % kinds * 10 + k % 3);
         }
     }
@@ -21,9 +31,13 @@ fn table(devices: usize, kinds: usize) -> String {
 
 /// A run of such a fleet, half of it with labels.
 fn outcome(devices: usize, kinds: usize, more: &[&str]) -> Outcome {
+    outcome_where(Meaning::Same, devices, kinds, more)
+}
+
+fn outcome_where(meaning: Meaning, devices: usize, kinds: usize, more: &[&str]) -> Outcome {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("table.csv");
-    std::fs::write(&path, table(devices, kinds)).unwrap();
+    std::fs::write(&path, table(devices, kinds, meaning)).unwrap();
     let changes = [
         &format!("data.features={}", path.display()),
         "data.standardise=fleet",
@@ -76,4 +90,20 @@ fn a_ring_may_cost_more_than_a_third_of_all_links_only_where_nobody_is_near() {
     let [calibrated] = kinds.calibrated[..] else { panic!("{:?}", kinds.calibrated) };
     let part = part_of_all_links(&kinds);
     assert!(!calibrated.is_apart && part <= most / 3.0, "{calibrated:?} {part}");
+}
+
+#[test]
+fn divergences_count_in_full_where_they_say_whose_classifiers_are_right() {
+    let alike = outcome(24, 4, &[]);
+    let [calibrated] = alike.calibrated[..] else { panic!("{:?}", alike.calibrated) };
+    assert!(calibrated.near_gain.is_none() && calibrated.share < 0.5, "{calibrated:?}");
+    let opposite = outcome_where(Meaning::Opposite, 24, 4, &[]);
+    let [calibrated] = opposite.calibrated[..] else { panic!("{:?}", opposite.calibrated) };
+    assert!(calibrated.near_gain.is_some_and(|gain| gain > 0.2), "{calibrated:?}");
+    assert_eq!((calibrated.share, calibrated.is_apart), (1.0, false));
+    // What the sum of the nearest takes is counted, too: three messages instead of two of two classes, four weights and a unit each.
+    let bytes: u64 = opposite.rows.iter().map(|row| row.measuring_bytes).sum();
+    let set = outcome_where(Meaning::Opposite, 24, 4, &["planner.calibration=1.0"]);
+    let without: u64 = set.rows.iter().map(|row| row.measuring_bytes).sum();
+    assert_eq!(bytes - without, 12 * 3 * 2 * (4 + 4));
 }
