@@ -111,17 +111,17 @@ fn tried(fleet: &Fleet, classes: usize) -> Vec<f64> {
     at_pretended_targets(&labels(fleet), fleet.shape.len(), classes)
 }
 
-/// By how much these accuracies are better than those, if that is more than a standard error of their paired differences.
-pub(crate) fn gain(better: &[f64], than: &[f64]) -> Option<f64> {
+/// By how much these accuracies are better than those, if that is more than so many standard errors of their paired differences.
+pub(crate) fn gain(better: &[f64], than: &[f64], errors: f64) -> Option<f64> {
     let differences: Vec<f64> = better.iter().zip(than).map(|(b, t)| b - t).collect();
     let spread = Spread::of(&differences)?;
     let error = spread.deviation / (spread.count as f64).sqrt();
-    (spread.mean > error).then_some(spread.mean)
+    (spread.mean > errors * error).then_some(spread.mean)
 }
 
 /// The scale that is better than the first by more than a standard error of their paired differences, and by the most; else the first.
 fn best(accuracies: &[Vec<f64>]) -> usize {
-    let gain = |(at, one): (usize, &Vec<f64>)| Some((at, gain(one, &accuracies[0])?));
+    let gain = |(at, one): (usize, &Vec<f64>)| Some((at, gain(one, &accuracies[0], 1.0)?));
     let gains = accuracies.iter().enumerate().filter_map(gain);
     gains.max_by(|a, b| a.1.total_cmp(&b.1)).map_or(0, |(at, _)| at)
 }

@@ -28,6 +28,9 @@ const BUDGET_APART: f64 = 1.0;
 /// The part of the others that are near a device.
 const NEAR: f64 = 1.0 / 3.0;
 
+/// By how many standard errors those that are near must do better. To take from them alone where all are of use costs much more than the reverse.
+const SURELY: f64 = 2.0;
+
 /// Weights of energy that are tried, as parts of the usual one, which is the first.
 const WEIGHTS: [f64; 5] = [1.0, 0.4, 0.2, 0.1, 0.05];
 
@@ -75,7 +78,7 @@ pub(crate) fn calibrated(
     let (mut kept, mut counted) = (problem, None);
     for part in tried {
         let energy = part * usual;
-        let calibrated = Calibrated { share, energy, is_apart, near_gain: found.near_gain };
+        let calibrated = Calibrated { share, energy, is_apart, near_gain: found.near_gain() };
         let other = kept.with_calibration(share).with_energy_weight(calibrated.energy);
         let plan = plan::planned(&run.setup, &other, &run.watch)?;
         let all = plan.all_to_all_joules(&other).unwrap_or_default();
@@ -123,25 +126,27 @@ impl Found {
             error,
             mean: Spread::of(&divergences)?.mean,
             nearest,
-            near_gain: gain(&of_near, &run.scouted),
+            near_gain: gain(&of_near, &run.scouted, SURELY),
         })
     }
 
     /// (ē + s) / (½ d̄), between [`LEAST`] and 1; 1 where those that are near do better. Nothing where all divergences are 0.
     fn share(&self) -> Option<f64> {
         let said = 0.5 * self.mean;
-        if said > 0.0 && self.near_gain.is_some() {
+        if said > 0.0 && self.near_gain().is_some() {
             return Some(1.0);
         }
         (said > 0.0).then(|| (self.error / said).clamp(LEAST, 1.0))
     }
 
+    /// By how much those that are near do better than all, if somebody is near: the nearest of devices that are apart are better by chance alone.
+    fn near_gain(&self) -> Option<f64> {
+        self.near_gain.filter(|_| !self.is_apart())
+    }
+
     /// Whether even the nearest other device is far from the usual one: half its divergence is more than half of what the scouts of all
-    /// others together err. Where devices are of a few kinds it is next to nothing, and those that are near do better.
+    /// others together err. Where devices are of a few kinds it is next to nothing.
     fn is_apart(&self) -> bool {
-        if self.near_gain.is_some() {
-            return false;
-        }
         let mut nearest = self.nearest.clone();
         nearest.sort_by(f64::total_cmp);
         nearest.get(nearest.len() / 2).is_some_and(|&usual| usual > self.error)
@@ -193,9 +198,14 @@ mod tests {
     #[test]
     fn divergences_count_in_full_where_those_that_are_near_do_better() {
         let all = found(&[0.9, 0.8, 0.7], 1.2, &[]);
-        let near = Found { near_gain: Some(0.02), ..found(&[0.9, 0.8, 0.7], 1.2, &[]) };
+        let near = |nearest: &[f64]| Found {
+            near_gain: Some(0.02),
+            ..found(&[0.9, 0.8, 0.7], 1.2, nearest)
+        };
         assert!(all.share().unwrap() < 0.5);
-        assert_eq!(near.share(), Some(1.0));
+        assert_eq!(near(&[0.1, 0.0, 0.1]).share(), Some(1.0));
+        // Nobody is near.
+        assert_eq!(near(&[0.4, 0.5, 0.6]).share(), all.share());
     }
 
     #[test]
