@@ -19,6 +19,7 @@ fn a_run_ends_in_a_table_and_goes_on_where_it_was() {
     assert_eq!((ran.code, ran.err.as_str()), (0, ""));
     assert!(ran.out.contains("target accuracy") && ran.out.contains("ST-LF"), "{}", ran.out);
     assert!(ran.out.contains("Means over 2 seeds"), "{}", ran.out);
+    assert!(ran.out.contains("Energy and sent: totals; links, and for ST-LF"), "{}", ran.out);
     std::fs::remove_file(to.join("seed-2").join("results").join("sm.csv")).unwrap();
     let again = run(&arguments, "");
     assert_eq!((again.code, again.out), (0, ran.out));
@@ -283,6 +284,18 @@ fn a_new_configuration_runs_and_is_never_overwritten() {
     let (file, to) = (format!("{name}.toml"), format!("{name}-run"));
     let ran = run(&["run", &file, "-c", SMALL, "--to", &to], "");
     assert_eq!((ran.code, ran.err.as_str()), (0, ""));
+}
+
+#[test]
+fn training_that_diverges_is_told_and_leaves_no_folder() {
+    let folder = tempfile::tempdir().unwrap();
+    let to = folder.path().join("run");
+    let settings = format!("{SMALL} training.learning-rate=1e30");
+    let ran = run(&["run", "-c", &settings, "--to", to.to_str().unwrap()], "");
+    assert_eq!(ran.code, 2, "{}", ran.err);
+    assert!(ran.err.contains("training.learning-rate: training diverged"), "{}", ran.err);
+    assert!(ran.err.contains("hint: choose a smaller one"), "{}", ran.err);
+    assert!(!to.exists());
 }
 
 #[test]
