@@ -55,9 +55,9 @@ pub(crate) fn refusing(outcome: &Outcome) -> String {
     let mut names: Vec<&str> = outcome.refusing.iter().map(|one| one.device.as_str()).collect();
     names.sort_unstable();
     names.dedup();
-    let hint = first.why.hint().map_or(String::new(), |hint| format!(": {hint}"));
+    let hint = first.why.hint().map_or(String::new(), |hint| format!("; {hint}"));
     format!(
-        "Real devices like {} of these ({}) would refuse to take part. Of {}, {}{hint}.\n",
+        "Real devices like {} of these ({}) would refuse to take part, such as {}: {}{hint}.\n",
         names.len(),
         few(names.clone()),
         clean(&first.device),
@@ -131,7 +131,7 @@ mod tests {
         let refusing = ["a", "b", "a"].map(refusing_one).to_vec();
         assert_eq!(
             super::refusing(&Outcome { refusing, ..Outcome::default() }),
-            "Real devices like 2 of these (a, b) would refuse to take part. Of a, others could reconstruct 20 samples: 40 are needed.\n"
+            "Real devices like 2 of these (a, b) would refuse to take part, such as a: others could reconstruct 20 samples; 40 are needed.\n"
         );
         assert_eq!(super::refusing(&Outcome::default()), "");
     }

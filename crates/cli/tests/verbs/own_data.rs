@@ -114,14 +114,15 @@ fn two_labels_in_all_let_nobody_expect_anything() {
         (ran.out, explained.out)
     };
     let (ran, explained) = of(320);
-    let told = "At 3 of 3 targets (d1, d2, d3) its models were tried on too few labels to say what accuracy to expect";
+    let told = "At 3 of 3 targets (d1, d2, d3) models were tried on too few labels to say what accuracy to expect";
     assert!(ran.contains(told) && !ran.contains("Expected accuracy"), "{ran}");
     assert!(explained.contains("What it may expect is not known: "), "{explained}");
     assert!(ran.contains("Of one seed") && !ran.contains('±'), "{ran}");
     assert!(!ran.contains("would refuse to take part"), "{ran}");
     // Real devices with so few rows measure nothing.
     let (few, _) = of(80);
-    let refused = "Real devices like 4 of these (d0, d1, d2, d3) would refuse to take part.";
+    let refused =
+        "Real devices like 4 of these (d0, d1, d2, d3) would refuse to take part, such as d0: ";
     assert!(few.contains(refused) && few.contains("a device needs at least"), "{few}");
 }
 

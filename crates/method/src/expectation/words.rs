@@ -28,7 +28,7 @@ impl fmt::Display for Warning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Warning::TooFewLabels => {
-                "its models were tried on too few labels to say what accuracy to expect"
+                "models were tried on too few labels to say what accuracy to expect"
             }
             Warning::Guessing => "no source helps, and no better than guessing is expected",
             Warning::NobodyNear => "no source is near, and the interval is too wide to say much",
@@ -155,7 +155,7 @@ mod tests {
         let sure = sure.unwrap();
         assert_eq!(sure.expected(200).warning(2, false), None);
         let told = sure.warning(&sure.expected(200), 2, true).unwrap().to_string();
-        assert_eq!(told, "its models were tried on too few labels to say what accuracy to expect");
+        assert_eq!(told, "models were tried on too few labels to say what accuracy to expect");
     }
 
     #[test]

@@ -87,7 +87,7 @@ pub struct Combined {
     pub weights: Vec<f64>,
     /// Whose models it refuses, because others or labels contradict them.
     pub refused: Vec<Place>,
-    /// The accuracy that it may expect on its samples; nothing if its models were tried on too few labels to say.
+    /// The accuracy that it may expect on its samples; nothing if models were tried on too few labels to say.
     pub expected: Option<Expected>,
     /// Whether they were.
     pub has_too_few_labels: bool,
