@@ -96,7 +96,7 @@ fn a_table_that_is_not_found_is_told_with_where_it_was_looked_for() {
 fn two_labels_in_all_let_nobody_expect_anything() {
     let folder = tempfile::tempdir().unwrap();
     let row = |k: usize| {
-        let label = if k < 8 && k % 4 == 0 { ["calm", "storm"][k / 4 % 2] } else { "" };
+        let label = if k < 8 && k.is_multiple_of(4) { ["calm", "storm"][k / 4 % 2] } else { "" };
         format!("d{},{label},{},{}\n", k % 4, k / 4 % 2 * 3, k * 37 % 101)
     };
     let of = |rows: usize| {
