@@ -1,6 +1,7 @@
 //! The comparison of methods, as text.
 
 mod evidence;
+mod trouble;
 
 use std::fmt::Display;
 
@@ -21,6 +22,7 @@ use stlf_planning::problem::Preset;
 
 use self::evidence::support;
 pub(crate) use self::evidence::{calibration, scale};
+pub(crate) use self::trouble::{never_predicted, refusing, unheard};
 use crate::table::{Align, Cell, Table};
 
 /// The most devices that are named in a line.
@@ -80,6 +82,9 @@ pub(crate) fn comparison(outcome: &Outcome, config: &Config, methods: &[Method])
         scale(outcome),
         calibration(outcome, config),
         guessing(outcome),
+        if is_ours { never_predicted(outcome) } else { String::new() },
+        refusing(outcome),
+        unheard(outcome, config),
         refused(outcome),
         support(outcome, &lines, config),
         if is_ours { expected(outcome) } else { String::new() },
@@ -93,7 +98,9 @@ pub(crate) fn comparison(outcome: &Outcome, config: &Config, methods: &[Method])
 /// Says what the numbers of the table are.
 fn means(config: &Config) -> String {
     let means = match config.seeds.len() {
-        1 => "One seed, so that no interval is known.".to_owned(),
+        1 => {
+            "Of one seed, which does not say how much results differ from draw to draw.".to_owned()
+        }
         seeds => {
             format!("Means over {seeds} seeds; ± is the 95 % interval of the mean (Student's t).")
         }
@@ -145,12 +152,17 @@ fn learners(outcome: &Outcome, config: &Config) -> String {
 /// Returns a line with the accuracy that targets may expect without any label, and how often the truth was as expected.
 pub(crate) fn expected(outcome: &Outcome) -> String {
     let rows = &outcome.expected;
-    let mean = |value: fn(&ExpectedRow) -> f64| {
-        Spread::of(&rows.iter().map(value).collect::<Vec<f64>>()).map(|spread| spread.mean)
+    let said: Vec<Expected> = rows.iter().filter_map(ExpectedRow::said).collect();
+    let mean = |value: fn(&Expected) -> f64| {
+        Spread::of(&said.iter().map(value).collect::<Vec<f64>>()).map(|spread| spread.mean)
     };
-    let ends = mean(|row| row.low).zip(mean(|row| row.high));
-    let Some((middle, (low, high))) = mean(|row| row.expected).zip(ends) else {
-        return String::new();
+    let ends = mean(|said| said.low).zip(mean(|said| said.high));
+    let Some((middle, (low, high))) = mean(|said| said.accuracy).zip(ends) else {
+        return warnings(rows);
+    };
+    let of = match said.len() < rows.len() {
+        true => format!("{} of {} targets", said.len(), rows.len()),
+        false => "targets".to_owned(),
     };
     let held: Vec<bool> = rows.iter().filter_map(ExpectedRow::holds).collect();
     let truth = match held.len() {
@@ -162,7 +174,7 @@ pub(crate) fn expected(outcome: &Outcome) -> String {
     };
     let expected = Expected { accuracy: middle, low, high };
     format!(
-        "Expected accuracy of ST-LF, without labels of targets: {expected}, means over targets{truth} (seed-*/{EXPECTED}).\n{}",
+        "Expected accuracy of ST-LF, without labels of targets: {expected}, means over {of}{truth} (seed-*/{EXPECTED}).\n{}",
         warnings(rows)
     )
 }
@@ -178,7 +190,7 @@ fn warnings(rows: &[ExpectedRow]) -> String {
             format!("At {count} of {of} ({names}) {told}\n")
         })
     };
-    [Warning::Guessing, Warning::NobodyNear, Warning::SaysLittle]
+    [Warning::TooFewLabels, Warning::Guessing, Warning::NobodyNear, Warning::SaysLittle]
         .into_iter()
         .filter_map(line)
         .collect()

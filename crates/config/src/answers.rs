@@ -1,6 +1,7 @@
 //! Labels that somebody gave to samples that `stlf ask` named.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
@@ -9,12 +10,37 @@ use stlf_data::words::nearest;
 use stlf_method::known::Known;
 
 use crate::Error;
+use crate::fleet::{DeviceData, Fleet};
 
 /// A table of answers: columns `sample` and `label`, perhaps `device`, and others that are not looked at.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Answers {
     path: PathBuf,
     rows: Vec<Answer>,
+}
+
+/// An answer that counts for nobody.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unheard {
+    /// Its line in the table, the header being line 1.
+    pub line: usize,
+    /// The device that it names; empty if it names none.
+    pub device: String,
+    /// The sample's place in the data, from 0.
+    pub sample: usize,
+    /// Whether there is such a device, which does not hold the sample then.
+    pub is_known: bool,
+}
+
+impl fmt::Display for Unheard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Unheard { line, device, sample, is_known } = self;
+        match is_known {
+            _ if device.is_empty() => write!(f, "line {line}: no device holds sample {sample}"),
+            true => write!(f, "line {line}: {device} does not hold sample {sample}"),
+            false => write!(f, "line {line}: there is no device {device}"),
+        }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -110,6 +136,20 @@ impl Answers {
         Ok(known)
     }
 
+    /// Those that no device of a fleet hears, since they are about samples that it does not hold.
+    pub fn unheard(&self, fleet: &Fleet) -> Vec<Unheard> {
+        let is_of =
+            |row: &Answer, device: &DeviceData| row.device.is_empty() || row.device == device.name;
+        let unheard = self.rows.iter().filter_map(|row| {
+            let mut devices = fleet.devices.iter().filter(|device| is_of(row, device)).peekable();
+            let is_known = devices.peek().is_some();
+            let is_heard = devices.any(|device| device.places.contains(&row.sample));
+            let Answer { line, ref device, sample, .. } = *row;
+            (!is_heard).then(|| Unheard { line, device: device.clone(), sample, is_known })
+        });
+        unheard.collect()
+    }
+
     /// Refuses answers about samples that a data set of so many does not have.
     ///
     /// # Errors
@@ -131,6 +171,10 @@ fn wrong(path: &Path, line: Option<usize>, message: String, hint: &str) -> Error
 #[cfg(test)]
 #[allow(clippy::unwrap_used, reason = "tests")]
 mod tests {
+    use stlf_data::Shape;
+    use stlf_data::features::Scale;
+    use stlf_data::scaling::Scaling;
+
     use super::*;
 
     fn answers(text: &str) -> Result<Answers, Error> {
@@ -153,6 +197,32 @@ mod tests {
         answers.check(10).unwrap();
         let message = answers.check(9).unwrap_err().to_string();
         assert!(message.ends_with("line 4: there is no sample 9: the data has 9"), "{message}");
+    }
+
+    #[test]
+    fn answers_that_count_for_nobody_are_told_with_the_reason() {
+        let device = |name: &str, places: &[usize]| DeviceData {
+            name: name.to_owned(),
+            places: places.to_vec(),
+            inputs: vec![0.0; places.len()].into(),
+            scaling: Scaling::Features { columns: Vec::new(), units: Vec::new(), series: None },
+            labels: Vec::new(),
+            unlabeled: places.len(),
+            answers: Vec::new(),
+            truth: None,
+        };
+        let devices = vec![device("a", &[7, 8]), device("b", &[8, 9])];
+        let shape = Shape { channels: 1, height: 1, width: 1 };
+        let fleet = Fleet { devices, shape, scale: Scale::None };
+        let text = "device,sample,label\na,7,calm\na,9,calm\nc,7,calm\n,9,storm\n,1,calm\nb,7,\n";
+        let told: Vec<String> =
+            answers(text).unwrap().unheard(&fleet).iter().map(Unheard::to_string).collect();
+        let expected = [
+            "line 3: a does not hold sample 9",
+            "line 4: there is no device c",
+            "line 6: no device holds sample 1",
+        ];
+        assert_eq!(told, expected);
     }
 
     #[test]

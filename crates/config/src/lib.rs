@@ -110,10 +110,16 @@ impl Config {
         Ok(config)
     }
 
-    /// Returns a hash of the whole configuration.
+    /// Returns a hash of the whole configuration but for answers: the same run goes on with these.
     pub fn hash(&self) -> Result<String, Error> {
-        let digest = Sha256::digest(self.to_toml()?.as_bytes());
+        let digest = Sha256::digest(self.without_answers().to_toml()?.as_bytes());
         Ok(digest.iter().map(|byte| format!("{byte:02x}")).collect())
+    }
+
+    /// The same configuration before anybody answered.
+    pub fn without_answers(&self) -> Config {
+        let data = Data { answers: None, ..self.data.clone() };
+        Config { data, ..self.clone() }
     }
 
     /// The text of the whole configuration, defaults included.

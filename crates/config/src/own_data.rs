@@ -7,12 +7,17 @@ use std::path::Path;
 
 use stlf_data::features::{NotNumbers, Series};
 use stlf_data::partition::Scheme;
+use stlf_data::words::but_for_case;
 use stlf_data::{Dataset, features};
 use stlf_planning::number_format::counted;
 
 use self::classes::{too_many_classes, unequal_classes};
 use crate::fleet::check_names;
 use crate::{Error, TEMPLATE};
+
+/// What columns of devices and of times are called where nobody names one.
+const DEVICES: [&str; 2] = ["device", "domain"];
+const TIMES: [&str; 2] = ["time", "timestamp"];
 
 /// Keys of a section with their values.
 type Keys = Vec<(&'static str, String)>;
@@ -37,8 +42,8 @@ pub fn for_table(table: &Path, mut options: features::Options) -> Result<Written
             Some(named) => name == named,
             None => usual.contains(&name),
         };
-        let is_time = options.windows.is_some() && is(&options.time, ["time", "timestamp"]);
-        name == options.label || is(&options.domain, ["device", "domain"]) || is_time
+        let is_time = options.windows.is_some() && is(&options.time, TIMES);
+        name == options.label || is(&options.domain, DEVICES) || is_time
     };
     let (unused, nameless): (Vec<NotNumbers>, Vec<_>) = features::not_numbers(table)?
         .into_iter()
@@ -80,14 +85,24 @@ pub fn for_table(table: &Path, mut options: features::Options) -> Result<Written
         check_names(data.domains().iter().map(String::as_str), table)?;
     }
     let (partition, mut told) = partition(&data, table)?;
+    let others = || data.columns().iter().chain(unused.iter().map(|c| &c.name)).map(String::as_str);
+    if data.domain_column().is_none() {
+        told.extend(in_capitals(others(), DEVICES, "the one of devices", "--device"));
+    }
     told.extend(data.series().map(|series| told_of(series, &data)));
+    if data.series().is_some_and(|series| series.time.is_none()) {
+        told.extend(in_capitals(others(), TIMES, "the one of times", "--time"));
+    }
     told.extend(some_without_label(&data));
-    told.extend(too_many_classes(&data, label));
-    let unequal = unequal_classes(&data);
+    let quantity = too_many_classes(&data, label);
+    // Of values of a quantity, shares mean nothing.
+    let unequal = if quantity.is_none() { unequal_classes(&data) } else { None };
+    told.extend(quantity);
     told.extend(unequal.clone());
     if !unused.is_empty() {
         let names = list(&unused);
         told.push(format!("Not used, because they are not numbers in every row: {names}."));
+        told.extend(how_to_use(&unused, table));
     }
     if !nameless.is_empty() {
         let (columns, have) = match nameless.len() {
@@ -119,14 +134,45 @@ pub fn for_table(table: &Path, mut options: features::Options) -> Result<Written
 
 /// Columns by name; of those that would be numbers, in how many rows they are not.
 fn list(columns: &[NotNumbers]) -> String {
-    let named = columns.iter().map(|column| match column {
-        NotNumbers { name, missing, others: false } => {
-            let rows = counted(*missing, "row");
-            format!("{name} (empty in {rows})")
+    let and = |rows: usize| match rows - 1 {
+        0 => String::new(),
+        others => format!(" and {}", counted(others, "other row")),
+    };
+    let named = columns.iter().map(|column| match (&column.first_other, column.first_missing) {
+        (Some((row, cell)), _) if column.is_mostly_numbers() => {
+            format!("{} ({cell:?} in row {row}{})", column.name, and(column.others))
         }
-        NotNumbers { name, .. } => name.clone(),
+        (None, Some(row)) => {
+            format!("{} (empty in row {row}{})", column.name, and(column.missing))
+        }
+        _ => column.name.clone(),
     });
     named.collect::<Vec<_>>().join(", ")
+}
+
+/// Says how to use columns that are numbers but for a few cells.
+fn how_to_use(unused: &[NotNumbers], table: &Path) -> Option<String> {
+    unused.iter().any(NotNumbers::is_mostly_numbers).then(|| {
+        format!(
+            "To use columns that are numbers but for the cells named, correct these in {} or remove their rows, and write the configuration again.",
+            table.display()
+        )
+    })
+}
+
+/// Says that a column which nobody named is not looked at, because its name is the usual one but for capital letters.
+fn in_capitals<'a>(
+    columns: impl Iterator<Item = &'a str>,
+    usual: [&str; 2],
+    what: &str,
+    option: &str,
+) -> Option<String> {
+    let columns: Vec<&str> = columns.collect();
+    let found = usual.iter().find_map(|name| but_for_case(name, columns.iter().copied()))?;
+    let [one, other] = usual;
+    Some(format!(
+        "Column {found} is not taken for {what}, since only {one} or {other} in small letters is: {option} {found} names it."
+    ))
 }
 
 /// Returns a text as TOML writes it.
@@ -438,11 +484,41 @@ mod tests {
         let error = for_table(Path::new(&table), asked("label", None)).unwrap_err();
         assert!(
             error.to_string().ends_with(
-                "no column is a number in every row: x (empty in 45 rows), y, z (empty in 90 rows)"
+                "no column is a number in every row: x (empty in row 2 and 44 other rows), y, z (empty in row 2 and 89 other rows)"
             ),
             "{error}"
         );
         assert!(error.hint().is_some_and(|hint| hint.starts_with("fill in empty cells")));
+    }
+
+    #[test]
+    fn one_reading_that_is_no_number_is_named_by_row_and_value() {
+        for cell in ["inf", "1e300", "#REF!"] {
+            let row = |k: usize| {
+                let x = if k == 7 { cell.to_owned() } else { k.to_string() };
+                format!("d{},{},{x},{k}", k % 3, k % 2)
+            };
+            let (_folder, table) = written("device,label,x,y", row);
+            let (config, told) = config(&table, "label", None);
+            assert_eq!(config.data.ignore, ["x"]);
+            assert!(
+                told[1].ends_with(&format!("in every row: x ({cell:?} in row 9).")),
+                "{told:?}"
+            );
+            assert!(told[2].contains("correct these in"), "{told:?}");
+        }
+    }
+
+    #[test]
+    fn a_column_whose_name_has_capital_letters_is_told() {
+        let row = |k: usize| format!("{},{},{k}", k % 3, k % 2);
+        let (_folder, table) = written("Device,label,x", row);
+        let (_, told) = config(&table, "label", None);
+        assert!(told[1].ends_with("small letters is: --device Device names it."), "{told:?}");
+        let error = for_table(Path::new(&table), asked("LABEL", None)).unwrap_err();
+        assert!(error.hint().unwrap().starts_with("capital letters count: name \"label\""));
+        let (_, told) = config(&table, "label", Some("Device"));
+        assert_eq!(told.len(), 1, "{told:?}");
     }
 
     #[test]
@@ -454,7 +530,8 @@ mod tests {
         let (_folder, table) = written(",device,label,note,x,age", row);
         let (config, told) = config(&table, "label", None);
         assert_eq!(config.data.ignore, ["note", "age"].map(str::to_owned));
-        assert!(told[1].ends_with("in every row: note, age (empty in 1 row)."), "{told:?}");
-        assert_eq!(told[2], "Not used: the column that has no name.");
+        assert!(told[1].ends_with("in every row: note, age (empty in row 9)."), "{told:?}");
+        assert!(told[2].starts_with("To use columns that are numbers but for"), "{told:?}");
+        assert_eq!(told[3], "Not used: the column that has no name.");
     }
 }

@@ -35,9 +35,10 @@ impl Config {
             let stride = windows.map(|windows| windows.stride.to_string());
             settings.extend(stride.map(|stride| ("data.stride".to_owned(), stride)));
         }
+        // Where columns differ, so may the shape, and the columns say which.
+        settings.extend(columns.map(|columns| ("data.columns".to_owned(), columns.join(", "))));
         settings.push(("data.shape".to_owned(), shape.to_string()));
-        if let Some(columns) = columns {
-            settings.push(("data.columns".to_owned(), columns.join(", ")));
+        if columns.is_some() {
             settings.push(("data.standardise".to_owned(), scale.name().to_owned()));
         }
         let table = in_effect(self, shape).to_table()?;

@@ -152,17 +152,39 @@ pub struct NotNumbers {
     pub name: String,
     /// The rows in which nothing stands there.
     pub missing: usize,
-    /// Whether there is a row with something that is no number.
-    pub others: bool,
+    /// The first row in which nothing stands there, as errors count rows.
+    pub first_missing: Option<usize>,
+    /// The rows with something that is no number, or none that training can use.
+    pub others: usize,
+    /// The first of these rows, as errors count rows, and what stands there.
+    pub first_other: Option<(usize, String)>,
+    /// The rows with a number.
+    pub numbers: usize,
 }
 
 impl NotNumbers {
     fn new(name: String) -> NotNumbers {
-        NotNumbers { name, missing: 0, others: false }
+        let (first_missing, first_other) = (None, None);
+        NotNumbers { name, missing: 0, first_missing, others: 0, first_other, numbers: 0 }
+    }
+
+    /// Whether it is a column of numbers, but for some cells that may be mistakes.
+    pub fn is_mostly_numbers(&self) -> bool {
+        self.numbers >= self.others
+    }
+
+    fn see_missing(&mut self, row: usize) {
+        self.missing += 1;
+        self.first_missing.get_or_insert(row);
+    }
+
+    fn see_other(&mut self, row: usize, cell: &str) {
+        self.others += 1;
+        self.first_other.get_or_insert_with(|| (row, start_of(cell)));
     }
 
     fn is_no_feature(&self) -> bool {
-        self.name.is_empty() || self.missing > 0 || self.others
+        self.name.is_empty() || self.missing > 0 || self.others > 0
     }
 }
 
@@ -375,6 +397,29 @@ fn is_missing(cell: &str) -> bool {
 fn as_numbers_first(a: &str, b: &str) -> std::cmp::Ordering {
     let key = |text: &str| (text.parse::<i64>().map_or((1, 0), |n| (0, n)), text.to_owned());
     key(a).cmp(&key(b))
+}
+
+/// As much of a cell as an error shows.
+fn start_of(cell: &str) -> String {
+    cell.chars().take(40).collect()
+}
+
+/// Says why a number cannot be a feature.
+fn unusable(number: f64, shown: &str) -> String {
+    match number.is_finite() {
+        true => format!("{shown} is too large: features go up to {:.1e}", f32::MAX),
+        false => format!("{shown} is not a finite number"),
+    }
+}
+
+/// Says what to do about a cell that cannot be a feature, and whether the columns that are features can be chosen.
+fn cell_hint(column: &str, can_choose: bool) -> String {
+    match can_choose {
+        true => format!(
+            "correct the cell or remove its row, or leave the column out: data.ignore = [{column:?}]"
+        ),
+        false => "correct the cell or remove its row".to_owned(),
+    }
 }
 
 /// A number that a feature may be; f32 is what training takes.

@@ -11,6 +11,15 @@ pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
         .map(|(_, c)| c)
 }
 
+/// The candidate that is the same word but for capital letters.
+pub fn but_for_case<'a>(
+    word: &str,
+    candidates: impl IntoIterator<Item = &'a str>,
+) -> Option<&'a str> {
+    let word = word.to_lowercase();
+    candidates.into_iter().find(|candidate| candidate.to_lowercase() == word)
+}
+
 /// What a parser of JSON or TOML says, in words for people: what was expected, then what was found, and no type of Rust.
 pub fn in_words(message: &str) -> String {
     let message = message.trim();

@@ -196,6 +196,9 @@ pub struct ExpectedRow {
     /// The number of trials at sources that a model was handed to.
     #[serde(default)]
     pub trials_on_routes: Option<usize>,
+    /// The labels of all trials.
+    #[serde(default)]
+    pub trial_labels: Option<u64>,
 }
 
 impl ExpectedRow {
@@ -224,6 +227,7 @@ impl ExpectedRow {
             models: Some(basis.models),
             trials_at_senders: Some(basis.at_senders),
             trials_on_routes: Some(basis.on_routes),
+            trial_labels: Some(basis.labels),
         }
     }
 
@@ -237,17 +241,20 @@ impl ExpectedRow {
             models: self.models?,
             at_senders: self.trials_at_senders?,
             on_routes: self.trials_on_routes?,
+            labels: self.trial_labels.unwrap_or_default(),
         })
     }
 
-    /// Returns the expected accuracy with its interval.
-    pub fn interval(&self) -> Expected {
-        Expected { accuracy: self.expected, low: self.low, high: self.high }
+    /// The expected accuracy with its interval, as the target is told; nothing where too few labels tried its models to say one.
+    pub fn said(&self) -> Option<Expected> {
+        let is_said = self.warning != Some(Warning::TooFewLabels);
+        is_said.then_some(Expected { accuracy: self.expected, low: self.low, high: self.high })
     }
 
-    /// Whether the accuracy is in the interval, where the truth is known.
+    /// Whether the accuracy is in the interval, where both are known.
     pub fn holds(&self) -> Option<bool> {
-        Some((self.low..=self.high).contains(&self.accuracy?))
+        let Expected { low, high, .. } = self.said()?;
+        Some((low..=high).contains(&self.accuracy?))
     }
 }
 
@@ -299,6 +306,22 @@ pub struct ConfusionRow {
     pub given: String,
     /// The number of samples of which both are so.
     pub samples: usize,
+}
+
+/// How often one class is there, and how often it is predicted, in one seed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct ClassRow {
+    /// The name of the class.
+    pub class: String,
+    /// The labels that have it, on all devices.
+    pub labels: usize,
+    /// The samples of targets that are given it.
+    pub predicted: usize,
+    /// The samples of targets that are of it, of those whose truth is known.
+    pub samples: usize,
+    /// The number of these that are given it.
+    pub right: usize,
 }
 
 /// The optimal plan at one weight of energy.

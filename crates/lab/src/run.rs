@@ -8,6 +8,7 @@ use std::sync::atomic::AtomicBool;
 use rayon::prelude::*;
 use serde::Serialize;
 use stlf_config::Config;
+use stlf_config::answers::Unheard;
 use stlf_config::fleet::{check_names, load};
 use stlf_data::features::Scale;
 use stlf_data::partition::Scheme;
@@ -18,12 +19,14 @@ use stlf_protocol::Setup;
 use crate::data_source;
 use crate::folder::hashes;
 use crate::record::{
-    ComputingRow, ExpectedRow, MeasuringRow, RefusedRow, Row, ScaleRow, StudentRow, TrainingRow,
+    ClassRow, ComputingRow, ExpectedRow, MeasuringRow, RefusedRow, Row, ScaleRow, StudentRow,
+    TrainingRow,
 };
 use crate::scale_choice::{self, Scaled};
 use crate::shard::{Block, Shard};
 use crate::stages::calibration::{self, Calibrated};
-use crate::stages::transfer::Transfer;
+use crate::stages::measure::Refusing;
+use crate::stages::transfer::{self, Transfer};
 use crate::stages::{SeedRun, computing, expectation, handover, measure, plan, student, train};
 use crate::watch::{Observer, Stage, Watch};
 use crate::{Error, Folder, Learners};
@@ -59,6 +62,12 @@ pub struct Outcome {
     pub students: Vec<StudentRow>,
     /// What devices compute for ST-LF, one per seed and device, where that is priced.
     pub computing: Vec<ComputingRow>,
+    /// How often the classes are there and are predicted, one per seed and class.
+    pub classes: Vec<ClassRow>,
+    /// Devices that real ones would be refused like, since they have too few samples to measure: by seed.
+    pub refusing: Vec<Refusing>,
+    /// Answers that are about samples of no device, in any seed.
+    pub unheard: Vec<Unheard>,
 }
 
 /// What a run folder ends with: that it is finished, and of what.
@@ -141,8 +150,8 @@ fn whole(
     path: &Path,
     observer: &Observer<'_>,
 ) -> Result<Outcome, Error> {
-    let folder = open(config, path)?;
     let methods = config.compare.methods()?;
+    let folder = open(config, path)?;
     let job = Job { config, folder: &folder, until: Stage::Compare, methods: &methods, learners };
     let outcome = job.shard(Shard::WHOLE, observer)?;
     folder.write_csv("results.csv", &outcome.rows)?;
@@ -206,7 +215,8 @@ pub fn run_shard(
     shard: Shard,
     observer: &Observer<'_>,
 ) -> Result<(), Error> {
-    let (folder, methods) = (open(config, path)?, config.compare.methods()?);
+    let methods = config.compare.methods()?;
+    let folder = open(config, path)?;
     let until = Stage::Compare;
     let job = Job { config, folder: &folder, until, methods: &methods, learners: None };
     job.shard(shard, observer).map(|_| ())
@@ -225,6 +235,10 @@ pub(crate) fn open(config: &Config, path: &Path) -> Result<Folder, Error> {
             folder.write(CONFIG, text.as_bytes())?;
         }
         Some(found) if found == text.as_bytes() => folder.sweep()?,
+        Some(found) if is_but_for_answers(config, &found)? => {
+            folder.sweep()?;
+            folder.write(CONFIG, text.as_bytes())?;
+        }
         Some(_) => {
             let message = "this folder holds a run of another configuration";
             let hint = "name another folder, or delete this one";
@@ -232,6 +246,13 @@ pub(crate) fn open(config: &Config, path: &Path) -> Result<Folder, Error> {
         }
     }
     Ok(folder)
+}
+
+/// Whether this is the text of the same configuration with other answers or none. What came of those is made again.
+fn is_but_for_answers(config: &Config, found: &[u8]) -> Result<bool, Error> {
+    let found = String::from_utf8_lossy(found);
+    let Ok(found) = Config::parse(&found, Path::new(CONFIG)) else { return Ok(false) };
+    Ok(found.without_answers().to_toml()? == config.without_answers().to_toml()?)
 }
 
 /// A folder that the same configuration finds again: `runs/NAME-HASH`, by the file's name.
@@ -260,6 +281,7 @@ impl Job<'_> {
                     std::fs::remove_file(&file).map_err(Error::file(&file))?;
                 }
             }
+            remove_if_empty(self.folder.path());
         }
         outcome
     }
@@ -283,6 +305,7 @@ impl Job<'_> {
             _ => None,
         };
         let mut all = Outcome { dealt_by, ..Outcome::default() };
+        let mut is_first = true;
         for outcome in outcomes {
             all.rows.extend(outcome.rows);
             all.training.extend(outcome.training);
@@ -297,6 +320,14 @@ impl Job<'_> {
             all.refused.extend(outcome.refused);
             all.students.extend(outcome.students);
             all.computing.extend(outcome.computing);
+            all.classes.extend(outcome.classes);
+            all.refusing.extend(outcome.refusing);
+            // Who holds a sample may differ from seed to seed.
+            match is_first {
+                true => all.unheard = outcome.unheard,
+                false => all.unheard.retain(|answer| outcome.unheard.contains(answer)),
+            }
+            is_first = false;
         }
         Ok(all)
     }
@@ -329,6 +360,12 @@ impl Job<'_> {
         let (run, tried) = seed_run(config, holdings, seed, self.folder, watch)?;
         let run = &run;
         let mut outcome = Outcome { scales: vec![run.fleet.scale], ..Outcome::default() };
+        outcome.refusing = measure::refusing(run);
+        if let Holdings::Dealt(data) = holdings
+            && let Some(answers) = stlf_config::fleet::answers(config, data)?
+        {
+            outcome.unheard = answers.unheard(&run.fleet);
+        }
         if !tried.is_empty() && block.is_whole() {
             run.folder.write_csv(scale_choice::TABLE, &tried)?;
             outcome.tried_scales = tried;
@@ -368,6 +405,7 @@ impl Job<'_> {
             shown = self.methods.to_vec();
         }
         outcome.expected = run.folder.read_csv(expectation::TABLE)?.unwrap_or_default();
+        outcome.classes = run.folder.read_csv(transfer::CLASSES)?.unwrap_or_default();
         outcome.refused = run.folder.read_csv(handover::REFUSED)?.unwrap_or_default();
         outcome.students = student::read(&run.folder, &shown)?;
         outcome.computing = computing::computing(run, &plan)?;
@@ -413,6 +451,13 @@ pub(crate) fn seed_run<'a>(
         watch,
     };
     Ok((run, tried))
+}
+
+/// Removes a folder in which there are folders at most, with these. Where it cannot be removed nothing is lost.
+fn remove_if_empty(path: &Path) {
+    let inside = std::fs::read_dir(path).into_iter().flatten().flatten();
+    inside.filter(|entry| entry.path().is_dir()).for_each(|entry| remove_if_empty(&entry.path()));
+    let _ = std::fs::remove_dir(path);
 }
 
 fn lines<T: Serialize>(items: &[T]) -> Vec<u8> {

@@ -55,6 +55,9 @@ const DISAGREEMENT: f64 = 0.4;
 /// No doubt counts as less, or as more than one minus it.
 const LEAST_DOUBT: f64 = 1e-3;
 
+/// A rate of errors that was counted on fewer labels says little of a model.
+const LEAST_LABELS: u64 = 10;
+
 /// No error rate is nearer to one than this.
 const CERTAIN: f64 = 1e-12;
 
@@ -105,6 +108,8 @@ pub struct Basis {
     pub at_senders: usize,
     /// The number of trials at sources on routes that count.
     pub on_routes: usize,
+    /// The labels of all trials, counted or not.
+    pub labels: u64,
 }
 
 /// The mean of one minus the highest probability; nothing without samples.
@@ -130,6 +135,7 @@ impl Basis {
         let share = |r: &Received| r.weight / total;
         let divergence: f64 = received.iter().map(|r| share(r) * r.divergence).sum();
         let models = 1.0 / received.iter().map(|r| share(r).powi(2)).sum::<f64>();
+        let labels = labels(&received);
         let on_routes = on_routes(&received);
         let apart = devices_apart(divergence, &on_routes);
         let at_senders: Vec<Trial> = (received.iter().filter_map(|r| r.tried.at_sender))
@@ -154,7 +160,27 @@ impl Basis {
             models,
             at_senders: at_senders.len(),
             on_routes: on_routes.len(),
+            labels,
         })
+    }
+
+    /// Whether so few labels tried the models that nobody can say what to expect. The bias without trials is that of models of many labels: one of
+    /// two labels is as sure of itself, and may be right or wrong about everything.
+    pub fn has_too_few_labels(&self) -> bool {
+        self.labels < LEAST_LABELS
+    }
+
+    /// What a target is told that may expect this, whose samples are of so many classes; whether no source is near it.
+    pub fn warning(
+        &self,
+        expected: &Expected,
+        classes: usize,
+        is_stranger: bool,
+    ) -> Option<Warning> {
+        match self.has_too_few_labels() {
+            true => Some(Warning::TooFewLabels),
+            false => expected.warning(classes, is_stranger),
+        }
     }
 
     /// The accuracy that the target may expect on so many samples.
@@ -202,14 +228,25 @@ fn errors_below(level: f64, samples: usize, mean: f64, deviation: f64) -> f64 {
     1.0
 }
 
-/// All trials at sources that a model was handed to and that can be believed, a source once.
-fn on_routes(received: &[&Received]) -> Vec<Trial> {
+/// The labels of all trials, at senders and on routes, those of a source on several routes once.
+fn labels(received: &[&Received]) -> u64 {
+    let at_senders = received.iter().filter_map(|r| r.tried.at_sender);
+    at_senders.chain(each_source(received)).map(|trial| u64::from(trial.labels)).sum()
+}
+
+/// All trials at sources that a model was handed to, a source once.
+fn each_source(received: &[&Received]) -> impl Iterator<Item = Trial> + use<> {
     let all =
         received.iter().flat_map(|r| r.tried.on_route.iter().map(|(&at, &trial)| (at, trial)));
     let mut sources: Vec<(usize, Trial)> = all.collect();
     sources.sort_by_key(|&(source, _)| source);
     sources.dedup_by_key(|(source, _)| *source);
-    let trials = sources.into_iter().map(|(_, trial)| trial);
+    sources.into_iter().map(|(_, trial)| trial)
+}
+
+/// Those of them that can be believed.
+fn on_routes(received: &[&Received]) -> Vec<Trial> {
+    let trials = each_source(received);
     trials.filter(|trial| is_believable(trial, DEVICES_APART.0, UNBELIEVABLE.1)).collect()
 }
 

@@ -9,6 +9,7 @@ use stlf_data::Class;
 use stlf_learn::evaluate::{Predictions, source_error};
 use stlf_learn::{Augment, Descent, Examples, Layer, Network, Params, Spec, Trainer};
 use stlf_planning::error::Error;
+use stlf_planning::number_format::short;
 
 use crate::mingled::mingled;
 
@@ -186,7 +187,10 @@ impl Split {
             let mean = sum.iter().map(|s| (s / f64::from(points)) as f32);
             trainer.params.iter_mut().zip(mean).for_each(|(p, mean)| *p = mean);
         }
-        Ok(Some(trainer.params))
+        match trainer.params.iter().all(|p| p.is_finite()) {
+            true => Ok(Some(trainer.params)),
+            false => Err(diverged(training.descent.learning_rate)),
+        }
     }
 
     /// Returns the training of a model that another source handed over: averaged, and as long as that of an own model, but with few rows that
@@ -230,6 +234,17 @@ fn sees_mingled(spec: &Spec, training: Training) -> bool {
     training.augment == Augment::None && matches!(first, Some(Layer::Linear { .. }))
 }
 
+/// Says that the parameters grew beyond all numbers.
+fn diverged(learning_rate: f32) -> Error {
+    let message =
+        format!("training diverged at a learning rate of {}", short(learning_rate.into()));
+    let hint = format!(
+        "choose a smaller one; the default is {}",
+        short(Descent::default().learning_rate.into())
+    );
+    Error::other("training.learning-rate", message).with_hint(hint)
+}
+
 /// Says that training cannot do with this.
 fn wrong(e: stlf_learn::Error) -> Error {
     Error::other("training", e.to_string())
@@ -247,6 +262,23 @@ mod tests {
     use super::*;
     use stlf_data::Shape;
     use stlf_learn::evaluate::predict;
+
+    #[test]
+    fn training_that_diverges_says_so_and_names_the_setting() {
+        let spec = Spec::mlp(Shape { channels: 1, height: 1, width: 2 }, 2).unwrap();
+        let inputs = [1.0, -2.0, 0.5, 3.0, -1.0, 2.0, 0.3, -0.7];
+        let split = Split::of(&inputs, &[0, 1, 0, 1], 2, &[0, 1, 2, 3]);
+        let descent = Descent { learning_rate: 1e9, ..Descent::default() };
+        let training = Training { descent, augment: Augment::None, steps: 100, averaged: false };
+        let start = Params::initial(&spec, 0);
+        let go_on = &mut || ControlFlow::Continue(());
+        let error = split.train(&spec, start, training, 0, go_on).unwrap_err();
+        assert!(
+            error.to_string().starts_with("training.learning-rate: training diverged"),
+            "{error}"
+        );
+        assert_eq!(error.hint(), Some("choose a smaller one; the default is 0.01"));
+    }
 
     fn plain(steps: usize, averaged: bool) -> Training {
         Training { descent: Descent::default(), augment: Augment::None, steps, averaged }

@@ -242,7 +242,7 @@ mod tests {
         let first = series(&["x", "y"], 64);
         assert_eq!(differs(&terms, Some(&first), &series(&["x", "y"], 64), &[]), None);
         for (own, change, expected) in [
-            (series(&["x"], 64), &[][..], r#"data.shape differs: "1×1×64" here, "2×1×64" there"#),
+            (series(&["x"], 64), &[][..], r#"data.columns differs: "x" here, "x, y" there"#),
             (series(&["y", "x"], 64), &[], r#"data.columns differs: "y, x" here, "x, y" there"#),
             (
                 series(&["x", "y"], 128),

@@ -12,7 +12,7 @@ use stlf_lab::stages::handover::REFUSED;
 use stlf_lab::stages::plan::FILE as PLAN;
 use stlf_lab::stages::student;
 use stlf_lab::stages::train::TABLE as TRAINING;
-use stlf_method::expectation::Basis;
+use stlf_method::expectation::{Basis, Expected};
 use stlf_method::method::Method;
 use stlf_planning::Plan;
 use stlf_planning::Problem;
@@ -104,11 +104,11 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<(), Failure> {
     match (args.format, explanations.as_slice()) {
         (FormatArg::Json, all) => {
             let entry = |row: ExpectedRow| {
-                let ExpectedRow { target, expected: accuracy, low, high, .. } = row;
-                (target, ExpectedEntry { accuracy, low, high })
+                let Expected { accuracy, low, high } = row.said()?;
+                Some((row.target, ExpectedEntry { accuracy, low, high }))
             };
             let document = ExplanationFile::new(&words, all)
-                .with_expected(came.expected.into_iter().map(entry).collect());
+                .with_expected(came.expected.into_iter().filter_map(entry).collect());
             ui.write(|out| write_json(out, &document))
         }
         (FormatArg::Text, [one]) => ui.print(&in_full(&words, one, &came)),
@@ -188,10 +188,18 @@ impl Came {
         let refused = self.refused.iter().filter(|row| row.to == name);
         sentences.extend(refused.map(|row| format!("Trouble: {}.", clean(&row.told()))));
         if let Some(row) = self.expected.iter().find(|row| row.target == name) {
-            sentences.push(format!("It may expect an accuracy of {}.", row.interval()));
-            sentences.extend(row.basis().iter().flat_map(Basis::sentences));
-            let warning = |warning| format!("But {}.", ask_for_labels(&warning, "RUN"));
-            sentences.extend(row.warning.map(warning));
+            let warning = |but: &str| {
+                let told = |warning| format!("{but}{}.", ask_for_labels(&warning, "RUN"));
+                row.warning.map(told)
+            };
+            match row.said() {
+                Some(expected) => {
+                    sentences.push(format!("It may expect an accuracy of {expected}."));
+                    sentences.extend(row.basis().iter().flat_map(Basis::sentences));
+                    sentences.extend(warning("But "));
+                }
+                None => sentences.extend(warning("What it may expect is not known: ")),
+            }
         }
         sentences.extend(self.students.iter().find(|row| row.target == name).map(of_student));
         sentences
@@ -286,10 +294,9 @@ fn overview(words: &Sentences<'_>, explanations: &[Explanation], came: &Came) ->
     text.push('\n');
     for e in explanations {
         text += &words.role(e);
-        if let Some(row) =
-            came.expected.iter().find(|row| row.target == words.problem.name(e.device))
-        {
-            text += &format!(" It may expect an accuracy of {}.", row.interval());
+        let row = came.expected.iter().find(|row| row.target == words.problem.name(e.device));
+        if let Some(expected) = row.and_then(ExpectedRow::said) {
+            text += &format!(" It may expect an accuracy of {expected}.");
         }
         if let Some(trouble) = came.trouble(words.problem.name(e.device)) {
             text += &format!(" {trouble}");

@@ -3,9 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use stlf_bundle::models::Models;
-use stlf_bundle::predictions::{Columns, csv};
+use stlf_bundle::predictions::{Columns, csv, never_given};
 use stlf_bundle::samples::Samples;
 use stlf_learner::{Options, Program};
+use stlf_planning::number_format::{clean, counted};
 
 use super::bundle_args::{BundleArgs, failure};
 use super::learner;
@@ -73,8 +74,8 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<(), Failure> {
         }
     }
     let table = match (&args.learner, &args.samples) {
-        (None, Some(samples)) => by_mixture(args, samples)?,
-        (learner, _) => by_learner(args, learner.as_deref().unwrap_or_default())?,
+        (None, Some(samples)) => by_mixture(args, samples, ui)?,
+        (learner, _) => by_learner(args, learner.as_deref().unwrap_or_default(), ui)?,
     };
     match &args.output {
         Some(path) => output::write_file(path, |out| out.write_all(&table)),
@@ -84,7 +85,7 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<(), Failure> {
 }
 
 /// The table by a mixture of built-in networks.
-fn by_mixture(args: &Args, samples: &Path) -> Result<Vec<u8>, Failure> {
+fn by_mixture(args: &Args, samples: &Path, ui: &Ui) -> Result<Vec<u8>, Failure> {
     let mixture = args.bundle.read()?;
     let read = if args.resize { Samples::read_resized } else { Samples::read };
     let samples = read(&mixture, samples).map_err(|e| failure(&e))?;
@@ -95,13 +96,25 @@ fn by_mixture(args: &Args, samples: &Path) -> Result<Vec<u8>, Failure> {
     let files = samples.files.as_deref().filter(|_| args.files);
     let beginnings = samples.beginnings.as_deref();
     let columns = Columns { probabilities: args.probabilities, files, beginnings };
-    let predictions = mixture.predict(&samples.inputs);
-    let table = predictions.and_then(|predictions| csv(&mixture.classes, &predictions, columns));
-    table.map_err(|e| failure(&e))
+    let predictions = mixture.predict(&samples.inputs).map_err(|e| failure(&e))?;
+    ui.note(&missed(&never_given(&mixture.classes, &predictions), predictions.len()));
+    csv(&mixture.classes, &predictions, columns).map_err(|e| failure(&e))
+}
+
+/// Returns a line for each class that no sample is given, though some should have it.
+fn missed(classes: &[(&str, f64)], samples: usize) -> String {
+    let line = |(class, expected): &(&str, f64)| {
+        format!(
+            "class {} is never predicted, though by the probabilities about {expected:.0} of {} should have it (--probabilities shows them)\n",
+            clean(class),
+            counted(samples, "sample")
+        )
+    };
+    classes.iter().map(line).collect()
 }
 
 /// The table by the learner that made the models, of its own samples.
-fn by_learner(args: &Args, program: &str) -> Result<Vec<u8>, Failure> {
+fn by_learner(args: &Args, program: &str, ui: &Ui) -> Result<Vec<u8>, Failure> {
     let bundle = args.bundle.find_of_learner()?;
     let folder = std::env::temp_dir().join(format!("stlf-learner-{}", std::process::id()));
     Watch::listen()?;
@@ -119,6 +132,7 @@ fn by_learner(args: &Args, program: &str) -> Result<Vec<u8>, Failure> {
             let predictions = predictions.ok_or_else(|| Failure::interrupted("stopped"))?;
             let columns =
                 Columns { probabilities: args.probabilities, files: None, beginnings: None };
+            ui.note(&missed(&never_given(&models.classes, &predictions), predictions.len()));
             csv(&models.classes, &predictions, columns).map_err(|e| failure(&e))
         });
     // Nobody misses it.

@@ -34,6 +34,12 @@ pub(crate) struct Args {
 /// Runs the method and shows the comparison.
 pub(crate) fn run(args: &Args, ui: &Ui) -> Result<(), Failure> {
     let (config, folder) = args.run.resolve()?;
+    if args.run.is_empty() {
+        ui.note(
+            "Without a configuration: drawn digits on the paper's ten devices, with five seeds. That takes a minute or so; \
+             `stlf new NAME` writes a configuration for data of your own.\n",
+        );
+    }
     if let Some(shard) = args.shard {
         let seeds = shard.units(&config.seeds).len();
         watched(seeds, ui, |observer| stlf_lab::run_shard(&config, &folder, shard, observer))?;

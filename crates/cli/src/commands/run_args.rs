@@ -31,6 +31,11 @@ pub(crate) struct RunArgs {
 }
 
 impl RunArgs {
+    /// Whether nothing says what to run, so that all is as it always is.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.config.is_none() && self.set.is_empty() && self.learner.is_none()
+    }
+
     /// Returns the configuration and the run folder.
     pub(crate) fn resolve(&self) -> Result<(Config, PathBuf), Failure> {
         let given = self.config.as_deref().unwrap_or(Path::new("defaults"));
@@ -55,6 +60,9 @@ impl RunArgs {
         let config = Config::parse(&text, &file)
             .and_then(|config| config.with(changes.chain(learner.as_deref())))
             .map_err(|e| failure(&e.into()))?;
+        if let Some(missing) = missing(&config, &file) {
+            return Err(missing);
+        }
         let folder = match &self.to {
             Some(folder) => folder.clone(),
             None if is_folder => given.to_owned(),
@@ -83,6 +91,28 @@ pub(crate) fn watched<T>(
 fn is_table(path: &Path) -> bool {
     let extension = path.extension().unwrap_or_default().to_ascii_lowercase();
     path.is_file() && ["csv", "tsv", "parquet"].iter().any(|table| extension == *table)
+}
+
+/// The failure that a file which the configuration names is not there, with the place where it was looked for.
+fn missing(config: &Config, file: &Path) -> Option<Failure> {
+    let data = &config.data;
+    let named =
+        [("features", &data.features), ("images", &data.images), ("answers", &data.answers)];
+    let (key, path) = named
+        .into_iter()
+        .filter_map(|(key, path)| Some((key, path.as_ref()?)))
+        .find(|(_, path)| matches!(path.try_exists(), Ok(false)))?;
+    let tried = std::path::absolute(path).unwrap_or_else(|_| path.clone());
+    let message = format!("data.{key}: {} does not exist", tried.display());
+    let beside = file.parent().filter(|_| path.is_relative()).map(|folder| folder.join(path));
+    let hint = match beside.filter(|beside| beside.exists()) {
+        Some(beside) => format!(
+            "paths count from the folder in which stlf runs; the file is beside the configuration: -c data.{key}={}",
+            beside.display()
+        ),
+        None => "paths count from the folder in which stlf runs".to_owned(),
+    };
+    Some(Failure::input(message).hint(&hint))
 }
 
 fn unreadable(path: &Path, error: &std::io::Error) -> Failure {

@@ -6,10 +6,14 @@ use stlf_lab::run::seed_folder;
 use stlf_lab::stages::plan::LINKS;
 use stlf_lab::stages::transfer::FOLDER;
 use stlf_lab::{Folder, Outcome, Stage};
+use stlf_method::expectation::Expected;
 use stlf_planning::number_format::{energy, percent};
 
 use super::run_args::{RunArgs, watched};
-use crate::comparison::{calibration, dealt, expected, guessing, refused, scale, students};
+use crate::comparison::{
+    calibration, dealt, expected, guessing, never_predicted, refused, refusing, scale, students,
+    unheard,
+};
 use crate::error::Failure;
 use crate::table::{Align, Cell, Table};
 use crate::ui::Ui;
@@ -43,6 +47,9 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<(), Failure> {
         scale(&outcome),
         calibration(&outcome, &config),
         guessing(&outcome),
+        never_predicted(&outcome),
+        refusing(&outcome),
+        unheard(&outcome, &config),
         refused(&outcome),
         expected(&outcome),
         students(&outcome, &config),
@@ -57,7 +64,12 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<(), Failure> {
 
 /// An expected accuracy with its interval, as short as a table needs it.
 fn interval(row: &ExpectedRow) -> String {
-    format!("{} ({} to {})", percent(row.expected), percent(row.low), percent(row.high))
+    match row.said() {
+        Some(Expected { accuracy, low, high }) => {
+            format!("{} ({} to {})", percent(accuracy), percent(low), percent(high))
+        }
+        None => "too few labels".to_owned(),
+    }
 }
 
 fn received(outcome: &Outcome, config: &Config, folder: &Folder) -> Result<String, Failure> {

@@ -254,6 +254,7 @@ mod tests {
             models: None,
             trials_at_senders: None,
             trials_on_routes: None,
+            trial_labels: None,
         }
     }
 

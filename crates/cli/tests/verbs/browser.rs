@@ -100,6 +100,14 @@ fn a_report_is_readable_on_a_phone() {
     browser.visit(&report(folder.path()));
     check(&browser);
     browser.screenshot("report-390");
+    // Nor are the names and numbers beside the devices cut.
+    let whole = "const g = document.getElementById('graph'); return g.scrollWidth <= g.clientWidth";
+    let narrow = [375, 320].map(|width| Browser::open(width).unwrap());
+    for browser in narrow {
+        browser.visit(&report(folder.path()));
+        browser.wait_for("graph", "return document.querySelector('#graph svg') !== null");
+        assert_eq!(browser.script(whole), true);
+    }
     // The first accuracies are in view without scrolling, in both tables.
     for table in ["targets", "methods"] {
         let cell = format!("document.querySelector('#{table} tbody tr td')");

@@ -73,6 +73,60 @@ fn a_table_becomes_a_configuration_that_runs_as_it_is() {
 }
 
 #[test]
+fn a_table_that_is_not_found_is_told_with_where_it_was_looked_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let inside = folder.path().join("inside");
+    std::fs::create_dir(&inside).unwrap();
+    table(&inside, "device,time,x,y,z,label", |_, class| ["calm", "storm"][class].to_owned());
+    let written = within(&inside, &["new", "mine", "--features", "my.csv"]);
+    assert_eq!(written.code, 0, "{}", written.err);
+    let ran = within(folder.path(), &["run", "inside/mine.toml"]);
+    assert_eq!(ran.code, 2, "{}", ran.out);
+    let tried = folder.path().join("my.csv");
+    let expected = format!("data.features: {} does not exist", tried.display());
+    assert!(ran.err.contains(&expected), "{}", ran.err);
+    assert!(ran.err.contains("-c data.features=inside/my.csv"), "{}", ran.err);
+    assert!(!folder.path().join("runs").exists());
+    std::fs::remove_file(inside.join("my.csv")).unwrap();
+    let ran = within(folder.path(), &["run", "inside/mine.toml"]);
+    assert!(ran.err.contains("paths count from") && !ran.err.contains("-c "), "{}", ran.err);
+}
+
+#[test]
+fn two_labels_in_all_let_nobody_expect_anything() {
+    let folder = tempfile::tempdir().unwrap();
+    let row = |k: usize| {
+        let label = if k < 8 && k.is_multiple_of(4) { ["calm", "storm"][k / 4 % 2] } else { "" };
+        format!("d{},{label},{},{}\n", k % 4, k / 4 % 2 * 3, k * 37 % 101)
+    };
+    let of = |rows: usize| {
+        let rows: String = (0..rows).map(row).collect();
+        let table = format!("device,label,x,y\n{rows}");
+        std::fs::write(folder.path().join("my.csv"), table).unwrap();
+        let _ = std::fs::remove_file(folder.path().join("mine.toml"));
+        let written = within(folder.path(), &["new", "mine", "--features", "my.csv"]);
+        assert_eq!(written.code, 0, "{}", written.err);
+        let to = format!("run-{}", rows.len());
+        let settings = "training.steps=50 seeds=[1]";
+        let ran = within(folder.path(), &["run", "mine.toml", "-c", settings, "--to", &to]);
+        assert_eq!((ran.code, ran.err.as_str()), (0, ""));
+        let explained = within(folder.path(), &["explain", &to, "--device", "d1"]);
+        (ran.out, explained.out)
+    };
+    let (ran, explained) = of(320);
+    let told = "At 3 of 3 targets (d1, d2, d3) models were tried on too few labels to say what accuracy to expect";
+    assert!(ran.contains(told) && !ran.contains("Expected accuracy"), "{ran}");
+    assert!(explained.contains("What it may expect is not known: "), "{explained}");
+    assert!(ran.contains("Of one seed") && !ran.contains('±'), "{ran}");
+    assert!(!ran.contains("would refuse to take part"), "{ran}");
+    // Real devices with so few rows measure nothing.
+    let (few, _) = of(80);
+    let refused =
+        "Real devices like 4 of these (d0, d1, d2, d3) would refuse to take part, such as d0: ";
+    assert!(few.contains(refused) && few.contains("a device needs at least"), "{few}");
+}
+
+#[test]
 fn no_file_is_written_outside_of_a_run_by_the_name_of_a_device() {
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path();

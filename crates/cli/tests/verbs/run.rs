@@ -290,6 +290,18 @@ fn a_new_configuration_runs_and_is_never_overwritten() {
 }
 
 #[test]
+fn training_that_diverges_is_told_and_leaves_no_folder() {
+    let folder = tempfile::tempdir().unwrap();
+    let to = folder.path().join("run");
+    let settings = format!("{SMALL} training.learning-rate=1e30");
+    let ran = run(&["run", "-c", &settings, "--to", to.to_str().unwrap()], "");
+    assert_eq!(ran.code, 2, "{}", ran.err);
+    assert!(ran.err.contains("training.learning-rate: training diverged"), "{}", ran.err);
+    assert!(ran.err.contains("hint: choose a smaller one"), "{}", ran.err);
+    assert!(!to.exists());
+}
+
+#[test]
 fn a_wrong_key_is_named_with_what_was_meant() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("a.toml");

@@ -83,4 +83,14 @@ mod tests {
         let (_, told) = config(&table, "wage", None);
         assert!(told[1].starts_with("Column wage has 4 different labels in 90 rows."), "{told:?}");
     }
+
+    #[test]
+    fn a_quantity_is_told_once() {
+        // Unequal at all devices alike, if its values were classes.
+        let value = |k: usize| if k < 60 { 0 } else { k };
+        let (_folder, table) = written("device,wage,x", |k| format!("d{},{},{k}", k % 3, value(k)));
+        let (_, told) = config(&table, "wage", None);
+        assert_eq!(told.len(), 2, "{told:?}");
+        assert!(told[1].starts_with("Column wage has 31 different labels in 90 rows."), "{told:?}");
+    }
 }

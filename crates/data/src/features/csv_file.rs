@@ -4,12 +4,18 @@ use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 
 use super::series::Time;
-use super::{Columns, NotNumbers, Options, Table, Wanted, feature, is_missing, time};
+use super::{
+    Columns, NotNumbers, Options, Table, Wanted, cell_hint, feature, is_missing, start_of, time,
+    unusable,
+};
 use crate::columns::{RowError, csv_reader};
 use crate::{Dataset, Error};
 
 /// What some spreadsheets write in front of a table in UTF-8. It would be a part of the first column's name.
 const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
+
+/// The header is row 1, so the first sample is row 2, as a spreadsheet counts.
+const FIRST_ROW: usize = 2;
 
 /// A header longer than this is not looked at for its separator.
 const LONGEST_HEADER: u64 = 1 << 20;
@@ -26,8 +32,7 @@ pub(super) fn read(reader: impl Read, path: &Path, wanted: &Wanted<'_>) -> Resul
     let failed = |e: csv::Error| csv_error(e, path);
     let (mut csv, header, separator) = header(reader, path)?;
     let names: Vec<&str> = header.iter().map(String::as_str).collect();
-    // The header is row 1, so the first sample is row 2, as a spreadsheet counts.
-    let mut table = Table::new(Columns::new(&names, path, wanted)?, 2);
+    let mut table = Table::new(Columns::new(&names, path, wanted)?, FIRST_ROW);
     let mut record = csv::StringRecord::new();
     while csv.read_record(&mut record).map_err(failed)? {
         let cell = |at: usize| record.get(at).unwrap_or_default().trim();
@@ -49,7 +54,9 @@ pub(super) fn read(reader: impl Read, path: &Path, wanted: &Wanted<'_>) -> Resul
         }
         for &at in &table.columns.features {
             let number = separator.number(cell(at));
-            table.values.push(number.ok_or_else(|| not_a_number(path, row, names[at], cell(at)))?);
+            table
+                .values
+                .push(number.ok_or_else(|| not_a_number(path, row, names[at], cell(at), wanted))?);
         }
     }
     table.into_dataset(path, wanted)
@@ -119,31 +126,30 @@ pub(super) fn not_numbers(reader: impl Read, path: &Path) -> Result<Vec<NotNumbe
     let (mut csv, names, separator) = header(reader, path)?;
     let mut columns: Vec<NotNumbers> = names.into_iter().map(NotNumbers::new).collect();
     let mut record = csv::StringRecord::new();
+    let mut row = FIRST_ROW;
     while csv.read_record(&mut record).map_err(|e| csv_error(e, path))? {
         for (column, cell) in columns.iter_mut().zip(&record) {
             let cell = cell.trim();
-            if is_missing(cell) {
-                column.missing += 1;
-            } else {
-                column.others |= separator.number(cell).is_none();
+            match separator.number(cell) {
+                Some(_) => column.numbers += 1,
+                None if is_missing(cell) => column.see_missing(row),
+                None => column.see_other(row, cell),
             }
         }
+        row += 1;
     }
     columns.retain(NotNumbers::is_no_feature);
     Ok(columns)
 }
 
-fn not_a_number(path: &Path, row: usize, column: &str, cell: &str) -> Error {
+fn not_a_number(path: &Path, row: usize, column: &str, cell: &str, wanted: &Wanted<'_>) -> Error {
     let message = match cell.parse::<f64>() {
-        Ok(_) => format!("{cell} is not a finite number"),
+        Ok(number) => unusable(number, cell),
         Err(_) if cell.is_empty() => "is empty".to_owned(),
-        Err(_) => {
-            let start: String = cell.chars().take(40).collect();
-            format!("{start:?} is not a number")
-        }
+        Err(_) => format!("{:?} is not a number", start_of(cell)),
     };
     Error::content(path, format!("row {row}, column {column}: {message}"))
-        .with_hint("every column besides the label and the domain is a feature; ignore other ones")
+        .with_hint(cell_hint(column, matches!(wanted, Wanted::All(_))))
 }
 
 fn csv_error(error: csv::Error, path: &Path) -> Error {
@@ -251,11 +257,38 @@ mod tests {
     fn columns_that_are_not_always_numbers_are_named() {
         let text = "time,label,x,y,z\n12:00,1,1e3,2,\n12:01,,4,inf,5\n";
         let found = not_numbers(text.as_bytes(), Path::new("t.csv")).unwrap();
-        let found: Vec<_> = found.iter().map(|c| (c.name.as_str(), c.missing, c.others)).collect();
+        let found: Vec<_> =
+            found.iter().map(|c| (c.name.as_str(), c.missing, c.others > 0)).collect();
         assert_eq!(
             found,
             [("time", 0, true), ("label", 1, false), ("y", 0, true), ("z", 1, false)]
         );
+    }
+
+    #[test]
+    fn cells_that_cost_a_column_are_named_by_row_and_value() {
+        let text = "label,x,y,note\na,1,1,hot\nb,-inf,2,\na,3,,cold\nb,1e300,nan,cold\n";
+        let found = not_numbers(text.as_bytes(), Path::new("t.csv")).unwrap();
+        let [label, x, y, note] = &found[..] else { panic!("{found:?}") };
+        assert_eq!((x.others, x.first_other.clone()), (2, Some((3, "-inf".to_owned()))));
+        assert_eq!((y.missing, y.first_missing, y.others), (2, Some(4), 0));
+        let is_mostly = [x, y, note, label].map(NotNumbers::is_mostly_numbers);
+        assert_eq!(is_mostly, [true, true, false, false]);
+    }
+
+    #[test]
+    fn a_cell_that_is_no_feature_is_told_with_the_setting_that_leaves_its_column_out() {
+        let text = "label,x,y\na,1,inf\n";
+        let error = read(text, &Options::default()).unwrap_err();
+        let hint = error.hint().unwrap();
+        assert!(hint.ends_with("leave the column out: data.ignore = [\"y\"]"), "{hint}");
+        // Where a model says which columns are features, none can be left out.
+        let columns = ["x", "y"].map(str::to_owned);
+        let wanted = Wanted::Features(&columns, None, None);
+        let error = super::read(text.as_bytes(), Path::new("t.csv"), &wanted).unwrap_err();
+        assert!(!error.hint().unwrap().contains("data.ignore"), "{error:?}");
+        let ignored = Options { ignore: vec!["y".to_owned()], ..Options::default() };
+        assert_eq!(read(text, &ignored).unwrap().columns(), ["x"]);
     }
 
     #[test]
@@ -264,6 +297,19 @@ mod tests {
         let set = read(text, &Options::default()).unwrap();
         assert_eq!(set.classes(), ["na", "run"]);
         assert_eq!(labels(&set), [Some(1), None, None, None, None, None, Some(0)]);
+    }
+
+    #[test]
+    fn a_column_that_differs_by_capital_letters_is_hinted_at() {
+        let of = |text: &str, options: &Options| read(text, options).unwrap_err();
+        let error = of("Device,Label,x\na,run,1\n", &Options::default());
+        assert_eq!(error.to_string(), "t.csv: column \"label\" is missing");
+        let hint = "capital letters count: name \"Label\" instead, or rename it; the columns are: Device, Label, x";
+        assert_eq!(error.hint(), Some(hint));
+        let columns = ["y", "x"].map(str::to_owned);
+        let wanted = Wanted::Features(&columns, None, None);
+        let error = super::read(&b"z,X\n1,2\n"[..], Path::new("t.csv"), &wanted).unwrap_err();
+        assert!(error.hint().unwrap().starts_with("capital letters count: name \"X\""));
     }
 
     #[test]
@@ -307,7 +353,10 @@ mod tests {
         assert_eq!(row("1,a,1\n"), "t.csv: row 3, column x: \"a\" is not a number");
         assert_eq!(row("1,1,\n"), "t.csv: row 3, column y: is empty");
         assert_eq!(row("1,1,inf\n"), "t.csv: row 3, column y: inf is not a finite number");
-        assert_eq!(row("1,1e39,1\n"), "t.csv: row 3, column x: 1e39 is not a finite number");
+        assert_eq!(
+            row("1,1e39,1\n"),
+            "t.csv: row 3, column x: 1e39 is too large: features go up to 3.4e38"
+        );
         assert_eq!(row("1,1\n"), "t.csv: row 3: has 2 columns, expected 3");
         assert_eq!(error(""), "t.csv: the file is empty");
         assert_eq!(error("label,x\n"), "t.csv: has no rows");

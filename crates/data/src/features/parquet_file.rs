@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::series::Time;
-use super::{Columns, NotNumbers, Options, Table, Wanted, feature, time};
+use super::{Columns, NotNumbers, Options, Table, Wanted, cell_hint, feature, time, unusable};
 use crate::columns::{Broken, Cell, Kind, ParquetTable};
 use crate::{Dataset, Error};
 
@@ -32,7 +32,8 @@ pub(super) fn not_numbers(bytes: Vec<u8>, path: &Path) -> Result<Vec<NotNumbers>
         let mut columns: Vec<NotNumbers> = names.iter().cloned().map(NotNumbers::new).collect();
         for (at, column) in columns.iter_mut().enumerate() {
             for group in 0..file.groups() {
-                let part = Part { file, group, name: &names[at], at, path, first: 0 };
+                let first = column.numbers + column.missing + column.others;
+                let part = Part { file, group, name: &names[at], at, path, first, options: true };
                 part.look_at(column)?;
             }
         }
@@ -48,7 +49,8 @@ fn rows(file: &ParquetTable, path: &Path, wanted: &Wanted<'_>) -> Result<Dataset
     let mut table = Table::new(Columns::new(&names, path, wanted)?, 1);
     for group in 0..file.groups() {
         let first = table.labels.len();
-        let part = |at: usize| Part { file, group, name: names[at], at, path, first };
+        let options = matches!(wanted, Wanted::All(_));
+        let part = |at: usize| Part { file, group, name: names[at], at, path, first, options };
         if let Some(at) = table.columns.label {
             part(at).texts(|_, text| {
                 table.push_label(text);
@@ -93,6 +95,8 @@ struct Part<'a> {
     path: &'a Path,
     /// The number of rows in the groups before this one.
     first: usize,
+    /// Whether options say which columns are features.
+    options: bool,
 }
 
 impl Part<'_> {
@@ -107,9 +111,12 @@ impl Part<'_> {
 
     fn wrong_type(&self, found: &str, wanted: &str) -> Error {
         let message = format!("column {}: holds {found}, expected {wanted}", self.name);
-        Error::content(self.path, message).with_hint(
-            "every column besides the label and the domain is a feature; ignore other ones",
-        )
+        Error::content(self.path, message)
+    }
+
+    /// The same error with what to do about a column that cannot be a feature.
+    fn no_feature(&self, error: Error) -> Error {
+        error.with_hint(cell_hint(self.name, self.options))
     }
 
     /// An error in a cell; rows are counted from 1.
@@ -147,20 +154,21 @@ impl Part<'_> {
     /// Counts in `column` the rows in which nothing stands, and notes whether there is something else than numbers.
     fn look_at(&self, column: &mut NotNumbers) -> Result<(), Error> {
         if !matches!(self.file.kind(self.at), Kind::Booleans | Kind::Integers | Kind::Floats) {
-            column.others = true;
+            column.others = 1;
             return Ok(());
         }
-        self.read(|_, cell| {
+        self.read(|row, cell| {
             match cell.number() {
-                Some(number) if !number.is_nan() => column.others |= feature(number).is_none(),
-                _ => column.missing += 1,
+                Some(number) if feature(number).is_some() => column.numbers += 1,
+                Some(number) if !number.is_nan() => column.see_other(row + 1, &number.to_string()),
+                _ => column.see_missing(row + 1),
             }
             Ok(())
         })
     }
 
     fn numbers(&self) -> Result<Vec<f64>, Error> {
-        let wrong = |found| Err(self.wrong_type(found, "numbers"));
+        let wrong = |found| Err(self.no_feature(self.wrong_type(found, "numbers")));
         match self.file.kind(self.at) {
             Kind::Lists => return wrong("lists"),
             Kind::Decimals => return wrong("decimals"),
@@ -170,10 +178,10 @@ impl Part<'_> {
         }
         let mut numbers = Vec::new();
         self.read(|row, cell| {
-            let value = cell.number().ok_or_else(|| self.cell(row, "is null"))?;
-            let finite = feature(value)
-                .ok_or_else(|| self.cell(row, &format!("{value} is not a finite number")))?;
-            numbers.push(finite);
+            let wrong = |message: &str| self.no_feature(self.cell(row, message));
+            let value = cell.number().ok_or_else(|| wrong("is null"))?;
+            let why = || wrong(&unusable(value, &value.to_string()));
+            numbers.push(feature(value).ok_or_else(why)?);
             Ok(())
         })?;
         Ok(numbers)

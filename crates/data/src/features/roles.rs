@@ -4,9 +4,21 @@ use std::path::Path;
 
 use super::{Labels, Series, Wanted};
 use crate::Error;
+use crate::words::but_for_case;
 
 /// How many missing columns an error names.
 const NAMED: usize = 6;
+
+/// What to do about a column that is not there: of those that are, the one that is called so but for capital letters.
+fn missing(name: &str, names: &[&str]) -> String {
+    let columns = format!("the columns are: {}", names.join(", "));
+    match but_for_case(name, names.iter().copied()) {
+        Some(other) => {
+            format!("capital letters count: name {other:?} instead, or rename it; {columns}")
+        }
+        None => columns,
+    }
+}
 
 /// The indices and names of the columns by what they are used for.
 pub(super) struct Columns {
@@ -38,8 +50,7 @@ impl Columns {
         let need = |name: &str| {
             find(name).ok_or_else(|| {
                 let message = format!("{} is missing", column(name));
-                Error::content(path, message)
-                    .with_hint(format!("the columns are: {}", names.join(", ")))
+                Error::content(path, message).with_hint(missing(name, names))
             })
         };
         let label = need(&options.label)?;
@@ -101,16 +112,18 @@ impl Columns {
         let named = labels.and_then(|labels| labels.column);
         let needed = || columns.iter().map(String::as_str).chain(time_name.as_deref()).chain(named);
         let Some(mut features) = needed().map(place).collect::<Option<Vec<usize>>>() else {
-            let missing = needed().filter(|column| place(column).is_none());
-            let mut missing: Vec<String> = missing.map(|column| format!("{column:?}")).collect();
+            let absent = || needed().filter(|column| place(column).is_none());
+            let mut listed: Vec<String> = absent().map(|column| format!("{column:?}")).collect();
             let (noun, verb) =
-                if missing.len() == 1 { ("column", "is") } else { ("columns", "are") };
-            let others = missing.len().saturating_sub(NAMED);
-            missing.truncate(NAMED);
+                if listed.len() == 1 { ("column", "is") } else { ("columns", "are") };
+            let others = listed.len().saturating_sub(NAMED);
+            listed.truncate(NAMED);
             let and = if others > 0 { format!(" and {others} others") } else { String::new() };
-            let message = format!("{noun} {}{and} {verb} missing", missing.join(", "));
-            return Err(Error::content(path, message)
-                .with_hint(format!("the columns are: {}", names.join(", "))));
+            let message = format!("{noun} {}{and} {verb} missing", listed.join(", "));
+            let in_capitals =
+                absent().find(|name| but_for_case(name, names.iter().copied()).is_some());
+            let hint = missing(in_capitals.unwrap_or_default(), names);
+            return Err(Error::content(path, message).with_hint(hint));
         };
         let mut others = features.split_off(columns.len()).into_iter();
         let time = time_name.as_ref().and_then(|_| others.next());

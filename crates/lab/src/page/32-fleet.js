@@ -146,7 +146,7 @@
     drawLegend(model);
     byId('graph-note').textContent = model.note;
 
-    const width = Math.max(330, Math.floor(box.clientWidth) || 700);
+    const width = Math.max(260, Math.floor(box.clientWidth) || 700);
     const roomy = width >= 560;
     const rows = rowsOf(model);
     const pitch = roomy ? (rows <= 14 ? 40 : rows <= 30 || model.grouped ? 34 : 24) : 34;

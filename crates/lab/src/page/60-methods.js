@@ -191,7 +191,12 @@
           'mean over seeds ± half its 95 % interval',
         ),
         column('targets', 'Targets', (spread) => words.meanWithin(spread, 1, 1)),
-        column('links', 'Links', (spread) => words.meanWithin(spread, 1, 1)),
+        column(
+          'links',
+          'Links',
+          (spread) => words.meanWithin(spread, 1, 1),
+          'models that are sent: over links, and over every hand-over each time, twice on a ring',
+        ),
         column(
           'joules',
           'Energy',

@@ -312,7 +312,8 @@ fn targets(rows: &[Row], expected: &[ExpectedRow], students: &[StudentRow]) -> V
                 let (name, samples) = (row.target.clone(), row.samples);
                 let student = students.iter().find(|s| s.target == name);
                 let expected = expected.iter().find(|e| e.target == name);
-                let expected = expected.map(|e| [e.low, e.expected, e.high]);
+                let expected =
+                    expected.and_then(ExpectedRow::said).map(|e| [e.low, e.accuracy, e.high]);
                 let (links, joules, accuracies) = (0, 0.0, BTreeMap::new());
                 targets.push(Target {
                     name,

@@ -66,7 +66,7 @@ impl Transfer<'_> {
             }
             let mixture = self.mixture(*target, Role::Target, members, classes);
             let expected = expected.iter().find(|row| row.target == mixture.device);
-            let expected = expected.map(ExpectedRow::interval);
+            let expected = expected.and_then(ExpectedRow::said);
             let student = student.clone();
             keep(*target, Mixture { student, expected, ..mixture }, &mut written)?;
         }

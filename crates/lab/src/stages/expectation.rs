@@ -44,7 +44,7 @@ impl Transfer<'_> {
             let predictions = served.predictions.as_ref()?;
             let (expected, basis): (Expected, Basis) = expected(predictions, &received)?;
             let classes = predictions.of(0).len();
-            let warning = expected.warning(classes, self.is_stranger(served.target));
+            let warning = basis.warning(&expected, classes, self.is_stranger(served.target));
             let (seed, target) = (served.row.seed, served.row.target.clone());
             let truth = served.row.accuracy;
             Some(ExpectedRow::new(seed, target, expected, truth, warning, basis))

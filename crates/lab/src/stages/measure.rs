@@ -1,9 +1,12 @@
 //! How different the devices' data are.
 
 use rayon::prelude::*;
+use stlf_config::fleet::DeviceData;
 use stlf_config::{Config, Estimator, Noise};
 use stlf_method::divergence::capacity::MOST_BITS;
+use stlf_method::divergence::disclosure::check_inputs;
 use stlf_method::divergence::{self, Estimate, all_pairs, sketch};
+use stlf_planning::error::Reason;
 
 use super::SeedRun;
 use crate::record::{DivergenceRow, MeasuringRow};
@@ -197,6 +200,27 @@ pub fn protection(config: &Config, rows: &[MeasuringRow]) -> String {
         }
         None => "From what is published others could reconstruct samples; real devices must accept that.".to_owned(),
     }
+}
+
+/// A device of a seed that a real one would be refused like: it has too few samples to measure by them.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Refusing {
+    /// The name of the device.
+    pub device: String,
+    /// What a real device would say, with what to do about it.
+    pub why: stlf_planning::Error,
+}
+
+/// The devices of a run that would take no part in a real fleet, by the rule that real devices start with.
+pub fn refusing(run: &SeedRun<'_>) -> Vec<Refusing> {
+    let accepts = run.config.divergence.accepts_disclosure();
+    let why = |own: &DeviceData| {
+        let checked = check_inputs(&run.setup.divergence, run.setup.shape, &own.inputs, accepts);
+        // Of estimators that need consent, [`protection`] speaks.
+        checked.err().filter(|why| matches!(*why.reason, Reason::TooFewSamples { .. }))
+    };
+    let refused = |own: &DeviceData| Some(Refusing { device: own.name.clone(), why: why(own)? });
+    run.fleet.devices.par_iter().filter_map(refused).collect()
 }
 
 /// What every device sends, and the joules of that over its mean link.

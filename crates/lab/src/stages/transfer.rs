@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 use crate::baselines::Assignment;
 use rayon::prelude::*;
 use stlf_learn::Params;
-use stlf_learn::evaluate::Predictions;
+use stlf_learn::evaluate::{Predictions, likeliest};
 use stlf_method::combine::Combine;
 use stlf_method::method::Method;
 use stlf_method::predictions::PredictionRow;
@@ -21,7 +21,7 @@ use super::SeedRun;
 use super::expectation::{self, TriedModels};
 use super::handover::REFUSED;
 use super::student::{Adapted, Tried};
-use crate::record::{ConfusionRow, MeasuringRow, RefusedRow, Row};
+use crate::record::{ClassRow, ConfusionRow, MeasuringRow, RefusedRow, Row};
 use crate::{Error, Folder, Stage};
 
 /// The name of the folder with what each target ended with.
@@ -29,6 +29,9 @@ pub const FOLDER: &str = "targets";
 
 /// How often targets took one class for another.
 pub const CONFUSION: &str = "confusion.csv";
+
+/// How often classes are there, and how often they are predicted.
+pub const CLASSES: &str = "classes.csv";
 
 /// What one target ends with under some method.
 pub(super) struct Served {
@@ -127,6 +130,7 @@ impl<'a> Transfer<'a> {
             })
             .collect::<Result<_, Error>>()?;
         self.run.folder.write_csv(CONFUSION, &confusion.concat())?;
+        self.run.folder.write_csv(CLASSES, &self.classes(&served, classes))?;
         let tried = sent.all_tried()?;
         let expected = sent.expected(&served, &tried);
         self.run.folder.write_csv(expectation::TABLE, &expected)?;
@@ -142,6 +146,33 @@ impl<'a> Transfer<'a> {
         sent.count_trials(Method::StLf, &self.plan, &mut rows, &tried);
         results.write_csv(&name, &rows)?;
         Ok(rows)
+    }
+
+    /// How often each class is there, and how often targets predict it.
+    fn classes(&self, served: &[Served], classes: &[String]) -> Vec<ClassRow> {
+        let row = |class: &String| ClassRow {
+            class: class.clone(),
+            labels: 0,
+            predicted: 0,
+            samples: 0,
+            right: 0,
+        };
+        let mut rows: Vec<ClassRow> = classes.iter().map(row).collect();
+        let labels = self.run.fleet.devices.iter().flat_map(|device| &device.labels);
+        labels.for_each(|&class| rows[usize::from(class)].labels += 1);
+        for Served { target, predictions, .. } in served {
+            let Some(predictions) = predictions else { continue };
+            let given = predictions.probabilities().map(|p| usize::from(likeliest(p).0));
+            let given: Vec<usize> = given.collect();
+            given.iter().for_each(|&class| rows[class].predicted += 1);
+            let truth = self.run.fleet.devices[*target].truth.iter().flatten();
+            for (&class, given) in truth.zip(given) {
+                let row = &mut rows[usize::from(class)];
+                row.samples += 1;
+                row.right += usize::from(given == usize::from(class));
+            }
+        }
+        rows
     }
 
     /// Keeps what one target ends with, and says what it took for what.

@@ -10,6 +10,7 @@ use stlf_bundle::questions::Question;
 use stlf_bundle::{Samples, questions as as_table};
 use stlf_config::Config;
 use stlf_lab::questions::questions;
+use stlf_lab::run::default_folder;
 use stlf_lab::{Outcome, run};
 
 use crate::mixtures::table;
@@ -129,6 +130,36 @@ fn answers_stay_with_the_device_that_asked_where_samples_are_shared() {
     let answered = ran(&shared(&[&format!("data.answers={}", answers.display())]), &at("answered"));
     assert_eq!(answered.students, asked.students);
     assert_eq!(answered.rows, asked.rows);
+}
+
+#[test]
+fn a_run_goes_on_with_answers_in_its_own_folder() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    let text = table();
+    std::fs::write(at("table.csv"), &text).unwrap();
+    let truth = truth(&text);
+    let rows: String = (0..20).map(|k| format!("{},{}\n", 4 * k + 2, truth[4 * k + 2])).collect();
+    // Two more that count for nobody.
+    let unheard = format!("d3,2,{0}\nd9,2,{0}\n", truth[2]);
+    let rows = rows.lines().map(|row| format!(",{row}\n")).collect::<String>() + &unheard;
+    std::fs::write(at("answers.csv"), format!("device,sample,label\n{rows}")).unwrap();
+    let named = format!("data.answers={}", at("answers.csv").display());
+    let [without, with] = [&[][..], &[named.as_str()]].map(|more| config(&at("table.csv"), more));
+    let file = at("mine.toml");
+    assert_eq!(default_folder(&file, &with).unwrap(), default_folder(&file, &without).unwrap());
+    let first = ran(&without, &at("run"));
+    let answered = ran(&with, &at("run"));
+    assert_ne!(answered.students, first.students);
+    assert_eq!(ran(&with, &at("fresh")), answered);
+    assert_eq!(contents(&at("run")), contents(&at("fresh")));
+    let told: Vec<String> = answered.unheard.iter().map(ToString::to_string).collect();
+    let expected = ["line 22: d3 does not hold sample 2", "line 23: there is no device d9"];
+    assert_eq!(told, expected);
+    // Any other difference is another run.
+    let other = with.with(["training.steps=61"]).unwrap();
+    let refused = run(&other, &at("run"), &|_| ControlFlow::Continue(())).unwrap_err();
+    assert!(refused.to_string().ends_with("holds a run of another configuration"), "{refused}");
 }
 
 #[test]

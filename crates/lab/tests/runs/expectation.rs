@@ -29,7 +29,8 @@ fn every_target_expects_an_accuracy_that_its_bundle_has_too() {
         let true_one = outcome.rows.iter().find(|r| r.target == row.target).unwrap();
         assert_eq!(row.accuracy, true_one.accuracy);
         let bundle = read(&find(folder.path(), Some(&row.target), None).unwrap()).unwrap();
-        assert_eq!(bundle.expected, Some(row.interval()));
+        assert_eq!(bundle.expected, row.said());
+        assert!(bundle.expected.is_some(), "{row:?}");
     }
 
     // All devices are alike: whatever is told of an interval, sources are near.

@@ -5,6 +5,7 @@ use std::fmt;
 use stlf_data::Class;
 use stlf_planning::number_format::percent;
 
+use super::LEAST_LABELS;
 use crate::local_training::OwnError;
 
 /// A model is of use if it is right on at least this part of what guessing gets wrong.
@@ -12,9 +13,6 @@ const OF_USE: f64 = 0.25;
 
 /// The probability at which what was counted is taken for no chance, on either side.
 const CHANCE: f64 = 0.05;
-
-/// Fewer labels accuse nobody, however common a class is.
-const LEAST_LABELS: usize = 10;
 
 /// A model that is no better than guessing on the labels of its own device. To guess is to give every sample the class that most of the
 /// device's labels have.
@@ -45,7 +43,7 @@ impl Guessing {
     ///
     /// Where all labels have one class, nobody can be better than guessing, and nothing is told.
     pub fn of(right: usize, labels: usize, most_common: f64) -> Option<Guessing> {
-        if most_common >= 1.0 || labels < LEAST_LABELS {
+        if most_common >= 1.0 || (labels as u64) < LEAST_LABELS {
             return None;
         }
         let of_use = most_common + OF_USE * (1.0 - most_common);

@@ -14,6 +14,8 @@ const WIDE: f64 = 0.5;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Warning {
+    /// What its models were tried on is too little to say anything, so that no accuracy is named.
+    TooFewLabels,
     /// What it ends with is expected to be no better than guessing.
     Guessing,
     /// No source is near, and the interval holds guessing, or more than half of all accuracies.
@@ -25,6 +27,9 @@ pub enum Warning {
 impl fmt::Display for Warning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
+            Warning::TooFewLabels => {
+                "models were tried on too few labels to say what accuracy to expect"
+            }
             Warning::Guessing => "no source helps, and no better than guessing is expected",
             Warning::NobodyNear => "no source is near, and the interval is too wide to say much",
             Warning::SaysLittle => "the interval is too wide to say much",
@@ -128,6 +133,29 @@ mod tests {
         let expected = Basis::of(0.35, &received).unwrap().expected(200);
         let told = expected.warning(2, false).unwrap().to_string();
         assert_eq!(told, "the interval is too wide to say much");
+    }
+
+    #[test]
+    fn models_that_hardly_any_label_tried_let_nobody_expect_anything() {
+        let of = |labels: [u32; 3]| {
+            let trial = |labels| super::super::Trial { labels, errors: 0, doubt: 0.01 };
+            let [own, first, second] = labels.map(trial);
+            let tried = Tried::alone(Some(own)).handed_on(1, Some(first), Some(own));
+            let both = [tried.clone(), tried.handed_on(2, Some(second), Some(own))];
+            let received = both.map(|tried| Received { weight: 0.5, divergence: 0.0, tried });
+            let basis = Basis::of(0.01, &received).unwrap();
+            basis.warning(&basis.expected(200), 2, false)
+        };
+        // Both senders' labels count, and those of the source on both routes once.
+        assert_eq!(of([1, 1, 6]), Some(Warning::TooFewLabels));
+        assert_eq!(of([1, 1, 7]), None);
+        // Two labels and a model that is sure of itself.
+        let sure =
+            Basis::of(0.001, &[Received { weight: 1.0, divergence: 0.0, tried: Tried::default() }]);
+        let sure = sure.unwrap();
+        assert_eq!(sure.expected(200).warning(2, false), None);
+        let told = sure.warning(&sure.expected(200), 2, true).unwrap().to_string();
+        assert_eq!(told, "models were tried on too few labels to say what accuracy to expect");
     }
 
     #[test]

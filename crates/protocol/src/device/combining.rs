@@ -87,8 +87,10 @@ pub struct Combined {
     pub weights: Vec<f64>,
     /// Whose models it refuses, because others or labels contradict them.
     pub refused: Vec<Place>,
-    /// The accuracy that it may expect on its samples.
+    /// The accuracy that it may expect on its samples; nothing if models were tried on too few labels to say.
     pub expected: Option<Expected>,
+    /// Whether they were.
+    pub has_too_few_labels: bool,
     /// Whether no source of the plan is near it.
     pub is_stranger: bool,
 }
@@ -96,6 +98,9 @@ pub struct Combined {
 impl Combined {
     /// Returns what the device is told if that is little, or little is known of it.
     pub fn warning(&self) -> Option<Warning> {
+        if self.has_too_few_labels {
+            return Some(Warning::TooFewLabels);
+        }
         let classes = self.predictions.probabilities().next()?.len();
         self.expected?.warning(classes, self.is_stranger)
     }
@@ -137,7 +142,15 @@ impl Combining {
                 tried: tried.clone(),
             })
             .collect();
-        let expect = |predictions: &Predictions| Some(expected(predictions, &received)?.0);
+        let expect = |predictions: &Predictions| {
+            let known = expected(predictions, &received);
+            let has_too_few_labels =
+                known.as_ref().is_some_and(|(_, basis)| basis.has_too_few_labels());
+            (
+                known.filter(|_| !has_too_few_labels).map(|(expected, _)| expected),
+                has_too_few_labels,
+            )
+        };
         let target = setup.target(*place, owner, &models, known);
         let obstacle = match setup.adapt {
             Adapt::Off => None,
@@ -149,8 +162,10 @@ impl Combining {
                             (judged.tried(setup.adapt), judged.is_used(setup.adapt));
                         let (share, predictions) = (judged.share, judged.predictions(setup.adapt));
                         let params = || schooled.student.clone();
+                        let (expected, has_too_few_labels) = expect(&predictions);
                         return Ok(Some(Combined {
-                            expected: expect(&predictions),
+                            expected,
+                            has_too_few_labels,
                             predictions,
                             tried: Some(tried),
                             student: is_used.then(|| Student { params: params(), share }),
@@ -177,7 +192,8 @@ impl Combining {
         });
         let blame = |why| Failed { from: used.map(|at| sent[at].0), why };
         let Some(predictions) = predicted.map_err(blame)? else { return Ok(None) };
-        let (student, schooled, expected) = (None, None, expect(&predictions));
+        let (student, schooled) = (None, None);
+        let (expected, has_too_few_labels) = expect(&predictions);
         let tried = obstacle.map(adapt::Tried::Not);
         Ok(Some(Combined {
             predictions,
@@ -187,6 +203,7 @@ impl Combining {
             weights,
             refused,
             expected,
+            has_too_few_labels,
             is_stranger,
         }))
     }
