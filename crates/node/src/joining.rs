@@ -11,11 +11,10 @@ use iroh::Endpoint;
 use iroh::endpoint::{ConnectError, ConnectingError, Connection, ConnectionError};
 use serde::{Deserialize, Serialize};
 use stlf_config::Config;
-use stlf_config::fleet::{OwnData, device as own_data};
 use stlf_data::atomic_folder::Folder;
 use stlf_method::learner::UserLearner;
-use stlf_protocol::terms::{Brought, fitted};
-use stlf_protocol::{Identity, PeerId, Setup, SignedRoster, Ticket};
+use stlf_protocol::terms::Brought;
+use stlf_protocol::{Identity, PeerId, SignedRoster, Ticket};
 use tokio::time::sleep;
 
 pub use self::error::Error;
@@ -23,7 +22,7 @@ use crate::door::messages::{Answer, Asks, Knock, PROTOCOL, answered, send};
 use crate::key_file;
 use crate::network::own_address::{moved, reachable};
 use crate::network::{self, LOST_AFTER, address_of};
-use crate::service::{self, ROSTER, SCALE, with_own_data};
+use crate::service::{self, ROSTER, with_own_data};
 
 const KEY: &str = "device.key";
 const JOINED: &str = "joined.json";
@@ -341,24 +340,13 @@ impl Visit<'_, '_> {
         }
     }
 
-    /// Reads this device's data by the settings of the fleet, and finds out whether it can take part before the ticket is used.
+    /// Reads this device's data by the settings of the fleet, and checks all that it will check of them when it starts, before the ticket is used.
     fn brought(&self, settings: &str) -> Result<Brought, Error> {
+        let Options { ticket, name, folder, learner, .. } = self.options;
         let config = configured(self.options, settings)?;
-        let seed = config.seeds.first().copied().unwrap_or_default();
-        if let Some(user) = &self.options.learner {
-            let config = config.for_learners(user.learner.adapts().is_some());
-            let (shape, samples) = (user.shape(), user.places.len());
-            Setup::for_devices(&fitted(&config, shape), shape, user.classes.len(), samples, seed)?
-                .for_models_of(&config, &*user.learner)?;
-            return Ok(Brought::new(shape, None, user.classes.clone()));
-        }
-        let kept_scale = self.options.folder.join(SCALE);
-        let own: OwnData = own_data(&config, seed, (0, ""), &kept_scale)?;
-        let OwnData { device, shape, columns, classes, .. } = own;
-        // A device without labels learns from the others which classes there are.
-        let fitting = fitted(&config, shape);
-        Setup::for_devices(&fitting, shape, classes.len().max(1), device.samples(), seed)?;
-        Ok(Brought::new(shape, columns, classes))
+        let options = service::Options::new(config, folder.join(ROSTER), folder.join(KEY), folder);
+        let options = service::Options { learner: learner.clone(), ..options };
+        Ok(service::brought(options, self.identity, name, ticket.owner())?)
     }
 }
 

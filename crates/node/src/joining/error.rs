@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use stlf_protocol::setup::Unsupported;
 
-use crate::{key_file, network};
+use crate::{key_file, network, service};
 
 /// What can go wrong for a device that joins.
 #[derive(Debug, thiserror::Error)]
@@ -24,6 +24,9 @@ pub enum Error {
     /// Real devices cannot do what the settings ask for, or these data are too few.
     #[error(transparent)]
     Unsupported(#[from] Unsupported),
+    /// The device could not start with its data for another reason.
+    #[error(transparent)]
+    Unable(service::Error),
     /// The folder is that of another device.
     #[error("{} is the folder of {name}, which has joined {fleet} with another ticket", folder.display())]
     OtherTicket {
@@ -80,11 +83,23 @@ pub enum Error {
     Stopped,
 }
 
+impl From<service::Error> for Error {
+    fn from(error: service::Error) -> Error {
+        match error {
+            service::Error::Config(e) => Error::Config(e),
+            service::Error::Folder(e) => Error::Folder(e),
+            service::Error::Unsupported(e) => Error::Unsupported(e),
+            other => Error::Unable(other),
+        }
+    }
+}
+
 impl Error {
     /// Returns advice for the user on what to do about the error.
     pub fn hint(&self) -> Option<String> {
         let fixed = match self {
             Error::Key(e) => return e.hint(),
+            Error::Unable(e) => return e.hint(),
             Error::Config(e) => e.hint(),
             Error::Folder(e) => e.hint(),
             Error::Unsupported(e) => e.hint(),

@@ -11,7 +11,7 @@ use iroh::{Endpoint, EndpointAddr, PublicKey, TransportAddr};
 use stlf_config::Config;
 use stlf_node::door::{self, Event};
 use stlf_node::joining::{self, Error, Joined};
-use stlf_node::service::settings;
+use stlf_node::service::{self, settings};
 use stlf_protocol::ticket::SECRET;
 use stlf_protocol::{Identity, SignedRoster, Ticket};
 use stlf_testing::DEADLINE;
@@ -224,6 +224,20 @@ fn who_differs_is_refused_with_the_first_difference_and_keeps_the_ticket() {
         let short = place.path("short.csv");
         std::fs::write(&short, "x,y,label\n1,2,calm\n3,4,storm\n").unwrap();
         assert!(matches!(join(&yard(&short)), Err(Error::Unsupported(_))));
+        // As many rows as are needed, but all alike.
+        let alike = place.path("alike.csv");
+        std::fs::write(&alike, format!("x,y,label\n{}", "1,2,calm\n".repeat(100))).unwrap();
+        let refused = join(&yard(&alike));
+        assert!(matches!(refused, Err(Error::Unsupported(_))), "{refused:?}");
+        // What it has published before is not known.
+        let record = place.path("node-yard/published.json");
+        std::fs::write(&record, "{").unwrap();
+        let refused = join(&yard(&table));
+        assert!(
+            matches!(refused, Err(Error::Unable(service::Error::Ledger { .. }))),
+            "{refused:?}"
+        );
+        std::fs::remove_file(record).unwrap();
         assert_eq!(place.roster().roster().devices.len(), 1);
         assert!(join(&yard(&table)).is_ok());
     });

@@ -8,9 +8,9 @@ use stlf_node::joining::{Error, Event, Options, join};
 use stlf_planning::number_format::{clean, counted};
 use stlf_protocol::Ticket;
 
-use super::key_failure;
 use super::start::{take_part, with_learner};
 use super::start_args::{OwnLearner, Part, changes};
+use super::{failure, key_failure};
 use crate::commands::learner;
 use crate::error::Failure;
 use crate::progress::Watch;
@@ -108,6 +108,7 @@ fn failure(error: &Error) -> Failure {
     let failure = match error {
         Error::Key(e) => return key_failure(e),
         Error::Folder(e) => return Failure::in_data(e),
+        Error::Unable(e) => return failure::failure(e),
         Error::NoAnswer { .. } | Error::Start(_) | Error::Network(_) => Failure::io(message),
         Error::Stopped => Failure::interrupted(message),
         _ => Failure::input(message),
