@@ -75,8 +75,9 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<(), Failure> {
     // It is ended before it is started again: there is one in a folder.
     drop(options);
     let mut options = joined.options(&args.part.to).map_err(|e| failure(&e.into()))?;
-    // The others call the port of joining; port 0 would be another one.
-    let listen = args.listen.filter(|listen| listen.port() > 0);
+    // With port 0 the system chose one for joining, which the others call; it stays, unless the device is to listen at another address now.
+    let is_of_then = |listen: &SocketAddr| listen.port() == 0 && listen.ip() == options.listen.ip();
+    let listen = args.listen.filter(|listen| !is_of_then(listen));
     options.follows = args.listen.is_none();
     options.listen = listen.unwrap_or(options.listen);
     args.part.set(&mut options);
