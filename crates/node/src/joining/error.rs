@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use stlf_config::CLASSES;
 use stlf_protocol::setup::Unsupported;
 
 use crate::{key_file, network, service};
@@ -63,6 +64,8 @@ pub enum Error {
         fleet: String,
         /// The reason, as the owner's program gives it.
         reason: String,
+        /// The first setting in which this device differs from the fleet, if it is refused because of that.
+        setting: Option<String>,
     },
     /// The owner sent what cannot be used.
     #[error("cannot use what the owner of {fleet} answered: {message}")]
@@ -110,7 +113,7 @@ impl Error {
             Error::NoAnswer { .. } => Some(
                 "is `stlf fleet invite` still running on the owner's machine, and do firewalls let UDP pass?",
             ),
-            Error::Refused { reason, .. } if reason.starts_with("data.classes differs") => Some(
+            Error::Refused { setting: Some(setting), .. } if setting == CLASSES => Some(
                 "where a device may lack some classes, the owner names all of them: stlf fleet invite NAME --classes A,B",
             ),
             Error::OtherKey { .. } => Some("ask the owner of the fleet for a new ticket"),
