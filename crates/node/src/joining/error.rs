@@ -27,7 +27,7 @@ pub enum Error {
     Unsupported(#[from] Unsupported),
     /// The device could not start with its data for another reason.
     #[error(transparent)]
-    Unable(service::Error),
+    Unable(Box<service::Error>),
     /// The folder is that of another device.
     #[error("{} is the folder of {name}, which has joined {fleet} with another ticket", folder.display())]
     OtherTicket {
@@ -92,7 +92,7 @@ impl From<service::Error> for Error {
             service::Error::Config(e) => Error::Config(e),
             service::Error::Folder(e) => Error::Folder(e),
             service::Error::Unsupported(e) => Error::Unsupported(e),
-            other => Error::Unable(other),
+            other => Error::Unable(Box::new(other)),
         }
     }
 }
