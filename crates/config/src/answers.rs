@@ -9,8 +9,8 @@ use stlf_data::Class;
 use stlf_data::words::nearest;
 use stlf_method::known::Known;
 
-use crate::Error;
 use crate::fleet::{DeviceData, Fleet};
+use crate::{Error, Wrong};
 
 /// A table of answers: columns `sample` and `label`, perhaps `device`, and others that are not looked at.
 #[derive(Debug, Clone, PartialEq)]
@@ -78,27 +78,25 @@ impl Answers {
         // The head is the first line.
         for (at, row) in reader.deserialize().enumerate() {
             let line = at + 2;
-            let row: Row = row.map_err(|e| wrong(path, Some(line), e.to_string(), COLUMNS))?;
+            let row: Row = row
+                .map_err(|e| wrong(path, Some(line), Wrong::Unreadable(e.to_string()), COLUMNS))?;
             if row.label.is_empty() {
                 continue;
             }
             let Ok(sample) = row.sample.parse() else {
-                let message = format!("{:?} is not the number of a sample", row.sample);
-                return Err(wrong(path, Some(line), message, COLUMNS));
+                return Err(wrong(path, Some(line), Wrong::NoSample(row.sample), COLUMNS));
             };
             let Some(class) = classes.iter().position(|class| *class == row.label) else {
-                let message = format!("{:?} is not a class of the data", row.label);
                 let names = classes.iter().map(String::as_str);
                 let likely =
                     nearest(&row.label, names).map(|class| format!("did you mean {class}?"));
                 let hint = likely.unwrap_or_else(|| format!("there are: {}", classes.join(", ")));
-                return Err(wrong(path, Some(line), message, &hint));
+                return Err(wrong(path, Some(line), Wrong::NoClass(row.label), &hint));
             };
             rows.push(Answer { line, device: row.device, sample, class: class as Class });
         }
         if rows.is_empty() {
-            let message = "no row has a label".to_owned();
-            return Err(wrong(path, None, message, "fill in the column label"));
+            return Err(wrong(path, None, Wrong::NoAnswer, "fill in the column label"));
         }
         Ok(Answers { path: path.to_owned(), rows })
     }
@@ -127,8 +125,8 @@ impl Answers {
                 None => known.push((at, row.class)),
                 Some(same) if *same == row.class => {}
                 Some(_) => {
-                    let message = format!("sample {} has another label already", row.sample);
-                    return Err(wrong(&self.path, Some(row.line), message, "remove one of them"));
+                    let what = Wrong::TwoLabels(row.sample);
+                    return Err(wrong(&self.path, Some(row.line), what, "remove one of them"));
                 }
             }
         }
@@ -156,16 +154,16 @@ impl Answers {
     /// Names the first of them.
     pub fn check(&self, samples: usize) -> Result<(), Error> {
         let Some(row) = self.rows.iter().find(|row| row.sample >= samples) else { return Ok(()) };
-        let message = format!("there is no sample {}: the data has {samples}", row.sample);
-        Err(wrong(&self.path, Some(row.line), message, "samples are counted from 0"))
+        let what = Wrong::Beyond { sample: row.sample, samples };
+        Err(wrong(&self.path, Some(row.line), what, "samples are counted from 0"))
     }
 }
 
 const COLUMNS: &str =
     "an answer has the columns sample, a number from 0, and label; `stlf ask` writes such a table";
 
-fn wrong(path: &Path, line: Option<usize>, message: String, hint: &str) -> Error {
-    Error::Setting { path: path.to_owned(), line, message, hint: Some(hint.to_owned()) }
+fn wrong(path: &Path, line: Option<usize>, what: Wrong, hint: &str) -> Error {
+    Error::Setting { path: path.to_owned(), line, what, hint: Some(hint.to_owned()) }
 }
 
 #[cfg(test)]

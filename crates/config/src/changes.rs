@@ -6,7 +6,7 @@ use stlf_data::partition::Scheme;
 use stlf_data::words::in_words;
 
 use crate::error::suggestion;
-use crate::{Config, Error};
+use crate::{Config, Error, Wrong};
 
 impl Config {
     /// This configuration with some keys changed: `training.steps=500`, `data.domains=["mnist"]`. A value that is
@@ -20,12 +20,12 @@ impl Config {
             // together is seen at the end.
             if let Err(e) = table.clone().try_into::<Config>() {
                 let hint = suggestion(e.message());
-                return Err(error(format!("{change}: {}", in_words(e.message())), hint));
+                let (change, reason) = (change.to_owned(), in_words(e.message()));
+                return Err(error(Wrong::Change { change, reason }, hint));
             }
             last = Some(change);
         }
-        let config: Config =
-            table.try_into().map_err(|e: toml::de::Error| error(e.to_string(), None))?;
+        let config: Config = table.try_into().map_err(|e: toml::de::Error| unreadable(&e))?;
         if last.is_some() {
             config.check(Path::new("-c"))?;
         }
@@ -50,12 +50,11 @@ pub fn changes(text: &str) -> impl Iterator<Item = &str> {
 /// Sets one key of a table: `training.steps=500`.
 fn set(table: &mut toml::Table, change: &str) -> Result<(), Error> {
     let form = || Some("write KEY=VALUE, such as training.steps=500".to_owned());
-    let (key, text) = change
-        .split_once('=')
-        .ok_or_else(|| error(format!("{change:?} is not a setting"), form()))?;
+    let (key, text) =
+        change.split_once('=').ok_or_else(|| error(Wrong::NoChange(change.to_owned()), form()))?;
     let parsed = format!("v = {text}").parse::<toml::Table>().ok().and_then(|mut t| t.remove("v"));
     if parsed.is_none() && text.starts_with(['"', '\'']) {
-        return Err(error(format!("{change:?} has a quote that is not closed"), form()));
+        return Err(error(Wrong::OpenQuote(change.to_owned()), form()));
     }
     let value = parsed.unwrap_or_else(|| toml::Value::String(text.to_owned()));
     let (inside, name) = key.rsplit_once('.').map_or((None, key), |(a, b)| (Some(a), b));
@@ -67,9 +66,10 @@ fn set(table: &mut toml::Table, change: &str) -> Result<(), Error> {
     let mut place = table;
     for part in inside.into_iter().flat_map(|inside| inside.split('.')) {
         let entry = place.entry(part).or_insert_with(|| toml::Value::Table(toml::Table::new()));
-        place = entry
-            .as_table_mut()
-            .ok_or_else(|| error(format!("{key}: {part} is not a table"), form()))?;
+        place = entry.as_table_mut().ok_or_else(|| {
+            let (key, part) = (key.to_owned(), part.to_owned());
+            error(Wrong::NoTable { key, part }, form())
+        })?;
     }
     // Another kind of partition has other keys.
     if key == "partition.kind" && place.get(name) != Some(&value) {
@@ -79,8 +79,13 @@ fn set(table: &mut toml::Table, change: &str) -> Result<(), Error> {
     Ok(())
 }
 
-pub(crate) fn error(message: String, hint: Option<String>) -> Error {
-    Error::Setting { path: PathBuf::from("-c"), line: None, message, hint }
+fn error(what: Wrong, hint: Option<String>) -> Error {
+    Error::Setting { path: PathBuf::from("-c"), line: None, what, hint }
+}
+
+/// All of a configuration cannot be read, or not be written as TOML.
+pub(crate) fn unreadable(why: &impl ToString) -> Error {
+    error(Wrong::Unreadable(why.to_string()), None)
 }
 
 #[cfg(test)]

@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::Wrong;
+
 /// Why a configuration cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -15,14 +17,14 @@ pub enum Error {
         source: std::io::Error,
     },
     /// The text cannot be read as a configuration, or names what is not there.
-    #[error("{}{}: {message}", path.display(), line.map(|l| format!(", line {l}")).unwrap_or_default())]
+    #[error("{}{}: {what}", path.display(), line.map(|l| format!(", line {l}")).unwrap_or_default())]
     Setting {
         /// The file with the wrong key.
         path: PathBuf,
         /// The line, from 1, where it is known.
         line: Option<usize>,
-        /// The key and what is wrong with it.
-        message: String,
+        /// What is wrong.
+        what: Wrong,
         /// What the user can do about it, if there is anything to say.
         hint: Option<String>,
     },

@@ -13,7 +13,7 @@ use stlf_method::known::Known;
 use stlf_method::learner::UserLearner;
 
 use crate::answers::Answers;
-use crate::{Config, Error};
+use crate::{Config, Error, Wrong};
 
 /// The devices of one seed, with their data.
 #[derive(Debug, Clone)]
@@ -122,7 +122,7 @@ pub fn check_names<'n>(
             Err(Error::Setting {
                 path: source.to_owned(),
                 line: None,
-                message: format!("no file can be called by the name of the device {shown:?}"),
+                what: Wrong::Name(shown),
                 hint: Some(format!(
                     "use a name of at most {LONGEST_NAME} bytes without / and \\, which is not . or .."
                 )),
@@ -277,10 +277,10 @@ pub fn device(
     (place, name): (usize, &str),
     kept_scale: &Path,
 ) -> Result<OwnData, Error> {
-    let wrong = |message: String, hint: Option<&str>| Error::Setting {
+    let wrong = |what: Wrong, hint: Option<&str>| Error::Setting {
         path: PathBuf::from("configuration"),
         line: None,
-        message,
+        what,
         hint: hint.map(str::to_owned),
     };
     // Who has which samples follows from their labels, so the pictures of others are never drawn.
@@ -298,16 +298,11 @@ pub fn device(
     let scaler = scaler(&data, config.data.scale(), devices.len());
     let scale = scaler.scale();
     if devices.len() == 1 && scale.needs_fleet() {
-        let message = format!(
-            "data.standardise: {:?} needs the rows of all devices, but this device has only its own",
-            scale.name()
-        );
         let hint = "use \"own\", or \"none\" if features have one scale on all devices";
-        return Err(wrong(message, Some(hint)));
+        return Err(wrong(Wrong::NeedsFleet(scale.name()), Some(hint)));
     }
     let Some(share) = devices.get(place) else {
-        let message = format!("partition: {} devices, none at place {place}", devices.len());
-        return Err(wrong(message, None));
+        return Err(wrong(Wrong::NoPlace { devices: devices.len(), place }, None));
     };
     let samples: Vec<usize> = share.samples().collect();
     let columns = config.feature_columns()?;

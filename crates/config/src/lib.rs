@@ -18,6 +18,7 @@ mod standardise;
 #[cfg(test)]
 #[allow(clippy::unwrap_used, reason = "tests")]
 mod tests;
+mod wrong;
 
 use std::path::{Path, PathBuf};
 
@@ -39,6 +40,8 @@ pub use error::Error;
 pub use fada::Settings as FadaSettings;
 pub use node::{Node, Search};
 pub use sections::{Energy, EnergyModel, Model, Planner, Training, Transfer};
+pub use shared::CLASSES;
+pub use wrong::Wrong;
 
 /// The fewest readings of a window that the network for series takes.
 const SHORTEST_WINDOW: usize = 8;
@@ -104,7 +107,8 @@ impl Config {
             let line = e.span().map(|span| text[..span.start].matches('\n').count() + 1);
             let message = in_words(e.message());
             let hint = error::suggestion(&message);
-            Error::Setting { path: path.to_owned(), line, message, hint }
+            let what = Wrong::Unreadable(message);
+            Error::Setting { path: path.to_owned(), line, what, hint }
         })?;
         config.check(path)?;
         Ok(config)
@@ -127,13 +131,13 @@ impl Config {
         toml::to_string_pretty(self).map_err(|e| Error::Setting {
             path: PathBuf::from("config.toml"),
             line: None,
-            message: e.to_string(),
+            what: Wrong::Unreadable(e.to_string()),
             hint: None,
         })
     }
 
     fn to_table(&self) -> Result<toml::Table, Error> {
-        toml::Table::try_from(self).map_err(|e| changes::error(e.to_string(), None))
+        toml::Table::try_from(self).map_err(|e| changes::unreadable(&e))
     }
 
     /// Returns how these samples are dealt to devices.

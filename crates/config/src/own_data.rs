@@ -13,7 +13,7 @@ use stlf_planning::number_format::counted;
 
 use self::classes::{too_many_classes, unequal_classes};
 use crate::fleet::check_names;
-use crate::{Error, TEMPLATE};
+use crate::{Error, TEMPLATE, Wrong};
 
 /// What columns of devices and of times are called where nobody names one.
 const DEVICES: [&str; 2] = ["device", "domain"];
@@ -54,7 +54,7 @@ pub fn for_table(table: &Path, mut options: features::Options) -> Result<Written
         return Err(Error::Setting {
             path: table.to_owned(),
             line: None,
-            message: format!("no column is a number in every row: {}", list(&unused)),
+            what: Wrong::NoNumbers(unused),
             hint: Some(
                 "fill in empty cells or remove their rows, and replace words by numbers".to_owned(),
             ),
@@ -63,20 +63,23 @@ pub fn for_table(table: &Path, mut options: features::Options) -> Result<Written
     options.ignore = unused.iter().map(|column| column.name.clone()).collect();
     let label = &options.label;
     let data = features::load(table, &options)?;
-    let wrong = |message: String, hint: &str| Error::Setting {
+    let wrong = |what: Wrong, hint: &str| Error::Setting {
         path: table.to_owned(),
         line: None,
-        message: format!("column {label:?}: {message}"),
+        what,
         hint: Some(format!("{hint}; --label names another column")),
     };
     match data.classes() {
-        [] => return Err(wrong("no row has a label".to_owned(), "some devices need labels")),
+        [] => {
+            let what = Wrong::NoLabel { column: label.clone() };
+            return Err(wrong(what, "some devices need labels"));
+        }
         [class] => {
-            let message = format!("all labels are {class:?}: there is nothing to learn");
+            let what = Wrong::OneClass { column: label.clone(), class: class.clone() };
             let hint = "there should be two classes or more";
             return Err(match without_label(&data) {
-                0 => wrong(message, hint),
-                _ => wrong(message, &format!("{hint}, and {NO_LABEL} is none")),
+                0 => wrong(what, hint),
+                _ => wrong(what, &format!("{hint}, and {NO_LABEL} is none")),
             });
         }
         _ => {}
@@ -133,7 +136,7 @@ pub fn for_table(table: &Path, mut options: features::Options) -> Result<Written
 }
 
 /// Columns by name; of those that would be numbers, in how many rows they are not.
-fn list(columns: &[NotNumbers]) -> String {
+pub(crate) fn list(columns: &[NotNumbers]) -> String {
     let and = |rows: usize| match rows - 1 {
         0 => String::new(),
         others => format!(" and {}", counted(others, "other row")),
@@ -192,19 +195,19 @@ pub fn for_pictures(folder: &Path) -> Result<Written, Error> {
     use stlf_learn::Spec;
 
     let Survey { domains, labeled, classes, sizes } = survey(folder)?;
-    let wrong = |message: &str, hint: &str| Error::Setting {
+    let wrong = |what: Wrong, hint: &str| Error::Setting {
         path: folder.to_owned(),
         line: None,
-        message: message.to_owned(),
+        what,
         hint: Some(hint.to_owned()),
     };
     if domains.len() < 2 {
         let hint = "put pictures into device/class/, as in kitchen/cup/1.jpg and garden/cup/1.jpg";
-        return Err(wrong("there is one device only: there is nothing to plan", hint));
+        return Err(wrong(Wrong::OneFolder, hint));
     }
     if classes.is_empty() {
         let hint = "the name of a folder is the class of its pictures, as in kitchen/cup/1.jpg";
-        return Err(wrong("no picture has a label", hint));
+        return Err(wrong(Wrong::NoLabeledPicture, hint));
     }
     let (partition, told) = by_device(
         "Each folder is a device:",
@@ -292,9 +295,9 @@ fn partition(data: &Dataset, table: &Path) -> Result<(Keys, Vec<String>), Error>
     let devices = data.domains().len();
     if devices < 2 {
         let (path, line) = (table.to_owned(), None);
-        let message = format!("column {column:?} names one device only: there is nothing to plan");
+        let what = Wrong::OneDevice { column: column.to_owned() };
         let hint = Some("--device names another column".to_owned());
-        return Err(Error::Setting { path, line, message, hint });
+        return Err(Error::Setting { path, line, what, hint });
     }
     let with_label = (0..data.len()).filter(|&sample| data.label(sample).is_some());
     let labeled = with_label.map(|sample| data.domain(sample)).collect::<BTreeSet<_>>().len();

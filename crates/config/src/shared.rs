@@ -10,6 +10,9 @@ use crate::{Config, Error, Noise};
 /// The sections that all devices follow. `[data]`, `[partition]` and `[node]` are each device's own, and `[compare]` is for the simulator.
 const SECTIONS: [&str; 5] = ["training", "divergence", "energy", "planner", "transfer"];
 
+/// The name of the setting that lists all classes.
+pub const CLASSES: &str = "data.classes";
+
 impl Config {
     /// Returns everything that must be the same everywhere, by name, as it takes effect: a default that is written out is no
     /// difference. Samples that are rows of a table have the names of their columns.
@@ -24,10 +27,8 @@ impl Config {
         classes: &[String],
         seed: u64,
     ) -> Result<Vec<(String, String)>, Error> {
-        let mut settings = vec![
-            ("seeds".to_owned(), seed.to_string()),
-            ("data.classes".to_owned(), classes.join(", ")),
-        ];
+        let mut settings =
+            vec![("seeds".to_owned(), seed.to_string()), (CLASSES.to_owned(), classes.join(", "))];
         if columns.is_some() {
             let windows = self.data.windows();
             let length = windows.map_or("none".to_owned(), |windows| windows.length.to_string());

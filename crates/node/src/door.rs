@@ -20,7 +20,7 @@ use tokio::time::{interval, timeout};
 pub use self::error::Error;
 use self::guests::{Guests, MOST_DEVICES};
 use self::keeper::{Asking, Keeper};
-use self::messages::{Answer, Asks, Knock, LONGEST_SILENCE, PROTOCOL, asked, send};
+use self::messages::{Answer, Asks, Knock, LONGEST_SILENCE, PROTOCOL, Refusal, asked, send};
 use crate::network::own_address::reachable;
 use crate::network::{self, LOST_AFTER, peer_of};
 
@@ -167,7 +167,7 @@ async fn serve(
             Some(heard) = heard.recv() => match heard {
                 Heard::Knock(number, device, knock, answers) => {
                     let answer = keeper.knock(device, &knock);
-                    if let Answer::Refused(reason) = &answer {
+                    if let Answer::Refused(Refusal { reason, .. }) = &answer {
                         let (name, reason) = (knock.name, reason.clone());
                         observer(&Event::Refused { name, reason });
                         let _ = answers.try_send(answer);
@@ -183,6 +183,9 @@ async fn serve(
     }
     // Those that waited when the last ticket expired are let in.
     keeper.look(options, observer)?;
+    // Nobody else is answered: only those that are told the last answer have to hear it.
+    drop(heard);
+    keeper.send_who_waits_away();
     finish(&endpoint, guests).await;
     let list = keeper.roster.roster();
     Ok(list.devices.iter().filter(|member| member.present).count())
@@ -219,11 +222,15 @@ async fn knock(
     incoming: Incoming,
     tell: &Sender<Heard>,
 ) -> Result<Option<Visit>, String> {
-    let connection = incoming.await.map_err(|e| e.to_string())?;
+    let come = async {
+        let connection = incoming.await.map_err(|e| e.to_string())?;
+        let (out, mut from) = connection.accept_bi().await.map_err(|e| e.to_string())?;
+        let knock: Knock = asked(&mut from).await?;
+        Ok::<_, String>((connection, out, from, knock))
+    };
+    let (connection, mut out, from, knock) = unless_over(tell, come).await?;
     let device = peer_of(&connection);
-    let (mut out, mut from) = connection.accept_bi().await.map_err(|e| e.to_string())?;
     let (answers, mut answered) = channel(MOST_ANSWERS);
-    let knock: Knock = asked(&mut from).await?;
     tell.send(Heard::Knock(number, device, knock.clone(), answers)).await.map_err(gone)?;
     if pass_on(&connection, &mut answered, &mut out).await? {
         has_read(&mut out).await?;
@@ -236,12 +243,23 @@ impl Visit {
     /// Passes on what the device asks for, and tells it the answers, until the last one has arrived.
     async fn go_on(self, tell: Sender<Heard>) -> Result<(), String> {
         let Visit { connection, device, knock, mut out, mut from } = self;
-        let asks: Asks = asked(&mut from).await?;
+        let asks: Asks = unless_over(&tell, asked(&mut from)).await?;
         let (answers, mut answered) = channel(MOST_ANSWERS);
         let asking = Asking { device, knock, asks, answers, since: Instant::now() };
         tell.send(Heard::Asks(asking)).await.map_err(gone)?;
         while !pass_on(&connection, &mut answered, &mut out).await? {}
         timeout(LONGEST_SILENCE, has_read(&mut out)).await.map_err(|e| e.to_string())?
+    }
+}
+
+/// Waits for something that a caller is to say, for as long as the owner hears it.
+async fn unless_over<T>(
+    tell: &Sender<Heard>,
+    said: impl Future<Output = Result<T, String>>,
+) -> Result<T, String> {
+    tokio::select! {
+        said = said => said,
+        () = tell.closed() => Err(gone(())),
     }
 }
 

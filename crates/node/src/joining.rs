@@ -8,25 +8,28 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use iroh::Endpoint;
-use iroh::endpoint::{ConnectError, ConnectingError, Connection, ConnectionError};
+use iroh::endpoint::{
+    ConnectError, ConnectingError, Connection, ConnectionError, TransportErrorCode,
+};
 use serde::{Deserialize, Serialize};
 use stlf_config::Config;
-use stlf_config::fleet::{OwnData, device as own_data};
 use stlf_data::atomic_folder::Folder;
 use stlf_method::learner::UserLearner;
-use stlf_protocol::terms::{Brought, fitted};
-use stlf_protocol::{Identity, PeerId, Setup, SignedRoster, Ticket};
+use stlf_protocol::terms::Brought;
+use stlf_protocol::{Identity, PeerId, SignedRoster, Ticket};
 use tokio::time::sleep;
 
 pub use self::error::Error;
-use crate::door::messages::{Answer, Asks, Knock, PROTOCOL, answered, send};
+use crate::door::messages::{Answer, Asks, Knock, PROTOCOL, Refusal, answered, send};
 use crate::key_file;
 use crate::network::own_address::{moved, reachable};
 use crate::network::{self, LOST_AFTER, address_of};
-use crate::service::{self, ROSTER, SCALE, with_own_data};
+use crate::service::{self, ROSTER, with_own_data};
 
 const KEY: &str = "device.key";
-const JOINED: &str = "joined.json";
+
+/// The file that tells how a device joined, in its folder.
+pub const JOINED: &str = "joined.json";
 
 /// The pause before the next call, and the interval at which the order to stop is checked.
 const PAUSE: Duration = Duration::from_millis(200);
@@ -275,7 +278,17 @@ fn is_silence(error: &ConnectError) -> bool {
         } => source,
         _ => return false,
     };
-    matches!(source, ConnectionError::TimedOut | ConnectionError::Reset)
+    match source {
+        ConnectionError::TimedOut | ConnectionError::Reset => true,
+        // An owner that is about to stop takes no more calls.
+        ConnectionError::ApplicationClosed(_) => true,
+        ConnectionError::ConnectionClosed(closed) => {
+            let of_stopping =
+                [TransportErrorCode::CONNECTION_REFUSED, TransportErrorCode::APPLICATION_ERROR];
+            of_stopping.contains(&closed.error_code)
+        }
+        _ => false,
+    }
 }
 
 /// One conversation with the owner.
@@ -334,41 +347,37 @@ impl Visit<'_, '_> {
         let fleet = self.options.ticket.fleet().to_owned();
         match answer {
             Answer::Welcome { settings, roster } => Ok(Told { settings, roster }),
-            Answer::Refused(reason) => Err(Error::Refused { fleet, reason }),
+            Answer::Refused(Refusal { reason, setting }) => {
+                Err(Error::Refused { fleet, reason, setting })
+            }
             Answer::Terms(_) | Answer::Waits(_) => {
                 Err(Error::Unusable { fleet, message: "no answer".to_owned() })
             }
         }
     }
 
-    /// Reads this device's data by the settings of the fleet, and finds out whether it can take part before the ticket is used.
+    /// Reads this device's data by the settings of the fleet, and checks all that it will check of them when it starts, before the ticket is used.
     fn brought(&self, settings: &str) -> Result<Brought, Error> {
+        let Options { ticket, name, folder, learner, .. } = self.options;
         let config = configured(self.options, settings)?;
-        let seed = config.seeds.first().copied().unwrap_or_default();
-        if let Some(user) = &self.options.learner {
-            let config = config.for_learners(user.learner.adapts().is_some());
-            let (shape, samples) = (user.shape(), user.places.len());
-            Setup::for_devices(&fitted(&config, shape), shape, user.classes.len(), samples, seed)?
-                .for_models_of(&config, &*user.learner)?;
-            return Ok(Brought::new(shape, None, user.classes.clone()));
-        }
-        let kept_scale = self.options.folder.join(SCALE);
-        let own: OwnData = own_data(&config, seed, (0, ""), &kept_scale)?;
-        let OwnData { device, shape, columns, classes, .. } = own;
-        // A device without labels learns from the others which classes there are.
-        let fitting = fitted(&config, shape);
-        Setup::for_devices(&fitting, shape, classes.len().max(1), device.samples(), seed)?;
-        Ok(Brought::new(shape, columns, classes))
+        let options = service::Options::new(config, folder.join(ROSTER), folder.join(KEY), folder);
+        let options = service::Options { learner: learner.clone(), ..options };
+        Ok(service::brought(options, self.identity, name, ticket.owner())?)
     }
 }
 
 /// Returns the configuration of a device under the settings of its fleet.
 fn configured(options: &Options, settings: &str) -> Result<Config, stlf_config::Error> {
-    let config = Config::parse(settings, Path::new("the fleet's settings"))?;
+    let config = of_fleet(settings)?;
     // It may be started again from elsewhere.
     let data = options.data.as_ref().map(|path| std::path::absolute(path).unwrap_or(path.clone()));
     let changes: Vec<&str> = options.changes.iter().map(String::as_str).collect();
     with_own_data(&config, data.as_deref(), &changes)
+}
+
+/// Reads the settings that the owner gives to all devices.
+fn of_fleet(settings: &str) -> Result<Config, stlf_config::Error> {
+    Config::parse(settings, Path::new("the fleet's settings"))
 }
 
 /// Checks what the owner said, and keeps it: last of all that the device has joined.
@@ -391,7 +400,12 @@ fn keep(
     if list.place(identity.id()).is_none() {
         return Err(wrong("a roster without this device"));
     }
-    let settings = configured(options, &told.settings)?.to_toml()?;
+    let mut config = configured(options, &told.settings)?;
+    // The classes that all agreed on, in their order, are not the device's to change.
+    if let Some(agreed) = of_fleet(&told.settings)?.data.classes {
+        config.data.classes = Some(agreed);
+    }
+    let settings = config.to_toml()?;
     let (format, ticket, name) = (Format::V1, ticket.id(), options.name.clone());
     let learner = options.learner.as_ref().map(|user| user.name.clone());
     let joined = Joined { format, ticket, fleet: fleet.clone(), name, listen, settings, learner };

@@ -21,6 +21,7 @@
 //! It prints nothing and handles no signals: an observer is told of every event, and a function is asked whether to stop.
 
 mod address_book;
+mod bringing;
 mod convictions;
 mod data_files;
 mod data_watch;
@@ -49,6 +50,7 @@ use stlf_data::features::OwnScale;
 use stlf_protocol::{Device, Roster, SignedRoster};
 use tokio::runtime::Runtime;
 
+pub(crate) use self::bringing::brought;
 use self::data_files::DataFiles;
 use self::data_watch::DataWatch;
 pub use self::error::Error;
@@ -58,8 +60,8 @@ use self::making::{Made, Making};
 pub(crate) use self::options::with_own_data;
 pub use self::options::{Options, settings};
 use self::publishing::Publications;
+pub(crate) use self::state_dir::ROSTER;
 use self::state_dir::{MODELS, StateDir};
-pub(crate) use self::state_dir::{ROSTER, SCALE};
 use crate::computing::Computing;
 use crate::data_change::DataChange;
 use crate::key_file;

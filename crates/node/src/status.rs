@@ -1,6 +1,7 @@
 //! The status of a device, for people and programs: `stlf-status/1`.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use stlf_method::expectation::Expected;
@@ -134,7 +135,7 @@ pub struct Peer {
     pub takes_part: bool,
     /// Its role, `source` or `target`, once there is a plan.
     pub role: Option<String>,
-    /// Whether the epoch is over for it; only the planner knows.
+    /// Whether its part of the epoch is done, if it has one. Until the epoch is over for all, only the planner knows that of others.
     pub done: Option<bool>,
     /// The names of the devices whose models it receives, with the weights of the links.
     pub from: Vec<(String, f64)>,
@@ -150,6 +151,22 @@ pub struct Peer {
     /// The first setting that differs from this device's, if it takes no part because of that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub differs: Option<String>,
+    /// How many seconds ago it was noticed last that two devices run with its key, if that is not long ago.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub used_twice: Option<u64>,
+}
+
+/// Two devices that run with one key take turns in being connected. If that is not noticed for so long, one of them is gone.
+const TAKES_TURNS: Duration = Duration::from_secs(600);
+
+impl Peer {
+    /// Says that two devices run with its key, and what to do about it, if that is so.
+    pub fn key_trouble(&self) -> Option<String> {
+        let seconds = self.used_twice?;
+        Some(format!(
+            "two devices run with its key, noticed {seconds} s ago; stop one of them, or give it a key of its own"
+        ))
+    }
 }
 
 impl Status {
@@ -158,7 +175,7 @@ impl Status {
         device: &Device,
         membership: &Membership,
         roster: &Roster,
-        absent: &BTreeMap<Place, Absence>,
+        (absent, used_twice): (&BTreeMap<Place, Absence>, &BTreeMap<Place, Duration>),
         traffic: Tally,
     ) -> Status {
         let own = device.place();
@@ -172,7 +189,12 @@ impl Status {
             (Some(_), None) => Stage::Measuring,
             (Some(_), Some(phase)) => Stage::of(phase),
         };
-        let done = membership.done().filter(|_| planner == Some(own));
+        let done = |place: Place| match membership.done() {
+            _ if !members?.contains(&place) => None,
+            _ if membership.is_over() => Some(true),
+            Some(done) if planner == Some(own) => Some(done.contains(&place)),
+            _ => (place == own).then_some(stage == Stage::Done),
+        };
         let peer = |(place, member): (Place, &Member)| Peer {
             name: member.name.clone(),
             here: membership.here().contains(&place),
@@ -181,7 +203,7 @@ impl Status {
                 Role::Source => "source".to_owned(),
                 Role::Target => "target".to_owned(),
             }),
-            done: done.map(|done| done.contains(&place)),
+            done: done(place),
             from: plan
                 .into_iter()
                 .flat_map(|plan| plan.incoming(place))
@@ -195,6 +217,7 @@ impl Status {
                 .collect(),
             absence: absent.get(&place).copied(),
             differs: membership.unlike().get(&place).map(ToString::to_string),
+            used_twice: used_twice.get(&place).filter(|t| **t < TAKES_TURNS).map(Duration::as_secs),
         };
         let present = roster.with_places().filter(|(_, member)| member.present);
         Status {

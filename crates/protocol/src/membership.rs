@@ -398,6 +398,11 @@ impl Membership {
         if let Some(running) = &mut self.running {
             (running.since, running.complained) = (now, None);
             running.complaints.clear();
+            // Those that it complained of have another chance if it plans with them all the same.
+            let own = self.own;
+            if running.members.first() == Some(&own) {
+                self.forbidden.retain(|link| link.1 != own || !links.contains(link));
+            }
             running.links = Some(links);
         }
     }

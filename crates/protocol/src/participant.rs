@@ -71,6 +71,8 @@ pub struct Participant {
     refused: BTreeMap<Place, Refusals>,
     /// Who sent a plan that is none of an epoch that has not begun here.
     garbled: BTreeMap<Place, EpochId>,
+    /// Which epoch of theirs planners waited in for this device when they were told that it takes part in another one.
+    told_where: BTreeMap<Place, EpochId>,
     has_ended: bool,
     told_of_plan: bool,
     /// Whether it has asked for another epoch since the running one was over.
@@ -110,6 +112,7 @@ impl Participant {
             patience: timing.patience,
             refused: BTreeMap::new(),
             garbled: BTreeMap::new(),
+            told_where: BTreeMap::new(),
             has_ended: false,
             told_of_plan: false,
             has_asked: false,
@@ -153,6 +156,14 @@ impl Participant {
     /// The places of all connected devices.
     pub fn connected(&self) -> &BTreeSet<Place> {
         &self.connected
+    }
+
+    /// Returns whose keys two devices use, and how long ago that was noticed last.
+    pub fn used_twice(&self) -> BTreeMap<Place, Duration> {
+        let since = |(&place, starts): (&Place, &Starts)| {
+            Some((place, self.now.saturating_sub(starts.used_twice()?)))
+        };
+        self.starts.iter().filter_map(since).collect()
     }
 
     /// Does what is due at this time: begins epochs, complains about missing messages, gives up on devices and models.

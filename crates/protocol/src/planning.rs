@@ -104,8 +104,20 @@ impl NoPlan {
 impl Search {
     /// The plan of this epoch: of the last one's roles, links and hand-overs it keeps what it can keep at no more than a hundredth
     /// above the least cost that was found.
+    ///
+    /// The planner cannot leave itself out, as it does with others that no link is left to, and if it said that there is no plan, the others would see
+    /// that their reports allow one. So it gives those another chance of whom it complained itself.
     pub(crate) fn run(&self, watch: &mut Watch<'_>) -> Result<Planned, NoPlan> {
-        let Search { epoch, place, desk, roster, setup, last } = self;
+        match self.run_on(&self.desk, watch) {
+            Err(NoPlan::Without(out)) if out == self.place => {
+                self.run_on(&self.desk.with_all_into(out), watch)
+            }
+            planned => planned,
+        }
+    }
+
+    fn run_on(&self, desk: &Planner, watch: &mut Watch<'_>) -> Result<Planned, NoPlan> {
+        let Search { epoch, place, roster, setup, last, .. } = self;
         let members = &desk.members;
         let problem = desk.problem(roster, setup)?;
         let best = match watched(setup, &problem, watch) {
@@ -173,6 +185,13 @@ impl Planner {
     ) -> Planner {
         let (members, settings) = (members.to_vec(), settings.clone());
         Planner { members, settings, reports: BTreeMap::new(), forbidden: forbidden.clone() }
+    }
+
+    /// The same with all links into one device, whatever it complained of.
+    fn with_all_into(&self, device: Place) -> Planner {
+        let mut planner = self.clone();
+        planner.forbidden.retain(|(_, to)| *to != device);
+        planner
     }
 
     /// A plan with the models that are sent only to be checked: those of witnesses to targets, and those of sources to their examiners.

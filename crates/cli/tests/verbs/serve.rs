@@ -154,7 +154,9 @@ fn a_device_of_a_fleet_is_shown_and_nothing_of_it_is_markup() {
     let peer = |name: &str, here: bool, role: &str, from: serde_json::Value| json!({"name": name, "here": here, "takes_part": here, "role": role, "done": here, "from": from});
     let mut away = peer("dock", false, "target", json!([["gate", 1.0]]));
     away["absence"] = json!({"seconds": 12, "calls": false, "address": "10.0.0.7:7000"});
-    let odd = peer("<script>alert(1)</script>", true, "target", json!([["gate", 0.25]]));
+    away["used_twice"] = json!(7);
+    let mut odd = peer("<script>alert(1)</script>", true, "target", json!([["gate", 0.25]]));
+    odd["done"] = json!(null);
     let status = json!({"seconds": 0.0, "most_memory": 1000, "format": "stlf-status/1",
         "fleet": "harbour", "roster": 3, "device": "gate", "epoch": 7, "stage": "planning",
         "planner": "gate", "no_plan": null, "devices": [peer("gate", true, "source", json!([])), away, odd],
@@ -173,12 +175,26 @@ fn a_device_of_a_fleet_is_shown_and_nothing_of_it_is_markup() {
         "dock has not answered at 10.0.0.7:7000 for 12 s",
         "&lt;script&gt;alert(1)&lt;/script&gt;",
         "25 % gate",
+        "dock: two devices run with its key, noticed 7 s ago; stop one of them",
+        "<td>dock</td><td>by two devices</td>",
         "dock: another epoch &amp; more",
         "2 strangers",
     ] {
         assert!(page.body.contains(part), "{part}\n{}", page.body);
     }
     assert!(!page.body.contains("<script"), "{}", page.body);
+    let at = folder.path().to_str().unwrap();
+    let table = run(&["fleet", "status", "--at", at], "").out;
+    let line = table.lines().find(|line| line.starts_with("dock ") && !line.contains(" has not "));
+    assert!(line.is_some_and(|line| line.contains("by two devices")), "{table}");
+    for told in [
+        "dock: two devices run with its key, noticed 7 s ago; stop one of them, or give it a key of its own",
+        "until the epoch is over only its planner, gate, knows which others are done",
+    ] {
+        assert!(table.contains(told), "{table}");
+    }
+    let device = run(&["node", "status", "--at", at], "").out;
+    assert!(device.contains("dock: two devices run with its key"), "{device}");
     assert_eq!(ask(served.port, "GET /api/state", "").json()["fleet"], "harbour");
     assert_eq!(ask(served.port, "POST /api/plan", "{}").status, 404);
     assert_eq!(ask(served.port, "POST /", "").status, 405);

@@ -13,7 +13,7 @@ use stlf_protocol::terms::{Brought, Terms};
 use stlf_protocol::{PeerId, Roster, SignedRoster, Ticket, ticket};
 use tokio::sync::mpsc::Sender;
 
-use super::messages::{Answer, Asks, Knock};
+use super::messages::{Answer, Asks, Knock, Refusal};
 use super::{Error, Event, Observer, Options};
 use crate::key_file;
 
@@ -126,29 +126,30 @@ impl Keeper {
 
     /// Answers a device that shows a ticket.
     pub(super) fn knock(&self, device: PeerId, knock: &Knock) -> Answer {
-        match self.standing(device, knock).and_then(|_| self.terms.config().to_toml().map_err(text))
-        {
-            Ok(settings) => Answer::Terms(settings),
-            Err(reason) => Answer::Refused(reason),
+        let settings = self.standing(device, knock).map(|_| self.terms.config().to_toml());
+        match settings {
+            Ok(Ok(settings)) => Answer::Terms(settings),
+            Ok(Err(wrong)) => Answer::Refused(wrong.into()),
+            Err(refusal) => Answer::Refused(refusal),
         }
     }
 
-    fn standing(&self, device: PeerId, knock: &Knock) -> Result<Standing, String> {
+    fn standing(&self, device: PeerId, knock: &Knock) -> Result<Standing, Refusal> {
         let Knock { ticket, name, proof } = knock;
         if !ticket::is_proven(*ticket, self.owner.id(), device, name, proof) {
-            return Err(stlf_protocol::invitations::Refused::Unknown.to_string());
+            return Err(stlf_protocol::invitations::Refused::Unknown.into());
         }
-        self.invitations.standing(*ticket, device, now()).map_err(text)
+        Ok(self.invitations.standing(*ticket, device, now())?)
     }
 
     /// Takes a device that asks to join: it is let in, waits for others, or is told why not.
     pub(super) fn ask(&mut self, asking: Asking, observer: &mut Observer<'_>) -> Result<(), Error> {
         self.forget_who_left();
         match self.may_join(&asking) {
-            Err(reason) => {
-                let name = asking.knock.name.clone();
-                observer(&Event::Refused { name, reason: reason.clone() });
-                asking.answer(Answer::Refused(reason));
+            Err(refusal) => {
+                let (name, reason) = (asking.knock.name.clone(), refusal.reason.clone());
+                observer(&Event::Refused { name, reason });
+                asking.answer(Answer::Refused(refusal));
                 Ok(())
             }
             Ok(_) if self.terms.agreed().is_some() => self.admit(vec![asking], observer),
@@ -161,31 +162,33 @@ impl Keeper {
         }
     }
 
-    fn may_join(&mut self, asking: &Asking) -> Result<(), String> {
+    fn may_join(&mut self, asking: &Asking) -> Result<(), Refusal> {
         let Asking { device, knock, asks, .. } = asking;
         let standing = self.standing(*device, knock)?;
-        self.reread_roster().map_err(text)?;
+        self.reread_roster()?;
         let list = self.roster.roster();
         if list.devices.iter().any(|member| member.key == *device && !member.present) {
-            return Err(format!("the owner has removed this device from {}", list.fleet));
+            return Err(format!("the owner has removed this device from {}", list.fleet).into());
         }
         if let Standing::Joined(name) = standing
             && name != knock.name
         {
-            return Err(format!("this device has joined as {name:?} and keeps that name"));
+            return Err(format!("this device has joined as {name:?} and keeps that name").into());
         }
         asks.brought.check()?;
         let first = self.waiting.first().map(|first| &first.asks.brought);
         let differs = self.terms.difference(first, &asks.brought, &asks.changes);
-        if let Some(difference) = differs.map_err(text)? {
-            return Err(difference.to_string());
+        if let Some(difference) = differs? {
+            let setting = Some(difference.setting.clone());
+            return Err(Refusal { setting, ..difference.into() });
         }
         let ticket = |other: &&Asking| other.knock.ticket == knock.ticket;
         if let Some(other) = self.waiting.iter().find(ticket) {
             return Err(format!(
                 "{} is joining with this ticket; each device needs its own",
                 other.knock.name
-            ));
+            )
+            .into());
         }
         if list.place(*device).is_some() {
             return Ok(());
@@ -195,7 +198,7 @@ impl Keeper {
         for Asking { device, knock, .. } in self.waiting.iter().chain([asking]) {
             all = all.and_then(|list| list.with(&knock.name, *device));
         }
-        all.map(drop).map_err(text)
+        Ok(all.map(drop)?)
     }
 
     /// The owner may have changed it by hand meanwhile.
@@ -227,7 +230,7 @@ impl Keeper {
             for asking in waiting {
                 let (name, reason) = (asking.knock.name.clone(), reason.to_string());
                 observer(&Event::Refused { name, reason: reason.clone() });
-                asking.answer(Answer::Refused(reason));
+                asking.answer(Answer::Refused(reason.into()));
             }
             return Ok(());
         }
@@ -245,6 +248,11 @@ impl Keeper {
         let before = self.waiting.len();
         self.waiting.retain(|asking| !asking.answers.is_closed());
         self.waiting.len() < before
+    }
+
+    /// Forgets those that wait, who call again if the owner comes back.
+    pub(super) fn send_who_waits_away(&mut self) {
+        self.waiting.clear();
     }
 
     fn tell_who_waits(&self) {
@@ -330,10 +338,6 @@ fn name_of(folder: &Path) -> String {
 fn in_roster(folder: &Folder) -> impl FnOnce(Invalid) -> Error + use<> {
     let path = folder.file(ROSTER);
     |source| Error::Roster { path, source }
-}
-
-fn text(error: impl ToString) -> String {
-    error.to_string()
 }
 
 /// Returns the seconds since 1970.

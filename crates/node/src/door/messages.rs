@@ -12,7 +12,7 @@ use stlf_protocol::wire::LONGEST_ROSTER;
 use tokio::time::timeout;
 
 /// The name and version of this protocol.
-pub(crate) const PROTOCOL: &[u8] = b"stlf/join/1";
+pub(crate) const PROTOCOL: &[u8] = b"stlf/join/2";
 
 /// The most bytes of what a device says: the names of its columns and classes.
 const MOST_ASKED: usize = 1 << 20;
@@ -60,7 +60,22 @@ pub(crate) enum Answer {
         roster: String,
     },
     /// It cannot join, for this reason.
-    Refused(String),
+    Refused(Refusal),
+}
+
+/// Why a device cannot join.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Refusal {
+    /// The reason, as text for people.
+    pub(crate) reason: String,
+    /// The first setting in which the device differs from the fleet, if it is refused because of that.
+    pub(crate) setting: Option<String>,
+}
+
+impl<T: std::fmt::Display> From<T> for Refusal {
+    fn from(reason: T) -> Refusal {
+        Refusal { reason: reason.to_string(), setting: None }
+    }
 }
 
 /// Sends a message.

@@ -4,9 +4,10 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use stlf_config::CLASSES;
 use stlf_protocol::setup::Unsupported;
 
-use crate::{key_file, network};
+use crate::{key_file, network, service};
 
 /// What can go wrong for a device that joins.
 #[derive(Debug, thiserror::Error)]
@@ -24,6 +25,9 @@ pub enum Error {
     /// Real devices cannot do what the settings ask for, or these data are too few.
     #[error(transparent)]
     Unsupported(#[from] Unsupported),
+    /// The device could not start with its data for another reason.
+    #[error(transparent)]
+    Unable(Box<service::Error>),
     /// The folder is that of another device.
     #[error("{} is the folder of {name}, which has joined {fleet} with another ticket", folder.display())]
     OtherTicket {
@@ -60,6 +64,8 @@ pub enum Error {
         fleet: String,
         /// The reason, as the owner's program gives it.
         reason: String,
+        /// The first setting in which this device differs from the fleet, if it is refused because of that.
+        setting: Option<String>,
     },
     /// The owner sent what cannot be used.
     #[error("cannot use what the owner of {fleet} answered: {message}")]
@@ -80,11 +86,23 @@ pub enum Error {
     Stopped,
 }
 
+impl From<service::Error> for Error {
+    fn from(error: service::Error) -> Error {
+        match error {
+            service::Error::Config(e) => Error::Config(e),
+            service::Error::Folder(e) => Error::Folder(e),
+            service::Error::Unsupported(e) => Error::Unsupported(e),
+            other => Error::Unable(Box::new(other)),
+        }
+    }
+}
+
 impl Error {
     /// Returns advice for the user on what to do about the error.
     pub fn hint(&self) -> Option<String> {
         let fixed = match self {
             Error::Key(e) => return e.hint(),
+            Error::Unable(e) => return e.hint(),
             Error::Config(e) => e.hint(),
             Error::Folder(e) => e.hint(),
             Error::Unsupported(e) => e.hint(),
@@ -95,7 +113,7 @@ impl Error {
             Error::NoAnswer { .. } => Some(
                 "is `stlf fleet invite` still running on the owner's machine, and do firewalls let UDP pass?",
             ),
-            Error::Refused { reason, .. } if reason.starts_with("data.classes differs") => Some(
+            Error::Refused { setting: Some(setting), .. } if setting == CLASSES => Some(
                 "where a device may lack some classes, the owner names all of them: stlf fleet invite NAME --classes A,B",
             ),
             Error::OtherKey { .. } => Some("ask the owner of the fleet for a new ticket"),

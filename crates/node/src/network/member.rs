@@ -42,6 +42,8 @@ pub struct View<'a> {
     pub roster: &'a Roster,
     /// The devices that are not connected.
     pub absent: &'a BTreeMap<Place, Absence>,
+    /// The devices whose key two devices use, and how long ago that was noticed last.
+    pub used_twice: &'a BTreeMap<Place, Duration>,
     /// Where each device was when it was connected last, as the connection had it.
     pub seen: &'a BTreeMap<Place, SocketAddr>,
     /// The bytes that were sent and received, and what was refused.
@@ -51,7 +53,8 @@ pub struct View<'a> {
 impl View<'_> {
     /// Returns the status of the device, as it is shown to users.
     pub fn status(&self) -> Status {
-        Status::new(self.device, self.membership, self.roster, self.absent, self.tally)
+        let View { device, membership, roster, absent, used_twice, tally, .. } = *self;
+        Status::new(device, membership, roster, (absent, used_twice), tally)
     }
 }
 

@@ -59,19 +59,34 @@ impl Making {
     /// # Errors
     /// Returns the reason why the device cannot take part with these data.
     pub(super) fn make(&self, observer: &mut Observer<'_>) -> Result<Made, Error> {
-        let Making { options, config, identity, roster, place } = self;
-        let user = options.learner.as_ref();
-        let own = match user {
-            Some(user) => user_learner::own_data(user)?,
-            None => {
-                let kept_scale = options.folder.join(SCALE);
-                dealt(config, options.seed(), (place.index(), self.name()), &kept_scale)?
-            }
-        };
-        let OwnData { device: own, shape, scale, own_scale, unscaled, columns, classes } = own;
-        if let Some((scale, origin)) = &own_scale {
+        let own = self.data()?;
+        if let Some((scale, origin)) = &own.own_scale {
             observer(&Event::Scales { device: self.name(), rows: scale.rows(), origin: *origin });
         }
+        self.made_of(own)
+    }
+
+    /// Reads the data, or takes what the user's learner tells of them.
+    ///
+    /// # Errors
+    /// Returns the reason why they cannot be read.
+    pub(super) fn data(&self) -> Result<OwnData, Error> {
+        let Making { options, config, place, .. } = self;
+        if let Some(user) = &options.learner {
+            return user_learner::own_data(user);
+        }
+        let kept_scale = options.folder.join(SCALE);
+        Ok(dealt(config, options.seed(), (place.index(), self.name()), &kept_scale)?)
+    }
+
+    /// Makes a device of data that were read.
+    ///
+    /// # Errors
+    /// Returns the reason why the device cannot take part with these data.
+    pub(super) fn made_of(&self, own: OwnData) -> Result<Made, Error> {
+        let Making { options, config, identity, roster, place } = self;
+        let user = options.learner.as_ref();
+        let OwnData { device: own, shape, scale, own_scale, unscaled, columns, classes } = own;
         let setup = options.setup(config, &own, shape, classes.len())?;
         let shared = config.shared(shape, scale, columns.as_deref(), &classes, options.seed())?;
         let of_learner = user.into_iter().flat_map(user_learner::shared);

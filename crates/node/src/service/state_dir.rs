@@ -54,7 +54,7 @@ const PUBLISHED_DATA: &str = "published-data.json";
 pub(crate) const ROSTER: &str = "roster.json";
 
 /// The file in which a device's own scale is kept.
-pub(crate) const SCALE: &str = "scale.json";
+pub(super) const SCALE: &str = "scale.json";
 
 /// The folder in which models are kept as they arrive.
 pub(super) const MODELS: &str = "models";

@@ -548,7 +548,26 @@ async fn a_key_that_two_devices_use_is_named() {
     let copied = |options: Options| Options { listen: elsewhere, ..forever(options) };
     fleet.start(devices().remove(LAST.index()), copied);
     fleet.until(ALL[0], |event| *event == Event::UsedTwice { from: LAST }).await;
+    let told = fleet.running[&ALL[0]].status.lock().unwrap().clone().unwrap().devices;
+    assert!(
+        told[LAST.index()]
+            .key_trouble()
+            .is_some_and(|t| t.contains("two devices run with its key"))
+    );
+    assert!(told.iter().filter(|peer| peer.used_twice.is_some()).count() == 1);
     first.kill();
+    fleet.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn all_know_that_all_are_done_once_an_epoch_is_over() {
+    let mut fleet = Fleet::new(37);
+    devices().into_iter().for_each(|device| fleet.start(device, forever));
+    all_complete(&mut fleet, &ALL, DEVICES).await;
+    for place in ALL {
+        let status = fleet.running[&place].status.lock().unwrap().clone().unwrap();
+        assert!(status.devices.iter().all(|peer| peer.done == Some(true)), "{status:?}");
+    }
     fleet.stop().await;
 }
 

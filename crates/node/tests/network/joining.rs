@@ -4,14 +4,14 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use iroh::endpoint::presets;
+use iroh::endpoint::{Connection, presets};
 use iroh::{Endpoint, EndpointAddr, PublicKey, TransportAddr};
 use stlf_config::Config;
 use stlf_node::door::{self, Event};
 use stlf_node::joining::{self, Error, Joined};
-use stlf_node::service::settings;
+use stlf_node::service::{self, settings};
 use stlf_protocol::ticket::SECRET;
 use stlf_protocol::{Identity, SignedRoster, Ticket};
 use stlf_testing::DEADLINE;
@@ -70,6 +70,9 @@ fn invitation(place: &Place, devices: usize) -> door::Options {
         wait: Some(Duration::ZERO),
     }
 }
+
+/// How long an owner that stops may take, at most. A lost connection is noticed later than that.
+const SOON: Duration = Duration::from_secs(3);
 
 /// Opens the door, does something with the new tickets, and closes it. Returns what the owner was told.
 fn with_door<T: Send>(
@@ -219,13 +222,33 @@ fn who_differs_is_refused_with_the_first_difference_and_keeps_the_ticket() {
         assert_eq!(told(&steps), expected);
         let fog = place.table("fog.csv", "x,y", &["fog"]);
         assert!(told(&yard(&fog)).ends_with(r#"has the label "fog", which is not a class"#));
+        let changes = vec!["data.classes=[\"fog\"]".to_owned()];
+        let other = join(&joining::Options { changes, ..yard(&fog) }).unwrap_err();
+        assert!(other.hint().unwrap().contains("--classes"), "{other}");
+        assert!(matches!(other, Error::Refused { setting: Some(s), .. } if s == "data.classes"));
         let twice = joining::Options { name: "gate".into(), ..yard(&table) };
         assert_eq!(told(&twice), r#"harbour refuses: two devices are called "gate""#);
         let short = place.path("short.csv");
         std::fs::write(&short, "x,y,label\n1,2,calm\n3,4,storm\n").unwrap();
         assert!(matches!(join(&yard(&short)), Err(Error::Unsupported(_))));
+        // As many rows as are needed, but all alike.
+        let alike = place.path("alike.csv");
+        std::fs::write(&alike, format!("x,y,label\n{}", "1,2,calm\n".repeat(100))).unwrap();
+        let refused = join(&yard(&alike));
+        assert!(matches!(refused, Err(Error::Unsupported(_))), "{refused:?}");
+        // What it has published before is not known.
+        let record = place.path("node-yard/published.json");
+        std::fs::write(&record, "{").unwrap();
+        let refused = join(&yard(&table));
+        let is_record = |e: &Error| matches!(e, Error::Unable(e) if matches!(**e, service::Error::Ledger { .. }));
+        assert!(refused.as_ref().is_err_and(is_record), "{refused:?}");
+        std::fs::remove_file(record).unwrap();
         assert_eq!(place.roster().roster().devices.len(), 1);
-        assert!(join(&yard(&table)).is_ok());
+        // The order of the classes is the fleet's, in which all must have them.
+        let changes = vec!["data.classes=[\"storm\", \"calm\"]".to_owned()];
+        let yard = joining::Options { changes, ..yard(&table) };
+        let joined = join(&yard).unwrap().options(&yard.folder).unwrap();
+        assert_eq!(joined.config.data.classes.unwrap(), ["calm", "storm"]);
     });
 }
 
@@ -314,25 +337,65 @@ fn callers_without_a_ticket_keep_nobody_out() {
     let (joined, _) = with_door(&invitation(&place, 1), |tickets| {
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
         let ticket = &tickets[0];
-        let (callers, silent) = runtime.block_on(async {
-            let callers = Endpoint::builder(presets::Minimal).clear_ip_transports();
-            let callers = callers.bind_addr("127.0.0.1:0").unwrap().bind().await.unwrap();
-            let owner = PublicKey::from_bytes(ticket.owner().as_bytes()).unwrap();
-            let at = ticket.addresses().iter().copied().map(TransportAddr::Ip);
-            let owner = EndpointAddr::from_parts(owner, at);
-            let mut silent = Vec::new();
-            for _ in 0..CALLERS {
-                // They stay and say nothing.
-                silent.push(callers.connect(owner.clone(), b"stlf/join/1").await);
-            }
-            (callers, silent)
-        });
-        assert!(silent.iter().all(Result::is_ok), "{silent:?}");
+        // They stay and say nothing.
+        let (callers, _silent) = runtime.block_on(call(ticket, CALLERS));
         let joined = join(&place.options("gate", ticket, &table));
         runtime.block_on(callers.close());
         joined
     });
     assert!(joined.is_ok(), "{joined:?}");
+}
+
+/// The owner stops while a device waits for others, and while somebody has called who says nothing.
+#[test]
+fn an_owner_that_stops_waits_for_nobody_and_can_start_again_at_once() {
+    let place = place();
+    let table = place.table("own.csv", "x,y", &["calm", "storm"]);
+    let together = door::Options { wait: None, ..invitation(&place, 2) };
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    std::thread::scope(|scope| {
+        let ((waiting, ticket, stopped, _silent), _) = with_door(&together, |tickets| {
+            let gate = place.options("gate", &tickets[0], &table);
+            let gate = joining::Options { patience: DEADLINE, ..gate };
+            let (tell, waits) = channel();
+            let waiting = scope.spawn(move || {
+                let mut observer = |event: &joining::Event| {
+                    if matches!(event, joining::Event::Waits(_)) {
+                        let _ = tell.send(());
+                    }
+                };
+                joining::join(&gate, &mut observer, &|| false)
+            });
+            waits.recv_timeout(DEADLINE).unwrap();
+            let silent = runtime.block_on(call(&tickets[1], 1));
+            (waiting, tickets[1].clone(), Instant::now(), silent)
+        });
+        assert!(stopped.elapsed() < SOON, "{:?}", stopped.elapsed());
+        // Its address is free.
+        let goes_on = door::Options { listen: None, wait: None, ..invitation(&place, 0) };
+        let end = Instant::now() + DEADLINE;
+        let stop = move || Instant::now() > end;
+        let again = scope.spawn(move || door::run(&goes_on, &mut |_| {}, &stop).unwrap());
+        let yard =
+            joining::Options { patience: DEADLINE, ..place.options("yard", &ticket, &table) };
+        assert!(join(&yard).is_ok());
+        assert_eq!(again.join().unwrap(), 2);
+        assert!(waiting.join().unwrap().is_ok());
+    });
+}
+
+/// Calls the owner so many times, and says nothing.
+async fn call(ticket: &Ticket, times: usize) -> (Endpoint, Vec<Connection>) {
+    let callers = Endpoint::builder(presets::Minimal).clear_ip_transports();
+    let callers = callers.bind_addr("127.0.0.1:0").unwrap().bind().await.unwrap();
+    let owner = PublicKey::from_bytes(ticket.owner().as_bytes()).unwrap();
+    let at = ticket.addresses().iter().copied().map(TransportAddr::Ip);
+    let owner = EndpointAddr::from_parts(owner, at);
+    let mut silent = Vec::new();
+    for _ in 0..times {
+        silent.push(callers.connect(owner.clone(), b"stlf/join/2").await.unwrap());
+    }
+    (callers, silent)
 }
 
 #[test]

@@ -5,6 +5,7 @@ use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use stlf_node::Status;
 use stlf_node::network::{Error, Event, Options, Order, run};
 use stlf_protocol::membership::Timing;
 use stlf_protocol::shared::SharedSettings;
@@ -62,6 +63,8 @@ pub(crate) struct Ended {
 
 pub(crate) struct Running {
     pub(crate) events: Arc<Mutex<Vec<Event>>>,
+    /// Its status at its last event.
+    pub(crate) status: Arc<Mutex<Option<Status>>>,
     news: watch::Receiver<usize>,
     orders: mpsc::Sender<Order>,
     task: JoinHandle<Result<Device, Error>>,
@@ -120,15 +123,17 @@ impl Fleet {
         let events: Arc<Mutex<Vec<Event>>> = Arc::default();
         let (tell, news) = watch::channel(0);
         let (orders, given) = mpsc::channel(4);
-        let kept = events.clone();
+        let status: Arc<Mutex<Option<Status>>> = Arc::default();
+        let (kept, shown) = (events.clone(), status.clone());
         let task = tokio::spawn(async move {
-            let mut hear = |_: &stlf_node::network::View<'_>, event| {
+            let mut hear = |view: &stlf_node::network::View<'_>, event| {
+                *shown.lock().unwrap() = Some(view.status());
                 kept.lock().unwrap().push(event);
                 tell.send_modify(|count| *count += 1);
             };
             run(device, signed(), &identity(place), options, given, &mut hear).await
         });
-        self.running.insert(place, Running { events, news, orders, task });
+        self.running.insert(place, Running { events, status, news, orders, task });
     }
 
     pub(crate) fn take(&mut self, place: Place) -> Running {

@@ -40,6 +40,10 @@ impl Membership {
             Some(running) if !running.is_over && running.members.first() == candidates.first() => {
                 now.saturating_sub(running.progress) >= patience * (PLANNER_MUST_ACT - 1)
             }
+            // The planner of its own epoch has given that one up, and the epoch with it.
+            Some(running) if !running.is_over && running.members.first() == Some(&place) => {
+                now.saturating_sub(running.progress) >= patience
+            }
             _ => self.due.is_some_and(|due| now.saturating_sub(due) >= patience),
         };
         is_next && does_nothing && !self.is_convicted(place, now)

@@ -199,7 +199,29 @@ impl Participant {
                 }
                 self.act(actions, world);
             }
-            Err(refusal) => self.hear_refusal(place, refusal, world),
+            Err(refusal) => {
+                self.tell_where_it_is(place, envelope, &refusal, world);
+                self.hear_refusal(place, refusal, world);
+            }
+        }
+    }
+
+    /// A planner passes on what it has to those that it waits for. If this device has left its epoch for another one, the planner may not know, and would
+    /// take it for silent. It is told once of each epoch.
+    fn tell_where_it_is(
+        &mut self,
+        planner: Place,
+        envelope: &Envelope,
+        refusal: &Refusal,
+        world: &mut impl Surroundings,
+    ) {
+        let is_waited_for = matches!(envelope.message, Message::PassedOn(..));
+        let has_left = matches!(refusal, Refusal::Epoch { offered, known } if offered <= known);
+        if is_waited_for
+            && has_left
+            && self.told_where.insert(planner, envelope.epoch) != Some(envelope.epoch)
+        {
+            self.tell_known(planner, Message::TakesPart(self.running_id()), world);
         }
     }
 

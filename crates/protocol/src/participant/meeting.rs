@@ -119,7 +119,7 @@ impl Participant {
             return Ok(());
         }
         self.greeted.insert(place);
-        if self.starts.entry(place).or_default().greets(hello.start) {
+        if self.starts.entry(place).or_default().greets(hello.start, self.now) {
             world.tell(self, Event::UsedTwice { from: place });
         }
         if self.membership.starts_anew(place, hello.start) {

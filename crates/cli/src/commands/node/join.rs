@@ -8,9 +8,9 @@ use stlf_node::joining::{Error, Event, Options, join};
 use stlf_planning::number_format::{clean, counted};
 use stlf_protocol::Ticket;
 
-use super::key_failure;
 use super::start::{take_part, with_learner};
 use super::start_args::{OwnLearner, Part, changes};
+use super::{failure, key_failure};
 use crate::commands::learner;
 use crate::error::Failure;
 use crate::progress::Watch;
@@ -75,8 +75,9 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<(), Failure> {
     // It is ended before it is started again: there is one in a folder.
     drop(options);
     let mut options = joined.options(&args.part.to).map_err(|e| failure(&e.into()))?;
-    // The others call the port of joining; port 0 would be another one.
-    let listen = args.listen.filter(|listen| listen.port() > 0);
+    // With port 0 the system chose one for joining, which the others call; it stays, unless the device is to listen at another address now.
+    let is_of_then = |listen: &SocketAddr| listen.port() == 0 && listen.ip() == options.listen.ip();
+    let listen = args.listen.filter(|listen| !is_of_then(listen));
     options.follows = args.listen.is_none();
     options.listen = listen.unwrap_or(options.listen);
     args.part.set(&mut options);
@@ -108,6 +109,7 @@ fn failure(error: &Error) -> Failure {
     let failure = match error {
         Error::Key(e) => return key_failure(e),
         Error::Folder(e) => return Failure::in_data(e),
+        Error::Unable(e) => return failure::failure(e),
         Error::NoAnswer { .. } | Error::Start(_) | Error::Network(_) => Failure::io(message),
         Error::Stopped => Failure::interrupted(message),
         _ => Failure::input(message),

@@ -145,7 +145,6 @@ impl Args {
             true => Joined::read(to)?,
             false => None,
         };
-        let has_joined = joined.is_some();
         let mut options = match joined {
             Some(joined) => {
                 let options = joined.options(to)?;
@@ -159,10 +158,9 @@ impl Args {
                 Options::new(config, roster, self.key.clone().unwrap_or("device.key".into()), to)
             }
         };
-        // The others call a device that has joined at the port of then; port 0 would be another one.
-        let listen = self.listen.filter(|listen| listen.port() > 0 || !has_joined);
-        options.follows &= listen.is_none();
-        options.listen = listen.unwrap_or(options.listen);
+        // Who looks for a device that has joined where it listened then is called by it after a while.
+        options.follows &= self.listen.is_none();
+        options.listen = self.listen.unwrap_or(options.listen);
         options.peers = self.peers.clone();
         self.part.set(&mut options);
         Ok(options)
@@ -216,4 +214,45 @@ pub(super) fn changes(set: &[String]) -> Vec<&str> {
 
 fn seconds(s: f64) -> Duration {
     Duration::try_from_secs_f64(s).unwrap_or(Duration::MAX)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use clap::Parser;
+    use serde_json::json;
+    use stlf_node::joining::JOINED;
+    use stlf_protocol::Identity;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Command {
+        #[command(flatten)]
+        args: Args,
+    }
+
+    #[test]
+    fn a_device_that_has_joined_listens_where_it_is_told_to_or_where_it_did_then() {
+        let folder = tempfile::tempdir().unwrap();
+        let joined = json!({
+            "format": "stlf-joined/1", "ticket": Identity::from_bytes(&[1; 32]).id(), "fleet": "harbour",
+            "name": "gate", "listen": "127.0.0.1:7001", "settings": "",
+        });
+        std::fs::write(folder.path().join(JOINED), joined.to_string()).unwrap();
+        let at = folder.path().to_str().unwrap();
+        let options = |more: &[&str]| {
+            let words = [&["start", "--to", at], more].concat();
+            Command::try_parse_from(words).unwrap().args.options().unwrap()
+        };
+        let before = options(&[]);
+        assert_eq!(
+            (before.listen.to_string(), before.follows),
+            ("127.0.0.1:7001".to_owned(), true)
+        );
+        for told in ["127.0.0.1:0", "127.0.0.1:7002", "0.0.0.0:0"] {
+            let listens = options(&["--listen", told]);
+            assert_eq!((listens.listen.to_string(), listens.follows), (told.to_owned(), false));
+        }
+    }
 }

@@ -122,6 +122,9 @@ fn text(shown: &StatusFile, scope: Scope) -> String {
     for (peer, absence) in status.devices.iter().filter_map(|p| Some((p, p.absence.as_ref()?))) {
         text += &format!("{} {absence}\n", clean(&peer.name));
     }
+    for (peer, trouble) in status.devices.iter().filter_map(|p| Some((p, p.key_trouble()?))) {
+        text += &format!("{}: {trouble}\n", clean(&peer.name));
+    }
     if !status.waits_for.is_empty() {
         let names: Vec<String> = status.waits_for.iter().map(|name| clean(name)).collect();
         text += &format!("waits for the model of {}\n", names.join(", "));
@@ -217,12 +220,30 @@ fn table(status: &Status) -> String {
         let handed = peer.handed_from.iter().map(|name| format!("{name}, to train on"));
         table.row([
             peer.name.as_str().into(),
-            yes(peer.here).into(),
+            connected(peer).into(),
             yes(peer.takes_part).into(),
             role(peer).into(),
             peer.done.map_or("–", yes).into(),
             links.chain(handed).collect::<Vec<_>>().join(", ").into(),
         ]);
     }
-    table.render()
+    let mut text = table.render();
+    let is_unknown = |peer: &Peer| peer.takes_part && peer.done.is_none();
+    if status.devices.iter().any(is_unknown) {
+        let planner =
+            status.planner.as_ref().map_or_else(String::new, |p| format!(", {}", clean(p)));
+        text += &format!(
+            "until the epoch is over only its planner{planner}, knows which others are done\n"
+        );
+    }
+    text
+}
+
+/// Says whether a device is connected, and that two are if they run with its key.
+pub(crate) fn connected(peer: &Peer) -> &'static str {
+    match peer.used_twice {
+        Some(_) => "by two devices",
+        None if peer.here => "yes",
+        None => "no",
+    }
 }

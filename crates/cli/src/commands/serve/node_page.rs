@@ -9,7 +9,7 @@ use stlf_node::status::Peer;
 use stlf_node::status_file::StatusFile;
 use stlf_planning::number_format::{clean, counted, percent, size};
 
-use super::super::node::status::{OWN_SAMPLES, stopped_for, with_cost};
+use super::super::node::status::{OWN_SAMPLES, connected, stopped_for, with_cost};
 use crate::comparison::ask_for_labels;
 
 /// The log of a device, in its folder.
@@ -52,6 +52,7 @@ pub(super) fn html(shown: &StatusFile, refusals: &[String]) -> String {
         let name = &peer.name;
         notes.extend(peer.differs.iter().map(|what| format!("{name} takes no part: {what}")));
         notes.extend(peer.absence.iter().map(|absence| format!("{name} {absence}")));
+        notes.extend(peer.key_trouble().map(|trouble| format!("{name}: {trouble}")));
     }
     if !status.refuses.is_empty() {
         notes.push(format!("refuses the model of {}", status.refuses.join(", ")));
@@ -113,7 +114,7 @@ fn row(peer: &Peer) -> String {
     let handed = peer.handed_from.iter().map(|name| format!("{name}, to train on"));
     let cells = [
         peer.name.clone(),
-        yes(peer.here).to_owned(),
+        connected(peer).to_owned(),
         yes(peer.takes_part).to_owned(),
         peer.role.clone().unwrap_or("–".to_owned()),
         peer.done.map_or("–", yes).to_owned(),

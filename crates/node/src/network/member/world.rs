@@ -119,7 +119,16 @@ impl Surroundings for World<'_, '_> {
         let roster = participant.roster();
         let absent = absences.all(roster, addresses);
         let seen = addresses.seen();
-        let view = View { device, membership, roster, absent: &absent, seen, tally };
+        let used_twice = participant.used_twice();
+        let view = View {
+            device,
+            membership,
+            roster,
+            absent: &absent,
+            used_twice: &used_twice,
+            seen,
+            tally,
+        };
         (self.observer)(&view, event);
         if let Some(place) = came {
             self.outside.rates.came(place);

@@ -104,3 +104,31 @@ fn who_starts_again_with_its_folder_does_not_follow_a_planner_that_lied() {
     let (_, took) = run(12_308, &schedule).unwrap_or_else(|what| panic!("{what}"));
     assert!(took < TIMING.patience, "{took:?}");
 }
+
+/// In a schedule in which the first one lies all others are together soon.
+fn are_together_again(seed: u64, kind: Kind) {
+    let schedule = Schedule { liars: vec![(0, Lie::new(kind))], ..Schedule::random(seed) };
+    let (_, took) = run(seed, &schedule).unwrap_or_else(|what| panic!("{what}"));
+    assert!(took < 6 * TIMING.patience, "{took:?}");
+}
+
+/// The first one starts anew again and again. A member left the epoch of the next one for one of the first, and the next one, which did not hear of that, took
+/// it for silent. It is told when it passes on what the member seems to wait for.
+#[test]
+fn who_has_left_an_epoch_for_one_of_the_first_is_not_taken_for_silent() {
+    are_together_again(22_878, Kind::RestartsSlowly);
+}
+
+/// The first one says the same again and again. A device that was started again waited in the epoch that the next one had planned and begun anew since, and
+/// did not follow that one because the first was there: each took the other for silent.
+#[test]
+fn who_waits_in_an_epoch_follows_its_planner_to_the_next_one() {
+    are_together_again(51_861, Kind::Repeats);
+}
+
+/// The first one keeps its means from the next one, which so plans without it. Before, the only model for that one had not arrived: it said that there was no
+/// plan, and the others took it for a liar, since the reports allowed one.
+#[test]
+fn a_planner_to_which_no_link_is_left_gives_those_another_chance_that_it_complained_of() {
+    are_together_again(87_800, Kind::Frames);
+}
