@@ -65,18 +65,19 @@ fn a_slow_link_takes_longer_and_nothing_else() {
 #[test]
 fn a_model_that_takes_longer_than_patience_is_waited_for() {
     let Some(hosts) = Hosts::make("l", DEVICES) else { return };
-    if !slow_down(&hosts, 2, "100kbit") {
+    if !slow_down(&hosts, 2, "60kbit") {
         return;
     }
+    // Patience of some seconds, since a busy machine may give a process none of its time for as long.
     let settings = format!("{SMALL} planner.preset=paper planner.phi-e=3");
-    let fleet = start(&hosts, &settings, &["--patience", "6"]);
+    let fleet = start(&hosts, &settings, &["--patience", "10"]);
     assert_eq!(fleet.wait_for(&[1, 2, 3, 4], DEVICES, 0), 1, "{}", fleet.log(1));
     let plan = fleet.one_plan(&[1, 2, 3, 4]);
     let links = plan["links"].as_array().unwrap();
     assert!(links.iter().any(|link| link["from"] == 1), "{plan}");
     // The planner would give a link up after a quarter more than the patience.
     let bytes = std::fs::metadata(fleet.path("node-2/model.safetensors")).unwrap().len();
-    assert!(8.0 * bytes as f64 / 100e3 > 1.25 * 6.0, "{bytes} bytes");
+    assert!(8.0 * bytes as f64 / 60e3 > 1.25 * 10.0, "{bytes} bytes");
 }
 
 #[test]

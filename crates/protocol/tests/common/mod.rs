@@ -234,9 +234,9 @@ pub(crate) fn untrained(setup: &Setup, holdings: Vec<Holdings>) -> Vec<Device> {
     ALL.into_iter().zip(holdings).map(device).collect()
 }
 
-/// The same row with so many steps on a model that is handed over; their own trainings were short.
+/// The same row with so many steps on a model that is handed over, in random views, so that they are not too many; their own trainings were short.
 pub(crate) fn in_a_row_for_long(steps: usize) -> Vec<Device> {
-    in_a_row_that_trains_on(Training { steps, ..handing_on().training })
+    in_a_row_that_trains_on(Training { steps, augment: Augment::Shift, ..handing_on().training })
 }
 
 /// The same row, which trains in this way on a model that is handed over, but not on its own.
