@@ -57,8 +57,8 @@ pub(crate) fn refusing(outcome: &Outcome) -> String {
     names.dedup();
     let hint = first.why.hint().map_or(String::new(), |hint| format!("; {hint}"));
     format!(
-        "Real devices like {} of these ({}) would refuse to take part, such as {}: {}{hint}.\n",
-        names.len(),
+        "{} ({}) would refuse to take part in a real fleet. Device {}: {}{hint}.\n",
+        counted(names.len(), "device"),
         few(names.clone()),
         clean(&first.device),
         first.why.reason,
@@ -131,7 +131,7 @@ mod tests {
         let refusing = ["a", "b", "a"].map(refusing_one).to_vec();
         assert_eq!(
             super::refusing(&Outcome { refusing, ..Outcome::default() }),
-            "Real devices like 2 of these (a, b) would refuse to take part, such as a: others could reconstruct 20 samples; 40 are needed.\n"
+            "2 devices (a, b) would refuse to take part in a real fleet. Device a: others could reconstruct 20 samples; 40 are needed.\n"
         );
         assert_eq!(super::refusing(&Outcome::default()), "");
     }

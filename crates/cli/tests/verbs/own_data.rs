@@ -122,7 +122,7 @@ fn two_labels_in_all_let_nobody_expect_anything() {
     // Real devices with so few rows measure nothing.
     let (few, _) = of(80);
     let refused =
-        "Real devices like 4 of these (d0, d1, d2, d3) would refuse to take part, such as d0: ";
+        "4 devices (d0, d1, d2, d3) would refuse to take part in a real fleet. Device d0: ";
     assert!(few.contains(refused) && few.contains("a device needs at least"), "{few}");
 }
 
