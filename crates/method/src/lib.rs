@@ -14,6 +14,7 @@ pub mod expectation;
 pub mod guard;
 pub mod handed;
 pub mod known;
+mod label_noise;
 pub mod learner;
 pub mod local_training;
 pub mod method;

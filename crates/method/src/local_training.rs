@@ -11,6 +11,7 @@ use stlf_learn::{Augment, Descent, Examples, Layer, Network, Params, Spec, Train
 use stlf_planning::error::Error;
 use stlf_planning::number_format::short;
 
+use crate::label_noise::weight_decay;
 use crate::mingled::mingled;
 
 /// Steps between two looks at whether to stop.
@@ -204,7 +205,7 @@ impl Split {
     }
 
     /// Trains on a model that another source handed over, as it was sent; `None` if `observer` ended it. A network that takes
-    /// rows as a whole sees them [mingled](crate::mingled), so that a crafted model reads none.
+    /// rows as a whole sees them [mingled](crate::mingled), so that a crafted model reads none, and is pulled to zero where their classes overlap.
     ///
     /// # Errors
     /// Labels, inputs or a model that are not of this network.
@@ -221,9 +222,13 @@ impl Split {
             return self.train(spec, handed, training, seed, observer);
         }
         self.examples().check(spec).map_err(wrong)?;
-        let inputs = mingled(&self.inputs, &self.labels, spec.input().len());
+        let numbers = spec.input().len();
+        let inputs = mingled(&self.inputs, &self.labels, numbers);
+        let decay = weight_decay(&inputs, &self.labels, numbers);
+        let descent =
+            Descent { weight_decay: training.descent.weight_decay.max(decay), ..training.descent };
         let seen = Split { inputs, ..self.clone() };
-        seen.train(spec, handed, training, seed, observer)
+        seen.train(spec, handed, Training { descent, ..training }, seed, observer)
     }
 }
 
@@ -373,6 +378,8 @@ mod tests {
         let inputs: Vec<f32> = (0..80).map(|k| (k % 7) as f32).collect();
         let split = Split::of(&inputs, &labels, 2, &Rows::new(40, 0.0, 1).trained);
         let inputs = mingled(&split.inputs, &split.labels, 2);
+        let decay = weight_decay(&inputs, &split.labels, 2);
+        assert!(decay > 0.0, "these rows say nothing of their classes");
         let seen = Split { inputs, ..split.clone() };
         for steps in [1, 39, 40, 399] {
             let training = plain(steps, false);
@@ -387,7 +394,9 @@ mod tests {
             let trained = split.train_on(&spec, handed.clone(), training, 7, &mut look).unwrap();
             assert_eq!(looks, averaged.looks());
             let mut go_on = || ControlFlow::Continue(());
-            let alike = seen.train(&spec, handed, averaged, 7, &mut go_on).unwrap();
+            let descent = Descent { weight_decay: decay, ..averaged.descent };
+            let pulled = Training { descent, ..averaged };
+            let alike = seen.train(&spec, handed, pulled, 7, &mut go_on).unwrap();
             assert_eq!(trained, alike);
         }
     }

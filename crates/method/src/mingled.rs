@@ -74,7 +74,7 @@ fn groups(inputs: &[f32], numbers: usize, mut left: Vec<usize>) -> Vec<Vec<usize
 }
 
 /// The square of the distance of two rows.
-fn apart(a: &[f32], b: &[f32]) -> f32 {
+pub(crate) fn apart(a: &[f32], b: &[f32]) -> f32 {
     a.iter().zip(b).map(|(a, b)| (a - b) * (a - b)).sum()
 }
 
