@@ -131,8 +131,8 @@ impl std::fmt::Display for Judgement {
                 write!(f, "right on {right} of {held_out} labels, the mixture on {of_mixture}")
             }
             Judgement::Guard(verdict) => {
-                let but = if verdict.has_collapsed() { ", but collapsed" } else { "" };
-                write!(f, "{:+.3}, asked {:+.3}{but}", verdict.margin(), verdict.threshold)
+                let but = if verdict.has_collapsed() { "; but collapsed" } else { "" };
+                write!(f, "{:+.3}; asked {:+.3}{but}", verdict.margin(), verdict.threshold)
             }
             Judgement::Nothing => write!(f, "nothing to judge it by"),
         }

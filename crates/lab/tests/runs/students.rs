@@ -112,7 +112,7 @@ fn less_is_asked_of_students_of_strangers_by_whatever_method() {
             assert!(!own.is_empty());
             for row in own {
                 assert_eq!(row.threshold, Some(0.005), "{row:?}");
-                assert!(row.outcome.contains(", asked +0.005"), "{row:?}");
+                assert!(row.outcome.contains("; asked +0.005"), "{row:?}");
             }
         }
     });

@@ -196,7 +196,7 @@ fn on_pictures_of_another_kind_a_student_helps_and_is_accepted() {
         assert!(&judged.clone().predictions(adapt) == expected, "{adapt:?}");
     }
     let told = judged.tried(Adapt::Guarded).to_string();
-    assert_eq!(told, format!("used ({:+.3}, asked +0.020)", verdict.margin()));
+    assert_eq!(told, format!("used ({:+.3}; asked +0.020)", verdict.margin()));
     // Less is asked of the same student where no source is near.
     let stranger = self::judged(&Target { is_stranger: true, ..target }, &student);
     let less = Verdict { threshold: 0.005, ..verdict };

@@ -228,7 +228,7 @@ fn a_learner_that_says_that_it_can_trains_students_and_others_are_not_asked() {
     assert!(told(&cannot).iter().all(|told| told == "not tried: its learner trains no students"));
     assert!(told(&fails).contains(&"not tried: learner: no student today".to_owned()));
     assert!(
-        told(&same).contains(&"refused (+0.000, asked +0.020)".to_owned()),
+        told(&same).contains(&"refused (+0.000; asked +0.020)".to_owned()),
         "{:?}",
         told(&same)
     );
