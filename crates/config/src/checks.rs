@@ -5,6 +5,7 @@ use std::ops::Bound::{Excluded, Included};
 use std::path::Path;
 
 use stlf_learn::Augment;
+use stlf_method::adapt::Adapt;
 use stlf_method::combine::Combine;
 use stlf_planning::bound::BoundKind;
 use stlf_planning::error::{Error as ValueError, Range};
@@ -23,6 +24,7 @@ impl Config {
             Config::check_divergence,
             Config::check_planner,
             Config::check_energy,
+            Config::check_transfer,
             Config::check_compare,
             Config::check_node,
         ];
@@ -123,6 +125,15 @@ impl Config {
             if let Some(value) = value {
                 Range::ABOVE_ZERO.check(value, || format!("energy.{key}"))?;
             }
+        }
+        Ok(())
+    }
+
+    fn check_transfer(&self) -> Result<(), ValueError> {
+        if self.transfer.ask > 0 && self.transfer.adapt == Adapt::Off {
+            let message = "targets that train no students make nothing of labels";
+            return Err(ValueError::conflict("transfer.ask", "transfer.adapt", message)
+                .with_hint("remove transfer.adapt = \"off\""));
         }
         Ok(())
     }

@@ -194,6 +194,10 @@ fn errors_name_the_line_and_what_was_meant() {
         ("[divergence]\nfeatures = 3", "divergence.features: 3"),
         ("[compare.fada]\nsteps = 0", "fada.steps: must be at least 1"),
         ("[energy]\nmodel-bits = -1.0", "energy.model-bits: -1"),
+        (
+            "[transfer]\nask = 3\nadapt = \"off\"",
+            "transfer.ask: targets that train no students make nothing of labels",
+        ),
         ("[planner]\nbound = \"poled\"", "line 2"),
         ("[planner]\npreset = \"papr\"", "`papr`, expected `balanced` or `paper`"),
         ("[planner]\nbound = \"poled\"", "`poled`, expected `pooled` or `paper`"),

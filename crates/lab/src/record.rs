@@ -136,6 +136,9 @@ pub struct StudentRow {
     /// The share of held-out samples of which the mixture alone says the same after a part was
     /// covered.
     pub mixture_stability: Option<f64>,
+    /// By how much the guard asks the student to be more stable than the mixture.
+    #[serde(default)]
+    pub threshold: Option<f64>,
     /// How many of the labels that were held out are right with the student.
     #[serde(default)]
     pub labels_right: Option<usize>,
@@ -288,6 +291,9 @@ pub struct GuardRow {
     pub score: f64,
     /// The score of the mixture alone.
     pub of_mixture: f64,
+    /// By how much the guard asks the score to exceed the mixture's.
+    #[serde(default)]
+    pub threshold: Option<f64>,
     /// Whether the guard accepts the student.
     pub accepted: bool,
     /// What the student adds to the accuracy, where the truth is known.

@@ -9,7 +9,7 @@ use stlf_learn::{Params, Spec, View};
 use stlf_planning::Error;
 
 use crate::combine::combine;
-use crate::guard::{Guard, Seen, Verdict, cover};
+use crate::guard::{Guard, Seen, Standard, Verdict, cover};
 use crate::known::{Known, right};
 use crate::learner::Watch;
 use crate::local_training::gathered;
@@ -130,7 +130,10 @@ impl std::fmt::Display for Judgement {
             Judgement::Labels(ByLabels { held_out, right, of_mixture }) => {
                 write!(f, "right on {right} of {held_out} labels, the mixture on {of_mixture}")
             }
-            Judgement::Guard(verdict) => write!(f, "{:+.3}", verdict.margin()),
+            Judgement::Guard(verdict) => {
+                let but = if verdict.has_collapsed() { "; but collapsed" } else { "" };
+                write!(f, "{:+.3}; asked {:+.3}{but}", verdict.margin(), verdict.threshold)
+            }
             Judgement::Nothing => write!(f, "nothing to judge it by"),
         }
     }
@@ -242,7 +245,7 @@ impl Target<'_> {
                     let altered = self.altered(learner, student, &held_out, &mut calls)?;
                     let Some(altered) = altered else { return Ok(None) };
                     let plain = [&mixture, &own].map(|said| said.of_all(&held_out));
-                    Some(compared(&plain, &altered, &altered))
+                    Some(compared(&plain, &altered, &altered, self.standard()))
                 }
             };
         let share = self.share();
@@ -273,6 +276,15 @@ impl Target<'_> {
         weights
     }
 
+    /// How much guards ask of a student of this target. Those of learners of the user's often do harm to strangers as well, and nothing is known
+    /// of how they alter samples.
+    fn standard(&self) -> Standard {
+        match self.owner {
+            Owner::Network { .. } if self.is_stranger => Standard::Stranger,
+            Owner::Network { .. } | Owner::Learner { .. } => Standard::Usual,
+        }
+    }
+
     /// What every guard says of a student of a built-in network, by the inputs that were held out.
     fn verdicts(
         &self,
@@ -293,7 +305,7 @@ impl Target<'_> {
             let mixture = combine(self.combine, spec, self.models, inputs)?;
             Ok([mixture, predict(spec, student, inputs)])
         };
-        Ok(compared(&both(plain)?, &both(&covered)?, &both(&views)?))
+        Ok(compared(&both(plain)?, &both(&covered)?, &both(&views)?, self.standard()))
     }
 }
 
@@ -303,11 +315,12 @@ fn compared(
     plain: &[Predictions; 2],
     covered: &[Predictions; 2],
     views: &[Predictions; 2],
+    standard: Standard,
 ) -> [Verdict; Guard::ALL.len()] {
     let [of_mixture, of_student] = [0, 1].map(|whose| Seen {
         plain: &plain[whose],
         covered: &covered[whose],
         views: &views[whose],
     });
-    Guard::ALL.map(|guard| guard.judge(of_student, of_mixture))
+    Guard::ALL.map(|guard| guard.judge(of_student, of_mixture, standard))
 }

@@ -27,6 +27,17 @@ pub enum Guard {
     Agreement,
 }
 
+/// How much a guard asks of a predictor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub enum Standard {
+    /// Of any predictor of which nothing more is known.
+    #[default]
+    Usual,
+    /// Of a built-in network's student at a target to which no source is near. Where sources know all classes, hardly any of these does harm
+    /// (`experiments/guards`), so that less is asked.
+    Stranger,
+}
+
 /// Who says the same of everything is perfectly stable. So whoever tells less about samples than this share of what the mixture tells is not
 /// accepted for its stability.
 const LEAST_INFORMATION: f64 = 0.9;
@@ -49,6 +60,8 @@ pub struct Verdict {
     pub score: f64,
     /// The score of the mixture.
     pub of_mixture: f64,
+    /// By how much the guard asks the score to exceed the mixture's.
+    pub threshold: f64,
     /// Whether the predictor should be used.
     pub accepted: bool,
 }
@@ -57,6 +70,11 @@ impl Verdict {
     /// By how much the score exceeds the mixture's.
     pub fn margin(&self) -> f64 {
         self.score - self.of_mixture
+    }
+
+    /// Whether the score is high enough, and the predictor is refused since it says too much the same of all samples.
+    pub fn has_collapsed(&self) -> bool {
+        !self.accepted && self.margin() >= self.threshold
     }
 }
 
@@ -76,12 +94,14 @@ impl Guard {
         }
     }
 
-    /// By how much a score must exceed the mixture's. The mixture agrees with itself always, so that agreement can only fall.
-    pub fn threshold(self) -> f64 {
-        match self {
-            Guard::Occlusion | Guard::Views => 0.02,
-            Guard::Confidence | Guard::Information => 0.0,
-            Guard::Agreement => -0.1,
+    /// By how much a score must exceed the mixture's. Only of the guard in use it is known what it may ask of strangers. The mixture agrees
+    /// with itself always, so that agreement can only fall.
+    pub fn threshold(self, standard: Standard) -> f64 {
+        match (self, standard) {
+            (Guard::Occlusion, Standard::Stranger) => 0.005,
+            (Guard::Occlusion | Guard::Views, _) => 0.02,
+            (Guard::Confidence | Guard::Information, _) => 0.0,
+            (Guard::Agreement, _) => -0.1,
         }
     }
 
@@ -89,13 +109,14 @@ impl Guard {
     ///
     /// # Panics
     /// If they are not of the same samples.
-    pub fn judge(self, predictor: Seen<'_>, mixture: Seen<'_>) -> Verdict {
+    pub fn judge(self, predictor: Seen<'_>, mixture: Seen<'_>, standard: Standard) -> Verdict {
         let score = self.score(predictor, mixture.plain);
         let of_mixture = self.score(mixture, mixture.plain);
         let has_collapsed =
             self.takes_for_collapsed(information(predictor.plain), information(mixture.plain));
-        let accepted = score - of_mixture >= self.threshold() && !has_collapsed;
-        Verdict { score, of_mixture, accepted }
+        let threshold = self.threshold(standard);
+        let accepted = score - of_mixture >= threshold && !has_collapsed;
+        Verdict { score, of_mixture, threshold, accepted }
     }
 
     /// Whether this guard refuses a predictor whose predictions tell so much about samples, where the mixture's tell so much, however high its score.
@@ -186,7 +207,7 @@ mod tests {
     fn judged(guard: Guard, own: [&Predictions; 2], mixture: [&Predictions; 2]) -> Verdict {
         let [own, mixture] =
             [own, mixture].map(|[plain, altered]| Seen { plain, covered: altered, views: altered });
-        guard.judge(own, mixture)
+        guard.judge(own, mixture, Standard::Usual)
     }
 
     #[test]
@@ -218,13 +239,29 @@ mod tests {
             let views = (0..100).map(|k| if k < changed { [0.1, 0.9] } else { [0.9, 0.1] });
             predictions(&views.collect::<Vec<_>>())
         };
-        let accepts = |own: usize, mixture: usize| {
+        let accepts = |guard: Guard, standard, own: usize, mixture: usize| {
             let (own, mixture) = (views(own), views(mixture));
-            let verdict = judged(Guard::Occlusion, [&plain, &own], [&plain, &mixture]);
-            assert_eq!(verdict.accepted, verdict.margin() >= Guard::Occlusion.threshold());
+            let [own, mixture] = [&own, &mixture].map(|altered| Seen {
+                plain: &plain,
+                covered: altered,
+                views: altered,
+            });
+            let verdict = guard.judge(own, mixture, standard);
+            assert_eq!(verdict.threshold, guard.threshold(standard));
+            assert_eq!(verdict.accepted, verdict.margin() >= verdict.threshold);
+            assert!(!verdict.has_collapsed());
             verdict.accepted
         };
-        assert!(accepts(10, 13) && !accepts(10, 11) && !accepts(13, 10) && !accepts(0, 0));
+        for (guard, standard, less_is_enough) in [
+            (Guard::Occlusion, Standard::Usual, false),
+            (Guard::Occlusion, Standard::Stranger, true),
+            (Guard::Views, Standard::Usual, false),
+            (Guard::Views, Standard::Stranger, false),
+        ] {
+            let accepts = |own, mixture| accepts(guard, standard, own, mixture);
+            assert!(accepts(10, 13) && !accepts(13, 10) && !accepts(0, 0));
+            assert_eq!(accepts(10, 11), less_is_enough, "{guard:?} {standard:?}");
+        }
     }
 
     #[test]
@@ -235,6 +272,11 @@ mod tests {
         for guard in [Guard::Occlusion, Guard::Views] {
             let verdict = judged(guard, [&same, &same], [&mixture, &changed]);
             assert_eq!((verdict.margin(), verdict.accepted), (0.5, false));
+            assert!(verdict.has_collapsed());
+            // A stranger's no less.
+            let [own, of_mixture] = [(&same, &same), (&mixture, &changed)]
+                .map(|(plain, altered)| Seen { plain, covered: altered, views: altered });
+            assert!(!guard.judge(own, of_mixture, Standard::Stranger).accepted);
             assert!(judged(guard, [&mixture, &unchanged], [&mixture, &changed]).accepted);
         }
         let verdict = judged(Guard::Information, [&same, &same], [&mixture, &mixture]);

@@ -69,6 +69,8 @@ pub struct Target<'a> {
     pub combine: Combine,
     /// The samples whose labels it knows.
     pub known: &'a [Known],
+    /// Whether no source of the plan is near it, so that its domain is at none.
+    pub is_stranger: bool,
     /// Everything that is drawn comes from this.
     pub seed: u64,
 }

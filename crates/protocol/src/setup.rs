@@ -345,16 +345,17 @@ impl Setup {
         }
     }
 
-    /// The target at a place, with what owns its samples, the models that it received and the labels that it knows, as one that trains a
-    /// student.
+    /// The target at a place, with what owns its samples, the models that it received, the labels that it knows, and whether no source of the
+    /// plan is near it, as one that trains a student.
     pub fn target<'a>(
         &self,
         place: Place,
         owner: Owner<'a>,
         models: &'a [(&'a Params, f64)],
         known: &'a [Known],
+        is_stranger: bool,
     ) -> Target<'a> {
         let seed = Draw::Student.seed(self.seed, place.index());
-        Target { owner, models, combine: self.combine, known, seed }
+        Target { owner, models, combine: self.combine, known, is_stranger, seed }
     }
 }

@@ -13,6 +13,7 @@ use stlf_lab::stages::plan::FILE as PLAN;
 use stlf_lab::stages::student;
 use stlf_lab::stages::train::TABLE as TRAINING;
 use stlf_method::expectation::{Basis, Expected};
+use stlf_method::guard::{Guard, Standard};
 use stlf_method::method::Method;
 use stlf_planning::Plan;
 use stlf_planning::Problem;
@@ -218,9 +219,10 @@ fn of_student(row: &StudentRow) -> String {
             )
         }
         (None, stability) => format!(
-            "it gives {} of altered samples the class of the plain ones, and the mixture {}",
+            "it gives {} of altered samples the class of the plain ones, and the mixture {}{}",
             known(stability),
-            known(row.mixture_stability)
+            known(row.mixture_stability),
+            asked(row)
         ),
     };
     let joules = row.joules.map_or(String::new(), |joules| format!(", {}", energy(joules)));
@@ -228,6 +230,17 @@ fn of_student(row: &StudentRow) -> String {
         row.gflop.map(|all| format!(" That took {} GFLOP of computing{joules}.", short(all)));
     let outcome = row.outcome.split(" (").next().unwrap_or(&row.outcome);
     format!("It trained a student, which is {outcome}: {judged}.{}", took.unwrap_or_default())
+}
+
+/// What the guard asked of a student, and why it refused one that is as stable as that.
+fn asked(row: &StudentRow) -> String {
+    let Some(threshold) = row.threshold else { return String::new() };
+    let of_strangers = threshold == Guard::default().threshold(Standard::Stranger);
+    let place = if of_strangers { " where no source is near" } else { "" };
+    let margin = row.stability.zip(row.mixture_stability).map(|(own, mixture)| own - mixture);
+    let has_collapsed = !row.accepted && margin.is_some_and(|margin| margin >= threshold);
+    let but = if has_collapsed { "; but it tells too little about samples" } else { "" };
+    format!(", and at least {} points more are asked{place}{but}", short(100.0 * threshold))
 }
 
 fn known(share: Option<f64>) -> String {

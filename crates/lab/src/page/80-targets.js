@@ -112,7 +112,7 @@
     key: 'student',
     prose: true,
     name: 'Student',
-    note: 'whether ST-LF’s target uses the student that it trained, and by how much it is more stable than the mixture',
+    note: 'whether ST-LF’s target uses the student that it trained, and by how much it is more stable than the mixture and was asked to be',
     value: (row) => row.student || null,
     cell: (row) => row.student || words.NONE,
   };

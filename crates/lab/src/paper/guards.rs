@@ -1,6 +1,6 @@
-//! Guards without labels: how often each accepts a student that does harm, at the threshold in use and at others, of built-in networks and of a
-//! learner that alters samples in ways of its own. Domains of targets are known to some source, or to none. Sources that pretend to be targets
-//! choose a threshold for their fleet, which is compared with the one in use.
+//! Guards without labels: how often each accepts a student that does harm, by what it asks and at thresholds that are the same for all, of
+//! built-in networks and of a learner that alters samples in ways of its own. Domains of targets are known to some source, or to none. Sources that
+//! pretend to be targets choose a threshold for their fleet, which is compared with what is in use.
 
 mod nearest_means;
 mod pretended;
@@ -13,7 +13,7 @@ use serde::Serialize;
 use stlf_config::Config;
 use stlf_config::fleet::{Fleet, load};
 use stlf_data::Dataset;
-use stlf_method::guard::Guard;
+use stlf_method::guard::{Guard, Standard};
 use stlf_method::method::Method;
 
 use self::nearest_means::{Alteration, learners};
@@ -91,8 +91,9 @@ struct Entry {
     students: String,
     domain: &'static str,
     guard: &'static str,
-    threshold: f64,
-    /// Whether that is the threshold in use.
+    /// The same for all students; none where these are judged by what is asked of each of them.
+    threshold: Option<f64>,
+    /// Whether they are.
     in_use: bool,
     trained: usize,
     /// How many students make the target less accurate than the mixture alone.
@@ -242,10 +243,19 @@ impl Case {
 }
 
 impl Judged {
+    /// What a guard says of the student.
+    fn row(&self, guard: Guard) -> Option<&GuardRow> {
+        self.rows.iter().find(|row| row.guard == guard.name())
+    }
+
+    /// Whether a guard accepts the student by what it asks of it.
+    fn is_used(&self, guard: Guard) -> bool {
+        self.row(guard).is_some_and(|row| row.accepted)
+    }
+
     /// Whether a guard with this threshold accepts the student.
     fn is_accepted(&self, guard: Guard, threshold: f64) -> bool {
-        let row = |guard: Guard| self.rows.iter().find(|row| row.guard == guard.name());
-        let (Some(row), Some(information)) = (row(guard), row(Guard::Information)) else {
+        let (Some(row), Some(information)) = (self.row(guard), self.row(Guard::Information)) else {
             return false;
         };
         row.score - row.of_mixture >= threshold
@@ -284,29 +294,30 @@ fn entries(judged: &[Judged]) -> Vec<Entry> {
     let mut entries = Vec::new();
     for (group, own) in groups(judged) {
         for guard in Guard::ALL {
-            let in_use = guard.threshold();
-            let mut thresholds = match guard {
+            let thresholds = match guard {
                 Guard::Occlusion | Guard::Views => THRESHOLDS.to_vec(),
                 Guard::Confidence | Guard::Information | Guard::Agreement => Vec::new(),
             };
-            if !thresholds.contains(&in_use) {
-                thresholds.push(in_use);
-            }
-            entries.extend(thresholds.into_iter().map(|t| entry(group, &own, guard, t)));
+            let thresholds = thresholds.into_iter().map(Some).chain([None]);
+            entries.extend(thresholds.map(|t| entry(group, &own, guard, t)));
         }
     }
     entries
 }
 
-fn entry(group: &Group, own: &[&Judged], guard: Guard, threshold: f64) -> Entry {
+/// What comes of the students of a group at this threshold; of what the guard asks of each, if there is none.
+fn entry(group: &Group, own: &[&Judged], guard: Guard, threshold: Option<f64>) -> Entry {
     let Tally { accepted, wrongly_accepted, worst_loss, gain } =
-        Tally::of(own, |one| one.is_accepted(guard, threshold));
+        Tally::of(own, |one| match threshold {
+            Some(threshold) => one.is_accepted(guard, threshold),
+            None => one.is_used(guard),
+        });
     Entry {
         students: group.students.clone(),
         domain: group.domain,
         guard: guard.name(),
         threshold,
-        in_use: threshold == guard.threshold(),
+        in_use: threshold.is_none(),
         trained: own.len(),
         harmful: own.iter().filter(|one| one.gain < 0.0).count(),
         accepted,
@@ -327,10 +338,8 @@ fn table(entries: &[Entry]) -> Table {
         "harmful".to_owned(),
         "all add, points".to_owned(),
     ];
-    head.extend(THRESHOLDS.map(|t| match t == used.threshold() {
-        true => format!("{t}, in use"),
-        false => t.to_string(),
-    }));
+    head.extend(THRESHOLDS.map(|t| t.to_string()));
+    head.push("in use".to_owned());
     let mut table = Table::new(head.iter().map(String::as_str));
     let own: Vec<&Entry> = entries.iter().filter(|entry| entry.guard == used.name()).collect();
     let is_one_group = |a: &&Entry, b: &&Entry| (&a.students, a.domain) == (&b.students, b.domain);
@@ -359,7 +368,9 @@ fn note(entries: &[Entry]) -> String {
         entries.iter().filter(|entry| entry.guard == used.name() && entry.in_use).collect();
     let sum = |value: fn(&Entry) -> usize| in_use.iter().map(|entry| value(entry)).sum::<usize>();
     format!(
-        "A cell is accepted / of these harmful / the most that a target loses, points / what those accepted add, points. At the threshold in use {} of {} harmful students are accepted, of {} in all.",
+        "A cell is accepted / of these harmful / the most that a target loses, points / what those accepted add, points. *In use*: {} where no source is near a built-in network's target, else {}. With it {} of {} harmful students are accepted, of {} in all.",
+        used.threshold(Standard::Stranger),
+        used.threshold(Standard::Usual),
         sum(|entry| entry.wrongly_accepted),
         sum(|entry| entry.harmful),
         sum(|entry| entry.trained),

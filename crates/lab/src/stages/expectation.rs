@@ -52,8 +52,8 @@ impl Transfer<'_> {
         served.iter().filter_map(row).collect()
     }
 
-    /// Whether no source of the plan is near a target.
-    fn is_stranger(&self, target: usize) -> bool {
+    /// Whether no source of the plan is near a target, whatever method it takes part in.
+    pub(super) fn is_stranger(&self, target: usize) -> bool {
         let claim = |from: usize| self.problem.claim(from, target);
         self.plan.with_role(Role::Source).filter_map(claim).all(|claim| claim.is_far())
     }

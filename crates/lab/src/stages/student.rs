@@ -135,8 +135,10 @@ impl Transfer<'_> {
         let planned: Vec<(&Params, f64)> = self.senders(&links).collect();
         let (place, owner) = (Place::new(target), self.run.owner(target));
         let failed = |source| self.run.failed(target, source);
+        let is_stranger = self.is_stranger(target);
         let mut watch = |_: Progress| self.run.watch.flow();
-        let informed = setup.target(place, owner, &planned, &known).informed(&mut watch);
+        let informed =
+            setup.target(place, owner, &planned, &known, is_stranger).informed(&mut watch);
         let models = informed.map_err(failed)?.ok_or(Error::Stopped)?;
         let weights = links.iter().zip(&models);
         let links = weights.map(|(&link, &(_, weight))| PlanLink { weight, ..link }).collect();
@@ -155,7 +157,7 @@ impl Transfer<'_> {
             let (tried, predictions) = (Tried { row, guards: Vec::new() }, mixture);
             return Ok(Some(Adapted { predictions, accuracy, links, student: None, tried }));
         }
-        let at = setup.target(place, owner, &models, &known);
+        let at = setup.target(place, owner, &models, &known, is_stranger);
         let name = file_of(&device.name);
         // A student is kept as soon as it is there.
         let student = match folder.read(&name)? {
@@ -226,6 +228,7 @@ impl Transfer<'_> {
             tried: false,
             stability: None,
             mixture_stability: None,
+            threshold: None,
             labels_right: None,
             mixture_labels_right: None,
             accepted: false,
@@ -261,6 +264,7 @@ impl Transfer<'_> {
             tried: true,
             stability: verdict.map(|verdict| verdict.score),
             mixture_stability: verdict.map(|verdict| verdict.of_mixture),
+            threshold: verdict.map(|verdict| verdict.threshold),
             labels_right: by_labels.map(|labels| labels.right),
             mixture_labels_right: by_labels.map(|labels| labels.of_mixture),
             accepted: judged.judgement().accepts(),
@@ -278,6 +282,7 @@ impl Transfer<'_> {
                 guard: guard.name().to_owned(),
                 score: verdict.score,
                 of_mixture: verdict.of_mixture,
+                threshold: Some(verdict.threshold),
                 accepted: verdict.accepted,
                 gain: student_accuracy.zip(mixture_accuracy).map(|(with, alone)| with - alone),
             })

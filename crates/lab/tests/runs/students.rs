@@ -78,6 +78,7 @@ fn targets_of_every_method_named_end_with_their_students_or_their_mixtures() {
                         assert_eq!(in_use.guard, "occlusion");
                         assert_eq!(Some(in_use.score), row.stability);
                         assert_eq!(in_use.accepted, row.accepted);
+                        assert_eq!((in_use.threshold, row.threshold), (Some(0.02), Some(0.02)));
                     }
                 }
             });
@@ -92,6 +93,28 @@ fn targets_of_every_method_named_end_with_their_students_or_their_mixtures() {
             assert_eq!(row.joules, all / 10.0);
         }
         assert!(computing.iter().any(|row| row.training_gflop > 0.0));
+    });
+}
+
+#[test]
+fn less_is_asked_of_students_of_strangers_by_whatever_method() {
+    let unseen = [
+        "data.domains=[\"strokes\", \"strokes-textured\"]",
+        "partition.arrangement=split",
+        "partition.classes-per-device=all",
+        "partition.unlabeled-domains=[\"strokes-textured\"]",
+        "partition.scale=1.0",
+    ];
+    in_folder(&config(&unseen), |_, outcome| {
+        for method in ["st-lf", "fedavg"] {
+            let own: Vec<&StudentRow> =
+                outcome.students.iter().filter(|row| row.method == method && row.tried).collect();
+            assert!(!own.is_empty());
+            for row in own {
+                assert_eq!(row.threshold, Some(0.005), "{row:?}");
+                assert!(row.outcome.contains("; asked +0.005"), "{row:?}");
+            }
+        }
     });
 }
 

@@ -8,7 +8,7 @@ use super::*;
 use crate::adapt::{
     Adapt, ByLabels, Judged, Judgement, LEAST_LABELS, LEAST_SAMPLES, Obstacle, Tried,
 };
-use crate::guard::Guard;
+use crate::guard::{Guard, Verdict};
 use crate::local_training::{Rows, Split, Training};
 
 const STEPS: usize = 250;
@@ -47,7 +47,7 @@ fn models() -> (Spec, [Params; 2]) {
 /// A target that received these models.
 fn target<'a>(spec: &'a Spec, models: &'a [(&'a Params, f64)], inputs: &'a [f32]) -> Target<'a> {
     let owner = Owner::Network { spec, inputs };
-    Target { owner, models, combine: Combine::default(), known: &[], seed: 5 }
+    Target { owner, models, combine: Combine::default(), known: &[], is_stranger: false, seed: 5 }
 }
 
 fn go_on(_: Progress) -> ControlFlow<()> {
@@ -186,7 +186,8 @@ fn on_pictures_of_another_kind_a_student_helps_and_is_accepted() {
     let parts = [(&source, 1.0)];
     let (inputs, truth) = drawn(Style::Coarse, 450, 2);
     let target = target(&spec, &parts, &inputs);
-    let judged = judged(&target, &trained(&target, 2_000));
+    let student = trained(&target, 2_000);
+    let judged = judged(&target, &student);
     let gain = judged.with_student.accuracy(&truth) - judged.mixture.accuracy(&truth);
     let verdict = judged.verdict(Guard::default()).unwrap();
     assert!(gain > 0.01 && verdict.accepted, "{gain} {verdict:?}");
@@ -195,7 +196,12 @@ fn on_pictures_of_another_kind_a_student_helps_and_is_accepted() {
         assert!(&judged.clone().predictions(adapt) == expected, "{adapt:?}");
     }
     let told = judged.tried(Adapt::Guarded).to_string();
-    assert_eq!(told, format!("used ({:+.3})", verdict.margin()));
+    assert_eq!(told, format!("used ({:+.3}; asked +0.020)", verdict.margin()));
+    // Less is asked of the same student where no source is near.
+    let stranger = self::judged(&Target { is_stranger: true, ..target }, &student);
+    let less = Verdict { threshold: 0.005, ..verdict };
+    assert_eq!(stranger.judgement(), Judgement::Guard(less));
+    assert_eq!(stranger.with_student, judged.with_student);
 }
 
 /// Rows of a table, in which class 1 is above 0 in most columns, and one model that takes the classes for each other.

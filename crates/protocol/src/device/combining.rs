@@ -124,7 +124,7 @@ impl Combining {
         let models = match setup.adapt {
             Adapt::Off => planned.clone(),
             _ => {
-                let target = setup.target(*place, owner, &planned, known);
+                let target = setup.target(*place, owner, &planned, known, is_stranger);
                 match target.informed(&mut |_| watch(Sign::GoesOn)) {
                     Ok(Some(informed)) => informed,
                     Ok(None) => return Ok(None),
@@ -151,7 +151,7 @@ impl Combining {
                 has_too_few_labels,
             )
         };
-        let target = setup.target(*place, owner, &models, known);
+        let target = setup.target(*place, owner, &models, known, is_stranger);
         let obstacle = match setup.adapt {
             Adapt::Off => None,
             _ => match Obstacle::of(owner, known.len()) {
@@ -261,7 +261,8 @@ impl Combining {
 
     /// A hash of all that the student of this target depends on.
     fn made_of(&self, target: &Target<'_>) -> [u8; 32] {
-        let Target { owner: _, models, combine, known, seed } = target;
+        // Whether the target is a stranger changes only what the guard asks, which judges every time.
+        let Target { owner: _, models, combine, known, is_stranger: _, seed } = target;
         let Setup { spec, schooling, .. } = &self.setup;
         let mut hasher = Sha256::new();
         // Debug formats name every field, so that no setting is forgotten. Of a learner, its features stand for its samples.

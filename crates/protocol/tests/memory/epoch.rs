@@ -8,11 +8,12 @@ use crate::common::in_memory_network::Network;
 use stlf_data::partition::{All, ClassesPerDevice, Paper};
 use stlf_learn::Params;
 use stlf_learn::evaluate::{Predictions, predict};
-use stlf_method::adapt::{Adapt, Obstacle};
+use stlf_method::adapt::{Adapt, Judgement, Obstacle, Tried};
 use stlf_method::class_shares::balanced;
 use stlf_method::combine::{Combine, combine};
 use stlf_method::divergence;
 use stlf_method::expectation::doubt;
+use stlf_method::guard::{Guard, Standard};
 use stlf_method::known::Known;
 use stlf_method::local_training::{Rows, Split};
 use stlf_method::ring;
@@ -103,6 +104,12 @@ fn targets_train_their_students_as_on_one_machine() {
         let setup = Setup { adapt, ..setup() };
         comes_to_what_one_machine_would(&setup, &holdings);
     }
+    // No source is near those whose samples are others altogether: the guard asks less there, on both sides.
+    let mut far = holdings;
+    for target in far.iter_mut().filter(|own| own.labels.is_empty()) {
+        target.inputs = target.inputs.iter().map(|x| x + 5.0).collect();
+    }
+    comes_to_what_one_machine_would(&Setup { adapt: Adapt::Guarded, ..setup() }, &far);
 }
 
 /// Neither in the next epoch nor after a restart: what it was made of is known by a hash.
@@ -290,7 +297,17 @@ fn comes_to_what_one_machine_would(setup: &Setup, holdings: &[Holdings]) -> Wire
                 let own = holdings[place].labels.iter().copied().enumerate();
                 let known: Vec<Known> = own.chain(holdings[place].answers.clone()).collect();
                 believe(setup, &mut incoming, &claims, inputs, &known);
-                let one = ends_with(setup, Place::new(place), &incoming, inputs, &known);
+                let is_stranger = expected.strangers(&problem).contains(&place);
+                let at = (Place::new(place), is_stranger);
+                let combined = network.devices[place].combined().unwrap();
+                assert_eq!(combined.is_stranger, is_stranger);
+                let standard = if is_stranger { Standard::Stranger } else { Standard::Usual };
+                if let Some(Tried::Trained { judgement: Judgement::Guard(verdict), .. }) =
+                    combined.tried
+                {
+                    assert_eq!(verdict.threshold, Guard::default().threshold(standard));
+                }
+                let one = ends_with(setup, at, &incoming, inputs, &known);
                 assert_eq!(got.as_ref().unwrap(), &one.classes().collect::<Vec<_>>());
                 assert_eq!(network.devices[place].outcome(), Some(&one));
             }
@@ -317,10 +334,10 @@ fn believe(
     models.iter_mut().zip(believed.weights).for_each(|((_, weight), now)| *weight = now);
 }
 
-/// What a target makes of models on one machine.
+/// What a target makes of models on one machine, one to which no source is near or another.
 fn ends_with(
     setup: &Setup,
-    place: Place,
+    (place, is_stranger): (Place, bool),
     models: &[(&Params, f64)],
     inputs: &[f32],
     known: &[Known],
@@ -330,7 +347,7 @@ fn ends_with(
         return combine(how, &setup.spec, models, inputs).unwrap();
     }
     let seed = Draw::Student.seed(SEED, place.index());
-    let target = Target { owner, models, combine: how, known, seed };
+    let target = Target { owner, models, combine: how, known, is_stranger, seed };
     let mut go_on = |_| ControlFlow::Continue(());
     let models = target.informed(&mut go_on).unwrap().unwrap();
     let target = Target { models: &models, ..target };

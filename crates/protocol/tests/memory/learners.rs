@@ -227,7 +227,11 @@ fn a_learner_that_says_that_it_can_trains_students_and_others_are_not_asked() {
     let (same, used) = (ended(Adapt::Guarded, Some(true)), ended(Adapt::Always, Some(true)));
     assert!(told(&cannot).iter().all(|told| told == "not tried: its learner trains no students"));
     assert!(told(&fails).contains(&"not tried: learner: no student today".to_owned()));
-    assert!(told(&same).contains(&"refused (+0.000)".to_owned()), "{:?}", told(&same));
+    assert!(
+        told(&same).contains(&"refused (+0.000; asked +0.020)".to_owned()),
+        "{:?}",
+        told(&same)
+    );
     for network in [&cannot, &fails, &same] {
         for (combined, plain) in of(network).iter().zip(of(&off)) {
             assert_eq!(combined.predictions, plain.predictions);

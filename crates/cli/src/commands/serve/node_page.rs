@@ -163,10 +163,11 @@ mod tests {
         );
         let advice = "<li>no source is near: ask for labels with stlf ask node SAMPLES</li>";
         assert!(told.contains(advice), "{told}");
-        status["student"] = json!("used (+0.081)");
-        assert!(page(&status).contains("<dt>student</dt><dd>used (+0.081)</dd>"));
+        status["student"] = json!("used (+0.081; asked +0.020)");
+        assert!(page(&status).contains("<dt>student</dt><dd>used (+0.081; asked +0.020)</dd>"));
         status["student_cost"] = json!({ "gflop": 16.24, "joules": 1.624 });
-        let cost = "<dd>used (+0.081), which took 16.24 GFLOP of computing, 1.624 J</dd>";
+        let cost =
+            "<dd>used (+0.081; asked +0.020), which took 16.24 GFLOP of computing, 1.624 J</dd>";
         assert!(page(&status).contains(cost), "{}", page(&status));
         status["guessing"] = json!("its own model is no better than guessing");
         assert!(page(&status).contains("<li>its own model is no better than guessing</li>"));

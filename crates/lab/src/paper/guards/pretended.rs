@@ -1,7 +1,7 @@
 //! Thresholds that fleets choose by sources that pretend to be targets, beside the one in use.
 
 use serde::Serialize;
-use stlf_method::guard::Guard;
+use stlf_method::guard::{Guard, Standard};
 
 use super::{Judged, Students, THRESHOLDS, Tally, groups};
 use crate::summary::Spread;
@@ -11,7 +11,7 @@ use crate::summary::Spread;
 enum Rule {
     /// The least at which no student that does harm is accepted; the largest if there is none.
     NoHarm,
-    /// That at which those accepted add most; of equals, the nearest to the one in use.
+    /// That at which those accepted add most; of equals, the nearest to the usual one.
     MostGain,
 }
 
@@ -35,7 +35,7 @@ impl Rule {
                 all.into_iter().find(|&t| tally(t).wrongly_accepted == 0).unwrap_or(largest)
             }
             Rule::MostGain => {
-                let far = |t: &f64| (t - guard.threshold()).abs();
+                let far = |t: &f64| (t - guard.threshold(Standard::Usual)).abs();
                 all.sort_by(|a, b| far(a).total_cmp(&far(b)));
                 let (first, others) = (all[0], &all[1..]);
                 let more =
@@ -61,7 +61,7 @@ pub(super) struct Compared {
     /// The threshold that the rule chose, mean over fleets.
     threshold: f64,
     trained: usize,
-    /// How many are accepted at the threshold in use.
+    /// How many are accepted by what the guard asks of each.
     accepted_in_use: usize,
     wrongly_accepted_in_use: usize,
     worst_loss_in_use: f64,
@@ -71,7 +71,7 @@ pub(super) struct Compared {
     wrongly_accepted: usize,
     worst_loss: f64,
     gain: f64,
-    /// What the rule adds to the threshold in use, mean over draws.
+    /// What the rule adds to what is in use, mean over draws.
     difference: f64,
     /// Half of the 95 % interval of that.
     half_interval: f64,
@@ -103,7 +103,7 @@ fn row(rule: Rule, own: &[&Judged], pretended: &[&Judged]) -> Compared {
         let fleet = fleets.iter().find(|(fleet, _)| **fleet == one.fleet);
         fleet.is_some_and(|(_, threshold)| one.is_accepted(guard, *threshold))
     };
-    let constant = |one: &Judged| one.is_accepted(guard, guard.threshold());
+    let constant = |one: &Judged| one.is_used(guard);
     let (with_rule, in_use) = (Tally::of(own, chosen), Tally::of(own, constant));
     let mut seeds: Vec<u64> = own.iter().map(|one| one.fleet.1).collect();
     seeds.sort_unstable();

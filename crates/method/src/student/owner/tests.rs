@@ -103,7 +103,7 @@ impl Adapts for Line {
 
 fn target<'a>(line: &'a Line, models: &'a [(&'a Params, f64)]) -> Target<'a> {
     let owner = Owner::Learner { learner: line, samples: line.points.len() };
-    Target { owner, models, combine: Combine::default(), known: &[], seed: 5 }
+    Target { owner, models, combine: Combine::default(), known: &[], is_stranger: false, seed: 5 }
 }
 
 /// A learner has one of its own.
@@ -148,6 +148,10 @@ fn a_student_of_a_learner_is_taught_by_the_mixture_and_judged_by_what_it_says_of
     let mixed = Predictions::mix([(&judged.mixture, 0.5), (&alone, 0.5)]).unwrap();
     assert_eq!(judged.with_student, mixed);
     assert_eq!(judged.clone().predictions(Adapt::Guarded), mixed);
+    // Of a learner's nothing less is asked where no source is near.
+    let stranger = Target { is_stranger: true, ..target };
+    let stranger = stranger.judge(&student.params, &mut go_on).unwrap().unwrap();
+    assert_eq!((stranger.judgement(), verdict.threshold), (judged.judgement(), 0.02));
     // One that is as stable as the mixture is not accepted.
     let same = target.judge(&near, &mut go_on).unwrap().unwrap();
     assert!(!same.is_used(Adapt::Guarded) && same.is_used(Adapt::Always));
