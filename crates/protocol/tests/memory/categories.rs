@@ -108,10 +108,11 @@ impl Categories {
         for column in &columns {
             rest.iter_mut().zip(column).for_each(|(rest, x)| *rest -= usual * x);
         }
+        let squares: Vec<f64> = columns.iter().map(|column| dot(column, column)).collect();
         for _ in 0..300_000 / all.len() {
-            for (share, column) in shares.iter_mut().zip(&columns) {
+            for ((share, column), square) in shares.iter_mut().zip(&columns).zip(&squares) {
                 let slope = dot(column, &rest) + (usual - *share) / spread;
-                let to = (*share + slope / (dot(column, column) + 1.0 / spread)).clamp(0.0, 1.0);
+                let to = (*share + slope / (square + 1.0 / spread)).clamp(0.0, 1.0);
                 rest.iter_mut().zip(column).for_each(|(rest, x)| *rest -= (to - *share) * x);
                 *share = to;
             }
