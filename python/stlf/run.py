@@ -46,7 +46,7 @@ class Run:
     def summary(self) -> list[dict[str, Any]]:
         """One per method: means over seeds, each with half of its 95 % confidence interval (Student's t).
 
-        `joules`, `bytes` and `energy_share` are totals: links, and measuring where the method needs it.
+        `joules`, `bytes` and `energy_share` are totals: links, measuring where the method needs it, and a warm-up.
         """
         return _internal.summarise(files.read(self.folder / "results.jsonl").decode())
 

@@ -32,8 +32,9 @@ const MOST_NAMES: usize = 5;
 pub(crate) fn comparison(outcome: &Outcome, config: &Config, methods: &[Method]) -> String {
     let lines: Vec<Line> = summarise(&outcome.rows);
     if lines.is_empty() {
-        return "No method has a target: every device trains for itself, and nothing is sent.\n"
-            .to_owned();
+        let alone =
+            "No method has a target: every device trains for itself, and no model is sent.\n";
+        return [alone.to_owned(), measuring(outcome, config), refusing(outcome)].concat();
     }
     let mut table = Table::new(&[
         ("method", Align::Left),
@@ -73,7 +74,7 @@ pub(crate) fn comparison(outcome: &Outcome, config: &Config, methods: &[Method])
         missing(methods, &lines),
         means(config),
         scored(&lines),
-        format!("Energy and sent: totals; {}.\n", paid(&lines)),
+        format!("Energy and sent: totals; {}{}.\n", paid(&lines), warmed_up(config)),
         "Of all links: that energy over what it costs if every source sends to every target, which needs no measuring.\n".to_owned(),
         handovers(&lines, config),
         measuring(outcome, config),
@@ -299,6 +300,11 @@ fn paid(lines: &[Line]) -> &'static str {
         Some(_) => "links, and for ST-LF also the measuring by which it chooses them",
         None => "links alone",
     }
+}
+
+/// What every method's total has besides.
+fn warmed_up(config: &Config) -> &'static str {
+    if config.training.warm_up_rounds > 0 { ", and for all of them the warm-up" } else { "" }
 }
 
 /// Explains hand-overs, which change models, if ST-LF may have some, and the method without them.

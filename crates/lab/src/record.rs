@@ -32,6 +32,13 @@ pub struct Row {
     pub measuring_joules: f64,
     /// The bytes that were sent for it.
     pub measuring_bytes: u64,
+    /// What averaging the models of all devices with labels cost before each trained its own (`training.warm-up-rounds`), whatever the method, since all use what came of
+    /// it: on the first target of a seed. Earlier versions did not count it.
+    #[serde(default)]
+    pub warm_up_joules: f64,
+    /// The bytes that were sent for it.
+    #[serde(default)]
+    pub warm_up_bytes: u64,
 }
 
 /// The samples of one device, and how its own model does on them.

@@ -130,7 +130,7 @@ fn line(method: &str, rows: &[Row]) -> Option<Line> {
         bytes: per_seed(&|rows| Some(rows.iter().map(|r| r.bytes as f64).sum()))?,
         total_joules: per_seed(&|rows| Some(total_joules(rows)))?,
         total_bytes: per_seed(&|rows| {
-            Some(rows.iter().map(|r| (r.bytes + r.measuring_bytes) as f64).sum())
+            Some(rows.iter().map(|r| (r.bytes + r.measuring_bytes + r.warm_up_bytes) as f64).sum())
         })?,
         energy_share: per_seed(&|rows| {
             let all: f64 = rows.iter().map(|r| r.all_joules).sum();
@@ -140,7 +140,7 @@ fn line(method: &str, rows: &[Row]) -> Option<Line> {
 }
 
 fn total_joules(rows: &[&Row]) -> f64 {
-    rows.iter().map(|row| row.joules + row.measuring_joules).sum()
+    rows.iter().map(|row| row.joules + row.measuring_joules + row.warm_up_joules).sum()
 }
 
 #[cfg(test)]
@@ -162,6 +162,8 @@ mod tests {
             bytes: 8,
             measuring_joules: 0.0,
             measuring_bytes: 0,
+            warm_up_joules: 0.0,
+            warm_up_bytes: 0,
         }
     }
 
@@ -204,13 +206,16 @@ mod tests {
     }
 
     #[test]
-    fn a_total_has_what_measuring_sent_and_may_exceed_all_links() {
+    fn a_total_has_what_measuring_and_a_warm_up_sent_and_may_exceed_all_links() {
         let mut rows = [row(0, "a", Some(1.0), 1), row(0, "a", Some(1.0), 1)];
         (rows[0].measuring_joules, rows[0].measuring_bytes) = (10.0, 1000);
         let line = &summarise(&rows)[0];
         assert_eq!((line.joules.mean, line.total_joules.mean), (2.0, 12.0));
         assert_eq!((line.bytes.mean, line.total_bytes.mean), (16.0, 1016.0));
         assert_eq!(line.energy_share.map(|share| share.mean), Some(1.5));
+        (rows[0].warm_up_joules, rows[0].warm_up_bytes) = (4.0, 500);
+        let line = &summarise(&rows)[0];
+        assert_eq!((line.total_joules.mean, line.total_bytes.mean), (16.0, 1516.0));
     }
 
     #[test]

@@ -37,6 +37,7 @@ mod options;
 mod orders;
 mod publishing;
 mod state_dir;
+mod told_so_far;
 mod user_learner;
 
 use std::collections::BTreeMap;

@@ -74,6 +74,11 @@ impl ReplyRecord {
             false => Err("it tells more about a sample or in a reply than in all".to_owned()),
         }
     }
+
+    /// Returns how much all replies told. It only grows.
+    pub fn told(&self) -> f64 {
+        self.told
+    }
 }
 
 /// What a device says to everyone in an epoch.

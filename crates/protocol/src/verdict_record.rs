@@ -147,6 +147,11 @@ impl VerdictRecord {
             false => Err("it tells more about a sample or in an answer than in all".to_owned()),
         }
     }
+
+    /// Returns the bits of all answers. They only grow.
+    pub fn told(&self) -> f64 {
+        self.verdicts.told + self.trials.told
+    }
 }
 
 /// What a device does about a model that it is to try.

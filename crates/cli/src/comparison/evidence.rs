@@ -228,6 +228,8 @@ mod tests {
             bytes: 8,
             measuring_joules: 0.0,
             measuring_bytes: 0,
+            warm_up_joules: 0.0,
+            warm_up_bytes: 0,
         }
     }
 

@@ -33,6 +33,14 @@ impl Round {
     /// # Errors
     /// No source has links to and from all others.
     pub fn new(problem: &Problem, roles: &[Role]) -> Result<Round, Error> {
+        Round::among(problem, roles).ok_or_else(|| {
+            Error::missing("fedavg-rounds", "no source has links to and from all other sources")
+                .with_hint("leave this method out of compare.methods")
+        })
+    }
+
+    /// The same; none if no source has links to and from all others.
+    pub fn among(problem: &Problem, roles: &[Role]) -> Option<Round> {
         let sources: Vec<usize> = with_role(roles, Role::Source).collect();
         let with_centre = |&centre: &usize| {
             let others = sources.iter().filter(|&&i| i != centre);
@@ -43,9 +51,6 @@ impl Round {
             joules.map(|joules| Round { centre, models: 2 * (sources.len() - 1), joules })
         };
         let rounds = sources.iter().filter_map(with_centre);
-        rounds.min_by(|a, b| a.joules.total_cmp(&b.joules)).ok_or_else(|| {
-            Error::missing("fedavg-rounds", "no source has links to and from all other sources")
-                .with_hint("leave this method out of compare.methods")
-        })
+        rounds.min_by(|a, b| a.joules.total_cmp(&b.joules))
     }
 }

@@ -30,12 +30,13 @@ impl Transfer<'_> {
                 None if method.needs_accuracies() && !self.is_truth_known() => Vec::new(),
                 None => {
                     let assigned = self.assign(method)?;
-                    let rows = match method {
+                    let mut rows = match method {
                         Method::FedAvgRounds => self.rows_after_rounds(&assigned)?,
                         Method::Kd3a => self.rows_of_kd3a(&assigned)?,
                         Method::Pooled => self.rows_of_pooled(&assigned)?,
                         _ => self.rows_with_handovers(method, &assigned)?,
                     };
+                    self.count_warm_up(&mut rows)?;
                     results.write_csv(&name, &rows)?;
                     rows
                 }

@@ -192,13 +192,18 @@ pub fn protection(config: &Config, rows: &[MeasuringRow]) -> String {
             format!("Every device added noise: (ε = {epsilon}, δ = {delta})-differential privacy.")
         }
         Some(epsilon) => format!(
-            "{} of {all} devices added noise: (ε = {epsilon}, δ = {delta})-differential privacy. A mean of the others tells at most {MOST_BITS} bits.",
+            "{} of {all} devices added noise: (ε = {epsilon}, δ = {delta})-differential privacy. Not invertible: a mean of the others tells at most {MOST_BITS} bits.",
             noisy.len()
         ),
         None if is_limited => {
-            format!("A published mean tells at most {MOST_BITS} bits about a device's samples.")
+            format!(
+                "Not invertible: a published mean tells at most {MOST_BITS} bits about a device's samples."
+            )
         }
-        None => "From what is published others could reconstruct samples; real devices must accept that.".to_owned(),
+        None => {
+            "Others could rebuild samples from what is published; real devices must accept that."
+                .to_owned()
+        }
     }
 }
 

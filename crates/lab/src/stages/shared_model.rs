@@ -30,6 +30,23 @@ impl Transfer<'_> {
         Ok(rows)
     }
 
+    /// Adds what the rounds before all training sent among the devices with labels: to the first target, so that a sum over targets is a total.
+    pub(super) fn count_warm_up(&self, rows: &mut [Row]) -> Result<(), Error> {
+        let rounds = self.run.config.training.warm_up_rounds;
+        let Some(first) = rows.first_mut().filter(|_| rounds > 0) else { return Ok(()) };
+        let trains = self.run.fleet.devices.iter().map(|device| !device.labels.is_empty());
+        let roles: Vec<Role> =
+            trains.map(|trains| if trains { Role::Source } else { Role::Target }).collect();
+        let round = Round::among(self.problem, &roles).ok_or_else(|| {
+            let what = "no device with labels has links to and from all others, which could average their models";
+            stlf_planning::error::Error::missing("training.warm-up-rounds", what)
+                .with_hint("leave it out")
+        })?;
+        first.warm_up_joules = rounds as f64 * round.joules;
+        first.warm_up_bytes = (rounds * round.models) as u64 * self.model_bytes();
+        Ok(())
+    }
+
     /// How a network that was trained on all sources' labels serves the targets. It sends no model; data are not counted.
     pub(super) fn rows_of_pooled(&self, assigned: &Assignment) -> Result<Vec<Row>, Error> {
         let pooled = self.trained_on_all(assigned)?;

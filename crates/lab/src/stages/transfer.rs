@@ -144,6 +144,7 @@ impl<'a> Transfer<'a> {
         self.count_handovers(&mut rows, &self.plan);
         self.count_examinations(Method::StLf, &mut rows, &self.plan);
         sent.count_trials(Method::StLf, &self.plan, &mut rows, &tried);
+        self.count_warm_up(&mut rows)?;
         results.write_csv(&name, &rows)?;
         Ok(rows)
     }
@@ -280,6 +281,8 @@ impl<'a> Transfer<'a> {
             bytes: links.len() as u64 * self.model_bytes(),
             measuring_joules: 0.0,
             measuring_bytes: 0,
+            warm_up_joules: 0.0,
+            warm_up_bytes: 0,
         }
     }
 

@@ -61,6 +61,20 @@ fn stopped_anywhere_it_ends_the_same() {
     }
     assert!(rows.rows.iter().any(|row| row.method == "st-lf" && row.accuracy.is_some()));
     assert_eq!(rows.measuring.len(), 2 * 4);
+    // Every method uses what came of the warm-up, and its total has what that sent, once: a model to the device that averages, and one back.
+    let trains = |seed: u64| {
+        let table = &expected[&format!("seed-{seed}/training.csv")];
+        let rows = csv::Reader::from_reader(&table[..]).into_records();
+        rows.filter(|row| row.as_ref().unwrap()[1].parse::<usize>().unwrap() > 0).count() as u64
+    };
+    let model = rows.rows.iter().find(|row| row.links > 0).map(|row| row.bytes / row.links as u64);
+    let mut sent: BTreeMap<(u64, &str), u64> = BTreeMap::new();
+    for row in &rows.rows {
+        *sent.entry((row.seed, &row.method)).or_default() += row.warm_up_bytes;
+    }
+    for ((seed, method), bytes) in sent {
+        assert_eq!(bytes, 2 * (trains(seed) - 1) * model.unwrap(), "{method}");
+    }
     // What the targets made of their samples is there for every one of them.
     let targets = rows.rows.iter().filter(|row| row.seed == 3 && row.method == "st-lf");
     for row in targets {

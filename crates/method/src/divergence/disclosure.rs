@@ -11,7 +11,7 @@ use stlf_planning::error::{Error, Reason};
 
 use super::Settings;
 use super::capacity::{MOST_BITS, bits, largest_ratio};
-use super::sketch;
+use super::{possible_rows, sketch};
 
 /// The sentence by which a user accepts what all estimators but means disclose.
 pub const ACCEPTED: &str = "others can rebuild my samples";
@@ -56,7 +56,7 @@ pub fn check_inputs(
 #[derive(Debug, Clone, Copy, Default)]
 struct Behind {
     samples: usize,
-    /// The numbers in samples that are [not there again](independent).
+    /// The numbers in samples that are [not there again](independent), or the [bits of which ones these are](possible_rows), if that is fewer.
     numbers: usize,
     /// The same where a sample that is there again counts for one number: independent samples may be equal by chance, if there are few values.
     with_repeats: usize,
@@ -68,29 +68,33 @@ fn numbers_behind(inputs: &[f32], shape: Shape) -> Behind {
     let Some(&first) = samples.first() else { return Behind::default() };
     let varies = |k: &usize| samples.iter().any(|sample| sample[*k] != first[*k]);
     let varying = (0..first.len()).filter(varies).take(NUMBERS_OF_A_SAMPLE).count().max(1);
-    let (count, different) = (samples.len(), times_of_each(inputs, numbers).len());
+    let alike = alike(inputs, numbers);
+    let times: Vec<usize> = alike.iter().map(|(_, times)| *times).collect();
+    let rows: Vec<&[f32]> = alike.into_iter().map(|(row, _)| row).collect();
+    let (count, different) = (samples.len(), rows.len());
+    let of_which = possible_rows::bits(&rows, &times, NUMBERS_OF_A_SAMPLE as f64);
     Behind {
         samples: count,
-        numbers: (independent(inputs, numbers) * varying as f64) as usize,
+        numbers: (independent(inputs, numbers) * varying as f64).min(of_which) as usize,
         with_repeats: different * varying + count - different,
     }
 }
 
-/// How often each different sample of so many numbers is among these inputs.
-fn times_of_each(inputs: &[f32], numbers: usize) -> Vec<usize> {
+/// Each different sample of so many numbers among these inputs, and how often it is there.
+fn alike(inputs: &[f32], numbers: usize) -> Vec<(&[f32], usize)> {
     let mut samples: Vec<&[f32]> = inputs.chunks_exact(numbers.max(1)).collect();
     let bits = |sample: &[f32]| sample.iter().map(|x| x.to_bits()).collect::<Vec<u32>>();
     samples
         .sort_unstable_by(|a, b| a.iter().map(|x| x.to_bits()).cmp(b.iter().map(|x| x.to_bits())));
-    samples.chunk_by(|a, b| bits(a) == bits(b)).map(<[&[f32]]>::len).collect()
+    samples.chunk_by(|a, b| bits(a) == bits(b)).map(|alike| (alike[0], alike.len())).collect()
 }
 
 /// By how many different samples a mean of these inputs is, each of so many numbers: (Σc)²/Σc² where each is there c times. That is their number if all are there equally
 /// often, and near 1 if one is there far more often than all others. The mean of so many independent samples varies as much as one of these inputs.
 pub fn independent(inputs: &[f32], numbers: usize) -> f64 {
-    let times = times_of_each(inputs, numbers);
-    let sum: f64 = times.iter().map(|&c| c as f64).sum();
-    let squares: f64 = times.iter().map(|&c| (c as f64).powi(2)).sum();
+    let alike = alike(inputs, numbers);
+    let sum: f64 = alike.iter().map(|(_, c)| *c as f64).sum();
+    let squares: f64 = alike.iter().map(|(_, c)| (*c as f64).powi(2)).sum();
     if squares > 0.0 { sum * sum / squares } else { 0.0 }
 }
 
@@ -203,7 +207,7 @@ fn check_means(
     let needed = (NUMBERS_BEHIND_ONE * features * settings.overlap).div_ceil(of_a_sample);
     let noun = if samples == 1 { "sample" } else { "samples" };
     let repeats = match samples >= needed {
-        true => ", many of which are the same or have the same numbers",
+        true => ", many of which are the same or have the same few numbers",
         false if settings.overlap > 1 => ", which overlap,",
         false => "",
     };
@@ -212,9 +216,12 @@ fn check_means(
     );
     let possible = numbers / NUMBERS_BEHIND_ONE / 2 * 2;
     let hint = match possible {
-        _ if samples >= needed => {
+        0 if samples >= needed => {
             "a device needs more different samples, or noise (divergence.privacy)".to_owned()
         }
+        _ if samples >= needed => format!(
+            "a device needs more different samples, or set divergence.features = {possible} or fewer on all devices, or noise (divergence.privacy)"
+        ),
         0 => format!("a device needs at least {needed} samples, or noise (divergence.privacy)"),
         _ => format!(
             "a device needs at least {needed} samples, or set divergence.features = {possible} or fewer on all devices, or noise \
@@ -328,11 +335,13 @@ mod tests {
         let different = |count: usize| (0..count).map(|k| [0, 1, 2, 3].map(|c| (k * 4 + c) as f32));
         let all: Vec<[f32; 4]> = different(160).collect();
         assert!(check(&all, TABLE, 64).is_ok() && check(&all[1..], TABLE, 64).is_err());
-        // Two values in every column: at most sixteen different rows, of which 64 means need forty.
+        // Two values in every column: at most sixteen different rows, of which 64 means need forty. All of them, each as often, is one table; some of them can be many.
         let bit = |k: usize, c: usize| (k >> c & 1) as f32;
         let binary =
             |count| (0..count).map(|k| [0, 1, 2, 3].map(|c| bit(k, c))).collect::<Vec<_>>();
-        assert!(check(&binary(112), TABLE, 6).is_ok());
+        assert!(check(&binary(112), TABLE, 2).is_err());
+        let often: Vec<[f32; 4]> = (1..16).flat_map(|k| binary(k)).collect();
+        assert!(check(&often, TABLE, 4).is_ok() && check(&often, TABLE, 6).is_err());
         let refused = check(&binary(112), TABLE, 16).unwrap_err().to_string();
         assert!(refused.contains("112 samples, many of which are the same"), "{refused}");
         // Ten times the same is the same, and one that is there often is nearly alone.

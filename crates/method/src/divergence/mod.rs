@@ -27,6 +27,7 @@ mod fleet;
 pub mod gaussian_mechanism;
 pub mod leverage;
 mod own_metric;
+mod possible_rows;
 pub mod privacy;
 pub mod replies;
 mod rounding;

@@ -79,6 +79,14 @@ pub enum Error {
         /// What is wrong with it.
         message: String,
     },
+    /// A record of what was published or told went back to an earlier one, or is gone.
+    #[error("{}: this record is older than what this device has published or told since, by {beside} beside it", path.display())]
+    OlderRecord {
+        /// The path of the record.
+        path: PathBuf,
+        /// The name of the file that says so.
+        beside: &'static str,
+    },
     /// Publishing would spend more privacy than the device may.
     #[error(transparent)]
     Overspent(#[from] Overspent),
@@ -122,7 +130,10 @@ impl Error {
             Error::Unsupported(e) => e.hint(),
             Error::Folder(e) => e.hint(),
             Error::Ledger { .. } => Some(
-                "restore it from a backup; if you delete it, the device counts from 0 and forgets what it has spent and told",
+                "restore its newest backup; if you delete it and told.json, the device counts from 0 and forgets what it has spent and told",
+            ),
+            Error::OlderRecord { .. } => Some(
+                "restore a newer one; if there is none, and others may be told as much about this device's samples once more, delete told.json",
             ),
             Error::Overspent(_) => Some(
                 "raise divergence.privacy.budget on this device, or leave it out of the fleet; data that were published before cost nothing",

@@ -33,7 +33,7 @@ use super::convictions::Convictions;
 use super::event::{Line, now};
 use super::event_log::EventLog;
 use super::publishing::{Counted, Publications};
-use super::{Error, memory, mixture};
+use super::{Error, memory, mixture, told_so_far};
 use crate::computing::Computing;
 use crate::data_change::DataChange;
 use crate::network::{Event, View};
@@ -162,18 +162,30 @@ impl StateDir {
         serde_json::from_slice(&self.read(name)?).ok()
     }
 
+    /// Returns a record, of which only a file that is not there means nothing. It is none that went back behind what it `says` that was told.
+    fn counted<T: Default>(
+        &self,
+        name: &str,
+        of: impl Fn(&[u8]) -> Result<T, String>,
+        says: impl Fn(&T) -> f64,
+    ) -> Result<T, Error> {
+        let path = self.folder.file(name);
+        let record = match self.folder.read(name)? {
+            Some(bytes) => of(&bytes).map_err(|message| Error::Ledger { path, message })?,
+            None => T::default(),
+        };
+        told_so_far::check(&self.folder, name, says(&record))?;
+        Ok(record)
+    }
+
     /// Returns what this device has published with noise. Only a file that is not there means nothing.
     pub(super) fn ledger(&self) -> Result<Ledger, Error> {
-        let Some(bytes) = self.folder.read(LEDGER)? else { return Ok(Ledger::default()) };
-        let path = self.folder.file(LEDGER);
-        Ledger::read(&bytes).map_err(|message| Error::Ledger { path, message })
+        self.counted(LEDGER, Ledger::read, |ledger| ledger.publications() as f64)
     }
 
     /// Returns what this device has published with base noise alone. Only a file that is not there means nothing.
     pub(super) fn record(&self) -> Result<Record, Error> {
-        let Some(bytes) = self.folder.read(RECORD)? else { return Ok(Record::default()) };
-        let path = self.folder.file(RECORD);
-        Record::read(&bytes).map_err(|message| Error::Ledger { path, message })
+        self.counted(RECORD, Record::read, |record| record.publications() as f64)
     }
 
     /// Returns what is kept of the data behind the means that this device published last. A file that cannot be read counts as lost: the device then gives no new reply
@@ -184,16 +196,12 @@ impl StateDir {
 
     /// Returns what this device has told of divergences. Only a file that is not there means nothing.
     pub(super) fn replies(&self) -> Result<ReplyRecord, Error> {
-        let Some(bytes) = self.folder.read(REPLIES)? else { return Ok(ReplyRecord::default()) };
-        let path = self.folder.file(REPLIES);
-        ReplyRecord::read(&bytes).map_err(|message| Error::Ledger { path, message })
+        self.counted(REPLIES, ReplyRecord::read, ReplyRecord::told)
     }
 
     /// Returns what this device has answered to models of others. Only a file that is not there means nothing.
     pub(super) fn verdicts(&self) -> Result<VerdictRecord, Error> {
-        let Some(bytes) = self.folder.read(VERDICTS)? else { return Ok(VerdictRecord::default()) };
-        let path = self.folder.file(VERDICTS);
-        VerdictRecord::read(&bytes).map_err(|message| Error::Ledger { path, message })
+        self.counted(VERDICTS, VerdictRecord::read, VerdictRecord::told)
     }
 
     /// Stores the scale of this device's features. Nothing that was computed by it may be sent before this returns.
@@ -208,11 +216,26 @@ impl StateDir {
             self.folder.write_json_durably(PUBLISHED_DATA, data)?;
         }
         match &publications.counted {
-            Counted::Noisy(ledger) => self.folder.write_json_durably(LEDGER, ledger)?,
-            Counted::Exact(record) => self.folder.write_json_durably(RECORD, record)?,
-            Counted::Not => {}
-        }
+            Counted::Noisy(ledger) => {
+                self.keep_counted(LEDGER, ledger, ledger.publications() as f64)
+            }
+            Counted::Exact(record) => {
+                self.keep_counted(RECORD, record, record.publications() as f64)
+            }
+            Counted::Not => Ok(()),
+        }?;
         Ok(())
+    }
+
+    /// Stores a record, and then how much it says that was told.
+    fn keep_counted(
+        &self,
+        name: &str,
+        record: &impl Serialize,
+        says: f64,
+    ) -> Result<(), stlf_data::Error> {
+        self.folder.write_json_durably(name, record)?;
+        told_so_far::keep(&self.folder, name, says)
     }
 
     /// From when the device has got them on, files are about these data.
@@ -268,17 +291,17 @@ impl StateDir {
             self.renewals = view.device.renewals();
             (self.own, self.of) = (own, of);
         }
-        let folder = &self.folder;
         self.has_told |= *event == Event::Measured;
         if let Some(told) = view.device.told().filter(|_| self.has_told) {
-            folder.write_json_durably(REPLIES, told)?;
+            self.keep_counted(REPLIES, told, told.told())?;
             self.has_told = false;
         }
         self.has_judged |= *event == Event::Judged;
         if let Some(judged) = view.device.judged().filter(|_| self.has_judged) {
-            folder.write_json_durably(VERDICTS, judged)?;
+            self.keep_counted(VERDICTS, judged, judged.told())?;
             self.has_judged = false;
         }
+        let folder = &self.folder;
         self.convictions.keep(folder, view.membership.convicted(), view.roster, now())?;
         match event {
             Event::Began { epoch, .. } => {

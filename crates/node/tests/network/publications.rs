@@ -23,12 +23,26 @@ fn publications_with_noise_are_counted_on_disk_and_within_a_budget() {
         assert!(matches!(alone, Error::Network(network::Error::Alone(_))), "{alone}");
         assert!(shown().contains("spent 1.00 of 1.5 at δ = 1e-5 in 1 publication"), "{}", shown());
     }
+    let first = std::fs::read(&ledger).unwrap();
     // The same data with other noise tell something new.
     let refused = take_part(budget(1.2, 0.9)).unwrap_err();
     assert!(matches!(&refused, Error::Overspent(e) if e.after > 1.2), "{refused}");
     assert!(shown().contains("refuses: publishing this device's data"), "{}", shown());
     let alone = take_part(budget(2.0, 0.9)).unwrap_err();
     assert!(matches!(alone, Error::Network(_)) && shown().contains("in 2 publications"));
+
+    // An old backup knows nothing of the second one, and a record that is gone of none.
+    let newest = std::fs::read(&ledger).unwrap();
+    std::fs::write(&ledger, first).unwrap();
+    for _ in 0..2 {
+        let older = take_part(budget(2.0, 0.9)).unwrap_err();
+        assert!(matches!(older, Error::OlderRecord { .. }) && older.hint().is_some(), "{older}");
+        if ledger.exists() {
+            std::fs::remove_file(&ledger).unwrap();
+        }
+    }
+    std::fs::write(&ledger, newest).unwrap();
+    assert!(matches!(take_part(budget(2.0, 0.9)).unwrap_err(), Error::Network(_)));
 
     std::fs::write(&ledger, "{").unwrap();
     let corrupt = take_part(budget(2.0, 0.9)).unwrap_err();

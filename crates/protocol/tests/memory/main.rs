@@ -5,6 +5,7 @@
 mod common;
 
 mod attack;
+mod categories;
 mod coalition;
 mod differencing;
 mod divergence_protocol;
