@@ -248,14 +248,17 @@ pub(crate) async fn listen(
 ) -> Result<Endpoint, Error> {
     let wrong = |message: String| Error::Listen { address, message };
     let idle = IdleTimeout::try_from(lost_after).map_err(|e| wrong(e.to_string()))?;
-    let transport = QuicTransportConfig::builder()
+    let mut transport = QuicTransportConfig::builder()
         .max_idle_timeout(Some(idle))
         .keep_alive_interval(lost_after / SIGNS_OF_LIFE)
         .max_concurrent_uni_streams(VarInt::from_u32(UNREAD_MESSAGES))
         .max_concurrent_bidi_streams(VarInt::from_u32(UNREAD_REQUESTS))
         .stream_receive_window(VarInt::from_u32(UNREAD_BYTES))
-        .receive_window(VarInt::from_u32((UNREAD_MESSAGES + UNREAD_REQUESTS) * UNREAD_BYTES))
-        .build();
+        .receive_window(VarInt::from_u32((UNREAD_MESSAGES + UNREAD_REQUESTS) * UNREAD_BYTES));
+    // Looking for the longest packets that a path takes is about a third of what two devices send each other in an epoch of a large fleet.
+    if lost_after > LOST_AFTER {
+        transport = transport.mtu_discovery_config(None);
+    }
     let relays = match relay {
         Some(relay) => RelayMode::custom([relay.clone()]),
         None => RelayMode::Disabled,
@@ -264,7 +267,7 @@ pub(crate) async fn listen(
         .relay_mode(relays)
         .secret_key(SecretKey::from_bytes(&identity.to_bytes()))
         .alpns(vec![protocol.to_vec()])
-        .transport_config(transport)
+        .transport_config(transport.build())
         .clear_ip_transports()
         .bind_addr(address)
         .map_err(|e| wrong(format!("{e:#}")))?

@@ -56,7 +56,7 @@ use self::data_files::DataFiles;
 use self::data_watch::DataWatch;
 pub use self::error::Error;
 pub use self::event::{Event, Line, Observer};
-use self::line_limit::LineLimit;
+use self::line_limit::{LineLimit, ShownPace};
 use self::making::{Made, Making};
 pub(crate) use self::options::with_own_data;
 pub use self::options::{Options, settings};
@@ -229,6 +229,8 @@ impl Service {
             observer,
             is_failing: false,
             limit: LineLimit::default(),
+            pace: ShownPace::default(),
+            has_numbers: options.numbers.is_some(),
             started: Instant::now(),
         };
         let told = Mutex::new(told);
@@ -276,11 +278,14 @@ struct Told<'s, 'o> {
     observer: &'s mut Observer<'o>,
     is_failing: bool,
     limit: LineLimit,
+    pace: ShownPace,
+    /// Whether anybody can ask for metrics.
+    has_numbers: bool,
     started: Instant,
 }
 
 impl Told<'_, '_> {
-    /// Keeps an event, tells of it, and returns the metrics of the device after it. Of a flood only the beginning is told, and
+    /// Keeps an event, tells of it, and returns the metrics of the device after it, if they are served. Of a flood only the beginning is told, and
     /// what it changes is kept all the same.
     fn hear(&mut self, view: &View<'_>, event: &network::Event) -> Option<String> {
         let now = self.started.elapsed();
@@ -292,8 +297,15 @@ impl Told<'_, '_> {
         let is_told = self.limit.takes(event, now);
         // What cannot be kept now is tried again with the next event; the epoch goes on in memory.
         let kept = self.kept.keep(view, event);
-        let noted = kept.and_then(|()| if is_told { self.kept.note(view, event) } else { Ok(()) });
-        let trouble = noted.err();
+        let noted = kept.and_then(|()| match is_told {
+            true => self.kept.note(view, event),
+            false => Ok(()),
+        });
+        let shown = noted.and_then(|()| match is_told && self.pace.shows(event, now) {
+            true => self.kept.show(view),
+            false => Ok(()),
+        });
+        let trouble = shown.err();
         if let Some(trouble) = trouble.as_ref().filter(|_| !self.is_failing) {
             (self.observer)(&Event::CannotKeep(trouble));
         }
@@ -304,9 +316,11 @@ impl Told<'_, '_> {
         if !is_told {
             return None;
         }
-        let metrics = view.status().metrics() + &memory::metric() + &self.kept.protection_metrics();
+        let metrics =
+            || view.status().metrics() + &memory::metric() + &self.kept.protection_metrics();
+        let metrics = self.has_numbers.then(metrics);
         (self.observer)(&Event::Network { view, event });
-        Some(metrics)
+        metrics
     }
 
     /// Shows what has become of the device's data, and tells of it.

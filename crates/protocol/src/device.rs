@@ -40,6 +40,7 @@ pub(crate) use self::refusal::{note, note_of};
 pub use self::renewal::{Change, GoesBy};
 pub use self::trying::Trained;
 use self::trying::try_out;
+use crate::divergence_protocol::WorkedOut;
 use crate::identity::Identity;
 use crate::job::Job;
 use crate::published_data::PublishedData;
@@ -138,6 +139,8 @@ pub struct Device {
     published: Option<Arc<Sketch>>,
     /// What is kept of the data behind that, by which it replies if it has others now.
     behind: Option<Arc<PublishedData>>,
+    /// What it has worked out of its data to measure by.
+    worked_out: Arc<WorkedOut>,
     /// A device whose data it has from the next epoch on.
     fresh: Option<Box<Device>>,
     /// How often it has got other data.
@@ -183,6 +186,7 @@ impl Device {
             last_plan,
             published: None,
             behind: None,
+            worked_out: Arc::default(),
             fresh: None,
             renewals: 0,
             replying: None,

@@ -9,6 +9,7 @@ mod pair;
 mod progress;
 mod replies;
 mod work;
+mod worked_out;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -26,6 +27,7 @@ use self::pair::{Pair, Round};
 use self::replies::Replied;
 use self::work::{BothHalves, Found, Kind, Own};
 pub use self::work::{Finding, Work};
+pub(crate) use self::worked_out::WorkedOut;
 use crate::device::{Refusal, note};
 use crate::privacy_ledger::Publication;
 use crate::publication_record::{CurrentMeans, SampleNames};
@@ -122,7 +124,8 @@ impl Exchange {
                 Estimator::Classifier { settings: *settings, pairs: BTreeMap::new() }
             }
         };
-        let own = Own { shape, seed, noise_key, place, inputs, kept: None, behind: None };
+        let (kept, behind, worked_out) = (None, None, Arc::default());
+        let own = Own { shape, seed, noise_key, place, inputs, kept, behind, worked_out };
         let (members, means) = (members.to_vec(), MeansOfEpoch::default());
         let (bandwidths, withheld) = (BTreeMap::new(), BTreeSet::new());
         Exchange { own, members, bandwidths, estimator, means, replying: None, withheld }
@@ -136,26 +139,18 @@ impl Exchange {
         }
     }
 
-    /// The means that it publishes with base noise alone, in this epoch and in every other; `None` with (ε, δ), or where it publishes more. Whoever
-    /// knows `sample_key` can find out whether a sample is among them; samples are known by their inputs, or by what these were before they were
-    /// scaled.
-    pub fn means(&self, unscaled: Option<&[f64]>, sample_key: &[u8; 32]) -> Option<CurrentMeans> {
+    /// The means that it publishes with base noise alone, in this epoch and in every other, of samples with these [names](Exchange::sample_names); `None` with
+    /// (ε, δ), or where it publishes more.
+    pub fn means(&self, samples: &SampleNames) -> Option<CurrentMeans> {
         match &self.estimator {
-            Estimator::Sketch { settings, .. } => {
-                let samples = work::samples(&self.own, unscaled, sample_key);
-                work::means(&self.own, settings, samples)
-            }
+            Estimator::Sketch { settings, .. } => work::means(&self.own, settings, samples),
             Estimator::Discriminant { .. } | Estimator::Classifier { .. } => None,
         }
     }
 
     /// Returns by what its samples are known in records: their inputs, or what these were before they were scaled. Whoever knows `sample_key` can find out whether a
     /// sample is among them.
-    pub(crate) fn sample_names(
-        &self,
-        unscaled: Option<&[f64]>,
-        sample_key: &[u8; 32],
-    ) -> SampleNames {
+    pub fn sample_names(&self, unscaled: Option<&[f64]>, sample_key: &[u8; 32]) -> SampleNames {
         work::samples(&self.own, unscaled, sample_key)
     }
 
@@ -177,6 +172,12 @@ impl Exchange {
     /// The same, but it measures by the data behind what it [publishes](Exchange::publishing), and not by its inputs as they are now.
     pub fn measuring_by(mut self, behind: Option<Arc<PublishedData>>) -> Exchange {
         self.own.behind = behind;
+        self
+    }
+
+    /// The same, but what it has worked out of its data before, it need not work out again.
+    pub(crate) fn knowing(mut self, worked_out: Arc<WorkedOut>) -> Exchange {
+        self.own.worked_out = worked_out;
         self
     }
 

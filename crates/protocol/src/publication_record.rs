@@ -43,9 +43,9 @@ impl CurrentMeans {
     }
 }
 
-/// By which samples are known again. Only the device itself can compute them.
+/// By which a device's samples are known again in its records ([`Device::sample_names`](crate::Device::sample_names)). Only the device itself can compute them.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub(crate) struct SampleNames {
+pub struct SampleNames {
     /// A name for each. A sample that is there twice has two.
     pub(crate) all: BTreeSet<String>,
     /// Of each that repeats another, the name of the one that it repeats.

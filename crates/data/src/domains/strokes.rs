@@ -113,20 +113,22 @@ impl Artist {
         }
     }
 
-    /// Appends the digit laid over its ground, channel by channel or as brightness.
-    fn lay_over(&self, colour: Colour, images: &mut Vec<u8>) {
+    /// Writes the digit laid over its ground into a picture, channel by channel or as brightness.
+    fn lay_over(&self, colour: Colour, picture: &mut [u8]) {
         let [red, green, blue] = &self.ground;
         match colour {
             Colour::Rgb => {
-                for channel in [red, green, blue] {
-                    images.extend(channel.iter().zip(&self.ink).map(|(&g, &ink)| invert(g, ink)));
+                for (values, channel) in picture.chunks_exact_mut(SIDE * SIDE).zip(&self.ground) {
+                    let laid = channel.iter().zip(&self.ink).map(|(&g, &ink)| invert(g, ink));
+                    values.iter_mut().zip(laid).for_each(|(value, laid)| *value = laid);
                 }
             }
             Colour::Grey => {
                 let ground = red.iter().zip(green).zip(blue).zip(&self.ink);
-                images.extend(ground.map(|(((&red, &green), &blue), &ink)| {
+                let laid = ground.map(|(((&red, &green), &blue), &ink)| {
                     luma(invert(red, ink), invert(green, ink), invert(blue, ink))
-                }));
+                });
+                picture.iter_mut().zip(laid).for_each(|(value, laid)| *value = laid);
             }
         }
     }
@@ -170,14 +172,13 @@ pub(super) fn strokes_where(
     const PIXELS: usize = SIDE * SIDE;
     let (domain, shape, images) = match style {
         Style::Clean | Style::Coarse => {
-            let mut images = Vec::with_capacity(samples * PIXELS);
-            for index in 0..samples {
+            // Memory that is zero to begin with and not touched costs nothing, and most pictures may not be wanted.
+            let mut images = vec![0; samples * PIXELS];
+            for (index, picture) in images.chunks_exact_mut(PIXELS).enumerate() {
                 labels.push(Some(artist.digit(index as u64)));
                 if is_wanted(index) {
                     artist.draw(index as u64);
-                    images.extend_from_slice(&artist.ink);
-                } else {
-                    images.resize(images.len() + PIXELS, 0);
+                    picture.copy_from_slice(&artist.ink);
                 }
             }
             let (shape, images) = coloured(images, SIDE, colour);
@@ -187,14 +188,12 @@ pub(super) fn strokes_where(
         }
         Style::Textured => {
             let channels = if colour == Colour::Rgb { 3 } else { 1 };
-            let mut images = Vec::with_capacity(samples * channels * PIXELS);
-            for index in 0..samples {
+            let mut images = vec![0; samples * channels * PIXELS];
+            for (index, picture) in images.chunks_exact_mut(channels * PIXELS).enumerate() {
                 labels.push(Some(artist.digit(index as u64)));
                 if is_wanted(index) {
                     artist.draw(index as u64);
-                    artist.lay_over(colour, &mut images);
-                } else {
-                    images.resize(images.len() + channels * PIXELS, 0);
+                    artist.lay_over(colour, picture);
                 }
             }
             let shape = Shape { channels, height: SIDE, width: SIDE };

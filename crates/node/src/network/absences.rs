@@ -60,6 +60,9 @@ impl Absences {
                 due.push(*place);
             }
         }
+        if due.is_empty() {
+            return Vec::new();
+        }
         let all = self.all(roster, addresses);
         due.into_iter().filter_map(|place| Some((place, *all.get(&place)?))).collect()
     }

@@ -23,6 +23,8 @@ pub(super) struct Jobs {
     waiting: VecDeque<Job>,
     /// State that the loop has in common with the jobs. Every running job holds a reference, so that they can be counted.
     shared: Arc<Shared>,
+    /// As many as may run at once. The operating system reads files to say how many processors there are.
+    most: usize,
     /// The percentage of the trainings on handed-over models, or of a student's, that others were told last, and the time of that.
     told: (u8, Duration),
 }
@@ -56,7 +58,8 @@ impl Shared {
 impl Jobs {
     /// Returns an empty list of jobs for an epoch that begins now. Their results go into the queue.
     pub(super) fn new(queue: Sender<News>, now: Duration) -> Jobs {
-        Jobs { queue, waiting: VecDeque::new(), shared: Arc::default(), told: (0, now) }
+        let most = available_parallelism().map_or(1, |count| count.get()).min(MOST_AT_ONCE);
+        Jobs { queue, waiting: VecDeque::new(), shared: Arc::default(), most, told: (0, now) }
     }
 
     /// Returns whether this device computes something that it or other devices wait for.
@@ -76,8 +79,7 @@ impl Jobs {
 
     /// Starts as many waiting jobs as may run at once.
     pub(super) fn start_waiting(&mut self) {
-        let processors = available_parallelism().map_or(1, |count| count.get());
-        while self.running() < processors.min(MOST_AT_ONCE)
+        while self.running() < self.most
             && let Some(job) = self.waiting.pop_front()
         {
             let (shared, queue) = (self.shared.clone(), self.queue.clone());

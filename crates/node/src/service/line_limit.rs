@@ -1,6 +1,7 @@
 //! How many lines a device writes of what others can cause at will: messages that it refuses, devices that come and go or differ, links that
 //! they have forbidden, callers that it turns away. Of a flood from one member only the beginning is told, and the lines of all others are
-//! told as ever. Messages and callers are counted in the status too.
+//! told as ever. Messages and callers are counted in the status too. And when the status is shown after
+//! such an event.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -13,6 +14,9 @@ use crate::network::Event;
 const MOST: u32 = 100;
 
 const MINUTE: Duration = Duration::from_secs(60);
+
+/// How often, at most, the status is shown after events that others cause. A device of a large fleet hears of all others at once.
+const SHOWN_EVERY: Duration = Duration::from_millis(250);
 
 /// Who causes an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -92,6 +96,23 @@ impl LineLimit {
     }
 }
 
+/// When to show the status.
+#[derive(Debug, Default)]
+pub(super) struct ShownPace {
+    next: Duration,
+}
+
+impl ShownPace {
+    /// Returns whether to show the status after an event at this time. What is not shown then is shown within a second, with [`Event::Alive`].
+    pub(super) fn shows(&mut self, event: &Event, now: Duration) -> bool {
+        let shows = Cause::of(event).is_none() || now >= self.next;
+        if shows {
+            self.next = now + SHOWN_EVERY;
+        }
+        shows
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use stlf_planning::plan::Way;
@@ -117,6 +138,19 @@ mod tests {
         assert_eq!(limit.over(at(200)), None, "it is told once");
         assert!(limit.takes(&refused, at(201)));
         assert_eq!(limit.over(at(300)), None, "nothing was left out");
+    }
+
+    #[test]
+    fn the_status_is_shown_at_once_and_not_for_each_of_many_that_come_together() {
+        let mut pace = ShownPace::default();
+        let came = |k: usize| Event::Came(Place::new(k));
+        let after = Duration::from_millis;
+        let shown = (0..FLOOD).filter(|&k| pace.shows(&came(k), at(5) + after(k as u64)));
+        assert_eq!(shown.count(), 4);
+        // What the device itself does is shown at once, and then a while has passed again.
+        assert!(pace.shows(&Event::Measured, at(6)) && pace.shows(&Event::Alive, at(6)));
+        assert!(!pace.shows(&came(1), at(6) + after(249)));
+        assert!(pace.shows(&came(1), at(6) + after(250)));
     }
 
     #[test]

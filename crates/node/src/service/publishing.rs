@@ -47,11 +47,12 @@ pub(super) fn admitted(
     let check = |accepts| disclosure::check_inputs(divergence, *shape, &own.inputs, accepts);
     check(accepts).map_err(Unsupported::from)?;
     let keeps_rule = check(false).is_ok();
+    let names = device.sample_names(unscaled.as_deref());
     if !accepts {
-        device.limit_replies(kept.replies()?, unscaled.as_deref());
-        device.limit_verdicts(kept.verdicts()?, unscaled.as_deref());
+        device.limit_replies(kept.replies()?, &names);
+        device.limit_verdicts(kept.verdicts()?, &names);
     }
-    let (setup, means) = (device.setup().clone(), device.means(unscaled.as_deref()));
+    let (setup, means) = (device.setup().clone(), device.means(&names));
     let samples = own.samples();
     let (delta, budget) = (config.divergence.delta(), config.divergence.budget());
     let protection = |ledger: &Ledger| {
@@ -69,7 +70,7 @@ pub(super) fn admitted(
         let mut data = None;
         match behind {
             0 => {
-                data = device.data_behind(&sketch, unscaled.as_deref());
+                data = device.data_behind(&sketch, &names);
                 device.publish(sketch);
             }
             _ => device.publish_again(sketch, kept.published_data()),
@@ -91,7 +92,7 @@ pub(super) fn admitted(
     match (after, instead) {
         (Ok(ledger), _) => {
             kept.set_protection(protection(&ledger));
-            let data = means.and_then(|means| device.data_behind(&means, unscaled.as_deref()));
+            let data = means.and_then(|means| device.data_behind(&means, &names));
             Ok(Publications { counted: Counted::Noisy(ledger), data })
         }
         (Err(overspent), Some(last)) if config.divergence.usual_budget().is_some() => {

@@ -339,13 +339,17 @@ impl StateDir {
         Ok(())
     }
 
-    /// Adds a line about an event to the log, and shows the status after it.
+    /// Adds a line about an event to the log.
     pub(super) fn note(&mut self, view: &View<'_>, event: &Event) -> Result<(), stlf_data::Error> {
-        let status = view.status();
-        if *event != Event::Alive {
-            self.events.add(&Line::new(view, event).to_json())?;
+        match event {
+            Event::Alive => Ok(()),
+            event => self.events.add(&Line::new(view, event).to_json()),
         }
-        let most_memory = memory::most();
+    }
+
+    /// Shows the status as it is now.
+    pub(super) fn show(&self, view: &View<'_>) -> Result<(), stlf_data::Error> {
+        let (status, most_memory) = (view.status(), memory::most());
         let (protection, data) = (self.protection.clone(), self.change.clone());
         let student_cost = self.student_cost(view.device);
         let shown =

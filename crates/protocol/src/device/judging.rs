@@ -3,6 +3,7 @@
 use stlf_method::expectation::Trial;
 
 use super::{Action, Device};
+use crate::publication_record::SampleNames;
 use crate::roster::Place;
 use crate::verdict_record::{Judging, May, Question, Tried, VerdictRecord};
 use crate::wire::Leg;
@@ -15,10 +16,9 @@ pub(super) struct Said {
 }
 
 impl Device {
-    /// From now on it judges models of others only as far as this record of what it has answered allows. Samples are known as for [`Device::means`].
-    pub fn limit_verdicts(&mut self, record: VerdictRecord, unscaled: Option<&[f64]>) {
-        let names = self.exchange(&[self.place]).sample_names(unscaled, &self.sample_key());
-        self.judging = Some(Judging::new(record, names.all));
+    /// From now on it judges models of others only as far as this record of what it has answered allows. Its samples have these [names](Device::sample_names).
+    pub fn limit_verdicts(&mut self, record: VerdictRecord, samples: &SampleNames) {
+        self.judging = Some(Judging::new(record, samples.all.clone()));
     }
 
     /// Returns what it has answered to models of others; `None` without a limit.

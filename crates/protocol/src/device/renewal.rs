@@ -65,8 +65,18 @@ impl Device {
     /// ones.
     pub(super) fn take_fresh_data(&mut self) {
         let Some(fresh) = self.fresh.take() else { return };
-        let Device { holdings, learner, trained, published, behind, replying, judging, .. } =
-            *fresh;
+        let Device {
+            holdings,
+            learner,
+            trained,
+            published,
+            behind,
+            worked_out,
+            replying,
+            judging,
+            ..
+        } = *fresh;
+        self.worked_out = worked_out;
         (self.holdings, self.learner) = (holdings, learner);
         (self.trained, self.published, self.behind) = (trained, published, behind);
         // It may have told more since the fresh one was made.

@@ -15,7 +15,7 @@ use crate::divergence_protocol::{Exchange, Step};
 use crate::job::{Job, Labour};
 use crate::planning::{Grounds, NoPlan, Planned, Planner, Search};
 use crate::privacy_ledger::Publication;
-use crate::publication_record::CurrentMeans;
+use crate::publication_record::{CurrentMeans, SampleNames};
 use crate::published_data::PublishedData;
 use crate::reply_record::ReplyRecord;
 use crate::roster::Place;
@@ -34,6 +34,7 @@ impl Device {
         Exchange::new(divergence, *shape, seed, noise_key, self.place, members, inputs)
             .publishing(self.published.clone())
             .measuring_by(self.behind.clone())
+            .knowing(self.worked_out.clone())
             .replying_by(self.replying.clone())
     }
 
@@ -43,9 +44,14 @@ impl Device {
     }
 
     /// The means that it publishes with base noise alone in every epoch, whoever takes part, unless it [publishes others](Device::publish); `None` with (ε, δ), or where it
-    /// publishes more. Samples are known again by their inputs, or by what these were before they were scaled.
-    pub fn means(&self, unscaled: Option<&[f64]>) -> Option<CurrentMeans> {
-        self.exchange(&[self.place]).means(unscaled, &self.sample_key())
+    /// publishes more. Its samples have these [names](Device::sample_names).
+    pub fn means(&self, samples: &SampleNames) -> Option<CurrentMeans> {
+        self.exchange(&[self.place]).means(samples)
+    }
+
+    /// Returns by what its samples are known again in its records: their inputs, or what these were before they were scaled.
+    pub fn sample_names(&self, unscaled: Option<&[f64]>) -> SampleNames {
+        self.exchange(&[self.place]).sample_names(unscaled, &self.sample_key())
     }
 
     /// From now on it publishes these means of its data, and no others.
@@ -67,20 +73,20 @@ impl Device {
     }
 
     /// What is to be kept of its data, of which it publishes these means, so that it can [publish them again](Device::publish_again); `None` where it does not reply by
-    /// its data. Samples are known as for [`Device::means`].
-    pub fn data_behind(&self, means: &Sketch, unscaled: Option<&[f64]>) -> Option<PublishedData> {
-        self.exchange(&[self.place]).data_behind(means, unscaled, &self.sample_key())
+    /// its data. Its samples have these [names](Device::sample_names).
+    pub fn data_behind(&self, means: &Sketch, samples: &SampleNames) -> Option<PublishedData> {
+        self.exchange(&[self.place]).data_behind(means, samples)
     }
 
-    /// From now on it tells divergences only as far as this record of what it has told allows; all if nobody learns of its covariance by them. Samples are known
-    /// as for [`Device::means`].
-    pub fn limit_replies(&mut self, record: ReplyRecord, unscaled: Option<&[f64]>) {
-        let replying = self.exchange(&[self.place]).replying(record, unscaled, &self.sample_key());
+    /// From now on it tells divergences only as far as this record of what it has told allows; all if nobody learns of its covariance by them. Its samples have
+    /// these [names](Device::sample_names).
+    pub fn limit_replies(&mut self, record: ReplyRecord, samples: &SampleNames) {
+        let replying = self.exchange(&[self.place]).replying(record, samples);
         self.replying = replying.map(Arc::new);
     }
 
     /// Returns the key by which its samples are known in its records, and nobody else can know them.
-    pub(super) fn sample_key(&self) -> [u8; 32] {
+    fn sample_key(&self) -> [u8; 32] {
         self.identity.secret_key("stlf-samples/1")
     }
 

@@ -9,38 +9,28 @@ use stlf_method::divergence::replies::{nearest_first, told_by_one};
 use stlf_method::divergence::sketch::{self, Sketch, Statistic};
 
 use super::{Estimator, Exchange, work};
+use crate::publication_record::SampleNames;
 use crate::published_data::PublishedData;
 use crate::reply_record::{ReplyRecord, Replying};
 use crate::roster::Place;
 use crate::wire::{Digest, Means, Measured};
 
 impl Exchange {
-    /// A record of what it has told of divergences, with the samples that it has now; `None` where nobody learns of its covariance by them. Samples are
-    /// known as for [`Exchange::means`].
-    pub fn replying(
-        &self,
-        record: ReplyRecord,
-        unscaled: Option<&[f64]>,
-        sample_key: &[u8; 32],
-    ) -> Option<Replying> {
+    /// A record of what it has told of divergences, with the samples of these [names](Exchange::sample_names) that it has now; `None` where nobody learns of its
+    /// covariance by them.
+    pub fn replying(&self, record: ReplyRecord, samples: &SampleNames) -> Option<Replying> {
         let settings = self.own_separation()?;
-        let samples = work::samples(&self.own, unscaled, sample_key).all;
+        let samples = samples.all.clone();
         let most = most_told(&Settings::Sketch(*settings), self.own.shape);
         let told_by_one = told_by_one(independent(&self.own.inputs, self.own.shape.len()));
         Some(Replying::new(record, samples, told_by_one, most))
     }
 
     /// What is to be kept of its data, of which it publishes these means, so that it can reply by them once it has others; `None` where it does not reply
-    /// by its own covariance. Samples are known as for [`Exchange::means`].
-    pub fn data_behind(
-        &self,
-        means: &Sketch,
-        unscaled: Option<&[f64]>,
-        sample_key: &[u8; 32],
-    ) -> Option<PublishedData> {
+    /// by its own covariance. Its samples have these [names](Exchange::sample_names).
+    pub fn data_behind(&self, means: &Sketch, samples: &SampleNames) -> Option<PublishedData> {
         let settings = self.own_separation()?;
-        let names = work::samples(&self.own, unscaled, sample_key);
-        work::data_behind(&self.own, settings, means, names)
+        work::data_behind(&self.own, settings, means, samples)
     }
 
     /// Whether these data are behind these means.

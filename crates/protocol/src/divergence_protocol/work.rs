@@ -9,11 +9,12 @@ use stlf_method::divergence::disclosure::independent;
 use stlf_method::divergence::discriminant::{self, Halves, Side, discriminants, own_halves};
 use stlf_method::divergence::privacy::Privacy;
 use stlf_method::divergence::sketch::{self, Sketch, Statistic, agreed_features, own_bandwidth};
-use stlf_method::divergence::{Embedding, Features, Fleet, OwnMetric, OwnMoments, drift};
+use stlf_method::divergence::{Embedding, Features, Fleet, OwnMoments, drift};
 
 use super::pair::{Played, Round};
 use super::replies::{Replied, replied};
 use super::side;
+use super::worked_out::WorkedOut;
 use crate::job::{Sign, Task, Watch};
 use crate::privacy_ledger::Publication;
 use crate::publication_record::{CurrentMeans, SampleNames, sample_names};
@@ -35,6 +36,8 @@ pub(super) struct Own {
     pub(super) kept: Option<Arc<Sketch>>,
     /// What is kept of the data behind that, by which it measures then.
     pub(super) behind: Option<Arc<PublishedData>>,
+    /// What it knows already of what follows.
+    pub(super) worked_out: Arc<WorkedOut>,
 }
 
 impl Own {
@@ -43,9 +46,8 @@ impl Own {
         &self,
         settings: &sketch::Settings,
         bandwidths: &[Option<f64>],
-    ) -> Option<Features> {
-        let (embedding, count) = (settings.embedding, settings.features);
-        agreed_features(bandwidths, self.shape, embedding, count, self.seed).ok()
+    ) -> Option<Arc<Features>> {
+        self.worked_out.features(self.shape, self.seed, settings, bandwidths)
     }
 
     /// Returns what it publishes of these features.
@@ -73,7 +75,7 @@ pub(super) fn goes_by(own: &Own, settings: Option<&sketch::Settings>) -> Option<
     let features = own.features(&settings, &[settings.bandwidth.known()])?;
     let published = own.sketch(&features, &settings);
     let is_new = published == own.new_sketch(&features, &settings);
-    Some(drift::GoesBy::new(features, settings, published, &own.inputs, is_new))
+    Some(drift::GoesBy::new((*features).clone(), settings, published, &own.inputs, is_new))
 }
 
 /// Returns what a device publishes with (ε, δ); `None` without. It is the same in every epoch: where there is noise, everything that its
@@ -103,7 +105,7 @@ fn features_id(own: &Own, settings: &sketch::Settings, width: f64) -> [u8; 32] {
 pub(super) fn means(
     own: &Own,
     settings: &sketch::Settings,
-    samples: SampleNames,
+    samples: &SampleNames,
 ) -> Option<CurrentMeans> {
     let width = settings.bandwidth.known()?;
     if settings.publishes_covariance() || settings.privacy_of(samples.all.len() as u64).is_some() {
@@ -112,7 +114,7 @@ pub(super) fn means(
     let features = own.features(settings, &[Some(width)])?;
     let sketch = own.new_sketch(&features, settings);
     let ratio = settings.ratio(sketch.samples);
-    Some(CurrentMeans::new(&features_id(own, settings, width), sketch, samples, ratio))
+    Some(CurrentMeans::new(&features_id(own, settings, width), sketch, samples.clone(), ratio))
 }
 
 /// What is to be kept of a device's data, of which it publishes these means; `None` where the features are not known in advance.
@@ -120,12 +122,12 @@ pub(super) fn data_behind(
     own: &Own,
     settings: &sketch::Settings,
     means: &Sketch,
-    names: SampleNames,
+    samples: &SampleNames,
 ) -> Option<PublishedData> {
     let features = own.features(settings, &[Some(settings.bandwidth.known()?)])?;
     let moments = OwnMoments::of(&features, &own.inputs);
     let counted = independent(&own.inputs, own.shape.len());
-    Some(PublishedData::new(means, settings, names.all, counted, moments))
+    Some(PublishedData::new(means, settings, samples.all.clone(), counted, moments))
 }
 
 /// Returns what a device's samples are known by in records: their inputs, or what these were before they were scaled, hashed with a key.
@@ -285,10 +287,8 @@ fn distances(
 ) -> Option<Distance> {
     if let Statistic::OwnSeparation { ridge } = settings.statistic {
         let features = own.features(&settings, bandwidths)?;
-        let metric = match &own.behind {
-            Some(data) => OwnMetric::of(data.moments().clone(), ridge),
-            None => OwnMetric::new(&features, &own.inputs, ridge),
-        };
+        let Own { inputs, behind, worked_out, .. } = &own;
+        let metric = worked_out.metric(features, inputs, behind.as_ref(), ridge);
         return Some(Box::new(move |_, theirs| metric.divergence(theirs, &settings).value));
     }
     let sketches: Vec<Sketch> = published.values().map(|s| (**s).clone()).collect();

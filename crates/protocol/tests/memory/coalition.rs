@@ -204,7 +204,7 @@ impl Limited<'_> {
         let device =
             Exchange::new(&kind.settings(), kind.shape, SEED, key, members[0], &members, inputs);
         let record = ReplyRecord::read(self.disk.as_bytes()).unwrap();
-        let replying = device.replying(record, None, &[9; 32]).unwrap();
+        let replying = device.replying(record, &device.sample_names(None, &[9; 32])).unwrap();
         let mut device = device.replying_by(Some(Arc::new(replying)));
         let steps = device.start();
         computed(&mut device, steps).unwrap();

@@ -50,7 +50,7 @@ impl Victim {
     /// Has it take part with these samples; in how many they differ from those that it publishes means of.
     fn takes_part(&mut self, kind: &Kind, samples: &[Vec<f64>]) -> usize {
         let exchange = exchange(kind, samples);
-        let means = exchange.means(None, &[9; 32]).unwrap();
+        let means = exchange.means(&exchange.sample_names(None, &[9; 32])).unwrap();
         let admitted = self.record.with(means, limit(kind)).unwrap();
         self.record = admitted.record;
         self.heard.push(heard(kind, exchange.publishing(Some(Arc::new(admitted.sketch)))));
@@ -98,13 +98,15 @@ fn replies_are_about_published_data_until_others_are_published() {
     let all = (kind.draw)(COUNT + 1, 1);
     let before = exchange(&kind, in_epoch(&all, 0, COUNT));
     let limit = limit(&kind);
-    let first = Record::default().with(before.means(None, &key).unwrap(), limit).unwrap();
-    let data = before.data_behind(&first.sketch, None, &key).unwrap();
+    let names = before.sample_names(None, &key);
+    let first = Record::default().with(before.means(&names).unwrap(), limit).unwrap();
+    let data = before.data_behind(&first.sketch, &names).unwrap();
     let text = serde_json::to_string(&data).unwrap();
     let data = Arc::new(PublishedData::read(text.as_bytes()).unwrap());
     // One row is replaced, which is too little to publish.
     let after = || exchange(&kind, in_epoch(&all, 1, COUNT));
-    let again = first.record.with(after().means(None, &key).unwrap(), limit).unwrap();
+    let names = after().sample_names(None, &key);
+    let again = first.record.with(after().means(&names).unwrap(), limit).unwrap();
     assert_eq!((again.behind, &again.sketch), (2, &first.sketch));
     let kept = Some(Arc::new(again.sketch));
     // The attacker moves the victim's own means a little, in one direction after the other.
@@ -263,9 +265,10 @@ fn means_by_other_features_count_together() {
     let by_seed = |samples: &[Vec<f64>], seed| {
         let members = [VICTIM, ATTACKER];
         let inputs = flat(samples);
-        Exchange::new(&ROWS.settings(), ROWS.shape, seed, [7; 32], VICTIM, &members, inputs)
-            .means(None, &[9; 32])
-            .unwrap()
+        let settings = ROWS.settings();
+        let exchange =
+            Exchange::new(&settings, ROWS.shape, seed, [7; 32], VICTIM, &members, inputs);
+        exchange.means(&exchange.sample_names(None, &[9; 32])).unwrap()
     };
     for (samples, expected) in [(48, 1), (90, 1), (200, 3), (500, 9)] {
         let samples = (ROWS.draw)(samples, 1);

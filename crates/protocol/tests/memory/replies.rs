@@ -24,7 +24,7 @@ fn fleet(held: &[Holdings], records: Option<&[ReplyRecord]>) -> Vec<Device> {
     let setup = Setup { divergence: means, ..setup() };
     let mut devices = devices_with(&setup, held.to_vec());
     for (device, record) in devices.iter_mut().zip(records.into_iter().flatten()) {
-        device.limit_replies(record.clone(), None);
+        device.limit_replies(record.clone(), &device.sample_names(None));
     }
     devices
 }
@@ -126,7 +126,8 @@ fn in_a_large_fleet(
     let mut devices: Vec<Exchange> = (places.iter().zip(&inputs))
         .map(|(place, own)| {
             let part = Exchange::new(&settings, shape, SEED, [1; 32], *place, &places, own.clone());
-            let replying = part.replying(ReplyRecord::default(), None, &[2; 32]).unwrap();
+            let names = part.sample_names(None, &[2; 32]);
+            let replying = part.replying(ReplyRecord::default(), &names).unwrap();
             part.replying_by(Some(Arc::new(replying)))
         })
         .collect();

@@ -89,7 +89,8 @@ impl Attacker {
         let plan = network.devices[0].plan().unwrap();
         let Sending { from: liar, to: examiner } = plan.examinations[0];
         if let Some(record) = record {
-            network.devices[examiner.index()].limit_verdicts(record, None);
+            let device = &mut network.devices[examiner.index()];
+            device.limit_verdicts(record, &device.sample_names(None));
         }
         Attacker { network, liar, examiner, epochs: 1 }
     }
@@ -169,7 +170,7 @@ fn without_a_limit_verdicts_rebuild_a_row_and_with_it_they_do_not() {
 fn three_epochs(setup: &Setup, records: &[VerdictRecord]) -> (Network, Vec<VerdictRecord>) {
     let mut devices = devices_with(setup, alike(&data()));
     for (device, record) in devices.iter_mut().zip(records) {
-        device.limit_verdicts(record.clone(), None);
+        device.limit_verdicts(record.clone(), &device.sample_names(None));
     }
     let mut network = Network::new(devices, 5);
     for epoch in 1..=3 {
@@ -211,7 +212,8 @@ fn an_honest_fleet_ends_as_without_a_limit_and_says_nothing_twice() {
 fn who_handed_on_two_wrong_models_is_not_tried_again() {
     let (setup, liar, after) = (handing_on(), ALL[0], ALL[1]);
     let mut devices = devices_with(&setup, alike(&data()));
-    devices[after.index()].limit_verdicts(VerdictRecord::default(), None);
+    let examiner = &mut devices[after.index()];
+    examiner.limit_verdicts(VerdictRecord::default(), &examiner.sample_names(None));
     let mut network = Network::new(devices, 5);
     let mut records = Vec::new();
     for epoch in 1..=4 {
