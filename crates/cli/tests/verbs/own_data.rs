@@ -97,7 +97,7 @@ fn two_labels_in_all_let_nobody_expect_anything() {
     let folder = tempfile::tempdir().unwrap();
     let row = |k: usize| {
         let label = if k < 8 && k.is_multiple_of(4) { ["calm", "storm"][k / 4 % 2] } else { "" };
-        format!("d{},{label},{},{}\n", k % 4, k / 4 % 2 * 3, k * 37 % 101)
+        format!("d{},{label},{}.{:02},{}\n", k % 4, k / 4 % 2 * 3, k * 31 % 97, k * 37 % 101)
     };
     let of = |rows: usize| {
         let rows: String = (0..rows).map(row).collect();

@@ -27,7 +27,10 @@ impl Place {
     /// Writes a table with these columns and labels.
     fn table(&self, name: &str, columns: &str, labels: &[&str]) -> PathBuf {
         let path = self.path(name);
-        let row = |k: usize| format!("{},{},{}\n", k % 17, k % 5, labels[k % labels.len()]);
+        let row = |k: usize| {
+            let (x, y) = (k * 31 % 97, k * 53 % 89);
+            format!("{}.{x:02},{}.{y:02},{}\n", k % 17, k % 5, labels[k % labels.len()])
+        };
         let rows: String = (0..200).map(row).collect();
         std::fs::write(&path, format!("{columns},label\n{rows}")).unwrap();
         path
