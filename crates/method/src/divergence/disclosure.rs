@@ -340,7 +340,7 @@ mod tests {
         let binary =
             |count| (0..count).map(|k| [0, 1, 2, 3].map(|c| bit(k, c))).collect::<Vec<_>>();
         assert!(check(&binary(112), TABLE, 2).is_err());
-        let often: Vec<[f32; 4]> = (1..16).flat_map(|k| binary(k)).collect();
+        let often: Vec<[f32; 4]> = (1..16).flat_map(binary).collect();
         assert!(check(&often, TABLE, 4).is_ok() && check(&often, TABLE, 6).is_err());
         let refused = check(&binary(112), TABLE, 16).unwrap_err().to_string();
         assert!(refused.contains("112 samples, many of which are the same"), "{refused}");
