@@ -41,7 +41,7 @@ class Sketch:
     >>> sketch(np.eye(20))
     Traceback (most recent call last):
     stlf.errors.InputError: divergence.features: others could reconstruct 20 samples from 64 published means of them
-    hint: a device needs at least 64 samples, or set divergence.features = 20 or fewer on all devices, or noise \
+    hint: a device needs at least 64 samples, or set divergence.features = 16 or fewer on all devices, or noise \
 (divergence.privacy)
     >>> made = sketch(np.eye(20), features=20)
     >>> made.samples, made.mean.shape, made.covariance
