@@ -43,11 +43,11 @@ class Sketch:
     stlf.errors.InputError: divergence.features: others could reconstruct 20 samples from 64 published means of them
     hint: a device needs at least 64 samples, or set divergence.features = 16 or fewer on all devices, or noise \
 (divergence.privacy)
-    >>> made = sketch(np.eye(20), features=20)
+    >>> made = sketch(np.eye(20), features=16)
     >>> made.samples, made.mean.shape, made.covariance
-    (20, (20,), None)
+    (20, (16,), None)
     >>> made.nbytes
-    88
+    72
     """
 
     samples: int
